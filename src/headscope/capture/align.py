@@ -1,0 +1,99 @@
+"""Words <-> tokens, for any fast tokenizer."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from transformers import PreTrainedTokenizerFast
+
+from headscope.capture.model import Model
+from headscope.corpora.document import Document
+
+PAIR_TOKENS = 128
+"""Pairs of segments are cut to this many tokens (Clark et al. 2019, section 3)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aligned:
+    """A document as tokens.
+
+    Attributes:
+        document: where the tokens come from.
+        ids: vocabulary ids, special tokens included.
+        word: the word each token is part of, -1 for special tokens.
+        segment: 0 for the first segment of a pair and 1 for the second.
+    """
+
+    document: Document
+    ids: list[int]
+    word: list[int]
+    segment: list[int]
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """How the documents of one run are turned into tokens.
+
+    Attributes:
+        tokenizer: is given the words one by one, as the corpus has them.
+        max_tokens: what a single text may have; a longer one is skipped and counted.
+        pair_tokens: what a pair of segments may have; a longer one is cut, the longer side first.
+    """
+
+    tokenizer: PreTrainedTokenizerFast
+    max_tokens: int | None
+    pair_tokens: int
+
+    @classmethod
+    def of(cls, model: Model, *, max_tokens: int | None = None) -> "Alignment":
+        """The alignment for `model`; `max_tokens` can lower its limits but not raise them."""
+        limits = [limit for limit in (model.max_tokens, max_tokens) if limit is not None]
+        limit = min(limits) if limits else None
+        return cls(model.tokenizer, limit, min([PAIR_TOKENS if max_tokens is None else max_tokens, *limits]))
+
+    def align(self, documents: Sequence[Document], skipped: Counter[str]) -> Iterator[Aligned]:
+        """The documents that the model can take, as tokens.
+
+        Nothing is guessed: a word to which the tokenizer gives no token stays without one, and is
+        counted in `skipped` with the links that it loses.
+        """
+        readable = [document for document in documents if document.words]
+        skipped["documents without words"] += len(documents) - len(readable)
+        for pairs in (False, True):
+            chosen = [document for document in readable if (document.boundary is not None) == pairs]
+            if chosen:
+                yield from self._align(chosen, skipped, pairs=pairs)
+
+    def _align(self, documents: list[Document], skipped: Counter[str], *, pairs: bool) -> Iterator[Aligned]:
+        words = [list(document.words) for document in documents]
+        if pairs:
+            first = [list(document.words[: document.boundary]) for document in documents]
+            second = [list(document.words[document.boundary :]) for document in documents]
+            encoded = self.tokenizer(
+                first, second, is_split_into_words=True, truncation="longest_first", max_length=self.pair_tokens
+            )
+        else:
+            encoded = self.tokenizer(words, is_split_into_words=True, verbose=False)
+        for index, document in enumerate(documents):
+            ids = encoded["input_ids"][index]
+            if not pairs and self.max_tokens is not None and len(ids) > self.max_tokens:
+                skipped[f"documents longer than {self.max_tokens} tokens"] += 1
+                continue
+            one = encoded.encodings[index]
+            sides = one.sequence_ids
+            boundary = document.boundary or 0
+            word = [-1 if w is None else w + boundary * (side or 0) for w, side in zip(one.word_ids, sides, strict=True)]
+            self._count_lost_words(document, word, skipped, cut=bool(one.overflowing))
+            yield Aligned(document, ids, word, one.type_ids)
+
+    @staticmethod
+    def _count_lost_words(document: Document, word: list[int], skipped: Counter[str], *, cut: bool) -> None:
+        if cut:
+            skipped["pairs of segments cut to the model's length (the rest is used)"] += 1
+            return
+        lost = set(range(len(document.words))) - set(word)
+        if lost:
+            skipped["words without a token"] += len(lost)
+            skipped["links of a word without a token"] += sum(
+                link.source in lost or link.target in lost for link in document.links
+            )

@@ -1,0 +1,126 @@
+"""Attention answers questions; it is not a matrix.
+
+A reducer is handed an `Attention` while the forward pass runs, and asks it for averages, entropies
+or single weights. How the answer is found is the business of the implementation, which the seam in
+`headscope.capture.interface` chooses.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from headscope.capture.batch import Batch, Tokens
+
+
+class Attention(Protocol):
+    """A block of query rows of one layer's attention, for one batch.
+
+    Rows and keys of padding are present and meaningless; a reducer leaves them out by
+    ``queries.real`` and ``keys.real``.
+
+    Attributes:
+        layer: counted from 1 in the order of the forward pass, in each stack by itself.
+        stack: ``encoder``, ``decoder`` or ``cross``; ``encoder`` where a model has one stack.
+        rows: the query positions held.
+        batch: the documents, their tokens and words.
+    """
+
+    layer: int
+    stack: str
+    rows: slice
+    batch: Batch
+
+    @property
+    def queries(self) -> Tokens:
+        """The tokens that attend; all of them, of which `rows` are held."""
+        ...
+
+    @property
+    def keys(self) -> Tokens:
+        """The tokens that are attended to."""
+        ...
+
+    @property
+    def heads(self) -> int:
+        """The number of query heads."""
+        ...
+
+    def average(self, columns: Float[Tensor, "batch key feature"]) -> Float[Tensor, "batch head query feature"]:
+        """The average of each column under the attention: sum_k a[q, k] * columns[k]."""
+        ...
+
+    def entropy(self) -> Float[Tensor, "batch head query"]:
+        """-sum_k a[q, k] ln a[q, k], in nats."""
+        ...
+
+    def at(self, keys: Int[Tensor, "batch query n"]) -> Float[Tensor, "batch head query n"]:
+        """The weights on chosen keys, n for each query."""
+        ...
+
+    def visible(self) -> Float[Tensor, "batch query"]:
+        """How many keys each query may attend to under the model's mask."""
+        ...
+
+    def weights(self) -> Float[Tensor, "batch head query key"]:
+        """The matrix itself: only where a reducer truly needs it."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class DenseRows:
+    """Attention whose weights are held, for the rows of one block.
+
+    Attributes:
+        matrix: the weights as the model's own attention function made them, as float32.
+        allowed: how many keys the mask leaves to each query.
+    """
+
+    layer: int
+    stack: str
+    rows: slice
+    batch: Batch
+    matrix: Float[Tensor, "batch head query key"]
+    allowed: Float[Tensor, "batch query"]
+
+    @property
+    def queries(self) -> Tokens:
+        """The tokens that attend; all of them, of which `rows` are held."""
+        return self.batch.queries(self.stack)
+
+    @property
+    def keys(self) -> Tokens:
+        """The tokens that are attended to."""
+        return self.batch.keys(self.stack)
+
+    @property
+    def heads(self) -> int:
+        """The number of query heads."""
+        return self.matrix.shape[1]
+
+    def average(self, columns: Float[Tensor, "batch key feature"]) -> Float[Tensor, "batch head query feature"]:
+        """The average of each column under the attention: sum_k a[q, k] * columns[k]."""
+        batch, head, query, key = self.matrix.shape
+        # Heads and queries as one axis: one product a document instead of one a head.
+        flat = self.matrix.reshape(batch, head * query, key)
+        return torch.bmm(flat, columns.to(flat.dtype)).view(batch, head, query, columns.shape[-1])
+
+    def entropy(self) -> Float[Tensor, "batch head query"]:
+        """-sum_k a[q, k] ln a[q, k], in nats; a weight of 0 adds nothing."""
+        tiny = torch.finfo(self.matrix.dtype).tiny
+        logarithms = self.matrix.clamp_min(tiny).log_()
+        return torch.linalg.vecdot(self.matrix, logarithms).neg_()
+
+    def at(self, keys: Int[Tensor, "batch query n"]) -> Float[Tensor, "batch head query n"]:
+        """The weights on chosen keys, n for each query."""
+        return self.matrix.gather(3, keys[:, None].expand(-1, self.heads, -1, -1))
+
+    def visible(self) -> Float[Tensor, "batch query"]:
+        """How many keys each query may attend to under the model's mask."""
+        return self.allowed
+
+    def weights(self) -> Float[Tensor, "batch head query key"]:
+        """The matrix itself."""
+        return self.matrix

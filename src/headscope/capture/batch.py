@@ -1,0 +1,157 @@
+"""Documents as padded batches of tokens that still know their words."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from headscope.capture.align import Aligned, Alignment
+from headscope.capture.model import Model
+from headscope.corpora.document import Document
+
+WINDOW = 2048
+"""Documents that are sorted by length together: enough to pad little, few enough to hold."""
+
+BATCH_TOKENS = 4096
+"""Tokens of a batch, padding included; at least one document whatever its length."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tokens:
+    """One side of a batch: the tokens that an encoder or a decoder reads, padded on the right.
+
+    Attributes:
+        ids: vocabulary ids.
+        real: False where padding.
+        word: the word each token is part of, -1 for special tokens and padding.
+        position: the token's place in the text. A decoder's start token stands at -1, so that a
+            token has one position whichever side it is on, and offsets mean the same everywhere.
+        cls: the token is the tokenizer's classification token.
+        sep: the token is the tokenizer's separator.
+        punctuation: the token is a full stop or a comma (Clark et al. 2019, section 3.2).
+    """
+
+    ids: Int[Tensor, "batch token"]
+    real: Bool[Tensor, "batch token"]
+    word: Int[Tensor, "batch token"]
+    position: Int[Tensor, "batch token"]
+    cls: Bool[Tensor, "batch token"]
+    sep: Bool[Tensor, "batch token"]
+    punctuation: Bool[Tensor, "batch token"]
+
+    @property
+    def length(self) -> int:
+        """Tokens in each row, padding included."""
+        return self.ids.shape[1]
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Some documents as one forward pass sees them.
+
+    Attributes:
+        documents: in the order of the batch axis.
+        encoder: the tokens that the model (or its encoder) reads.
+        decoder: the tokens that the decoder of an encoder-decoder reads: a start token, then the
+            same text once more, so that every word has a row and a column on both sides.
+        words: the number of words of the longest document.
+        inputs: what the model is called with.
+    """
+
+    documents: tuple[Document, ...]
+    encoder: Tokens
+    decoder: Tokens | None
+    words: int
+    inputs: dict[str, Tensor]
+
+    def queries(self, stack: str) -> Tokens:
+        """The tokens that attend in `stack`."""
+        return self.encoder if stack == "encoder" else self._decoder()
+
+    def keys(self, stack: str) -> Tokens:
+        """The tokens that are attended to in `stack`."""
+        return self._decoder() if stack == "decoder" else self.encoder
+
+    def _decoder(self) -> Tokens:
+        # A model of one stack is filed under `encoder`, whether its attention is causal or not.
+        return self.encoder if self.decoder is None else self.decoder
+
+
+def batches(
+    model: Model,
+    documents: Iterable[Document],
+    *,
+    max_tokens: int | None = None,
+    batch_tokens: int = BATCH_TOKENS,
+    skipped: Counter[str],
+) -> Iterator[Batch]:
+    """Padded batches of `documents`, the longest of each window first.
+
+    The composition of the batches depends on the documents and the arguments alone, so a run that
+    was interrupted can be taken up at the batch where it stopped.
+
+    Args:
+        model: whose tokenizer and limits count.
+        documents: any number of them; only `WINDOW` are held at a time.
+        max_tokens: longer documents are skipped; pairs of segments are cut to it instead.
+        batch_tokens: tokens of a batch, padding included.
+        skipped: what was left out is counted here, by reason.
+    """
+    alignment = Alignment.of(model, max_tokens=max_tokens)
+    stream = iter(documents)
+    while window := list(islice(stream, WINDOW)):
+        aligned = sorted(alignment.align(window, skipped), key=lambda one: -len(one.ids))
+        while aligned:
+            count = max(1, batch_tokens // len(aligned[0].ids))
+            yield collate(model, aligned[:count])
+            aligned = aligned[count:]
+
+
+def collate(model: Model, aligned: list[Aligned]) -> Batch:
+    """One batch of all of `aligned`, padded on the right to the longest."""
+    tokenizer, device = model.tokenizer, model.device
+    encoder = _tokens(model, [(one.ids, one.word) for one in aligned], first_position=0)
+    inputs = {"input_ids": encoder.ids, "attention_mask": encoder.real.long()}
+    if "token_type_ids" in tokenizer.model_input_names:
+        inputs["token_type_ids"] = _padded([one.segment for one in aligned], 0, device)
+    decoder = None
+    if model.start_id is not None:
+        start = model.start_id
+        decoder = _tokens(model, [([start, *one.ids], [-1, *one.word]) for one in aligned], first_position=-1)
+        inputs["decoder_input_ids"] = decoder.ids
+        inputs["decoder_attention_mask"] = decoder.real.long()
+    documents = tuple(one.document for one in aligned)
+    return Batch(documents, encoder, decoder, max(len(d.words) for d in documents), inputs)
+
+
+def _tokens(model: Model, rows: list[tuple[list[int], list[int]]], *, first_position: int) -> Tokens:
+    tokenizer, device = model.tokenizer, model.device
+    pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
+    ids = _padded([ids for ids, _ in rows], pad, device)
+    lengths = torch.tensor([len(ids) for ids, _ in rows], device=device)
+    index = torch.arange(ids.shape[1], device=device).expand_as(ids)
+    real = index < lengths[:, None]
+    position = index + first_position
+    text = real & (position >= 0)
+    return Tokens(
+        ids=ids,
+        real=real,
+        word=_padded([word for _, word in rows], -1, device),
+        position=position,
+        cls=text & _is(ids, tokenizer.cls_token_id),
+        sep=text & _is(ids, tokenizer.sep_token_id),
+        punctuation=text & torch.isin(ids, model.punctuation_ids.to(device)),
+    )
+
+
+def _is(ids: Int[Tensor, "batch token"], token_id: int | None) -> Bool[Tensor, "batch token"]:
+    return torch.zeros_like(ids, dtype=torch.bool) if token_id is None else ids == token_id
+
+
+def _padded(rows: list[list[int]], filler: int, device: torch.device) -> Int[Tensor, "batch token"]:
+    longest = max(map(len, rows))
+    return torch.tensor([row + [filler] * (longest - len(row)) for row in rows], device=device)

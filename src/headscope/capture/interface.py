@@ -1,0 +1,389 @@
+"""The seam: the one place that knows how transformers calls attention.
+
+A model is run under an attention implementation of ours, for which the model's own
+``eager_attention_forward`` (the function beside its attention class) does the work. It is called
+on blocks of query rows: the softmax is taken row by row, so the result is the model's own whatever
+terms the family adds (softcap, sinks, position biases, windows), and memory grows with the block
+and not with the square of the length.
+
+Seen to go wrong, and handled here (transformers 5.23):
+
+- A name registered for attention alone gets no mask, silently; ours is registered for both.
+- Layers carry no reliable number (DistilBERT has none, ALBERT reuses one module): we count calls.
+- Families without the interface accept the name with a log line and ignore it. They are observed
+  through ``output_attentions=True``, or refused.
+"""
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+from transformers.masking_utils import sdpa_mask
+from transformers.utils import logging as transformers_logging
+
+from headscope.capture.attention import Attention, DenseRows
+from headscope.capture.batch import Batch
+from headscope.capture.model import Model
+from headscope.errors import ModelError
+
+NAME = "headscope"
+"""Our name among transformers' attention implementations."""
+
+BLOCK_WEIGHTS = 1 << 24
+"""Attention weights that a block of rows may hold when no number of rows is asked for (64 MiB)."""
+
+See = Callable[[Attention], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Capture:
+    """A model whose attention is known to be captured faithfully.
+
+    Attributes:
+        model: the model.
+        route: ``interface`` where attention passes through us, ``outputs`` where the model's own
+            ``output_attentions=True`` is all there is.
+    """
+
+    model: Model
+    route: str
+
+    @classmethod
+    def proven(cls, model: Model, batch: Batch) -> "Capture":
+        """Find a route to the attention of `model` and prove it on `batch`.
+
+        The model's outputs must be those of the untouched model, the number of layers seen must be
+        the model's, every row must sum to 1 (at most 1 where the model has sinks), and the average
+        of the values must be what the attention function returned.
+
+        Raises:
+            ModelError: no route leads to the attention, or a proof fails.
+        """
+        if model.module.training:
+            raise ModelError(
+                f"{model.name!r} is in training mode, where dropout changes attention; call `.eval()` on it first."
+            )
+        untouched = _hidden(model, batch)
+        route = "interface" if _takes_our_name(model.module) else "outputs"
+        capture = cls(model, route)
+        seen = capture.observe(batch, lambda attention: _prove_rows(model, attention), prove=True)
+        if route == "interface" and not seen.layers:
+            capture = cls(model, "outputs")
+            seen = capture.observe(batch, lambda attention: _prove_rows(model, attention), prove=True)
+        if dict(seen.layers) != dict(model.layers):
+            raise ModelError(
+                f"the attention of {model.name!r} cannot be captured: {_counts(model.layers)} were expected and "
+                f"{_counts(seen.layers)} seen. The model mixes attention with other layers, or computes it apart."
+            )
+        _prove_same(model, batch, untouched, seen.hidden)
+        return capture
+
+    def observe(
+        self, batch: Batch, see: See, *, rows: int | None = None, whole: bool = False, prove: bool = False
+    ) -> "Seen":
+        """Run the model on `batch` and show each layer's attention to `see`.
+
+        Args:
+            batch: documents as tokens.
+            see: called with blocks of rows of one layer after the other.
+            rows: the number of query rows of a block; by default as many as `BLOCK_WEIGHTS` allows.
+            whole: gather the blocks, so that `see` gets all rows of a layer at once.
+            prove: check that the values averaged by the weights are what the layer returns.
+        """
+        if self.route == "outputs":
+            return _through_outputs(self.model, batch, see)
+        run = _Pass(self.model, batch, see, rows, whole, prove)
+        with _ours(self.model.module), torch.inference_mode():
+            token = _current.set(run)
+            try:
+                output = self.model.module(**_inputs(self.model, batch))
+            finally:
+                _current.reset(token)
+        return Seen(run.layers, output.last_hidden_state)
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What a forward pass showed: the layers of each stack, and the model's last hidden state."""
+
+    layers: Mapping[str, int]
+    hidden: Float[Tensor, "batch token width"]
+
+
+@dataclass(eq=False)
+class _Mask:
+    """The arguments of transformers' mask function, kept until the rows are known.
+
+    The model is handed a ticket, an empty tensor that it passes on to the attention function. The
+    mask itself is made for a block of rows at a time.
+    """
+
+    ticket: Tensor
+    arguments: dict[str, Any]
+    made_for: tuple[int, int] | None = None
+    made: tuple[Tensor | None, Tensor] | None = None
+
+    def rows(self, rows: slice) -> tuple[Tensor | None, Tensor]:
+        """Whether each key may be seen (None where all may), and how many may: for the rows of a block."""
+        key = (rows.start, rows.stop)
+        if self.made is None or self.made_for != key:
+            arguments = self.arguments
+            seen = sdpa_mask(
+                **arguments | {"q_length": rows.stop - rows.start, "q_offset": arguments["q_offset"] + rows.start}
+            )
+            if seen is None:
+                size = (arguments["batch_size"], rows.stop - rows.start)
+                allowed = torch.full(size, float(arguments["kv_length"]), device=arguments["device"])
+            else:
+                allowed = seen[:, 0].sum(-1, dtype=torch.float32)
+            self.made, self.made_for = (seen, allowed), key
+        return self.made
+
+
+@dataclass(eq=False)
+class _Pass:
+    """The state of one forward pass under our implementation."""
+
+    model: Model
+    batch: Batch
+    see: See
+    block_rows: int | None
+    whole: bool
+    prove: bool
+    layers: Counter[str] = field(default_factory=Counter)
+    masks: dict[int, _Mask] = field(default_factory=dict)
+
+    def stack(self, queries: int, keys: int) -> str:
+        """Which attention a call belongs to.
+
+        A decoder reads one token more than its encoder (its start token), so the two lengths tell.
+        """
+        encoder = self.batch.encoder.length
+        decoder = None if self.batch.decoder is None else self.batch.decoder.length
+        known = {(encoder, encoder): "encoder", (decoder, decoder): "decoder", (decoder, encoder): "cross"}
+        if (queries, keys) not in known:
+            raise ModelError(
+                f"{self.model.name!r} calls attention on {queries} queries and {keys} keys for a text of {encoder} "
+                "tokens; only attention over the whole text can be captured."
+            )
+        return known[queries, keys]
+
+    def blocks(self, batch: int, heads: int, queries: int, keys: int) -> Iterator[slice]:
+        rows = self.block_rows or max(1, BLOCK_WEIGHTS // (batch * heads * keys))
+        for start in range(0, queries, rows):
+            yield slice(start, min(start + rows, queries))
+
+
+_current: ContextVar[_Pass] = ContextVar("the forward pass under observation")
+
+
+def _attend(
+    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **terms: Any
+) -> tuple[Tensor, None]:
+    """Our attention implementation: the model's own, a block of rows at a time, shown to `see`."""
+    run = _current.get()
+    batch, heads, queries, _ = query.shape
+    keys = key.shape[-2]
+    stack = run.stack(queries, keys)
+    run.layers[stack] += 1
+    layer = run.layers[stack]
+    eager = _eager_of(module)
+    outputs, held = [], []
+    for rows in run.blocks(batch, heads, queries, keys):
+        mask, allowed = _mask_rows(run, attention_mask, rows, query, keys)
+        block_terms = {name: _cut(term, rows, queries, keys) for name, term in terms.items()}
+        output, weights = eager(module, query[:, :, rows], key, value, mask, **block_terms)
+        attention = DenseRows(layer, stack, rows, run.batch, weights.float(), allowed)
+        if run.prove:
+            _prove_average(run.model, attention, value, output)
+        outputs.append(output)
+        if run.whole:
+            held.append(attention)
+        else:
+            run.see(attention)
+    if run.whole:
+        run.see(_gathered(held))
+    return outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=1), None
+
+
+def _gathered(blocks: list[DenseRows]) -> DenseRows:
+    if len(blocks) == 1:
+        return blocks[0]
+    first = blocks[0]
+    return DenseRows(
+        first.layer,
+        first.stack,
+        slice(first.rows.start, blocks[-1].rows.stop),
+        first.batch,
+        torch.cat([block.matrix for block in blocks], dim=2),
+        torch.cat([block.allowed for block in blocks], dim=1),
+    )
+
+
+def _mask_rows(
+    run: _Pass, attention_mask: Tensor | None, rows: slice, query: Tensor, keys: int
+) -> tuple[Tensor | None, Tensor]:
+    """The rows of a mask as the model's eager function wants it, and the number of keys it leaves."""
+    if attention_mask is None:
+        return None, torch.full((query.shape[0], rows.stop - rows.start), float(keys), device=query.device)
+    kept = run.masks.get(id(attention_mask))
+    if kept is not None:
+        seen, allowed = kept.rows(rows)
+        if seen is None:
+            return None, allowed
+        zero = torch.zeros((), dtype=query.dtype, device=query.device)
+        return torch.where(seen, zero, torch.finfo(query.dtype).min), allowed
+    if attention_mask.ndim != 4 or attention_mask.shape[-1] != keys:
+        raise ModelError(
+            f"{run.model.name!r} rewrites its attention mask to the shape {tuple(attention_mask.shape)}, "
+            "which cannot be followed."
+        )
+    # Some models make the mask themselves: a sum that is far below zero, or a Boolean, where a key is hidden.
+    block = attention_mask if attention_mask.shape[-2] == 1 else attention_mask[:, :, rows]
+    visible = block if block.dtype == torch.bool else block > torch.finfo(block.dtype).min / 2
+    allowed = visible[:, 0].sum(-1, dtype=torch.float32).expand(query.shape[0], rows.stop - rows.start)
+    return block, allowed
+
+
+def _cut(term: Any, rows: slice, queries: int, keys: int) -> Any:
+    """A term of the scores that has a query axis (T5's position bias), cut to the rows of a block."""
+    if isinstance(term, Tensor) and term.ndim == 4 and term.shape[-2:] == (queries, keys):
+        return term[:, :, rows]
+    return term
+
+
+def _keep_mask(batch_size: int, q_length: int, kv_length: int, q_offset: int = 0, **arguments: Any) -> Tensor:
+    """Our mask function: keeps the arguments and hands out a ticket for them."""
+    run = _current.get()
+    ticket = torch.empty(batch_size, 1, q_length, 0, device=arguments.get("device", "cpu"))
+    arguments = {"allow_is_bidirectional_skip": False, "device": "cpu"} | arguments | {"allow_is_causal_skip": False}
+    sizes = {"batch_size": batch_size, "q_length": q_length, "kv_length": kv_length, "q_offset": q_offset}
+    run.masks[id(ticket)] = _Mask(ticket, arguments | sizes)
+    return ticket
+
+
+AttentionInterface.register(NAME, _attend)
+AttentionMaskInterface.register(NAME, _keep_mask)
+
+
+def _eager_of(module: nn.Module) -> Callable[..., tuple[Tensor, Tensor]]:
+    """The eager attention function beside the class of `module`, or beside a class it derives from."""
+    for owner in type(module).__mro__:
+        function = getattr(sys.modules[owner.__module__], "eager_attention_forward", None)
+        if function is not None:
+            return function  # type: ignore[no-any-return]
+    raise ModelError(
+        f"{type(module).__module__} defines {type(module).__name__} without an eager_attention_forward beside it, "
+        "so its attention cannot be captured."
+    )
+
+
+@contextmanager
+def _ours(module: PreTrainedModel) -> Iterator[None]:
+    """`module` under our attention implementation; the one it had is restored whatever happens."""
+    config = module.config
+    parts = {key: part for key in config.sub_configs if (part := getattr(config, key)) is not None}
+    before = {"": config._attn_implementation} | {key: part._attn_implementation for key, part in parts.items()}
+    # A family without the interface answers with a warning; whether it took the name is checked.
+    verbosity = transformers_logging.get_verbosity()
+    transformers_logging.set_verbosity_error()
+    try:
+        module.set_attn_implementation(NAME)
+        yield
+    finally:
+        module.set_attn_implementation(before if parts else before[""])
+        transformers_logging.set_verbosity(verbosity)
+
+
+def _takes_our_name(module: PreTrainedModel) -> bool:
+    with _ours(module):
+        return bool(module.config._attn_implementation == NAME)
+
+
+def _inputs(model: Model, batch: Batch) -> dict[str, Any]:
+    # Nothing is generated, so keys and values need not be kept.
+    return {**batch.inputs, **({"use_cache": False} if hasattr(model.module.config, "use_cache") else {})}
+
+
+def _hidden(model: Model, batch: Batch) -> Float[Tensor, "batch token width"]:
+    with torch.inference_mode():
+        return model.module(**_inputs(model, batch)).last_hidden_state  # type: ignore[no-any-return]
+
+
+def _through_outputs(model: Model, batch: Batch, see: See) -> Seen:
+    """The stated fallback: weights as the model itself returns them, all layers at once."""
+    with torch.inference_mode():
+        try:
+            output = model.module(**_inputs(model, batch), output_attentions=True)
+        except (TypeError, ValueError):
+            output = None
+    attentions = getattr(output, "attentions", None)
+    length = batch.encoder.length
+    if output is None or not attentions or any(a is None or a.shape[-2:] != (length, length) for a in attentions):
+        raise ModelError(
+            f"the attention of {model.name!r} ({type(model.module).__name__}) cannot be captured: the model does not "
+            "use transformers' attention interface and returns no attention of its own."
+        )
+    for layer, weights in enumerate(attentions, start=1):
+        # The mask is not shown to us; a masked key has a weight of exactly 0 in every head.
+        allowed = (weights > 0).any(dim=1).sum(-1, dtype=torch.float32)
+        see(DenseRows(layer, "encoder", slice(0, length), batch, weights.float(), allowed))
+    return Seen({"encoder": len(attentions)}, output.last_hidden_state)
+
+
+def _tolerance(dtype: torch.dtype) -> float:
+    return 1e-5 if dtype == torch.float32 else 16 * torch.finfo(dtype).eps
+
+
+def _prove_rows(model: Model, attention: Attention) -> None:
+    weights = attention.weights()
+    real = attention.queries.real[:, attention.rows]
+    sums = weights.sum(-1).movedim(1, -1)[real]
+    tolerance = 10 * _tolerance(model.module.dtype)
+    if not bool(torch.isfinite(sums).all()) or bool((sums > 1 + tolerance).any()):
+        raise ModelError(
+            f"layer {attention.layer} of {model.name!r} has attention rows that sum to {float(sums.max()):.6g}; "
+            "a row of attention sums to 1 at most, so something else was captured."
+        )
+    if bool((sums < 1 - tolerance).any()) and not any("sink" in name for name, _ in model.module.named_parameters()):
+        raise ModelError(
+            f"layer {attention.layer} of {model.name!r} has attention rows that sum to {float(sums.min()):.6g} and no "
+            "attention sinks that would explain it."
+        )
+
+
+def _prove_average(model: Model, attention: DenseRows, value: Tensor, output: Tensor) -> None:
+    heads = value.repeat_interleave(attention.heads // value.shape[1], dim=1).float()
+    expected = torch.matmul(attention.matrix, heads).transpose(1, 2)
+    real = attention.queries.real[:, attention.rows]
+    _prove_close(
+        model, expected[real], output.float()[real], f"the values averaged by layer {attention.layer}", heads.abs().max()
+    )
+
+
+def _prove_same(model: Model, batch: Batch, untouched: Tensor, observed: Tensor) -> None:
+    tokens = batch.encoder if batch.decoder is None else batch.decoder
+    before, after = untouched[tokens.real].float(), observed[tokens.real].float()
+    _prove_close(model, before, after, "the outputs", before.abs().max())
+
+
+def _prove_close(model: Model, expected: Tensor, got: Tensor, what: str, scale: Tensor) -> None:
+    difference = float((expected - got).abs().max())
+    bound = _tolerance(model.module.dtype) * max(1.0, float(scale))
+    if not difference <= bound:
+        raise ModelError(
+            f"{what} of {model.name!r} change by {difference:.2g} under observation, more than {bound:.2g}; "
+            "what was captured is not what the model computes."
+        )
+
+
+def _counts(layers: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {stack} layers" for stack, count in layers.items()) or "no layers"

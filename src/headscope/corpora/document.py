@@ -1,0 +1,89 @@
+"""One record for all corpora: words, and what is annotated on them."""
+
+from dataclasses import dataclass
+
+from headscope.errors import CorpusError
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The words ``start <= i < end`` (0-based) and what they are.
+
+    ``kind`` names the annotation the span belongs to and ``label`` its value there:
+
+    ===========  ==================================================================
+    kind         label
+    ===========  ==================================================================
+    ``upos``     the universal part of speech of one word, ``NOUN``
+    ``mention``  the coreference chain the mention belongs to, ``3``
+    ``cue``      the number of the negation whose cue this is, ``1``
+    ``scope``    the number of the negation whose scope this is part of, ``1``
+    ===========  ==================================================================
+    """
+
+    start: int
+    end: int
+    label: str
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A directed relation between two words (0-based).
+
+    For ``kind="dependency"`` the source is the dependent, the target its syntactic head and the
+    label the relation (``nsubj:pass``). The root of a sentence has no link: it points at no word.
+    """
+
+    source: int
+    target: int
+    label: str
+    kind: str = "dependency"
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A text that one forward pass sees: a sentence, a pair of segments, or a longer passage.
+
+    Attributes:
+        id: unique in its corpus; where it stands there, for messages.
+        words: the words as annotated. They are given to the tokenizer one by one.
+        links: relations between two words.
+        spans: stretches of words.
+        label: what the whole text is annotated with, if anything.
+        group: the text it was cut from. Documents of a group are never split between the half
+            on which a head is chosen and the half on which it is scored.
+        boundary: the index of the first word of the second segment, where the model is to be
+            given a pair of segments.
+
+    Raises:
+        CorpusError: a span, link or boundary points outside the words.
+    """
+
+    id: str
+    words: tuple[str, ...]
+    links: tuple[Link, ...] = ()
+    spans: tuple[Span, ...] = ()
+    label: str | None = None
+    group: str = ""
+    boundary: int | None = None
+
+    def __post_init__(self) -> None:
+        n = len(self.words)
+        for link in self.links:
+            if not (0 <= link.source < n and 0 <= link.target < n):
+                raise CorpusError(
+                    f"document {self.id!r} has {n} words, but its link {link.label!r} joins word "
+                    f"{link.source} to word {link.target}; words are numbered from 0 to {n - 1}."
+                )
+        for span in self.spans:
+            if not 0 <= span.start < span.end <= n:
+                raise CorpusError(
+                    f"document {self.id!r} has {n} words, but its span {span.label!r} goes from "
+                    f"{span.start} to {span.end}; a span needs 0 <= start < end <= {n}."
+                )
+        if self.boundary is not None and not 0 < self.boundary < n:
+            raise CorpusError(
+                f"document {self.id!r} has {n} words, so its second segment cannot begin at word "
+                f"{self.boundary}; it needs at least one word on each side."
+            )

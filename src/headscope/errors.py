@@ -1,0 +1,21 @@
+"""What headscope raises when it cannot go on: one sentence, in the user's terms.
+
+Every message says what came, what was wanted and what to do. The command line prints the
+message alone and exits with code 2; from Python it is an ordinary exception.
+"""
+
+
+class HeadscopeError(Exception):
+    """Anything that headscope refuses to do, said in one sentence."""
+
+
+class CorpusError(HeadscopeError):
+    """A corpus that cannot be read, or that lacks the annotation that was asked for."""
+
+
+class ModelError(HeadscopeError):
+    """A model that cannot be loaded, or whose attention cannot be captured faithfully."""
+
+
+class TableError(HeadscopeError):
+    """A head table, or a file that should hold one, that does not follow the schema."""

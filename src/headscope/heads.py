@@ -1,0 +1,143 @@
+"""The head table: an ordinary ``xarray.Dataset`` with one entry for each attention head.
+
+``layer`` and ``head`` are coordinates that count from 1, so ``table.sel(layer=8, head=10)`` is the
+head that papers write as 8-10. Every variable carries its units and the source of its definition,
+and the attributes of the table say which weights, which corpus and which call it came from.
+"""
+
+import os
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import h5py
+import numpy as np
+import xarray as xr
+
+from headscope.errors import TableError
+
+FORMAT = 1
+"""The version of the schema, stored in each file. A file of another version is refused."""
+
+DIMENSIONS: Mapping[str, str] = {
+    "layer": "attention layer, counted from 1 in the order of the forward pass",
+    "head": "attention head, counted from 1",
+    "stack": "which attention of an encoder-decoder: encoder, decoder or cross",
+    "relation": "linguistic relation; `nsubj:*` pools a label with its subtypes, `all` pools all but punct",
+    "direction": "dependent_to_head or head_to_dependent",
+    "offset": "signed distance in words; -1 is the word before",
+    "fold": "part of the corpus; the groups of documents are dealt to the folds by a hash",
+}
+"""The dimensions a head table may have, and what each means."""
+
+REQUIRED_ATTRIBUTES = ("model", "weights_sha256", "corpus", "corpus_sha256", "documents", "tokens", "skipped", "call")
+"""Where a table came from. No table is complete without them."""
+
+
+def variable(
+    values: np.ndarray, dims: Sequence[str], *, name: str, units: str, source: str
+) -> xr.DataArray:
+    """A variable of a head table.
+
+    Args:
+        values: the numbers, one axis for each of ``dims``.
+        dims: names from `DIMENSIONS`.
+        name: what the variable measures, in words.
+        units: its unit, such as ``nats`` or ``share of attention``.
+        source: paper and section that define it.
+    """
+    return xr.DataArray(values, dims=tuple(dims), attrs={"long_name": name, "units": units, "source": source})
+
+
+def check(table: xr.Dataset) -> xr.Dataset:
+    """Return `table` itself if it follows the schema.
+
+    Raises:
+        TableError: a dimension is unknown, layers or heads are not counted from 1, or units,
+            source or provenance are missing.
+    """
+    for dim in table.dims:
+        if dim not in DIMENSIONS:
+            raise TableError(f"the head table has a dimension {str(dim)!r}; known are {', '.join(DIMENSIONS)}.")
+    for dim in ("layer", "head"):
+        if dim not in table.coords:
+            raise TableError(f"the head table has no coordinate {dim!r}; every head table is indexed by layer and head.")
+        if not np.array_equal(table[dim].values, np.arange(1, table.sizes[dim] + 1)):
+            raise TableError(f"the coordinate {dim!r} of the head table must count 1, 2, 3 ...; it is {table[dim].values}.")
+    for name, values in table.data_vars.items():
+        missing = [key for key in ("units", "source", "long_name") if not values.attrs.get(key)]
+        if missing:
+            raise TableError(f"the variable {str(name)!r} lacks {' and '.join(missing)}; every number states them.")
+    missing = [key for key in REQUIRED_ATTRIBUTES if key not in table.attrs]
+    if missing:
+        raise TableError(f"the head table does not say where it came from: it lacks {', '.join(missing)}.")
+    return table
+
+
+def write(table: xr.Dataset, path: str | Path) -> Path:
+    """Check `table` and write it as netCDF-4, whole or not at all.
+
+    Raises:
+        TableError: the table does not follow the schema, or the disk refuses the file.
+    """
+    path = Path(path)
+    check(table)
+    encoding = {name: {"zlib": True, "complevel": 4} for name, values in table.data_vars.items() if values.dtype.kind in "iuf"}
+    temporary = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(suffix=".nc", prefix=f".{path.name}.", dir=path.parent)
+        os.close(handle)
+        table.assign_attrs(headscope_format=FORMAT).to_netcdf(temporary, engine="h5netcdf", encoding=encoding)
+        os.replace(temporary, path)
+    except OSError as error:
+        raise TableError(f"{path} could not be written ({error.strerror or error}); free some space or choose another place.") from error
+    finally:
+        if temporary is not None and os.path.exists(temporary):
+            os.unlink(temporary)
+    return path
+
+
+def read(path: str | Path) -> xr.Dataset:
+    """Read a head table that `write` wrote.
+
+    Raises:
+        TableError: there is no such file, it is not a head table, or it has another format.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise TableError(f"there is no file {path}; a head table is written by `headscope atlas` or `headscope measure`.")
+    if not h5py.is_hdf5(path):
+        raise TableError(f"{path} is not a netCDF-4 file; a head table is written by `headscope atlas` or `headscope measure`.")
+    with xr.open_dataset(path, engine="h5netcdf") as opened:
+        table = opened.load()
+    version = table.attrs.pop("headscope_format", None)
+    if version is None:
+        raise TableError(f"{path} is a netCDF file but not a head table; it has no attribute headscope_format.")
+    if int(version) != FORMAT:
+        raise TableError(
+            f"{path} has format {int(version)}, and this headscope reads format {FORMAT}; measure again, or use the version that wrote it."
+        )
+    return check(table)
+
+
+def head_name(layer: int, head: int) -> str:
+    """The papers' name of a head: ``8-10`` is the tenth head of the eighth layer."""
+    return f"{layer}-{head}"
+
+
+def parse_head(name: str, table: xr.Dataset) -> tuple[int, int]:
+    """Layer and head of a name such as ``8-10``, both counted from 1.
+
+    Raises:
+        TableError: the name is not of that form, or `table` has no such head.
+    """
+    match = re.fullmatch(r"\s*(\d+)-(\d+)\s*", name)
+    layers, heads = table.sizes["layer"], table.sizes["head"]
+    if not match:
+        raise TableError(f"{name!r} is not a head; write layer-head, both counted from 1, such as 1-1 or {layers}-{heads}.")
+    layer, head = int(match[1]), int(match[2])
+    if not (1 <= layer <= layers and 1 <= head <= heads):
+        raise TableError(f"there is no head {layer}-{head}; the model has {layers} layers of {heads} heads, 1-1 to {layers}-{heads}.")
+    return layer, head

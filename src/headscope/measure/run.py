@@ -1,0 +1,309 @@
+"""Documents and a model in, a head table out.
+
+    documents --batches--> Batch --capture--> Attention --reducers--> sums --+--> Totals --tabulate--> head table
+"""
+
+import datetime
+import json
+import platform
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from headscope import heads
+from headscope.capture.align import Alignment
+from headscope.capture.attention import Attention
+from headscope.capture.batch import BATCH_TOKENS, Batch, batches, collate
+from headscope.capture.interface import Capture
+from headscope.capture.model import Model, load
+from headscope.corpora.corpus import Corpus, Survey, survey
+from headscope.corpora.document import Document
+from headscope.errors import CorpusError, HeadscopeError
+from headscope.measure import totals as files
+from headscope.measure.reducer import Reducer
+from headscope.measure.relations import Relations
+from headscope.measure.surface import Surface
+from headscope.measure.totals import Totals
+
+REDUCERS: Mapping[str, type[Reducer]] = {"surface": Surface, "relations": Relations}
+"""All reducers by name."""
+
+SAVE_EVERY = 20.0
+"""Seconds between two savings of the sums so far."""
+
+Report = Callable[[int, int], None]
+"""Told, after each batch, how many words are done and how many there are."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a corpus is to be measured; the same plan gives the same table to the last bit.
+
+    Attributes:
+        max_tokens: lower the model's limit: longer documents are skipped, and pairs of segments
+            (otherwise cut to 128 tokens) are cut to this.
+        batch_tokens: tokens of a batch, padding included.
+        rows: query rows of a block of attention; by default as many as memory wants.
+    """
+
+    max_tokens: int | None = None
+    batch_tokens: int = BATCH_TOKENS
+    rows: int | None = None
+
+
+def measure(
+    model: Model | str | Path,
+    documents: Iterable[Document],
+    reducers: Sequence[str | Reducer] = ("surface",),
+    *,
+    plan: Plan | None = None,
+    checkpoint: Path | None = None,
+    resume: bool = False,
+    report: Report | None = None,
+) -> xr.Dataset:
+    """Measure every head of a model on a corpus.
+
+    Args:
+        model: a loaded model, or what `headscope.load` takes.
+        documents: a corpus that `headscope.read` gave, or any documents.
+        reducers: names from `REDUCERS`, or reducers.
+        plan: how to batch; the defaults suit most.
+        checkpoint: where to keep the sums so far, every `SAVE_EVERY` seconds. The file stays there
+            for the caller to delete once the table is safe.
+        resume: go on from `checkpoint` if it exists; the table is the same to the last bit.
+        report: is told of the progress.
+
+    Returns:
+        A head table (`headscope.heads`) with all variables of all reducers.
+
+    Raises:
+        CorpusError: the corpus cannot be read or lacks what a reducer needs.
+        ModelError: the model cannot be loaded, or its attention cannot be captured faithfully.
+        HeadscopeError: the checkpoint belongs to another run.
+    """
+    model = model if isinstance(model, Model) else load(model)
+    if isinstance(documents, Iterator):
+        documents = list(documents)
+    found = survey(documents)
+    chosen = resolve(reducers, found)
+    plan = plan or Plan()
+    facts = _facts(model, documents, chosen, plan)
+    done = Totals({})
+    if resume and checkpoint is not None and checkpoint.exists():
+        done = _resumed(checkpoint, facts)
+    # Words without a token and the like are known before the model runs, so they are counted anew.
+    skipped: Counter[str] = Counter()
+    for now in accumulate(model, documents, chosen, plan=plan, done=done, skipped=skipped, every=SAVE_EVERY):
+        if checkpoint is not None:
+            files.save(now, checkpoint, facts=facts)
+        if report is not None:
+            report(now.of_run("seen")["words"], found.words)
+        done = now
+    if not done.values:
+        raise CorpusError(
+            f"none of the {found.documents} documents could be measured ({_reasons(skipped)}); "
+            "give shorter documents or a model that takes longer ones."
+        )
+    done = done + Totals({("skipped", reason): np.int64(count) for reason, count in skipped.items() if count})
+    call = f"measure(model={model.name!r}, reducers={[type(r).name for r in chosen]}, plan={plan})"
+    return tabulate(done, model, chosen).assign_attrs(facts["about"], call=call, **_now())
+
+
+def resolve(reducers: Sequence[str | Reducer], found: Survey) -> list[Reducer]:
+    """The reducers of these names, made for a corpus that was surveyed.
+
+    Raises:
+        HeadscopeError: a name is unknown.
+        CorpusError: the corpus lacks the annotation that one needs.
+    """
+    chosen = []
+    for reducer in reducers:
+        if isinstance(reducer, str):
+            if reducer not in REDUCERS:
+                raise HeadscopeError(f"there is no reducer {reducer!r}; there are {', '.join(REDUCERS)}.")
+            reducer = REDUCERS[reducer].over(found)
+        chosen.append(reducer)
+    if not chosen:
+        raise HeadscopeError(f"no reducer was named; name one or more of {', '.join(REDUCERS)}.")
+    return chosen
+
+
+def accumulate(
+    model: Model,
+    documents: Iterable[Document],
+    reducers: Sequence[Reducer],
+    *,
+    plan: Plan,
+    skipped: Counter[str],
+    done: Totals | None = None,
+    every: float = 0.0,
+) -> Iterator[Totals]:
+    """The sums over `documents`, yielded again and again as they grow, the last time complete.
+
+    Args:
+        model: is proven on the first batch before anything is counted.
+        documents: in the same order as before, if `done` is given.
+        reducers: what to measure.
+        plan: how to batch.
+        skipped: what was left out is counted here, by reason.
+        done: sums of the first batches, which are not run again.
+        every: seconds between two yields; 0 yields after each batch.
+    """
+    limits = [limit for limit in (plan.max_tokens, *(r.max_tokens for r in reducers)) if limit is not None]
+    max_tokens = min(limits) if limits else None
+    sums = {key: torch.from_numpy(value) for key, value in (done.values.items() if done else ())}
+    first = done.of_run("seen")["batches"] if sums else 0
+    capture = None
+    last = time.monotonic()
+    pending = False
+    stream = batches(model, documents, max_tokens=max_tokens, batch_tokens=plan.batch_tokens, skipped=skipped)
+    for number, batch in enumerate(stream):
+        if capture is None:
+            capture = Capture.proven(model, _sample(model, batch))
+        if number < first:
+            continue
+        _add(sums, _of_batch(capture, batch, reducers, plan.rows))
+        pending = True
+        if time.monotonic() - last >= every:
+            yield _totals(sums)
+            last, pending = time.monotonic(), False
+    if pending:
+        yield _totals(sums)
+
+
+def tabulate(done: Totals, model: Model, reducers: Sequence[Reducer]) -> xr.Dataset:
+    """The head table of sums, with what was counted and what was skipped."""
+    stacks = []
+    for stack, layers in model.layers.items():
+        of_stack = []
+        for reducer in reducers:
+            values = reducer.result(
+                done.of_layers(type(reducer).name, stack, layers), done.counts(type(reducer).name, stack)
+            )
+            of_stack.append(
+                values.assign_coords(
+                    layer=np.arange(1, values.sizes["layer"] + 1), head=np.arange(1, values.sizes["head"] + 1)
+                )
+            )
+        stacks.append(xr.merge(of_stack, join="exact", compat="no_conflicts"))
+    if len(stacks) == 1:
+        table = stacks[0]
+    else:
+        table = xr.concat(
+            stacks,
+            xr.IndexVariable("stack", list(model.layers)),
+            data_vars="minimal",
+            coords="minimal",
+            compat="equals",
+            join="outer",
+        )
+    seen = done.of_run("seen")
+    return table.assign_attrs(
+        documents=seen["documents"],
+        words=seen["words"],
+        tokens=seen["tokens"],
+        skipped=json.dumps(done.of_run("skipped"), sort_keys=True),
+    )
+
+
+def _of_batch(
+    capture: Capture, batch: Batch, reducers: Sequence[Reducer], rows: int | None
+) -> dict[files.Key, Tensor]:
+    sums: dict[files.Key, Tensor] = {
+        ("seen", "batches"): torch.tensor(1),
+        ("seen", "documents"): torch.tensor(len(batch.documents)),
+        ("seen", "words"): torch.tensor(sum(len(document.words) for document in batch.documents)),
+        ("seen", "tokens"): batch.encoder.real.sum(),
+    }
+    for reducer in reducers:
+        for stack in capture.model.layers:
+            counts = reducer.count(batch, stack)
+            _add(sums, {(type(reducer).name, stack, "-", name): value for name, value in counts.items()})
+
+    def see(attention: Attention) -> None:
+        for reducer in reducers:
+            key = (type(reducer).name, attention.stack, str(attention.layer))
+            _add(sums, {(*key, name): value for name, value in reducer.observe(attention).items()})
+
+    capture.observe(batch, see, rows=rows, whole=any(reducer.whole for reducer in reducers))
+    return sums
+
+
+def _add(sums: dict[files.Key, Tensor], more: Mapping[files.Key, Tensor]) -> None:
+    for key, value in more.items():
+        sums[key] = sums[key] + value if key in sums else value
+
+
+def _totals(sums: Mapping[files.Key, Tensor]) -> Totals:
+    return Totals({key: value.cpu().numpy() for key, value in sums.items()})
+
+
+def _sample(model: Model, batch: Batch) -> Batch:
+    """A little of a batch, with padding in it, on which the capture is proven."""
+    longest = batch.documents[0]
+    half = max(1, len(longest.words) // 2)
+    boundary = None if longest.boundary is None or longest.boundary >= half else longest.boundary
+    short = replace(longest, words=longest.words[:half], links=(), spans=(), boundary=boundary)
+    documents = [longest, short] if len(batch.documents) == 1 else [longest, short, batch.documents[-1]]
+    limit = batch.encoder.length
+    return collate(model, list(Alignment.of(model, max_tokens=limit).align(documents, Counter())))
+
+
+def _facts(
+    model: Model, documents: Iterable[Document], reducers: Sequence[Reducer], plan: Plan
+) -> dict[str, Any]:
+    """What makes a run this run and no other; checked when it is resumed, and told in the table."""
+    named = isinstance(documents, Corpus)
+    about = {
+        "model": model.name,
+        "revision": model.revision,
+        "weights_sha256": model.weights_sha256,
+        "tokenizer": type(model.tokenizer).__name__,
+        "corpus": documents.name if named else "documents in memory",
+        "corpus_sha256": documents.sha256 if named else _sha256(documents),
+        "versions": json.dumps(_versions(), sort_keys=True),
+    }
+    return {"about": about, "reducers": [repr(reducer) for reducer in reducers], "plan": repr(plan)}
+
+
+def _resumed(checkpoint: Path, facts: Mapping[str, Any]) -> Totals:
+    done, of = files.load(checkpoint)
+    if of != json.loads(json.dumps(facts)):
+        before, now = of.get("about", {}), facts["about"]
+        different = [key for key in now if before.get(key) != now[key]] or ["reducers or plan"]
+        raise HeadscopeError(
+            f"{checkpoint} was left by another run (its {', '.join(different)} differ from what is asked for now); "
+            "delete it, or run without --resume."
+        )
+    return done
+
+
+def _versions() -> dict[str, str]:
+    packages = ("headscope", "torch", "transformers", "tokenizers", "numpy", "xarray")
+    return {"python": platform.python_version()} | {name: metadata.version(name) for name in packages}
+
+
+def _sha256(documents: Iterable[Document]) -> str:
+    import hashlib
+
+    digest = hashlib.sha256()
+    for document in documents:
+        digest.update(repr(document).encode())
+    return digest.hexdigest()
+
+
+def _now() -> dict[str, str]:
+    return {"created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")}
+
+
+def _reasons(skipped: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {reason}" for reason, count in skipped.items() if count) or "all were left out"

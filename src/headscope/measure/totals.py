@@ -1,0 +1,92 @@
+"""Sums of a whole run: merged by ``+``, kept on disk so that a killed run can go on."""
+
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headscope.errors import HeadscopeError
+
+Key = tuple[str, ...]
+"""What a sum is of: ``("relations", "encoder", "3", "correct")`` is reducer, stack, layer, name; what is
+counted without attention has ``"-"`` for a layer, and counts of the run itself have two parts."""
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Everything a run has added up so far.
+
+    Attributes:
+        values: float64 or int64 arrays.
+    """
+
+    values: Mapping[Key, np.ndarray]
+
+    def __add__(self, other: "Totals") -> "Totals":
+        merged = dict(self.values)
+        for key, value in other.values.items():
+            merged[key] = merged[key] + value if key in merged else value
+        return Totals(merged)
+
+    def of_layers(self, reducer: str, stack: str, layers: int) -> dict[str, np.ndarray]:
+        """The sums of one reducer, layers stacked as the first axis."""
+        names = sorted({key[3] for key in self.values if key[:2] == (reducer, stack) and key[2] != "-"})
+        return {
+            name: np.stack([self.values[reducer, stack, str(layer), name] for layer in range(1, layers + 1)])
+            for name in names
+        }
+
+    def counts(self, reducer: str, stack: str) -> dict[str, np.ndarray]:
+        """What one reducer counted without attention."""
+        return {key[3]: value for key, value in self.values.items() if key[:3] == (reducer, stack, "-")}
+
+    def of_run(self, kind: str) -> dict[str, int]:
+        """Counts of the run itself: ``seen`` (documents, words, tokens, batches) or ``skipped`` (by reason)."""
+        return {key[1]: int(value) for key, value in sorted(self.values.items()) if key[0] == kind and len(key) == 2}
+
+
+def save(totals: Totals, path: Path, *, facts: Mapping[str, Any]) -> None:
+    """Write sums to `path`, whole or not at all; `facts` say of which run they are.
+
+    Raises:
+        HeadscopeError: the disk refuses the file.
+    """
+    arrays = {"/".join(key): value for key, value in totals.values.items()}
+    temporary = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(suffix=".npz", prefix=f".{path.name}.", dir=path.parent)
+        with os.fdopen(handle, "wb") as file:
+            np.savez(file, allow_pickle=False, facts=np.array(json.dumps(dict(facts), sort_keys=True)), **arrays)
+        Path(temporary).replace(path)
+    except OSError as error:
+        raise HeadscopeError(
+            f"the sums so far could not be saved to {path} ({error.strerror or error}); "
+            "free some space or choose another place."
+        ) from error
+    finally:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+
+
+def load(path: Path) -> tuple[Totals, dict[str, Any]]:
+    """The sums that `save` wrote, and of which run they are.
+
+    Raises:
+        HeadscopeError: the file is not one of those.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            facts = json.loads(str(stored["facts"]))
+            values = {tuple(name.split("/")): stored[name] for name in stored.files if name != "facts"}
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise HeadscopeError(
+            f"{path} does not hold the sums of an interrupted run; delete it, or run without --resume."
+        ) from error
+    return Totals(values), facts
