@@ -5,9 +5,7 @@ head that papers write as 8-10. Every variable carries its units and the source 
 and the attributes of the table say which weights, which corpus and which call it came from.
 """
 
-import os
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -15,6 +13,7 @@ import h5py
 import numpy as np
 import xarray as xr
 
+from headscope.disk import replacing
 from headscope.errors import TableError
 
 FORMAT = 1
@@ -35,9 +34,7 @@ REQUIRED_ATTRIBUTES = ("model", "weights_sha256", "corpus", "corpus_sha256", "do
 """Where a table came from. No table is complete without them."""
 
 
-def variable(
-    values: np.ndarray, dims: Sequence[str], *, name: str, units: str, source: str
-) -> xr.DataArray:
+def variable(values: np.ndarray, dims: Sequence[str], *, name: str, units: str, source: str) -> xr.DataArray:
     """A variable of a head table.
 
     Args:
@@ -62,9 +59,13 @@ def check(table: xr.Dataset) -> xr.Dataset:
             raise TableError(f"the head table has a dimension {str(dim)!r}; known are {', '.join(DIMENSIONS)}.")
     for dim in ("layer", "head"):
         if dim not in table.coords:
-            raise TableError(f"the head table has no coordinate {dim!r}; every head table is indexed by layer and head.")
+            raise TableError(
+                f"the head table has no coordinate {dim!r}; every head table is indexed by layer and head."
+            )
         if not np.array_equal(table[dim].values, np.arange(1, table.sizes[dim] + 1)):
-            raise TableError(f"the coordinate {dim!r} of the head table must count 1, 2, 3 ...; it is {table[dim].values}.")
+            raise TableError(
+                f"the coordinate {dim!r} of the head table must count 1, 2, 3 ...; it is {table[dim].values}."
+            )
     for name, values in table.data_vars.items():
         missing = [key for key in ("units", "source", "long_name") if not values.attrs.get(key)]
         if missing:
@@ -79,23 +80,16 @@ def write(table: xr.Dataset, path: str | Path) -> Path:
     """Check `table` and write it as netCDF-4, whole or not at all.
 
     Raises:
-        TableError: the table does not follow the schema, or the disk refuses the file.
+        TableError: the table does not follow the schema.
+        HeadscopeError: the disk refuses the file.
     """
     path = Path(path)
     check(table)
-    encoding = {name: {"zlib": True, "complevel": 4} for name, values in table.data_vars.items() if values.dtype.kind in "iuf"}
-    temporary = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(suffix=".nc", prefix=f".{path.name}.", dir=path.parent)
-        os.close(handle)
+    encoding = {
+        name: {"zlib": True, "complevel": 4} for name, values in table.data_vars.items() if values.dtype.kind in "iuf"
+    }
+    with replacing(path) as temporary:
         table.assign_attrs(headscope_format=FORMAT).to_netcdf(temporary, engine="h5netcdf", encoding=encoding)
-        os.replace(temporary, path)
-    except OSError as error:
-        raise TableError(f"{path} could not be written ({error.strerror or error}); free some space or choose another place.") from error
-    finally:
-        if temporary is not None and os.path.exists(temporary):
-            os.unlink(temporary)
     return path
 
 
@@ -107,9 +101,13 @@ def read(path: str | Path) -> xr.Dataset:
     """
     path = Path(path)
     if not path.is_file():
-        raise TableError(f"there is no file {path}; a head table is written by `headscope atlas` or `headscope measure`.")
+        raise TableError(
+            f"there is no file {path}; a head table is written by `headscope atlas` or `headscope measure`."
+        )
     if not h5py.is_hdf5(path):
-        raise TableError(f"{path} is not a netCDF-4 file; a head table is written by `headscope atlas` or `headscope measure`.")
+        raise TableError(
+            f"{path} is not a netCDF-4 file; a head table is written by `headscope atlas` or `headscope measure`."
+        )
     with xr.open_dataset(path, engine="h5netcdf") as opened:
         table = opened.load()
     version = table.attrs.pop("headscope_format", None)
@@ -136,8 +134,12 @@ def parse_head(name: str, table: xr.Dataset) -> tuple[int, int]:
     match = re.fullmatch(r"\s*(\d+)-(\d+)\s*", name)
     layers, heads = table.sizes["layer"], table.sizes["head"]
     if not match:
-        raise TableError(f"{name!r} is not a head; write layer-head, both counted from 1, such as 1-1 or {layers}-{heads}.")
+        raise TableError(
+            f"{name!r} is not a head; write layer-head, both counted from 1, such as 1-1 or {layers}-{heads}."
+        )
     layer, head = int(match[1]), int(match[2])
     if not (1 <= layer <= layers and 1 <= head <= heads):
-        raise TableError(f"there is no head {layer}-{head}; the model has {layers} layers of {heads} heads, 1-1 to {layers}-{heads}.")
+        raise TableError(
+            f"there is no head {layer}-{head}; the model has {layers} layers of {heads} heads, 1-1 to {layers}-{heads}."
+        )
     return layer, head

@@ -1,0 +1,17 @@
+"""Documents and a model -> `Attention`, while the forward pass runs.
+
+=============  ==============================================================================
+`load`         hub id, folder or ``minilm`` -> `Model`, identified by the hash of its weights
+`random_twin`  the same shape with untrained weights, as a control
+`batches`      documents -> padded batches of tokens that know their words
+`Capture`      the proven way to a model's attention; shows it layer by layer
+`Attention`    what a reducer may ask: averages, entropies, single weights
+=============  ==============================================================================
+"""
+
+from headscope.capture.attention import Attention
+from headscope.capture.batch import Batch, Tokens, batches
+from headscope.capture.interface import Capture
+from headscope.capture.model import Model, load, random_twin
+
+__all__ = ["Attention", "Batch", "Capture", "Model", "Tokens", "batches", "load", "random_twin"]

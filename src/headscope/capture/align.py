@@ -82,7 +82,9 @@ class Alignment:
             one = encoded.encodings[index]
             sides = one.sequence_ids
             boundary = document.boundary or 0
-            word = [-1 if w is None else w + boundary * (side or 0) for w, side in zip(one.word_ids, sides, strict=True)]
+            word = [
+                -1 if w is None else w + boundary * (side or 0) for w, side in zip(one.word_ids, sides, strict=True)
+            ]
             self._count_lost_words(document, word, skipped, cut=bool(one.overflowing))
             yield Aligned(document, ids, word, one.type_ids)
 

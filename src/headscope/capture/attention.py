@@ -6,7 +6,7 @@ or single weights. How the answer is found is the business of the implementation
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -15,58 +15,56 @@ from torch import Tensor
 from headscope.capture.batch import Batch, Tokens
 
 
+@runtime_checkable
 class Attention(Protocol):
     """A block of query rows of one layer's attention, for one batch.
 
     Rows and keys of padding are present and meaningless; a reducer leaves them out by
     ``queries.real`` and ``keys.real``.
-
-    Attributes:
-        layer: counted from 1 in the order of the forward pass, in each stack by itself.
-        stack: ``encoder``, ``decoder`` or ``cross``; ``encoder`` where a model has one stack.
-        rows: the query positions held.
-        batch: the documents, their tokens and words.
     """
 
-    layer: int
-    stack: str
-    rows: slice
-    batch: Batch
+    @property
+    def layer(self) -> int:
+        """Counted from 1 in the order of the forward pass, in each stack by itself."""
+
+    @property
+    def stack(self) -> str:
+        """``encoder``, ``decoder`` or ``cross``; ``encoder`` where a model has one stack."""
+
+    @property
+    def rows(self) -> slice:
+        """The query positions held."""
+
+    @property
+    def batch(self) -> Batch:
+        """The documents, their tokens and words."""
 
     @property
     def queries(self) -> Tokens:
         """The tokens that attend; all of them, of which `rows` are held."""
-        ...
 
     @property
     def keys(self) -> Tokens:
         """The tokens that are attended to."""
-        ...
 
     @property
     def heads(self) -> int:
         """The number of query heads."""
-        ...
 
     def average(self, columns: Float[Tensor, "batch key feature"]) -> Float[Tensor, "batch head query feature"]:
         """The average of each column under the attention: sum_k a[q, k] * columns[k]."""
-        ...
 
     def entropy(self) -> Float[Tensor, "batch head query"]:
         """-sum_k a[q, k] ln a[q, k], in nats."""
-        ...
 
     def at(self, keys: Int[Tensor, "batch query n"]) -> Float[Tensor, "batch head query n"]:
         """The weights on chosen keys, n for each query."""
-        ...
 
     def visible(self) -> Float[Tensor, "batch query"]:
         """How many keys each query may attend to under the model's mask."""
-        ...
 
     def weights(self) -> Float[Tensor, "batch head query key"]:
         """The matrix itself: only where a reducer truly needs it."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +109,7 @@ class DenseRows:
         """-sum_k a[q, k] ln a[q, k], in nats; a weight of 0 adds nothing."""
         tiny = torch.finfo(self.matrix.dtype).tiny
         logarithms = self.matrix.clamp_min(tiny).log_()
-        return torch.linalg.vecdot(self.matrix, logarithms).neg_()
+        return -torch.linalg.vecdot(self.matrix, logarithms)
 
     def at(self, keys: Int[Tensor, "batch query n"]) -> Float[Tensor, "batch head query n"]:
         """The weights on chosen keys, n for each query."""

@@ -32,6 +32,7 @@ from transformers.utils import logging as transformers_logging
 from headscope.capture.attention import Attention, DenseRows
 from headscope.capture.batch import Batch
 from headscope.capture.model import Model
+from headscope.capture.proof import prove_average, prove_rows, prove_same
 from headscope.errors import ModelError
 
 NAME = "headscope"
@@ -74,16 +75,16 @@ class Capture:
         untouched = _hidden(model, batch)
         route = "interface" if _takes_our_name(model.module) else "outputs"
         capture = cls(model, route)
-        seen = capture.observe(batch, lambda attention: _prove_rows(model, attention), prove=True)
+        seen = capture.observe(batch, lambda attention: prove_rows(model, attention), prove=True)
         if route == "interface" and not seen.layers:
             capture = cls(model, "outputs")
-            seen = capture.observe(batch, lambda attention: _prove_rows(model, attention), prove=True)
+            seen = capture.observe(batch, lambda attention: prove_rows(model, attention), prove=True)
         if dict(seen.layers) != dict(model.layers):
             raise ModelError(
                 f"the attention of {model.name!r} cannot be captured: {_counts(model.layers)} were expected and "
                 f"{_counts(seen.layers)} seen. The model mixes attention with other layers, or computes it apart."
             )
-        _prove_same(model, batch, untouched, seen.hidden)
+        prove_same(model, batch, untouched, seen.hidden)
         return capture
 
     def observe(
@@ -203,7 +204,7 @@ def _attend(
         output, weights = eager(module, query[:, :, rows], key, value, mask, **block_terms)
         attention = DenseRows(layer, stack, rows, run.batch, weights.float(), allowed)
         if run.prove:
-            _prove_average(run.model, attention, value, output)
+            prove_average(run.model, attention, value, output)
         outputs.append(output)
         if run.whole:
             held.append(attention)
@@ -337,52 +338,6 @@ def _through_outputs(model: Model, batch: Batch, see: See) -> Seen:
         allowed = (weights > 0).any(dim=1).sum(-1, dtype=torch.float32)
         see(DenseRows(layer, "encoder", slice(0, length), batch, weights.float(), allowed))
     return Seen({"encoder": len(attentions)}, output.last_hidden_state)
-
-
-def _tolerance(dtype: torch.dtype) -> float:
-    return 1e-5 if dtype == torch.float32 else 16 * torch.finfo(dtype).eps
-
-
-def _prove_rows(model: Model, attention: Attention) -> None:
-    weights = attention.weights()
-    real = attention.queries.real[:, attention.rows]
-    sums = weights.sum(-1).movedim(1, -1)[real]
-    tolerance = 10 * _tolerance(model.module.dtype)
-    if not bool(torch.isfinite(sums).all()) or bool((sums > 1 + tolerance).any()):
-        raise ModelError(
-            f"layer {attention.layer} of {model.name!r} has attention rows that sum to {float(sums.max()):.6g}; "
-            "a row of attention sums to 1 at most, so something else was captured."
-        )
-    if bool((sums < 1 - tolerance).any()) and not any("sink" in name for name, _ in model.module.named_parameters()):
-        raise ModelError(
-            f"layer {attention.layer} of {model.name!r} has attention rows that sum to {float(sums.min()):.6g} and no "
-            "attention sinks that would explain it."
-        )
-
-
-def _prove_average(model: Model, attention: DenseRows, value: Tensor, output: Tensor) -> None:
-    heads = value.repeat_interleave(attention.heads // value.shape[1], dim=1).float()
-    expected = torch.matmul(attention.matrix, heads).transpose(1, 2)
-    real = attention.queries.real[:, attention.rows]
-    _prove_close(
-        model, expected[real], output.float()[real], f"the values averaged by layer {attention.layer}", heads.abs().max()
-    )
-
-
-def _prove_same(model: Model, batch: Batch, untouched: Tensor, observed: Tensor) -> None:
-    tokens = batch.encoder if batch.decoder is None else batch.decoder
-    before, after = untouched[tokens.real].float(), observed[tokens.real].float()
-    _prove_close(model, before, after, "the outputs", before.abs().max())
-
-
-def _prove_close(model: Model, expected: Tensor, got: Tensor, what: str, scale: Tensor) -> None:
-    difference = float((expected - got).abs().max())
-    bound = _tolerance(model.module.dtype) * max(1.0, float(scale))
-    if not difference <= bound:
-        raise ModelError(
-            f"{what} of {model.name!r} change by {difference:.2g} under observation, more than {bound:.2g}; "
-            "what was captured is not what the model computes."
-        )
 
 
 def _counts(layers: Mapping[str, int]) -> str:

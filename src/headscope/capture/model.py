@@ -58,7 +58,8 @@ class Model:
     @property
     def device(self) -> torch.device:
         """Where the weights are."""
-        return self.module.device
+        device: torch.device = self.module.device
+        return device
 
     @property
     def layers(self) -> Mapping[str, int]:
@@ -89,7 +90,7 @@ class Model:
         config = self.module.config.get_text_config()
         limits = [self.tokenizer.model_max_length]
         positions = getattr(config, "max_position_embeddings", None)
-        if positions:
+        if positions is not None and positions > 0:  # XLNet says -1: no limit
             limits.append(positions - _positions_reserved(self.module) - (self.start_id is not None))
         limit = min(limits)
         return None if limit > _UNLIMITED else int(limit)
@@ -118,8 +119,9 @@ def load(model: str | Path, *, device: str = "cpu", trust_remote_code: bool = Fa
     name = str(model)
     source = _source(name)
     # Missing weights are an error below; the library's own report would say the same at length.
-    verbosity = transformers_logging.get_verbosity()
+    verbosity, bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
     transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
     try:
         module, loading = AutoModel.from_pretrained(
             source, trust_remote_code=trust_remote_code, output_loading_info=True
@@ -132,6 +134,8 @@ def load(model: str | Path, *, device: str = "cpu", trust_remote_code: bool = Fa
         ) from error
     finally:
         transformers_logging.set_verbosity(verbosity)
+        if bars:
+            transformers_logging.enable_progress_bar()
     _refuse_missing_weights(name, loading["missing_keys"])
     _refuse_slow(tokenizer, name)
     folder = _folder(source)

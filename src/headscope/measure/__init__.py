@@ -1,0 +1,32 @@
+"""Attention -> sums -> head table.
+
+==========  ================================================================================
+`measure`   model and documents -> head table; ``headscope.measure`` is this function
+`REDUCERS`  what can be measured, by name: `Surface`, `Relations`
+`Plan`      how to batch
+`Reducer`   what a new statistic has to provide
+==========  ================================================================================
+"""
+
+import sys
+from types import ModuleType
+from typing import Any
+
+import xarray as xr
+
+from headscope.measure.reducer import Reducer, Sums
+from headscope.measure.relations import Relations
+from headscope.measure.run import REDUCERS, Plan, measure
+from headscope.measure.surface import Surface
+
+__all__ = ["REDUCERS", "Plan", "Reducer", "Relations", "Sums", "Surface", "measure"]
+
+
+class _CallableModule(ModuleType):
+    """``headscope.measure`` names both this package and its main function, so the package can be called."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> xr.Dataset:
+        return measure(*args, **kwargs)
+
+
+sys.modules[__name__].__class__ = _CallableModule

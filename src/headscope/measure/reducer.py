@@ -5,7 +5,7 @@ A reducer turns attention into sums and sums into values. Since sums are all it 
 """
 
 from collections.abc import Mapping
-from typing import ClassVar, Protocol, Self
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import xarray as xr
@@ -19,6 +19,7 @@ Sums = dict[str, Tensor]
 """Named float64 or int64 tensors. What `Reducer.observe` returns has the head axis first."""
 
 
+@runtime_checkable
 class Reducer(Protocol):
     """A statistic of heads: a frozen dataclass with three pure functions.
 
@@ -33,21 +34,18 @@ class Reducer(Protocol):
     max_tokens: ClassVar[int | None]
 
     @classmethod
-    def over(cls, survey: Survey) -> Self:
+    def over(cls, survey: Survey) -> "Reducer":
         """The reducer for a corpus with these annotations.
 
         Raises:
             CorpusError: the annotation that it needs is not there.
         """
-        ...
 
     def count(self, batch: Batch, stack: str) -> Sums:
         """What is known of a batch before any attention: how often each value is defined."""
-        ...
 
     def observe(self, attention: Attention) -> Sums:
         """What a block of rows of one layer adds, head axis first."""
-        ...
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
         """The values, with units and source.
@@ -56,4 +54,3 @@ class Reducer(Protocol):
             sums: what `observe` returned, added up; axes layer and head, then its own.
             counts: what `count` returned, added up.
         """
-        ...

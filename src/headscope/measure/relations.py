@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -60,7 +60,7 @@ class Relations:
     max_tokens: ClassVar[int | None] = 4096
 
     @classmethod
-    def over(cls, survey: Survey) -> Self:
+    def over(cls, survey: Survey) -> "Relations":
         """The reducer for the dependency labels that the corpus has.
 
         Raises:
@@ -115,7 +115,7 @@ class Relations:
             right.append(found & (where[gold.document, :, gold.dependent] == word[gold.head][:, None]))
         hits = torch.stack(right, dim=-1).flatten(1)
         return {
-            name: sums.unflatten(-1, (attention.heads, len(DIRECTIONS))).movedim((-2, -1), (0, 1))
+            name: sums.view(*sums.shape[:2], attention.heads, len(DIRECTIONS)).movedim((2, 3), (0, 1))
             for name, sums in gold.totals(hits, "correct").items()
         }
 
@@ -130,7 +130,12 @@ class Relations:
         by_offset = ("relation", "fold", "offset")
         share, links = "share of links", "links"
         values = {
-            "relation_accuracy": (accuracy, ("layer", "head", "relation", "direction"), "links that the head gets right", share),
+            "relation_accuracy": (
+                accuracy,
+                ("layer", "head", "relation", "direction"),
+                "links that the head gets right",
+                share,
+            ),
             "relation_count": (total, ("relation",), "links", links),
             "offset_accuracy": (offsets, ("relation", "offset"), "links whose head stands at a fixed offset", share),
         }
@@ -144,13 +149,19 @@ class Relations:
             values[f"fold_{name}_squares"] = (found[f"{name}_squares"], dims, squares + what, "links²")
             if name != "link":
                 values[f"fold_{name}_by_link"] = (found[f"{name}_by_link"], dims, product + what, "links²")
-        values["fold_documents"] = (counts["documents"], ("relation", "fold"), "documents with the relation", "documents")
+        values["fold_documents"] = (
+            counts["documents"],
+            ("relation", "fold"),
+            "documents with the relation",
+            "documents",
+        )
         table = {
             variable: heads.variable(np.asarray(data), dims, name=name, units=units, source=CLARK)
             for variable, (data, dims, name, units) in values.items()
         }
         coords = {"relation": list(self.rows), "direction": list(DIRECTIONS), "offset": list(OFFSETS)}
-        return xr.Dataset(table, coords=coords)
+        by_count = sorted(range(len(total)), key=lambda row: (self.rows[row] != ALL, -total[row]))
+        return xr.Dataset(table, coords=coords).isel(relation=by_count)
 
     def fold(self, document: Document) -> int:
         """The fold of a document: its group decides, by a hash, so no order can change it."""
@@ -192,7 +203,7 @@ class _Gold:
     def per_row(self, of_cells: Tensor) -> Float64[Tensor, "relation fold any"]:
         """Cells added up for each relation and fold."""
         total = torch.zeros(self.rows * FOLDS, of_cells.shape[1], dtype=torch.float64, device=of_cells.device)
-        return total.index_add_(0, self.cell_row, of_cells.double()).unflatten(0, (self.rows, FOLDS))
+        return total.index_add_(0, self.cell_row, of_cells.double()).view(self.rows, FOLDS, -1)
 
 
 @lru_cache(maxsize=2)
@@ -215,11 +226,14 @@ def _gold(relations: Relations, batch: Batch) -> _Gold:
             links.append((index, link.source, link.target))
     folds = [relations.fold(document) for document in batch.documents]
     device = batch.encoder.ids.device
-    link_columns = torch.tensor(links, dtype=torch.long, device=device).reshape(-1, 3).T
-    place_columns = torch.tensor(places, dtype=torch.long, device=device).reshape(-1, 2).T
+    document_of, dependent, head = torch.tensor(links, dtype=torch.long, device=device).reshape(-1, 3).T
+    link_of, cell_of = torch.tensor(places, dtype=torch.long, device=device).reshape(-1, 2).T
     return _Gold(
-        *link_columns,
-        *place_columns,
+        document_of,
+        dependent,
+        head,
+        link_of,
+        cell_of,
         cell_count=torch.tensor([counts[cell] for cell in range(len(cells))], dtype=torch.float64, device=device),
         cell_row=torch.tensor([row * FOLDS + folds[index] for index, row in cells], dtype=torch.long, device=device),
         rows=len(row_of),

@@ -1,9 +1,10 @@
 """Documents and a model in, a head table out.
 
-    documents --batches--> Batch --capture--> Attention --reducers--> sums --+--> Totals --tabulate--> head table
+documents --batches--> Batch --capture--> Attention --reducers--> sums --+--> Totals --tabulate--> head table
 """
 
 import datetime
+import hashlib
 import json
 import platform
 import time
@@ -15,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 import xarray as xr
 from torch import Tensor
 
-from headscope import heads
 from headscope.capture.align import Alignment
 from headscope.capture.attention import Attention
 from headscope.capture.batch import BATCH_TOKENS, Batch, batches, collate
@@ -69,6 +70,7 @@ def measure(
     checkpoint: Path | None = None,
     resume: bool = False,
     report: Report | None = None,
+    found: Survey | None = None,
 ) -> xr.Dataset:
     """Measure every head of a model on a corpus.
 
@@ -81,6 +83,7 @@ def measure(
             for the caller to delete once the table is safe.
         resume: go on from `checkpoint` if it exists; the table is the same to the last bit.
         report: is told of the progress.
+        found: what `headscope.corpora.survey` found in `documents`, if that is known already.
 
     Returns:
         A head table (`headscope.heads`) with all variables of all reducers.
@@ -93,7 +96,7 @@ def measure(
     model = model if isinstance(model, Model) else load(model)
     if isinstance(documents, Iterator):
         documents = list(documents)
-    found = survey(documents)
+    found = found or survey(documents)
     chosen = resolve(reducers, found)
     plan = plan or Plan()
     facts = _facts(model, documents, chosen, plan)
@@ -113,7 +116,7 @@ def measure(
             f"none of the {found.documents} documents could be measured ({_reasons(skipped)}); "
             "give shorter documents or a model that takes longer ones."
         )
-    done = done + Totals({("skipped", reason): np.int64(count) for reason, count in skipped.items() if count})
+    done = done + Totals({("skipped", reason): np.asarray(count) for reason, count in skipped.items() if count})
     call = f"measure(model={model.name!r}, reducers={[type(r).name for r in chosen]}, plan={plan})"
     return tabulate(done, model, chosen).assign_attrs(facts["about"], call=call, **_now())
 
@@ -160,8 +163,9 @@ def accumulate(
     """
     limits = [limit for limit in (plan.max_tokens, *(r.max_tokens for r in reducers)) if limit is not None]
     max_tokens = min(limits) if limits else None
-    sums = {key: torch.from_numpy(value) for key, value in (done.values.items() if done else ())}
-    first = done.of_run("seen")["batches"] if sums else 0
+    done = done or Totals({})
+    sums = {key: torch.as_tensor(value) for key, value in done.values.items()}
+    first = done.of_run("seen").get("batches", 0)
     capture = None
     last = time.monotonic()
     pending = False
@@ -195,17 +199,7 @@ def tabulate(done: Totals, model: Model, reducers: Sequence[Reducer]) -> xr.Data
                 )
             )
         stacks.append(xr.merge(of_stack, join="exact", compat="no_conflicts"))
-    if len(stacks) == 1:
-        table = stacks[0]
-    else:
-        table = xr.concat(
-            stacks,
-            xr.IndexVariable("stack", list(model.layers)),
-            data_vars="minimal",
-            coords="minimal",
-            compat="equals",
-            join="outer",
-        )
+    table = stacks[0] if len(stacks) == 1 else _side_by_side(stacks, list(model.layers))
     seen = done.of_run("seen")
     return table.assign_attrs(
         documents=seen["documents"],
@@ -215,9 +209,15 @@ def tabulate(done: Totals, model: Model, reducers: Sequence[Reducer]) -> xr.Data
     )
 
 
-def _of_batch(
-    capture: Capture, batch: Batch, reducers: Sequence[Reducer], rows: int | None
-) -> dict[files.Key, Tensor]:
+def _side_by_side(tables: Sequence[xr.Dataset], stacks: Sequence[str]) -> xr.Dataset:
+    """Tables of several stacks as one; NaN where a stack has fewer layers or heads than another."""
+    by_head = [name for name, values in tables[0].data_vars.items() if "layer" in values.dims]
+    # What is counted without attention (links, offsets) is the same in every stack.
+    together = xr.concat([table[by_head] for table in tables], pd.Index(stacks, name="stack"), join="outer")
+    return together.merge(tables[0].drop_vars(by_head), join="left")
+
+
+def _of_batch(capture: Capture, batch: Batch, reducers: Sequence[Reducer], rows: int | None) -> dict[files.Key, Tensor]:
     sums: dict[files.Key, Tensor] = {
         ("seen", "batches"): torch.tensor(1),
         ("seen", "documents"): torch.tensor(len(batch.documents)),
@@ -258,18 +258,15 @@ def _sample(model: Model, batch: Batch) -> Batch:
     return collate(model, list(Alignment.of(model, max_tokens=limit).align(documents, Counter())))
 
 
-def _facts(
-    model: Model, documents: Iterable[Document], reducers: Sequence[Reducer], plan: Plan
-) -> dict[str, Any]:
+def _facts(model: Model, documents: Iterable[Document], reducers: Sequence[Reducer], plan: Plan) -> dict[str, Any]:
     """What makes a run this run and no other; checked when it is resumed, and told in the table."""
-    named = isinstance(documents, Corpus)
     about = {
         "model": model.name,
         "revision": model.revision,
         "weights_sha256": model.weights_sha256,
         "tokenizer": type(model.tokenizer).__name__,
-        "corpus": documents.name if named else "documents in memory",
-        "corpus_sha256": documents.sha256 if named else _sha256(documents),
+        "corpus": documents.name if isinstance(documents, Corpus) else "documents in memory",
+        "corpus_sha256": documents.sha256 if isinstance(documents, Corpus) else _sha256(documents),
         "versions": json.dumps(_versions(), sort_keys=True),
     }
     return {"about": about, "reducers": [repr(reducer) for reducer in reducers], "plan": repr(plan)}
@@ -293,8 +290,6 @@ def _versions() -> dict[str, str]:
 
 
 def _sha256(documents: Iterable[Document]) -> str:
-    import hashlib
-
     digest = hashlib.sha256()
     for document in documents:
         digest.update(repr(document).encode())

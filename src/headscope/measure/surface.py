@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -56,7 +56,7 @@ class Surface:
     max_tokens: ClassVar[int | None] = None
 
     @classmethod
-    def over(cls, survey: Survey) -> Self:
+    def over(cls, survey: Survey) -> "Surface":
         """Any text will do."""
         return cls()
 

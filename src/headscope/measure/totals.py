@@ -1,8 +1,6 @@
 """Sums of a whole run: merged by ``+``, kept on disk so that a killed run can go on."""
 
 import json
-import os
-import tempfile
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from headscope.disk import replacing
 from headscope.errors import HeadscopeError
 
 Key = tuple[str, ...]
@@ -31,7 +30,7 @@ class Totals:
     def __add__(self, other: "Totals") -> "Totals":
         merged = dict(self.values)
         for key, value in other.values.items():
-            merged[key] = merged[key] + value if key in merged else value
+            merged[key] = np.asarray(merged[key] + value) if key in merged else value
         return Totals(merged)
 
     def of_layers(self, reducer: str, stack: str, layers: int) -> dict[str, np.ndarray]:
@@ -58,21 +57,8 @@ def save(totals: Totals, path: Path, *, facts: Mapping[str, Any]) -> None:
         HeadscopeError: the disk refuses the file.
     """
     arrays = {"/".join(key): value for key, value in totals.values.items()}
-    temporary = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(suffix=".npz", prefix=f".{path.name}.", dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, allow_pickle=False, facts=np.array(json.dumps(dict(facts), sort_keys=True)), **arrays)
-        Path(temporary).replace(path)
-    except OSError as error:
-        raise HeadscopeError(
-            f"the sums so far could not be saved to {path} ({error.strerror or error}); "
-            "free some space or choose another place."
-        ) from error
-    finally:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        np.savez(file, allow_pickle=False, facts=np.array(json.dumps(dict(facts), sort_keys=True)), **arrays)
 
 
 def load(path: Path) -> tuple[Totals, dict[str, Any]]:

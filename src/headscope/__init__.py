@@ -1,0 +1,70 @@
+"""headscope: what each attention head looks at, which relation it marks, and how sure we are.
+
+::
+
+    files --corpora--> Document --capture--> Attention --measure--> head table --analyse--> head table --view--> page
+
+=============================================  ================================================
+`read(corpus)`                                 annotated files -> documents
+`load(model)`                                  a transformer and its tokenizer, identified
+`measure(model, documents, reducers)`          -> head table, an `xarray.Dataset` over layer, head
+`atlas(model, corpus, out)`                    everything at once, into a folder
+`random_twin(model)`                           the same shape, untrained: a control
+`with_intervals(table)`, `with_report(table)`  how sure we are
+`read_table(path)`, `write_table(table, path)`  head tables on disk
+`HeadscopeError`                               what is raised, in one sentence
+=============================================  ================================================
+
+>>> import headscope
+>>> table = headscope.measure("minilm", headscope.read("grammar"), ["surface"])  # doctest: +SKIP
+>>> float(table.mass_previous.sel(layer=1, head=3))  # doctest: +SKIP
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from headscope.errors import HeadscopeError
+
+if TYPE_CHECKING:
+    from headscope._atlas import atlas
+    from headscope.analyse import with_intervals, with_report
+    from headscope.capture import load, random_twin
+    from headscope.corpora import read
+    from headscope.heads import read as read_table
+    from headscope.heads import write as write_table
+    from headscope.measure.run import measure
+
+__all__ = [
+    "HeadscopeError",
+    "atlas",
+    "load",
+    "measure",
+    "random_twin",
+    "read",
+    "read_table",
+    "with_intervals",
+    "with_report",
+    "write_table",
+]
+
+# Found when first asked for: reading a table or drawing it must not load torch.
+_HOMES = {
+    "atlas": ("headscope._atlas", "atlas"),
+    "load": ("headscope.capture", "load"),
+    "random_twin": ("headscope.capture", "random_twin"),
+    "read": ("headscope.corpora", "read"),
+    "read_table": ("headscope.heads", "read"),
+    "write_table": ("headscope.heads", "write"),
+    "with_intervals": ("headscope.analyse", "with_intervals"),
+    "with_report": ("headscope.analyse", "with_report"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "measure":
+        # The package of that name can be called, and importing it makes it an attribute of this one.
+        return import_module("headscope.measure")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'headscope' has no attribute {name!r}; it has {', '.join(__all__)}")
+    module, attribute = _HOMES[name]
+    return getattr(import_module(module), attribute)

@@ -1,0 +1,208 @@
+"""The main job: measure everything that a corpus's annotation allows, and write it all down.
+
+model, corpus --measure--> head table --analyse--> with intervals and reported heads
+             \\-> random twin --measure--> control --/         \\--view--> figures, page, tables
+"""
+
+import hashlib
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from headscope import heads
+from headscope.analyse import with_intervals, with_report
+from headscope.capture import load, random_twin
+from headscope.corpora import Survey, read, survey
+from headscope.disk import replacing
+from headscope.errors import HeadscopeError
+from headscope.measure.run import Plan, measure
+from headscope.view import figures
+from headscope.view.page import write_page
+
+FREQUENT = 12
+"""Relations that get a heatmap on the page, most frequent first."""
+
+Stage = Callable[[str, int, int], None]
+"""Told what is being done, how much of it is done and how much there is."""
+
+
+@dataclass(frozen=True)
+class Atlas:
+    """What `atlas` made.
+
+    Attributes:
+        table: the head table of ``heads.nc``.
+        folder: where everything is.
+        files: what was written, relative to `folder`.
+    """
+
+    table: xr.Dataset
+    folder: Path
+    files: tuple[str, ...]
+
+
+def atlas(
+    model: str | Path = "minilm",
+    corpus: str | Path = "grammar",
+    out: str | Path = "headscope-atlas",
+    *,
+    format: str | None = None,
+    plan: Plan | None = None,
+    device: str = "cpu",
+    seed: int = 0,
+    trust_remote_code: bool = False,
+    resume: bool = False,
+    report: Stage | None = None,
+) -> Atlas:
+    """Measure every head of a model on a corpus, with controls, and write tables, figures and a page.
+
+    Args:
+        model: what `headscope.load` takes.
+        corpus: what `headscope.read` takes.
+        out: the folder for ``heads.nc``, ``twin.nc``, ``figures/``, ``tables/``, ``manifest.json`` and
+            ``atlas.html``. It is changed only when everything is there.
+        format: of the corpus, if it is not to be told from the content.
+        plan: how to batch.
+        device: where to run the model.
+        seed: of the random weights of the twin.
+        trust_remote_code: run the Python that a hub repository brings.
+        resume: go on where a killed run with the same arguments stopped.
+        report: is told of the progress.
+
+    Raises:
+        HeadscopeError: in one sentence, what was wrong with the model, the corpus or the folder.
+    """
+    report = report or (lambda stage, done, total: None)
+    folder = Path(out)
+    if folder.exists() and not folder.is_dir():
+        raise HeadscopeError(f"{folder} is a file; name a folder for the atlas, or a place where one can be made.")
+    documents = read(corpus, format=format)
+    report("reading the corpus", 0, 0)
+    found = survey(documents)
+    report("loading the model", 0, 0)
+    subject = load(model, device=device, trust_remote_code=trust_remote_code)
+    checkpoints = {name: folder / f".{name}.partial.npz" for name in ("heads", "twin")}
+    table = measure(
+        subject, documents, _reducers(found), plan=plan, found=found,
+        checkpoint=checkpoints["heads"], resume=resume, report=_stage(report, f"measuring {subject.name}"),
+    )  # fmt: skip
+    tables = {}
+    if "relation_accuracy" in table:
+        twin = measure(
+            random_twin(subject, seed=seed), documents, ["relations"], plan=plan, found=found,
+            checkpoint=checkpoints["twin"], resume=resume, report=_stage(report, "measuring its random twin"),
+        )  # fmt: skip
+        tables["twin.nc"] = twin
+        table = with_report(with_intervals(table), twin)
+    arguments = {
+        "model": str(model),
+        "corpus": str(corpus),
+        "format": format,
+        "plan": repr(plan or Plan()),
+        "seed": seed,
+    }
+    table = table.assign_attrs(seed=seed, call=f"atlas({', '.join(f'{k}={v!r}' for k, v in arguments.items())})")
+    tables["heads.nc"] = table
+    report("writing", 0, 0)
+    written = _write(folder, table, tables)
+    for checkpoint in checkpoints.values():
+        checkpoint.unlink(missing_ok=True)
+    return Atlas(table, folder, written)
+
+
+def _reducers(found: Survey) -> list[str]:
+    return ["surface", "relations"] if found.links.get("dependency") else ["surface"]
+
+
+def _stage(report: Stage, name: str) -> Callable[[int, int], None]:
+    return lambda done, total: report(name, done, total)
+
+
+def _write(folder: Path, table: xr.Dataset, tables: Mapping[str, xr.Dataset]) -> tuple[str, ...]:
+    """Everything into a folder of its own first, so that a failure leaves the old atlas whole."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        fresh = Path(tempfile.mkdtemp(prefix=".new-", dir=folder))
+    except OSError as error:
+        raise HeadscopeError(
+            f"{folder} cannot be written to ({error.strerror or error}); choose another folder."
+        ) from error
+    try:
+        for name, one in tables.items():
+            heads.write(one, fresh / name)
+        drawn = _draw(table, fresh / "figures")
+        for name, frame in _frames(table).items():
+            with replacing(fresh / "tables" / f"{name}.csv") as temporary:
+                frame.to_csv(temporary, index=False, float_format="%.6g")
+        write_page(table, fresh / "atlas.html", figures=drawn)
+        _write_manifest(table, fresh)
+        written = tuple(sorted(path.relative_to(fresh).as_posix() for path in fresh.rglob("*") if path.is_file()))
+        for path in sorted(fresh.iterdir()):
+            _replace(path, folder / path.name)
+        return written
+    except OSError as error:
+        raise HeadscopeError(
+            f"the atlas could not be written to {folder} ({error.strerror or error}); "
+            "free some space or choose another folder, and add --resume to keep what was measured."
+        ) from error
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _draw(table: xr.Dataset, folder: Path) -> dict[str, str]:
+    """All figures as files; those for the page as SVG text by title."""
+    pictures = {
+        "Attention to special tokens": ("special-tokens", figures.special_tokens(table)),
+        "Attention to the token itself and its neighbours": ("offsets", figures.offsets(table)),
+        "Entropy of attention": ("entropies", figures.entropies(table)),
+    }
+    for relation in _frequent(table):
+        pictures[f"Relation {relation}"] = (f"relation-{relation}", figures.relation_heads(table, relation))
+    drawn = {}
+    for title, (name, figure) in pictures.items():
+        svg = next(path for path in figures.save(figure, folder, name) if path.suffix == ".svg")
+        drawn[title] = svg.read_text(encoding="utf-8")
+    return drawn
+
+
+def _frequent(table: xr.Dataset) -> list[str]:
+    if "reported_layer" not in table:
+        return []
+    return [str(r) for r in table["relation"].values[table["reported_layer"].values > 0]][:FREQUENT]
+
+
+def _frames(table: xr.Dataset) -> dict[str, pd.DataFrame]:
+    """The CSV tables: one row a head, a reported relation, an accuracy or an offset."""
+    by_head = [name for name, v in table.data_vars.items() if set(v.dims) <= {"stack", "layer", "head"}]
+    frames = {"heads": table[by_head].to_dataframe().dropna(how="all").reset_index()}
+    if "relation_accuracy" in table:
+        reported = [name for name, v in table.data_vars.items() if v.dims == ("relation",)]
+        accuracies = ["relation_accuracy", "relation_accuracy_lower", "relation_accuracy_upper"]
+        frames["relations"] = table[reported].to_dataframe().reset_index()
+        frames["accuracies"] = table[accuracies].to_dataframe().dropna(how="all").reset_index()
+        frames["offsets"] = table[["offset_accuracy"]].to_dataframe().reset_index()
+    return frames
+
+
+def _write_manifest(table: xr.Dataset, folder: Path) -> None:
+    files = {}
+    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+        files[path.relative_to(folder).as_posix()] = hashlib.sha256(path.read_bytes()).hexdigest()
+    about = {key: value.item() if isinstance(value, np.generic) else value for key, value in table.attrs.items()}
+    about |= {key: json.loads(about[key]) for key in ("skipped", "versions") if key in about}
+    with replacing(folder / "manifest.json") as temporary:
+        temporary.write_text(json.dumps({"about": about, "sha256": files}, indent=1, sort_keys=True) + "\n")
+
+
+def _replace(path: Path, target: Path) -> None:
+    # A folder cannot take the place of one that is not empty; these two hold nothing but an older atlas.
+    if target.is_dir():
+        shutil.rmtree(target)
+    path.replace(target)

@@ -1,0 +1,36 @@
+"""Which heads stand out."""
+
+import numpy as np
+import xarray as xr
+
+from headscope.errors import TableError
+from headscope.heads import head_name
+
+
+def top_heads(table: xr.Dataset, variable: str, count: int = 3) -> list[tuple[str, float]]:
+    """The heads with the largest values of a variable over layer and head, by name.
+
+    In an encoder-decoder a name begins with its stack: ``decoder 2-3``. Heads without a value are
+    left out, so there may be fewer than `count`.
+
+    Raises:
+        TableError: there is no such variable, or it is not one value for each head.
+    """
+    if variable not in table:
+        raise TableError(f"the head table has no variable {variable!r}; it has {', '.join(map(str, table.data_vars))}.")
+    values = table[variable]
+    dims = ("stack", "layer", "head") if "stack" in values.dims else ("layer", "head")
+    if set(values.dims) != set(dims):
+        raise TableError(
+            f"{variable!r} is not one value for each head; its dimensions are {', '.join(map(str, values.dims))}."
+        )
+    flat = values.transpose(*dims).values
+    order = np.argsort(np.where(np.isnan(flat), -np.inf, flat), axis=None, kind="stable")[::-1]
+    found = []
+    for place in order[:count]:
+        where = np.unravel_index(place, flat.shape)
+        if np.isnan(flat[where]):
+            break
+        *stack, layer, head = (values[dim].values[i] for dim, i in zip(dims, where, strict=True))
+        found.append((" ".join([*map(str, stack), head_name(int(layer), int(head))]), float(flat[where])))
+    return found

@@ -1,0 +1,85 @@
+"""What is captured is what the model computes: checked at the start of every run."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from headscope.capture.attention import Attention, DenseRows
+from headscope.capture.batch import Batch
+from headscope.capture.model import Model
+from headscope.errors import ModelError
+
+
+def prove_rows(model: Model, attention: Attention) -> None:
+    """Every row of attention sums to 1, or to less where the model has sinks.
+
+    Raises:
+        ModelError: one does not.
+    """
+    weights = attention.weights()
+    real = attention.queries.real[:, attention.rows]
+    sums = weights.sum(-1).movedim(1, -1)[real]
+    tolerance = 10 * _tolerance(model.module.dtype)
+    if not bool(torch.isfinite(sums).all()) or bool((sums > 1 + tolerance).any()):
+        raise ModelError(
+            f"layer {attention.layer} of {model.name!r} has attention rows that sum to {float(sums.max()):.6g}; "
+            "a row of attention sums to 1 at most, so something else was captured."
+        )
+    if bool((sums < 1 - tolerance).any()) and not any("sink" in name for name, _ in model.module.named_parameters()):
+        raise ModelError(
+            f"layer {attention.layer} of {model.name!r} has attention rows that sum to {float(sums.min()):.6g} and no "
+            "attention sinks that would explain it."
+        )
+
+
+def prove_average(
+    model: Model,
+    attention: DenseRows,
+    value: Float[Tensor, "batch value_head key width"],
+    output: Float[Tensor, "batch query head width"],
+) -> None:
+    """The values averaged by the weights are what the attention function returned.
+
+    Raises:
+        ModelError: they are not.
+    """
+    heads = value.repeat_interleave(attention.heads // value.shape[1], dim=1).float()
+    expected = torch.matmul(attention.matrix, heads).transpose(1, 2)
+    real = attention.queries.real[:, attention.rows]
+    _prove_close(
+        model,
+        expected[real],
+        output.float()[real],
+        f"the values averaged by layer {attention.layer}",
+        heads.abs().max(),
+    )
+
+
+def prove_same(
+    model: Model,
+    batch: Batch,
+    untouched: Float[Tensor, "batch token width"],
+    observed: Float[Tensor, "batch token width"],
+) -> None:
+    """The model's outputs under observation are those of the untouched model.
+
+    Raises:
+        ModelError: they are not.
+    """
+    tokens = batch.encoder if batch.decoder is None else batch.decoder
+    before, after = untouched[tokens.real].float(), observed[tokens.real].float()
+    _prove_close(model, before, after, "the outputs", before.abs().max())
+
+
+def _prove_close(model: Model, expected: Tensor, got: Tensor, what: str, scale: Tensor) -> None:
+    difference = float((expected - got).abs().max())
+    bound = _tolerance(model.module.dtype) * max(1.0, float(scale))
+    if not difference <= bound:
+        raise ModelError(
+            f"{what} of {model.name!r} change by {difference:.2g} under observation, more than {bound:.2g}; "
+            "what was captured is not what the model computes."
+        )
+
+
+def _tolerance(dtype: torch.dtype) -> float:
+    return 1e-5 if dtype == torch.float32 else 16 * torch.finfo(dtype).eps

@@ -1,0 +1,268 @@
+"""The command line: one short command for each public function."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from headscope.errors import HeadscopeError
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from headscope._atlas import Stage
+    from headscope.measure.run import Plan
+
+# Torch takes seconds to load, so what needs it is imported in the command that uses it: `--help`
+# answers at once.
+
+app = typer.Typer(
+    help="What does each attention head look at, which relation does it mark, and how sure are we?",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+console = Console()
+errors = Console(stderr=True)
+
+Model = Annotated[str, typer.Argument(help="A hub id, a folder, or minilm (all-MiniLM-L6-v2 from the extra `demo`).")]
+CorpusName = Annotated[
+    str,
+    typer.Argument(help="A file or folder (`headscope list corpora`), or grammar[:COUNT[:SEED]], generated sentences."),
+]
+Format = Annotated[str | None, typer.Option(help="The format of the corpus, if it is not to be told from the content.")]
+Device = Annotated[str, typer.Option(help="Where to run the model: cpu, cuda, cuda:1, mps.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on where a killed run with the same arguments stopped.")]
+MaxTokens = Annotated[int | None, typer.Option(min=3, help="Skip longer texts; cut pairs of paragraphs to this (128).")]
+BatchTokens = Annotated[
+    int | None, typer.Option(min=1, help="Tokens of a batch, padding included. Less needs less memory.")
+]
+Trust = Annotated[bool, typer.Option("--trust-remote-code", help="Run the Python that the model's repository brings.")]
+
+
+@app.command(epilog="Example: headscope atlas minilm en_ewt-ud-dev.conllu -o ewt")
+def atlas(
+    model: Model = "minilm",
+    corpus: CorpusName = "grammar",
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write.")] = Path("headscope-atlas"),
+    format: Format = None,
+    device: Device = "cpu",
+    seed: Annotated[int, typer.Option(help="Of the random weights of the control.")] = 0,
+    max_tokens: MaxTokens = None,
+    batch_tokens: BatchTokens = None,
+    trust_remote_code: Trust = False,
+    resume: Resume = False,
+) -> None:
+    """Measure everything that the corpus's annotation allows, with controls: tables, figures and a page."""
+    from headscope._atlas import atlas as make
+
+    with _progress() as report:
+        made = make(
+            model, corpus, out, format=format, plan=_plan(max_tokens, batch_tokens), device=device, seed=seed,
+            trust_remote_code=trust_remote_code, resume=resume, report=report,
+        )  # fmt: skip
+    _summarise(made.table)
+    console.print(
+        f"\nOpen [bold]{made.folder / 'atlas.html'}[/]; {len(made.files)} files in {made.folder}.", soft_wrap=True
+    )
+
+
+@app.command(epilog="Example: headscope measure minilm en_ewt-ud-dev.conllu -r relations -o heads.nc")
+def measure(
+    model: Model,
+    corpus: CorpusName,
+    reducer: Annotated[list[str], typer.Option("--reducer", "-r", help="What to measure (`headscope list reducers`).")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The netCDF file to write.")] = Path("heads.nc"),
+    format: Format = None,
+    device: Device = "cpu",
+    max_tokens: MaxTokens = None,
+    batch_tokens: BatchTokens = None,
+    trust_remote_code: Trust = False,
+    resume: Resume = False,
+) -> None:
+    """Measure every head with the named reducers and write a head table."""
+    from headscope import heads
+    from headscope.analyse import with_intervals
+    from headscope.capture import load
+    from headscope.corpora import read, survey
+    from headscope.measure.run import measure as run
+    from headscope.measure.run import resolve
+
+    documents = read(corpus, format=format)
+    checkpoint = out.with_name(f".{out.name}.partial.npz")
+    with _progress() as report:
+        report("reading the corpus", 0, 0)
+        found = survey(documents)
+        reducers = resolve(reducer, found)
+        report("loading the model", 0, 0)
+        subject = load(model, device=device, trust_remote_code=trust_remote_code)
+        table = run(
+            subject, documents, reducers, plan=_plan(max_tokens, batch_tokens), found=found, checkpoint=checkpoint,
+            resume=resume, report=lambda done, total: report(f"measuring {subject.name}", done, total),
+        )  # fmt: skip
+    if "relation_accuracy" in table:
+        table = with_intervals(table)
+    heads.write(table, out)
+    checkpoint.unlink(missing_ok=True)
+    _summarise(table)
+    console.print(f"\nWrote {out}.", soft_wrap=True)
+
+
+@app.command("list", epilog="Example: headscope list corpora")
+def list_(what: Annotated[str, typer.Argument(help="reducers or corpora.")]) -> None:
+    """List what there is: reducers or corpora."""
+    from headscope.corpora import FORMATS
+
+    rows: dict[str, str]
+    if what == "corpora":
+        rows = {"grammar": "generated English with exact dependencies, coreference and negation (grammar:COUNT:SEED)"}
+        rows |= {name: format.description for name, format in FORMATS.items()}
+    elif what == "reducers":
+        from headscope.measure import REDUCERS
+
+        rows = {name: (reducer.__doc__ or "").strip().splitlines()[0] for name, reducer in REDUCERS.items()}
+    else:
+        raise HeadscopeError(f"there is no list of {what!r}; there are reducers and corpora.")
+    table = Table(box=None, show_header=False)
+    for name, description in rows.items():
+        table.add_row(f"[bold]{name}[/]", description)
+    console.print(table)
+
+
+def main() -> None:
+    """Run a command; what headscope refuses is one sentence and exit code 2."""
+    try:
+        app()
+    except HeadscopeError as error:
+        errors.print(f"headscope: {error}", soft_wrap=True, markup=False, highlight=False)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        errors.print("headscope: interrupted; add --resume to the same command to go on.", soft_wrap=True)
+        sys.exit(130)
+
+
+def _plan(max_tokens: int | None, batch_tokens: int | None) -> "Plan":
+    from headscope.measure import Plan
+
+    given = {"max_tokens": max_tokens, "batch_tokens": batch_tokens}
+    return Plan(**{name: value for name, value in given.items() if value is not None})
+
+
+@contextmanager
+def _progress() -> Iterator["Stage"]:
+    """A bar on a terminal; elsewhere a line for each stage."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:3.0f}% {task.fields[rate]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    stages: dict[str, TaskID] = {}
+    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bars:
+
+        def report(stage: str, done: int, total: int) -> None:
+            if stage not in stages:
+                for task in bars.tasks:
+                    bars.update(task.id, total=1, completed=1, visible=False)
+                stages[stage] = bars.add_task(stage, total=total or None, rate="")
+                if not errors.is_terminal:
+                    errors.print(f"{stage} ...", soft_wrap=True)
+            task = bars.tasks[bars.task_ids.index(stages[stage])]
+            rate = f"{task.speed:,.0f} words/s" if task.speed and total else ""
+            bars.update(stages[stage], total=total or None, completed=done, rate=rate)
+
+        yield report
+
+
+def _summarise(table: "xr.Dataset") -> None:
+    about = table.attrs
+    console.print(f"\n[bold]{about['model']}[/] on [bold]{about['corpus']}[/]", soft_wrap=True, highlight=False)
+    console.print(
+        f"{table.sizes['layer']} layers of {table.sizes['head']} heads; {about['documents']:,} documents, "
+        f"{about['words']:,} words, {about['tokens']:,} tokens"
+    )
+    skipped = json.loads(about["skipped"])
+    reasons = "; ".join(f"{count:,} {reason}" for reason, count in skipped.items())
+    console.print(f"Skipped: {reasons or 'nothing'}", style="yellow" if skipped else "")
+    _summarise_surface(table)
+    _summarise_relations(table)
+
+
+def _summarise_surface(table: "xr.Dataset") -> None:
+    from headscope.analyse import top_heads
+
+    shown = {
+        "the previous token": "mass_previous",
+        "the next token": "mass_next",
+        "[CLS]": "mass_cls",
+        "[SEP]": "mass_sep",
+        "the first token": "mass_first",
+        ". and ,": "mass_punctuation",
+    }
+    if "mass_cls" in table and table["mass_cls"].notnull().any():
+        del shown["the first token"]
+    lines = Table(
+        title="Heads that look most at ... (mean share of attention)", title_justify="left", box=None, show_header=False
+    )
+    for what, variable in shown.items():
+        if variable in table and (best := top_heads(table, variable)):
+            lines.add_row(what, "   ".join(f"[bold]{name}[/] {value:.2f}" for name, value in best))
+    if lines.row_count:
+        console.print()
+        console.print(lines)
+
+
+def _summarise_relations(table: "xr.Dataset") -> None:
+    """The reported heads, or (where nothing was held out) the number of links of each relation."""
+    if "reported_layer" not in table:
+        return
+    from headscope.heads import head_name
+
+    grid = Table(
+        title="The head for each relation: chosen on one half of the documents, scored on the other [95 % interval]",
+        title_justify="left", box=None, pad_edge=False,
+    )  # fmt: skip
+    for column, justify in (
+        ("relation", "left"), ("head", "left"), ("points from", "left"), ("accuracy", "left"), ("links", "right"),
+        ("best offset", "left"), ("random twin", "right"),
+    ):  # fmt: skip
+        grid.add_column(column, justify=justify)  # type: ignore[arg-type]
+    rare = 0
+    for relation in table["relation"].values:
+        row = {
+            str(name): value.item() for name, value in table.sel(relation=relation).data_vars.items() if not value.dims
+        }
+        if row["reported_layer"] == 0:
+            rare += 1
+            continue
+        # A head is worth a name only if it beats both controls beyond its interval.
+        control = max(row["heldout_offset_accuracy"], row["twin_accuracy"])
+        style = "bold green" if row["heldout_lower"] > control else ""
+        stack = f"{row['reported_stack']} " if "reported_stack" in row else ""
+        direction = str(row["reported_direction"]).replace("_to_", " → ")
+        interval = f"[{row['heldout_lower']:.2f}, {row['heldout_upper']:.2f}]"
+        grid.add_row(
+            str(relation),
+            stack + head_name(row["reported_layer"], row["reported_head"]),
+            direction.partition(" →")[0],
+            f"{row['heldout_accuracy']:.3f} \\{interval}",
+            f"{row['heldout_count']:,.0f}",
+            f"{row['heldout_offset']:+d}: {row['heldout_offset_accuracy']:.3f}",
+            f"{row['twin_accuracy']:.3f}",
+            style=style,
+        )
+    console.print()
+    console.print(grid)
+    console.print(
+        f"Green: beats the best fixed offset and the random twin beyond its interval. {rare} relations are too rare to report.",
+        soft_wrap=True,
+    )

@@ -1,0 +1,154 @@
+"""Treebanks in CoNLL-U, the format of Universal Dependencies: a sentence is a Document.
+
+The package `conllu` says what an id, a head and a comment are. Lines and columns are split here:
+the package forgets line numbers, takes lines with missing columns, and splits at two spaces too.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from conllu.exceptions import ParseException
+from conllu.parser import parse_comment_line, parse_id_value, parse_int_value
+
+from headscope.corpora.document import Document, Link, Span
+from headscope.corpora.text import numbered_lines
+from headscope.errors import CorpusError
+
+_COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
+_ID, _FORM, _UPOS, _HEAD, _DEPREL = (_COLUMNS.index(name) for name in ("ID", "FORM", "UPOS", "HEAD", "DEPREL"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    line: int
+    form: str
+    upos: str
+    head: int | None
+    relation: str
+
+
+def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
+    """The sentences of one file, with a dependency link and a part of speech for each word.
+
+    The words are the syntactic words: multi-word tokens (``1-2``) and empty nodes (``3.1``) are
+    passed over. A word whose head is 0 or ``_`` has no link. The id of a document ends in its
+    ``sent_id`` or, where there is none, in the number of its first line; its group is the text
+    that ``newdoc`` opened or, where there is none, the sentence itself.
+
+    Args:
+        path: the file.
+        name: what the file is called in ids and groups; its file name if not given.
+
+    Raises:
+        CorpusError: a line is malformed, or the file holds no sentence or is not UTF-8.
+    """
+    called = name or path.name
+    text: str | None = None
+    seen: set[str] = set()
+    for block in _blocks(path):
+        sentence, line_of_block = "", block[0][0]
+        for number, line in block:
+            if not line.startswith("#"):
+                continue
+            for key, value in parse_comment_line(line):
+                if key == "sent_id":
+                    sentence = value
+                elif key in ("newdoc", "newdoc id"):
+                    text = value or str(number)
+        words = _words(path, [(number, line) for number, line in block if not line.startswith("#")])
+        if not words:
+            continue
+        identity = f"{called}:{sentence or line_of_block}"
+        if identity in seen:
+            # Parsers number the sentences of each text anew, so files joined from their output repeat a sent_id.
+            identity = f"{identity}@{line_of_block}"
+        seen.add(identity)
+        yield Document(
+            identity,
+            words=tuple(word.form for word in words),
+            links=tuple(Link(i, word.head - 1, word.relation) for i, word in enumerate(words) if word.head),
+            spans=tuple(Span(i, i + 1, word.upos, kind="upos") for i, word in enumerate(words) if word.upos != "_"),
+            group=identity if text is None else f"{called}:{text}",
+        )
+    if not seen:
+        raise CorpusError(
+            f"{path} has no sentence; CoNLL-U wants a line of 10 columns, separated by tabs, for each word: "
+            f"check that the file is whole."
+        )
+
+
+def recognise(beginning: Sequence[str]) -> bool:
+    """Whether a file that begins with these lines is CoNLL-U: 10 columns, and the id of a first word."""
+    first = next((line for line in beginning if line.strip() and not line.startswith("#")), "")
+    columns = first.split("\t")
+    # The id is looked at because tables of other kinds have ten columns too, as STS-B in GLUE has.
+    return len(columns) == len(_COLUMNS) and columns[_ID].partition("-")[0] in ("1", "0.1")
+
+
+def _blocks(path: Path) -> Iterator[list[tuple[int, str]]]:
+    for filled, block in groupby(numbered_lines(path), key=lambda numbered: bool(numbered[1].strip(" "))):
+        if filled:
+            yield list(block)
+
+
+def _words(path: Path, lines: Iterable[tuple[int, str]]) -> list[_Word]:
+    words: list[_Word] = []
+    last_of_token, line_of_token = 0, 0
+    for number, line in lines:
+        columns = line.split("\t")
+        if len(columns) != len(_COLUMNS):
+            raise CorpusError(
+                f"{path}:{number} has {len(columns)} column{'s' * (len(columns) != 1)}; CoNLL-U wants "
+                f"{len(_COLUMNS)}, separated by tabs: correct the line, or name the format that the file is in."
+            )
+        match _id(columns[_ID]):
+            case int(own) if own == len(words) + 1:
+                words.append(_word(path, number, columns))
+            case (int(first), "-", int(last)) if first == len(words) + 1:
+                last_of_token, line_of_token = last, number
+            case (int(before), ".", int()) if before == len(words):
+                pass
+            case _:
+                raise CorpusError(
+                    f"{path}:{number} has the id {columns[_ID]!r} where {len(words) + 1} is wanted; "
+                    f"number the words of a sentence 1, 2, 3 ... and leave an empty line after its last."
+                )
+    if last_of_token > len(words):
+        raise CorpusError(
+            f"{path}:{line_of_token} has a token of several words that goes to word {last_of_token}, but its sentence "
+            f"ends at word {len(words)}: check that the sentence is whole."
+        )
+    for i, word in enumerate(words, start=1):
+        if word.head is not None and (word.head == i or not 0 <= word.head <= len(words)):
+            raise CorpusError(
+                f"{path}:{word.line} gives word {i} of {len(words)} the head {word.head}; a head is 0 for the root, "
+                f"the id of another word of the sentence, or '_' if there is none: correct column {_HEAD + 1}."
+            )
+    return words
+
+
+def _word(path: Path, number: int, columns: Sequence[str]) -> _Word:
+    for column in (_FORM, _DEPREL):
+        if not columns[column].strip():
+            raise CorpusError(
+                f"{path}:{number} has nothing in column {column + 1} ({_COLUMNS[column]}); CoNLL-U leaves no column "
+                f"empty: write the value, or '_' if it is not known."
+            )
+    try:
+        head: int | None = parse_int_value(columns[_HEAD])
+    except ParseException:
+        raise CorpusError(
+            f"{path}:{number} has the head {columns[_HEAD]!r}, which is not a number; a head is 0 for the root, "
+            f"the id of another word of the sentence, or '_' if there is none: correct column {_HEAD + 1}."
+        ) from None
+    return _Word(number, columns[_FORM], columns[_UPOS].strip() or "_", head, columns[_DEPREL])
+
+
+def _id(text: str) -> object:
+    try:
+        value: object = parse_id_value(text)
+    except ParseException:
+        return None
+    return value

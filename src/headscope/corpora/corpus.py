@@ -1,0 +1,307 @@
+"""A corpus: the files that the user named, read anew as documents each time one asks."""
+
+import hashlib
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from headscope.corpora import conllu, text
+from headscope.corpora.document import Document
+from headscope.errors import CorpusError
+
+GRAMMAR = "grammar"
+"""The name of the corpus that is generated and not read."""
+
+_BEGINNING = 1 << 16
+
+
+@dataclass(frozen=True)
+class Format:
+    """One way to write a corpus down.
+
+    Attributes:
+        name: what the user calls it.
+        description: what it looks like, in one line.
+        read: turns a file into documents; takes the path, and as `name` what ids call the file.
+        suffixes: what the names of such files end in.
+        recognise: whether the first lines of a file look like it.
+        annotated: whether it holds more than words. Such a format is told from the suffix or from the
+            content; plain text, which anything might be, only from both.
+    """
+
+    name: str
+    description: str
+    read: Callable[..., Iterator[Document]]
+    suffixes: tuple[str, ...]
+    recognise: Callable[[Sequence[str]], bool]
+    annotated: bool
+
+    def fits(self, suffix: str, beginning: Sequence[str]) -> bool:
+        """Whether a file whose name ends in `suffix` and that begins with these lines is in this format."""
+        named, recognised = suffix in self.suffixes, self.recognise(beginning)
+        return (named or recognised) if self.annotated else (named and recognised)
+
+
+# In the order in which a file is asked for its format: the last takes any text.
+FORMATS: dict[str, Format] = {
+    "conllu": Format(
+        name="conllu",
+        description="CoNLL-U treebank, as in Universal Dependencies: one word a line, 10 columns separated by tabs",
+        read=conllu.read,
+        suffixes=(".conllu",),
+        recognise=conllu.recognise,
+        annotated=True,
+    ),
+    "wikitext": Format(
+        name="wikitext",
+        description="WikiText: one paragraph a line, under headings like ' = Title = '",
+        read=text.read_wikitext,
+        suffixes=(".txt", ".tokens", ".raw"),
+        recognise=text.recognise_wikitext,
+        annotated=False,
+    ),
+    "text-wrapped": Format(
+        name="text-wrapped",
+        description="plain text in short lines, with an empty line between paragraphs",
+        read=text.read_text_wrapped,
+        suffixes=(".txt", ".tokens"),
+        recognise=text.recognise_text_wrapped,
+        annotated=False,
+    ),
+    "text-lines": Format(
+        name="text-lines",
+        description="plain text, one paragraph a line; an empty line parts paragraphs that do not belong together",
+        read=text.read_text_lines,
+        suffixes=(".txt", ".tokens"),
+        recognise=text.recognise_text,
+        annotated=False,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Documents that can be read again and again; none is kept.
+
+    Attributes:
+        name: the corpus as the user gave it.
+        files: what is read, in order.
+        format: a name of `FORMATS`, or ``grammar``.
+        passed_over: the other files of the folder, hidden ones aside.
+    """
+
+    name: str
+    files: tuple[Path, ...]
+    format: str
+    passed_over: tuple[Path, ...] = ()
+
+    def __iter__(self) -> Iterator[Document]:
+        empty = True
+        for document in self._documents():
+            empty = False
+            yield document
+        if empty:
+            raise CorpusError(
+                f"the corpus {self.name!r}, read as {self.format}, gave no document; wanted are two consecutive "
+                f"paragraphs of at least {text.MIN_WORDS} words: if the paragraphs are laid out in another way, name "
+                f"the format ({', '.join(FORMATS)})."
+            )
+
+    @cached_property
+    def sha256(self) -> str:
+        """The SHA-256 of the contents: for several files, of what ``sha256sum`` prints for them in order.
+
+        For a generated corpus it is that of its documents as Python writes them.
+        """
+        if self.format == GRAMMAR:
+            return _sha256(repr(document) for document in self)
+        digests = []
+        for path in self.files:
+            with path.open("rb") as file:
+                digests.append(hashlib.file_digest(file, "sha256").hexdigest())
+        if len(digests) == 1:
+            return digests[0]
+        names = [self._called(path) for path in self.files]
+        return _sha256(f"{digest}  {name}" for digest, name in zip(digests, names, strict=True))
+
+    def _documents(self) -> Iterator[Document]:
+        if self.format == GRAMMAR:
+            from headscope.corpora import grammar
+
+            yield from grammar.sentences(**_grammar_arguments(self.name))
+        for path in self.files:
+            yield from FORMATS[self.format].read(path, name=self._called(path))
+
+    def _called(self, path: Path) -> str:
+        # In a folder, files of one name may lie in several folders below it.
+        folder = Path(self.name).expanduser()
+        relative = path.relative_to(folder)
+        return relative.as_posix() if relative.parts else path.name
+
+
+def read(corpus: str | Path, *, format: str | None = None) -> Corpus:
+    """The corpus in a file or folder, or the generated one.
+
+    The format is told from what the files hold unless it is named. A folder is searched with all
+    its subfolders, in the order of the relative paths; hidden files and folders are left alone. If a
+    folder holds annotated files as well as plain text, the annotated ones are the corpus, because
+    treebanks come with texts that describe them. Files named README or LICENSE are never plain text,
+    unless one is given by its own path. A named format takes the files with its suffixes as well as
+    those that look like it. What is not read is listed in `Corpus.passed_over`.
+
+    Args:
+        corpus: a file, a folder, or ``grammar``, ``grammar:COUNT`` or ``grammar:COUNT:SEED`` for
+            sentences made by the grammar that ships with headscope. A `Path` is always a file or folder.
+        format: a name of `FORMATS`.
+
+    Raises:
+        CorpusError: there is no such file or folder, nothing in it can be read, or its format cannot
+            be told. What is wrong inside a file is raised when it is read; `survey` reads them all.
+    """
+    if isinstance(corpus, str) and corpus.partition(":")[0] == GRAMMAR:
+        _grammar_arguments(corpus)
+        if format not in (None, GRAMMAR):
+            raise CorpusError(
+                f"the corpus {corpus!r} is generated, but the format {format!r} was asked for; "
+                f"leave the format out, or write './{corpus}' for a file of that name."
+            )
+        return Corpus(corpus, files=(), format=GRAMMAR)
+    if format is not None and format not in FORMATS:
+        raise CorpusError(f"the format {format!r} is not known; name one of {', '.join(FORMATS)}.")
+    path = Path(corpus).expanduser()
+    if path.is_dir():
+        return _read_folder(str(corpus), path, format)
+    if not path.is_file():
+        raise CorpusError(
+            f"the corpus {str(corpus)!r} does not exist; give a file, a folder, or {GRAMMAR!r} for generated sentences."
+        )
+    found = format or _format(path)
+    if found is None:
+        raise CorpusError(
+            f"the format of {path} cannot be told from its name and its first lines; "
+            f"name the format ({', '.join(FORMATS)})."
+        )
+    return Corpus(str(corpus), files=(path,), format=found)
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What a corpus holds.
+
+    Attributes:
+        documents: how many there are.
+        words: how many words they have together.
+        groups: how many texts they were cut from.
+        pairs: how many of them are pairs of segments.
+        links: for each kind, how many links of each label, the most frequent first.
+        spans: for each kind, how many spans.
+    """
+
+    documents: int
+    words: int
+    groups: int
+    pairs: int
+    links: dict[str, dict[str, int]]
+    spans: dict[str, int]
+
+
+def survey(documents: Iterable[Document]) -> Survey:
+    """Read all documents once and count what they hold, before any model runs.
+
+    Raises:
+        CorpusError: there are no documents, two have the same id, one has no words or an empty one,
+            or reading them fails.
+    """
+    words = pairs = 0
+    ids: set[str] = set()
+    groups: set[str] = set()
+    links: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    spans: Counter[str] = Counter()
+    for document in documents:
+        if document.id in ids:
+            raise CorpusError(f"two documents have the id {document.id!r}; each needs its own: rename one of them.")
+        if not all(word.strip() for word in document.words) or not document.words:
+            raise CorpusError(
+                f"document {document.id!r} has {'an empty word' if document.words else 'no words'}; "
+                f"a document needs words, each with at least one visible character: leave it out or correct it."
+            )
+        ids.add(document.id)
+        groups.add(document.group or document.id)
+        words += len(document.words)
+        pairs += document.boundary is not None
+        for link in document.links:
+            links[link.kind][link.label] += 1
+        spans.update(span.kind for span in document.spans)
+    if not ids:
+        raise CorpusError("the corpus has no documents; at least one is needed: check the path and the format.")
+    return Survey(
+        documents=len(ids),
+        words=words,
+        groups=len(groups),
+        pairs=pairs,
+        links={kind: dict(labels.most_common()) for kind, labels in links.items()},
+        spans=dict(spans),
+    )
+
+
+def _read_folder(name: str, folder: Path, format: str | None) -> Corpus:
+    found: dict[Path, str | None] = {}
+    for path in sorted(folder.rglob("*"), key=lambda path: path.relative_to(folder).as_posix()):
+        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+        if path.is_file() and not hidden:
+            found[path] = _format_in_folder(path, format)
+    counts = Counter(value for value in found.values() if value is not None)
+    candidates = [value for value in counts if FORMATS[value].annotated] or list(counts)
+    if not candidates:
+        raise CorpusError(
+            f"the folder {name!r} has no file "
+            f"{'in a format that headscope knows' if format is None else f'for the format {format!r}'} "
+            f"among its {len(found)}; "
+            f"give a folder with files in one of {', '.join(FORMATS)}, or one file and the name of its format."
+        )
+    if len(candidates) > 1:
+        raise CorpusError(
+            f"the folder {name!r} holds files in several formats "
+            f"({', '.join(f'{counts[value]} in {value}' for value in candidates)}); a corpus has one: name the format."
+        )
+    chosen = candidates[0]
+    return Corpus(
+        name,
+        files=tuple(path for path, value in found.items() if value == chosen),
+        format=chosen,
+        passed_over=tuple(path for path, value in found.items() if value != chosen),
+    )
+
+
+def _format_in_folder(path: Path, wanted: str | None) -> str | None:
+    found = _format(path)
+    if wanted is not None:
+        found = wanted if found == wanted or path.suffix.lower() in FORMATS[wanted].suffixes else None
+    describes = path.name.upper().startswith(("README", "LICENSE", "LICENCE"))
+    return None if found is None or (describes and not FORMATS[found].annotated) else found
+
+
+def _format(path: Path) -> str | None:
+    with path.open("rb") as file:
+        # A file in another encoding is recognised all the same; its reader then says which line is not UTF-8.
+        beginning = file.read(_BEGINNING).decode("utf-8-sig", errors="replace").split("\n")
+    return next((name for name, format in FORMATS.items() if format.fits(path.suffix.lower(), beginning)), None)
+
+
+def _grammar_arguments(name: str) -> dict[str, int]:
+    if not re.fullmatch(rf"{GRAMMAR}(:[1-9][0-9]*(:[0-9]+)?)?", name):
+        raise CorpusError(
+            f"the corpus {name!r} is not understood; generated sentences are named {GRAMMAR!r}, "
+            f"'{GRAMMAR}:COUNT' or '{GRAMMAR}:COUNT:SEED', such as '{GRAMMAR}:5000:7'."
+        )
+    return dict(zip(("count", "seed"), map(int, name.split(":")[1:]), strict=False))
+
+
+def _sha256(lines: Iterable[str]) -> str:
+    digest = hashlib.sha256()
+    for line in lines:
+        digest.update(f"{line}\n".encode())
+    return digest.hexdigest()

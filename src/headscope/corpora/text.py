@@ -1,0 +1,172 @@
+"""Plain text as pairs of consecutive paragraphs, the two segments that BERT was trained on.
+
+The three layouts differ only in what a paragraph is and where a run of paragraphs is broken:
+
+=================  ====================================  ===================================
+reader             a paragraph                           a run ends at
+=================  ====================================  ===================================
+read_text_lines    a line                                an empty line
+read_text_wrapped  lines up to the next empty line       the end of the file
+read_wikitext      a line                                a heading, `` = = Section = = ``
+=================  ====================================  ===================================
+
+Within a run of paragraphs 1, 2, 3 the pairs are (1, 2) and (2, 3): each paragraph is paired with
+the one that follows it, so most paragraphs stand in two documents. All pairs of a file (or of an
+article) have the same `Document.group`, so the two are never split between choosing and scoring.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from headscope.corpora.document import Document
+from headscope.errors import CorpusError
+
+MIN_WORDS = 20
+"""Shorter paragraphs are mostly headings, captions and lines of dialogue, not segments of text."""
+
+_LONGEST_WRAPPED_LINE = 120
+
+
+@dataclass(frozen=True, slots=True)
+class _Paragraph:
+    line: int
+    words: tuple[str, ...]
+    group: str
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a UTF-8 file without their ends, counted from 1; a byte order mark is dropped.
+
+    Raises:
+        CorpusError: a line holds bytes that are not UTF-8.
+    """
+    # Read as bytes: a text file would split lines at a lone "\r" too, and could not say where decoding failed.
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+            except UnicodeDecodeError as error:
+                raise CorpusError(
+                    f"{path}:{number} holds the byte 0x{line[error.start]:02x}, which is not UTF-8; headscope reads "
+                    f"UTF-8: convert the file, for instance with `iconv -f LATIN1 -t UTF-8`."
+                ) from None
+            yield number, text.rstrip("\r\n")
+
+
+def read_text_lines(path: Path, *, name: str | None = None, min_words: int = MIN_WORDS) -> Iterator[Document]:
+    """Pairs from a file with one paragraph a line, where an empty line parts what does not belong together.
+
+    Args:
+        path: the file.
+        name: what the file is called in ids and groups; its file name if not given.
+        min_words: pairs with a paragraph of fewer words are left out.
+
+    Raises:
+        CorpusError: the file is empty, or not UTF-8.
+    """
+    called = name or path.name
+
+    def paragraphs() -> Iterator[_Paragraph | None]:
+        for number, line in numbered_lines(path):
+            words = tuple(line.split())
+            yield _Paragraph(number, words, called) if words else None
+
+    return _pairs(path, called, paragraphs(), min_words)
+
+
+def read_text_wrapped(path: Path, *, name: str | None = None, min_words: int = MIN_WORDS) -> Iterator[Document]:
+    """Pairs from a file of hard-wrapped lines, where an empty line ends a paragraph.
+
+    Args:
+        path: the file.
+        name: what the file is called in ids and groups; its file name if not given.
+        min_words: pairs with a paragraph of fewer words are left out.
+
+    Raises:
+        CorpusError: the file is empty, or not UTF-8.
+    """
+    called = name or path.name
+
+    def paragraphs() -> Iterator[_Paragraph | None]:
+        for filled, block in groupby(numbered_lines(path), key=lambda numbered: bool(numbered[1].strip())):
+            if filled:
+                lines = list(block)
+                words = tuple(word for _, line in lines for word in line.split())
+                yield _Paragraph(lines[0][0], words, called)
+
+    return _pairs(path, called, paragraphs(), min_words)
+
+
+def read_wikitext(path: Path, *, name: str | None = None, min_words: int = MIN_WORDS) -> Iterator[Document]:
+    """Pairs from a file of WikiText: one paragraph a line, articles and sections under headings.
+
+    The group of a pair is its article.
+
+    Args:
+        path: the file.
+        name: what the file is called in ids and groups; its file name if not given.
+        min_words: pairs with a paragraph of fewer words are left out.
+
+    Raises:
+        CorpusError: the file is empty, or not UTF-8.
+    """
+    called = name or path.name
+
+    def paragraphs() -> Iterator[_Paragraph | None]:
+        group = called
+        for number, line in numbered_lines(path):
+            heading = _heading(line)
+            if heading is not None:
+                group = group if heading.startswith("= ") else f"{called}:{heading}"
+                yield None
+            elif words := tuple(line.split()):
+                yield _Paragraph(number, words, group)
+
+    return _pairs(path, called, paragraphs(), min_words)
+
+
+def recognise_wikitext(beginning: Sequence[str]) -> bool:
+    """Whether a file that begins with these lines opens with the title of an article, `` = Title = ``."""
+    first = next((line for line in beginning if line.strip()), "")
+    heading = _heading(first)
+    return heading is not None and not heading.startswith("= ")
+
+
+def recognise_text_wrapped(beginning: Sequence[str]) -> bool:
+    """Whether these lines are short and form several paragraphs, at least one of them of several lines."""
+    blocks = [len(list(block)) for filled, block in groupby(beginning, key=lambda line: bool(line.strip())) if filled]
+    long = sum(len(line) > _LONGEST_WRAPPED_LINE for line in beginning)
+    # One line in a hundred may be longer: an address or a table cannot be wrapped.
+    return len(blocks) > 1 and max(blocks) > 1 and long * 100 <= len(beginning)
+
+
+def recognise_text(beginning: Sequence[str]) -> bool:
+    """Whether there is anything but white space in these lines."""
+    return any(line.strip() for line in beginning)
+
+
+def _heading(line: str) -> str | None:
+    text = line.strip()
+    if text.startswith("= ") and text.endswith(" ="):
+        return text[2:-2].strip() or None
+    return None
+
+
+def _pairs(path: Path, called: str, paragraphs: Iterator[_Paragraph | None], min_words: int) -> Iterator[Document]:
+    """Join each paragraph to the next; None stands for a break between two runs."""
+    empty, first = True, None
+    for second in paragraphs:
+        if second is not None:
+            empty = False
+        if first is not None and second is not None and min(len(first.words), len(second.words)) >= min_words:
+            yield Document(
+                f"{called}:{first.line}",
+                words=first.words + second.words,
+                group=first.group,
+                boundary=len(first.words),
+            )
+        first = second
+    if empty:
+        raise CorpusError(f"{path} has no text; a text corpus needs paragraphs: check that the file is whole.")

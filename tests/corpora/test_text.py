@@ -1,0 +1,181 @@
+"""Plain text: which paragraphs are pairs, in three layouts."""
+
+from pathlib import Path
+
+import pytest
+
+from headscope.corpora import Document
+from headscope.corpora.text import (
+    read_text_lines,
+    read_text_wrapped,
+    read_wikitext,
+    recognise_text,
+    recognise_text_wrapped,
+    recognise_wikitext,
+)
+from headscope.errors import CorpusError
+
+READERS = [read_text_lines, read_text_wrapped, read_wikitext]
+
+
+@pytest.fixture
+def file(tmp_path: Path):
+    path = tmp_path / "book.txt"
+
+    def write(text: str | bytes) -> Path:
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return write
+
+
+def test_lines_pair_with_the_next_line_but_not_across_an_empty_one(file):
+    path = file("a b\nc d e\nf g\n\nh i\n \t\nj k\nl m\n")
+    assert list(read_text_lines(path, min_words=2)) == [
+        Document("book.txt:1", words=tuple("abcde"), group="book.txt", boundary=2),
+        Document("book.txt:2", words=tuple("cdefg"), group="book.txt", boundary=3),
+        Document("book.txt:7", words=tuple("jklm"), group="book.txt", boundary=2),
+    ]
+
+
+def test_wrapped_lines_are_joined_and_pair_across_empty_lines(file):
+    path = file("\na b\nc\n\n\nd\ne\nf\n\ng h\n")
+    assert list(read_text_wrapped(path, min_words=2)) == [
+        Document("book.txt:2", words=tuple("abcdef"), group="book.txt", boundary=3),
+        Document("book.txt:6", words=tuple("defgh"), group="book.txt", boundary=3),
+    ]
+
+
+def test_wikitext_pairs_within_a_section_and_groups_by_article(file):
+    path = file(
+        " \n = One = \n \n a b \n c d \n \n = = Part = = \n \n e f \n g h = i \n"
+        " = = = Deeper = = = \n j k \n = Two @-@ fold = \n \n l m \n n o \n"
+    )
+    assert list(read_wikitext(path, min_words=2)) == [
+        Document("book.txt:4", words=tuple("abcd"), group="book.txt:One", boundary=2),
+        Document("book.txt:9", words=tuple("efgh=i"), group="book.txt:One", boundary=2),
+        Document("book.txt:15", words=tuple("lmno"), group="book.txt:Two @-@ fold", boundary=2),
+    ]
+
+
+def test_wikitext_before_the_first_title_belongs_to_the_file(file):
+    (document,) = read_wikitext(file("a b\nc d\n"), min_words=1)
+    assert document.group == "book.txt"
+
+
+def test_a_line_of_wikitext_that_only_begins_or_ends_like_a_heading_is_text(file):
+    (first, second) = read_wikitext(file(" = a b \n q = \n N / A = \n"), min_words=1)
+    assert (first.words, second.words) == (("=", "a", "b", "q", "="), ("q", "=", "N", "/", "A", "="))
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_both_paragraphs_need_the_least_number_of_words(file, read):
+    separator = "\n\n" if read is read_text_wrapped else "\n"
+    path = file(separator.join(" ".join("w" * length) for length in (20, 20, 19, 23, 29, 3)))
+    assert [(len(pair.words), pair.boundary) for pair in read(path)] == [(40, 20), (52, 23)]
+    assert [(len(pair.words), pair.boundary) for pair in read(path, min_words=19)] == [
+        (40, 20),
+        (39, 20),
+        (42, 19),
+        (52, 23),
+    ]
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_the_given_name_stands_in_ids_and_groups(file, read):
+    (pair,) = read(file("a\n\nb\n" if read is read_text_wrapped else "a\nb\n"), name="sub/x", min_words=1)
+    assert (pair.id, pair.group) == ("sub/x:1", "sub/x")
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_byte_order_mark_and_windows_lines_change_nothing(file, read):
+    text = "a b\nc d\n\ne f\n"
+    plain = list(read(file(text), min_words=1))
+    assert plain
+    assert list(read(file("\ufeff" + text.replace("\n", "\r\n")), min_words=1)) == plain
+
+
+@pytest.mark.parametrize("read", READERS)
+@pytest.mark.parametrize("text", ["", "\n \n"])
+def test_a_file_without_text_is_refused(file, read, text):
+    path = file(text)
+    with pytest.raises(CorpusError) as caught:
+        list(read(path))
+    assert str(caught.value) == (f"{path} has no text; a text corpus needs paragraphs: check that the file is whole.")
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_bytes_that_are_not_utf_8_are_refused_at_their_line(file, read):
+    path = file(b"plain\n" * 28 + b"caf\xe9\n")
+    with pytest.raises(CorpusError) as caught:
+        list(read(path))
+    assert str(caught.value) == (
+        f"{path}:29 holds the byte 0xe9, which is not UTF-8; headscope reads UTF-8: "
+        f"convert the file, for instance with `iconv -f LATIN1 -t UTF-8`."
+    )
+
+
+def test_wikitext_is_recognised_by_a_title_before_anything_else():
+    assert recognise_wikitext([" ", " = Homarus gammarus = ", " text "])
+    assert not recognise_wikitext([" = = Section = = "])
+    assert not recognise_wikitext(["text", " = Title = "])
+    assert not recognise_wikitext([])
+
+
+def test_wrapped_text_is_recognised_by_short_lines_in_several_paragraphs():
+    short, long = "s" * 120, "l" * 121
+    assert recognise_text_wrapped([short, short, "", short])
+    assert not recognise_text_wrapped([short, short, short])
+    assert not recognise_text_wrapped([short, "", short])
+    assert not recognise_text_wrapped([short, long, "", short])
+    assert recognise_text_wrapped([short, "", *[short] * 97, long])
+    assert not recognise_text_wrapped([short, "", *[short] * 96, long, long])
+    assert not recognise_text_wrapped([])
+
+
+def test_text_is_recognised_by_anything_visible():
+    assert recognise_text(["", "a"])
+    assert not recognise_text(["", " \t"])
+
+
+# Counts of data/text/README.md: all pairs, and those with both paragraphs of at least 20 words.
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("file", "pairs", "articles", "all_pairs"),
+    [("wiki.valid.tokens", 1088, 60, 1301), ("wiki.test.tokens", 1203, 62, 1567)],
+)
+def test_wikitext_has_the_counts_of_its_readme(data, file, pairs, articles, all_pairs):
+    path = data / "text/wikitext-2" / file
+    assert len(list(read_wikitext(path))) == pairs
+    everything = list(read_wikitext(path, min_words=1))
+    assert len(everything) == all_pairs
+    titles = [line for line in path.read_text(encoding="utf-8").split("\n") if line[:3] == " = " and line[-3:] == " = "]
+    assert sum(line[3] != "=" for line in titles) == articles
+    assert {pair.group.partition(":")[2] for pair in everything} <= {line[3:-3] for line in titles if line[3] != "="}
+
+
+@pytest.mark.data
+def test_gum_has_the_counts_of_its_readme(data):
+    files = sorted((data / "text/gum").glob("*.txt"))
+    assert sum(1 for path in files for _ in read_text_lines(path, min_words=1)) == 667
+    genres = {
+        genre: sum(1 for path in files if path.name.startswith(f"GUM_{genre}_") for _ in read_text_lines(path))
+        for genre in ("bio", "voyage", "whow", "news", "academic", "textbook", "essay")
+    }
+    assert genres == {
+        "bio": 101,
+        "voyage": 70,
+        "whow": 2,
+        "news": 144,
+        "academic": 55,
+        "textbook": 71,
+        "essay": 88,
+    }
+
+
+@pytest.mark.data
+def test_novels_have_the_count_of_their_readme(data):
+    files = sorted((data / "text/litbank_original").glob("*.txt"))
+    assert sum(1 for path in files for _ in read_text_wrapped(path)) == 5043
+    # 14,477 paragraphs in 14 files of one run each
+    assert sum(1 for path in files for _ in read_text_wrapped(path, min_words=1)) == 14477 - 14

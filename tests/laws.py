@@ -1,0 +1,44 @@
+"""What must hold of every reducer, whatever it measures: how a corpus is cut up does not change the table."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+from hypothesis import strategies as st
+
+from headscope.capture.model import Model
+from headscope.corpora.document import Document
+from headscope.measure.reducer import Reducer
+from headscope.measure.run import Plan, accumulate, tabulate
+from headscope.measure.totals import Totals
+
+PLANS = st.builds(
+    Plan,
+    batch_tokens=st.sampled_from([1, 13, 47, 101, 4096]),
+    rows=st.sampled_from([None, 1, 3, 7]),
+)
+"""Any batch size (and so any padding) and any block of rows."""
+
+
+def totals(model: Model, documents: Sequence[Document], reducers: Sequence[Reducer], plan: Plan) -> Totals:
+    """The sums over some documents; none for none."""
+    done = Totals({})
+    for now in accumulate(model, documents, reducers, plan=plan, skipped=Counter()):
+        done = now
+    return done
+
+
+def table(done: Totals, model: Model, reducers: Sequence[Reducer]) -> xr.Dataset:
+    return tabulate(done, model, reducers)
+
+
+def assert_same(one: xr.Dataset, other: xr.Dataset) -> None:
+    """Equal counts to the last one; equal means to what float32 attention allows."""
+    assert set(one.data_vars) == set(other.data_vars)
+    for name, values in one.data_vars.items():
+        if values.dtype.kind == "i":
+            xr.testing.assert_equal(values, other[name])
+        else:
+            np.testing.assert_allclose(values, other[name], atol=2e-6, rtol=0, err_msg=str(name))
+    assert one.attrs == other.attrs

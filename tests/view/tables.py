@@ -1,0 +1,140 @@
+"""Synthetic head tables for the tests of `headscope.view`: random numbers, no model.
+
+Every axis has another prime length (5 layers, 7 heads, 3 relations, 2 directions), so that a
+transposed axis cannot pass.
+"""
+
+import json
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+
+from headscope import heads
+
+SHARES = {
+    "mass_self": "attention to the token itself",
+    "mass_previous": "attention to the token before",
+    "mass_next": "attention to the token after",
+    "mass_cls": "attention to [CLS]",
+    "mass_sep": "attention to [SEP]",
+    "mass_punctuation": "attention to . and ,",
+    "mass_first": "attention to the first token",
+    "mass_sep_from_sep": "attention from [SEP] to [SEP]",
+    "mass_sep_from_other": "attention from other tokens to [SEP]",
+}
+NATS = {
+    "entropy": "entropy of the attention of a token",
+    "entropy_from_cls": "entropy of the attention of [CLS]",
+    "entropy_uniform": "entropy of uniform attention",
+}
+OFFSETS = [-5, -4, -3, -2, -1, 1, 2, 3, 4, 5]
+DIRECTIONS = ["dependent_to_head", "head_to_dependent"]
+STACKS = {"encoder": 5, "decoder": 3, "cross": 3}
+SOURCE = "Clark et al. 2019, section 3"
+
+
+def head_table(
+    layers: int = 5,
+    count_of_heads: int = 7,
+    relations: Sequence[str] = ("nsubj", "obj", "nsubj:pass"),
+    *,
+    stacks: bool = False,
+    rare: Sequence[str] = ("nsubj:pass",),
+    model: str = "tiny/bert",
+    seed: int = 0,
+) -> xr.Dataset:
+    """A head table of random numbers that follows the schema.
+
+    Args:
+        layers: layers of the model, or of its encoder.
+        count_of_heads: heads in each layer.
+        relations: names, most frequent first.
+        stacks: give the table a dim ``stack``; decoder and cross have 3 layers, NaN beyond.
+        rare: relations that are too rare to report.
+        model: the model's name.
+        seed: of the random numbers.
+    """
+    random = np.random.default_rng(seed)
+    dims = ("stack", "layer", "head") if stacks else ("layer", "head")
+    shape = ((len(STACKS),) if stacks else ()) + (layers, count_of_heads)
+
+    def per_head(values: np.ndarray) -> np.ndarray:
+        """Blank the layers that a shorter stack does not have."""
+        if stacks:
+            for position, depth in enumerate(STACKS.values()):
+                values[position, depth:] = np.nan
+        return values
+
+    variables: dict[str, xr.DataArray] = {}
+
+    def add(key: str, values: np.ndarray, over: Sequence[str], name: str, units: str) -> None:
+        variables[key] = heads.variable(values, over, name=name, units=units, source=SOURCE)
+
+    for key, name in SHARES.items():
+        add(key, per_head(random.beta(1, 6, shape)), dims, name, "share of attention")
+    for key, name in NATS.items():
+        values = np.full(shape, np.log(31.0)) if key == "entropy_uniform" else random.uniform(0.2, 3.4, shape)
+        add(key, per_head(values), dims, name, "nats")
+    _add_relations(add, per_head, random, dims, shape, list(relations))
+    _add_reported(add, random, list(relations), rare, layers, count_of_heads, stacks)
+
+    coords: dict[str, object] = {
+        "layer": np.arange(1, layers + 1),
+        "head": np.arange(1, count_of_heads + 1),
+        "relation": list(relations),
+        "direction": DIRECTIONS,
+        "offset": OFFSETS,
+    }
+    if stacks:
+        coords["stack"] = list(STACKS)
+    attrs = {
+        "model": model,
+        "revision": "0a1b2c3d",
+        "weights_sha256": "ab" * 32,
+        "tokenizer": "BertTokenizer",
+        "corpus": "ewt-test.conllu",
+        "corpus_sha256": "cd" * 32,
+        "documents": 211,
+        "tokens": 25093,
+        "skipped": json.dumps({"longer than 128 tokens": 17}),
+        "seed": seed,
+        "versions": json.dumps({"headscope": "0.1.0", "torch": "2.13.0"}),
+        "call": "headscope atlas tiny/bert ewt-test.conllu -o out",
+        "created": "2026-01-02T03:04:05+00:00",
+        "split": "Documents are dealt to two halves by a hash of their name.",
+    }
+    return heads.check(xr.Dataset(variables, coords=coords, attrs=attrs))
+
+
+def _add_relations(add, per_head, random, dims, shape, relations) -> None:  # type: ignore[no-untyped-def]
+    over = (*dims, "relation", "direction")
+    accuracy = per_head(random.beta(1.5, 6, (*shape, len(relations), len(DIRECTIONS))))
+    add("relation_accuracy", accuracy, over, "share of links whose most-attended word is right", "accuracy")
+    add("relation_accuracy_lower", accuracy * 0.9, over, "lower end of the 95 % interval", "accuracy")
+    add("relation_accuracy_upper", np.minimum(1, accuracy * 1.1), over, "upper end of the 95 % interval", "accuracy")
+    counts = (4211 / 1.7 ** np.arange(len(relations))).astype(int)
+    add("relation_count", counts, ("relation",), "links", "links")
+    offsets = random.dirichlet(np.full(len(OFFSETS), 0.5), len(relations)) * 0.9
+    add("offset_accuracy", offsets, ("relation", "offset"), "accuracy of a fixed offset", "accuracy")
+
+
+def _add_reported(add, random, relations, rare, layers, count_of_heads, stacks) -> None:  # type: ignore[no-untyped-def]
+    n = len(relations)
+    is_rare = np.isin(relations, list(rare))
+    over = ("relation",)
+    depth = min(layers, 3) if stacks else layers
+    add("reported_layer", np.where(is_rare, 0, random.integers(1, depth + 1, n)), over, "layer", "layer")
+    add("reported_head", np.where(is_rare, 0, random.integers(1, count_of_heads + 1, n)), over, "head", "head")
+    add("reported_direction", np.where(is_rare, "", random.choice(DIRECTIONS, n)), over, "direction", "direction")
+    if stacks:
+        add("reported_stack", np.where(is_rare, "", random.choice(list(STACKS), n)), over, "stack", "stack")
+    for key, low, high in (("heldout", 0.3, 0.9), ("twin", 0.1, 0.3)):
+        middle = np.where(is_rare, np.nan, random.uniform(low, high, n))
+        add(f"{key}_accuracy", middle, over, f"{key} accuracy", "accuracy")
+        add(f"{key}_lower", middle - 0.05, over, "lower end of the 95 % interval", "accuracy")
+        add(f"{key}_upper", middle + 0.07, over, "upper end of the 95 % interval", "accuracy")
+    add("heldout_count", random.integers(9, 2000, n), over, "held-out links", "links")
+    add("heldout_offset", random.choice(OFFSETS, n), over, "best fixed offset", "words")
+    offset = np.where(is_rare, np.nan, random.uniform(0.1, 0.5, n))
+    add("heldout_offset_accuracy", offset, over, "its accuracy", "accuracy")

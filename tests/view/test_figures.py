@@ -1,0 +1,274 @@
+"""The figures show the table's own numbers: read back from the artists, compared with the table."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.collections import PathCollection, QuadMesh
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
+
+from headscope.errors import HeadscopeError, TableError
+from headscope.view import figures
+from view.tables import STACKS, head_table
+
+
+def panel_of(figure: Figure, variable: str, stack: str = "") -> Axes:
+    """The axes that show a variable (for a stack)."""
+    found = [
+        axes
+        for axes in figure.axes
+        if any(points.get_gid() == variable for points in axes.collections) and stack in axes.get_title("left")
+    ]
+    assert len(found) == 1
+    return found[0]
+
+
+def points(axes: Axes, variable: str) -> np.ndarray:
+    """Layer and value of each head that is drawn, in any order."""
+    (drawn,) = [one for one in axes.collections if isinstance(one, PathCollection) and one.get_gid() == variable]
+    return np.array(sorted((round(float(x)), float(y)) for x, y in np.asarray(drawn.get_offsets())))
+
+
+def expected(values: xr.DataArray) -> np.ndarray:
+    """Layer and value of each head of the table."""
+    rows = [
+        (int(layer), float(values.sel(layer=layer, head=head))) for layer in values["layer"] for head in values["head"]
+    ]
+    return np.array(sorted(row for row in rows if np.isfinite(row[1])))
+
+
+def line(axes: Axes, name: str) -> Line2D:
+    (found,) = [one for one in axes.lines if one.get_gid() == name]
+    return found
+
+
+def heatmaps(figure: Figure) -> list[Axes]:
+    return [axes for axes in figure.axes if axes.get_xlabel() == "head"]
+
+
+def mesh(axes: Axes) -> QuadMesh:
+    (found,) = [one for one in axes.collections if isinstance(one, QuadMesh)]
+    return found
+
+
+def outlined(axes: Axes) -> tuple[int, int]:
+    """Layer and head of the outlined cell."""
+    (best,) = [patch for patch in axes.patches if isinstance(patch, Rectangle) and patch.get_gid() == "best"]
+    return round(best.get_y() + 0.5), round(best.get_x() + 0.5)
+
+
+def labels(axes: Axes) -> list[str]:
+    legend = axes.get_legend()
+    assert legend is not None
+    return [text.get_text() for text in legend.get_texts()]
+
+
+SHOWN = [
+    (figures.special_tokens, ["mass_cls", "mass_sep", "mass_punctuation", "mass_sep_from_sep", "mass_sep_from_other"]),
+    (figures.offsets, ["mass_self", "mass_previous", "mass_next"]),
+    (figures.entropies, ["entropy", "entropy_from_cls"]),
+]
+
+
+@pytest.mark.parametrize(("draw", "variables"), SHOWN)
+def test_every_head_is_a_point_and_the_line_is_their_mean(draw, variables) -> None:
+    table = head_table()
+    figure = draw(table)
+    for variable in variables:
+        axes = panel_of(figure, variable)
+        np.testing.assert_allclose(points(axes, variable), expected(table[variable]))
+        means = [table[variable].sel(layer=layer).values.mean() for layer in range(1, 6)]
+        np.testing.assert_allclose(np.asarray(line(axes, f"{variable}-mean").get_ydata()), means)
+
+
+@pytest.mark.parametrize(("draw", "variables"), SHOWN)
+def test_each_stack_has_its_own_column(draw, variables) -> None:
+    table = head_table(stacks=True)
+    figure = draw(table)
+    for variable in variables:
+        for stack, depth in STACKS.items():
+            drawn = points(panel_of(figure, variable, stack), variable)
+            assert len(drawn) == depth * 7
+            np.testing.assert_allclose(drawn, expected(table[variable].sel(stack=stack)))
+
+
+def test_a_decoder_without_special_tokens_shows_its_first_token() -> None:
+    table = head_table()
+    for variable in ("mass_cls", "mass_sep", "mass_sep_from_sep", "mass_sep_from_other"):
+        table[variable] = table[variable] * np.nan
+    figure = figures.special_tokens(table)
+    (axes,) = figure.axes
+    assert labels(axes) == ["first token", "“.” and “,”"]
+    np.testing.assert_allclose(points(axes, "mass_first"), expected(table["mass_first"]))
+
+
+def test_a_model_with_cls_does_not_show_its_first_token_twice() -> None:
+    axes = panel_of(figures.special_tokens(head_table()), "mass_cls")
+    assert labels(axes) == ["[CLS]", "[SEP]", "“.” and “,”"]
+
+
+def test_dashed_lines_are_uniform_attention() -> None:
+    table = head_table()
+    table["entropy_uniform"] = table["entropy_uniform"] + table["layer"] / 10
+    uniform = np.log(31) + np.arange(1, 6) / 10
+    for variable in ("entropy", "entropy_from_cls"):
+        axes = panel_of(figures.entropies(table), variable)
+        np.testing.assert_allclose(np.asarray(line(axes, "baseline").get_ydata()), uniform)
+    axes = panel_of(figures.offsets(table), "mass_self")
+    np.testing.assert_allclose(np.asarray(line(axes, "baseline").get_ydata()), np.exp(-uniform))
+
+
+def test_the_second_entropy_panel_is_left_out_without_cls() -> None:
+    assert len(figures.entropies(head_table()).axes) == 2
+    assert len(figures.entropies(head_table().drop_vars("entropy_from_cls")).axes) == 1
+
+
+@pytest.mark.parametrize("relation", ["nsubj", "obj", "nsubj:pass"])
+def test_heatmaps_show_both_directions_on_one_scale_and_outline_the_best_head(relation) -> None:
+    table = head_table()
+    figure = figures.relation_heads(table, relation)
+    panels = heatmaps(figure)
+    assert len(panels) == 2
+    accuracy = table["relation_accuracy"].sel(relation=relation)
+    top = max(float(accuracy.max()), float(table["offset_accuracy"].sel(relation=relation).max()))
+    for axes, direction in zip(panels, ("dependent_to_head", "head_to_dependent"), strict=True):
+        values = accuracy.sel(direction=direction)
+        np.testing.assert_array_equal(np.ma.getdata(mesh(axes).get_array()), values.values)
+        assert mesh(axes).get_clim() == (0, pytest.approx(top))
+        layer, head = outlined(axes)
+        assert float(values.sel(layer=layer, head=head)) == float(values.max())
+        title = f"{direction.replace('_', ' ')}\nbest: {layer}-{head} {float(values.max()):.2f}"
+        assert axes.get_title("left") == title
+
+
+def test_cells_lie_where_the_axes_say() -> None:
+    table = head_table()
+    table["relation_accuracy"] = table["relation_accuracy"] * 0 + table["layer"] * 0.1 + table["head"] * 0.01
+    axes = heatmaps(figures.relation_heads(table, "obj"))[0]
+    corners = np.asarray(mesh(axes).get_coordinates())
+    np.testing.assert_allclose(corners[3, 5], (5.5, 3.5))  # the cell after it is layer 4, head 6
+    assert np.ma.getdata(mesh(axes).get_array())[3, 5] == pytest.approx(0.46)
+    assert outlined(axes) == (5, 7)
+    assert axes.yaxis_inverted()
+
+
+def test_the_title_has_count_offset_and_held_out_accuracy() -> None:
+    table = head_table(rare=())
+    row = table.sel(relation="obj")
+    offset = row["offset_accuracy"].idxmax()
+    first, second = figures.relation_heads(table, "obj").get_suptitle().split("\n")
+    signed = f"{int(offset):+d}".replace("-", "−")
+    assert first == f"obj · 2,477 links · best fixed offset {signed}: {float(row['offset_accuracy'].max()):.2f}"
+    assert second == (
+        f"held out: {int(row['reported_layer'])}-{int(row['reported_head'])} "
+        f"{row['reported_direction'].item().replace('_', ' ')}: {float(row['heldout_accuracy']):.2f} "
+        f"[{float(row['heldout_lower']):.2f}, {float(row['heldout_upper']):.2f}] "
+        f"· random twin {float(row['twin_accuracy']):.2f}"
+    )
+
+
+def test_a_rare_relation_has_no_held_out_line() -> None:
+    assert "\n" not in figures.relation_heads(head_table(), "nsubj:pass").get_suptitle()
+
+
+def test_the_colour_bar_marks_the_best_offset() -> None:
+    table = head_table()
+    figure = figures.relation_heads(table, "nsubj")
+    (bar,) = [axes for axes in figure.axes if axes.get_ylabel() == "accuracy (share of links)"]
+    best = float(table["offset_accuracy"].sel(relation="nsubj").max())
+    np.testing.assert_allclose(np.asarray(line(bar, "baseline").get_ydata(), dtype=float), best)
+
+
+def test_heatmaps_of_stacks_have_the_layers_that_the_stack_has() -> None:
+    table = head_table(stacks=True)
+    panels = heatmaps(figures.relation_heads(table, "nsubj"))
+    assert len(panels) == 6
+    names = [(stack, way) for way in ("dependent_to_head", "head_to_dependent") for stack in STACKS]
+    for axes, (stack, direction) in zip(panels, names, strict=True):
+        values = table["relation_accuracy"].sel(relation="nsubj", direction=direction, stack=stack)
+        values = values.isel(layer=slice(0, STACKS[stack]))
+        np.testing.assert_array_equal(np.ma.getdata(mesh(axes).get_array()), values.values)
+        assert axes.get_title("left").startswith(f"{stack} · ")
+
+
+def test_one_layer_one_head_and_missing_numbers_are_drawn() -> None:
+    tiny = head_table(1, 1)
+    assert mesh(heatmaps(figures.relation_heads(tiny, "obj"))[0]).get_array().shape == (1, 1)
+    assert figures.special_tokens(tiny).axes
+    table = head_table(stacks=True)
+    table["relation_accuracy"].loc[{"stack": "cross"}] = np.nan
+    figure = figures.relation_heads(table, "obj")
+    assert sum(axes.get_title("left").endswith("no value") for axes in figure.axes) == 2
+    table["relation_accuracy"][:] = np.nan
+    assert figures.relation_heads(table.drop_vars("offset_accuracy"), "obj").axes
+
+
+def test_errors_say_what_is_missing() -> None:
+    table = head_table()
+    message = "the head table has no relation 'iobj'; it has nsubj, obj, nsubj:pass."
+    with pytest.raises(TableError, match=f"^{re.escape(message)}$"):
+        figures.relation_heads(table, "iobj")
+    message = "the head table has no relation_accuracy; measure a corpus with dependencies first."
+    with pytest.raises(TableError, match=f"^{re.escape(message)}$"):
+        figures.relation_heads(table.drop_vars("relation_accuracy"), "obj")
+    message = "the head table has none of entropy, entropy_from_cls; measure the surface statistics of the model first."
+    with pytest.raises(TableError, match=f"^{re.escape(message)}$"):
+        figures.entropies(table.drop_vars(["entropy", "entropy_from_cls"]))
+
+
+def test_files_hold_text_and_are_the_same_each_time(tmp_path: Path) -> None:
+    table = head_table(model="a $dollar$ model")
+    kept = []
+    for run in ("one", "two"):
+        png, svg = figures.save(figures.relation_heads(table, "nsubj"), tmp_path / run, "relation nsubj:*")
+        assert [png.name, svg.name] == ["relation_nsubj__.png", "relation_nsubj__.svg"]
+        kept.append((png.read_bytes(), svg.read_bytes()))
+        assert sorted(path.name for path in (tmp_path / run).iterdir()) == [png.name, svg.name]
+    assert kept[0] == kept[1]
+    assert kept[0][0].startswith(b"\x89PNG")
+    text = kept[0][1].decode()
+    assert ">a $dollar$ model · ewt-test.conllu · 211 documents</text>" in text
+    assert "<dc:date>" not in text
+
+
+def test_a_name_cannot_leave_the_folder(tmp_path: Path) -> None:
+    paths = figures.save(figures.entropies(head_table()), tmp_path / "inner", "../../outside")
+    assert all(path.parent == tmp_path / "inner" for path in paths)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["inner"]
+
+
+def test_a_disk_that_refuses_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(HeadscopeError, match=r"^.*entropy\.png could not be written \(.+\); free some space or .+\.$"):
+        figures.save(figures.entropies(head_table()), tmp_path / "file", "entropy")
+
+
+def test_figures_belong_to_nobody() -> None:
+    import matplotlib.pyplot as plt
+
+    before = dict(plt.rcParams)
+    figures.special_tokens(head_table())
+    figures.relation_heads(head_table(), "nsubj")
+    assert plt.get_fignums() == []
+    assert dict(plt.rcParams) == before
+
+
+def loaded_by(code: str, *modules: str) -> list[str]:
+    """Which of these modules are loaded once `code` has run in a process of its own."""
+    tail = f"import sys; print(*[name for name in {modules!r} if name in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", f"{code}\n{tail}"], capture_output=True, text=True, check=True)
+    return run.stdout.split()
+
+
+def test_drawing_leaves_torch_unloaded() -> None:
+    code = "import headscope.view, headscope.view.figures, headscope.view.page"
+    assert loaded_by(code, "torch", "transformers", "headscope.measure", "headscope.capture") == []
+    assert loaded_by(code, "headscope.view.page", "matplotlib") == ["headscope.view.page", "matplotlib"]
+    assert loaded_by("import headscope.view.page", "matplotlib", "seaborn") == []

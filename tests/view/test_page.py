@@ -1,0 +1,431 @@
+"""The page: its data are the table's, nothing in it reaches out, and its script draws every head."""
+
+import base64
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from headscope.errors import HeadscopeError, TableError
+from headscope.view.page import page, write_page
+from view.tables import STACKS, head_table
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>&lt;\"'"
+
+
+class Page(HTMLParser):
+    """What a browser would see: each element with its attributes and the text right inside it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None], list[str]]] = []
+        self.open: list[int] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs), []))
+        if tag not in ("meta", "img"):
+            self.open.append(len(self.elements) - 1)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs), []))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.elements[self.open[-1]][0] == tag
+        self.open.pop()
+
+    def handle_data(self, data: str) -> None:
+        for position in self.open:
+            self.elements[position][2].append(data)
+
+    def find(self, tag: str, **attributes: str) -> list[tuple[dict[str, str | None], str]]:
+        return [
+            (attrs, "".join(text))
+            for name, attrs, text in self.elements
+            if name == tag and all(attrs.get(key) == value for key, value in attributes.items())
+        ]
+
+    def data(self) -> dict[str, Any]:
+        ((_, text),) = self.find("script", id="atlas-data")
+        return json.loads(text)
+
+
+def rows_of_reported(parsed: Page) -> list[list[str]]:
+    """Texts of the cells of the table of reported heads."""
+    rows: list[list[str]] = []
+    inside = False
+    for tag, attrs, text in parsed.elements:
+        if tag == "table":
+            inside = attrs.get("class") == "sortable"
+        elif inside and tag == "tr":
+            rows.append([])
+        elif inside and tag in ("td", "th"):
+            rows[-1].append("".join(text).strip())
+    return rows[1:]
+
+
+def same(values: Any, wanted: xr.DataArray, *dims: str) -> None:
+    """Equal to six digits, and null where the table has no number."""
+    if "stack" not in wanted.dims:
+        wanted = wanted.expand_dims("stack")
+    read = np.array(values, dtype=float)
+    np.testing.assert_allclose(read, wanted.transpose(*dims, "stack", "layer", "head").values, rtol=1e-5)
+
+
+@pytest.mark.parametrize("stacks", [False, True])
+def test_the_data_are_the_tables_numbers(stacks) -> None:
+    table = head_table(stacks=stacks)
+    data = Page(page(table, figures={})).data()
+    assert (data["layers"], data["heads"]) == (5, 7)
+    assert data["stacks"] == (list(STACKS) if stacks else [])
+    assert [one["name"] for one in data["surface"]] == [
+        name for name in table.data_vars if str(name).startswith(("mass_", "entropy"))
+    ]
+    for one in data["surface"]:
+        same(one["values"], table[one["name"]])
+    for key, name in (("accuracy", ""), ("lower", "_lower"), ("upper", "_upper")):
+        same(data[key], table[f"relation_accuracy{name}"], "relation", "direction")
+    for relation in data["relations"]:
+        row = table.sel(relation=relation["name"])
+        assert relation["count"] == int(row["relation_count"])
+        assert relation["offset"] == int(row["offset_accuracy"].idxmax())
+        assert relation["offset_accuracy"] == pytest.approx(float(row["offset_accuracy"].max()), rel=1e-5)
+
+
+def test_baselines_are_uniform_attention() -> None:
+    table = head_table()
+    table["mass_next"] = table["mass_next"] * 0  # a decoder that cannot look ahead
+    surface = {one["name"]: one["baseline"] for one in Page(page(table, figures={})).data()["surface"]}
+    assert surface["mass_previous"] == [pytest.approx(1 / 31, rel=1e-5)]
+    assert surface["mass_next"] == [None]
+    assert surface["entropy"] == [pytest.approx(np.log(31), rel=1e-5)]
+    assert surface["mass_sep"] == []
+
+
+def test_missing_numbers_are_null_and_missing_variables_are_left_out() -> None:
+    table = head_table()
+    table["mass_cls"] = table["mass_cls"] * np.nan
+    table["entropy"].loc[{"layer": 2, "head": 3}] = np.nan
+    text = page(table, figures={})
+    surface = {one["name"]: one["values"][0] for one in Page(text).data()["surface"]}
+    assert "mass_cls" not in surface
+    assert surface["entropy"][1][2] is None
+    assert sum(value is None for row in surface["entropy"] for value in row) == 1
+    assert "NaN" not in text.split('id="atlas-data">')[1].split("</script>")[0]
+
+
+def test_names_cannot_break_out() -> None:
+    table = head_table(relations=("nsubj", HOSTILE, "obj"), rare=(), model=HOSTILE)
+    table.attrs["corpus"] = table.attrs["split"] = HOSTILE
+    table.attrs["skipped"] = json.dumps({HOSTILE: 3})
+    parsed = Page(page(table, figures={HOSTILE: "<svg/>"}))
+    assert [attrs.get("id") for attrs, _ in parsed.find("script")] == ["atlas-data", None]
+    assert parsed.data()["relations"][1]["name"] == HOSTILE
+    ((_, heading),) = parsed.find("h1")
+    assert heading == HOSTILE
+    ((_, title),) = parsed.find("title")
+    assert HOSTILE in title
+    assert HOSTILE in [row[0] for row in rows_of_reported(parsed)]
+    assert all(attrs["src"].startswith("data:") for attrs, _ in parsed.find("img"))
+    assert not [name for _, attrs, _ in parsed.elements for name in attrs if name.startswith("on")]
+
+
+def test_nothing_is_loaded_from_elsewhere() -> None:
+    table = head_table()
+    pictures = {"Entropies": "<svg onload='fetch(\"https://example.org\")'><script>alert(1)</script></svg>"}
+    text = page(table, figures=pictures)
+    parsed = Page(text)
+    ((policy, _),) = parsed.find("meta", **{"http-equiv": "Content-Security-Policy"})
+    assert policy["content"] == POLICY
+    for _, attrs, _ in parsed.elements:
+        for name in ("src", "href", "xlink:href", "data", "action", "srcset"):
+            assert (attrs.get(name) or "data:").startswith("data:")
+    assert not re.search(r"https?:", text)
+    assert not re.search(r"@import|url\(", text)
+    ((image, _),) = parsed.find("img")
+    kept = base64.b64decode((image["src"] or "").removeprefix("data:image/svg+xml;base64,")).decode()
+    assert kept == pictures["Entropies"]
+    assert image["alt"] == "Entropies"
+
+
+def test_reported_heads_stand_beside_their_baselines() -> None:
+    table = head_table()
+    rows = rows_of_reported(Page(page(table, figures={})))
+    assert [row[0] for row in rows] == ["nsubj", "obj", "nsubj:pass"]
+    row = table.sel(relation="obj")
+    assert rows[1][:8] == [
+        "obj",
+        "2,477",
+        f"{int(row['reported_layer'])}-{int(row['reported_head'])}",
+        row["reported_direction"].item().replace("_", " "),
+        f"{float(row['heldout_accuracy']):.2f} [{float(row['heldout_lower']):.2f}, {float(row['heldout_upper']):.2f}]",
+        f"{int(row['heldout_count']):,}",
+        f"{float(row['heldout_offset_accuracy']):.2f} at {int(row['heldout_offset']):+d}".replace("-", "−"),
+        f"{float(row['twin_accuracy']):.2f} [{float(row['twin_lower']):.2f}, {float(row['twin_upper']):.2f}]",
+    ]
+    assert rows[2] == ["nsubj:pass", "1,457", "too rare", "–", "–", "–", "–", "–", "–"]
+
+
+def test_reported_heads_of_stacks_name_the_stack() -> None:
+    table = head_table(stacks=True, rare=())
+    for row, relation in zip(rows_of_reported(Page(page(table, figures={}))), table["relation"].values, strict=True):
+        one = table.sel(relation=relation)
+        assert row[2] == f"{one['reported_stack'].item()} {int(one['reported_layer'])}-{int(one['reported_head'])}"
+
+
+def test_the_page_says_where_its_numbers_come_from() -> None:
+    parsed = Page(page(head_table(), figures={}))
+    cells = [text for _, text in parsed.find("td")]
+    for wanted in ("ab" * 32, "cd" * 32, "headscope atlas tiny/bert ewt-test.conllu -o out", "0a1b2c3d"):
+        assert wanted in cells
+    paragraphs = [text for _, text in parsed.find("p")]
+    counts = "211 documents, 25,093 tokens; 5 layers of 7 heads. Skipped: 17 (longer than 128 tokens)."
+    assert counts in paragraphs
+
+
+def test_a_table_with_surface_numbers_alone_has_a_page() -> None:
+    table = head_table()
+    table = table[[name for name in table.data_vars if str(name).startswith(("mass", "entropy"))]]
+    parsed = Page(page(table, figures={}))
+    assert parsed.data()["relations"] == []
+    assert rows_of_reported(parsed) == []
+    ((section, _),) = parsed.find("section", **{"aria-labelledby": "reported"})
+    assert "hidden" in section
+
+
+def test_headers_have_a_scope_and_labels_a_target() -> None:
+    parsed = Page(page(head_table(), figures={}))
+    assert all(attrs.get("scope") in ("row", "col") for attrs, _ in parsed.find("th"))
+    ids = [attrs["id"] for _, attrs, _ in parsed.elements if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    named = [attrs["aria-labelledby"] for _, attrs, _ in parsed.elements if "aria-labelledby" in attrs]
+    assert set(named) <= set(ids)
+
+
+def test_the_page_is_the_same_each_time_and_is_written_whole(tmp_path: Path) -> None:
+    table = head_table()
+    path = write_page(table, tmp_path / "out" / "atlas.html", figures={"One": "<svg/>"})
+    assert path.read_text(encoding="utf-8") == page(table, figures={"One": "<svg/>"})
+    assert [one.name for one in path.parent.iterdir()] == ["atlas.html"]
+
+
+def test_errors_are_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(HeadscopeError, match=r"^.*atlas\.html could not be written \(.+\); free some space or .+\.$"):
+        write_page(head_table(), tmp_path / "file" / "atlas.html")
+    table = head_table()
+    del table.attrs["model"]
+    message = "the head table does not say where it came from: it lacks model."
+    with pytest.raises(TableError, match=f"^{re.escape(message)}$"):
+        page(table, figures={})
+
+
+# What follows runs the page's script in a browser that has no network.
+
+Browse = Callable[..., Page]
+
+WATCH = """<script>
+const failed = (what) => document.documentElement.setAttribute("data-error", what);
+addEventListener("error", (event) => failed(event.message));
+addEventListener("securitypolicyviolation", (event) => failed(event.blockedURI));
+</script>"""
+
+
+@pytest.fixture
+def browse(tmp_path: Path) -> Browse:
+    """Opens a page in a headless browser, runs a script after its own, and returns what then stands there."""
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail("CI is true and there is no chromium: apt-get install chromium.")
+        pytest.skip("there is no chromium; apt-get install chromium runs the page's script.")
+
+    def opened(text: str, *, address: str = "", script: str = "", width: int | None = None) -> Page:
+        (tmp_path / "atlas.html").write_text(
+            text.replace("<head>", f"<head>{WATCH}").replace("</body>", f"<script>{script}</script></body>"),
+            encoding="utf-8",
+        )
+        target = tmp_path / "atlas.html"
+        if width:
+            # A window cannot be as narrow as a telephone, a frame can; it tells us what it measured.
+            target = tmp_path / "frame.html"
+            target.write_text(
+                "<script>addEventListener('message', (event) => document.body.dataset.seen = event.data)</script>"
+                f"<iframe src='atlas.html' width='{width}' height='800' style='border: 0'></iframe>"
+            )
+        command = [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"]
+        command += ["--disable-background-networking", "--disable-component-update", "--virtual-time-budget=2000"]
+        command += [f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", f"file://{target}{address}"]
+        run = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+        parsed = Page(run.stdout)
+        assert parsed.find("html")[0][0].get("data-error") is None
+        return parsed
+
+    return opened
+
+
+def cells(parsed: Page) -> dict[str, str]:
+    """The label of each button of the grid, by the head's name."""
+    found = [attrs["aria-label"] or "" for attrs, _ in parsed.find("button") if "data-layer" in attrs]
+    return {label.split()[1].rstrip(":"): label.split(": ", 1)[1] for label in found}
+
+
+def pressed(parsed: Page) -> list[str]:
+    return [
+        (attrs["aria-label"] or "").split()[1].rstrip(":")
+        for attrs, _ in parsed.find("button", **{"aria-pressed": "true"})
+    ]
+
+
+def labels_of(values: xr.DataArray, unit: str) -> dict[str, str]:
+    """The labels that `cells` should have; the page holds six digits and shows three."""
+    return {
+        f"{int(layer)}-{int(head)}": f"{float(f'{float(values.sel(layer=layer, head=head)):.6g}'):.3f} {unit}"
+        for layer in values["layer"]
+        for head in values["head"]
+    }
+
+
+def test_the_grid_has_every_head_and_starts_with_the_most_frequent_relation(browse: Browse) -> None:
+    table = head_table()
+    parsed = browse(page(table, figures={"Entropies": "<svg xmlns='http://www.w3.org/2000/svg'/>"}))
+    values = table["relation_accuracy"].sel(relation="nsubj", direction="dependent_to_head")
+    assert cells(parsed) == labels_of(values, "accuracy")
+    best = values.argmax(["layer", "head"])
+    assert pressed(parsed) == [f"{int(best['layer']) + 1}-{int(best['head']) + 1}"]
+    reached = [attrs for attrs, _ in parsed.find("button", tabindex="0") if "data-layer" in attrs]
+    assert len(reached) == 1
+
+
+def test_the_address_chooses_variable_direction_and_head(browse: Browse) -> None:
+    table = head_table()
+    text = page(table, figures={})
+    parsed = browse(text, address="#variable=entropy&head=3-2")
+    assert cells(parsed) == labels_of(table["entropy"], "nats")
+    assert pressed(parsed) == ["3-2"]
+    ((_, heading),) = parsed.find("h3", id="profile-name")
+    assert heading == "Head 3-2"
+    profile = [text for _, text in parsed.find("td")]
+    for name in ("mass_self", "mass_sep_from_other", "entropy"):
+        assert f"{float(table[name].sel(layer=3, head=2)):.2f}" in profile
+    parsed = browse(text, address="#variable=relation:nsubj:pass&direction=head_to_dependent&head=99-1")
+    values = table["relation_accuracy"].sel(relation="nsubj:pass", direction="head_to_dependent")
+    assert cells(parsed) == labels_of(values, "accuracy")
+
+
+def test_choosing_redraws_and_is_kept_in_the_address(browse: Browse) -> None:
+    table = head_table()
+    script = """
+      const select = document.getElementById("variable");
+      select.value = "mass_sep";
+      select.dispatchEvent(new Event("change"));
+      document.querySelector('#grid button[data-layer="1"][data-head="4"]').click();
+      document.body.dataset.address = location.hash;
+    """
+    parsed = browse(page(table, figures={}), script=script)
+    assert cells(parsed) == labels_of(table["mass_sep"], "share of attention")
+    assert pressed(parsed) == ["2-5"]
+    assert parsed.find("body")[0][0]["data-address"] == "#variable=mass_sep&head=2-5"
+
+
+def test_arrow_keys_move_between_heads_and_show_their_profile(browse: Browse) -> None:
+    script = """
+      document.querySelector('#grid button[data-layer="1"][data-head="4"]').focus();
+      for (const key of ["ArrowDown", "ArrowRight", "ArrowRight", "ArrowRight", "ArrowUp", "ArrowUp", "ArrowUp"])
+        document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+    """
+    parsed = browse(page(head_table(), figures={}), script=script)
+    ((_, heading),) = parsed.find("h3", id="profile-name")
+    assert heading == "Head 1-7"
+    ((attrs, _),) = [one for one in parsed.find("button", tabindex="0") if "data-layer" in one[0]]
+    assert attrs["data-layer"] == "0"
+    assert attrs["data-head"] == "6"
+
+
+def test_the_profile_lists_relations_by_their_gain_over_the_best_offset(browse: Browse) -> None:
+    table = head_table()
+    parsed = browse(page(table, figures={}), address="#head=4-6")
+    row = table.sel(layer=4, head=6)
+    gain = (row["relation_accuracy_lower"] - table["offset_accuracy"].max("offset")).stack(
+        pair=("relation", "direction")
+    )
+    wanted = [gain["pair"].values[place] for place in np.argsort(-gain.values)]
+    ((_, text),) = parsed.find("table", id="profile-relations")
+    places = []
+    for relation, direction in wanted:
+        one = row.sel(relation=relation, direction=direction)
+        interval = f"[{float(one['relation_accuracy_lower']):.2f}, {float(one['relation_accuracy_upper']):.2f}]"
+        words = f"{direction.replace('_', ' ')}{float(one['relation_accuracy']):.2f} {interval}"
+        places.append(text.index(f"{relation}{words}{int(table['relation_count'].sel(relation=relation)):,}"))
+    assert places == sorted(places)
+    assert len(places) == 6
+
+
+def test_stacks_can_be_chosen_and_missing_layers_say_so(browse: Browse) -> None:
+    table = head_table(stacks=True)
+    parsed = browse(page(table, figures={}), address="#variable=mass_cls&stack=decoder")
+    values = labels_of(table["mass_cls"].sel(stack="decoder"), "share of attention")
+    shown = cells(parsed)
+    assert len(shown) == 35
+    for head, label in shown.items():
+        assert label == (values[head] if int(head[0]) <= 3 else "no value")
+
+
+def test_the_table_sorts_by_number_and_puts_what_has_none_last(browse: Browse) -> None:
+    table = head_table()
+    script = """
+      const buttons = [...document.querySelectorAll(".sortable th button")];
+      const b = buttons.find((button) => button.textContent === "held-out accuracy");
+    """
+    scores = table["heldout_accuracy"].values[:2]
+    falling = [["nsubj", "obj"][place] for place in np.argsort(-scores)]
+    parsed = browse(page(table, figures={}), script=script + "b.click();")
+    assert [row[0] for row in rows_of_reported(parsed)] == [*falling, "nsubj:pass"]
+    parsed = browse(page(table, figures={}), script=script + "b.click(); b.click();")
+    assert [row[0] for row in rows_of_reported(parsed)] == [*falling[::-1], "nsubj:pass"]
+    (attrs,) = [attrs for attrs, _ in parsed.find("th") if "aria-sort" in attrs]
+    assert attrs["aria-sort"] == "ascending"
+
+
+def test_hostile_names_stay_text_when_the_script_shows_them(browse: Browse) -> None:
+    table = head_table(relations=(HOSTILE, "obj", "nsubj"), rare=(), model=HOSTILE)
+    parsed = browse(page(table, figures={}))
+    assert not parsed.find("img")
+    ((_, about),) = parsed.find("p", id="about")
+    assert HOSTILE in about
+    assert HOSTILE in [text for _, text in parsed.find("option")]
+
+
+def test_a_page_without_numbers_still_opens(browse: Browse) -> None:
+    table = head_table()
+    parsed = browse(page(table.drop_vars(list(table.data_vars)), figures={}))
+    ((section, _),) = parsed.find("section", **{"aria-labelledby": "heads"})
+    assert "hidden" in section
+
+
+@pytest.mark.parametrize(("layers", "heads"), [(5, 7), (12, 12), (31, 37)])
+def test_nothing_sticks_out_of_a_telephone_or_jumps(browse: Browse, layers: int, heads: int) -> None:
+    relations = ["nsubj", "acl:relcl", "nsubj:pass", "obj", "compound:prt"]
+    table = head_table(layers, heads, relations, model="a-rather/long-model-name-" * 3)
+    wide = "<svg xmlns='http://www.w3.org/2000/svg' width='2000' height='90'/>"
+    script = """
+      const root = document.documentElement;
+      const heights = new Set();
+      for (const button of [...document.querySelectorAll("#grid button")].slice(0, 40)) {
+        button.focus();
+        heights.add(root.scrollHeight);
+      }
+      parent.postMessage(JSON.stringify({ sticks: root.scrollWidth - root.clientWidth, heights: heights.size }), "*");
+    """
+    parsed = browse(page(table, figures={"Wide": wide}), script=script, width=390)
+    assert json.loads(parsed.find("body")[0][0]["data-seen"] or "") == {"sticks": 0, "heights": 1}
