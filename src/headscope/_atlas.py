@@ -1,7 +1,7 @@
-"""The main job: measure everything that a corpus's annotation allows, and write it all down.
+r"""The main job: measure everything that a corpus's annotation allows, and write it all down.
 
 model, corpus --measure--> head table --analyse--> with intervals and reported heads
-             \\-> random twin --measure--> control --/         \\--view--> figures, page, tables
+             \-> random twin --measure--> control --/         \--view--> figures, page, tables
 """
 
 import hashlib

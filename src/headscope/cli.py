@@ -29,6 +29,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
+SHOWN = 24
+"""Relations on the terminal; all are in the table."""
+
 console = Console()
 errors = Console(stderr=True)
 
@@ -89,7 +92,7 @@ def measure(
 ) -> None:
     """Measure every head with the named reducers and write a head table."""
     from headscope import heads
-    from headscope.analyse import with_intervals
+    from headscope.analyse import with_intervals, with_report
     from headscope.capture import load
     from headscope.corpora import read, survey
     from headscope.measure.run import measure as run
@@ -108,7 +111,7 @@ def measure(
             resume=resume, report=lambda done, total: report(f"measuring {subject.name}", done, total),
         )  # fmt: skip
     if "relation_accuracy" in table:
-        table = with_intervals(table)
+        table = with_report(with_intervals(table))
     heads.write(table, out)
     checkpoint.unlink(missing_ok=True)
     _summarise(table)
@@ -143,9 +146,6 @@ def main() -> None:
     except HeadscopeError as error:
         errors.print(f"headscope: {error}", soft_wrap=True, markup=False, highlight=False)
         sys.exit(2)
-    except KeyboardInterrupt:
-        errors.print("headscope: interrupted; add --resume to the same command to go on.", soft_wrap=True)
-        sys.exit(130)
 
 
 def _plan(max_tokens: int | None, batch_tokens: int | None) -> "Plan":
@@ -180,7 +180,11 @@ def _progress() -> Iterator["Stage"]:
             rate = f"{task.speed:,.0f} words/s" if task.speed and total else ""
             bars.update(stages[stage], total=total or None, completed=done, rate=rate)
 
-        yield report
+        try:
+            yield report
+        except KeyboardInterrupt:
+            errors.print("headscope: interrupted; add --resume to the same command to go on.", soft_wrap=True)
+            raise typer.Exit(130) from None
 
 
 def _summarise(table: "xr.Dataset") -> None:
@@ -222,47 +226,43 @@ def _summarise_surface(table: "xr.Dataset") -> None:
 
 
 def _summarise_relations(table: "xr.Dataset") -> None:
-    """The reported heads, or (where nothing was held out) the number of links of each relation."""
+    """The reported head of the most frequent relations, beside its baselines."""
     if "reported_layer" not in table:
         return
     from headscope.heads import head_name
 
-    grid = Table(
-        title="The head for each relation: chosen on one half of the documents, scored on the other [95 % interval]",
-        title_justify="left", box=None, pad_edge=False,
-    )  # fmt: skip
-    for column, justify in (
-        ("relation", "left"), ("head", "left"), ("points from", "left"), ("accuracy", "left"), ("links", "right"),
-        ("best offset", "left"), ("random twin", "right"),
-    ):  # fmt: skip
-        grid.add_column(column, justify=justify)  # type: ignore[arg-type]
-    rare = 0
-    for relation in table["relation"].values:
-        row = {
-            str(name): value.item() for name, value in table.sel(relation=relation).data_vars.items() if not value.dims
-        }
-        if row["reported_layer"] == 0:
-            rare += 1
-            continue
-        # A head is worth a name only if it beats both controls beyond its interval.
-        control = max(row["heldout_offset_accuracy"], row["twin_accuracy"])
-        style = "bold green" if row["heldout_lower"] > control else ""
+    twin = "twin_accuracy" in table
+    grid = Table(box=None, pad_edge=False)
+    for column in ("relation", "head", "points from", "accuracy", "[95 %]", "links", "offset", *(["twin"] * twin)):
+        right = column in {"accuracy", "links", "offset", "twin"}
+        grid.add_column(column, no_wrap=True, justify="right" if right else "left")
+    reported = table.isel(relation=table["reported_layer"].values > 0)
+    for relation in reported["relation"].values[:SHOWN]:
+        of_relation = reported.sel(relation=relation)
+        row = {str(name): value.item() for name, value in of_relation.data_vars.items() if not value.dims}
         stack = f"{row['reported_stack']} " if "reported_stack" in row else ""
-        direction = str(row["reported_direction"]).replace("_to_", " → ")
-        interval = f"[{row['heldout_lower']:.2f}, {row['heldout_upper']:.2f}]"
         grid.add_row(
             str(relation),
             stack + head_name(row["reported_layer"], row["reported_head"]),
-            direction.partition(" →")[0],
-            f"{row['heldout_accuracy']:.3f} \\{interval}",
+            str(row["reported_direction"]).partition("_to_")[0],
+            f"{row['heldout_accuracy']:.3f}",
+            f"{row['heldout_lower']:.2f}–{row['heldout_upper']:.2f}",
             f"{row['heldout_count']:,.0f}",
             f"{row['heldout_offset']:+d}: {row['heldout_offset_accuracy']:.3f}",
-            f"{row['twin_accuracy']:.3f}",
-            style=style,
+            *([f"{row['twin_accuracy']:.3f}"] * twin),
+            # A head is worth a name only if it beats its controls beyond its interval.
+            style="bold green" if row["heldout_lower"] > _control(row) else "",
         )
-    console.print()
-    console.print(grid)
     console.print(
-        f"Green: beats the best fixed offset and the random twin beyond its interval. {rare} relations are too rare to report.",
-        soft_wrap=True,
+        "\nThe head for each relation: chosen on one half of the documents, scored on the\n"
+        "other, like the best fixed offset (in words)" + (" and the best head of a random twin." if twin else ".")
     )
+    console.print(grid)
+    console.print("Green: better than the controls beyond the interval.")
+    more, rare = reported.sizes["relation"] - SHOWN, table.sizes["relation"] - reported.sizes["relation"]
+    if more > 0 or rare:
+        console.print(f"{max(more, 0)} more relations are in the table; {rare} have too few links in a half to report.")
+
+
+def _control(row: dict[str, float]) -> float:
+    return max(row["heldout_offset_accuracy"], row.get("twin_accuracy", 0.0))

@@ -115,7 +115,8 @@ def read(path: str | Path) -> xr.Dataset:
         raise TableError(f"{path} is a netCDF file but not a head table; it has no attribute headscope_format.")
     if int(version) != FORMAT:
         raise TableError(
-            f"{path} has format {int(version)}, and this headscope reads format {FORMAT}; measure again, or use the version that wrote it."
+            f"{path} has format {int(version)}, and this headscope reads format {FORMAT}; "
+            "measure again, or use the version that wrote it."
         )
     return check(table)
 

@@ -16,8 +16,11 @@ from headscope.corpora.document import Document
 WINDOW = 2048
 """Documents that are sorted by length together: enough to pad little, few enough to hold."""
 
-BATCH_TOKENS = 4096
-"""Tokens of a batch, padding included; at least one document whatever its length."""
+BATCH_TOKENS = 2048
+"""Tokens of a batch, padding included; at least one document whatever its length.
+
+On a processor larger batches only pad more; a GPU wants more, see `Plan`.
+"""
 
 
 @dataclass(frozen=True, eq=False)

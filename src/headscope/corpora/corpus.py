@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from headscope.corpora import conllu, text
+from headscope.corpora import conllu, grammar, text
 from headscope.corpora.document import Document
 from headscope.errors import CorpusError
 
@@ -129,8 +129,6 @@ class Corpus:
 
     def _documents(self) -> Iterator[Document]:
         if self.format == GRAMMAR:
-            from headscope.corpora import grammar
-
             yield from grammar.sentences(**_grammar_arguments(self.name))
         for path in self.files:
             yield from FORMATS[self.format].read(path, name=self._called(path))

@@ -277,7 +277,9 @@ def _points(axes: Axes, table: xr.Dataset, panel: Panel, stack: str) -> dict[str
             gid="baseline",
         )
     if drawn:
-        _integer_ticks(axes, "x", _part(table[drawn[0].variable], stack)["layer"].values)
+        layers = _part(table[drawn[0].variable], stack)["layer"].values
+        axes.set_xlim(layers[0] - 0.5, layers[-1] + 0.5)
+        _integer_ticks(axes, "x", layers)
     return handles
 
 

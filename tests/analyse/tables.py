@@ -1,0 +1,158 @@
+"""Head tables as the reducer ``relations`` makes them, added up by naive loops from hits that the tests chose.
+
+Every axis has another length: 2 directions, 3 layers, 5 heads, 7 relations, 11 offsets; folds are 10, as everywhere.
+"""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+from statsmodels.stats.proportion import proportion_confint
+
+import witnesses
+from headscope import heads
+
+DIRECTIONS = ("dependent_to_head", "head_to_dependent")
+OFFSETS = (-5, -4, -3, -2, -1, 1, 2, 3, 4, 5, 6)
+RELATIONS = ("nsubj", "obj", "det", "amod", "case", "obl", "punct")
+FOLDS = 10
+
+ATTRIBUTES = {
+    "model": "made/up",
+    "weights_sha256": "ab" * 32,
+    "corpus": "made-up.conllu",
+    "corpus_sha256": "cd" * 32,
+    "documents": 211,
+    "tokens": 2503,
+    "skipped": json.dumps({"longer than 128 tokens": 17}),
+    "call": "measure(model='made/up')",
+}
+
+
+@dataclass(frozen=True)
+class Links:
+    """The links of one relation in one document.
+
+    Attributes:
+        hits: whether each head finds each link, ``hits[link, layer, head, direction]``.
+        distance: how far the head of each link stands from the dependent, in words.
+    """
+
+    hits: np.ndarray
+    distance: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Text:
+    """A document: the fold it was dealt to, and its links by relation."""
+
+    fold: int
+    links: Mapping[str, Links]
+
+
+def head_table(texts: Sequence[Text], relations: Sequence[str]) -> xr.Dataset:
+    """The head table of some documents."""
+    by_head = next(links.hits.shape[1:] for text in texts for links in text.links.values())
+    rows, folds, offsets = len(relations), FOLDS, len(OFFSETS)
+    right, right_squares, right_by_link = (np.zeros((*by_head, rows, folds), dtype=int) for _ in range(3))
+    near, near_squares, near_by_link = (np.zeros((rows, folds, offsets), dtype=int) for _ in range(3))
+    link, link_squares, documents = (np.zeros((rows, folds), dtype=int) for _ in range(3))
+    for text in texts:
+        for name, links in text.links.items():
+            row, fold, n = relations.index(name), text.fold, len(links.hits)
+            if n == 0:
+                continue
+            link[row, fold] += n
+            link_squares[row, fold] += n * n
+            documents[row, fold] += 1
+            x = sum(hit.astype(int) for hit in links.hits)
+            right[..., row, fold] += x
+            right_squares[..., row, fold] += x * x
+            right_by_link[..., row, fold] += x * n
+            for k, offset in enumerate(OFFSETS):
+                y = sum(int(distance == offset) for distance in links.distance)
+                near[row, fold, k] += y
+                near_squares[row, fold, k] += y * y
+                near_by_link[row, fold, k] += y * n
+    totals = link.sum(-1)
+    with np.errstate(invalid="ignore"):
+        accuracy, offset_accuracy = right.sum(-1) / totals, near.sum(1) / totals[:, None]
+    values = {
+        "relation_accuracy": (("layer", "head", "relation", "direction"), np.swapaxes(accuracy, 2, 3)),
+        "relation_count": (("relation",), totals),
+        "offset_accuracy": (("relation", "offset"), offset_accuracy),
+        "fold_correct": (("layer", "head", "direction", "relation", "fold"), right),
+        "fold_correct_squares": (("layer", "head", "direction", "relation", "fold"), right_squares),
+        "fold_correct_by_link": (("layer", "head", "direction", "relation", "fold"), right_by_link),
+        "fold_offset": (("relation", "fold", "offset"), near),
+        "fold_offset_squares": (("relation", "fold", "offset"), near_squares),
+        "fold_offset_by_link": (("relation", "fold", "offset"), near_by_link),
+        "fold_link": (("relation", "fold"), link),
+        "fold_link_squares": (("relation", "fold"), link_squares),
+        "fold_documents": (("relation", "fold"), documents),
+    }
+    return xr.Dataset(
+        {
+            name: heads.variable(data, dims, name=name, units="1", source="loops")
+            for name, (dims, data) in values.items()
+        },
+        coords={
+            "layer": np.arange(1, by_head[0] + 1),
+            "head": np.arange(1, by_head[1] + 1),
+            "relation": list(relations),
+            "direction": list(DIRECTIONS),
+            "offset": list(OFFSETS),
+        },
+        attrs=ATTRIBUTES,
+    )
+
+
+def stacked(tables: Mapping[str, xr.Dataset]) -> xr.Dataset:
+    """Tables of several stacks as one, the first the deepest; NaN for the layers that a stack does not have."""
+    first = next(iter(tables.values()))
+    joint = {}
+    for name, values in first.data_vars.items():
+        if "layer" not in values.dims:
+            joint[name] = values
+            continue
+        data = np.full((len(tables), *values.shape), np.nan)
+        for place, table in enumerate(tables.values()):
+            data[place, : table.sizes["layer"]] = table[name].values
+        joint[name] = xr.DataArray(data, dims=("stack", *values.dims), attrs=values.attrs)
+    return xr.Dataset(joint, coords={**first.coords, "stack": list(tables)}, attrs=first.attrs)
+
+
+def texts(draw: np.random.Generator, layers: int = 3, heads: int = 5) -> list[Text]:
+    """23 documents with some links of each relation; how hard they are to find differs from document to document."""
+    made = []
+    for number in range(23):
+        links = {}
+        for name, most in zip(RELATIONS, (5, 4, 3, 2, 4, 3, 2), strict=True):
+            n = draw.integers(0, most + 1)
+            hits = draw.random((n, layers, heads, len(DIRECTIONS))) < draw.beta(1, 1)
+            links[name] = Links(hits, draw.choice([*OFFSETS, 17], n))
+        made.append(Text(number % FOLDS, links))
+    return made
+
+
+def two_stacks(seed: int) -> tuple[xr.Dataset, xr.Dataset]:
+    """An encoder of three layers and a decoder of two that is wrong where the encoder is right."""
+    made = texts(np.random.default_rng(seed))
+    wrong = [
+        Text(text.fold, {name: Links(~links.hits[:, :2], links.distance) for name, links in text.links.items()})
+        for text in made
+    ]
+    return head_table(made, RELATIONS), head_table(wrong, RELATIONS)
+
+
+def interval_of(hits: list[bool], clusters: list[str], level: float = 0.95) -> tuple[float, float]:
+    """Wilson's interval of statsmodels at the number of links that statsmodels' clustered variance leaves."""
+    n, p = len(hits), sum(hits) / len(hits)
+    error = witnesses.clustered_error(hits, clusters)
+    if math.isnan(error):
+        return math.nan, math.nan
+    effective = n if p in (0, 1) else min(n, p * (1 - p) / error**2) if error > 0 else n
+    return proportion_confint(p * effective, effective, alpha=1 - level, method="wilson")

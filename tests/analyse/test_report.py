@@ -1,0 +1,205 @@
+"""The head to report for each relation, and what choosing it costs: naive loops, ties, rare relations, simulation."""
+
+import math
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from analyse.tables import (
+    DIRECTIONS,
+    FOLDS,
+    OFFSETS,
+    RELATIONS,
+    Links,
+    Text,
+    head_table,
+    interval_of,
+    stacked,
+    texts,
+    two_stacks,
+)
+from headscope.analyse import with_report
+from headscope.analyse.uncertainty import SPLIT, Counts
+from headscope.errors import TableError
+from headscope.heads import check
+
+EXACT = {"rtol": 1e-9, "atol": 1e-12}
+LAYERS, HEADS, REPLICATES, CHANCE = 11, 13, 97, 0.2
+
+
+def chance(seed: int, planted: float = CHANCE) -> tuple[xr.Dataset, np.ndarray]:
+    """97 relations of 100 links in each half of 20 documents, and which of 286 heads find them, all but one by chance.
+
+    The head 7-5 finds them from head to dependent with the probability ``planted``.
+    """
+    draw = np.random.default_rng(seed)
+    share = np.full((LAYERS, HEADS, len(DIRECTIONS)), CHANCE)
+    share[6, 4, 1] = planted
+    hits = draw.random((REPLICATES, 20, 10, *share.shape)) < share
+    names = [f"relation {number}" for number in range(REPLICATES)]
+    made = [
+        Text(document % FOLDS, {name: Links(hits[row, document], [17] * 10) for row, name in enumerate(names)})
+        for document in range(20)
+    ]
+    return head_table(made, names), hits
+
+
+def assert_on_average(values: xr.DataArray, share: float) -> None:
+    """Within four standard errors of a mean over relations of 100 links each."""
+    assert values.shape == (REPLICATES,)
+    assert values.mean().item() == pytest.approx(share, abs=4 * math.sqrt(share * (1 - share) / 100 / REPLICATES))
+
+
+def test_where_all_heads_are_at_chance_the_reported_one_is_too_though_the_best_looks_better() -> None:
+    table, hits = chance(19)
+    best = hits[:, ::2].mean((1, 2)).reshape(REPLICATES, -1).max(-1)  # documents of even number are in even folds
+    assert best.mean() > 0.28
+    report = with_report(table, chance(23)[0])
+    assert_on_average(report["heldout_accuracy"], CHANCE)
+    assert_on_average(report["twin_accuracy"], CHANCE)
+    assert report["reported_again"].mean() < 0.05
+    assert (report["heldout_count"] == 100).all()
+
+
+def test_a_head_that_was_planted_is_found_and_scored_as_it_was_planted() -> None:
+    report = with_report(chance(29, planted=0.6)[0], chance(31)[0])
+    assert (report["reported_layer"] == 7).all()
+    assert (report["reported_head"] == 5).all()
+    assert (report["reported_direction"] == "head_to_dependent").all()
+    assert (report["reported_again"] == 1).all()
+    assert_on_average(report["heldout_accuracy"], 0.6)
+    assert_on_average(report["twin_accuracy"], CHANCE)
+
+
+def rate(texts: list[Text], name: str, half: int) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """The hits of heads and of offsets on one half of the documents, and whose document each link is."""
+    links = [(text.links[name], place) for place, text in enumerate(texts) if text.fold % 2 == half]
+    hits = np.concatenate([one.hits for one, _ in links])
+    near = np.array([[distance == offset for offset in OFFSETS] for one, _ in links for distance in one.distance])
+    return hits, near, [str(place) for one, place in links for _ in one.hits]
+
+
+def first_best(hits: np.ndarray) -> tuple[int, ...]:
+    """Where most of the links are found; the first of equals."""
+    best, most = (), -1
+    for place in np.ndindex(hits.shape[1:]):
+        found = sum(bool(hit) for hit in hits[(slice(None), *place)])
+        if found > most:
+            best, most = place, found
+    return best
+
+
+@pytest.mark.parametrize("seed", [37, 41, 43, 47, 53])
+def test_the_report_is_what_naive_loops_choose_and_score(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    made, twins = texts(draw), texts(draw)
+    report = with_report(head_table(made, RELATIONS), head_table(twins, RELATIONS), minimum=1)
+    for name in RELATIONS:
+        row = report.sel(relation=name)
+        (hits, near, _), (later, later_near, clusters) = rate(made, name, 0), rate(made, name, 1)
+        layer, head, direction = best = first_best(hits)
+        place = (row["reported_layer"], row["reported_head"], row["reported_direction"])
+        assert place == (layer + 1, head + 1, DIRECTIONS[direction])
+        assert row["reported_again"] == (first_best(later) == best)
+        assert row["heldout_count"] == len(later)
+        assert_scored(row, "heldout", later[(slice(None), *best)], clusters)
+        (offset,) = first_best(near)
+        assert row["heldout_offset"] == OFFSETS[offset]
+        assert_scored(row, "heldout_offset", later_near[:, offset], clusters)
+        scored, _, clusters = rate(twins, name, 1)
+        assert_scored(row, "twin", scored[(slice(None), *first_best(rate(twins, name, 0)[0]))], clusters)
+
+
+def assert_scored(row: xr.Dataset, name: str, hits: np.ndarray, clusters: list[str]) -> None:
+    assert row[f"{name}_accuracy"].item() == pytest.approx(np.mean(hits))
+    ends = (row[f"{name}_lower"].item(), row[f"{name}_upper"].item())
+    np.testing.assert_allclose(ends, interval_of(hits.tolist(), clusters), **EXACT)
+
+
+def even_and_odd(even: np.ndarray, odd: np.ndarray) -> xr.Dataset:
+    """One relation whose links in each half are found by the heads where these are 1."""
+    return head_table([Text(n, {"obj": Links(hits, [1] * len(hits))}) for n, hits in enumerate((even, odd))], ["obj"])
+
+
+def test_of_equals_the_first_head_is_reported() -> None:
+    hits = np.zeros((3, 2, 5, 2), dtype=bool)
+    hits[:, 1, 3:, 1] = hits[:, 1, 4, 0] = True
+    row = with_report(even_and_odd(hits, hits), minimum=3).squeeze()
+    assert (row["reported_layer"], row["reported_head"], row["reported_direction"]) == (2, 4, "head_to_dependent")
+
+
+def test_whether_the_other_half_would_choose_the_same() -> None:
+    even, odd = np.zeros((2, 3, 2, 5, 2), dtype=bool)
+    even[:, 1, 3, 1] = odd[:, 1, 3, 1] = True
+    assert with_report(even_and_odd(even, odd), minimum=3)["reported_again"].item() == 1
+    odd[0, 1, 3, 1], odd[:, 1, 3, 0] = False, True
+    assert with_report(even_and_odd(even, odd), minimum=3)["reported_again"].item() == 0
+
+
+@pytest.mark.parametrize(("even", "odd"), [(4, 5), (5, 4), (0, 9)])
+def test_a_relation_too_rare_in_either_half_is_not_reported(even: int, odd: int) -> None:
+    found = [np.ones((count, 3, 5, 2), dtype=bool) for count in (even, odd)]
+    table = even_and_odd(*found)
+    row = with_report(table, table, minimum=5).squeeze()
+    assert (row["reported_layer"], row["reported_head"], row["reported_direction"]) == (0, 0, "")
+    assert (row["reported_again"], row["heldout_count"], row["heldout_offset"]) == (0, 0, 0)
+    for name in ("heldout", "heldout_offset", "twin"):
+        for what in ("accuracy", "lower", "upper"):
+            assert math.isnan(row[f"{name}_{what}"].item())
+
+
+def test_twenty_links_in_each_half_are_enough_unless_told_otherwise() -> None:
+    links = [np.ones((count, 3, 5, 2), dtype=bool) for count in (19, 20)]
+    assert with_report(even_and_odd(links[1], links[1]))["reported_layer"].item() == 1
+    assert with_report(even_and_odd(links[0], links[1]))["reported_layer"].item() == 0
+
+
+def test_without_a_twin_nothing_is_said_of_one_and_the_table_is_kept() -> None:
+    table = head_table(texts(np.random.default_rng(59)), RELATIONS)
+    before = table.copy(deep=True)
+    report = with_report(table, minimum=1)
+    assert not [name for name in report.data_vars if "twin" in str(name)]
+    xr.testing.assert_identical(table, before)
+    xr.testing.assert_identical(report[list(table.data_vars)], table.assign_attrs(split=SPLIT))
+    assert check(report) is report
+
+
+def test_a_twin_whose_relations_stand_in_another_order() -> None:
+    draw = np.random.default_rng(61)
+    table, twin = (head_table(texts(draw), RELATIONS) for _ in range(2))
+    report = with_report(table, twin, minimum=1)
+    assert len(set(report["twin_accuracy"].values)) > 2
+    xr.testing.assert_identical(with_report(table, twin.isel(relation=slice(None, None, -1)), minimum=1), report)
+
+
+@pytest.mark.parametrize("seed", [67, 71, 73])
+def test_of_several_stacks_only_heads_that_exist_are_reported(seed: int) -> None:
+    encoder, decoder = two_stacks(seed)
+    stacks = {"encoder": encoder, "decoder": decoder}
+    report = with_report(stacked(stacks), stacked(stacks), minimum=1)
+    alone = {name: with_report(table, minimum=1) for name, table in stacks.items()}
+    for name in RELATIONS:
+        row = report.sel(relation=name)
+        best = {
+            stack: Counts.of(table, "correct", slice(0, None, 2)).accuracy.sel(relation=name).max().item()
+            for stack, table in stacks.items()
+        }
+        chosen = max(best, key=lambda stack: best[stack])  # the first of equals
+        assert row["reported_stack"] == chosen
+        for value in ("reported_layer", "reported_head", "reported_direction", "heldout_accuracy", "heldout_upper"):
+            assert row[value].item() == alone[chosen][value].sel(relation=name).item()
+        assert row["twin_accuracy"].item() == row["heldout_accuracy"].item()
+
+
+def test_a_rare_relation_has_no_stack() -> None:
+    report = with_report(stacked(dict(zip(("encoder", "decoder"), two_stacks(79), strict=True))), minimum=1000)
+    assert report["reported_stack"].values.tolist() == [""] * len(RELATIONS)
+
+
+def test_without_relations_there_is_nothing_to_report() -> None:
+    with pytest.raises(TableError) as refused:
+        with_report(head_table(texts(np.random.default_rng(83)), RELATIONS).drop_vars("fold_link"))
+    assert str(refused.value) == (
+        "the head table has no fold_link, from which the uncertainty follows; measure `relations` first."
+    )

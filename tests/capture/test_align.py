@@ -1,0 +1,135 @@
+"""Words <-> tokens: nothing is guessed, nothing is lost without being counted."""
+
+from collections import Counter
+
+import pytest
+
+import tiny
+from headscope.capture.align import Alignment
+from headscope.capture.batch import batches
+from headscope.capture.model import Model
+from headscope.corpora.document import Document, Link
+from headscope.errors import CorpusError, ModelError
+from headscope.measure.run import Plan, measure
+
+STYLES = {"wordpiece": "bert", "bytes": "roberta", "bytes without special tokens": "gpt2", "unigram": "t5"}
+
+
+def of(family: str) -> Model:
+    return Model.of(*tiny.make(family), name=family)
+
+
+def align(model: Model, *documents: Document, **how) -> tuple[list, Counter]:
+    skipped: Counter[str] = Counter()
+    found = list(Alignment.of(model, **how).align(documents, skipped))
+    return found, +skipped
+
+
+@pytest.mark.parametrize("family", STYLES.values(), ids=STYLES)
+def test_a_words_tokens_are_those_it_has_alone(family: str) -> None:
+    model = of(family)
+    words = ("the", "dog", "walking", "naïve", "a.m.", ",", "unseen", ".")
+    (one,), skipped = align(model, Document("d", words))
+    assert not skipped
+    for index, word in enumerate(words):
+        tokens = [token for token, of_word in zip(one.ids, one.word, strict=True) if of_word == index]
+        alone = model.tokenizer([word], is_split_into_words=True, add_special_tokens=False)["input_ids"]
+        assert tokens == alone, word
+    assert [w for w in one.word if w >= 0] == sorted(w for w in one.word if w >= 0)
+
+
+@pytest.mark.parametrize(("family", "lost"), [("bert", {2, 4}), ("t5", {4}), ("gpt2", set())])
+def test_a_word_without_a_token_is_counted_with_its_links(family: str, lost: set) -> None:
+    document = tiny.tokenless_document()
+    (one,), skipped = align(of(family), document)
+    assert set(range(len(document.words))) - set(one.word) == lost
+    links = sum(bool({link.source, link.target} & lost) for link in document.links)
+    assert skipped == ({"words without a token": len(lost), "links of a word without a token": links} if lost else {})
+
+
+def test_links_of_lost_words_are_neither_right_nor_wrong() -> None:
+    document = tiny.tokenless_document()
+    table = measure(of("bert"), [document, *tiny.documents(3)], ["relations"])
+    lost = sum(bool({link.source, link.target} & {2, 4}) for link in document.links)
+    total = sum(len(d.links) for d in tiny.documents(3)) + len(document.links) - lost
+    exact = [name for name in table["relation"].values if name != "all" and not name.endswith(":*")]
+    assert table["relation_count"].sel(relation=exact).sum() == total
+    assert f'"links of a word without a token": {lost}' in table.attrs["skipped"]
+
+
+def test_a_pair_gets_a_separator_between_and_its_words_count_on() -> None:
+    model = of("bert")
+    words = tuple("the old dog walking by the red house".split())
+    (one,), _ = align(model, Document("d", words, boundary=3))
+    sep = model.tokenizer.sep_token_id
+    places = [index for index, token in enumerate(one.ids) if token == sep]
+    assert len(places) == 2
+    assert max(w for w in one.word[: places[0]]) == 2
+    assert min(w for w in one.word[places[0] + 1 : -1]) == 3
+    assert [w for w in sorted(set(one.word)) if w >= 0] == list(range(len(words)))
+    assert one.segment == [0] * (places[0] + 1) + [1] * (len(one.ids) - places[0] - 1)
+
+
+def test_the_longer_side_of_a_pair_is_cut_first() -> None:
+    model = of("bert")
+    pair = Document("d", ("the",) * 5 + ("dog",) * 41, boundary=5)
+    (one,), skipped = align(model, pair, max_tokens=23)
+    assert len(one.ids) == 23
+    assert sum(0 <= w < 5 for w in one.word) == 5
+    assert skipped == {"pairs of segments cut to the model's length (the rest is used)": 1}
+
+
+def test_a_sentence_longer_than_the_model_takes_is_skipped_and_counted() -> None:
+    model = of("bert")
+    documents = [Document("long", ("dog",) * 131), *tiny.documents(3)]
+    table = measure(model, documents, ["surface"])
+    assert table.attrs["documents"] == 3
+    assert table.attrs["skipped"] == '{"documents longer than 128 tokens": 1}'
+
+
+def test_if_nothing_fits_there_is_no_table() -> None:
+    with pytest.raises(CorpusError) as refused:
+        measure(of("bert"), [Document("long", ("dog",) * 131)], ["surface"])
+    assert str(refused.value) == (
+        "none of the 1 documents could be measured (1 documents longer than 128 tokens); "
+        "give shorter documents or a model that takes longer ones."
+    )
+
+
+def test_a_slow_tokenizer_is_refused() -> None:
+    module, _ = tiny.make("bert")
+    with pytest.raises(ModelError) as refused:
+        Model.of(module, tiny.slow_tokenizer(), name="slow")
+    assert str(refused.value) == (
+        "the tokenizer of 'slow' (ByT5Tokenizer) is a slow one, which cannot say which word a token comes from; "
+        "give a model with a tokenizer.json."
+    )
+
+
+@pytest.mark.parametrize("family", ["bert", "t5"])
+def test_batches_hold_every_document_once_within_their_budget(family: str) -> None:
+    model, documents = of(family), tiny.documents(23)
+    made = list(batches(model, documents, batch_tokens=53, skipped=Counter()))
+    assert sorted(d.id for batch in made for d in batch.documents) == sorted(d.id for d in documents)
+    for batch in made:
+        assert batch.encoder.ids.numel() <= 53 or len(batch.documents) == 1
+        real = batch.encoder.real
+        assert (batch.inputs["attention_mask"].bool() == real).all()
+        assert (batch.encoder.word[~real] == -1).all()
+
+
+def test_a_decoder_reads_a_start_token_and_then_the_text() -> None:
+    model = of("t5")
+    (batch,) = batches(model, tiny.documents(5), batch_tokens=10**6, skipped=Counter())
+    assert batch.decoder is not None
+    assert (batch.decoder.ids[:, 0] == model.start_id).all()
+    assert (batch.decoder.ids[:, 1:][batch.encoder.real] == batch.encoder.ids[batch.encoder.real]).all()
+    assert (batch.decoder.word[:, 1:] == batch.encoder.word).all()
+    assert (batch.decoder.position[:, 1:] == batch.encoder.position).all()
+
+
+def test_links_to_tokens_survive_the_longest_first_order() -> None:
+    document = Document("d", ("the", "dog"), (Link(0, 1, "det"),))
+    table = measure(of("bert"), [document], ["relations"], plan=Plan(batch_tokens=1))
+    # Each word has one other word to attend to, so every head is right.
+    assert (table["relation_accuracy"].sel(relation="det") == 1).all()

@@ -1,0 +1,170 @@
+"""The seam: blocks of rows are the whole, nothing is left changed behind, and what cannot be captured is refused."""
+
+import re
+from collections import Counter
+from itertools import product
+
+import pytest
+import torch
+from transformers import AttentionInterface
+
+import tiny
+from headscope.capture.align import Alignment
+from headscope.capture.attention import Attention
+from headscope.capture.batch import Batch, batches, collate
+from headscope.capture.interface import NAME, Capture
+from headscope.capture.model import Model
+from headscope.errors import ModelError
+
+DOCUMENTS = tiny.documents(7)
+
+
+def of(family: str) -> Model:
+    return Model.of(*tiny.make(family), name=family)
+
+
+def one_batch(model: Model) -> Batch:
+    (batch,) = batches(model, DOCUMENTS, batch_tokens=10**6, skipped=Counter())
+    return batch
+
+
+def untouched(model: Model, batch: Batch) -> torch.Tensor:
+    with torch.no_grad():
+        return model.module(**batch.inputs).last_hidden_state
+
+
+def seen(capture: Capture, batch: Batch, **how) -> list[Attention]:
+    found: list[Attention] = []
+    capture.observe(batch, found.append, **how)
+    return found
+
+
+@pytest.mark.parametrize("family", tiny.FAMILIES)
+@pytest.mark.parametrize("rows", [3, None])
+def test_outputs_are_those_of_the_untouched_model(family: str, rows: int | None) -> None:
+    model = of(family)
+    batch = one_batch(model)
+    tokens = batch.decoder or batch.encoder
+    expected = untouched(model, batch)[tokens.real]
+    passed = Capture.proven(model, batch).observe(batch, lambda attention: None, rows=rows)
+    assert dict(passed.layers) == dict(model.layers)
+    bound = 1e-5 * max(1.0, float(expected.abs().max()))
+    torch.testing.assert_close(passed.hidden[tokens.real], expected, atol=bound, rtol=0)
+
+
+@pytest.mark.parametrize("family", tiny.FAMILIES)
+def test_gathered_blocks_are_the_whole(family: str) -> None:
+    model = of(family)
+    batch = one_batch(model)
+    capture = Capture.proven(model, batch)
+    for whole, pieces in zip(seen(capture, batch), seen(capture, batch, rows=3, whole=True), strict=True):
+        assert (whole.stack, whole.layer, whole.rows) == (pieces.stack, pieces.layer, pieces.rows)
+        torch.testing.assert_close(whole.weights(), pieces.weights(), atol=1e-5, rtol=0)
+        torch.testing.assert_close(whole.visible(), pieces.visible())
+
+
+def test_blocks_cover_every_row_once() -> None:
+    model = of("bert")
+    batch = one_batch(model)
+    rows = [a.rows for a in seen(Capture.proven(model, batch), batch, rows=5) if a.layer == 2]
+    assert [row for block in rows for row in range(block.start, block.stop)] == list(range(batch.encoder.length))
+
+
+@pytest.mark.parametrize("family", ["bert", "llama", "bart"])
+def test_answers_follow_from_the_matrix(family: str) -> None:
+    model = of(family)
+    batch = one_batch(model)
+    for attention in seen(Capture.proven(model, batch), batch, rows=7):
+        weights = attention.weights().double()
+        keys = attention.keys.length
+        columns = torch.rand(len(batch.documents), keys, 3, generator=torch.Generator().manual_seed(5))
+        expected = torch.einsum("bhqk,bkf->bhqf", weights, columns.double())
+        torch.testing.assert_close(attention.average(columns).double(), expected, atol=1e-5, rtol=0)
+        torch.testing.assert_close(attention.entropy().double(), torch.special.entr(weights).sum(-1), atol=1e-5, rtol=0)
+        batch_size, heads, queries, _ = weights.shape
+        chosen = torch.randint(keys, (batch_size, queries, 2), generator=torch.Generator().manual_seed(7))
+        picked = attention.at(chosen).double()
+        for b, h, q, n in product(range(batch_size), range(heads), range(queries), range(2)):
+            assert picked[b, h, q, n] == weights[b, h, q, chosen[b, q, n]]
+
+
+@pytest.mark.parametrize("family", ["bert", "gemma2", "t5"])
+def test_the_implementation_is_restored_even_after_an_error(family: str) -> None:
+    model = of(family)
+    batch = one_batch(model)
+    capture = Capture.proven(model, batch)
+    before, outputs = model.module.config._attn_implementation, untouched(model, batch)
+
+    def fail(attention: Attention) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        capture.observe(batch, fail)
+    assert model.module.config._attn_implementation == before != NAME
+    torch.testing.assert_close(untouched(model, batch), outputs, atol=0, rtol=0)
+
+
+def test_training_mode_is_refused() -> None:
+    model = of("bert")
+    batch = one_batch(model)
+    model.module.train()
+    with pytest.raises(ModelError) as refused:
+        Capture.proven(model, batch)
+    assert str(refused.value) == (
+        "'bert' is in training mode, where dropout changes attention; call `.eval()` on it first."
+    )
+
+
+def test_a_layer_that_is_not_seen_is_refused() -> None:
+    model = of("bert")
+    batch = one_batch(model)
+    model.module.config.num_hidden_layers = 3  # the model has 2
+    with pytest.raises(ModelError) as refused:
+        Capture.proven(model, batch)
+    assert str(refused.value) == (
+        "the attention of 'bert' cannot be captured: 3 encoder layers were expected and 2 encoder layers seen. "
+        "The model mixes attention with other layers, or computes it apart."
+    )
+
+
+@pytest.mark.parametrize("how", ["leave the mask out", "other weights than were used"])
+def test_the_proof_notices_a_wrong_capture(monkeypatch, how: str) -> None:
+    """The proof must fail where it should: the eager function beside BERT's attention is made to lie."""
+    from transformers.models.bert import modeling_bert
+
+    honest = modeling_bert.eager_attention_forward
+
+    def lying(module, query, key, value, mask, **terms):
+        if how == "leave the mask out":
+            return honest(module, query, key, value, None, **terms)
+        output, weights = honest(module, query, key, value, mask, **terms)
+        return output, weights.roll(1, dims=1)
+
+    model = of("bert")
+    batch = one_batch(model)
+    monkeypatch.setattr(modeling_bert, "eager_attention_forward", lying)
+    what = "the outputs" if how == "leave the mask out" else "the values averaged by layer 1"
+    with pytest.raises(ModelError) as refused:
+        Capture.proven(model, batch)
+    assert re.fullmatch(
+        rf"{what} of 'bert' change by [\d.e-]+ under observation, more than [\d.e-]+; "
+        "what was captured is not what the model computes.",
+        str(refused.value),
+    )
+
+
+def test_a_fallback_family_is_proven_too() -> None:
+    model = of("mpnet")
+    assert Capture.proven(model, one_batch(model)).route == "outputs"
+
+
+def test_our_name_is_registered_once() -> None:
+    assert NAME in AttentionInterface()
+
+
+def test_half_precision_is_measured_in_float32() -> None:
+    module, tokenizer = tiny.make("llama")
+    model = Model.of(module.to(torch.bfloat16), tokenizer, name="llama")
+    batch = collate(model, list(Alignment.of(model).align(DOCUMENTS, Counter())))
+    attentions = seen(Capture.proven(model, batch), batch)
+    assert {attention.weights().dtype for attention in attentions} == {torch.float32}

@@ -1,0 +1,161 @@
+"""The house rules that a machine can hold."""
+
+import dataclasses
+import importlib
+import inspect
+import pkgutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import headscope
+import witnesses
+from headscope.measure import REDUCERS
+
+TESTS = Path(__file__).parent
+SOURCE = TESTS.parent / "src"
+FILES = sorted(path for folder in (SOURCE, TESTS) for path in folder.rglob("*.py"))
+LINES = 400
+DRAWERS = {"utils", "util", "helpers", "helper", "misc", "common"}
+
+
+def in_a_new_process(code: str) -> str:
+    """What some code prints, run by a Python that has imported nothing yet."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def loads_torch(*modules: str) -> bool:
+    return in_a_new_process(f"import sys, {', '.join(modules)}; print('torch' in sys.modules)") == "True"
+
+
+LIGHT = ["", ".analyse", ".corpora", ".disk", ".errors", ".heads", ".view", ".view.figures", ".view.page"]
+
+
+def test_what_does_not_need_torch_does_not_load_it() -> None:
+    light = [f"headscope{name}" for name in LIGHT]
+    # Together, since that is one new process and not nine; should it fail, each alone says which.
+    assert not loads_torch(*light), [name for name in light if loads_torch(name)]
+
+
+def test_asking_for_the_light_names_does_not_load_torch_either() -> None:
+    names = ("HeadscopeError", "read", "read_table", "write_table", "with_intervals", "with_report")
+    code = "import sys, headscope; [getattr(headscope, name) for name in {}]; print('torch' in sys.modules)"
+    assert in_a_new_process(code.format(names)) == "False"
+
+
+def test_torch_would_be_noticed() -> None:
+    assert loads_torch("headscope.errors", "headscope.capture")
+
+
+def test_one_file_knows_the_attention_interface_of_transformers() -> None:
+    knowing = [path for path in SOURCE.rglob("*.py") if "AttentionInterface" in path.read_text(encoding="utf-8")]
+    assert [path.relative_to(SOURCE).as_posix() for path in knowing] == ["headscope/capture/interface.py"]
+
+
+def test_no_file_is_a_drawer() -> None:
+    parts = {
+        path: {part.strip("_") for part in path.relative_to(SOURCE).with_suffix("").parts} for path in FILES_OF_SRC
+    }
+    assert not [path for path, names in parts.items() if names & DRAWERS]
+
+
+FILES_OF_SRC = [path for path in FILES if path.is_relative_to(SOURCE)]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(TESTS.parent).as_posix())
+def test_no_file_is_too_long_to_read(path: Path) -> None:
+    lines = len(path.read_text(encoding="utf-8").splitlines())
+    assert lines <= LINES, f"{path} has {lines} lines"
+
+
+@cache
+def classes() -> frozenset[type]:
+    """All classes of headscope, private ones too."""
+    return frozenset(_classes())
+
+
+def _classes() -> Iterator[type]:
+    for module in pkgutil.walk_packages(headscope.__path__, "headscope."):
+        for _, found in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
+            if is_ours(found):
+                yield found
+
+
+def is_ours(found: type) -> bool:
+    return found.__module__.split(".")[0] == "headscope"
+
+
+def depth(found: type) -> int:
+    """How many of our own classes stand above one."""
+    return sum(is_ours(above) for above in found.__mro__[1:])
+
+
+def test_classes_are_found_wherever_they_are() -> None:
+    names = {found.__name__ for found in classes()}
+    assert {"Model", "Document", "_Gold", "_CallableModule", "Reducer", "TableError", "Counts"} <= names
+
+
+def test_nothing_inherits_from_what_inherits() -> None:
+    assert not [found for found in classes() if depth(found) > 1]
+
+
+def test_only_errors_and_protocols_are_inherited_from() -> None:
+    parents = {above for found in classes() for above in found.__mro__[1:] if is_ours(above)}
+    assert not [one for one in parents if not issubclass(one, Exception) and not getattr(one, "_is_protocol", False)]
+
+
+def test_depth_would_be_noticed() -> None:
+    one = type("One", (), {"__module__": "headscope.made_up"})
+    two = type("Two", (one,), {"__module__": "headscope.made_up"})
+    assert [depth(found) for found in (one, two, type("Three", (two,), {"__module__": "headscope.x"}))] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("name", REDUCERS)
+def test_a_reducer_is_a_frozen_dataclass(name: str) -> None:
+    reducer = REDUCERS[name]
+    assert dataclasses.is_dataclass(reducer)
+    assert reducer.__dataclass_params__.frozen
+    assert reducer.name == name
+
+
+@pytest.mark.parametrize("name", REDUCERS)
+def test_a_reducer_has_a_witness(name: str) -> None:
+    assert inspect.isfunction(getattr(witnesses, name, None))
+
+
+def test_witnesses_are_not_ours() -> None:
+    text = (TESTS / "witnesses.py").read_text(encoding="utf-8")
+    ours = [line for line in text.splitlines() if line.startswith(("import headscope", "from headscope"))]
+    assert ours == ["from headscope.corpora.document import Document"]
+
+
+ORDERS = {
+    "the function first": "import headscope; measure = headscope.measure; import headscope.measure.relations",
+    "a part of the package first": "import headscope.measure.relations; from headscope import measure",
+    "the package first": "import headscope.measure; from headscope import measure",
+    "from the package": "from headscope.measure import Surface; import headscope; measure = headscope.measure",
+}
+
+
+@pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
+def test_measure_is_a_function_and_a_package(order: str) -> None:
+    code = f"""
+{order}
+import sys
+import headscope
+assert measure is headscope.measure is sys.modules["headscope.measure"]
+from headscope.measure.relations import Relations
+from headscope.measure.run import REDUCERS
+assert REDUCERS["relations"] is Relations is measure.Relations is measure.relations.Relations
+try:
+    measure()
+except TypeError as error:
+    print(error)
+"""
+    assert in_a_new_process(code) == "measure() missing 2 required positional arguments: 'model' and 'documents'"

@@ -1,0 +1,243 @@
+"""The commands as a user types them: what they write, what they say, and how they refuse."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import xarray as xr
+
+import tiny
+from headscope import cli, heads
+
+TREEBANK = """\
+# newdoc id = one
+# sent_id = s1
+1\tthe\t_\tDET\t_\t_\t2\tdet\t_\t_
+2\tdog\t_\tNOUN\t_\t_\t3\tnsubj\t_\t_
+3\twalked\t_\tVERB\t_\t_\t0\troot\t_\t_
+4\t.\t_\tPUNCT\t_\t_\t3\tpunct\t_\t_
+
+"""
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory) -> Path:
+    """A tiny model on disk."""
+    folder = tmp_path_factory.mktemp("model")
+    module, tokenizer = tiny.make("bert")
+    module.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def treebank(tmp_path) -> Path:
+    path = tmp_path / "treebank.conllu"
+    path.write_text(TREEBANK)
+    return path
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Type a command; get the exit code, what it printed, and what it complained of."""
+
+    def typed(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["headscope", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        out, err = capsys.readouterr()
+        return int(ended.value.code or 0), out, err
+
+    monkeypatch.setattr(cli.console, "_width", 100)
+    return typed
+
+
+def test_measure_writes_a_head_table_and_says_what_it_found(run, model, tmp_path) -> None:
+    out = tmp_path / "made" / "heads.nc"
+    code, said, _ = run("measure", model, "grammar:211", "-r", "surface", "-r", "relations", "-o", out)
+    assert code == 0
+    table = heads.read(out)
+    assert dict(table.sizes) | {"layer": 2, "head": 5} == dict(table.sizes)
+    assert table.attrs["documents"] == 211
+    assert table.attrs["corpus"] == "grammar:211"
+    assert f"{model} on grammar:211" in said
+    assert "2 layers of 5 heads; 211 documents" in said
+    assert "Skipped: nothing" in said
+    assert "The head for each relation: chosen on one half of the documents" in said
+    assert list(out.parent.iterdir()) == [out]
+
+
+def test_atlas_writes_everything(run, model, tmp_path) -> None:
+    out = tmp_path / "atlas"
+    code, said, _ = run("atlas", model, "grammar:307", "-o", out)
+    assert code == 0
+    assert f"Open {out / 'atlas.html'}" in said.replace("\n", "")
+    assert {path.name for path in out.iterdir()} == {
+        "heads.nc", "twin.nc", "atlas.html", "manifest.json", "figures", "tables",
+    }  # fmt: skip
+    assert {path.name for path in (out / "tables").iterdir()} == {
+        "heads.csv", "relations.csv", "accuracies.csv", "offsets.csv",
+    }  # fmt: skip
+    for name in ("special-tokens", "offsets", "entropies", "relation-det"):
+        assert (out / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert "<svg" in (out / "figures" / f"{name}.svg").read_text()
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["about"]["documents"] == 307
+    assert set(manifest["sha256"]) == {
+        path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()
+    } - {"manifest.json"}
+    table, twin = heads.read(out / "heads.nc"), heads.read(out / "twin.nc")
+    assert table.attrs["weights_sha256"] != twin.attrs["weights_sha256"]
+    assert {"reported_head", "heldout_accuracy", "twin_accuracy", "relation_accuracy_lower"} <= set(table.data_vars)
+
+
+def test_an_atlas_of_plain_text_has_no_relations(run, model, tmp_path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("\n".join(["the old dog walked by the red house . " * 3] * 5))
+    code, said, _ = run("atlas", model, text, "-o", tmp_path / "atlas")
+    assert code == 0
+    assert "relation" not in said
+    assert not (tmp_path / "atlas" / "twin.nc").exists()
+    assert "relation_accuracy" not in heads.read(tmp_path / "atlas" / "heads.nc")
+
+
+def test_a_second_atlas_takes_the_place_of_the_first(run, model, tmp_path) -> None:
+    out = tmp_path / "atlas"
+    run("atlas", model, "grammar:101", "-o", out)
+    (out / "notes.txt").write_text("mine")
+    code, _, _ = run("atlas", model, "grammar:103", "-o", out)
+    assert code == 0
+    assert heads.read(out / "heads.nc").attrs["documents"] == 103
+    assert (out / "notes.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("stage", ["figures.save", "write_page"])
+def test_a_failure_while_writing_leaves_the_old_atlas_whole(run, model, tmp_path, monkeypatch, stage) -> None:
+    from headscope import _atlas
+
+    out = tmp_path / "atlas"
+    run("atlas", model, "grammar:101", "-o", out)
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+
+    def full(*arguments: object, **more: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(_atlas.figures if stage == "figures.save" else _atlas, stage.split(".")[-1], full)
+    code, _, complaint = run("atlas", model, "grammar:103", "-o", out)
+    assert code == 2
+    assert complaint.splitlines()[-1] == (
+        f"headscope: the atlas could not be written to {out} (No space left on device); "
+        "free some space or choose another folder, and add --resume to keep what was measured."
+    )
+    after = {path: path.read_bytes() for path in out.rglob("*") if path.is_file() and not path.name.startswith(".")}
+    assert after == before
+
+
+REFUSALS = {
+    "no model": (
+        ("measure", "nowhere/nothing", "grammar:7", "-r", "surface"),
+        r"no model could be loaded from 'nowhere/nothing' (",
+    ),
+    "no corpus": (
+        ("measure", "{model}", "{tmp}/nothing.conllu", "-r", "surface"),
+        "the corpus '{tmp}/nothing.conllu' does not exist; "
+        "give a file, a folder, or 'grammar' for generated sentences.",
+    ),
+    "no such reducer": (
+        ("measure", "{model}", "grammar:7", "-r", "gaze"),
+        "there is no reducer 'gaze'; there are surface, relations.",
+    ),
+    "no annotation": (
+        ("measure", "{model}", "{tmp}/text.txt", "-r", "relations"),
+        "the reducer `relations` needs dependencies, and the corpus has none; "
+        "give a treebank (CoNLL-U), or measure `surface` only.",
+    ),
+    "an empty file": (
+        ("atlas", "{model}", "{tmp}/empty.conllu", "-o", "{tmp}/atlas"),
+        None,
+    ),
+    "a malformed line": (
+        ("atlas", "{model}", "{tmp}/malformed.conllu", "-o", "{tmp}/atlas"),
+        "{tmp}/malformed.conllu:5",
+    ),
+    "an empty folder": (
+        ("atlas", "{model}", "{tmp}/folder", "-o", "{tmp}/atlas"),
+        "the folder '{tmp}/folder' has 0 files, none of them in a format that headscope knows; "
+        "give a folder with files in one of conllu, wikitext, text-wrapped, text-lines, or one file and the name of its format.",
+    ),
+    "a file where the folder should be": (
+        ("atlas", "{model}", "grammar:7", "-o", "{tmp}/text.txt"),
+        "{tmp}/text.txt is a file; name a folder for the atlas, or a place where one can be made.",
+    ),
+    "an unknown list": (("list", "colours"), "there is no list of 'colours'; there are reducers and corpora."),
+}
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_bad_input_is_one_sentence_and_code_2(run, model, tmp_path, case) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "empty.conllu").write_text("")
+    (tmp_path / "malformed.conllu").write_text(TREEBANK.replace("3\twalked", "3 walked"))
+    (tmp_path / "text.txt").write_text("\n".join(["the old dog walked by the red house . " * 3] * 3))
+    places = {"model": model, "tmp": tmp_path}
+    command, sentence = REFUSALS[case]
+    before = sorted(tmp_path.rglob("*"))
+    code, _, complaint = run(*(str(part).format(**places) for part in command))
+    last = complaint.splitlines()[-1]
+    assert code == 2
+    assert last.startswith("headscope: ")
+    assert "Traceback" not in complaint
+    if sentence is not None:
+        assert last.startswith(f"headscope: {sentence.format(**places)}")
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("command", ["atlas", "measure", "list"])
+def test_help_of_each_command_has_an_example(run, command) -> None:
+    code, said, _ = run(command, "--help")
+    assert code == 0
+    assert f"Example: headscope {command}" in said
+
+
+def test_the_lists_name_what_there_is(run) -> None:
+    from headscope.corpora import FORMATS
+    from headscope.measure import REDUCERS
+
+    for what, names in (("corpora", [*FORMATS, "grammar"]), ("reducers", REDUCERS)):
+        code, said, _ = run("list", what)
+        assert code == 0
+        assert all(name in said for name in names)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_a_run_that_was_killed_goes_on_and_ends_in_the_same_table(model, tmp_path) -> None:
+    """A real process, really killed, between two savings."""
+    command = ["measure", str(model), "grammar:3001", "-r", "surface", "-r", "relations", "--batch-tokens", "67"]
+    script = "import headscope.measure.run as r; r.SAVE_EVERY = 0.0; import headscope.cli; headscope.cli.main()"
+
+    def start(out: Path, *more: str) -> subprocess.Popen:
+        return subprocess.Popen(
+            [sys.executable, "-c", script, *command, "-o", str(out), *more],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=os.environ | {"OMP_NUM_THREADS": "1"},
+        )  # fmt: skip
+
+    killed, whole = tmp_path / "killed.nc", tmp_path / "whole.nc"
+    checkpoint = tmp_path / ".killed.nc.partial.npz"
+    process = start(killed)
+    while not checkpoint.exists() and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert checkpoint.exists()
+    assert not killed.exists()
+    resumed, straight = start(killed, "--resume"), start(whole)
+    for process in (resumed, straight):
+        said, _ = process.communicate()
+        assert process.returncode == 0, said.decode()
+    xr.testing.assert_identical(heads.read(killed).drop_attrs(), heads.read(whole).drop_attrs())
+    assert not checkpoint.exists()
