@@ -2,7 +2,6 @@
 
 import errno
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -52,7 +51,7 @@ def test_what_is_read_is_what_was_written(table: xr.Dataset, tmp_path: Path) -> 
     assert heads.write(table, path) == path
     again = heads.read(str(path))
     xr.testing.assert_identical(again, table)
-    assert list(again.variables) == list(table.variables)
+    assert list(again.data_vars) == list(table.data_vars)
     assert {name: values.dtype for name, values in again.variables.items()} == {
         name: values.dtype for name, values in table.variables.items()
     }
@@ -201,9 +200,7 @@ def test_another_format(table: xr.Dataset, tmp_path: Path, version: int) -> None
 def test_a_file_that_was_cut_off(table: xr.Dataset, tmp_path: Path) -> None:
     path = heads.write(table, tmp_path / "heads.nc")
     path.write_bytes(path.read_bytes()[:-1000])
-    with pytest.raises(TableError) as refused:
-        heads.read(path)
-    assert re.fullmatch(rf"{re.escape(str(path))} .*damaged.*\.", str(refused.value), re.DOTALL)
+    assert_not_read(path, f"{path} is damaged or incomplete; copy it again, or measure again.")
 
 
 def test_a_file_of_ours_that_no_longer_follows_the_schema(table: xr.Dataset, tmp_path: Path) -> None:

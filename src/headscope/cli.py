@@ -2,10 +2,10 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -43,7 +43,8 @@ CorpusName = Annotated[
 Format = Annotated[str | None, typer.Option(help="The format of the corpus, if it is not to be told from the content.")]
 Device = Annotated[str, typer.Option(help="Where to run the model: cpu, cuda, cuda:1, mps.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on where a killed run with the same arguments stopped.")]
-MaxTokens = Annotated[int | None, typer.Option(min=3, help="Skip longer texts; cut pairs of paragraphs to this (128).")]
+MaxTokens = Annotated[int | None, typer.Option(min=3, help="Skip longer texts. Default: what the model takes.")]
+PairTokens = Annotated[int | None, typer.Option(min=5, help="Cut pairs of paragraphs to this. Default: 128.")]
 BatchTokens = Annotated[
     int | None, typer.Option(min=1, help="Tokens of a batch, padding included. Less needs less memory.")
 ]
@@ -59,6 +60,7 @@ def atlas(
     device: Device = "cpu",
     seed: Annotated[int, typer.Option(help="Of the random weights of the control.")] = 0,
     max_tokens: MaxTokens = None,
+    pair_tokens: PairTokens = None,
     batch_tokens: BatchTokens = None,
     trust_remote_code: Trust = False,
     resume: Resume = False,
@@ -66,9 +68,10 @@ def atlas(
     """Measure everything that the corpus's annotation allows, with controls: tables, figures and a page."""
     from headscope._atlas import atlas as make
 
+    plan = _plan(max_tokens, pair_tokens, batch_tokens)
     with _progress() as report:
         made = make(
-            model, corpus, out, format=format, plan=_plan(max_tokens, batch_tokens), device=device, seed=seed,
+            model, corpus, out, format=format, plan=plan, device=device, seed=seed,
             trust_remote_code=trust_remote_code, resume=resume, report=report,
         )  # fmt: skip
     _summarise(made.table)
@@ -86,6 +89,7 @@ def measure(
     format: Format = None,
     device: Device = "cpu",
     max_tokens: MaxTokens = None,
+    pair_tokens: PairTokens = None,
     batch_tokens: BatchTokens = None,
     trust_remote_code: Trust = False,
     resume: Resume = False,
@@ -100,6 +104,7 @@ def measure(
 
     documents = read(corpus, format=format)
     checkpoint = out.with_name(f".{out.name}.partial.npz")
+    plan = _plan(max_tokens, pair_tokens, batch_tokens)
     with _progress() as report:
         report("reading the corpus", 0, 0)
         found = survey(documents)
@@ -107,8 +112,8 @@ def measure(
         report("loading the model", 0, 0)
         subject = load(model, device=device, trust_remote_code=trust_remote_code)
         table = run(
-            subject, documents, reducers, plan=_plan(max_tokens, batch_tokens), found=found, checkpoint=checkpoint,
-            resume=resume, report=lambda done, total: report(f"measuring {subject.name}", done, total),
+            subject, documents, reducers, plan=plan, found=found, checkpoint=checkpoint, resume=resume,
+            report=lambda done, total: report(f"measuring {subject.name}", done, total),
         )  # fmt: skip
     if "relation_accuracy" in table:
         table = with_report(with_intervals(table))
@@ -148,10 +153,10 @@ def main() -> None:
         sys.exit(2)
 
 
-def _plan(max_tokens: int | None, batch_tokens: int | None) -> "Plan":
+def _plan(max_tokens: int | None, pair_tokens: int | None, batch_tokens: int | None) -> "Plan":
     from headscope.measure import Plan
 
-    given = {"max_tokens": max_tokens, "batch_tokens": batch_tokens}
+    given = {"max_tokens": max_tokens, "pair_tokens": pair_tokens, "batch_tokens": batch_tokens}
     return Plan(**{name: value for name, value in given.items() if value is not None})
 
 
@@ -214,14 +219,12 @@ def _summarise_surface(table: "xr.Dataset") -> None:
     }
     if "mass_cls" in table and table["mass_cls"].notnull().any():
         del shown["the first token"]
-    lines = Table(
-        title="Heads that look most at ... (mean share of attention)", title_justify="left", box=None, show_header=False
-    )
+    lines = Table(box=None, show_header=False, pad_edge=False)
     for what, variable in shown.items():
-        if variable in table and (best := top_heads(table, variable)):
+        if variable in table and (best := top_heads(table, variable)) and best[0][1] > 0:
             lines.add_row(what, "   ".join(f"[bold]{name}[/] {value:.2f}" for name, value in best))
     if lines.row_count:
-        console.print()
+        console.print("\nThe heads that look most at ... (mean share of attention)")
         console.print(lines)
 
 
@@ -233,7 +236,16 @@ def _summarise_relations(table: "xr.Dataset") -> None:
 
     twin = "twin_accuracy" in table
     grid = Table(box=None, pad_edge=False)
-    for column in ("relation", "head", "points from", "accuracy", "[95 %]", "links", "offset", *(["twin"] * twin)):
+    for column in (
+        "relation",
+        "head",
+        "points from",
+        "accuracy",
+        "[95 %]",
+        "links",
+        "offset",
+        *(["twin"] if twin else []),
+    ):
         right = column in {"accuracy", "links", "offset", "twin"}
         grid.add_column(column, no_wrap=True, justify="right" if right else "left")
     reported = table.isel(relation=table["reported_layer"].values > 0)
@@ -249,7 +261,7 @@ def _summarise_relations(table: "xr.Dataset") -> None:
             f"{row['heldout_lower']:.2f}–{row['heldout_upper']:.2f}",
             f"{row['heldout_count']:,.0f}",
             f"{row['heldout_offset']:+d}: {row['heldout_offset_accuracy']:.3f}",
-            *([f"{row['twin_accuracy']:.3f}"] * twin),
+            *([f"{row['twin_accuracy']:.3f}"] if twin else []),
             # A head is worth a name only if it beats its controls beyond its interval.
             style="bold green" if row["heldout_lower"] > _control(row) else "",
         )
@@ -264,5 +276,5 @@ def _summarise_relations(table: "xr.Dataset") -> None:
         console.print(f"{max(more, 0)} more relations are in the table; {rare} have too few links in a half to report.")
 
 
-def _control(row: dict[str, float]) -> float:
-    return max(row["heldout_offset_accuracy"], row.get("twin_accuracy", 0.0))
+def _control(row: Mapping[str, Any]) -> float:
+    return float(max(row["heldout_offset_accuracy"], row.get("twin_accuracy", 0.0)))

@@ -73,7 +73,7 @@ def test_a_pair_gets_a_separator_between_and_its_words_count_on() -> None:
 def test_the_longer_side_of_a_pair_is_cut_first() -> None:
     model = of("bert")
     pair = Document("d", ("the",) * 5 + ("dog",) * 41, boundary=5)
-    (one,), skipped = align(model, pair, max_tokens=23)
+    (one,), skipped = align(model, pair, pair_tokens=23)
     assert len(one.ids) == 23
     assert sum(0 <= w < 5 for w in one.word) == 5
     assert skipped == {"pairs of segments cut to the model's length (the rest is used)": 1}

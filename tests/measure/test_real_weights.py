@@ -1,4 +1,4 @@
-"""Real weights on a real treebank: the figures that Clark's own released functions give, worked out apart from headscope.
+"""Real weights on a real treebank: what Clark's own released functions give, worked out apart from headscope.
 
 The reference figures come from the functions of clarkkev/attention-analysis on the eager attention of MiniLM, words
 averaged as the paper says, over all 2,001 sentences of the development set of UD English EWT.

@@ -45,11 +45,10 @@ class Alignment:
     pair_tokens: int
 
     @classmethod
-    def of(cls, model: Model, *, max_tokens: int | None = None) -> "Alignment":
-        """The alignment for `model`; `max_tokens` can lower its limits but not raise them."""
+    def of(cls, model: Model, *, max_tokens: int | None = None, pair_tokens: int = PAIR_TOKENS) -> "Alignment":
+        """The alignment for `model`, whose limits can be lowered but not raised."""
         limits = [limit for limit in (model.max_tokens, max_tokens) if limit is not None]
-        limit = min(limits) if limits else None
-        return cls(model.tokenizer, limit, min([PAIR_TOKENS if max_tokens is None else max_tokens, *limits]))
+        return cls(model.tokenizer, min(limits, default=None), min(pair_tokens, *limits))
 
     def align(self, documents: Sequence[Document], skipped: Counter[str]) -> Iterator[Aligned]:
         """The documents that the model can take, as tokens.

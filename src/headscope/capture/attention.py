@@ -109,7 +109,8 @@ class DenseRows:
         """-sum_k a[q, k] ln a[q, k], in nats; a weight of 0 adds nothing."""
         tiny = torch.finfo(self.matrix.dtype).tiny
         logarithms = self.matrix.clamp_min(tiny).log_()
-        return -torch.linalg.vecdot(self.matrix, logarithms)
+        negated: Tensor = torch.linalg.vecdot(self.matrix, logarithms)
+        return -negated
 
     def at(self, keys: Int[Tensor, "batch query n"]) -> Float[Tensor, "batch head query n"]:
         """The weights on chosen keys, n for each query."""

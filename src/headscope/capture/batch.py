@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from headscope.capture.align import Aligned, Alignment
+from headscope.capture.align import PAIR_TOKENS, Aligned, Alignment
 from headscope.capture.model import Model
 from headscope.corpora.document import Document
 
@@ -89,6 +89,7 @@ def batches(
     documents: Iterable[Document],
     *,
     max_tokens: int | None = None,
+    pair_tokens: int = PAIR_TOKENS,
     batch_tokens: int = BATCH_TOKENS,
     skipped: Counter[str],
 ) -> Iterator[Batch]:
@@ -100,11 +101,12 @@ def batches(
     Args:
         model: whose tokenizer and limits count.
         documents: any number of them; only `WINDOW` are held at a time.
-        max_tokens: longer documents are skipped; pairs of segments are cut to it instead.
+        max_tokens: longer documents are skipped, if the model's own limit is not lower still.
+        pair_tokens: longer pairs of segments are cut.
         batch_tokens: tokens of a batch, padding included.
         skipped: what was left out is counted here, by reason.
     """
-    alignment = Alignment.of(model, max_tokens=max_tokens)
+    alignment = Alignment.of(model, max_tokens=max_tokens, pair_tokens=pair_tokens)
     stream = iter(documents)
     while window := list(islice(stream, WINDOW)):
         aligned = sorted(alignment.align(window, skipped), key=lambda one: -len(one.ids))

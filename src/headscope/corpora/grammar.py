@@ -1,7 +1,7 @@
 """English sentences made by a small grammar, with gold annotation that is exact by construction.
 
-A rule of the grammar (a method of `Speaker`) returns a `Node`, which is a word with the words that
-depend on it. `linearise` reads the tree off as a `Document` with
+A rule of the grammar (a method of `Speaker`) returns a `Node`: a word and the words that depend on
+it. `linearise` reads the tree off as a `Document` with
 
 - ``dependency`` links and ``upos`` spans as in Universal Dependencies v2: a copular predicate is
   the head of its clause; a comma belongs to the conjunct or dependent that it sets off.
@@ -11,15 +11,12 @@ depend on it. `linearise` reads the tree off as a `Document` with
 - ``cue`` (*not, n't, never, no*) and ``scope`` spans in the spirit of *SEM-2012: the scope is every
   word of the smallest finite clause around the cue, with its subject, auxiliaries, complement and
   relative clauses; without the cue, punctuation, adverbial and coordinated clauses, and the
-  conjunction that joins the clause to another. It may have gaps: then it is several spans. The
-  negations of a sentence are numbered from left to right.
+  conjunction that joins the clause to another. With a gap it is several spans.
 
-So that gold is also what a reader would say, phrases stand where one attachment is natural: relative
-and complement clauses end their clause, and nouns take other prepositions than verbs.
+Phrases stand where a reader would attach them: nouns take other prepositions than verbs, for one.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from random import Random
@@ -28,68 +25,59 @@ from typing import TypeVar
 from headscope.corpora.document import Document, Link, Span
 
 T = TypeVar("T")
-LONGEST = 40
 
 # fmt: off
 KINDS = {  # the pronouns that could take up one such thing, its names, its nouns
     "woman": ("she", "Mary Anna Emma Alice Sarah Helen", "queen aunt sister mother girl nun grandmother duchess"),
     "man": ("he", "John Peter Paul David Oliver Simon", "king uncle brother father boy monk grandfather prince"),
     "person": ("she he", "", "doctor teacher student farmer lawyer artist engineer pilot singer guest"),
-    "animal": ("it she he", "", "dog cat horse elephant owl rabbit goat eagle"),
+    "animal": ("it it it she he", "", "dog cat horse elephant owl rabbit goat eagle"),
     "thing": ("it", "", "book letter umbrella picture apple clock lamp bottle piano basket map ring envelope"),
-    "place": ("it", "Paris London Oslo Rome Athens Cairo", "garden kitchen village island tower museum forest office"),
+    "place": ("it", "Paris London Oslo Rome Athens Cairo", "garden kitchen village airport tower museum forest office"),
     "event": ("it", "", "war wedding meeting storm concert exam dinner election"),
 }
+READINGS = {(kind, plural): "they" if plural else KINDS[kind][0] for kind in KINDS for plural in (False, True)}
 PEOPLE = ["woman", "man", "person"]
 ANIMATE = [*PEOPLE, "animal"]
 VISIBLE = [*ANIMATE, "thing"]
 PRONOUNS = {"she": "she her her", "he": "he him his", "it": "it it its", "they": "they them their"}
-DETERMINERS = {False: "the the the a a a this that every".split(), True: "the the these those some - -".split()}
-NUMBERS = "two three four five seven eleven".split()
-ADJECTIVES = "beautiful strange famous ugly clever, small enormous tall, old new, red green orange grey".split(", ")
-FEELINGS = "happy tired hungry angry ill proud nervous afraid calm".split()
-QUALITIES = "expensive dirty heavy empty ready wet important useless".split()
-COMPOUNDS = "family city summer winter farm company".split()
-DEGREES = "very quite extremely rather".split()
-FREQUENCIES = "often usually sometimes still finally recently".split()
-MANNERS = "quietly slowly carefully happily suddenly again".split()
-PREPOSITIONS = {"place": ["in", "behind"], "event": ["before", "after", "during"]}  # of verbs
-SUBORDINATORS = "because although if while after before since".split()
-COORDINATORS = "and and but or".split()
+DETERMINERS = {False: "the the the a a a this that", True: "the the these those - -"}
+NUMBERS = "two three four five seven eleven"
+ADJECTIVES = ["beautiful strange famous awful wonderful", "small enormous tall", "old new", "red green orange grey"]
+COMPOUNDS = "family city country farm school state"
+FEELINGS = "happy tired hungry angry ill proud nervous afraid calm"
+QUALITIES = "expensive dirty heavy empty ready wet important useless"
+DEGREES = "very quite extremely rather"
+FREQUENCIES = "often usually sometimes still finally always"
+MANNERS = "quietly slowly carefully happily suddenly"
+PREPOSITIONS = {"place": "in behind", "event": "before after during"}  # of verbs
+SUBORDINATORS = "because although if while after before since"
 CUES = ["not", "n't", "never", "no"]
-NEGATIONS = [*[""] * 8, *CUES]
+NEGATIONS = [*[""] * 7, *CUES]
+OUTSIDE = ["mark", "cc", "conj", "advcl"]  # of the scope of a negation, under the predicate of its clause
 
-# Verbs by what follows them: `prt` is a particle, `inf` an infinitive, `that` a clause. With *be*, `adj`
-# and `in` are themselves the predicate, and `by` follows a passive.
-VERBS = {
-    "": "sleep laugh sing wait arrive dance work leave return".split(),
-    "obj": "see help follow find remember love describe visit protect know avoid".split(),
-    "iobj obj": "give send show offer bring".split(), "obj to": "give send show offer bring".split(),
-    "obj prt": "pick-up bring-back call-back wake-up take-away throw-away send-back".split(),
-    "prt obj": "pick-up bring-back call-back wake-up take-away throw-away send-back".split(),
-    "adj": "be be be be seem look remain".split(), "in": "be be remain".split(), "by": ["be"],
-    "adv": "disappear return arrive".split(), "obj adj": "make keep find consider".split(),
-    "inf": "want hope decide refuse promise".split(), "obj inf": "ask persuade order teach allow force".split(),
-    "that": "say think believe know hear remember explain".split(),
+VERBS = {  # by what follows them; with *be*, `adj` and `in` are the predicate, and `by` follows a passive
+    "": "sleep laugh wait arrive dance work return",
+    "obj": "see help follow find remember love describe visit admire know avoid",
+    "iobj obj": "give send offer", "obj to": "give send offer",
+    "obj prt": "pick-up call-back throw-away knock-over track-down look-up",
+    "prt obj": "pick-up call-back throw-away knock-over track-down look-up",
+    "adj": "be be be be seem look remain", "obj adj": "make find consider", "in": "be be remain", "by": "be",
+    "inf": "want hope decide refuse promise", "obj inf": "ask persuade order allow force",
+    "that": "say think believe know remember explain",
 }
 CLAUSAL = ["inf", "obj inf", "that"]
-FILLERS = {"iobj": PEOPLE, "to": PEOPLE, "by": ANIMATE, "in": ["place"]}  # the kinds of noun for a slot
-OBJECTS = {"iobj obj": ["thing"], "obj to": ["thing"], "obj adj": ANIMATE, "obj inf": ANIMATE}  # and for an `obj`
-STATIVES = "be know love want seem look believe see consider remember hear".split()
-FORMS = ["base", "present", "past", "participle", "gerund"]
+SLOTS = {"obj": ("obj", "", VISIBLE), "iobj": ("iobj", "", PEOPLE), "to": ("obl", "to", PEOPLE),
+         "by": ("obl:agent", "by", ANIMATE), "in": ("obl", "in", ["place"])}  # relation, preposition, kinds
+OBJECTS = {"iobj obj": ["thing"], "obj to": ["thing"], "obj adj": ANIMATE, "obj inf": ANIMATE}  # its kinds here
+FORMS = ["base", "present", "past", "participle"]
 IRREGULAR = {forms.split()[0]: forms.split() for forms in (
-    "be is was been being", "bring brings brought brought bringing", "find finds found found finding",
-    "give gives gave given giving", "hear hears heard heard hearing", "keep keeps kept kept keeping",
-    "know knows knew known knowing", "leave leaves left left leaving", "make makes made made making",
-    "say says said said saying", "see sees saw seen seeing", "send sends sent sent sending",
-    "show shows showed shown showing", "sing sings sang sung singing", "sleep sleeps slept slept sleeping",
-    "take takes took taken taking", "teach teaches taught taught teaching", "think thinks thought thought thinking",
-    "throw throws threw thrown throwing", "wake wakes woke woken waking",
+    "be is was been", "find finds found found", "give gives gave given", "know knows knew known",
+    "make makes made made", "say says said said", "see sees saw seen", "send sends sent sent",
+    "sleep sleeps slept slept", "think thinks thought thought", "throw throws threw thrown",
 )}
-TENSES = {  # auxiliaries, and the form of the verb after them
-    "past": "past, past, past, had participle, was gerund, could base, would base, could have participle".split(", "),
-    "present": "present, present, present, has participle, is gerund, will base, can base, should base".split(", "),
-}
+TENSES = {"past": ["past", "past", "past", "had participle", "would base", "could base", "could have participle"],
+          "present": ["present", "present", "present", "has participle", "will base", "can base", "should base"]}
 PLURAL_VERBS = {"is": "are", "was": "were", "has": "have", "does": "do"}
 CONTRACTED = {"will": "wo", "can": "ca"}  # before n't
 # fmt: on
@@ -120,17 +108,18 @@ class Node:
     after: tuple["Node", ...] = ()
     referent: Referent = NOBODY
 
-
-COMMA = Node(",", "PUNCT", "punct")
+    def grow(self, *before: "Node", after: Iterable["Node"] = ()) -> "Node":
+        """The same word with more words that depend on it, on its far left and far right."""
+        return replace(self, before=(*before, *self.before), after=(*self.after, *after))
 
 
 @dataclass(slots=True)
 class Speaker:
     """Says one sentence: the rules of the grammar, and what its phrases must agree on.
 
-    All chance comes from ``random.random()``, the one method whose numbers Python promises to keep.
-    The `weight` of a phrase is 0 if it is bare, 1 with possessors, prepositional phrases and coordination,
-    2 also with relative clauses; at the very end of a sentence it is 3, and there may be complement clauses.
+    All chance comes from ``random.random()``, the one method whose numbers Python promises to keep. The `weight`
+    of a phrase is 0 if it is bare, 1 with possessors, prepositional phrases and coordination, 2 also with
+    relative clauses; at the very end of a sentence it is 3, and there may be complement clauses.
     """
 
     random: Random
@@ -141,101 +130,99 @@ class Speaker:
     used: set[str] = field(default_factory=set)  # nouns: a second *dog* would have to be the same dog
 
     def chance(self, probability: float) -> bool:
+        """Whether it happens this time."""
         return self.random.random() < probability
 
     def pick(self, options: Sequence[T]) -> T:
+        """One of these."""
         return options[int(self.random.random() * len(options))]
 
-    def maybe(self, probability: float, words: Sequence[str], upos: str, relation: str) -> tuple[Node, ...]:
-        """One of these words, or none."""
-        return (Node(self.pick(words), upos, relation),) if self.chance(probability) else ()
+    def word(self, words: str, upos: str, relation: str, rate: float = 1.0) -> tuple[Node, ...]:
+        """One of these words, at this rate."""
+        return (Node(self.pick(words.split()), upos, relation),) if self.chance(rate) else ()
 
-    def allows(self, kind: str, plural: bool) -> bool:
-        """Whether no hero's pronoun could be misread as this."""
-        return not any(hero.pronoun in readings(kind, plural) for hero in self.heroes)
-
-    def draw(self, kinds: Sequence[str], names: float = 0.35) -> Referent:
-        """Somebody or something new of one of these kinds, called by name (where there is one) at this rate."""
-        kind, plural = self.pick([(k, p) for k in kinds for p in (False, False, True) if self.allows(k, p)])
+    def draw(self, kinds: Sequence[str], names: bool = True) -> Referent:
+        """Somebody or something new of one of these kinds that no hero's pronoun could be misread as."""
+        taken = {hero.pronoun for hero in self.heroes}
+        free = [key for key in READINGS if key[0] in kinds and not taken & set(READINGS[key].split())]
+        kind, plural = self.pick([*free, *(key for key in free if not key[1])])
         _, proper, common = KINDS[kind]
-        named = proper != "" and not plural and self.chance(names)
+        named = names and proper != "" and not plural and self.chance(0.5)
         words = (proper if named else common).split()
         word = self.pick([word for word in words if word not in self.used] or words)
         self.used.add(word)
         return Referent(word + ("es" if word.endswith("s") else "s") * plural, kind, plural, named)
 
     def noun_phrase(self, who: Referent, relation: str, weight: int = 0, case: str = "", article: str = "") -> Node:
-        """*she*; *Mary*; *behind the two very old city towers*; *her dog from Paris*; *the king and the queen*."""
-        before: tuple[Node, ...] = (Node(case, "ADP", "case"),) if case else ()
-        after: tuple[Node, ...] = ()
+        """*she*; *Mary*; *in the very old city towers*; *her dog from Paris*; *two kings and a queen*."""
+        node = Node(who.word, "PROPN" if who.named else "NOUN", relation, referent=who)
         if who in self.known and who != self.repeated:
-            form = 0 if relation.startswith("nsubj") else 1
-            return Node(PRONOUNS[who.pronoun].split()[form], "PRON", relation, before, referent=who)
-        if who.named:
-            node = Node(who.word, "PROPN", relation, before, referent=who)
+            form = PRONOUNS[who.pronoun].split()[0 if relation.startswith("nsubj") else 1]
+            node = Node(form, "PRON", relation, referent=who)
         elif who in self.known:
-            node = Node(who.word, "NOUN", relation, (*before, Node("the", "DET", "det")), referent=who)
-        else:
-            before += (*self.determiners(who, weight, article), *self.modifiers())
-            after = self.postmodifiers(who, weight)
-            node = Node(who.word, "NOUN", relation, before, after, who)
-        self.known += [who] if who.pronoun else []
-        self.repeated = NOBODY if who == self.repeated else self.repeated
-        if weight and not (after or who.pronoun or article) and self.allows("thing", plural=True) and self.chance(0.12):
-            second = conjunct(self.noun_phrase(self.draw(VISIBLE), "conj"), "and")
-            node = replace(node, after=(second,), referent=replace(who, plural=True))
-        return node
+            self.repeated = NOBODY
+            node = node if who.named else node.grow(Node("the", "DET", "det"))
+        elif not who.named:
+            before = (*self.determiners(who, weight, article), *self.modifiers(who))
+            owned = any(node.relation == "nmod:poss" for node in before)
+            node = node.grow(*before, after=self.postmodifiers(who, weight, owned))
+            plain = weight and not (node.after or who.pronoun or article)
+            if plain and "they" not in [hero.pronoun for hero in self.heroes] and self.chance(0.12):
+                alike = ANIMATE if who.kind in ANIMATE else [who.kind]
+                second = self.noun_phrase(self.draw(alike), "conj").grow(Node("and", "CCONJ", "cc"))
+                node = replace(node, referent=replace(who, plural=True)).grow(after=[second])
+        if who.pronoun and who not in self.known:
+            self.known.append(who)
+        return node.grow(Node(case, "ADP", "case")) if case else node
 
     def determiners(self, who: Referent, weight: int, article: str) -> Iterator[Node]:
         """*the two*, *her*, *the old king 's*."""
         if weight and not article and self.chance(0.22):
-            if self.known:
-                hero = self.pick(self.known)
+            known = [hero for hero in self.known if hero != self.repeated]
+            if known:
+                hero = self.pick(known)
                 yield Node(PRONOUNS[hero.pronoun].split()[2], "PRON", "nmod:poss", referent=hero)
             else:
                 owner = self.noun_phrase(self.draw(PEOPLE), "nmod:poss")
-                yield replace(owner, after=(Node("'" if owner.referent.plural else "'s", "PART", "case"),))
+                yield owner.grow(after=[Node("'" if owner.referent.plural else "'s", "PART", "case")])
             return
-        choices = [word for word in DETERMINERS[who.plural] if not (who.pronoun and word in ("every", "some"))]
-        article = article or self.pick(choices)
+        article = article or self.pick(DETERMINERS[who.plural].split())
         if article != "-":
             yield Node(article, "DET", "det")
-        if who.plural and article not in ("some", "no"):
-            yield from self.maybe(0.35, NUMBERS, "NUM", "nummod")
+        if who.plural and article != "no":
+            yield from self.word(NUMBERS, "NUM", "nummod", 0.35)
 
-    def modifiers(self) -> Iterator[Node]:
+    def modifiers(self, who: Referent) -> Iterator[Node]:
         """*very strange*, *small old*, *small and old*, *city* (dogs)."""
-        first, *others = [self.pick(rank.split()) for rank in ADJECTIVES if self.chance(0.22)] or [""]
-        if first and len(others) == 1 and self.chance(0.35):
-            yield Node(first, "ADJ", "amod", after=(conjunct(Node(others[0], "ADJ", "conj"), "and"),))
-        elif first:
-            degree = self.maybe(0.25, DEGREES, "ADV", "advmod") if first in ADJECTIVES[0].split() else ()
-            yield Node(first, "ADJ", "amod", degree)
-            yield from (Node(word, "ADJ", "amod") for word in others)
-        yield from self.maybe(0.15, COMPOUNDS, "NOUN", "compound")
+        ranks = ADJECTIVES[:1] if who.kind == "event" else ADJECTIVES
+        words = [node for rank in ranks for node in self.word(rank, "ADJ", "amod", 0.24)]
+        if len(words) == 2 and self.chance(0.35):
+            words = [words[0].grow(after=[replace(words[1], relation="conj").grow(Node("and", "CCONJ", "cc"))])]
+        elif words and words[0].word in ADJECTIVES[0]:
+            words[0] = words[0].grow(*self.word(DEGREES, "ADV", "advmod", 0.25))
+        yield from (*words, *self.word(COMPOUNDS, "NOUN", "compound", 0.2))
 
-    def postmodifiers(self, who: Referent, weight: int) -> tuple[Node, ...]:
+    def postmodifiers(self, who: Referent, weight: int, owned: bool) -> Iterator[Node]:
         """(the dog) *from Paris*, *that slept*, *that she saw*, *she saw*."""
-        if weight >= 1 and self.chance(0.2):
-            case = self.pick(["of", "from", "near"])
-            return (self.noun_phrase(self.draw(PEOPLE if case == "of" else ["place"]), "nmod", case=case),)
-        if weight < 2 or self.chance(0.7):
-            return ()
-        human, negation = who.kind in PEOPLE, self.pick(NEGATIONS[:-1])
-        if self.chance(0.55):
-            relative = Node(self.pick(["who" if human else "which", "that"]), "PRON", "nsubj")
-            subject = replace(relative, referent=replace(who, pronoun=""))
-            return (self.predicate("acl:relcl", subject, NOBODY, negation, weight=0),)
-        relative = Node(self.pick(["whom" if human else "which", "that"]), "PRON", "obj")
-        known = [hero for hero in self.known if hero.kind in ANIMATE]
-        subject = self.noun_phrase(self.pick(known) if known else self.draw(ANIMATE), "nsubj")
-        *group, verb = self.verb_group(self.pick(VERBS["obj"]), subject, negation, "acl:relcl")
-        return (replace(verb, before=(*([relative] if self.chance(0.7) else []), subject, *group)),)
+        if weight >= 1 and who.kind != "event" and self.chance(0.2):
+            case = self.pick(["from", "near"] if owned else ["of", "of", "from", "near"])
+            yield self.noun_phrase(self.draw(PEOPLE if case == "of" else ["place"]), "nmod", case=case)
+        elif weight >= 2 and self.chance(0.3):
+            human, negation = who.kind in PEOPLE, self.pick(NEGATIONS[:-1])
+            if self.chance(0.55):
+                (relative,) = self.word("who that" if human else "which that", "PRON", "nsubj")
+                relative = replace(relative, referent=replace(who, pronoun=""))
+                yield self.predicate("acl:relcl", relative, NOBODY, negation, weight=0)
+            else:
+                relatives = self.word("whom that" if human else "which that", "PRON", "obj", 0.8)
+                known = [hero for hero in self.known if hero.kind in ANIMATE]
+                subject = self.noun_phrase(self.pick(known) if known else self.draw(ANIMATE), "nsubj")
+                *group, verb = self.verb_group(self.pick(VERBS["obj"].split()), subject, negation, "acl:relcl")
+                yield verb.grow(*relatives, subject, *group)
 
     def verb_group(self, verb: str, subject: Node, negation: str, relation: str) -> list[Node]:
         """*had not slept*, *often sleeps*, *could never have been*: the verb has this relation, the rest is its."""
-        tenses = [tense for tense in TENSES[self.tense] if verb not in STATIVES or not tense.endswith("gerund")]
-        *auxiliaries, form = self.pick(tenses).split()
+        *auxiliaries, form = self.pick(TENSES[self.tense]).split()
         if negation in ("not", "n't") and verb != "be" and not auxiliaries:
             auxiliaries, form = ["did" if self.tense == "past" else "does"], "base"
         words = [*auxiliaries, inflect(verb, form, subject.referent.plural)]
@@ -243,50 +230,171 @@ class Speaker:
             words[0] = PLURAL_VERBS.get(words[0], words[0])
         if negation == "n't":
             words[0] = CONTRACTED.get(words[0], words[0])
-        upos = "AUX" if relation in ("cop", "aux:pass") else "VERB"
-        group = [*(Node(word, "AUX", "aux") for word in words[:-1]), Node(words[-1], upos, relation)]
+        group = [Node(word, "AUX", "aux") for word in words[:-1]]
+        group.append(Node(words[-1], "AUX" if verb == "be" else "VERB", relation))
         after_finite = 1 if auxiliaries or verb == "be" else 0
         if negation in ("not", "n't", "never"):
             group.insert(after_finite, Node(negation, "ADV" if negation == "never" else "PART", "advmod"))
         elif not negation:
-            group[after_finite:after_finite] = self.maybe(0.15, FREQUENCIES, "ADV", "advmod")
+            group[after_finite:after_finite] = self.word(FREQUENCIES, "ADV", "advmod", 0.15)
         return group
 
-    def clause(self, relation: str, weight: int, about: Referent = NOBODY) -> Node:
-        """A finite clause about this or other heroes, or about anybody; its last phrase has this weight."""
-        subject, patient = about, NOBODY
-        if about == NOBODY:
-            subject, patient = (*self.heroes, NOBODY, NOBODY)[:2]
-            subject, patient = (patient, subject) if self.chance(0.4) else (subject, patient)
+    def clause(self, relation: str, weight: int, about: Referent | None = None) -> Node:
+        """A finite clause about this or any hero, or about nobody we know; its last phrase has this weight."""
+        first, second = (*self.heroes, NOBODY)[:2]
+        roles = [(first, second), (first, second), (second, first), (first, NOBODY), (NOBODY, first)]
+        subject, patient = (about, NOBODY) if about else self.pick(roles)
         negation = "" if patient.pronoun and patient not in self.known else self.pick(NEGATIONS)
-        if subject == NOBODY and negation == "no" and self.chance(0.5):
-            phrase, negation = self.noun_phrase(self.draw(ANIMATE, names=0), "nsubj", 2, article="no"), ""
-        else:
-            phrase = self.noun_phrase(self.draw(VISIBLE) if subject == NOBODY else subject, "nsubj", 2)
-        return self.predicate(relation, phrase, patient, negation, weight)
+        article = "no" if subject == NOBODY and negation == "no" and self.chance(0.5) else ""
+        if subject == NOBODY:
+            subject = self.draw(ANIMATE if article else VISIBLE, names=not article)
+        phrase = self.noun_phrase(subject, "nsubj", 2, article=article)
+        return self.predicate(relation, phrase, patient, "" if article else negation, weight)
 
     def predicate(self, relation: str, subject: Node, patient: Referent, negation: str, weight: int) -> Node:
         """*was happy*, *was found by Mary*, *slept*, *gave Mary a book*, *threw it away*, *said that she knew*."""
         animate = subject.referent.kind in ANIMATE
         if not animate:
-            patterns = ["by"] if patient.kind in ANIMATE else ["adj", "in", "by", "adv"]
+            patterns = ["by"] if patient.kind in ANIMATE else ["adj", "in", "by"]
         elif patient.pronoun:
             patterns = ["obj", "obj prt"] if patient.kind == "thing" else ["obj", "iobj obj", "obj inf", "by"]
         else:
-            patterns = ["", "obj", "obj", *VERBS]
+            patterns = ["obj", "prt obj"] if negation == "no" else ["", "", "obj", "obj", "that", "that", *VERBS]
         pattern = self.pick([pattern for pattern in patterns if weight == 3 or pattern not in CLAUSAL])
-        verb, _, particle = self.pick(VERBS[pattern]).partition("-")
+        verb, _, particle = self.pick(VERBS[pattern].split()).partition("-")
         if negation == "no" and (patient.pronoun or "obj" not in pattern):
             negation = "never"
         role = relation if verb != "be" else "aux:pass" if pattern == "by" else "cop"
         group = self.verb_group(verb, subject, negation, role)
         if pattern == "by":
-            group.append(Node(inflect(self.pick(VERBS["obj"]), "participle"), "VERB", relation))
+            group.append(Node(inflect(self.pick(VERBS["obj"].split()), "participle"), "VERB", relation))
             subject = replace(subject, relation="nsubj:pass")
-        tail: tuple[Node, ...] = ()
-        if pattern not in CLAUSAL and role != "cop":
-            tail = self.circumstances("event" if "obj" in pattern else self.pick(["place", "event"]))
-        after = list[Node]()
+        closed = pattern in CLAUSAL or pattern.endswith(("adj", "in"))
+        tail = () if closed else self.circumstances(["event"] if pattern else ["place", "event"], 0.3)
+        after: list[Node] = []
         for slot in pattern.split():
-            weight_here = weight if pattern.endswith(slot) and not tail else min(weight, 1)
-            ...
+            end = weight if pattern.endswith(slot) and not tail else min(weight, 1)
+            if slot == "prt":
+                after.append(Node(particle, "ADP", "compound:prt"))
+            elif slot == "adj":
+                degree = self.word(DEGREES, "ADV", "advmod", 0.25)
+                after += [node.grow(*degree) for node in self.word(FEELINGS if animate else QUALITIES, "ADJ", "xcomp")]
+            elif slot in ("inf", "that"):
+                after.append(self.complement_clause(slot))
+            elif slot != "by" or patient.pronoun or self.chance(0.6):
+                label, case, kinds = SLOTS[slot]
+                kinds = OBJECTS.get(pattern, kinds) if slot == "obj" else kinds
+                article = "no" if slot == "obj" and negation == "no" else ""
+                who = patient if patient.kind in kinds else self.draw(kinds, names=not article)
+                after.append(self.noun_phrase(who, label, end, case, article))
+        head = after.pop(0) if role == "cop" else group.pop()
+        return replace(head, relation=relation).grow(subject, *group, after=[*after, *tail])
+
+    def complement_clause(self, slot: str) -> Node:
+        """(wanted) *to quietly find a dog*, (said) *that she knew*, (said) *she knew*."""
+        if slot == "that":
+            node = self.clause("ccomp", 2, self.pick(self.known or [NOBODY]))
+            return node.grow(*self.word("that", "SCONJ", "mark", 0.75))
+        verb = Node(self.pick(VERBS["obj"].split()), "VERB", "xcomp", self.word(MANNERS, "ADV", "advmod", 0.3))
+        return verb.grow(Node("to", "PART", "mark"), after=[self.noun_phrase(self.draw(VISIBLE), "obj", 2)])
+
+    def circumstances(self, kinds: Sequence[str], rate: float) -> tuple[Node, ...]:
+        """*quietly*, *after the war*, both or nothing."""
+        manner, kind = self.word(MANNERS, "ADV", "advmod", rate), self.pick(kinds)
+        case, noun = self.pick(PREPOSITIONS[kind].split()), self.draw([kind])
+        return (*manner, self.noun_phrase(noun, "obl", 1, case)) if self.chance(rate) else manner
+
+    def adverbial(self, weight: int) -> Node:
+        """*because she slept*."""
+        return self.clause("advcl", weight).grow(*self.word(SUBORDINATORS, "SCONJ", "mark"))
+
+    def sentence(self) -> Node:
+        """A main clause, perhaps with an adverbial clause before or after it, and perhaps with a second main clause."""
+        for _ in range(2):
+            hero = self.draw(VISIBLE)
+            self.heroes.append(replace(hero, pronoun=self.pick(READINGS[hero.kind, hero.plural].split())))
+            if hero.plural or hero.kind not in ("woman", "man"):  # no second one then: too few nouns would be left
+                break
+        double, closing = self.chance(0.3), self.chance(0.25)
+        opening = [self.adverbial(2)] if self.chance(0.2) else self.circumstances(["place", "event"], 0.1)[-1:]
+        opening = [node.grow(after=[Node(",", "PUNCT", "punct")]) for node in opening]
+        main = self.clause("root", 2 if double else 1 if closing else 3).grow(*opening)
+        if double:
+            self.repeated = self.pick([*self.known, NOBODY, NOBODY])
+            conjunction = (Node(",", "PUNCT", "punct"), *self.word("and and but yet", "CCONJ", "cc"))
+            second = self.clause("conj", 1 if closing else 3).grow(*conjunction)
+            main = main.grow(after=[second.grow(after=[self.adverbial(3)]) if closing else second])
+        elif closing:
+            main = main.grow(after=[self.adverbial(3)])
+        return main.grow(after=[Node(".", "PUNCT", "punct")])
+
+
+def inflect(verb: str, form: str, plural: bool = False) -> str:
+    """*sleep, sleeps, slept*; a plural subject has the base form in the present."""
+    stem = verb.removesuffix("e")
+    forms = IRREGULAR.get(verb, [verb, verb + "s", stem + "ed", stem + "ed"])
+    return forms[FORMS.index("base" if plural and form == "present" and verb != "be" else form)]
+
+
+def linearise(tree: Node, id: str) -> Document:
+    """The words of a tree in order, with all that is annotated on them."""
+    nodes: list[Node] = []
+    heads: dict[int, int] = {}
+    reach: dict[int, range] = {}  # a word and all that depends on it, which the notation keeps together
+
+    def lay_out(node: Node) -> int:
+        start, children = len(nodes), [lay_out(child) for child in node.before]
+        word = len(nodes)
+        nodes.append(node)
+        heads.update(dict.fromkeys([*children, *map(lay_out, node.after)], word))
+        reach[word] = range(start, len(nodes))
+        return word
+
+    lay_out(tree)
+    words = [node.word for node in nodes]
+    for word in range(len(words) - 1):
+        if words[word] == "a" and words[word + 1][0] in "aeiou":
+            words[word] = "an"
+    words[0] = words[0][0].upper() + words[0][1:]
+    links = tuple(Link(word, heads[word], nodes[word].relation) for word in sorted(heads))
+    return Document(id, tuple(words), links, tuple(spans(nodes, heads, reach)), group=id)
+
+
+def spans(nodes: list[Node], heads: dict[int, int], reach: dict[int, range]) -> Iterator[Span]:
+    """Parts of speech, mentions of the chains that have two or more, and negations with their scopes."""
+    pronouns = [node.referent.pronoun for node in nodes]
+    chains = [pronoun for pronoun in dict.fromkeys(pronouns) if pronoun and pronouns.count(pronoun) > 1]
+    cues = [word for word, node in enumerate(nodes) if node.word in CUES]
+    for word, node in enumerate(nodes):
+        yield Span(word, word + 1, node.upos, "upos")
+        if pronouns[word] in chains:
+            start = reach[word][0] + (nodes[reach[word][0]].upos == "ADP")
+            yield Span(start, reach[word][-1] + 1, str(chains.index(pronouns[word]) + 1), "mention")
+        if word in cues:
+            number, clause = str(cues.index(word) + 1), word
+            yield Span(word, word + 1, number, "cue")
+            while not any(heads.get(i) == clause and nodes[i].relation.startswith("nsubj") for i in reach[clause]):
+                clause = heads[clause]
+            outside = [i for i in reach[clause] if heads.get(i) == clause and nodes[i].relation in OUTSIDE]
+            beyond = {word}.union(*(reach[i] for i in outside))
+            scope = [i for i in reach[clause] if i not in beyond and nodes[i].upos != "PUNCT"]
+            for _, run in groupby(enumerate(scope), key=lambda pair: pair[1] - pair[0]):
+                first, *rest = [i for _, i in run]
+                yield Span(first, first + len(rest) + 1, number, "scope")
+
+
+def sentences(count: int = 2000, seed: int = 0) -> Iterator[Document]:
+    """Different sentences of 3 to 40 words, always the same ones for a seed.
+
+    Args:
+        count: how many; of two counts, the fewer are the first of the more.
+        seed: where chance starts.
+    """
+    random = Random(seed)
+    said: set[tuple[str, ...]] = set()
+    while len(said) < count:
+        speaker = Speaker(random, tense="past" if random.random() < 0.5 else "present")
+        document = linearise(speaker.sentence(), f"grammar:{seed}:{len(said)}")
+        if len(document.words) <= 40 and document.words not in said:
+            said.add(document.words)
+            yield document

@@ -21,7 +21,7 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from headscope.capture.align import Alignment
+from headscope.capture.align import PAIR_TOKENS, Alignment
 from headscope.capture.attention import Attention
 from headscope.capture.batch import BATCH_TOKENS, Batch, batches, collate
 from headscope.capture.interface import Capture
@@ -50,13 +50,14 @@ class Plan:
     """How a corpus is to be measured; the same plan gives the same table to the last bit.
 
     Attributes:
-        max_tokens: lower the model's limit: longer documents are skipped, and pairs of segments
-            (otherwise cut to 128 tokens) are cut to this.
+        max_tokens: lower the model's limit: longer documents are skipped.
+        pair_tokens: pairs of segments are cut to this (Clark et al. 2019, section 3: 128).
         batch_tokens: tokens of a batch, padding included.
         rows: query rows of a block of attention; by default as many as memory wants.
     """
 
     max_tokens: int | None = None
+    pair_tokens: int = PAIR_TOKENS
     batch_tokens: int = BATCH_TOKENS
     rows: int | None = None
 
@@ -169,7 +170,14 @@ def accumulate(
     capture = None
     last = time.monotonic()
     pending = False
-    stream = batches(model, documents, max_tokens=max_tokens, batch_tokens=plan.batch_tokens, skipped=skipped)
+    stream = batches(
+        model,
+        documents,
+        max_tokens=max_tokens,
+        pair_tokens=plan.pair_tokens,
+        batch_tokens=plan.batch_tokens,
+        skipped=skipped,
+    )
     for number, batch in enumerate(stream):
         if capture is None:
             capture = Capture.proven(model, _sample(model, batch))
@@ -254,8 +262,8 @@ def _sample(model: Model, batch: Batch) -> Batch:
     boundary = None if longest.boundary is None or longest.boundary >= half else longest.boundary
     short = replace(longest, words=longest.words[:half], links=(), spans=(), boundary=boundary)
     documents = [longest, short] if len(batch.documents) == 1 else [longest, short, batch.documents[-1]]
-    limit = batch.encoder.length
-    return collate(model, list(Alignment.of(model, max_tokens=limit).align(documents, Counter())))
+    alignment = Alignment.of(model, pair_tokens=batch.encoder.length)
+    return collate(model, list(alignment.align(documents, Counter())))
 
 
 def _facts(model: Model, documents: Iterable[Document], reducers: Sequence[Reducer], plan: Plan) -> dict[str, Any]:
