@@ -169,7 +169,8 @@ REFUSALS = {
     "an empty folder": (
         ("atlas", "{model}", "{tmp}/folder", "-o", "{tmp}/atlas"),
         "the folder '{tmp}/folder' has no file in a format that headscope knows among its 0; "
-        "give a folder with files in one of conllu, wikitext, text-wrapped, text-lines, or one file and the name of its format.",
+        "give a folder with files in one of conllu, wikitext, text-wrapped, text-lines, "
+        "or one file and the name of its format.",
     ),
     "a file where the folder should be": (
         ("atlas", "{model}", "grammar:7", "-o", "{tmp}/text.txt"),

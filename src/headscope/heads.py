@@ -5,6 +5,7 @@ head that papers write as 8-10. Every variable carries its units and the source 
 and the attributes of the table say which weights, which corpus and which call it came from.
 """
 
+import io
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -62,7 +63,7 @@ def check(table: xr.Dataset) -> xr.Dataset:
             raise TableError(
                 f"the head table has no coordinate {dim!r}; every head table is indexed by layer and head."
             )
-        if not np.array_equal(table[dim].values, np.arange(1, table.sizes[dim] + 1)):
+        if not np.array_equal(table[dim].values, np.arange(1, table.sizes.get(dim, 0) + 1)):
             raise TableError(
                 f"the coordinate {dim!r} of the head table must count 1, 2, 3 ...; it is {table[dim].values}."
             )
@@ -88,8 +89,11 @@ def write(table: xr.Dataset, path: str | Path) -> Path:
     encoding = {
         name: {"zlib": True, "complevel": 4} for name, values in table.data_vars.items() if values.dtype.kind in "iuf"
     }
+    # HDF5 does not survive a disk that refuses a write: it takes the process with it. So it writes to memory.
+    content = io.BytesIO()
     with replacing(path) as temporary:
-        table.assign_attrs(headscope_format=FORMAT).to_netcdf(temporary, engine="h5netcdf", encoding=encoding)
+        table.assign_attrs(headscope_format=FORMAT).to_netcdf(content, engine="h5netcdf", encoding=encoding)
+        temporary.write_bytes(content.getbuffer())
     return path
 
 
@@ -108,8 +112,12 @@ def read(path: str | Path) -> xr.Dataset:
         raise TableError(
             f"{path} is not a netCDF-4 file; a head table is written by `headscope atlas` or `headscope measure`."
         )
-    with xr.open_dataset(path, engine="h5netcdf") as opened:
-        table = opened.load()
+    try:
+        # HDF5 that is not netCDF has axes without a name; these get one, and the missing attribute tells below.
+        with xr.open_dataset(path, engine="h5netcdf", phony_dims="sort") as opened:
+            table = opened.load()
+    except OSError as error:
+        raise TableError(f"{path} is damaged or incomplete; copy it again, or measure again.") from error
     version = table.attrs.pop("headscope_format", None)
     if version is None:
         raise TableError(f"{path} is a netCDF file but not a head table; it has no attribute headscope_format.")

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.stats
 import xarray as xr
-from statsmodels.stats.proportion import proportion_confint
 
 import witnesses
 from headscope import heads
@@ -149,10 +149,17 @@ def two_stacks(seed: int) -> tuple[xr.Dataset, xr.Dataset]:
 
 
 def interval_of(hits: list[bool], clusters: list[str], level: float = 0.95) -> tuple[float, float]:
-    """Wilson's interval of statsmodels at the number of links that statsmodels' clustered variance leaves."""
+    """Wilson's interval at the number of links that statsmodels' clustered variance leaves."""
     n, p = len(hits), sum(hits) / len(hits)
     error = witnesses.clustered_error(hits, clusters)
     if math.isnan(error):
         return math.nan, math.nan
     effective = n if p in (0, 1) else min(n, p * (1 - p) / error**2) if error > 0 else n
-    return proportion_confint(p * effective, effective, alpha=1 - level, method="wilson")
+    return wilson(p, effective, len(set(clusters)), level)
+
+
+def wilson(share: float, effective: float, documents: int, level: float = 0.95) -> tuple[float, float]:
+    """Wilson's interval with Student's quantile t for so many documents: where (share - x)^2 = t^2 x (1 - x) / n."""
+    factor = scipy.stats.t.ppf((1 + level) / 2, documents - 1) ** 2 / effective
+    low, high = sorted(np.roots([1 + factor, -2 * share - factor, share**2]).real)
+    return max(low, 0.0), min(high, 1.0)

@@ -12,7 +12,18 @@ from statsmodels.stats.proportion import proportion_confint
 
 import tiny
 import witnesses
-from analyse.tables import DIRECTIONS, FOLDS, OFFSETS, RELATIONS, head_table, interval_of, stacked, texts, two_stacks
+from analyse.tables import (
+    DIRECTIONS,
+    FOLDS,
+    OFFSETS,
+    RELATIONS,
+    head_table,
+    interval_of,
+    stacked,
+    texts,
+    two_stacks,
+    wilson,
+)
 from headscope.analyse import with_intervals
 from headscope.analyse.uncertainty import Counts
 from headscope.capture.model import Model
@@ -75,10 +86,10 @@ def test_strong_clusters_widen_the_interval(seed: int) -> None:
 @pytest.mark.parametrize("always", [False, True])
 def test_a_head_that_is_always_right_or_always_wrong_has_an_interval(always: bool) -> None:
     lower, upper = interval([[always] * 3] * 11)
-    np.testing.assert_allclose((lower, upper), proportion_confint(33 * always, 33, method="wilson"), **EXACT)
+    np.testing.assert_allclose((lower, upper), wilson(always, 33, 11), **EXACT)
     assert 0 <= lower < upper <= 1
-    # Closed form: Wilson's interval of no success in n is [0, z² / (n + z²)].
-    assert upper - lower == pytest.approx(1.959964**2 / (33 + 1.959964**2), abs=1e-6)
+    # Closed form: Wilson's interval of no success in n is [0, t² / (n + t²)], t the quantile for 10 degrees of freedom.
+    assert upper - lower == pytest.approx(2.228139**2 / (33 + 2.228139**2), abs=1e-6)
 
 
 def test_one_document_says_nothing_about_the_spread_between_documents() -> None:
@@ -97,7 +108,7 @@ def test_no_links_no_accuracy() -> None:
 def test_links_that_spread_more_evenly_than_chance_count_no_more_than_there_are() -> None:
     documents = [[True, False, True, False]] * 13
     assert witnesses.clustered_error(*flat(documents)) == pytest.approx(0, abs=1e-12)
-    np.testing.assert_allclose(interval(documents), proportion_confint(26, 52, method="wilson"), **EXACT)
+    np.testing.assert_allclose(interval(documents), wilson(0.5, 52, 13), **EXACT)
 
 
 @given(right=st.integers(0, 31), wrong=st.integers(0, 31))
@@ -107,8 +118,8 @@ def test_with_one_link_a_document_hardly_anything_but_wilson_remains(right: int,
     # The factor m / (m - 1) is all that the clusters add: it leaves n - 1 of n links.
     effective = n - 1 if right and wrong else n
     share = right / n
-    wilson = proportion_confint(share * effective, effective, method="wilson")
-    np.testing.assert_allclose(interval([[True]] * right + [[False]] * wrong), wilson, **EXACT)
+    expected = wilson(share, effective, n)
+    np.testing.assert_allclose(interval([[True]] * right + [[False]] * wrong), expected, **EXACT)
 
 
 # --------------------------------------------------------------- coverage

@@ -25,7 +25,7 @@ def top_heads(table: xr.Dataset, variable: str, count: int = 3) -> list[tuple[st
             f"{variable!r} is not one value for each head; its dimensions are {', '.join(map(str, values.dims))}."
         )
     flat = values.transpose(*dims).values
-    order = np.argsort(np.where(np.isnan(flat), -np.inf, flat), axis=None, kind="stable")[::-1]
+    order = np.argsort(-flat, axis=None, kind="stable")  # NaN comes last
     found = []
     for place in order[:count]:
         where = np.unravel_index(place, flat.shape)

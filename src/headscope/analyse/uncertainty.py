@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import xarray as xr
-from scipy.stats import norm
+from scipy.stats import t as student
 
 from headscope import heads
 from headscope.errors import TableError
@@ -70,7 +70,12 @@ class Counts:
         of a regression on a constant, with the factor m/(m-1) for m documents). Compared with
         the variance under independence it gives the number of independent links that would tell
         as much, never more than there are, and with that number comes Wilson's interval (1927),
-        which stays between 0 and 1 and is not empty where a head is always right.
+        which stays between 0 and 1 and is not empty where a head is always right. Its quantile is
+        Student's with m-1 degrees of freedom: the normal one is too narrow for few documents.
+
+        Simulated (correlation 0.3 within documents), an interval of 95 % covers the truth in 93 to
+        96 % for 5 to 151 documents and accuracies of 0.1 to 0.9; near 0 or 1, with few documents,
+        in less (0.98 with 50 documents: 88 %).
         """
         p, n, m = self.accuracy, self.links.where(self.links > 0), self.documents
         residuals = self.right_squares - 2 * p * self.right_by_links + p**2 * self.links_squares
@@ -79,7 +84,7 @@ class Counts:
         effect = (clustered / independent.where(independent > 0)).clip(min=1).fillna(1)
         # One document alone says nothing about the spread between documents.
         effective = (n / effect).where(m > 1)
-        z2 = float(norm.ppf((1 + level) / 2)) ** 2
+        z2 = xr.apply_ufunc(student.ppf, (1 + level) / 2, (m - 1).where(m > 1)) ** 2
         centre = (p + z2 / (2 * effective)) / (1 + z2 / effective)
         half = np.sqrt(z2 * (p * (1 - p) + z2 / (4 * effective)) / effective) / (1 + z2 / effective)
         return (centre - half).clip(min=0), (centre + half).clip(max=1)
@@ -114,10 +119,10 @@ def with_report(table: xr.Dataset, twin: xr.Dataset | None = None, *, minimum: i
         ``heldout_accuracy|lower|upper|count``, ``heldout_offset``, ``heldout_offset_accuracy|lower|upper``, and
         ``twin_accuracy|lower|upper``.
     """
+    place = _best(Counts.of(table, "correct", _CHOOSE))
     links = table["fold_link"]
     enough = (links.isel(fold=_CHOOSE).sum("fold") >= minimum) & (links.isel(fold=_SCORE).sum("fold") >= minimum)
     share = "share of links"
-    place = _best(Counts.of(table, "correct", _CHOOSE))
     again = _best(Counts.of(table, "correct", _SCORE))
     held = Counts.of(table, "correct", _SCORE).at(**place)
     offset = _best(Counts.of(table, "offset", _CHOOSE), dims=("offset",))
@@ -139,6 +144,7 @@ def with_report(table: xr.Dataset, twin: xr.Dataset | None = None, *, minimum: i
         "heldout_offset", held_offset, enough, "accuracy of the best fixed offset, chosen and scored likewise", share
     )
     if twin is not None:
+        twin = twin.reindex(relation=table["relation"])
         held_twin = Counts.of(twin, "correct", _SCORE).at(**_best(Counts.of(twin, "correct", _CHOOSE)))
         new |= _scores(
             "twin",

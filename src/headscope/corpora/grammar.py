@@ -391,10 +391,10 @@ def sentences(count: int = 2000, seed: int = 0) -> Iterator[Document]:
         seed: where chance starts.
     """
     random = Random(seed)
-    said: set[tuple[str, ...]] = set()
+    said: set[int] = set()  # hashes, which are far smaller than the words
     while len(said) < count:
         speaker = Speaker(random, tense="past" if random.random() < 0.5 else "present")
         document = linearise(speaker.sentence(), f"grammar:{seed}:{len(said)}")
-        if len(document.words) <= 40 and document.words not in said:
-            said.add(document.words)
+        if len(document.words) <= 40 and hash(document.words) not in said:
+            said.add(hash(document.words))
             yield document

@@ -261,7 +261,7 @@ def _sample(model: Model, batch: Batch) -> Batch:
     half = max(1, len(longest.words) // 2)
     boundary = None if longest.boundary is None or longest.boundary >= half else longest.boundary
     short = replace(longest, words=longest.words[:half], links=(), spans=(), boundary=boundary)
-    documents = [longest, short] if len(batch.documents) == 1 else [longest, short, batch.documents[-1]]
+    documents = [longest, short]
     alignment = Alignment.of(model, pair_tokens=batch.encoder.length)
     return collate(model, list(alignment.align(documents, Counter())))
 
