@@ -24,8 +24,8 @@ PLANS = st.builds(
 def totals(model: Model, documents: Sequence[Document], reducers: Sequence[Reducer], plan: Plan) -> Totals:
     """The sums over some documents; none for none."""
     done = Totals({})
-    for now in accumulate(model, documents, reducers, plan=plan, skipped=Counter()):
-        done = now
+    for sums in accumulate(model, documents, reducers, plan=plan, skipped=Counter()):
+        done = Totals.of(sums)
     return done
 
 

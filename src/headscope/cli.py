@@ -41,7 +41,7 @@ CorpusName = Annotated[
     typer.Argument(help="A file or folder (`headscope list corpora`), or grammar[:COUNT[:SEED]], generated sentences."),
 ]
 Format = Annotated[str | None, typer.Option(help="The format of the corpus, if it is not to be told from the content.")]
-Device = Annotated[str, typer.Option(help="Where to run the model: cpu, cuda, cuda:1, mps.")]
+Device = Annotated[str, typer.Option(help="Where to run the model: cpu, cuda, cuda:1.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on where a killed run with the same arguments stopped.")]
 MaxTokens = Annotated[int | None, typer.Option(min=3, help="Skip longer texts. Default: what the model takes.")]
 PairTokens = Annotated[int | None, typer.Option(min=5, help="Cut pairs of paragraphs to this. Default: 128.")]

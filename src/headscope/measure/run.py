@@ -80,8 +80,8 @@ def measure(
         documents: a corpus that `headscope.read` gave, or any documents.
         reducers: names from `REDUCERS`, or reducers.
         plan: how to batch; the defaults suit most.
-        checkpoint: where to keep the sums so far, every `SAVE_EVERY` seconds. The file stays there
-            for the caller to delete once the table is safe.
+        checkpoint: where to keep the sums so far, every `SAVE_EVERY` seconds and at the end. The file
+            stays there for the caller to delete once the table is safe.
         resume: go on from `checkpoint` if it exists; the table is the same to the last bit.
         report: is told of the progress.
         found: what `headscope.corpora.survey` found in `documents`, if that is known already.
@@ -106,17 +106,23 @@ def measure(
         done = _resumed(checkpoint, facts)
     # Words without a token and the like are known before the model runs, so they are counted anew.
     skipped: Counter[str] = Counter()
-    for now in accumulate(model, documents, chosen, plan=plan, done=done, skipped=skipped, every=SAVE_EVERY):
-        if checkpoint is not None:
-            files.save(now, checkpoint, facts=facts)
+    sums: Mapping[files.Key, Tensor] = {}
+    saved = time.monotonic()
+    for sums in accumulate(model, documents, chosen, plan=plan, done=done, skipped=skipped):
+        if checkpoint is not None and time.monotonic() - saved >= SAVE_EVERY:
+            files.save(Totals.of(sums), checkpoint, facts=facts)
+            saved = time.monotonic()
         if report is not None:
-            report(now.of_run("seen")["words"], found.words)
-        done = now
+            report(int(sums["seen", "words"]), found.words)
+    if sums:
+        done = Totals.of(sums)
     if not done.values:
         raise CorpusError(
             f"none of the {found.documents} documents could be measured ({_reasons(skipped)}); "
             "give shorter documents or a model that takes longer ones."
         )
+    if checkpoint is not None:
+        files.save(done, checkpoint, facts=facts)
     done = done + Totals({("skipped", reason): np.asarray(count) for reason, count in skipped.items() if count})
     call = f"measure(model={model.name!r}, reducers={[type(r).name for r in chosen]}, plan={plan})"
     return tabulate(done, model, chosen).assign_attrs(facts["about"], call=call, **_now())
@@ -149,9 +155,8 @@ def accumulate(
     plan: Plan,
     skipped: Counter[str],
     done: Totals | None = None,
-    every: float = 0.0,
-) -> Iterator[Totals]:
-    """The sums over `documents`, yielded again and again as they grow, the last time complete.
+) -> Iterator[Mapping[files.Key, Tensor]]:
+    """The sums over `documents`, yielded after each batch as they have grown; the last ones are complete.
 
     Args:
         model: is proven on the first batch before anything is counted.
@@ -160,20 +165,16 @@ def accumulate(
         plan: how to batch.
         skipped: what was left out is counted here, by reason.
         done: sums of the first batches, which are not run again.
-        every: seconds between two yields; 0 yields after each batch.
     """
     limits = [limit for limit in (plan.max_tokens, *(r.max_tokens for r in reducers)) if limit is not None]
-    max_tokens = min(limits) if limits else None
     done = done or Totals({})
-    sums = {key: torch.as_tensor(value) for key, value in done.values.items()}
+    sums = {key: torch.as_tensor(value, device=model.device) for key, value in done.values.items()}
     first = done.of_run("seen").get("batches", 0)
     capture = None
-    last = time.monotonic()
-    pending = False
     stream = batches(
         model,
         documents,
-        max_tokens=max_tokens,
+        max_tokens=min(limits, default=None),
         pair_tokens=plan.pair_tokens,
         batch_tokens=plan.batch_tokens,
         skipped=skipped,
@@ -181,15 +182,9 @@ def accumulate(
     for number, batch in enumerate(stream):
         if capture is None:
             capture = Capture.proven(model, _sample(model, batch))
-        if number < first:
-            continue
-        _add(sums, _of_batch(capture, batch, reducers, plan.rows))
-        pending = True
-        if time.monotonic() - last >= every:
-            yield _totals(sums)
-            last, pending = time.monotonic(), False
-    if pending:
-        yield _totals(sums)
+        if number >= first:
+            _add(sums, _of_batch(capture, batch, reducers, plan.rows))
+            yield sums
 
 
 def tabulate(done: Totals, model: Model, reducers: Sequence[Reducer]) -> xr.Dataset:
@@ -249,10 +244,6 @@ def _of_batch(capture: Capture, batch: Batch, reducers: Sequence[Reducer], rows:
 def _add(sums: dict[files.Key, Tensor], more: Mapping[files.Key, Tensor]) -> None:
     for key, value in more.items():
         sums[key] = sums[key] + value if key in sums else value
-
-
-def _totals(sums: Mapping[files.Key, Tensor]) -> Totals:
-    return Totals({key: value.cpu().numpy() for key, value in sums.items()})
 
 
 def _sample(model: Model, batch: Batch) -> Batch:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from headscope.disk import replacing
 from headscope.errors import HeadscopeError
@@ -26,6 +27,11 @@ class Totals:
     """
 
     values: Mapping[Key, np.ndarray]
+
+    @classmethod
+    def of(cls, sums: Mapping[Key, Tensor]) -> "Totals":
+        """Sums of tensors, wherever they are."""
+        return cls({key: value.cpu().numpy() for key, value in sums.items()})
 
     def __add__(self, other: "Totals") -> "Totals":
         merged = dict(self.values)
