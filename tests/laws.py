@@ -17,8 +17,9 @@ PLANS = st.builds(
     Plan,
     batch_tokens=st.sampled_from([1, 13, 47, 101, 4096]),
     rows=st.sampled_from([None, 1, 3, 7]),
+    fused=st.sampled_from([None, True]),
 )
-"""Any batch size (and so any padding) and any block of rows."""
+"""Any batch size (and so any padding), any block of rows, with or without the matrix."""
 
 
 def totals(model: Model, documents: Sequence[Document], reducers: Sequence[Reducer], plan: Plan) -> Totals:

@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -156,8 +157,12 @@ def main() -> None:
 def _plan(max_tokens: int | None, pair_tokens: int | None, batch_tokens: int | None) -> "Plan":
     from headscope.measure import Plan
 
-    given = {"max_tokens": max_tokens, "pair_tokens": pair_tokens, "batch_tokens": batch_tokens}
-    return Plan(**{name: value for name, value in given.items() if value is not None})
+    plan = Plan(max_tokens=max_tokens)
+    if pair_tokens is not None:
+        plan = replace(plan, pair_tokens=pair_tokens)
+    if batch_tokens is not None:
+        plan = replace(plan, batch_tokens=batch_tokens)
+    return plan
 
 
 @contextmanager

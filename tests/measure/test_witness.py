@@ -33,7 +33,11 @@ def of_stack(table: xr.Dataset, stack: str) -> xr.Dataset:
 
 
 @pytest.mark.parametrize("family", tiny.FAMILIES)
-@pytest.mark.parametrize("plan", [Plan(), Plan(batch_tokens=1, rows=3)], ids=["batched", "alone, 3 rows"])
+@pytest.mark.parametrize(
+    "plan",
+    [Plan(), Plan(batch_tokens=1, rows=3), Plan(fused=True), Plan(batch_tokens=1, fused=True)],
+    ids=["batched", "alone, 3 rows", "batched, fused", "alone, fused"],
+)
 def test_surface(family: str, plan: Plan) -> None:
     model, seen = asked(family)
     table = measure(model, DOCUMENTS, ["surface"], plan=plan)

@@ -26,13 +26,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
-from transformers.masking_utils import sdpa_mask
+from transformers.masking_utils import bidirectional_mask_function, causal_mask_function, sdpa_mask
 from transformers.utils import logging as transformers_logging
 
 from headscope.capture.attention import Attention, DenseRows
 from headscope.capture.batch import Batch
+from headscope.capture.fused import FusedRows
 from headscope.capture.model import Model
-from headscope.capture.proof import prove_average, prove_rows, prove_same
+from headscope.capture.proof import prove_average, prove_fused, prove_rows, prove_same
 from headscope.errors import ModelError
 
 NAME = "headscope"
@@ -40,6 +41,17 @@ NAME = "headscope"
 
 BLOCK_WEIGHTS = 1 << 24
 """Attention weights that a block of rows may hold when no number of rows is asked for (64 MiB)."""
+
+FUSED_FROM = 1024
+"""Keys from which on attention is measured without its matrix; below, the matrix is the faster way."""
+
+CHECKED_ROWS = 3
+"""Rows of every layer of every batch that are compared with the model's own function."""
+
+LEAVES_SCORES_ALONE = frozenset(
+    {"scaling", "dropout", "position_ids", "use_cache", "is_causal", "encoder_hidden_states", "deterministic"}
+)
+"""What models hand to attention that does not change the scores, or is `scale` itself."""
 
 See = Callable[[Attention], None]
 
@@ -88,7 +100,14 @@ class Capture:
         return capture
 
     def observe(
-        self, batch: Batch, see: See, *, rows: int | None = None, whole: bool = False, prove: bool = False
+        self,
+        batch: Batch,
+        see: See,
+        *,
+        rows: int | None = None,
+        whole: bool = False,
+        fused: bool | None = None,
+        prove: bool = False,
     ) -> "Seen":
         """Run the model on `batch` and show each layer's attention to `see`.
 
@@ -96,12 +115,15 @@ class Capture:
             batch: documents as tokens.
             see: called with blocks of rows of one layer after the other.
             rows: the number of query rows of a block; by default as many as `BLOCK_WEIGHTS` allows.
-            whole: gather the blocks, so that `see` gets all rows of a layer at once.
+            whole: gather the blocks, so that `see` gets all rows of a layer at once, with their matrix.
+            fused: do without the matrix where a layer allows it; by default from `FUSED_FROM` keys on.
             prove: check that the values averaged by the weights are what the layer returns.
         """
         if self.route == "outputs":
             return _through_outputs(self.model, batch, see)
-        run = _Pass(self.model, batch, see, rows, whole, prove)
+        without_matrix = not whole and not prove and fused is not False
+        fused_from = (FUSED_FROM if fused is None else 0) if without_matrix else sys.maxsize
+        run = _Pass(self.model, batch, see, rows, whole, prove, fused_from)
         with _ours(self.model.module), torch.inference_mode():
             token = _current.set(run)
             try:
@@ -159,6 +181,7 @@ class _Pass:
     block_rows: int | None
     whole: bool
     prove: bool
+    fused_from: int
     layers: Counter[str] = field(default_factory=Counter)
     masks: dict[int, _Mask] = field(default_factory=dict)
 
@@ -197,6 +220,16 @@ def _attend(
     run.layers[stack] += 1
     layer = run.layers[stack]
     eager = _eager_of(module)
+    if keys >= run.fused_from and (plain := _plain(run, stack, query, key, value, attention_mask, terms)) is not None:
+        output, _ = plain.attend(value)
+        output = output.transpose(1, 2).contiguous()
+        rows = _rows_to_check(layer, queries)
+        mask, _ = _mask_rows(run, attention_mask, rows, query, keys)
+        prove_fused(
+            run.model, plain, rows, output[:, rows], *eager(module, query[:, :, rows], key, value, mask, **terms)
+        )
+        run.see(plain)
+        return output, None
     outputs, held = [], []
     for rows in run.blocks(batch, heads, queries, keys):
         mask, allowed = _mask_rows(run, attention_mask, rows, query, keys)
@@ -213,6 +246,44 @@ def _attend(
     if run.whole:
         run.see(_gathered(held))
     return outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=1), None
+
+
+def _plain(
+    run: _Pass,
+    stack: str,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    terms: dict[str, Any],
+) -> FusedRows | None:
+    """The call as plain ``softmax(scale * q . k)`` under a mask, if nothing says that it is more than that.
+
+    What is not known to leave the scores alone counts as more: no guessing. Rows of every layer are
+    compared with the model's own function all the same.
+    """
+    if query.device.type != "cpu" or query.dtype != torch.float32 or value.shape != key.shape:
+        return None
+    if any(term is not None and name not in LEAVES_SCORES_ALONE for name, term in terms.items()):
+        return None
+    causal, hidden = False, None
+    if attention_mask is not None:
+        kept = run.masks.get(id(attention_mask))
+        if kept is None or kept.arguments["mask_function"] not in (causal_mask_function, bidirectional_mask_function):
+            return None
+        causal = kept.arguments["mask_function"] is causal_mask_function
+        padding = kept.arguments.get("attention_mask")
+        # Padding stands on the right, where a causal mask hides it from every real query.
+        if padding is not None and not causal and not bool(padding.all()):
+            hidden = ~padding.bool()
+    scale = terms.get("scaling") or query.shape[-1] ** -0.5
+    return FusedRows(run.layers[stack], stack, run.batch, query, key, scale, causal, hidden)
+
+
+def _rows_to_check(layer: int, queries: int) -> slice:
+    """A few rows, others in every layer."""
+    start = layer * 7919 % max(1, queries - CHECKED_ROWS + 1)
+    return slice(start, min(start + CHECKED_ROWS, queries))
 
 
 def _gathered(blocks: list[DenseRows]) -> DenseRows:

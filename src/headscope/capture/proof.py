@@ -6,6 +6,7 @@ from torch import Tensor
 
 from headscope.capture.attention import Attention, DenseRows
 from headscope.capture.batch import Batch
+from headscope.capture.fused import FusedRows
 from headscope.capture.model import Model
 from headscope.errors import ModelError
 
@@ -55,6 +56,36 @@ def prove_average(
     )
 
 
+def prove_fused(
+    model: Model,
+    attention: FusedRows,
+    rows: slice,
+    output: Float[Tensor, "batch query head size"],
+    expected: Float[Tensor, "batch query head size"],
+    weights: Float[Tensor, "batch head query key"],
+) -> None:
+    """Some rows of attention without its matrix are those of the model's own function.
+
+    Args:
+        model: named in the error.
+        attention: the whole layer, without its matrix.
+        rows: the rows that are compared.
+        output: what the fused kernel made of these rows.
+        expected: what the model's own function made of them.
+        weights: the weights with which it did.
+
+    Raises:
+        ModelError: they are not.
+    """
+    real = attention.queries.real[:, rows]
+    what = f"layer {attention.layer} without its matrix"
+    _prove_close(model, expected[real], output[real], what, expected.abs().max())
+    entropy = torch.special.entr(weights).sum(-1).transpose(1, 2)[real]
+    fused = attention.entropy()[:, :, rows].transpose(1, 2)[real]
+    # An entropy is the difference of two numbers of the size of the log-sum-exp.
+    _prove_close(model, entropy, fused, f"the entropies of {what}", attention.log_sum.abs().max())
+
+
 def prove_same(
     model: Model,
     batch: Batch,
@@ -72,6 +103,8 @@ def prove_same(
 
 
 def _prove_close(model: Model, expected: Tensor, got: Tensor, what: str, scale: Tensor) -> None:
+    if expected.numel() == 0:
+        return
     difference = float((expected - got).abs().max())
     bound = _tolerance(model.module.dtype) * max(1.0, float(scale))
     if not difference <= bound:

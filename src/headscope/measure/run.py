@@ -54,12 +54,15 @@ class Plan:
         pair_tokens: pairs of segments are cut to this (Clark et al. 2019, section 3: 128).
         batch_tokens: tokens of a batch, padding included.
         rows: query rows of a block of attention; by default as many as memory wants.
+        fused: do without the attention matrix wherever a layer and the reducers allow it; by
+            default only for long texts, where it is the faster way.
     """
 
     max_tokens: int | None = None
     pair_tokens: int = PAIR_TOKENS
     batch_tokens: int = BATCH_TOKENS
     rows: int | None = None
+    fused: bool | None = None
 
 
 def measure(
@@ -183,7 +186,7 @@ def accumulate(
         if capture is None:
             capture = Capture.proven(model, _sample(model, batch))
         if number >= first:
-            _add(sums, _of_batch(capture, batch, reducers, plan.rows))
+            _add(sums, _of_batch(capture, batch, reducers, plan))
             yield sums
 
 
@@ -220,7 +223,7 @@ def _side_by_side(tables: Sequence[xr.Dataset], stacks: Sequence[str]) -> xr.Dat
     return together.merge(tables[0].drop_vars(by_head), join="left")
 
 
-def _of_batch(capture: Capture, batch: Batch, reducers: Sequence[Reducer], rows: int | None) -> dict[files.Key, Tensor]:
+def _of_batch(capture: Capture, batch: Batch, reducers: Sequence[Reducer], plan: Plan) -> dict[files.Key, Tensor]:
     sums: dict[files.Key, Tensor] = {
         ("seen", "batches"): torch.tensor(1),
         ("seen", "documents"): torch.tensor(len(batch.documents)),
@@ -237,7 +240,8 @@ def _of_batch(capture: Capture, batch: Batch, reducers: Sequence[Reducer], rows:
             key = (type(reducer).name, attention.stack, str(attention.layer))
             _add(sums, {(*key, name): value for name, value in reducer.observe(attention).items()})
 
-    capture.observe(batch, see, rows=rows, whole=any(reducer.whole for reducer in reducers))
+    whole = any(reducer.whole for reducer in reducers)
+    capture.observe(batch, see, rows=plan.rows, whole=whole, fused=plan.fused)
     return sums
 
 
