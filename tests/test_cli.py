@@ -113,10 +113,21 @@ def test_a_second_atlas_takes_the_place_of_the_first(run, model, tmp_path) -> No
     out = tmp_path / "atlas"
     run("atlas", model, "grammar:101", "-o", out)
     (out / "notes.txt").write_text("mine")
+    (out / "figures" / "mine.png").write_text("mine too")
     code, _, _ = run("atlas", model, "grammar:103", "-o", out)
     assert code == 0
     assert heads.read(out / "heads.nc").attrs["corpus"] == "grammar:103"
     assert (out / "notes.txt").read_text() == "mine"
+    assert (out / "figures" / "mine.png").read_text() == "mine too"
+    text = tmp_path / "text.txt"
+    text.write_text("\n".join(["the old dog walked by the red house . " * 3] * 5))
+    assert run("atlas", model, text, "-o", out)[0] == 0
+    # What only the older atlas had would be taken for the new one's.
+    assert {path.name for path in out.iterdir()} == {
+        "heads.nc", "atlas.html", "manifest.json", "figures", "tables", "notes.txt",
+    }  # fmt: skip
+    assert {path.name for path in (out / "tables").iterdir()} == {"heads.csv"}
+    assert (out / "figures" / "mine.png").exists()
 
 
 @pytest.mark.parametrize("stage", ["figures.save", "write_page"])
@@ -176,6 +187,23 @@ REFUSALS = {
         ("atlas", "{model}", "grammar:7", "-o", "{tmp}/text.txt"),
         "{tmp}/text.txt is a file; name a folder for the atlas, or a place where one can be made.",
     ),
+    "a folder where the file should be": (
+        ("measure", "{model}", "grammar:7", "-r", "surface", "-o", "{tmp}/folder"),
+        "{tmp}/folder is a folder; name a file to be written in it.",
+    ),
+    "a file where a folder should be": (
+        ("measure", "{model}", "grammar:7", "-r", "surface", "-o", "{tmp}/text.txt/heads.nc"),
+        "{tmp}/text.txt/heads.nc cannot be written, because {tmp}/text.txt does not allow it; choose another place.",
+    ),
+    "a reducer named twice": (
+        ("measure", "{model}", "grammar:7", "-r", "surface", "-r", "surface", "-o", "{tmp}/heads.nc"),
+        "of the reducers surface, surface one is named twice; name each once.",
+    ),
+    "a label that is a row": (
+        ("measure", "{model}", "{tmp}/labels.conllu", "-r", "relations", "-o", "{tmp}/heads.nc"),
+        "the corpus has links labelled 'all', which is the name of a row that pools others; "
+        "call the label something else.",
+    ),
     "an unknown list": (("list", "colours"), "there is no list of 'colours'; there are reducers and corpora."),
 }
 
@@ -186,6 +214,7 @@ def test_bad_input_is_one_sentence_and_code_2(run, model, tmp_path, case) -> Non
     (tmp_path / "empty.conllu").write_text("")
     (tmp_path / "malformed.conllu").write_text(TREEBANK.replace("3\twalked", "3 walked"))
     (tmp_path / "text.txt").write_text("\n".join(["the old dog walked by the red house . " * 3] * 3))
+    (tmp_path / "labels.conllu").write_text(TREEBANK.replace("nsubj", "all"))
     places = {"model": model, "tmp": tmp_path}
     command, sentence = REFUSALS[case]
     before = sorted(tmp_path.rglob("*"))
@@ -197,6 +226,16 @@ def test_bad_input_is_one_sentence_and_code_2(run, model, tmp_path, case) -> Non
     if sentence is not None:
         assert last.startswith(f"headscope: {sentence.format(**places)}")
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_names_are_printed_as_they_are(run, model, tmp_path) -> None:
+    (tmp_path / "[red]").mkdir()
+    corpus = tmp_path / "[red]" / "a[b].conllu"
+    corpus.write_text(TREEBANK.replace("nsubj", "[bold]"))
+    code, said, _ = run("measure", model, corpus, "-r", "relations", "-o", tmp_path / "[red]" / "heads.nc")
+    assert code == 0
+    assert f"on {corpus}" in said
+    assert f"Wrote {tmp_path / '[red]' / 'heads.nc'}." in said
 
 
 @pytest.mark.parametrize("command", ["atlas", "measure", "list"])

@@ -8,7 +8,7 @@ import hashlib
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from headscope import heads
 from headscope.analyse import with_intervals, with_report
 from headscope.capture import load, random_twin
 from headscope.corpora import Survey, read, survey
-from headscope.disk import replacing
+from headscope.disk import replacing, writable
 from headscope.errors import HeadscopeError
 from headscope.measure.run import Plan, measure
 from headscope.view import figures
@@ -28,6 +28,9 @@ from headscope.view.page import write_page
 
 FREQUENT = 12
 """Relations that get a heatmap on the page, most frequent first."""
+
+WRITTEN = (".nc", ".html", ".csv", ".png", ".svg")
+"""What an atlas is made of, the manifest aside."""
 
 Stage = Callable[[str, int, int], None]
 """Told what is being done, how much of it is done and how much there is."""
@@ -67,7 +70,8 @@ def atlas(
         model: what `headscope.load` takes.
         corpus: what `headscope.read` takes.
         out: the folder for ``heads.nc``, ``twin.nc``, ``figures/``, ``tables/``, ``manifest.json`` and
-            ``atlas.html``. It is changed only when everything is there.
+            ``atlas.html``. An older atlas in it is replaced when all of the new one is there; other
+            files are left alone.
         format: of the corpus, if it is not to be told from the content.
         plan: how to batch.
         device: where to run the model.
@@ -83,6 +87,7 @@ def atlas(
     folder = Path(out)
     if folder.exists() and not folder.is_dir():
         raise HeadscopeError(f"{folder} is a file; name a folder for the atlas, or a place where one can be made.")
+    writable(folder / "heads.nc")
     documents = read(corpus, format=format)
     report("reading the corpus", 0, 0)
     found = survey(documents)
@@ -144,8 +149,10 @@ def _write(folder: Path, table: xr.Dataset, tables: Mapping[str, xr.Dataset]) ->
         write_page(table, fresh / "atlas.html", figures=drawn)
         _write_manifest(table, fresh)
         written = tuple(sorted(path.relative_to(fresh).as_posix() for path in fresh.rglob("*") if path.is_file()))
-        for path in sorted(fresh.iterdir()):
-            _replace(path, folder / path.name)
+        _remove_older(folder, keep=written)
+        for name in written:
+            (folder / name).parent.mkdir(exist_ok=True)
+            (fresh / name).replace(folder / name)
         return written
     except OSError as error:
         raise HeadscopeError(
@@ -201,8 +208,13 @@ def _write_manifest(table: xr.Dataset, folder: Path) -> None:
         temporary.write_text(json.dumps({"about": about, "sha256": files}, indent=1, sort_keys=True) + "\n")
 
 
-def _replace(path: Path, target: Path) -> None:
-    # A folder cannot take the place of one that is not empty; these two hold nothing but an older atlas.
-    if target.is_dir():
-        shutil.rmtree(target)
-    path.replace(target)
+def _remove_older(folder: Path, keep: Sequence[str]) -> None:
+    """Remove what an older atlas wrote here and the new one does not; nobody else's files."""
+    try:
+        names = json.loads((folder / "manifest.json").read_text())["sha256"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    for name in set(names) - set(keep):
+        path = folder / name
+        if path.suffix in WRITTEN and path.resolve().is_relative_to(folder.resolve()):
+            path.unlink(missing_ok=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -76,9 +77,8 @@ def atlas(
             trust_remote_code=trust_remote_code, resume=resume, report=report,
         )  # fmt: skip
     _summarise(made.table)
-    console.print(
-        f"\nOpen [bold]{made.folder / 'atlas.html'}[/]; {len(made.files)} files in {made.folder}.", soft_wrap=True
-    )
+    page, folder = escape(str(made.folder / "atlas.html")), escape(str(made.folder))
+    console.print(f"\nOpen [bold]{page}[/]; {len(made.files)} files in {folder}.", soft_wrap=True)
 
 
 @app.command(epilog="Example: headscope measure minilm en_ewt-ud-dev.conllu -r relations -o heads.nc")
@@ -100,9 +100,11 @@ def measure(
     from headscope.analyse import with_intervals, with_report
     from headscope.capture import load
     from headscope.corpora import read, survey
+    from headscope.disk import writable
     from headscope.measure.run import measure as run
     from headscope.measure.run import resolve
 
+    writable(out)
     documents = read(corpus, format=format)
     checkpoint = out.with_name(f".{out.name}.partial.npz")
     plan = _plan(max_tokens, pair_tokens, batch_tokens)
@@ -121,7 +123,7 @@ def measure(
     heads.write(table, out)
     checkpoint.unlink(missing_ok=True)
     _summarise(table)
-    console.print(f"\nWrote {out}.", soft_wrap=True)
+    console.print(f"\nWrote {escape(str(out))}.", soft_wrap=True)
 
 
 @app.command("list", epilog="Example: headscope list corpora")
@@ -183,9 +185,9 @@ def _progress() -> Iterator["Stage"]:
             if stage not in stages:
                 for task in bars.tasks:
                     bars.update(task.id, total=1, completed=1, visible=False)
-                stages[stage] = bars.add_task(stage, total=total or None, rate="")
+                stages[stage] = bars.add_task(escape(stage), total=total or None, rate="")
                 if not errors.is_terminal:
-                    errors.print(f"{stage} ...", soft_wrap=True)
+                    errors.print(f"{escape(stage)} ...", soft_wrap=True)
             task = bars.tasks[bars.task_ids.index(stages[stage])]
             rate = f"{task.speed:,.0f} words/s" if task.speed and total else ""
             bars.update(stages[stage], total=total or None, completed=done, rate=rate)
@@ -199,13 +201,16 @@ def _progress() -> Iterator["Stage"]:
 
 def _summarise(table: "xr.Dataset") -> None:
     about = table.attrs
-    console.print(f"\n[bold]{about['model']}[/] on [bold]{about['corpus']}[/]", soft_wrap=True, highlight=False)
+    model, corpus = escape(str(about["model"])), escape(str(about["corpus"]))
+    console.print(f"\n[bold]{model}[/] on [bold]{corpus}[/]", soft_wrap=True, highlight=False)
     console.print(
         f"{table.sizes['layer']} layers of {table.sizes['head']} heads; {about['documents']:,} documents, "
         f"{about['words']:,} words, {about['tokens']:,} tokens"
     )
     skipped = json.loads(about["skipped"])
     reasons = "; ".join(f"{count:,} {reason}" for reason, count in skipped.items())
+    if about["tokens_unknown"]:
+        console.print(f"Unknown to the tokenizer: {about['tokens_unknown']:,} tokens", style="yellow")
     console.print(f"Skipped: {reasons or 'nothing'}", style="yellow" if skipped else "")
     _summarise_surface(table)
     _summarise_relations(table)
@@ -259,7 +264,7 @@ def _summarise_relations(table: "xr.Dataset") -> None:
         row = {str(name): value.item() for name, value in of_relation.data_vars.items() if not value.dims}
         stack = f"{row['reported_stack']} " if "reported_stack" in row else ""
         grid.add_row(
-            str(relation),
+            escape(str(relation)),
             stack + head_name(row["reported_layer"], row["reported_head"]),
             str(row["reported_direction"]).partition("_to_")[0],
             f"{row['heldout_accuracy']:.3f}",
@@ -267,7 +272,7 @@ def _summarise_relations(table: "xr.Dataset") -> None:
             f"{row['heldout_count']:,.0f}",
             f"{row['heldout_offset']:+d}: {row['heldout_offset_accuracy']:.3f}",
             *([f"{row['twin_accuracy']:.3f}"] if twin else []),
-            # A head is worth a name only if it beats its controls beyond its interval.
+            # A head is worth a name only if it beats its controls beyond their intervals and its own.
             style="bold green" if row["heldout_lower"] > _control(row) else "",
         )
     console.print(
@@ -275,11 +280,12 @@ def _summarise_relations(table: "xr.Dataset") -> None:
         "other, like the best fixed offset (in words)" + (" and the best head of a random twin." if twin else ".")
     )
     console.print(grid)
-    console.print("Green: better than the controls beyond the interval.")
+    console.print("Green: its interval lies above those of the controls (not corrected for the number of relations).")
     more, rare = reported.sizes["relation"] - SHOWN, table.sizes["relation"] - reported.sizes["relation"]
     if more > 0 or rare:
         console.print(f"{max(more, 0)} more relations are in the table; {rare} have too few links in a half to report.")
 
 
 def _control(row: Mapping[str, Any]) -> float:
-    return float(max(row["heldout_offset_accuracy"], row.get("twin_accuracy", 0.0)))
+    """The upper end of the better control."""
+    return float(max(row["heldout_offset_upper"], row.get("twin_upper", 0.0)))

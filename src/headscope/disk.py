@@ -1,9 +1,10 @@
-"""Files that are written whole or not at all."""
+"""Files: written whole or not at all, and refused in one sentence."""
 
 import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
 
 from headscope.errors import HeadscopeError
@@ -35,6 +36,33 @@ def replacing(path: Path) -> Iterator[Path]:
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
+
+
+def writable(path: Path) -> None:
+    """Refuse a place for a file before any work is done for it.
+
+    Raises:
+        HeadscopeError: it is a folder, or the folder that it would be in cannot be written to.
+    """
+    if path.is_dir():
+        raise HeadscopeError(f"{path} is a folder; name a file to be written in it.")
+    folder = next(parent for parent in path.absolute().parents if parent.exists())
+    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        raise HeadscopeError(f"{path} cannot be written, because {folder} does not allow it; choose another place.")
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[BufferedReader]:
+    """A file of the user's, opened.
+
+    Raises:
+        HeadscopeError: the system refuses to read it.
+    """
+    try:
+        with path.open("rb") as file:
+            yield file
+    except OSError as error:
+        raise HeadscopeError(f"{path} cannot be read ({error.strerror or error}); check whose it is.") from error
 
 
 def _umask() -> int:

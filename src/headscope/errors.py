@@ -9,6 +9,12 @@ class HeadscopeError(Exception):
     """Anything that headscope refuses to do, said in one sentence."""
 
 
+def first_line(error: BaseException) -> str:
+    """The first line of what another library says, to be quoted within a sentence."""
+    lines = str(error).strip().splitlines()
+    return lines[0].rstrip(".") if lines else "no reason given"
+
+
 class CorpusError(HeadscopeError):
     """A corpus that cannot be read, or that lacks the annotation that was asked for."""
 

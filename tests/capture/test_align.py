@@ -76,7 +76,7 @@ def test_the_longer_side_of_a_pair_is_cut_first() -> None:
     (one,), skipped = align(model, pair, pair_tokens=23)
     assert len(one.ids) == 23
     assert sum(0 <= w < 5 for w in one.word) == 5
-    assert skipped == {"pairs of segments cut to the model's length (the rest is used)": 1}
+    assert skipped == {"pairs of segments cut to 23 tokens (the rest is used)": 1}
 
 
 def test_a_sentence_longer_than_the_model_takes_is_skipped_and_counted() -> None:

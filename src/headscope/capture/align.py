@@ -84,14 +84,14 @@ class Alignment:
             word = [
                 -1 if w is None else w + boundary * (side or 0) for w, side in zip(one.word_ids, sides, strict=True)
             ]
-            self._count_lost_words(document, word, skipped, cut=bool(one.overflowing))
+            if one.overflowing:
+                skipped[f"pairs of segments cut to {self.pair_tokens} tokens (the rest is used)"] += 1
+            else:
+                self._count_lost_words(document, word, skipped)
             yield Aligned(document, ids, word, one.type_ids)
 
     @staticmethod
-    def _count_lost_words(document: Document, word: list[int], skipped: Counter[str], *, cut: bool) -> None:
-        if cut:
-            skipped["pairs of segments cut to the model's length (the rest is used)"] += 1
-            return
+    def _count_lost_words(document: Document, word: list[int], skipped: Counter[str]) -> None:
         lost = set(range(len(document.words))) - set(word)
         if lost:
             skipped["words without a token"] += len(lost)

@@ -141,14 +141,17 @@ def _tokens(model: Model, rows: list[tuple[list[int], list[int]]], *, first_posi
     index = torch.arange(ids.shape[1], device=device).expand_as(ids)
     real = index < lengths[:, None]
     position = index + first_position
+    word = _padded([word for _, word in rows], -1, device)
     text = real & (position >= 0)
+    # A word of the text may be spelt like a special token; it is none.
+    special = text & (word < 0)
     return Tokens(
         ids=ids,
         real=real,
-        word=_padded([word for _, word in rows], -1, device),
+        word=word,
         position=position,
-        cls=text & _is(ids, tokenizer.cls_token_id),
-        sep=text & _is(ids, tokenizer.sep_token_id),
+        cls=special & _is(ids, tokenizer.cls_token_id),
+        sep=special & _is(ids, tokenizer.sep_token_id),
         punctuation=text & torch.isin(ids, model.punctuation_ids.to(device)),
     )
 

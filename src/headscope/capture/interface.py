@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -33,8 +33,8 @@ from headscope.capture.attention import Attention, DenseRows
 from headscope.capture.batch import Batch
 from headscope.capture.fused import FusedRows
 from headscope.capture.model import Model
-from headscope.capture.proof import prove_average, prove_fused, prove_rows, prove_same
-from headscope.errors import ModelError
+from headscope.capture.proof import prove_average, prove_fused, prove_rows, prove_same, prove_unpadded
+from headscope.errors import HeadscopeError, ModelError, first_line
 
 NAME = "headscope"
 """Our name among transformers' attention implementations."""
@@ -42,7 +42,7 @@ NAME = "headscope"
 BLOCK_WEIGHTS = 1 << 24
 """Attention weights that a block of rows may hold when no number of rows is asked for (64 MiB)."""
 
-FUSED_FROM = 1024
+FUSED_FROM = 512
 """Keys from which on attention is measured without its matrix; below, the matrix is the faster way."""
 
 CHECKED_ROWS = 3
@@ -73,9 +73,10 @@ class Capture:
     def proven(cls, model: Model, batch: Batch) -> "Capture":
         """Find a route to the attention of `model` and prove it on `batch`.
 
-        The model's outputs must be those of the untouched model, the number of layers seen must be
-        the model's, every row must sum to 1 (at most 1 where the model has sinks), and the average
-        of the values must be what the attention function returned.
+        The model's outputs must be those of the untouched model, and the same for a text with and
+        without padding beside it; the number of layers seen must be the model's; every row must sum
+        to 1 (at most 1 where the model has sinks); and the average of the values must be what the
+        attention function returned.
 
         Raises:
             ModelError: no route leads to the attention, or a proof fails.
@@ -85,6 +86,7 @@ class Capture:
                 f"{model.name!r} is in training mode, where dropout changes attention; call `.eval()` on it first."
             )
         untouched = _hidden(model, batch)
+        _prove_unpadded(model, batch, untouched)
         route = "interface" if _takes_our_name(model.module) else "outputs"
         capture = cls(model, route)
         seen = capture.observe(batch, lambda attention: prove_rows(model, attention), prove=True)
@@ -128,6 +130,16 @@ class Capture:
             token = _current.set(run)
             try:
                 output = self.model.module(**_inputs(self.model, batch))
+            except HeadscopeError:
+                raise
+            except Exception as error:
+                if not prove:
+                    raise
+                # The untouched model took the same input.
+                raise ModelError(
+                    f"the attention of {self.model.name!r} ({type(self.model.module).__name__}) cannot be captured: it "
+                    f"fails under observation ({type(error).__name__}: {first_line(error)})."
+                ) from error
             finally:
                 _current.reset(token)
         return Seen(run.layers, output.last_hidden_state)
@@ -362,7 +374,11 @@ def _eager_of(module: nn.Module) -> Callable[..., tuple[Tensor, Tensor]]:
 def _ours(module: PreTrainedModel) -> Iterator[None]:
     """`module` under our attention implementation; the one it had is restored whatever happens."""
     config = module.config
-    parts = {key: part for key in config.sub_configs if (part := getattr(config, key)) is not None}
+    parts = {
+        key: part
+        for key in config.sub_configs
+        if (part := getattr(config, key)) is not None and part._attn_implementation is not None
+    }
     before = {"": config._attn_implementation} | {key: part._attn_implementation for key, part in parts.items()}
     # A family without the interface answers with a warning; whether it took the name is checked.
     verbosity = transformers_logging.get_verbosity()
@@ -386,8 +402,28 @@ def _inputs(model: Model, batch: Batch) -> dict[str, Any]:
 
 
 def _hidden(model: Model, batch: Batch) -> Float[Tensor, "batch token width"]:
-    with torch.inference_mode():
-        return model.module(**_inputs(model, batch)).last_hidden_state  # type: ignore[no-any-return]
+    try:
+        with torch.inference_mode():
+            return model.module(**_inputs(model, batch)).last_hidden_state  # type: ignore[no-any-return]
+    except Exception as error:  # what a model raises on input that it cannot take, it alone knows
+        raise ModelError(
+            f"{model.name!r} ({type(model.module).__name__}) cannot be run on text "
+            f"({type(error).__name__}: {first_line(error)}); give a text model and the tokenizer that belongs to it."
+        ) from error
+
+
+def _prove_unpadded(model: Model, batch: Batch, untouched: Tensor) -> None:
+    """The shortest text of a batch gives the same outputs alone; some families mix padding into the text."""
+    row = int(batch.encoder.real.sum(1).argmin())
+    alone = int(batch.encoder.real[row].sum())
+    if alone == batch.encoder.length:
+        return
+    # A decoder reads one token more than its encoder.
+    inputs = {
+        name: values[row : row + 1, : alone + (name.startswith("decoder"))] for name, values in batch.inputs.items()
+    }
+    hidden = _hidden(model, replace(batch, inputs=inputs))
+    prove_unpadded(model, untouched[row, : hidden.shape[1]], hidden[0])
 
 
 def _through_outputs(model: Model, batch: Batch, see: See) -> Seen:
@@ -402,7 +438,7 @@ def _through_outputs(model: Model, batch: Batch, see: See) -> Seen:
     if output is None or not attentions or any(a is None or a.shape[-2:] != (length, length) for a in attentions):
         raise ModelError(
             f"the attention of {model.name!r} ({type(model.module).__name__}) cannot be captured: the model does not "
-            "use transformers' attention interface and returns no attention of its own."
+            "use transformers' attention interface, and does not return its attention in the usual way either."
         )
     for layer, weights in enumerate(attentions, start=1):
         # The mask is not shown to us; a masked key has a weight of exactly 0 in every head.

@@ -1,8 +1,8 @@
 """A model and its tokenizer, identified so that a result can say which weights it came from."""
 
+import copy
 import hashlib
 import importlib.util
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,11 +12,11 @@ from typing import Any
 import torch
 from jaxtyping import Int
 from torch import Tensor
-from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import cached_file
 from transformers.utils import logging as transformers_logging
 
-from headscope.errors import ModelError
+from headscope.errors import ModelError, first_line
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 """What the name ``minilm`` stands for: BERT, 6 layers of 12 heads, real weights."""
@@ -100,7 +100,8 @@ class Model:
         """The ids of the tokens that are a full stop or a comma, however the vocabulary marks a word's start."""
         vocabulary = self.tokenizer.get_vocab()
         return torch.tensor(
-            sorted(i for token, i in vocabulary.items() if token.strip("Ġ▁ ") in {".", ","}), dtype=torch.long
+            sorted(i for token, i in vocabulary.items() if token.removesuffix("</w>").strip("Ġ▁ ") in {".", ","}),
+            dtype=torch.long,
         )
 
 
@@ -127,9 +128,9 @@ def load(model: str | Path, *, device: str = "cpu", trust_remote_code: bool = Fa
             source, trust_remote_code=trust_remote_code, output_loading_info=True
         )
         tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=trust_remote_code, add_prefix_space=True)
-    except (OSError, ValueError) as error:
+    except Exception as error:  # safetensors, tokenizers, pickle and torch each raise their own
         raise ModelError(
-            f"no model could be loaded from {name!r} ({_first_line(error)}); "
+            f"no model could be loaded from {name!r} ({first_line(error)}); "
             "give a hub id, a folder with config.json, weights and tokenizer, or `minilm`."
         ) from error
     finally:
@@ -138,9 +139,21 @@ def load(model: str | Path, *, device: str = "cpu", trust_remote_code: bool = Fa
             transformers_logging.enable_progress_bar()
     _refuse_missing_weights(name, loading["missing_keys"])
     _refuse_slow(tokenizer, name)
-    folder = _folder(source)
+    # Without tokenizer files transformers makes up a tokenizer that knows no word.
+    if len(tokenizer) <= len(tokenizer.all_special_ids):
+        raise ModelError(
+            f"{name!r} comes without a vocabulary: its tokenizer knows {len(tokenizer)} special tokens and no word; "
+            "add tokenizer.json."
+        )
+    try:
+        module = module.eval().to(device)
+    except (RuntimeError, AssertionError) as error:
+        raise ModelError(
+            f"{name!r} cannot be put on the device {device!r} ({first_line(error)}); give cpu, or a GPU that is there."
+        ) from error
     revision = getattr(module.config, "_commit_hash", None) or ""
-    return Model(module.eval().to(device), tokenizer, name, revision, _sha256_of_files(folder))
+    digest = _sha256_of_files(_folder(source)) or _sha256_of_parameters(module)
+    return Model(module, tokenizer, name, revision, digest)
 
 
 def random_twin(model: Model, *, seed: int = 0) -> Model:
@@ -148,11 +161,12 @@ def random_twin(model: Model, *, seed: int = 0) -> Model:
 
     What it scores, the architecture and the tokenizer score by themselves.
     """
-    config = AutoConfig.for_model(**json.loads(model.module.config.to_json_string(use_diff=False)))
+    config = copy.deepcopy(model.module.config)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         module = type(model.module)(config)
-    return Model.of(module.to(model.device), model.tokenizer, name=f"random weights (seed {seed}) of {model.name}")
+    module = module.to(model.device, model.module.dtype)
+    return Model.of(module, model.tokenizer, name=f"random weights (seed {seed}) of {model.name}")
 
 
 def _source(name: str) -> str:
@@ -171,8 +185,11 @@ def _folder(source: str) -> Path:
 
 
 def _sha256_of_files(folder: Path) -> str:
-    """Of the weights in `folder`; `sha256sum` gives the same for a single file."""
-    files = sorted(folder.glob("model*.safetensors")) or sorted(folder.glob("pytorch_model*.bin"))
+    """Of the weights that transformers takes from `folder`; `sha256sum` gives the same for a single file."""
+    patterns = ("model.safetensors", "model-*-of-*.safetensors", "pytorch_model.bin", "pytorch_model-*-of-*.bin")
+    files = next((found for pattern in patterns if (found := sorted(folder.glob(pattern)))), [])
+    if not files:
+        return ""
     digest = hashlib.sha256()
     for file in files:
         with file.open("rb") as opened:
@@ -185,7 +202,7 @@ def _sha256_of_parameters(module: PreTrainedModel) -> str:
     digest = hashlib.sha256()
     for name, parameter in sorted(module.state_dict().items()):
         digest.update(f"{name} {parameter.dtype} {tuple(parameter.shape)}\n".encode())
-        digest.update(parameter.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+        digest.update(parameter.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
 
 
@@ -217,7 +234,3 @@ def _positions_reserved(module: PreTrainedModel) -> int:
 
 def _first(config: Any, *names: str) -> Any:
     return next((value for name in names if (value := getattr(config, name, None)) is not None), None)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else type(error).__name__

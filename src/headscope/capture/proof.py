@@ -102,6 +102,20 @@ def prove_same(
     _prove_close(model, before, after, "the outputs", before.abs().max())
 
 
+def prove_unpadded(model: Model, padded: Float[Tensor, "token width"], alone: Float[Tensor, "token width"]) -> None:
+    """The outputs for a text do not depend on the padding beside it.
+
+    Raises:
+        ModelError: they do.
+    """
+    difference = float((padded.float() - alone.float()).abs().max())
+    if not difference <= _tolerance(model.module.dtype) * max(1.0, float(alone.float().abs().max())):
+        raise ModelError(
+            f"the outputs of {model.name!r} change by {difference:.2g} with the padding beside a text; "
+            "measure each text alone (--batch-tokens 1)."
+        )
+
+
 def _prove_close(model: Model, expected: Tensor, got: Tensor, what: str, scale: Tensor) -> None:
     if expected.numel() == 0:
         return

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from headscope.corpora import conllu, grammar, text
 from headscope.corpora.document import Document
+from headscope.disk import reading
 from headscope.errors import CorpusError
 
 GRAMMAR = "grammar"
@@ -120,7 +121,7 @@ class Corpus:
             return _sha256(repr(document) for document in self)
         digests = []
         for path in self.files:
-            with path.open("rb") as file:
+            with reading(path) as file:
                 digests.append(hashlib.file_digest(file, "sha256").hexdigest())
         if len(digests) == 1:
             return digests[0]
@@ -283,7 +284,7 @@ def _format_in_folder(path: Path, wanted: str | None) -> str | None:
 
 
 def _format(path: Path) -> str | None:
-    with path.open("rb") as file:
+    with reading(path) as file:
         # A file in another encoding is recognised all the same; its reader then says which line is not UTF-8.
         beginning = file.read(_BEGINNING).decode("utf-8-sig", errors="replace").split("\n")
     return next((name for name, format in FORMATS.items() if format.fits(path.suffix.lower(), beginning)), None)

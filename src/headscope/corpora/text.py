@@ -21,6 +21,7 @@ from itertools import groupby
 from pathlib import Path
 
 from headscope.corpora.document import Document
+from headscope.disk import reading
 from headscope.errors import CorpusError
 
 MIN_WORDS = 20
@@ -43,7 +44,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
         CorpusError: a line holds bytes that are not UTF-8.
     """
     # Read as bytes: a text file would split lines at a lone "\r" too, and could not say where decoding failed.
-    with path.open("rb") as file:
+    with reading(path) as file:
         for number, line in enumerate(file, start=1):
             try:
                 text = line.decode("utf-8-sig" if number == 1 else "utf-8")

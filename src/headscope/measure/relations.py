@@ -47,7 +47,8 @@ class Relations:
 
     Attributes:
         labels: the dependency labels of the corpus, most frequent first.
-        by_group: deal whole groups of documents to the folds; otherwise single documents.
+        by_group: deal whole groups of documents to the folds; otherwise, where the corpus has too few
+            groups to fill them, single documents.
         seed: of the deal.
     """
 
@@ -71,6 +72,12 @@ class Relations:
             raise CorpusError(
                 "the reducer `relations` needs dependencies, and the corpus has none; "
                 "give a treebank (CoNLL-U), or measure `surface` only."
+            )
+        taken = [label for label in counts if label == ALL or label.endswith(":*")]
+        if taken:
+            raise CorpusError(
+                f"the corpus has links labelled {taken[0]!r}, which is the name of a row that pools others; "
+                "call the label something else."
             )
         labels = sorted(counts, key=lambda label: (-counts[label], label))
         return cls(tuple(labels), by_group=survey.groups >= 2 * FOLDS)
@@ -160,6 +167,7 @@ class Relations:
             for variable, (data, dims, name, units) in values.items()
         }
         coords = {"relation": list(self.rows), "direction": list(DIRECTIONS), "offset": list(OFFSETS)}
+        table["fold_link"].attrs["dealt_by"] = "text" if self.by_group else "document"
         by_count = sorted(range(len(total)), key=lambda row: (self.rows[row] != ALL, -total[row]))
         return xr.Dataset(table, coords=coords).isel(relation=by_count)
 

@@ -145,6 +145,9 @@ def resolve(reducers: Sequence[str | Reducer], found: Survey) -> list[Reducer]:
                 raise HeadscopeError(f"there is no reducer {reducer!r}; there are {', '.join(REDUCERS)}.")
             reducer = REDUCERS[reducer].over(found)
         chosen.append(reducer)
+    names = [type(reducer).name for reducer in chosen]
+    if len(set(names)) < len(names):
+        raise HeadscopeError(f"of the reducers {', '.join(names)} one is named twice; name each once.")
     if not chosen:
         raise HeadscopeError(f"no reducer was named; name one or more of {', '.join(REDUCERS)}.")
     return chosen
@@ -184,7 +187,7 @@ def accumulate(
     )
     for number, batch in enumerate(stream):
         if capture is None:
-            capture = Capture.proven(model, _sample(model, batch))
+            capture = Capture.proven(model, _sample(model, batch, padded=plan.batch_tokens > 1))
         if number >= first:
             _add(sums, _of_batch(capture, batch, reducers, plan))
             yield sums
@@ -211,6 +214,7 @@ def tabulate(done: Totals, model: Model, reducers: Sequence[Reducer]) -> xr.Data
         documents=seen["documents"],
         words=seen["words"],
         tokens=seen["tokens"],
+        tokens_unknown=seen["unknown"],
         skipped=json.dumps(done.of_run("skipped"), sort_keys=True),
     )
 
@@ -224,11 +228,14 @@ def _side_by_side(tables: Sequence[xr.Dataset], stacks: Sequence[str]) -> xr.Dat
 
 
 def _of_batch(capture: Capture, batch: Batch, reducers: Sequence[Reducer], plan: Plan) -> dict[files.Key, Tensor]:
+    unknown = capture.model.tokenizer.unk_token_id
+    unknown = -1 if unknown is None else unknown
     sums: dict[files.Key, Tensor] = {
         ("seen", "batches"): torch.tensor(1),
         ("seen", "documents"): torch.tensor(len(batch.documents)),
         ("seen", "words"): torch.tensor(sum(len(document.words) for document in batch.documents)),
         ("seen", "tokens"): batch.encoder.real.sum(),
+        ("seen", "unknown"): (batch.encoder.ids[batch.encoder.word >= 0] == unknown).sum(),
     }
     for reducer in reducers:
         for stack in capture.model.layers:
@@ -250,13 +257,13 @@ def _add(sums: dict[files.Key, Tensor], more: Mapping[files.Key, Tensor]) -> Non
         sums[key] = sums[key] + value if key in sums else value
 
 
-def _sample(model: Model, batch: Batch) -> Batch:
-    """A little of a batch, with padding in it, on which the capture is proven."""
+def _sample(model: Model, batch: Batch, *, padded: bool) -> Batch:
+    """A little of a batch, with padding in it if the run will have some, on which the capture is proven."""
     longest = batch.documents[0]
     half = max(1, len(longest.words) // 2)
     boundary = None if longest.boundary is None or longest.boundary >= half else longest.boundary
     short = replace(longest, words=longest.words[:half], links=(), spans=(), boundary=boundary)
-    documents = [longest, short]
+    documents = [longest, short] if padded else [longest]
     alignment = Alignment.of(model, pair_tokens=batch.encoder.length)
     return collate(model, list(alignment.align(documents, Counter())))
 
@@ -267,6 +274,8 @@ def _facts(model: Model, documents: Iterable[Document], reducers: Sequence[Reduc
         "model": model.name,
         "revision": model.revision,
         "weights_sha256": model.weights_sha256,
+        "dtype": str(model.module.dtype).removeprefix("torch."),
+        "device": str(model.device),
         "tokenizer": type(model.tokenizer).__name__,
         "corpus": documents.name if isinstance(documents, Corpus) else "documents in memory",
         "corpus_sha256": documents.sha256 if isinstance(documents, Corpus) else _sha256(documents),

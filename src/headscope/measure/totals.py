@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,8 @@ from torch import Tensor
 
 from headscope.disk import replacing
 from headscope.errors import HeadscopeError
+
+ZIP_ERRORS = (zipfile.BadZipFile, zlib.error)
 
 Key = tuple[str, ...]
 """What a sum is of: ``("relations", "encoder", "3", "correct")`` is reducer, stack, layer, name; what is
@@ -75,9 +78,9 @@ def load(path: Path) -> tuple[Totals, dict[str, Any]]:
     """
     try:
         with np.load(path, allow_pickle=False) as stored:
-            facts = json.loads(str(stored["facts"]))
+            facts = dict(json.loads(str(stored["facts"])))
             values = {tuple(name.split("/")): stored[name] for name in stored.files if name != "facts"}
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+    except (OSError, EOFError, ValueError, KeyError, TypeError, NotImplementedError, *ZIP_ERRORS) as error:
         raise HeadscopeError(
             f"{path} does not hold the sums of an interrupted run; delete it, or run without --resume."
         ) from error

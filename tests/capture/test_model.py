@@ -1,0 +1,153 @@
+"""Loading and identifying: what is refused, and what says which weights it was."""
+
+import hashlib
+import re
+import shutil
+from collections import Counter
+
+import pytest
+import torch
+
+import tiny
+from headscope.capture.batch import batches
+from headscope.capture.model import Model, load, random_twin
+from headscope.corpora.document import Document
+from headscope.errors import ModelError
+from headscope.measure.run import Plan, measure
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A tiny model on disk."""
+    module, tokenizer = tiny.make("bert")
+    module.save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def test_a_folder_is_identified_by_the_hash_of_its_weights(folder) -> None:
+    model = load(folder)
+    assert model.weights_sha256 == hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
+    (folder / "model.fp16.safetensors").write_bytes(b"a variant that is not used")
+    assert load(folder).weights_sha256 == model.weights_sha256
+    assert model.layers == {"encoder": 2}
+    assert model.max_tokens == 128
+
+
+def test_a_folder_without_a_tokenizer_is_refused(folder) -> None:
+    for file in folder.glob("*token*"):
+        file.unlink()
+    with pytest.raises(ModelError) as refused:
+        load(folder)
+    assert str(refused.value) == (
+        f"{str(folder)!r} comes without a vocabulary: its tokenizer knows 5 special tokens and no word; "
+        "add tokenizer.json."
+    )
+
+
+@pytest.mark.parametrize("broken", ["model.safetensors", "tokenizer.json", "config.json"])
+def test_a_broken_file_is_one_sentence(folder, broken) -> None:
+    content = (folder / broken).read_bytes()
+    (folder / broken).write_bytes(content[: len(content) // 2])
+    with pytest.raises(ModelError) as refused:
+        load(folder)
+    assert re.fullmatch(
+        rf"no model could be loaded from {re.escape(repr(str(folder)))} \(.*\); "
+        "give a hub id, a folder with config.json, weights and tokenizer, or `minilm`.",
+        str(refused.value),
+    )
+
+
+def test_weights_that_would_be_random_are_refused(folder, tmp_path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    weights = load_file(folder / "model.safetensors")
+    lost = "encoder.layer.1.attention.self.key.weight"
+    save_file({k: v for k, v in weights.items() if k != lost}, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(ModelError) as refused:
+        load(folder)
+    assert str(refused.value) == (
+        f"{str(folder)!r} lacks 1 of the weights that its configuration calls for, such as {lost}; "
+        "they would be random. Give a complete checkpoint."
+    )
+
+
+def test_a_device_that_is_not_there_is_refused(folder) -> None:
+    with pytest.raises(ModelError) as refused:
+        load(folder, device="banana")
+    assert re.fullmatch(
+        rf"{re.escape(repr(str(folder)))} cannot be put on the device 'banana' \(.*\); "
+        "give cpu, or a GPU that is there.",
+        str(refused.value),
+    )
+
+
+def test_nobodys_code_is_run_unasked(folder) -> None:
+    shutil.move(folder / "model.safetensors", folder / "elsewhere")
+    torch.save({"weights": print}, folder / "pytorch_model.bin")
+    with pytest.raises(ModelError, match="no model could be loaded from"):
+        load(folder)
+
+
+@pytest.mark.parametrize("family", tiny.FAMILIES)
+def test_a_twin_has_the_shape_but_not_the_weights(family) -> None:
+    model = Model.of(*tiny.make(family), name=family)
+    twin, again, other = random_twin(model), random_twin(model), random_twin(model, seed=1)
+    shapes = [{name: p.shape for name, p in m.module.named_parameters()} for m in (model, twin)]
+    assert shapes[0] == shapes[1]
+    assert twin.weights_sha256 == again.weights_sha256
+    assert len({model.weights_sha256, twin.weights_sha256, other.weights_sha256}) == 3
+    assert twin.name == f"random weights (seed 0) of {family}"
+
+
+def test_a_twin_has_the_precision_of_its_model() -> None:
+    module, tokenizer = tiny.make("llama")
+    assert random_twin(Model.of(module.to(torch.bfloat16), tokenizer)).module.dtype == torch.bfloat16
+
+
+def test_a_family_that_reads_padding_is_refused_unless_each_text_is_alone() -> None:
+    from transformers import ConvBertConfig, ConvBertModel
+
+    torch.manual_seed(0)
+    config = ConvBertConfig(
+        vocab_size=131, hidden_size=48, num_hidden_layers=2, num_attention_heads=6, intermediate_size=37, head_ratio=2,
+        embedding_size=48, max_position_embeddings=149,
+    )  # fmt: skip
+    module = ConvBertModel(config)
+    with torch.no_grad():
+        for weights in module.parameters():
+            weights.add_(0.3 * torch.randn(weights.shape))
+    model = Model.of(module, tiny.tokenizer(tiny.BERT), name="convbert")
+    with pytest.raises(ModelError) as refused:
+        measure(model, tiny.documents(7), ["surface"])
+    assert re.fullmatch(
+        r"the outputs of 'convbert' change by [\d.e-]+ with the padding beside a text; "
+        r"measure each text alone \(--batch-tokens 1\).",
+        str(refused.value),
+    )
+    assert measure(model, tiny.documents(7), ["surface"], plan=Plan(batch_tokens=1)).attrs["documents"] == 7
+
+
+def test_a_model_that_takes_no_text_is_refused() -> None:
+    from transformers import WhisperConfig, WhisperModel
+
+    config = WhisperConfig(
+        vocab_size=131, d_model=30, encoder_layers=2, decoder_layers=3, encoder_attention_heads=5,
+        decoder_attention_heads=5, encoder_ffn_dim=7, decoder_ffn_dim=7, num_mel_bins=11, max_source_positions=13,
+        max_target_positions=17, pad_token_id=0, bos_token_id=1, eos_token_id=2, decoder_start_token_id=1,
+    )  # fmt: skip
+    model = Model.of(WhisperModel(config), tiny.tokenizer(tiny.BERT), name="whisper")
+    with pytest.raises(ModelError) as refused:
+        measure(model, tiny.documents(3), ["surface"])
+    assert re.fullmatch(
+        r"'whisper' \(WhisperModel\) cannot be run on text \(.*\); "
+        "give a text model and the tokenizer that belongs to it.",
+        str(refused.value),
+    )
+
+
+def test_a_word_spelt_like_a_separator_is_none() -> None:
+    model = Model.of(*tiny.make("bert"), name="bert")
+    (batch,) = batches(model, [Document("d", ("the", "[SEP]", "dog"))], skipped=Counter())
+    assert (batch.encoder.ids == model.tokenizer.sep_token_id).sum() == 2
+    assert batch.encoder.sep.nonzero().tolist() == [[0, 4]]
