@@ -26,12 +26,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
-from transformers.masking_utils import bidirectional_mask_function, causal_mask_function, sdpa_mask
+from transformers.masking_utils import bidirectional_mask_function, causal_mask_function
 from transformers.utils import logging as transformers_logging
 
 from headscope.capture.attention import Attention, DenseRows
 from headscope.capture.batch import Batch
 from headscope.capture.fused import FusedRows
+from headscope.capture.mask import Masks
 from headscope.capture.model import Model
 from headscope.capture.proof import prove_average, prove_fused, prove_rows, prove_same, prove_unpadded
 from headscope.errors import HeadscopeError, ModelError, first_line
@@ -154,36 +155,6 @@ class Seen:
 
 
 @dataclass(eq=False)
-class _Mask:
-    """The arguments of transformers' mask function, kept until the rows are known.
-
-    The model is handed a ticket, an empty tensor that it passes on to the attention function. The
-    mask itself is made for a block of rows at a time.
-    """
-
-    ticket: Tensor
-    arguments: dict[str, Any]
-    made_for: tuple[int, int] | None = None
-    made: tuple[Tensor | None, Tensor] | None = None
-
-    def rows(self, rows: slice) -> tuple[Tensor | None, Tensor]:
-        """Whether each key may be seen (None where all may), and how many may: for the rows of a block."""
-        key = (rows.start, rows.stop)
-        if self.made is None or self.made_for != key:
-            arguments = self.arguments
-            seen = sdpa_mask(
-                **arguments | {"q_length": rows.stop - rows.start, "q_offset": arguments["q_offset"] + rows.start}
-            )
-            if seen is None:
-                size = (arguments["batch_size"], rows.stop - rows.start)
-                allowed = torch.full(size, float(arguments["kv_length"]), device=arguments["device"])
-            else:
-                allowed = seen[:, 0].sum(-1, dtype=torch.float32)
-            self.made, self.made_for = (seen, allowed), key
-        return self.made
-
-
-@dataclass(eq=False)
 class _Pass:
     """The state of one forward pass under our implementation."""
 
@@ -195,7 +166,7 @@ class _Pass:
     prove: bool
     fused_from: int
     layers: Counter[str] = field(default_factory=Counter)
-    masks: dict[int, _Mask] = field(default_factory=dict)
+    masks: Masks = field(default_factory=Masks)
 
     def stack(self, queries: int, keys: int) -> str:
         """Which attention a call belongs to.
@@ -236,7 +207,7 @@ def _attend(
         output, _ = plain.attend(value)
         output = output.transpose(1, 2).contiguous()
         rows = _rows_to_check(layer, queries)
-        mask, _ = _mask_rows(run, attention_mask, rows, query, keys)
+        mask, _ = run.masks.rows(attention_mask, rows, query, keys)
         prove_fused(
             run.model, plain, rows, output[:, rows], *eager(module, query[:, :, rows], key, value, mask, **terms)
         )
@@ -244,7 +215,7 @@ def _attend(
         return output, None
     outputs, held = [], []
     for rows in run.blocks(batch, heads, queries, keys):
-        mask, allowed = _mask_rows(run, attention_mask, rows, query, keys)
+        mask, allowed = run.masks.rows(attention_mask, rows, query, keys)
         block_terms = {name: _cut(term, rows, queries, keys) for name, term in terms.items()}
         output, weights = eager(module, query[:, :, rows], key, value, mask, **block_terms)
         attention = DenseRows(layer, stack, rows, run.batch, weights.float(), allowed)
@@ -280,11 +251,11 @@ def _plain(
         return None
     causal, hidden = False, None
     if attention_mask is not None:
-        kept = run.masks.get(id(attention_mask))
-        if kept is None or kept.arguments["mask_function"] not in (causal_mask_function, bidirectional_mask_function):
+        arguments = run.masks.arguments(attention_mask)
+        if arguments.get("mask_function") not in (causal_mask_function, bidirectional_mask_function):
             return None
-        causal = kept.arguments["mask_function"] is causal_mask_function
-        padding = kept.arguments.get("attention_mask")
+        causal = arguments["mask_function"] is causal_mask_function
+        padding = arguments.get("attention_mask")
         # Padding stands on the right, where a causal mask hides it from every real query.
         if padding is not None and not causal and not bool(padding.all()):
             hidden = ~padding.bool()
@@ -312,31 +283,6 @@ def _gathered(blocks: list[DenseRows]) -> DenseRows:
     )
 
 
-def _mask_rows(
-    run: _Pass, attention_mask: Tensor | None, rows: slice, query: Tensor, keys: int
-) -> tuple[Tensor | None, Tensor]:
-    """The rows of a mask as the model's eager function wants it, and the number of keys it leaves."""
-    if attention_mask is None:
-        return None, torch.full((query.shape[0], rows.stop - rows.start), float(keys), device=query.device)
-    kept = run.masks.get(id(attention_mask))
-    if kept is not None:
-        seen, allowed = kept.rows(rows)
-        if seen is None:
-            return None, allowed
-        zero = torch.zeros((), dtype=query.dtype, device=query.device)
-        return torch.where(seen, zero, torch.finfo(query.dtype).min), allowed
-    if attention_mask.ndim != 4 or attention_mask.shape[-1] != keys:
-        raise ModelError(
-            f"{run.model.name!r} rewrites its attention mask to the shape {tuple(attention_mask.shape)}, "
-            "which cannot be followed."
-        )
-    # Some models make the mask themselves: a sum that is far below zero, or a Boolean, where a key is hidden.
-    block = attention_mask if attention_mask.shape[-2] == 1 else attention_mask[:, :, rows]
-    visible = block if block.dtype == torch.bool else block > torch.finfo(block.dtype).min / 2
-    allowed = visible[:, 0].sum(-1, dtype=torch.float32).expand(query.shape[0], rows.stop - rows.start)
-    return block, allowed
-
-
 def _cut(term: Any, rows: slice, queries: int, keys: int) -> Any:
     """A term of the scores that has a query axis (T5's position bias), cut to the rows of a block."""
     if isinstance(term, Tensor) and term.ndim == 4 and term.shape[-2:] == (queries, keys):
@@ -346,12 +292,8 @@ def _cut(term: Any, rows: slice, queries: int, keys: int) -> Any:
 
 def _keep_mask(batch_size: int, q_length: int, kv_length: int, q_offset: int = 0, **arguments: Any) -> Tensor:
     """Our mask function: keeps the arguments and hands out a ticket for them."""
-    run = _current.get()
-    ticket = torch.empty(batch_size, 1, q_length, 0, device=arguments.get("device", "cpu"))
-    arguments = {"allow_is_bidirectional_skip": False, "device": "cpu"} | arguments | {"allow_is_causal_skip": False}
     sizes = {"batch_size": batch_size, "q_length": q_length, "kv_length": kv_length, "q_offset": q_offset}
-    run.masks[id(ticket)] = _Mask(ticket, arguments | sizes)
-    return ticket
+    return _current.get().masks.keep(arguments | sizes)
 
 
 AttentionInterface.register(NAME, _attend)
