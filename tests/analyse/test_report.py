@@ -161,7 +161,15 @@ def test_without_a_twin_nothing_is_said_of_one_and_the_table_is_kept() -> None:
     report = with_report(table, minimum=1)
     assert not [name for name in report.data_vars if "twin" in str(name)]
     xr.testing.assert_identical(table, before)
-    xr.testing.assert_identical(report[list(table.data_vars)], table.assign_attrs(split=SPLIT))
+    split = SPLIT.format(unit="the text that they come from")
+    xr.testing.assert_identical(report[list(table.data_vars)], table.assign_attrs(split=split))
+
+
+def test_the_table_says_how_the_documents_were_dealt() -> None:
+    table = head_table(texts(np.random.default_rng(61)), RELATIONS)
+    table["fold_link"].attrs["dealt_by"] = "document"
+    split = with_report(table, minimum=1).attrs["split"]
+    assert split == SPLIT.format(unit="their names, since they come from few texts")
     assert check(report) is report
 
 
