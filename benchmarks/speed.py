@@ -18,10 +18,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import numpy as np
 import torch
 import transformers
+import xarray as xr
 from transformers import BertConfig, BertModel
 
 import headscope
@@ -125,16 +127,16 @@ def _one_sentence_at_a_time(model: Model, documents: list[Document]) -> dict[str
     return dict(right)
 
 
-def _check_same(table: "object", right: dict[str, np.ndarray]) -> None:
+def _check_same(table: xr.Dataset, right: dict[str, np.ndarray]) -> None:
     """The two must have found the same heads, or a ratio of their times means nothing."""
     for label, hits in right.items():
-        row = table.sel(relation=label)  # type: ignore[attr-defined]
+        row = table.sel(relation=label)
         ours = (row["relation_accuracy"] * row["relation_count"]).transpose("layer", "head", "direction").values
         # A tie to the last bit may fall either way: one link of a thousand.
         assert np.abs(ours - hits).max() <= max(1, 0.001 * float(row["relation_count"])), label
 
 
-def _in_turn(rounds: int, **ways: Callable[[], object]) -> tuple[dict[str, list[float]], dict[str, object]]:
+def _in_turn(rounds: int, **ways: Callable[[], object]) -> tuple[dict[str, list[float]], dict[str, Any]]:
     seconds: dict[str, list[float]] = defaultdict(list)
     results = {name: way() for name, way in ways.items()}  # once, not counted
     for _ in range(rounds):

@@ -107,7 +107,7 @@ def head_table(
     return heads.check(xr.Dataset(variables, coords=coords, attrs=attrs))
 
 
-def _add_relations(add, per_head, random, dims, shape, relations) -> None:  # type: ignore[no-untyped-def]
+def _add_relations(add, per_head, random, dims, shape, relations) -> None:
     over = (*dims, "relation", "direction")
     accuracy = per_head(random.beta(1.5, 6, (*shape, len(relations), len(DIRECTIONS))))
     add("relation_accuracy", accuracy, over, "share of links whose most-attended word is right", "accuracy")
@@ -119,7 +119,7 @@ def _add_relations(add, per_head, random, dims, shape, relations) -> None:  # ty
     add("offset_accuracy", offsets, ("relation", "offset"), "accuracy of a fixed offset", "accuracy")
 
 
-def _add_reported(add, random, relations, rare, layers, count_of_heads, stacks) -> None:  # type: ignore[no-untyped-def]
+def _add_reported(add, random, relations, rare, layers, count_of_heads, stacks) -> None:
     n = len(relations)
     is_rare = np.isin(relations, list(rare))
     over = ("relation",)

@@ -303,9 +303,10 @@ AttentionMaskInterface.register(NAME, _keep_mask)
 def _eager_of(module: nn.Module) -> Callable[..., tuple[Tensor, Tensor]]:
     """The eager attention function beside the class of `module`, or beside a class it derives from."""
     for owner in type(module).__mro__:
-        function = getattr(sys.modules[owner.__module__], "eager_attention_forward", None)
-        if function is not None:
-            return function  # type: ignore[no-any-return]
+        beside = vars(sys.modules[owner.__module__])
+        if "eager_attention_forward" in beside:
+            function: Callable[..., tuple[Tensor, Tensor]] = beside["eager_attention_forward"]
+            return function
     raise ModelError(
         f"{type(module).__module__} defines {type(module).__name__} without an eager_attention_forward beside it, "
         "so its attention cannot be captured."
@@ -346,12 +347,13 @@ def _inputs(model: Model, batch: Batch) -> dict[str, Any]:
 def _hidden(model: Model, batch: Batch) -> Float[Tensor, "batch token width"]:
     try:
         with torch.inference_mode():
-            return model.module(**_inputs(model, batch)).last_hidden_state  # type: ignore[no-any-return]
+            hidden: Tensor = model.module(**_inputs(model, batch)).last_hidden_state
     except Exception as error:  # what a model raises on input that it cannot take, it alone knows
         raise ModelError(
             f"{model.name!r} ({type(model.module).__name__}) cannot be run on text "
             f"({type(error).__name__}: {first_line(error)}); give a text model and the tokenizer that belongs to it."
         ) from error
+    return hidden
 
 
 def _prove_unpadded(model: Model, batch: Batch, untouched: Tensor) -> None:
