@@ -245,6 +245,7 @@ def test_surface_of_a_sentence_by_hand():
         entropy=(math.log(4) + math.log(2) + (math.log(4) / 4 + 3 / 4 * math.log(4 / 3)) + 0) / 4,
         entropy_from_cls=math.log(4),
         entropy_uniform=math.log(4),
+        mean_distance=((1 + 2 + 3) / 4 + 2 / 4 + (2 + 3) / 4 + 1) / 4,
     )
 
 
@@ -253,7 +254,7 @@ def test_surface_of_one_causal_token_by_hand():
     check_surface(
         single,
         **dict.fromkeys(["mass_self", "mass_first"], 1),
-        **dict.fromkeys(["mass_punctuation", "entropy", "entropy_uniform"], 0),
+        **dict.fromkeys(["mass_punctuation", "entropy", "entropy_uniform", "mean_distance"], 0),
         **dict.fromkeys(["mass_previous", "mass_next", "mass_cls", "mass_sep"], NAN),
         **dict.fromkeys(["mass_sep_from_sep", "mass_sep_from_other", "entropy_from_cls"], NAN),
     )
@@ -280,6 +281,7 @@ def test_surface_across_two_stacks_by_hand():
         entropy=-(0.2 * math.log(0.2) + 0.8 * math.log(0.8) + 0.4 * math.log(0.4) + 0.6 * math.log(0.6)) / 3,
         entropy_from_cls=NAN,
         entropy_uniform=(math.log(2) + math.log(2) + 0) / 3,
+        mean_distance=((1 + 2 * 4) / 5 + 3 / 5 + 0) / 3,
     )
 
 

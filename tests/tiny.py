@@ -228,6 +228,8 @@ FAMILIES: dict[str, Family] = {
         {"n_layer": 2, "n_head": 5, "n_embd": 35, "n_inner": 37, "n_positions": POSITIONS}),
     "llama": Family(hf.LlamaModel, hf.LlamaConfig, LLAMA, {"decoder": 2}, _grouped(), heads=6, width=42),
     "qwen3": Family(hf.Qwen3Model, hf.Qwen3Config, GPT2, {"decoder": 2}, _grouped(key_value=3), heads=6, width=42),
+    "mistral": Family(
+        hf.MistralModel, hf.MistralConfig, LLAMA, {"decoder": 2}, _grouped(sliding_window=WINDOW), heads=6, width=42),
     "gemma2": Family(
         hf.Gemma2Model, hf.Gemma2Config, LLAMA, {"decoder": 3}, _grouped(3, **WINDOWS, **SOFTCAP), heads=6, width=42),
     "gpt_oss": Family(

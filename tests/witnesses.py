@@ -16,11 +16,11 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from headscope.corpora.document import Document
 
-CAUSAL = {"gpt2", "llama", "qwen3", "gemma2", "gpt_oss", "bloom", "falcon"}  # model types
+CAUSAL = {"gpt2", "llama", "qwen3", "mistral", "gemma2", "gpt_oss", "bloom", "falcon"}  # model types
 DIRECTIONS = ("dependent_to_head", "head_to_dependent")
 OFFSETS = (-5, -4, -3, -2, -1, 1, 2, 3, 4, 5)
 SHARES = ("self", "previous", "next", "cls", "sep", "punctuation", "first", "sep_from_sep", "sep_from_other")
-SURFACE = (*(f"mass_{share}" for share in SHARES), "entropy", "entropy_from_cls", "entropy_uniform")
+SURFACE = (*(f"mass_{share}" for share in SHARES), "entropy", "entropy_from_cls", "entropy_uniform", "mean_distance")
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def _seen(
 
 def _may_see(config, stack: str, layer: int, query: int, key: int) -> bool:
     kinds = getattr(config, "layer_types", None)
-    sliding = kinds is not None and kinds[layer] == "sliding_attention"
+    sliding = kinds[layer] == "sliding_attention" if kinds is not None else config.model_type == "mistral"
     if stack == "decoder":
         return key <= query and (not sliding or query - key < config.sliding_window)
     if sliding:  # ModernBERT: so many to the left and so many to the right
@@ -162,9 +162,39 @@ def surface_of(seen: Seen) -> dict[str, np.ndarray]:
             from_cls = [entropies[q] for q, token in enumerate(seen.queries) if token.kind == "cls"]
             found["entropy_from_cls"] = _mean(from_cls)
             found["entropy_uniform"] = _mean([math.log(sum(row)) for row in seen.visible[layer].tolist()])
+            found["mean_distance"] = _mean(
+                [
+                    sum(a * abs(key.position - query.position) for a, key in zip(row, seen.keys, strict=True))
+                    for query, row in zip(seen.queries, rows, strict=True)
+                ]
+            )
             for name in SURFACE:
                 values[name][layer, head] = found[name]
     return values
+
+
+def masses(documents: Sequence[Seen], count) -> np.ndarray:
+    """Per layer and head the mean over documents of the mean over queries of the attention to keys that count.
+
+    Args:
+        documents: what was seen of each.
+        count: told a document, a query and a key; says whether the key counts, or None where the query does not.
+    """
+    each = []
+    for seen in documents:
+        layers, heads = seen.weights.shape[:2]
+        value = np.full((layers, heads), math.nan)
+        said = [[count(seen.document, query, key) for key in seen.keys] for query in seen.queries]
+        for layer in range(layers):
+            for head in range(heads):
+                rows = zip(said, seen.weights[layer, head], strict=True)
+                sums = [
+                    sum(a for a, one in zip(row, ones, strict=True) if one) for ones, row in rows if None not in ones
+                ]
+                value[layer, head] = _mean(sums)
+        if not np.isnan(value).any():
+            each.append(value)
+    return sum(each) / len(each)
 
 
 def _shares(rows: np.ndarray, queries: Sequence[Token], keys: Sequence[Token]) -> dict[str, float]:

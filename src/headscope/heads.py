@@ -27,6 +27,9 @@ DIMENSIONS: Mapping[str, str] = {
     "relation": "linguistic relation; `nsubj:*` pools a label with its subtypes, `all` pools all but punct",
     "direction": "dependent_to_head or head_to_dependent",
     "offset": "signed distance in words; -1 is the word before",
+    "distance": "signed distance in tokens at which a bucket begins; 4 is 4 and further, up to where the next begins",
+    "token_offset": "signed distance in tokens; -1 is the token before",
+    "class": "class of words whose tokens are counted together",
     "fold": "part of the corpus; the groups of documents are dealt to the folds by a hash",
 }
 """The dimensions a head table may have, and what each means."""

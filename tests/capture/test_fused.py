@@ -2,7 +2,6 @@
 
 import re
 from collections import Counter
-from itertools import product
 
 import pytest
 import torch
@@ -16,7 +15,9 @@ from headscope.capture.model import Model
 from headscope.errors import ModelError
 
 DOCUMENTS = tiny.documents(7)
-PLAIN = ("bert", "roberta", "distilbert", "electra", "albert", "gpt2", "llama", "qwen3", "bart")
+PLAIN = (
+    "bert", "roberta", "distilbert", "electra", "albert", "modernbert", "gpt2", "llama", "qwen3", "mistral", "bart",
+)  # fmt: skip
 MORE_THAN_PLAIN = ("gemma2", "gpt_oss", "t5")  # softcap, sinks, position biases
 
 
@@ -57,24 +58,68 @@ def test_the_answers_are_those_of_the_matrix(family: str) -> None:
             fused.keys.length, (len(DOCUMENTS), fused.queries.length, 3), generator=torch.Generator().manual_seed(5)
         )
         torch.testing.assert_close(real(fused, fused.at(keys)), real(dense, dense.at(keys)), **close)
+        few = columns * (torch.arange(fused.keys.length) % 11 == 3)[:, None]
+        torch.testing.assert_close(real(fused, fused.average(few)), real(dense, dense.average(few)), **close)
         visible = [attention.visible()[attention.queries.real] for attention in (fused, dense)]
         torch.testing.assert_close(*visible)
 
 
+@pytest.mark.parametrize("rows", [1, 3, 64])
+@pytest.mark.parametrize("edges", [(1,), (1, 2, 5, 11), (1, 2, 4, 8, 16, 32, 64)])
+@pytest.mark.parametrize("family", PLAIN)
+def test_distances_are_those_of_the_matrix(family: str, edges: tuple[int, ...], rows: int, monkeypatch) -> None:
+    """Also where most of a row is far: the texts are short, so the blocks are made short too."""
+    monkeypatch.setattr("headscope.capture.sweep.ROWS", rows)
+    model, batch = of(family)
+    for dense, fused in zip(seen(model, batch, fused=False), seen(model, batch, fused=True), strict=True):
+        distances = fused.distances(edges)
+        assert (real(fused, fused.entropy()[..., None])[..., 0] - in_float64(fused)[1]).abs().max() < 1e-5
+        for fused_one, dense_one in zip(distances, dense.distances(edges), strict=True):
+            if dense_one.ndim == 3:  # a distance may be 30 tokens, and is as exact as that makes it
+                dense_one, fused_one = dense_one[..., None] / 30, fused_one[..., None] / 30
+            torch.testing.assert_close(real(fused, fused_one), real(dense, dense_one), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("family", ["bert", "llama", "mistral", "gemma2"])
+def test_in_half_precision_the_statistics_are_those_of_float32(family: str, dtype: torch.dtype) -> None:
+    """Given the same rounded queries and keys, the weights are not rounded, so that rows sum to 1 on both paths."""
+    module, tokenizer = tiny.make(family)
+    model = Model.of(module.to(dtype), tokenizer, name=family)
+    (batch,) = batches(model, DOCUMENTS, batch_tokens=10**6, skipped=Counter())
+    for fused in (True, False):
+        for attention in seen(model, batch, fused=fused):
+            assert isinstance(attention, FusedRows) == (fused and family != "gemma2")
+            everything = torch.ones(len(DOCUMENTS), attention.keys.length, 1)
+            sums = real(attention, attention.average(everything))
+            torch.testing.assert_close(sums, torch.ones_like(sums), atol=1e-5, rtol=0)
+            if isinstance(attention, FusedRows):
+                weights, entropy = in_float64(attention)
+                assert (real(attention, attention.entropy()[..., None])[..., 0] - entropy).abs().max() < 1e-5
+                assert (real(attention, attention.weights()) - weights).abs().max() < 1e-5
+
+
+def in_float64(fused: FusedRows) -> tuple[torch.Tensor, torch.Tensor]:
+    """The weights and entropies of real rows, by plain softmax of all scores."""
+    groups = fused.heads // fused.key.shape[1]
+    scores = fused.scale * fused.query.double() @ fused.key.double().repeat_interleave(groups, 1).transpose(-1, -2)
+    place, key = torch.arange(fused.queries.length)[:, None], torch.arange(fused.keys.length)
+    seen = fused.keys.real[:, None, None].expand(-1, 1, len(place), -1)
+    if fused.reach.before is not None:
+        seen = seen & (place - key <= fused.reach.before)
+    if fused.reach.after is not None:
+        seen = seen & (key - place <= fused.reach.after)
+    weights = scores.masked_fill(~seen, -torch.inf).softmax(-1)
+    return real(fused, weights), real(fused, torch.special.entr(weights).sum(-1, keepdim=True))[..., 0]
+
+
 @pytest.mark.parametrize("family", PLAIN)
 def test_it_agrees_with_float64(family: str) -> None:
-    model, batch = of(family)
-    for fused in seen(model, batch, fused=True):
+    for fused in seen(*of(family), fused=True):
         assert isinstance(fused, FusedRows)
-        entropy = fused.entropy()
-        groups = fused.heads // fused.key.shape[1]
-        for b, h in product(range(len(DOCUMENTS)), range(fused.heads)):
-            keys = int(fused.keys.real[b].sum())
-            for q in range(int(fused.queries.real[b].sum())):
-                last = q + 1 if fused.causal else keys
-                scores = fused.scale * fused.key[b, h // groups, :last].double() @ fused.query[b, h, q].double()
-                expected = torch.special.entr(scores.softmax(0)).sum()
-                assert abs(entropy[b, h, q] - expected) < 1e-5
+        weights, entropy = in_float64(fused)
+        assert (real(fused, fused.entropy()[..., None])[..., 0] - entropy).abs().max() < 1e-5
+        assert (real(fused, fused.weights()) - weights).abs().max() < 1e-5
 
 
 @pytest.mark.parametrize("family", MORE_THAN_PLAIN)
@@ -82,9 +127,28 @@ def test_scores_that_are_more_than_plain_keep_their_matrix(family: str) -> None:
     assert {type(attention) for attention in seen(*of(family), fused=True)} == {DenseRows}
 
 
-def test_windows_keep_their_matrix_and_other_layers_do_not() -> None:
-    types = {attention.layer: type(attention) for attention in seen(*of("modernbert"), fused=True)}
-    assert types == {1: FusedRows, 2: DenseRows, 3: DenseRows}
+def test_windows_are_known() -> None:
+    reaches = {a.layer: (a.reach.before, a.reach.after) for a in seen(*of("modernbert"), fused=True)}
+    assert reaches == {1: (None, None), 2: (3, 3), 3: (3, 3)}
+    assert {(a.reach.before, a.reach.after) for a in seen(*of("mistral"), fused=True)} == {(6, 0)}
+    assert {(a.reach.before, a.reach.after) for a in seen(*of("llama"), fused=True)} == {(None, 0)}
+
+
+@pytest.mark.parametrize("family", ["gemma2", "gpt_oss", "mistral", "modernbert", "llama"])
+def test_with_the_matrix_too_keys_that_a_block_cannot_see_are_left_out(family: str) -> None:
+    model, batch = of(family)
+    held = {}
+    for attention in seen(model, batch, fused=False, rows=3):
+        held.setdefault(attention.layer, []).append(attention.matrix.shape[-1])
+        assert attention.weights().shape[-1] == batch.encoder.length
+    whole = {1: False, 2: family in {"gemma2", "gpt_oss"}, 3: False} if family != "modernbert" else {1: True}
+    for layer, sizes in held.items():
+        if whole.get(layer):
+            assert max(sizes) == batch.encoder.length
+        elif family != "llama":
+            assert max(sizes) <= tiny.WINDOW + 2 if family != "modernbert" else tiny.WINDOW + 3
+        else:
+            assert sizes == [min(row + 3, batch.encoder.length) for row in range(0, batch.encoder.length, 3)]
 
 
 def test_short_texts_and_whole_matrices_are_measured_with_the_matrix() -> None:

@@ -11,6 +11,7 @@ import witnesses
 from headscope.capture.model import Model
 from headscope.errors import ModelError
 from headscope.measure.run import Plan, measure
+from headscope.measure.surface import KeyClass, Surface
 
 DOCUMENTS = tiny.documents(11)
 
@@ -32,20 +33,69 @@ def of_stack(table: xr.Dataset, stack: str) -> xr.Dataset:
     return table.sel(stack=stack).dropna("layer", how="all", subset=["entropy"])
 
 
-@pytest.mark.parametrize("family", tiny.FAMILIES)
-@pytest.mark.parametrize(
+PLANS = pytest.mark.parametrize(
     "plan",
     [Plan(), Plan(batch_tokens=1, rows=3), Plan(fused=True), Plan(batch_tokens=1, fused=True)],
     ids=["batched", "alone, 3 rows", "batched, fused", "alone, fused"],
 )
+
+
+@pytest.mark.parametrize("family", tiny.FAMILIES)
+@PLANS
 def test_surface(family: str, plan: Plan) -> None:
     model, seen = asked(family)
     table = measure(model, DOCUMENTS, ["surface"], plan=plan)
     for stack, one in seen.items():
         ours, theirs = of_stack(table, stack), witnesses.surface(one)
-        assert set(theirs) == set(ours.data_vars)
+        assert set(ours.data_vars) == {*theirs, "mass_distance"}
         for name, expected in theirs.items():
-            np.testing.assert_allclose(ours[name].values, expected, atol=1e-5, rtol=0, err_msg=f"{stack} {name}")
+            relative = 1e-6 if name == "mean_distance" else 0
+            np.testing.assert_allclose(ours[name].values, expected, atol=1e-5, rtol=relative, err_msg=f"{stack} {name}")
+
+
+@pytest.mark.parametrize("family", tiny.FAMILIES)
+@PLANS
+def test_surface_by_distance_offset_and_class(family: str, plan: Plan) -> None:
+    model, seen = asked(family)
+    words = {"determiners": ("THE", "a"), "of nothing": ("zebra",), "split": ("walking", "readers", "naïve")}
+    surface = Surface((-2, 3), tuple(KeyClass(name, of) for name, of in words.items()), edges=(1, 2, 5, 11))
+    table = measure(model, DOCUMENTS, [surface], plan=plan)
+    buckets = {0: (0, 0), 1: (1, 1), 2: (2, 4), 5: (5, 10), 11: (11, 999)}
+    buckets |= {-nearest: (-last, -first) for nearest, (first, last) in buckets.items()}
+    assert sorted(buckets) == table["distance"].values.tolist()
+    for stack, one in seen.items():
+        ours = of_stack(table, stack)
+        for nearest, (first, last) in buckets.items():
+            near = witnesses.masses(one, lambda _, q, k, a=first, b=last: a <= k.position - q.position <= b)
+            np.testing.assert_allclose(ours["mass_distance"].sel(distance=nearest), near, atol=1e-5, rtol=0)
+        for offset in (-2, 3):
+            places = {document.document.id: {key.position for key in document.keys} for document in one}
+
+            def at(document, query, key, offset=offset, places=places):
+                place = query.position + offset
+                return key.position == place if place in places[document.id] else None
+
+            np.testing.assert_allclose(
+                ours["mass_offset"].sel(token_offset=offset), witnesses.masses(one, at), atol=1e-5, rtol=0
+            )
+        for name, of in words.items():
+            folded = {word.lower() for word in of}
+
+            def on(document, _, key, folded=folded):
+                return key.word is not None and document.words[key.word].lower() in folded
+
+            np.testing.assert_allclose(
+                ours["mass_class"].sel({"class": name}), witnesses.masses(one, on), atol=1e-5, rtol=0
+            )
+    encoder = seen["encoder" if "encoder" in seen else "decoder"]
+    for name, of in words.items():
+        shares = [
+            np.mean(
+                [k.word is not None and s.document.words[k.word].lower() in {w.lower() for w in of} for k in s.keys]
+            )
+            for s in encoder
+        ]
+        assert table["class_share"].sel({"class": name}).item() == pytest.approx(np.mean(shares))
 
 
 @pytest.mark.parametrize("family", tiny.FAMILIES)
@@ -71,7 +121,8 @@ def test_a_family_without_the_interface_is_measured_through_its_outputs(family: 
     table = measure(model, DOCUMENTS, ["surface", "relations"])
     (one,) = seen.values()
     for name, expected in witnesses.surface(one).items():
-        np.testing.assert_allclose(table[name].values, expected, atol=1e-5, rtol=0, err_msg=name)
+        relative = 1e-6 if name == "mean_distance" else 0
+        np.testing.assert_allclose(table[name].values, expected, atol=1e-5, rtol=relative, err_msg=name)
     for name, relation in witnesses.relations(one).items():
         accuracy = table["relation_accuracy"].sel(relation=name, direction=list(witnesses.DIRECTIONS))
         np.testing.assert_allclose(accuracy.transpose("layer", "head", "direction").values, relation.accuracy)

@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from headscope.capture import distance
 from headscope.capture.batch import Batch, Tokens
 
 
@@ -60,6 +61,16 @@ class Attention(Protocol):
     def at(self, keys: Int[Tensor, "batch query n"]) -> Float[Tensor, "batch head query n"]:
         """The weights on chosen keys, n for each query."""
 
+    def distances(
+        self, edges: tuple[int, ...]
+    ) -> tuple[Float[Tensor, "batch head query bucket"], Float[Tensor, "batch head query"]]:
+        """How far each query looks: the mass in each bucket of distance, and the mean distance, in tokens.
+
+        Args:
+            edges: distances at which a bucket begins, from 1 upwards; there are as many buckets before
+                the query as after it, and one for the token itself (`headscope.capture.distance.names`).
+        """
+
     def visible(self) -> Float[Tensor, "batch query"]:
         """How many keys each query may attend to under the model's mask."""
 
@@ -72,7 +83,8 @@ class DenseRows:
     """Attention whose weights are held, for the rows of one block.
 
     Attributes:
-        matrix: the weights as the model's own attention function made them, as float32.
+        matrix: the weights as the model's own attention function made them, in float32.
+        columns: the keys they are on; the mask hides all others from every row of the block.
         allowed: how many keys the mask leaves to each query.
     """
 
@@ -80,7 +92,8 @@ class DenseRows:
     stack: str
     rows: slice
     batch: Batch
-    matrix: Float[Tensor, "batch head query key"]
+    matrix: Float[Tensor, "batch head query held"]
+    columns: slice
     allowed: Float[Tensor, "batch query"]
 
     @property
@@ -100,21 +113,36 @@ class DenseRows:
 
     def average(self, columns: Float[Tensor, "batch key feature"]) -> Float[Tensor, "batch head query feature"]:
         """The average of each column under the attention: sum_k a[q, k] * columns[k]."""
-        batch, head, query, key = self.matrix.shape
+        batch, head, query, held = self.matrix.shape
         # Heads and queries as one axis: one product a document instead of one a head.
-        flat = self.matrix.reshape(batch, head * query, key)
-        return torch.bmm(flat, columns.to(flat.dtype)).view(batch, head, query, columns.shape[-1])
+        flat = self.matrix.reshape(batch, head * query, held)
+        return torch.bmm(flat, columns[:, self.columns].float()).view(batch, head, query, columns.shape[-1])
 
     def entropy(self) -> Float[Tensor, "batch head query"]:
         """-sum_k a[q, k] ln a[q, k], in nats; a weight of 0 adds nothing."""
         tiny = torch.finfo(self.matrix.dtype).tiny
-        logarithms = self.matrix.clamp_min(tiny).log_()
-        negated: Tensor = torch.linalg.vecdot(self.matrix, logarithms)
-        return -negated
+        # A text at a time, since memory that is new each time costs more than the logarithms.
+        logarithms = torch.empty_like(self.matrix[0])
+        negated = [
+            torch.linalg.vecdot(weights, torch.clamp_min(weights, tiny, out=logarithms).log_())
+            for weights in self.matrix
+        ]
+        return -torch.stack(negated)
 
     def at(self, keys: Int[Tensor, "batch query n"]) -> Float[Tensor, "batch head query n"]:
         """The weights on chosen keys, n for each query."""
-        return self.matrix.gather(3, keys[:, None].expand(-1, self.heads, -1, -1))
+        place = keys - self.columns.start
+        held = (place >= 0) & (place < self.matrix.shape[-1])
+        index = place.clamp(0, self.matrix.shape[-1] - 1)[:, None].expand(-1, self.heads, -1, -1)
+        return self.matrix.gather(3, index).masked_fill_(~held[:, None], 0.0)
+
+    def distances(
+        self, edges: tuple[int, ...]
+    ) -> tuple[Float[Tensor, "batch head query bucket"], Float[Tensor, "batch head query"]]:
+        """The mass in each bucket of distance, and the mean distance, in tokens."""
+        first = int(self.keys.position[0, self.columns.start] - self.queries.position[0, self.rows.start])
+        together = distance.total(self.matrix, ((first, first + self.matrix.shape[-1]),), edges)
+        return together[..., :-1], together[..., -1]
 
     def visible(self) -> Float[Tensor, "batch query"]:
         """How many keys each query may attend to under the model's mask."""
@@ -122,4 +150,5 @@ class DenseRows:
 
     def weights(self) -> Float[Tensor, "batch head query key"]:
         """The matrix itself."""
-        return self.matrix
+        around = (self.columns.start, self.keys.length - self.columns.stop)
+        return torch.nn.functional.pad(self.matrix, around) if any(around) else self.matrix

@@ -5,19 +5,35 @@ Where the scores are plain ``scale * q . k`` under a mask that only hides keys, 
 returns the logarithm of each row's sum of exponentials, lse. With it
 
 - a single weight is ``exp(scale * q . k - lse)``;
-- the entropy is ``lse - scale * q . average(K)``, since ``-sum_k a_k ln a_k = -sum_k a_k (scale * q . k - lse)``.
+- the entropy is ``lse - scale * q . average(K)``, since ``-sum_k a_k ln a_k = -sum_k a_k (scale * q . k - lse)``;
+- what some of the keys hold of a row adds up: the kernel run on these keys alone has a log-sum-exp
+  of its own, and ``exp(their lse - lse)`` is their share.
 
-Nothing of size query x key exists, so memory grows with the length and not with its square.
+Nothing of size query x key exists, so memory grows with the length and not with its square. Whatever
+the model computes in, the statistics are computed in float32.
 """
 
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
+from headscope.capture import distance
 from headscope.capture.batch import Batch, Tokens
+from headscope.capture.kernel import Attended, attend, products
+from headscope.capture.mask import Reach, added
+from headscope.capture.sweep import Swept, sweep
+
+WINDOW_ROWS = 512
+"""Rows of a block where attention has a window, at most; each has a mask of its own length and the window's."""
+
+FEW = 8
+"""Columns are worked out key by key where at most one key in so many has anything but 0."""
+
+BLOCK_WEIGHTS = 1 << 21
+"""Single weights that exist at once (8 MiB: what a processor's cache holds)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,8 +43,7 @@ class FusedRows:
     Attributes:
         query, key: as the model hands them to attention; several query heads may share a key head.
         scale: what the dot products are multiplied with.
-        causal: a query sees no key behind it.
-        hidden: keys that no query may see (padding); None if there are none.
+        reach: which keys a query sees.
     """
 
     layer: int
@@ -37,8 +52,8 @@ class FusedRows:
     query: Float[Tensor, "batch head query size"]
     key: Float[Tensor, "batch key_head key size"]
     scale: float
-    causal: bool
-    hidden: Bool[Tensor, "batch key"] | None
+    reach: Reach
+    _swept: dict[tuple[int, ...], Swept] = field(default_factory=dict)
 
     @property
     def rows(self) -> slice:
@@ -60,80 +75,123 @@ class FusedRows:
         """The number of query heads."""
         return self.query.shape[1]
 
-    def attend(
-        self, values: Float[Tensor, "batch key_head key size"]
-    ) -> tuple[Float[Tensor, "batch head query size"], Float[Tensor, "batch head query"]]:
-        """The average of `values` under the attention, and the log-sum-exp of the scores."""
-        mask = None
-        if self.hidden is not None:
-            queries, keys = self.query.shape[2], self.key.shape[2]
-            row = torch.zeros_like(self.hidden, dtype=self.query.dtype).masked_fill_(self.hidden, -torch.inf)
-            mask = row[:, None, None].expand(-1, 1, queries, keys)  # one row, seen as many: no memory
-        output, log_sum = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
-            self.query, self.key, values, 0.0, self.causal, attn_mask=mask, scale=self.scale
-        )
-        return output, log_sum
+    def attend(self, values: Float[Tensor, "batch key_head key size"]) -> Attended:
+        """The average of `values` under the attention, and the log-sum-exp of the scores, in the type of `values`."""
+        query, key = self.query.to(values.dtype), self.key.to(values.dtype)
+        if self.reach.before is None and self.reach.after in (None, 0):
+            mask = self.reach.hiding(slice(0, key.shape[2]), query.shape[2], values.dtype)
+            return attend(query, key, values, scale=self.scale, causal=self.reach.after == 0, mask=mask)
+        outputs, log_sums = [], []
+        # A block of rows sees its own length of keys beside the window.
+        window = (self.reach.before or 0) + (self.reach.after or 0)
+        length = min(max(window, WINDOW_ROWS // 8), WINDOW_ROWS)
+        for rows in self._blocks(length):
+            seen = self.reach.keys(rows, key.shape[2])
+            shown = self.reach.sees(_range(rows, key), _range(seen, key))
+            mask = added(~shown, values.dtype)[:, None]
+            output, log_sum = attend(
+                query[:, :, rows], key[:, :, seen], values[:, :, seen], scale=self.scale, mask=mask
+            )
+            outputs.append(output)
+            log_sums.append(log_sum)
+        return torch.cat(outputs, dim=2), torch.cat(log_sums, dim=2)
 
     def average(self, columns: Float[Tensor, "batch key feature"]) -> Float[Tensor, "batch head query feature"]:
         """The average of each column under the attention, as many columns a pass as a head is wide."""
-        size, found = self.query.shape[-1], []
-        for start in range(0, columns.shape[-1], size):
-            part = columns[..., start : start + size]
-            # The kernel is fast only for values as wide as the keys.
-            padded = torch.nn.functional.pad(part.to(self.query.dtype), (0, size - part.shape[-1]))
-            values = padded[:, None].expand(-1, self.key.shape[1], -1, -1)
-            found.append(self.attend(values)[0][..., : part.shape[-1]])
-        return torch.cat(found, dim=-1)
+        columns = columns.float()
+        used = columns.any(-1)
+        most = int(used.sum(1).max())
+        if most * FEW <= columns.shape[1]:
+            chosen = used.int().argsort(dim=1, descending=True, stable=True)[:, :most]
+            taken = columns.gather(1, chosen[..., None].expand(-1, -1, columns.shape[-1]))[:, None]
+            blocks = self._blocks(BLOCK_WEIGHTS // max(1, most * self.heads * len(columns)))
+            return torch.cat([self._weights(rows, chosen) @ taken for rows in blocks], dim=2)
+        return torch.cat([self.attend(values)[0][..., :width] for values, width in self._as_values(columns)], dim=-1)
 
-    @cached_property
-    def _keys_attended(self) -> tuple[Float[Tensor, "batch head query size"], Float[Tensor, "batch head query"]]:
-        return self.attend(self.key)
+    def _ask(self, edges: tuple[int, ...] | None = None) -> Swept:
+        """What one pass over the rows finds. Any pass knows the log-sum-exp and the entropy; one is enough."""
+        if edges is None:
+            edges = next(iter(self._swept), distance.EDGES)
+        if edges not in self._swept:
+            first = int(self.keys.position[0, 0] - self.queries.position[0, 0])
+            self._swept[edges] = sweep(
+                self.query, self.key, scale=self.scale, reach=self.reach, first=first, edges=edges
+            )
+        return self._swept[edges]
 
     @property
     def log_sum(self) -> Float[Tensor, "batch head query"]:
         """The logarithm of the sum of the exponentials of each row's scores."""
-        return self._keys_attended[1]
+        return self._ask().log_sum
 
     def entropy(self) -> Float[Tensor, "batch head query"]:
         """-sum_k a[q, k] ln a[q, k], in nats."""
-        average_key, log_sum = self._keys_attended
-        average_score: Tensor = torch.linalg.vecdot(self.query, average_key)
         # Rounding may leave a little less than nothing where a row attends to one key alone.
-        return (log_sum - self.scale * average_score).clamp_min(0)
+        return self._ask().entropy.clamp_min(0)
+
+    def distances(
+        self, edges: tuple[int, ...]
+    ) -> tuple[Float[Tensor, "batch head query bucket"], Float[Tensor, "batch head query"]]:
+        """The mass in each bucket of distance, and the mean distance; see `Attention.distances`."""
+        features = self._ask(edges).features
+        return features[..., :-1], features[..., -1]
 
     def at(self, keys: Int[Tensor, "batch query n"]) -> Float[Tensor, "batch head query n"]:
         """The weights on chosen keys, n for each query."""
         row = torch.arange(len(keys), device=keys.device)[:, None]
+        place = torch.arange(keys.shape[1], device=keys.device)
         groups = self.heads // self.key.shape[1]
         found = []
         for column in keys.unbind(-1):
             chosen = self.key.transpose(1, 2)[row, column].transpose(1, 2).repeat_interleave(groups, dim=1)
-            score: Tensor = torch.linalg.vecdot(self.query, chosen)
-            found.append((self.scale * score - self.log_sum).exp().where(self._sees(column)[:, None], 0.0))
+            score: Tensor = torch.linalg.vecdot(self.query.float(), chosen.float())
+            weight = (self.scale * score - self.log_sum).exp()
+            seen = self.reach.within(column - place)
+            if self.reach.hidden is not None:
+                seen &= ~self.reach.hidden.gather(1, column)
+            found.append(weight.masked_fill_(~seen[:, None], 0.0))
         return torch.stack(found, dim=-1)
-
-    def _sees(self, column: Int[Tensor, "batch query"]) -> Bool[Tensor, "batch query"]:
-        seen = torch.ones_like(column, dtype=torch.bool)
-        if self.causal:
-            seen &= column <= torch.arange(column.shape[1], device=column.device)
-        return seen if self.hidden is None else seen & ~self.hidden.gather(1, column)
 
     def visible(self) -> Float[Tensor, "batch query"]:
         """How many keys each query may attend to."""
-        batch, queries, keys = self.query.shape[0], self.query.shape[2], self.key.shape[2]
-        shown = torch.ones(batch, keys, device=self.query.device) if self.hidden is None else (~self.hidden).float()
-        return shown.cumsum(1) if self.causal else shown.sum(1, keepdim=True).expand(batch, queries)
+        keys, place = self.key.shape[2], torch.arange(self.query.shape[2], device=self.key.device)
+        hidden = self.reach.hidden
+        shown = torch.ones(len(self.key), keys, device=self.key.device) if hidden is None else (~hidden).float()
+        up_to = torch.nn.functional.pad(shown.cumsum(1), (1, 0))
+        first = (place - (keys if self.reach.before is None else self.reach.before)).clamp(0, keys)
+        beyond = keys if self.reach.after is None else self.reach.after + 1
+        last = (place + beyond).clamp_max(keys)
+        return up_to[:, last] - up_to[:, first]
 
     def weights(self) -> Float[Tensor, "batch head query key"]:
         """The matrix itself, made for this question: query x key."""
-        groups = self.heads // self.key.shape[1]
-        scores = self.scale * self.query @ self.key.repeat_interleave(groups, dim=1).transpose(-1, -2)
-        key = torch.arange(self.key.shape[2], device=self.key.device)
-        seen = self._sees_all(key)
-        return scores.masked_fill(~seen, -torch.inf).softmax(-1)
+        return self._weights(self.rows, _range(slice(0, self.key.shape[2]), self.key))
 
-    def _sees_all(self, key: Int[Tensor, " key"]) -> Bool[Tensor, "batch 1 query key"]:
-        query = torch.arange(self.query.shape[2], device=key.device)
-        seen = (key <= query[:, None]) if self.causal else torch.ones(len(query), len(key), dtype=torch.bool)
-        seen = seen.expand(self.query.shape[0], 1, -1, -1)
-        return seen if self.hidden is None else seen & ~self.hidden[:, None, None]
+    def _weights(
+        self, rows: slice, keys: Int[Tensor, " key"] | Int[Tensor, "batch key"]
+    ) -> Float[Tensor, "batch head query key"]:
+        """The weights of a block of rows on some keys, the same for all texts or others for each."""
+        if keys.ndim == 1:
+            key = self.key[:, :, keys]
+        else:
+            key = self.key.gather(2, keys[:, None, :, None].expand(-1, self.key.shape[1], -1, self.key.shape[-1]))
+        scores = products(self.query[:, :, rows].float(), key.float()).mul_(self.scale)
+        weights = scores.sub_(self.log_sum[:, :, rows, None]).exp_()
+        return weights.masked_fill_(~self.reach.sees(_range(rows, key), keys)[:, None], 0.0)
+
+    def _as_values(
+        self, columns: Float[Tensor, "batch key feature"]
+    ) -> Iterator[tuple[Float[Tensor, "batch key_head key size"], int]]:
+        """Columns as values of every key head, and how many of them are columns: the kernel wants heads' width."""
+        size = self.query.shape[-1]
+        for part in torch.split(columns, size, dim=-1):
+            padded = torch.nn.functional.pad(part, (0, size - part.shape[-1]))
+            yield padded[:, None].expand(-1, self.key.shape[1], -1, -1), part.shape[-1]
+
+    def _blocks(self, length: int) -> Iterator[slice]:
+        for start in range(0, self.query.shape[2], max(1, length)):
+            yield slice(start, min(start + max(1, length), self.query.shape[2]))
+
+
+def _range(part: slice, like: Tensor) -> Int[Tensor, " n"]:
+    return torch.arange(part.start, part.stop, device=like.device)

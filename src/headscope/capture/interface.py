@@ -26,7 +26,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
-from transformers.masking_utils import bidirectional_mask_function, causal_mask_function
 from transformers.utils import logging as transformers_logging
 
 from headscope.capture.attention import Attention, DenseRows
@@ -34,27 +33,29 @@ from headscope.capture.batch import Batch
 from headscope.capture.fused import FusedRows
 from headscope.capture.mask import Masks
 from headscope.capture.model import Model
+from headscope.capture.path import may_leave_out, plain
 from headscope.capture.proof import prove_average, prove_fused, prove_rows, prove_same, prove_unpadded
 from headscope.errors import HeadscopeError, ModelError, first_line
 
 NAME = "headscope"
 """Our name among transformers' attention implementations."""
 
-BLOCK_WEIGHTS = 1 << 24
-"""Attention weights that a block of rows may hold when no number of rows is asked for (64 MiB)."""
+BLOCK_WEIGHTS = 1 << 20
+"""Attention weights of a block when no number of rows is asked for (4 MiB, about a processor's cache)."""
 
-FUSED_FROM = 512
+FUSED_FROM = 1536
 """Keys from which on attention is measured without its matrix; below, the matrix is the faster way."""
+
+PROVEN_BLOCKS = 2
+"""Blocks of rows in which the capture is proven."""
 
 CHECKED_ROWS = 3
 """Rows of every layer of every batch that are compared with the model's own function."""
 
-LEAVES_SCORES_ALONE = frozenset(
-    {"scaling", "dropout", "position_ids", "use_cache", "is_causal", "encoder_hidden_states", "deterministic"}
-)
-"""What models hand to attention that does not change the scores, or is `scale` itself."""
-
 See = Callable[[Attention], None]
+
+Paths = Counter[tuple[str, int, str]]
+"""How many texts were measured by stack, layer and way: with the matrix or without it, and why."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,10 +91,12 @@ class Capture:
         _prove_unpadded(model, batch, untouched)
         route = "interface" if _takes_our_name(model.module) else "outputs"
         capture = cls(model, route)
-        seen = capture.observe(batch, lambda attention: prove_rows(model, attention), prove=True)
+        # In more than one block of rows, since long texts will be seen in many.
+        how: dict[str, Any] = {"rows": -(-batch.encoder.length // PROVEN_BLOCKS), "prove": True}
+        seen = capture.observe(batch, lambda attention: prove_rows(model, attention), **how)
         if route == "interface" and not seen.layers:
             capture = cls(model, "outputs")
-            seen = capture.observe(batch, lambda attention: prove_rows(model, attention), prove=True)
+            seen = capture.observe(batch, lambda attention: prove_rows(model, attention), **how)
         if dict(seen.layers) != dict(model.layers):
             raise ModelError(
                 f"the attention of {model.name!r} cannot be captured: {_counts(model.layers)} were expected and "
@@ -124,9 +127,9 @@ class Capture:
         """
         if self.route == "outputs":
             return _through_outputs(self.model, batch, see)
-        without_matrix = not whole and not prove and fused is not False
-        fused_from = (FUSED_FROM if fused is None else 0) if without_matrix else sys.maxsize
-        run = _Pass(self.model, batch, see, rows, whole, prove, fused_from)
+        reasons = {"a reducer needs it": whole, "it is checked": prove, "it was asked for": fused is False}
+        because = next((reason for reason, holds in reasons.items() if holds), "")
+        run = _Pass(self.model, batch, see, rows, whole, prove, because, FUSED_FROM if fused is None else 0)
         with _ours(self.model.module), torch.inference_mode():
             token = _current.set(run)
             try:
@@ -143,15 +146,16 @@ class Capture:
                 ) from error
             finally:
                 _current.reset(token)
-        return Seen(run.layers, output.last_hidden_state)
+        return Seen(run.layers, output.last_hidden_state, run.paths)
 
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """What a forward pass showed: the layers of each stack, and the model's last hidden state."""
+    """What a forward pass showed: each stack's layers, the model's last hidden state, and each layer's way."""
 
     layers: Mapping[str, int]
     hidden: Float[Tensor, "batch token width"]
+    paths: Paths
 
 
 @dataclass(eq=False)
@@ -164,8 +168,10 @@ class _Pass:
     block_rows: int | None
     whole: bool
     prove: bool
+    matrix_because: str
     fused_from: int
     layers: Counter[str] = field(default_factory=Counter)
+    paths: Paths = field(default_factory=Counter)
     masks: Masks = field(default_factory=Masks)
 
     def stack(self, queries: int, keys: int) -> str:
@@ -202,26 +208,30 @@ def _attend(
     stack = run.stack(queries, keys)
     run.layers[stack] += 1
     layer = run.layers[stack]
+    reach = run.masks.reach(attention_mask)
+    found: FusedRows | str = run.matrix_because
+    if not found and keys < run.fused_from:
+        found = f"fewer than {FUSED_FROM} keys, for which it is faster"
+    if not found:
+        found = plain(run.batch, stack, layer, query, key, value, reach, terms)
+    run.paths[stack, layer, f"without: {reach}" if isinstance(found, FusedRows) else f"with: {found}"] += batch
     eager = _eager_of(module)
-    if keys >= run.fused_from and (plain := _plain(run, stack, query, key, value, attention_mask, terms)) is not None:
-        output, _ = plain.attend(value)
-        output = output.transpose(1, 2).contiguous()
-        rows = _rows_to_check(layer, queries)
-        mask, _ = run.masks.rows(attention_mask, rows, query, keys)
-        prove_fused(
-            run.model, plain, rows, output[:, rows], *eager(module, query[:, :, rows], key, value, mask, **terms)
-        )
-        run.see(plain)
-        return output, None
+    if isinstance(found, FusedRows):
+        return _without_matrix(run, found, eager, module, value, attention_mask, terms), None
+    # In float32 whatever the model computes in, or the statistics would be rounded with the weights.
+    whole_query, key, value = query.float(), key.float(), value.float()
+    cut = not run.whole and reach is not None and may_leave_out(terms)
     outputs, held = [], []
     for rows in run.blocks(batch, heads, queries, keys):
-        mask, allowed = run.masks.rows(attention_mask, rows, query, keys)
-        block_terms = {name: _cut(term, rows, queries, keys) for name, term in terms.items()}
-        output, weights = eager(module, query[:, :, rows], key, value, mask, **block_terms)
-        attention = DenseRows(layer, stack, rows, run.batch, weights.float(), allowed)
+        columns = reach.keys(rows, keys) if cut and reach is not None else slice(0, keys)
+        mask, allowed = run.masks.block(attention_mask, rows, columns, whole_query, keys)
+        block_terms = {name: _cut(term, rows, columns, queries, keys) for name, term in terms.items()}
+        block = (whole_query[:, :, rows], key[:, :, columns], value[:, :, columns], mask)
+        output, weights = eager(module, *block, **block_terms)
+        attention = DenseRows(layer, stack, rows, run.batch, weights, columns, allowed)
         if run.prove:
-            prove_average(run.model, attention, value, output)
-        outputs.append(output)
+            prove_average(run.model, attention, block[2], output)
+        outputs.append(output.to(query.dtype))
         if run.whole:
             held.append(attention)
         else:
@@ -231,36 +241,26 @@ def _attend(
     return outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=1), None
 
 
-def _plain(
+def _without_matrix(
     run: _Pass,
-    stack: str,
-    query: Tensor,
-    key: Tensor,
+    attention: FusedRows,
+    eager: Callable[..., tuple[Tensor, Tensor]],
+    module: nn.Module,
     value: Tensor,
     attention_mask: Tensor | None,
     terms: dict[str, Any],
-) -> FusedRows | None:
-    """The call as plain ``softmax(scale * q . k)`` under a mask, if nothing says that it is more than that.
-
-    What is not known to leave the scores alone counts as more: no guessing. Rows of every layer are
-    compared with the model's own function all the same.
-    """
-    if query.device.type != "cpu" or query.dtype != torch.float32 or value.shape != key.shape:
-        return None
-    if any(term is not None and name not in LEAVES_SCORES_ALONE for name, term in terms.items()):
-        return None
-    causal, hidden = False, None
-    if attention_mask is not None:
-        arguments = run.masks.arguments(attention_mask)
-        if arguments.get("mask_function") not in (causal_mask_function, bidirectional_mask_function):
-            return None
-        causal = arguments["mask_function"] is causal_mask_function
-        padding = arguments.get("attention_mask")
-        # Padding stands on the right, where a causal mask hides it from every real query.
-        if padding is not None and not causal and not bool(padding.all()):
-            hidden = ~padding.bool()
-    scale = terms.get("scaling") or query.shape[-1] ** -0.5
-    return FusedRows(run.layers[stack], stack, run.batch, query, key, scale, causal, hidden)
+) -> Tensor:
+    """The output of a layer by a fused kernel; a few rows are compared with the model's own function."""
+    output = attention.attend(value)[0].transpose(1, 2).contiguous()
+    queries, keys = attention.query.shape[2], value.shape[2]
+    rows, columns = _rows_to_check(attention.layer, queries), slice(0, keys)
+    mask, _ = run.masks.block(attention_mask, rows, columns, attention.query, keys)
+    block_terms = {name: _cut(term, rows, columns, queries, keys) for name, term in terms.items()}
+    expected = eager(module, attention.query[:, :, rows], attention.key, value, mask, **block_terms)
+    # Seen first: the proof asks for entropies, which a pass that answers the reducers finds as well.
+    run.see(attention)
+    prove_fused(run.model, attention, rows, output[:, rows], *expected)
+    return output
 
 
 def _rows_to_check(layer: int, queries: int) -> slice:
@@ -279,14 +279,15 @@ def _gathered(blocks: list[DenseRows]) -> DenseRows:
         slice(first.rows.start, blocks[-1].rows.stop),
         first.batch,
         torch.cat([block.matrix for block in blocks], dim=2),
+        first.columns,
         torch.cat([block.allowed for block in blocks], dim=1),
     )
 
 
-def _cut(term: Any, rows: slice, queries: int, keys: int) -> Any:
-    """A term of the scores that has a query axis (T5's position bias), cut to the rows of a block."""
+def _cut(term: Any, rows: slice, columns: slice, queries: int, keys: int) -> Any:
+    """A term of the scores with axes of queries and keys (T5's position bias), cut to those of a block."""
     if isinstance(term, Tensor) and term.ndim == 4 and term.shape[-2:] == (queries, keys):
-        return term[:, :, rows]
+        return term[:, :, rows, columns]
     return term
 
 
@@ -384,11 +385,14 @@ def _through_outputs(model: Model, batch: Batch, see: See) -> Seen:
             f"the attention of {model.name!r} ({type(model.module).__name__}) cannot be captured: the model does not "
             "use transformers' attention interface, and does not return its attention in the usual way either."
         )
+    paths: Paths = Counter()
     for layer, weights in enumerate(attentions, start=1):
         # The mask is not shown to us; a masked key has a weight of exactly 0 in every head.
         allowed = (weights > 0).any(dim=1).sum(-1, dtype=torch.float32)
-        see(DenseRows(layer, "encoder", slice(0, length), batch, weights.float(), allowed))
-    return Seen({"encoder": len(attentions)}, output.last_hidden_state)
+        everything = slice(0, length)
+        see(DenseRows(layer, "encoder", everything, batch, weights.float(), everything, allowed))
+        paths["encoder", layer, "with: the model returns its attention and offers no other way"] += len(weights)
+    return Seen({"encoder": len(attentions)}, output.last_hidden_state, paths)
 
 
 def _counts(layers: Mapping[str, int]) -> str:

@@ -1,15 +1,80 @@
 """Attention masks as blocks of rows, never whole."""
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
-from transformers.masking_utils import sdpa_mask
+from transformers import masking_utils
+from transformers.masking_utils import bidirectional_mask_function, causal_mask_function, sdpa_mask
 
 from headscope.errors import ModelError
+
+
+@dataclass(frozen=True, eq=False)
+class Reach:
+    """Which keys a query sees, where that is a matter of distance and padding.
+
+    Attributes:
+        before: how many keys before its own place; None for all.
+        after: how many keys after its own place; None for all.
+        hidden: keys that no query sees (padding); None if there are none.
+    """
+
+    before: int | None = None
+    after: int | None = None
+    hidden: Bool[Tensor, "batch key"] | None = None
+
+    @property
+    def everywhere(self) -> bool:
+        """Every query sees every key."""
+        return self.before is None and self.after is None and self.hidden is None
+
+    def __str__(self) -> str:
+        """In words."""
+        if (self.before, self.after) == (None, None):
+            return "all keys"
+        if self.before is None:
+            return "causal" if self.after == 0 else f"up to {self.after:,} keys after"
+        return f"window of {self.before:,} keys before" + (f" and {self.after:,} after" if self.after else "")
+
+    def keys(self, rows: slice, keys: int) -> slice:
+        """The keys that any query of a block of rows sees; hidden ones may be among them."""
+        first = 0 if self.before is None else max(0, rows.start - self.before)
+        return slice(first, keys if self.after is None else min(keys, rows.stop + self.after))
+
+    def within(self, distance: Int[Tensor, "..."]) -> Bool[Tensor, "..."]:
+        """Whether a key at this distance (its place minus the query's) is near enough."""
+        near = torch.ones_like(distance, dtype=torch.bool)
+        if self.before is not None:
+            near &= distance >= -self.before
+        if self.after is not None:
+            near &= distance <= self.after
+        return near
+
+    def sees(
+        self, queries: Int[Tensor, " query"], keys: Int[Tensor, " key"] | Int[Tensor, "batch key"]
+    ) -> Bool[Tensor, "any query key"]:
+        """Whether each query sees each key; of one axis of keys for all texts, or of one for each."""
+        keys = keys.expand(1, -1) if keys.ndim == 1 else keys
+        seen = self.within(keys[:, None] - queries[:, None])
+        if self.hidden is None:
+            return seen
+        return seen & ~self.hidden.gather(1, keys.expand(len(self.hidden), -1))[:, None]
+
+    def hiding(self, keys: slice, queries: int, dtype: torch.dtype) -> Float[Tensor, "batch 1 query key"] | None:
+        """What hides padding from a kernel: one row for each text, seen as many, so that it takes no memory."""
+        if self.hidden is None:
+            return None
+        return added(self.hidden[:, keys], dtype)[:, None, None].expand(-1, 1, queries, -1)
+
+
+def added(hidden: Bool[Tensor, "..."], dtype: torch.dtype) -> Float[Tensor, "..."]:
+    """What is added to scores to hide keys: finite, so that a row of which all is hidden has a sum, of nothing."""
+    return torch.zeros_like(hidden, dtype=dtype).masked_fill_(hidden, torch.finfo(dtype).min)
 
 
 @dataclass(eq=False)
@@ -19,26 +84,37 @@ class _Kept:
     Attributes:
         ticket: the tensor that stands for the mask until then.
         arguments: those of transformers' mask function.
-        made: the block that was asked for last, by its first and last row.
+        reach: what they come to, if that is known.
+        made: the block that was asked for last, by its rows and keys.
     """
 
     ticket: Tensor
     arguments: dict[str, Any]
-    made: dict[tuple[int, int], tuple[Tensor | None, Tensor]] = field(default_factory=dict)
+    reach: Reach | None
+    made: dict[tuple[int, ...], tuple[Tensor | None, Tensor]] = field(default_factory=dict)
 
-    def rows(self, rows: slice) -> tuple[Tensor | None, Tensor]:
+    def block(self, rows: slice, keys: slice) -> tuple[Tensor | None, Tensor]:
         """Whether each key may be seen (None where all may), and how many may."""
-        block = (rows.start, rows.stop)
+        block = (rows.start, rows.stop, keys.start, keys.stop)
         if block not in self.made:
-            queries, arguments = rows.stop - rows.start, self.arguments
-            seen = sdpa_mask(**arguments | {"q_length": queries, "q_offset": arguments["q_offset"] + rows.start})
+            seen, size = self._seen(rows, keys), (self.arguments["batch_size"], rows.stop - rows.start)
             if seen is None:
-                size = (arguments["batch_size"], queries)
-                allowed = torch.full(size, float(arguments["kv_length"]), device=arguments["device"])
+                allowed = torch.full(size, float(keys.stop - keys.start), device=self.arguments["device"])
             else:
-                allowed = seen[:, 0].sum(-1, dtype=torch.float32)
+                allowed = seen[:, 0].sum(-1, dtype=torch.float32).expand(size)
             self.made = {block: (seen, allowed)}
         return self.made[block]
+
+    def _seen(self, rows: slice, keys: slice) -> Tensor | None:
+        if self.reach is None:
+            size = {"q_length": rows.stop - rows.start, "q_offset": self.arguments["q_offset"] + rows.start}
+            seen: Tensor | None = sdpa_mask(**self.arguments | size)
+            return seen
+        if self.reach.everywhere:
+            return None
+        device = self.arguments["device"]
+        places = (torch.arange(part.start, part.stop, device=device) for part in (rows, keys))
+        return self.reach.sees(*places)[:, None]
 
 
 @dataclass(eq=False)
@@ -57,18 +133,27 @@ class Masks:
         kept = defaults | dict(arguments) | {"allow_is_causal_skip": False}
         size = (int(kept["batch_size"]), 1, int(kept["q_length"]), 0)
         ticket: Tensor = torch.empty(size, device=kept["device"])
-        self._kept[id(ticket)] = _Kept(ticket, kept)
+        self._kept[id(ticket)] = _Kept(ticket, kept, _reach(kept))
         return ticket
 
-    def arguments(self, attention_mask: Tensor) -> Mapping[str, Any]:
-        """What a mask would be made from; nothing if the model made it itself."""
+    def reach(self, attention_mask: Tensor | None) -> Reach | None:
+        """Which keys a mask shows, if it is a matter of distance and padding and of nothing else."""
+        if attention_mask is None:
+            return Reach()
         kept = self._kept.get(id(attention_mask))
-        return {} if kept is None else kept.arguments
+        return None if kept is None else kept.reach
 
-    def rows(
-        self, attention_mask: Tensor | None, rows: slice, query: Tensor, keys: int
+    def block(
+        self, attention_mask: Tensor | None, rows: slice, columns: slice, query: Tensor, keys: int
     ) -> tuple[Tensor | None, Float[Tensor, "batch query"]]:
-        """The rows of a mask as an eager attention function wants it, and the number of keys it leaves.
+        """A block of a mask as an eager attention function wants it, and the number of keys it leaves to each row.
+
+        Args:
+            attention_mask: what the model hands to attention, one of our tickets or a mask of its own.
+            rows: the queries.
+            columns: the keys; all of them where `reach` does not know the mask.
+            query: for its device and type.
+            keys: the number of keys of the whole mask.
 
         Raises:
             ModelError: the model has made something else of its ticket.
@@ -78,7 +163,7 @@ class Masks:
             return None, torch.full(size, float(keys), device=query.device)
         kept = self._kept.get(id(attention_mask))
         if kept is not None:
-            seen, allowed = kept.rows(rows)
+            seen, allowed = kept.block(rows, columns)
             if seen is None:
                 return None, allowed
             zero = torch.zeros((), dtype=query.dtype, device=query.device)
@@ -89,6 +174,52 @@ class Masks:
                 "which cannot be followed; its attention cannot be captured."
             )
         # Some models make the mask themselves: a sum that is far below zero, or a Boolean, where a key is hidden.
-        block = attention_mask if attention_mask.shape[-2] == 1 else attention_mask[:, :, rows]
-        visible = block if block.dtype == torch.bool else block > torch.finfo(block.dtype).min / 2
-        return block, visible[:, 0].sum(-1, dtype=torch.float32).expand(size)
+        own = attention_mask if attention_mask.shape[-2] == 1 else attention_mask[:, :, rows]
+        visible = own if own.dtype == torch.bool else own > torch.finfo(own.dtype).min / 2
+        return own, visible[:, 0].sum(-1, dtype=torch.float32).expand(size)
+
+
+def _reach(arguments: Mapping[str, Any]) -> Reach | None:
+    window = _window(arguments.get("mask_function", causal_mask_function))
+    if window is None or arguments["q_offset"] or arguments.get("kv_offset"):
+        return None
+    # A window as long as the text is none.
+    before, after = (None if side and side >= arguments["kv_length"] - 1 else side for side in window)
+    padding = arguments.get("attention_mask")
+    # Padding stands on the right, where a causal mask hides it from every real query.
+    if padding is None or after == 0 or bool(padding.all()):
+        return Reach(before, after)
+    return Reach(before, after, hidden=~padding.bool())
+
+
+def _window(mask_function: Callable[..., Any]) -> tuple[int | None, int | None] | None:
+    """How far a mask function of transformers lets a query see before and after it; None if it is no such function.
+
+    Windows are closures: they are known by the code they share, and their size is what they close over.
+    """
+    if mask_function is bidirectional_mask_function:
+        return None, None
+    if mask_function is causal_mask_function:
+        return None, 0
+    if not inspect.isfunction(mask_function):
+        return None
+    for make in (
+        masking_utils.sliding_window_causal_mask_function,
+        masking_utils.sliding_window_bidirectional_mask_function,
+    ):
+        pattern = make(1)
+        if mask_function.__code__ is not pattern.__code__:
+            continue
+        overlay, base = _parts(mask_function) if len(_parts(mask_function)) == 2 else (None, None)
+        overlay_like, base_like = _parts(pattern)
+        if inspect.isfunction(overlay) and overlay.__code__ is overlay_like.__code__ and base is base_like:
+            size = int(inspect.getclosurevars(overlay).nonlocals["sliding_window"])
+            # The causal window counts the query itself, the other does not.
+            return (size - 1, 0) if base is causal_mask_function else (size, size)
+    return None
+
+
+def _parts(mask_function: Callable[..., Any]) -> tuple[Callable[..., Any], ...]:
+    """The mask functions that one is made of."""
+    parts: tuple[Callable[..., Any], ...] = inspect.getclosurevars(mask_function).nonlocals["mask_functions"]
+    return parts

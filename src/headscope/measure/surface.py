@@ -1,4 +1,4 @@
-"""What heads look at, whatever the words: Clark et al. 2019, section 3."""
+"""What heads look at and how far, whatever the relation: Clark et al. 2019, section 3, and beyond it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,17 +8,20 @@ from typing import ClassVar
 import numpy as np
 import torch
 import xarray as xr
-from jaxtyping import Float64
+from jaxtyping import Float, Float64, Int
 from torch import Tensor
 
 from headscope import heads
+from headscope.capture import distance
 from headscope.capture.attention import Attention
-from headscope.capture.batch import Batch
+from headscope.capture.batch import Batch, Tokens
 from headscope.corpora.corpus import Survey
+from headscope.errors import HeadscopeError
 from headscope.measure.reducer import Sums
 
-SHARE, NATS = "share of attention", "nats"
+SHARE, NATS, TOKENS = "share of attention", "nats", "tokens"
 CLARK = "Clark et al. 2019, section "
+VIG = "Vig and Belinkov 2019 (attention distance)"
 
 VARIABLES: Mapping[str, tuple[str, str, str]] = {
     "mass_self": ("attention to the token itself", SHARE, CLARK + "3.1"),
@@ -36,24 +39,81 @@ VARIABLES: Mapping[str, tuple[str, str, str]] = {
     "entropy": ("entropy of the attention", NATS, CLARK + "3.3"),
     "entropy_from_cls": ("entropy of the attention from the classification token", NATS, CLARK + "3.3"),
     "entropy_uniform": ("entropy if all keys that the mask allows had the same weight", NATS, CLARK + "3.3"),
+    "mean_distance": ("distance to the tokens attended to, before or after, weighted by the attention", TOKENS, VIG),
 }
 """Name -> what it is, unit, source. Each is the mean over documents of the document's mean over its queries."""
 
 _COLUMNS = ("cls", "sep", "punctuation", "first")
-_OFFSETS = (0, -1, 1)
+_NEIGHBOURS = {"self": 0, "previous": -1, "next": 1}
+_WITHOUT_KEYS = ("entropy", "uniform", "distance")
+
+_MEANS: Mapping[str, tuple[str, str]] = {
+    "mass_self": ("self", "self"),
+    "mass_previous": ("previous", "previous"),
+    "mass_next": ("next", "next"),
+    "mass_cls": ("cls", "has_cls"),
+    "mass_sep": ("sep", "has_sep"),
+    "mass_punctuation": ("punctuation", "all"),
+    "mass_first": ("first", "all"),
+    "mass_sep_from_sep": ("sep", "from_sep"),
+    "mass_sep_from_other": ("sep", "from_other"),
+    "entropy": ("entropy", "all"),
+    "entropy_from_cls": ("entropy", "from_cls"),
+    "entropy_uniform": ("uniform", "all"),
+    "mean_distance": ("distance", "all"),
+}
+"""What each of `VARIABLES` is the mean of, and over which queries."""
+
+
+@dataclass(frozen=True)
+class KeyClass:
+    """Tokens to which attention is counted together: all tokens of certain words.
+
+    Attributes:
+        name: what the table calls it.
+        words: in any mixture of upper and lower case.
+    """
+
+    name: str
+    words: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Surface:
-    """Attention to special tokens, punctuation and neighbours, and its entropy.
+    """Attention to special tokens, punctuation and neighbours, how far it reaches, and its entropy.
 
     A document in which a value is not defined (no separator, only one token) does not count for
     it; where no document counts, the value is NaN.
+
+    Attributes:
+        offsets: more neighbours than the next ones, as distances in tokens, negative before the query:
+            ``mass_offset``, over the queries that have such a neighbour.
+        classes: words whose tokens are counted together: ``mass_class``, beside ``class_share``, the
+            share of the tokens that they are. A document without them counts, with 0.
+        edges: distances at which a bucket of ``mass_distance`` begins, from 1 upwards.
+
+    Raises:
+        HeadscopeError: an offset, edge or class is none, or is named twice.
     """
+
+    offsets: tuple[int, ...] = ()
+    classes: tuple[KeyClass, ...] = ()
+    edges: tuple[int, ...] = distance.EDGES
 
     name: ClassVar[str] = "surface"
     whole: ClassVar[bool] = False
     max_tokens: ClassVar[int | None] = None
+
+    def __post_init__(self) -> None:
+        """Refuse what could not be told apart in a table."""
+        if not self.edges or self.edges[0] != 1 or list(self.edges) != sorted(set(self.edges)):
+            raise HeadscopeError(f"the edges {self.edges} do not begin with 1 and grow; give such as 1, 2, 4, 8.")
+        names = [one.name for one in self.classes]
+        for what, given in (("offset", list(map(str, self.offsets))), ("class", names)):
+            if twice := [one for one in given if given.count(one) > 1]:
+                raise HeadscopeError(f"the {what} {twice[0]} is named twice; name each once.")
+        if empty := [one.name for one in self.classes if not one.words]:
+            raise HeadscopeError(f"the class {empty[0]!r} has no words; give at least one.")
 
     @classmethod
     def over(cls, survey: Survey) -> "Surface":
@@ -61,32 +121,89 @@ class Surface:
         return cls()
 
     def count(self, batch: Batch, stack: str) -> Sums:
-        """The number of documents in which each value is defined."""
-        shares = _facts(batch, stack).shares
-        return {name: (share.sum(1) > 0).sum() for name, share in shares.items()}
+        """The number of documents in which each value is defined, and how much of them each class is."""
+        facts = _facts(self, batch, stack)
+        defined = (facts.shares.sum(1) > 0).sum(0)
+        counts = {name: defined[shares] for name, (_, shares) in self._picks().items()}
+        of_class = facts.columns[..., len(_COLUMNS) :].double().sum(1) / batch.keys(stack).real.sum(1, keepdim=True)
+        return counts | {"class_share": of_class.sum(0)}
 
     def observe(self, attention: Attention) -> Sums:
         """For each value, the sum over documents of the part of the mean that these rows make up."""
         rows = attention.rows
-        facts = _facts(attention.batch, attention.stack)
-        masses = attention.average(facts.columns)
-        neighbours = attention.at(facts.neighbours[:, rows])
-        seen: dict[str, Tensor] = {f"mass_{name}": masses[..., i] for i, name in enumerate(_COLUMNS)}
-        seen |= {name: neighbours[..., i] for i, name in enumerate(("mass_self", "mass_previous", "mass_next"))}
-        seen["mass_sep_from_sep"] = seen["mass_sep_from_other"] = seen["mass_sep"]
-        seen["entropy"] = seen["entropy_from_cls"] = attention.entropy()
-        uniform = attention.visible().clamp_min(1).log()
-        seen["entropy_uniform"] = uniform[:, None].expand(-1, attention.heads, -1)
-        return {name: _total(seen[name], facts.shares[name][:, rows]) for name in VARIABLES}
+        facts = _facts(self, attention.batch, attention.stack)
+        by_distance, mean_distance = attention.distances(self.edges)
+        uniform = attention.visible().clamp_min(1).log()[:, None].expand(-1, attention.heads, -1)
+        seen = torch.cat(
+            [
+                attention.at(facts.neighbours[:, rows]),
+                attention.average(facts.columns),
+                torch.stack([attention.entropy(), uniform, mean_distance], dim=-1),
+                by_distance,
+            ],
+            dim=-1,
+        )
+        # Padding may hold anything, NaN included; its share is 0.
+        seen = seen.where(attention.queries.real[:, None, rows, None], 0)
+        # Every column under every share, of which most are not wanted: one product is less than one a value.
+        total = torch.einsum("bhqc,bqs->hcs", seen.double(), facts.shares[:, rows])
+        return {name: total[:, columns, shares] for name, (columns, shares) in self._picks().items()}
+
+    def _picks(self) -> dict[str, tuple[list[int], list[int]]]:
+        """For each value its columns, in the order of `observe`, and their shares, in the order of `_Facts`."""
+        buckets = [f"bucket {nearest}" for nearest in distance.names(self.edges)]
+        offsets, classes = self._offsets(), [f"class {one.name}" for one in self.classes]
+        column = {
+            name: place
+            for place, name in enumerate((*_NEIGHBOURS, *offsets, *_COLUMNS, *classes, *_WITHOUT_KEYS, *buckets))
+        }
+        share = {name: place for place, name in enumerate((*_SHARES, *offsets))}
+        means = {name: [(of, over)] for name, (of, over) in _MEANS.items()}
+        means |= {
+            "mass_distance": [(name, "all") for name in buckets],
+            "mass_offset": [(name, name) for name in offsets],
+            "mass_class": [(name, "all") for name in classes],
+        }
+        return {
+            name: ([column[of] for of, _ in pairs], [share[over] for _, over in pairs]) for name, pairs in means.items()
+        }
+
+    def _offsets(self) -> list[str]:
+        return [f"offset {offset}" for offset in self.offsets]
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
-        """Each value for each layer and head."""
+        """Each value for each layer and head; by distance, offset and class where there are several."""
+        several = {
+            "mass_distance": ("attention by distance, from each distance to the next", "distance", VIG),
+            "mass_offset": ("attention to the token at an offset, where there is one", "token_offset", CLARK + "3.1"),
+            "mass_class": ("attention to the tokens of a class of words", "class", CLARK + "3.2"),
+        }
+        coords = {
+            "distance": list(distance.names(self.edges)),
+            "token_offset": list(self.offsets),
+            "class": [one.name for one in self.classes],
+        }
         values = {}
         for variable, (name, units, source) in VARIABLES.items():
-            count = float(counts[variable])
-            mean = sums[variable] / count if count else np.full_like(sums[variable], np.nan)
+            mean = _mean(sums[variable], counts[variable])[..., 0]
             values[variable] = heads.variable(mean, ("layer", "head"), name=name, units=units, source=source)
+        for variable, (name, dim, source) in several.items():
+            if coords[dim]:
+                mean = _mean(sums[variable], counts[variable])
+                values[variable] = heads.variable(
+                    mean, ("layer", "head", dim), name=name, units=SHARE, source=source
+                ).assign_coords({dim: coords[dim]})
+        if self.classes:
+            share = _mean(counts["class_share"], counts["mass_class"])
+            name = "tokens of a class of words, which attention that prefers none would give it where all can be seen"
+            values["class_share"] = heads.variable(
+                share, ("class",), name=name, units="share of tokens", source="headscope"
+            )
         return xr.Dataset(values)
+
+
+_SHARES = ("self", "previous", "next", "all", "has_cls", "has_sep", "from_sep", "from_other", "from_cls")
+"""The queries over which a mean is taken."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,49 +211,57 @@ class _Facts:
     """What is known of a batch before any attention.
 
     Attributes:
-        columns: for each of `_COLUMNS`, 1 on its keys.
-        neighbours: for each of `_OFFSETS`, the key that stands there (any, if none does).
-        shares: for each value, the share of each query in its document's mean.
+        columns: for each of `_COLUMNS` and then each class, 1 on its keys.
+        neighbours: for each of `_NEIGHBOURS` and then each further offset, the key that stands there (any, if
+            none does).
+        shares: for each of `_SHARES` and then each further offset, the share of each query in its document's mean.
     """
 
-    columns: Tensor
-    neighbours: Tensor
-    shares: dict[str, Tensor]
+    columns: Float[Tensor, "batch key column"]
+    neighbours: Int[Tensor, "batch query neighbour"]
+    shares: Float64[Tensor, "batch query share"]
 
 
 @lru_cache(maxsize=4)
-def _facts(batch: Batch, stack: str) -> _Facts:
+def _facts(surface: Surface, batch: Batch, stack: str) -> _Facts:
     queries, keys = batch.queries(stack), batch.keys(stack)
     first = torch.zeros_like(keys.real)
     first[:, 0] = True
-    columns = torch.stack([keys.cls, keys.sep, keys.punctuation, first], dim=-1).float()
+    classes = [_of_class(one, batch, keys) for one in surface.classes]
+    columns = torch.stack([keys.cls, keys.sep, keys.punctuation, first, *classes], dim=-1).float()
     first_position = keys.position[:, :1]
     last_position = keys.position.where(keys.real, -1).amax(1, keepdim=True)
     neighbours, there = [], []
-    for offset in _OFFSETS:
+    for offset in (*_NEIGHBOURS.values(), *surface.offsets):
         place = queries.position + offset
         there.append(queries.real & (place >= first_position) & (place <= last_position))
         neighbours.append((place - first_position).clamp(0, keys.length - 1))
-    has = {name: bool_column.any(1, keepdim=True) for name, bool_column in (("cls", keys.cls), ("sep", keys.sep))}
-    which = {
-        "mass_self": there[0],
-        "mass_previous": there[1],
-        "mass_next": there[2],
-        "mass_cls": queries.real & has["cls"],
-        "mass_sep": queries.real & has["sep"],
-        "mass_punctuation": queries.real,
-        "mass_first": queries.real,
-        "mass_sep_from_sep": queries.sep & has["sep"],
-        "mass_sep_from_other": queries.real & ~queries.sep & has["sep"],
-        "entropy": queries.real,
-        "entropy_from_cls": queries.cls,
-        "entropy_uniform": queries.real,
-    }
-    shares = {name: rows.double() / rows.sum(1, keepdim=True).clamp_min(1) for name, rows in which.items()}
+    has_cls, has_sep = (kind.any(1, keepdim=True) for kind in (keys.cls, keys.sep))
+    others = (
+        queries.real,
+        queries.real & has_cls,
+        queries.real & has_sep,
+        queries.sep & has_sep,
+        queries.real & ~queries.sep & has_sep,
+        queries.cls,
+    )
+    which = torch.stack([*there[: len(_NEIGHBOURS)], *others, *there[len(_NEIGHBOURS) :]], dim=-1).double()
+    shares = which / which.sum(1, keepdim=True).clamp_min(1)
     return _Facts(columns, torch.stack(neighbours, dim=-1), shares)
 
 
-def _total(values: Tensor, share: Tensor) -> Float64[Tensor, " head"]:
-    # Padding may hold anything, NaN included; its share is 0.
-    counted = (share > 0)[:, None]
-    return (values.where(counted, 0).double() * share[:, None]).sum((0, 2))
+def _of_class(of: KeyClass, batch: Batch, keys: Tokens) -> Tensor:
+    wanted = {word.casefold() for word in of.words}
+    rows = [
+        [index for index, word in enumerate(document.words) if word.casefold() in wanted]
+        for document in batch.documents
+    ]
+    found = torch.zeros_like(keys.real)
+    for row, words in enumerate(rows):
+        found[row] = torch.isin(keys.word[row], torch.tensor(words, dtype=torch.long, device=keys.word.device))
+    return found
+
+
+def _mean(total: np.ndarray, count: np.ndarray) -> np.ndarray:
+    with np.errstate(invalid="ignore"):
+        return np.asarray(total / np.where(count > 0, count, np.nan))

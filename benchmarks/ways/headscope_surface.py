@@ -1,0 +1,50 @@
+"""headscope's reducer `surface`, on one batch of one text."""
+
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import torch
+from clock import run
+from shapes import Text
+
+import headscope
+from headscope.capture import Batch, Capture, Model, Tokens
+from headscope.corpora import Document
+from headscope.measure import Surface
+
+
+def load(folder: Path) -> Model:
+    """The model as headscope loads it, which includes a hash of its weights."""
+    return headscope.load(folder)
+
+
+def measure(model: Model, text: Text) -> dict[str, np.ndarray]:
+    """One forward pass under observation; sums, then values."""
+    reducer, batch, sums = Surface(), _batch(text), defaultdict(dict)
+
+    def see(attention: object) -> None:
+        held = sums[attention.layer]
+        for name, value in reducer.observe(attention).items():
+            held[name] = held[name] + value if name in held else value
+
+    Capture(model, "interface").observe(batch, see)
+    names = sums[1]
+    table = reducer.result(
+        {name: np.stack([sums[layer][name].numpy() for layer in sorted(sums)]) for name in names},
+        {name: count.numpy() for name, count in reducer.count(batch, "encoder").items()},
+    )
+    by_head = {str(name): values for name, values in table.data_vars.items() if "layer" in values.dims}
+    return {name: values.transpose("layer", "head", ...).values for name, values in by_head.items()}
+
+
+def _batch(text: Text) -> Batch:
+    """The text with its marks; made here, since a random text has no words to find them by."""
+    real, position = torch.ones_like(text.ids, dtype=torch.bool), torch.arange(text.length)[None]
+    tokens = Tokens(text.ids, real, position, position, text.cls[None], text.sep[None], text.punctuation[None])
+    inputs = {"input_ids": text.ids, "attention_mask": real.long()}
+    return Batch((Document("text", ("word",)),), tokens, None, 1, inputs)
+
+
+if __name__ == "__main__":
+    run(load, measure)

@@ -1,0 +1,39 @@
+"""nnsight: each layer's attention weights inside a trace, where their statistics are taken in torch and saved.
+
+Saving the statistics and not the weights is what nnsight is for: only one layer's weights exist at a time.
+"""
+
+import warnings
+from pathlib import Path
+
+import nnsight
+import numpy as np
+from clock import run
+from matrix import of_layer
+from shapes import Text
+from transformers import AutoModel
+
+
+def load(folder: Path) -> nnsight.NNsight:
+    """The model under the one implementation that makes weights, inside nnsight's wrapper."""
+    with warnings.catch_warnings():
+        # BERT has parts that are called `output`, a name that nnsight has taken.
+        warnings.filterwarnings("ignore", message=".*submodule named 'output'.*")
+        return nnsight.NNsight(AutoModel.from_pretrained(folder, attn_implementation="eager").eval())
+
+
+def measure(model: nnsight.NNsight, text: Text) -> dict[str, np.ndarray]:
+    """One traced forward pass."""
+    if model.config.model_type == "bert":
+        attentions = [layer.attention.self for layer in model.encoder.layer]
+    else:
+        attentions = [layer.self_attn for layer in model.layers]
+    with model.trace(input_ids=text.ids, use_cache=False):
+        found = nnsight.save([])
+        for attention in attentions:
+            found.append(of_layer(attention.output[1][0], text))
+    return {name: np.stack([layer[name] for layer in found]) for name in found[0]}
+
+
+if __name__ == "__main__":
+    run(load, measure)

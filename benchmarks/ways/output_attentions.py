@@ -1,0 +1,24 @@
+"""All attention matrices by `output_attentions=True`, then their statistics in torch."""
+
+from pathlib import Path
+
+import numpy as np
+from clock import run
+from matrix import statistics
+from shapes import Text
+from transformers import AutoModel, PreTrainedModel
+
+
+def load(folder: Path) -> PreTrainedModel:
+    """The model under the one implementation that returns its weights."""
+    return AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
+
+
+def measure(model: PreTrainedModel, text: Text) -> dict[str, np.ndarray]:
+    """One forward pass, then the statistics of each layer."""
+    attentions = model(input_ids=text.ids, use_cache=False, output_attentions=True).attentions
+    return statistics((weights[0] for weights in attentions), text)
+
+
+if __name__ == "__main__":
+    run(load, measure)

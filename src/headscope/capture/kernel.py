@@ -1,0 +1,83 @@
+"""Attention by a fused kernel, with the logarithm of each row's sum of exponentials beside it."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+BLOCK_SCORES = 1 << 24
+"""Scores that exist at once where there is no kernel of ours to call (64 MiB)."""
+
+Attended = tuple[Float[Tensor, "batch head query size"], Float[Tensor, "batch head query"]]
+
+
+def attend(
+    query: Float[Tensor, "batch head query size"],
+    key: Float[Tensor, "batch key_head key size"],
+    values: Float[Tensor, "batch key_head key size"],
+    *,
+    scale: float,
+    causal: bool = False,
+    mask: Float[Tensor, "texts 1 rows key"] | None = None,
+) -> Attended:
+    """The average of `values` under ``softmax(scale * q . k + mask)``, and the log-sum-exp of the scores.
+
+    Args:
+        query: of every head.
+        key: of every key head; as many query heads share one as there are more of them.
+        values: likewise.
+        scale: what the dot products are multiplied with.
+        causal: query number n sees the keys up to number n.
+        mask: added to the scores.
+    """
+    if query.device.type == "cpu":
+        output, log_sum = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
+            query, key, values, 0.0, causal, attn_mask=mask, scale=scale
+        )
+        return output, log_sum
+    return in_blocks(query, key, values, scale=scale, causal=causal, mask=mask)
+
+
+def in_blocks(
+    query: Float[Tensor, "batch head query size"],
+    key: Float[Tensor, "batch key_head key size"],
+    values: Float[Tensor, "batch key_head key size"],
+    *,
+    scale: float,
+    causal: bool = False,
+    mask: Float[Tensor, "texts 1 rows key"] | None = None,
+) -> Attended:
+    """The same on any device, by plain products of a block of rows at a time."""
+    batch, heads, queries, _ = query.shape
+    step = max(1, BLOCK_SCORES // (batch * heads * key.shape[2]))
+    columns = torch.arange(key.shape[2], device=key.device)
+    outputs, log_sums = [], []
+    for start in range(0, queries, step):
+        rows = slice(start, min(start + step, queries))
+        scores = products(query[:, :, rows].float(), key.float()).mul_(scale)
+        if mask is not None:
+            scores = scores + (mask if mask.shape[-2] == 1 else mask[:, :, rows])
+        if causal:
+            place = torch.arange(rows.start, rows.stop, device=key.device)[:, None]
+            scores = scores.masked_fill_(columns > place, -torch.inf)
+        log_sum = scores.logsumexp(-1)
+        outputs.append(averages((scores - log_sum[..., None]).exp_().to(values.dtype), values))
+        log_sums.append(log_sum)
+    return torch.cat(outputs, dim=2), torch.cat(log_sums, dim=2)
+
+
+def products(
+    query: Float[Tensor, "batch head query size"], key: Float[Tensor, "batch key_head key size"]
+) -> Float[Tensor, "batch head query key"]:
+    """The dot product of each query with each key of the key head that its head shares."""
+    batch, heads, queries, size = query.shape
+    grouped = query.reshape(batch, key.shape[1], heads // key.shape[1] * queries, size)
+    return (grouped @ key.transpose(-1, -2)).view(batch, heads, queries, key.shape[2])
+
+
+def averages(
+    weights: Float[Tensor, "batch head query key"], values: Float[Tensor, "batch key_head key width"]
+) -> Float[Tensor, "batch head query width"]:
+    """The values of the key head that each head shares, weighted and added up."""
+    batch, heads, queries, keys = weights.shape
+    grouped = weights.reshape(batch, values.shape[1], heads // values.shape[1] * queries, keys)
+    return (grouped @ values).view(batch, heads, queries, values.shape[-1])
