@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import xarray as xr
 
 import tiny
 from headscope import _atlas, cli, heads
+from headscope.capture import interface
 
 TREEBANK = """\
 # newdoc id = one
@@ -74,6 +76,36 @@ def test_measure_writes_a_head_table_and_says_what_it_found(run, model, tmp_path
     assert list(out.parent.iterdir()) == [out]
 
 
+def test_measure_takes_further_offsets_and_classes(run, model, tmp_path) -> None:
+    out = tmp_path / "heads.nc"
+    code, _, _ = run(
+        "measure", model, "grammar:23", "-r", "surface", "--offset", "-2", "--offset", "5", "--class", "no=not,n't",
+        "--class", "the=the", "-o", out,
+    )  # fmt: skip
+    assert code == 0
+    table = heads.read(out)
+    assert table["token_offset"].values.tolist() == [-2, 5]
+    assert table["class"].values.tolist() == ["no", "the"]
+    assert bool((table["mass_class"].sel({"class": "the"}) > 0).all())
+    assert 0 < table["class_share"].sel({"class": "the"}).item() < 0.5
+
+
+def test_explain_says_how_each_layer_was_measured(run, model, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(interface, "FUSED_FROM", 60)
+    out = tmp_path / "heads.nc"
+    code, said, _ = run("measure", model, "grammar:53", "-r", "surface", "--explain", "-o", out)
+    assert code == 0
+    texts = heads.read(out).attrs["documents"]
+    found = re.findall(r"^1-2 +(\d+) +(with.*?) *$", said, re.MULTILINE)
+    assert {way for _, way in found} == {
+        "without the matrix: all keys",
+        "with the matrix: fewer than 60 keys, for which it is faster",
+    }
+    assert sum(int(count) for count, _ in found) == texts
+    _, said, _ = run("measure", model, "grammar:53", "-r", "surface", "-r", "relations", "--explain", "-o", out)
+    assert re.search(rf"^1-2 +{texts} +with the matrix: a reducer needs it *$", said, re.MULTILINE)
+
+
 def test_atlas_writes_everything(run, model, tmp_path) -> None:
     out = tmp_path / "atlas"
     code, said, _ = run("atlas", model, "grammar:307", "-o", out)
@@ -83,9 +115,9 @@ def test_atlas_writes_everything(run, model, tmp_path) -> None:
         "heads.nc", "twin.nc", "atlas.html", "manifest.json", "figures", "tables",
     }  # fmt: skip
     assert {path.name for path in (out / "tables").iterdir()} == {
-        "heads.csv", "relations.csv", "accuracies.csv", "offsets.csv",
+        "heads.csv", "distances.csv", "relations.csv", "accuracies.csv", "offsets.csv",
     }  # fmt: skip
-    for name in ("special-tokens", "offsets", "entropies", "relation-all"):
+    for name in ("special-tokens", "offsets", "entropies", "distances", "relation-all"):
         assert (out / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert "<svg" in (out / "figures" / f"{name}.svg").read_text()
     manifest = json.loads((out / "manifest.json").read_text())
@@ -126,7 +158,7 @@ def test_a_second_atlas_takes_the_place_of_the_first(run, model, tmp_path) -> No
     assert {path.name for path in out.iterdir()} == {
         "heads.nc", "atlas.html", "manifest.json", "figures", "tables", "notes.txt",
     }  # fmt: skip
-    assert {path.name for path in (out / "tables").iterdir()} == {"heads.csv"}
+    assert {path.name for path in (out / "tables").iterdir()} == {"heads.csv", "distances.csv"}
     assert (out / "figures" / "mine.png").exists()
 
 
@@ -198,6 +230,18 @@ REFUSALS = {
     "a reducer named twice": (
         ("measure", "{model}", "grammar:7", "-r", "surface", "-r", "surface", "-o", "{tmp}/heads.nc"),
         "of the reducers surface, surface one is named twice; name each once.",
+    ),
+    "an offset without the reducer": (
+        ("measure", "{model}", "grammar:7", "-r", "relations", "--offset", "2", "-o", "{tmp}/heads.nc"),
+        "--offset and --class ask more of the reducer `surface`; add -r surface.",
+    ),
+    "a class without words": (
+        ("measure", "{model}", "grammar:7", "-r", "surface", "--class", "no=,", "-o", "{tmp}/heads.nc"),
+        "--class no=, names no words; write NAME=WORD,WORD, such as no=not,n't,never.",
+    ),
+    "an offset named twice": (
+        ("measure", "{model}", "grammar:7", "-r", "surface", "--offset", "2", "--offset", "2", "-o", "{tmp}/heads.nc"),
+        "the offset 2 is named twice; name each once.",
     ),
     "a label that is a row": (
         ("measure", "{model}", "{tmp}/labels.conllu", "-r", "relations", "-o", "{tmp}/heads.nc"),

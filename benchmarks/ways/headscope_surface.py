@@ -4,13 +4,12 @@ from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
-import torch
+from batch import batch_of
 from clock import run
 from shapes import Text
 
 import headscope
-from headscope.capture import Batch, Capture, Model, Tokens
-from headscope.corpora import Document
+from headscope.capture import Capture, Model
 from headscope.measure import Surface
 
 
@@ -21,7 +20,7 @@ def load(folder: Path) -> Model:
 
 def measure(model: Model, text: Text) -> dict[str, np.ndarray]:
     """One forward pass under observation; sums, then values."""
-    reducer, batch, sums = Surface(), _batch(text), defaultdict(dict)
+    reducer, batch, sums = Surface(), batch_of(text), defaultdict(dict)
 
     def see(attention: object) -> None:
         held = sums[attention.layer]
@@ -36,14 +35,6 @@ def measure(model: Model, text: Text) -> dict[str, np.ndarray]:
     )
     by_head = {str(name): values for name, values in table.data_vars.items() if "layer" in values.dims}
     return {name: values.transpose("layer", "head", ...).values for name, values in by_head.items()}
-
-
-def _batch(text: Text) -> Batch:
-    """The text with its marks; made here, since a random text has no words to find them by."""
-    real, position = torch.ones_like(text.ids, dtype=torch.bool), torch.arange(text.length)[None]
-    tokens = Tokens(text.ids, real, position, position, text.cls[None], text.sep[None], text.punctuation[None])
-    inputs = {"input_ids": text.ids, "attention_mask": real.long()}
-    return Batch((Document("text", ("word",)),), tokens, None, 1, inputs)
 
 
 if __name__ == "__main__":

@@ -169,6 +169,7 @@ def _draw(table: xr.Dataset, folder: Path) -> dict[str, str]:
         "Attention to special tokens": ("special-tokens", figures.special_tokens(table)),
         "Attention to the token itself and its neighbours": ("offsets", figures.offsets(table)),
         "Entropy of attention": ("entropies", figures.entropies(table)),
+        "Distance of attention": ("distances", figures.distances(table)),
     }
     for relation in _frequent(table):
         pictures[f"Relation {relation}"] = (f"relation-{relation}", figures.relation_heads(table, relation))
@@ -186,9 +187,12 @@ def _frequent(table: xr.Dataset) -> list[str]:
 
 
 def _frames(table: xr.Dataset) -> dict[str, pd.DataFrame]:
-    """The CSV tables: one row a head, a reported relation, an accuracy or an offset."""
+    """The CSV tables: one row a head, a bucket of distance, a reported relation, an accuracy or an offset."""
     by_head = [name for name, v in table.data_vars.items() if set(v.dims) <= {"stack", "layer", "head"}]
-    frames = {"heads": table[by_head].to_dataframe().dropna(how="all").reset_index()}
+    frames = {
+        "heads": table[by_head].to_dataframe().dropna(how="all").reset_index(),
+        "distances": table[["mass_distance"]].to_dataframe().dropna(how="all").reset_index(),
+    }
     if "relation_accuracy" in table:
         reported = [name for name, v in table.data_vars.items() if v.dims == ("relation",)]
         accuracies = ["relation_accuracy", "relation_accuracy_lower", "relation_accuracy_upper"]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from headscope._atlas import Stage
+    from headscope.measure.reducer import Reducer
     from headscope.measure.run import Plan
 
 # Torch takes seconds to load, so what needs it is imported in the command that uses it: `--help`
@@ -94,6 +95,16 @@ def measure(
     batch_tokens: BatchTokens = None,
     trust_remote_code: Trust = False,
     resume: Resume = False,
+    offset: Annotated[
+        list[int] | None, typer.Option(help="For `surface`: also the token so far away; -2 is the one before the last.")
+    ] = None,
+    words: Annotated[
+        list[str] | None,
+        typer.Option("--class", help="For `surface`: also these words together, as NAME=WORD,WORD: no=not,n't,never."),
+    ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say of each layer whether its matrix was made, and why.")
+    ] = False,
 ) -> None:
     """Measure every head with the named reducers and write a head table."""
     from headscope import heads
@@ -111,7 +122,7 @@ def measure(
     with _progress() as report:
         report("reading the corpus", 0, 0)
         found = survey(documents)
-        reducers = resolve(reducer, found)
+        reducers = resolve(_asked(reducer, offset or [], words or []), found)
         report("loading the model", 0, 0)
         subject = load(model, device=device, trust_remote_code=trust_remote_code)
         table = run(
@@ -123,6 +134,8 @@ def measure(
     heads.write(table, out)
     checkpoint.unlink(missing_ok=True)
     _summarise(table)
+    if explain:
+        _explain(table)
     console.print(f"\nWrote {escape(str(out))}.", soft_wrap=True)
 
 
@@ -165,6 +178,25 @@ def _plan(max_tokens: int | None, pair_tokens: int | None, batch_tokens: int | N
     if batch_tokens is not None:
         plan = replace(plan, batch_tokens=batch_tokens)
     return plan
+
+
+def _asked(names: list[str], offsets: list[int], classes: list[str]) -> "list[str | Reducer]":
+    """The reducers by name, `surface` with what else is asked of it."""
+    from headscope.measure import KeyClass, Surface
+
+    if not offsets and not classes:
+        return list(names)
+    if "surface" not in names:
+        raise HeadscopeError("--offset and --class ask more of the reducer `surface`; add -r surface.")
+    parsed = []
+    for one in classes:
+        name, _, words = one.partition("=")
+        given = tuple(word for word in words.split(",") if word)
+        if not name or not given:
+            raise HeadscopeError(f"--class {one} names no words; write NAME=WORD,WORD, such as no=not,n't,never.")
+        parsed.append(KeyClass(name, given))
+    surface = Surface(offsets=tuple(offsets), classes=tuple(parsed))
+    return [surface if name == "surface" else name for name in names]
 
 
 @contextmanager
@@ -284,6 +316,28 @@ def _summarise_relations(table: "xr.Dataset") -> None:
     more, rare = reported.sizes["relation"] - SHOWN, table.sizes["relation"] - reported.sizes["relation"]
     if more > 0 or rare:
         console.print(f"{max(more, 0)} more relations are in the table; {rare} have too few links in a half to report.")
+
+
+def _explain(table: "xr.Dataset") -> None:
+    """How each layer was measured; neighbouring layers of one way together."""
+    ways: dict[tuple[str, str, int], list[int]] = {}
+    for path, texts in json.loads(table.attrs["paths"]).items():
+        stack, layer, way = path.split(" ", 2)
+        ways.setdefault((stack, way, texts), []).append(int(layer))
+    grid = Table(box=None, pad_edge=False)
+    for column in (*(["stack"] if "stack" in table.dims else []), "layers", "texts", "measured"):
+        grid.add_column(column, justify="right" if column == "texts" else "left")
+    for (stack, way, texts), layers in sorted(ways.items(), key=lambda item: (item[0][0], min(item[1]), item[0][1])):
+        grid.add_row(*([stack] if "stack" in table.dims else []), _runs(sorted(layers)), f"{texts:,}", way)
+    console.print("\nHow attention was measured:")
+    console.print(grid)
+
+
+def _runs(layers: list[int]) -> str:
+    """Numbers as stretches: 1-3, 5."""
+    starts = [layer for layer in layers if layer - 1 not in layers]
+    ends = [layer for layer in layers if layer + 1 not in layers]
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in zip(starts, ends, strict=True))
 
 
 def _control(row: Mapping[str, Any]) -> float:

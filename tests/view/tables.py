@@ -78,6 +78,7 @@ def head_table(
         add(key, per_head(values), dims, name, "nats")
     _add_relations(add, per_head, random, dims, shape, list(relations))
     _add_reported(add, random, list(relations), rare, layers, count_of_heads, stacks)
+    add("mean_distance", per_head(random.uniform(1, 23, shape)), dims, "distance", "tokens")
 
     coords: dict[str, object] = {
         "layer": np.arange(1, layers + 1),

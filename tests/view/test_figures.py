@@ -74,6 +74,7 @@ SHOWN = [
     (figures.special_tokens, ["mass_cls", "mass_sep", "mass_punctuation", "mass_sep_from_sep", "mass_sep_from_other"]),
     (figures.offsets, ["mass_self", "mass_previous", "mass_next"]),
     (figures.entropies, ["entropy", "entropy_from_cls"]),
+    (figures.distances, ["mean_distance"]),
 ]
 
 

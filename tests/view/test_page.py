@@ -84,7 +84,7 @@ def test_the_data_are_the_tables_numbers(stacks) -> None:
     assert (data["layers"], data["heads"]) == (5, 7)
     assert data["stacks"] == (list(STACKS) if stacks else [])
     assert [one["name"] for one in data["surface"]] == [
-        name for name in table.data_vars if str(name).startswith(("mass_", "entropy"))
+        name for name in table.data_vars if str(name).startswith(("mass_", "entropy", "mean_"))
     ]
     for one in data["surface"]:
         same(one["values"], table[one["name"]])

@@ -33,7 +33,7 @@ from headscope.capture.batch import Batch
 from headscope.capture.fused import FusedRows
 from headscope.capture.mask import Masks
 from headscope.capture.model import Model
-from headscope.capture.path import may_leave_out, plain
+from headscope.capture.path import cut, may_leave_out, plain
 from headscope.capture.proof import prove_average, prove_fused, prove_rows, prove_same, prove_unpadded
 from headscope.errors import HeadscopeError, ModelError, first_line
 
@@ -211,21 +211,22 @@ def _attend(
     reach = run.masks.reach(attention_mask)
     found: FusedRows | str = run.matrix_because
     if not found and keys < run.fused_from:
-        found = f"fewer than {FUSED_FROM} keys, for which it is faster"
+        found = f"fewer than {FUSED_FROM:,} keys, for which it is faster"
     if not found:
         found = plain(run.batch, stack, layer, query, key, value, reach, terms)
-    run.paths[stack, layer, f"without: {reach}" if isinstance(found, FusedRows) else f"with: {found}"] += batch
+    way = f"without the matrix: {reach}" if isinstance(found, FusedRows) else f"with the matrix: {found}"
+    run.paths[stack, layer, way] += batch
     eager = _eager_of(module)
     if isinstance(found, FusedRows):
         return _without_matrix(run, found, eager, module, value, attention_mask, terms), None
     # In float32 whatever the model computes in, or the statistics would be rounded with the weights.
     whole_query, key, value = query.float(), key.float(), value.float()
-    cut = not run.whole and reach is not None and may_leave_out(terms)
+    partly = not run.whole and may_leave_out(terms)
     outputs, held = [], []
     for rows in run.blocks(batch, heads, queries, keys):
-        columns = reach.keys(rows, keys) if cut and reach is not None else slice(0, keys)
+        columns = reach.keys(rows, keys) if partly and reach is not None else slice(0, keys)
         mask, allowed = run.masks.block(attention_mask, rows, columns, whole_query, keys)
-        block_terms = {name: _cut(term, rows, columns, queries, keys) for name, term in terms.items()}
+        block_terms = {name: cut(term, rows, columns, queries, keys) for name, term in terms.items()}
         block = (whole_query[:, :, rows], key[:, :, columns], value[:, :, columns], mask)
         output, weights = eager(module, *block, **block_terms)
         attention = DenseRows(layer, stack, rows, run.batch, weights, columns, allowed)
@@ -255,7 +256,7 @@ def _without_matrix(
     queries, keys = attention.query.shape[2], value.shape[2]
     rows, columns = _rows_to_check(attention.layer, queries), slice(0, keys)
     mask, _ = run.masks.block(attention_mask, rows, columns, attention.query, keys)
-    block_terms = {name: _cut(term, rows, columns, queries, keys) for name, term in terms.items()}
+    block_terms = {name: cut(term, rows, columns, queries, keys) for name, term in terms.items()}
     expected = eager(module, attention.query[:, :, rows], attention.key, value, mask, **block_terms)
     # Seen first: the proof asks for entropies, which a pass that answers the reducers finds as well.
     run.see(attention)
@@ -282,13 +283,6 @@ def _gathered(blocks: list[DenseRows]) -> DenseRows:
         first.columns,
         torch.cat([block.allowed for block in blocks], dim=1),
     )
-
-
-def _cut(term: Any, rows: slice, columns: slice, queries: int, keys: int) -> Any:
-    """A term of the scores with axes of queries and keys (T5's position bias), cut to those of a block."""
-    if isinstance(term, Tensor) and term.ndim == 4 and term.shape[-2:] == (queries, keys):
-        return term[:, :, rows, columns]
-    return term
 
 
 def _keep_mask(batch_size: int, q_length: int, kv_length: int, q_offset: int = 0, **arguments: Any) -> Tensor:
@@ -391,7 +385,8 @@ def _through_outputs(model: Model, batch: Batch, see: See) -> Seen:
         allowed = (weights > 0).any(dim=1).sum(-1, dtype=torch.float32)
         everything = slice(0, length)
         see(DenseRows(layer, "encoder", everything, batch, weights.float(), everything, allowed))
-        paths["encoder", layer, "with: the model returns its attention and offers no other way"] += len(weights)
+        way = "with the matrix: the model returns it and offers no other way"
+        paths["encoder", layer, way] += len(weights)
     return Seen({"encoder": len(attentions)}, output.last_hidden_state, paths)
 
 

@@ -54,3 +54,10 @@ def plain(
 def may_leave_out(terms: Mapping[str, Any]) -> bool:
     """Whether keys that the mask hides can be left out of a call without a change in the others' weights."""
     return all(term is None or name in LEAVES_SCORES_ALONE | KEY_BY_KEY for name, term in terms.items())
+
+
+def cut(term: Any, rows: slice, columns: slice, queries: int, keys: int) -> Any:
+    """A term of the scores with axes of queries and keys (T5's position bias), cut to those of a block."""
+    if isinstance(term, Tensor) and term.ndim == 4 and term.shape[-2:] == (queries, keys):
+        return term[:, :, rows, columns]
+    return term

@@ -17,9 +17,9 @@ import xarray as xr
 from headscope.measure.reducer import Reducer, Sums
 from headscope.measure.relations import Relations
 from headscope.measure.run import REDUCERS, Plan, measure
-from headscope.measure.surface import Surface
+from headscope.measure.surface import KeyClass, Surface
 
-__all__ = ["REDUCERS", "Plan", "Reducer", "Relations", "Sums", "Surface", "measure"]
+__all__ = ["REDUCERS", "KeyClass", "Plan", "Reducer", "Relations", "Sums", "Surface", "measure"]
 
 
 class _CallableModule(ModuleType):

@@ -41,6 +41,9 @@ REDUCERS: Mapping[str, type[Reducer]] = {"surface": Surface, "relations": Relati
 SAVE_EVERY = 20.0
 """Seconds between two savings of the sums so far."""
 
+PROVEN_WORDS = 128
+"""Words of the text on which the capture is proven: its rows are made one by one, whatever the length of the rest."""
+
 Report = Callable[[int, int], None]
 """Told, after each batch, how many words are done and how many there are."""
 
@@ -128,7 +131,8 @@ def measure(
         files.save(done, checkpoint, facts=facts)
     done = done + Totals({("skipped", reason): np.asarray(count) for reason, count in skipped.items() if count})
     call = f"measure(model={model.name!r}, reducers={[type(r).name for r in chosen]}, plan={plan})"
-    return tabulate(done, model, chosen).assign_attrs(facts["about"], call=call, **_now())
+    paths = json.dumps(done.of_run("path"))
+    return tabulate(done, model, chosen).assign_attrs(facts["about"], call=call, paths=paths, **_now())
 
 
 def resolve(reducers: Sequence[str | Reducer], found: Survey) -> list[Reducer]:
@@ -248,7 +252,9 @@ def _of_batch(capture: Capture, batch: Batch, reducers: Sequence[Reducer], plan:
             _add(sums, {(*key, name): value for name, value in reducer.observe(attention).items()})
 
     whole = any(reducer.whole for reducer in reducers)
-    capture.observe(batch, see, rows=plan.rows, whole=whole, fused=plan.fused)
+    seen = capture.observe(batch, see, rows=plan.rows, whole=whole, fused=plan.fused)
+    for (stack, layer, way), texts in seen.paths.items():
+        sums["path", f"{stack} {layer} {way}"] = torch.tensor(texts)
     return sums
 
 
@@ -259,13 +265,16 @@ def _add(sums: dict[files.Key, Tensor], more: Mapping[files.Key, Tensor]) -> Non
 
 def _sample(model: Model, batch: Batch, *, padded: bool) -> Batch:
     """A little of a batch, with padding in it if the run will have some, on which the capture is proven."""
-    longest = batch.documents[0]
-    half = max(1, len(longest.words) // 2)
-    boundary = None if longest.boundary is None or longest.boundary >= half else longest.boundary
-    short = replace(longest, words=longest.words[:half], links=(), spans=(), boundary=boundary)
-    documents = [longest, short] if padded else [longest]
+    first = batch.documents[0]
+    long = _beginning(first, min(len(first.words), PROVEN_WORDS))
+    documents = [long, _beginning(first, max(1, len(long.words) // 2))] if padded else [long]
     alignment = Alignment.of(model, pair_tokens=batch.encoder.length)
     return collate(model, list(alignment.align(documents, Counter())))
+
+
+def _beginning(document: Document, words: int) -> Document:
+    boundary = None if document.boundary is None or document.boundary >= words else document.boundary
+    return replace(document, words=document.words[:words], links=(), spans=(), boundary=boundary)
 
 
 def _facts(model: Model, documents: Iterable[Document], reducers: Sequence[Reducer], plan: Plan) -> dict[str, Any]:

@@ -78,11 +78,12 @@ SELF = Series("mass_self", "the token itself", "#0072B2", "o")
 PREVIOUS = Series("mass_previous", "the token before", "#D55E00", "s")
 NEXT = Series("mass_next", "the token after", "#009E73", "^")
 ENTROPY = Series("entropy", "heads", "#0072B2", "o")
+DISTANCE = Series("mean_distance", "heads", "#0072B2", "o")
 ENTROPY_FROM_CLS = Series("entropy_from_cls", "heads", "#D55E00", "s")
 UNIFORM = "uniform attention"
 UNIFORM_TOKEN = "one token under\nuniform attention"
 
-SHARE, NATS = "mean share of attention", "mean entropy (nats)"
+SHARE, NATS, TOKENS = "mean share of attention", "mean entropy (nats)", "mean distance (tokens)"
 SPECIAL_PANELS = (
     Panel("Attention to special tokens", SHARE, (CLS, FIRST, SEP, PUNCTUATION)),
     Panel("Attention to [SEP], by the token that attends", SHARE, (FROM_SEP, FROM_OTHER)),
@@ -94,6 +95,8 @@ ENTROPY_PANELS = (
     Panel("Entropy of attention, all tokens", NATS, (ENTROPY,), UNIFORM),
     Panel("Entropy of attention, from [CLS] only", NATS, (ENTROPY_FROM_CLS,), UNIFORM),
 )
+
+DISTANCE_PANELS = (Panel("Distance to the tokens attended to, before or after", TOKENS, (DISTANCE,)),)
 
 
 def special_tokens(table: xr.Dataset) -> Figure:
@@ -128,6 +131,15 @@ def entropies(table: xr.Dataset) -> Figure:
         TableError: the table has neither ``entropy`` nor ``entropy_from_cls``.
     """
     return _by_layer(table, ENTROPY_PANELS)
+
+
+def distances(table: xr.Dataset) -> Figure:
+    """How far away the tokens are that each head attends to, by layer (Vig and Belinkov 2019).
+
+    Raises:
+        TableError: the table has no ``mean_distance``.
+    """
+    return _by_layer(table, DISTANCE_PANELS)
 
 
 def relation_heads(table: xr.Dataset, relation: str) -> Figure:

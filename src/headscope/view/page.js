@@ -217,8 +217,10 @@
       if (options.length) selects.variable.append(made);
     };
     group("relation accuracy", data.relations.map((relation) => ["relation:" + relation.name, relation.name]));
-    group("share of attention", data.surface.filter((one) => one.units !== "nats").map((one) => [one.name, one.label]));
-    group("entropy (nats)", data.surface.filter((one) => one.units === "nats").map((one) => [one.name, one.label]));
+    const groups = [["share of attention", "share of attention"], ["entropy (nats)", "nats"], ["reach (tokens)", "tokens"]];
+    for (const [title, units] of groups) {
+      group(title, data.surface.filter((one) => one.units === units).map((one) => [one.name, one.label]));
+    }
     for (const name of data.directions ?? []) selects.direction.append(element("option", words(name), { value: name }));
     for (const name of data.stacks) selects.stack.append(element("option", name, { value: name }));
     selects.stack.parentElement.hidden = data.stacks.length === 0;

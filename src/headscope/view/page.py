@@ -33,6 +33,7 @@ SURFACE: Mapping[str, tuple[str, str]] = {
     "entropy": ("entropy", ""),
     "entropy_from_cls": ("entropy, from [CLS]", ""),
     "entropy_uniform": ("entropy if uniform", ""),
+    "mean_distance": ("mean distance", ""),
 }
 """The surface variables in reading order: a short name, and what is attended to."""
 
@@ -188,7 +189,7 @@ def _surface(table: xr.Dataset) -> Iterator[dict[str, Any]]:
             note = "It has no fixed baseline: under uniform attention it is the share of such tokens in the text."
         else:
             note = ""
-        what = f"Mean share of a token’s attention that goes to {target}." if target else _entropy_sentence(name)
+        what = f"Mean share of a token’s attention that goes to {target}." if target else _sentence(name)
         yield {
             "name": name,
             "label": label,
@@ -200,7 +201,9 @@ def _surface(table: xr.Dataset) -> Iterator[dict[str, Any]]:
         }
 
 
-def _entropy_sentence(name: str) -> str:
+def _sentence(name: str) -> str:
+    if name == "mean_distance":
+        return "Mean distance in tokens, before or after, to the tokens attended to, weighted by the attention."
     if name == "entropy_uniform":
         return "Mean entropy in nats if attention were uniform: the baseline of the two entropies."
     whose = "of [CLS]" if name == "entropy_from_cls" else "of a token"
