@@ -220,3 +220,30 @@ def test_a_term_that_nobody_announced_is_noticed(monkeypatch) -> None:
         "what was captured is not what the model computes.",
         str(refused.value),
     )
+
+
+def test_scores_too_large_for_float32_keep_their_matrix() -> None:
+    """Without the matrix a weight is the exponential of a difference of rounded scores, and could be above 1."""
+    module, tokenizer = tiny.make("mistral")
+    with torch.no_grad():
+        for layer in module.layers:
+            layer.self_attn.q_proj.weight.mul_(100)
+    model = Model.of(module, tokenizer, name="mistral")
+    (batch,) = batches(model, DOCUMENTS, batch_tokens=10**6, skipped=Counter())
+    found: list[Attention] = []
+    told = Capture(model, "interface").observe(batch, found.append, fused=True)
+    assert {type(attention) for attention in found} == {DenseRows}
+    reasons = {re.sub(r"of [\d,]+,", "of N,", way) for _, _, way in told.paths}
+    assert reasons == {"with the matrix: scores of N, too large for float32 without it"}
+
+
+def test_a_proof_does_not_look_at_padding(monkeypatch) -> None:
+    """A query of padding may see nothing but padding; what it adds up to says nothing of how exact the others are."""
+    from headscope.capture import proof
+
+    sizes = []
+    monkeypatch.setattr(proof, "_prove_close", lambda *arguments: sizes.append(float(arguments[-1])))
+    model, batch = of("modernbert")
+    Capture(model, "interface").observe(batch, lambda attention: None, fused=True)
+    assert len(sizes) == 6  # outputs and entropies of three layers
+    assert max(sizes) < 100

@@ -4,6 +4,7 @@ import pytest
 import torch
 from transformers import masking_utils as hf
 
+from headscope.capture import mask
 from headscope.capture.mask import Masks
 
 TOKENS, TEXTS = 13, 3
@@ -69,3 +70,19 @@ def test_what_is_not_known_is_not_guessed(kind: str) -> None:
 
 def test_a_mask_that_a_model_made_is_not_known_either() -> None:
     assert Masks().reach(torch.zeros(TEXTS, 1, TOKENS, TOKENS)) is None
+
+
+@pytest.mark.parametrize("wrong", [(None, None), (None, 0), (6, 0), (5, 5)])
+def test_in_a_long_text_what_is_thought_of_a_mask_is_compared_with_the_mask(wrong, monkeypatch) -> None:
+    """A run is proven on short texts, in which a long window is none."""
+    length = mask.CHECKED_FROM + 3
+    sizes = {"batch_size": TEXTS, "q_length": length, "kv_length": length}
+    padding = torch.arange(length) < torch.tensor([length, 7, 2])[:, None]
+    for given in (None, padding):
+        asked = arguments(KNOWN["causal window"][0], given) | sizes
+        assert Masks().reach(Masks().keep(asked)) is None  # of another pass
+        masks = Masks()
+        assert masks.reach(masks.keep(asked)) is not None
+        with monkeypatch.context() as patched:
+            patched.setattr(mask, "_window", lambda _: wrong)
+            assert masks.reach(masks.keep(asked)) is None

@@ -1,7 +1,5 @@
 """How far attention reaches: distances from query to key, in tokens, and their buckets."""
 
-from functools import lru_cache
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -36,22 +34,13 @@ def total(
             its last.
         edges: of the buckets.
     """
-    ends, away = _places(keys, weights.shape[2], edges, weights.device)
+    from_first = torch.cat([torch.arange(*stretch, device=weights.device) for stretch in keys])
+    distance = from_first - torch.arange(weights.shape[2], device=weights.device)[:, None]
+    borders = torch.tensor([*(1 - edge for edge in reversed(edges)), *edges], device=weights.device)
+    inner = torch.searchsorted(distance, borders.expand(len(distance), -1).contiguous())
+    ends = torch.nn.functional.pad(inner, (0, 1), value=len(from_first))
     # A bucket is what adds up to its last key, less what adds up to the one before its first.
     up_to = weights.cumsum(-1).gather(3, (ends - 1).clamp_min(0).expand(*weights.shape[:2], -1, -1))
     up_to.masked_fill_(ends == 0, 0.0)
-    mean: Tensor = torch.linalg.vecdot(weights, away)
-    return torch.cat([up_to.diff(dim=-1), mean[..., None]], dim=-1)
-
-
-@lru_cache(maxsize=32)
-def _places(
-    keys: tuple[tuple[int, int], ...], queries: int, edges: tuple[int, ...], device: torch.device
-) -> tuple[Int[Tensor, "query border"], Float[Tensor, "query key"]]:
-    """For each query the number of keys before each bucket and in all; the distance of each key without its sign."""
-    from_first = torch.cat([torch.arange(*stretch, device=device) for stretch in keys])
-    distance = from_first - torch.arange(queries, device=device)[:, None]
-    borders = torch.tensor([*(1 - edge for edge in reversed(edges)), *edges], device=device)
-    inner = torch.searchsorted(distance, borders.expand(queries, -1).contiguous())
-    ends = torch.cat([inner.new_zeros(queries, 1), inner, inner.new_full((queries, 1), len(from_first))], dim=1)
-    return ends, distance.abs().float()
+    mean: Tensor = torch.linalg.vecdot(weights, distance.abs().float())
+    return torch.cat([up_to.diff(dim=-1, prepend=torch.zeros_like(up_to[..., :1])), mean[..., None]], dim=-1)

@@ -9,8 +9,7 @@ returns the logarithm of each row's sum of exponentials, lse. With it
 - what some of the keys hold of a row adds up: the kernel run on these keys alone has a log-sum-exp
   of its own, and ``exp(their lse - lse)`` is their share.
 
-Nothing of size query x key exists, so memory grows with the length and not with its square. Whatever
-the model computes in, the statistics are computed in float32.
+Nothing of size query x key exists, so memory grows with the length and not with its square.
 """
 
 from collections.abc import Iterator
@@ -41,7 +40,7 @@ class FusedRows:
     """All rows of a layer's attention, as queries, keys and the kernel's log-sum-exp.
 
     Attributes:
-        query, key: as the model hands them to attention; several query heads may share a key head.
+        query, key: what the model hands to attention, in float32; several query heads may share a key head.
         scale: what the dot products are multiplied with.
         reach: which keys a query sees.
     """
@@ -76,8 +75,8 @@ class FusedRows:
         return self.query.shape[1]
 
     def attend(self, values: Float[Tensor, "batch key_head key size"]) -> Attended:
-        """The average of `values` under the attention, and the log-sum-exp of the scores, in the type of `values`."""
-        query, key = self.query.to(values.dtype), self.key.to(values.dtype)
+        """The average of `values` under the attention, and the log-sum-exp of the scores."""
+        query, key = self.query, self.key
         if self.reach.before is None and self.reach.after in (None, 0):
             mask = self.reach.hiding(slice(0, key.shape[2]), query.shape[2], values.dtype)
             return attend(query, key, values, scale=self.scale, causal=self.reach.after == 0, mask=mask)
@@ -144,7 +143,7 @@ class FusedRows:
         found = []
         for column in keys.unbind(-1):
             chosen = self.key.transpose(1, 2)[row, column].transpose(1, 2).repeat_interleave(groups, dim=1)
-            score: Tensor = torch.linalg.vecdot(self.query.float(), chosen.float())
+            score: Tensor = torch.linalg.vecdot(self.query, chosen)
             weight = (self.scale * score - self.log_sum).exp()
             seen = self.reach.within(column - place)
             if self.reach.hidden is not None:
@@ -175,7 +174,7 @@ class FusedRows:
             key = self.key[:, :, keys]
         else:
             key = self.key.gather(2, keys[:, None, :, None].expand(-1, self.key.shape[1], -1, self.key.shape[-1]))
-        scores = products(self.query[:, :, rows].float(), key.float()).mul_(self.scale)
+        scores = products(self.query[:, :, rows], key).mul_(self.scale)
         weights = scores.sub_(self.log_sum[:, :, rows, None]).exp_()
         return weights.masked_fill_(~self.reach.sees(_range(rows, key), keys)[:, None], 0.0)
 

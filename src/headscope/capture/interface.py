@@ -1,10 +1,8 @@
 """The seam: the one place that knows how transformers calls attention.
 
 A model is run under an attention implementation of ours, for which the model's own
-``eager_attention_forward`` (the function beside its attention class) does the work. It is called
-on blocks of query rows: the softmax is taken row by row, so the result is the model's own whatever
-terms the family adds (softcap, sinks, position biases, windows), and memory grows with the block
-and not with the square of the length.
+``eager_attention_forward`` (the function beside its attention class) does the work, or vouches for
+the work of a fused kernel; how, `headscope.capture.layer` says.
 
 Seen to go wrong, and handled here (transformers 5.23):
 
@@ -14,12 +12,11 @@ Seen to go wrong, and handled here (transformers 5.23):
   through ``output_attentions=True``, or refused.
 """
 
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -28,34 +25,23 @@ from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
-from headscope.capture.attention import Attention, DenseRows
+from headscope.capture.attention import DenseRows
 from headscope.capture.batch import Batch
 from headscope.capture.fused import FusedRows
-from headscope.capture.mask import Masks
+from headscope.capture.layer import Call, Pass, Paths, See, with_matrix, without_matrix
 from headscope.capture.model import Model
-from headscope.capture.path import cut, may_leave_out, plain
-from headscope.capture.proof import prove_average, prove_fused, prove_rows, prove_same, prove_unpadded
+from headscope.capture.path import plain
+from headscope.capture.proof import prove_rows, prove_same, prove_unpadded
 from headscope.errors import HeadscopeError, ModelError, first_line
 
 NAME = "headscope"
 """Our name among transformers' attention implementations."""
-
-BLOCK_WEIGHTS = 1 << 20
-"""Attention weights of a block when no number of rows is asked for (4 MiB, about a processor's cache)."""
 
 FUSED_FROM = 1536
 """Keys from which on attention is measured without its matrix; below, the matrix is the faster way."""
 
 PROVEN_BLOCKS = 2
 """Blocks of rows in which the capture is proven."""
-
-CHECKED_ROWS = 3
-"""Rows of every layer of every batch that are compared with the model's own function."""
-
-See = Callable[[Attention], None]
-
-Paths = Counter[tuple[str, int, str]]
-"""How many texts were measured by stack, layer and way: with the matrix or without it, and why."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +115,7 @@ class Capture:
             return _through_outputs(self.model, batch, see)
         reasons = {"a reducer needs it": whole, "it is checked": prove, "it was asked for": fused is False}
         because = next((reason for reason, holds in reasons.items() if holds), "")
-        run = _Pass(self.model, batch, see, rows, whole, prove, because, FUSED_FROM if fused is None else 0)
+        run = Pass(self.model, batch, see, rows, whole, prove, because, FUSED_FROM if fused is None else 0)
         with _ours(self.model.module), torch.inference_mode():
             token = _current.set(run)
             try:
@@ -158,131 +144,32 @@ class Seen:
     paths: Paths
 
 
-@dataclass(eq=False)
-class _Pass:
-    """The state of one forward pass under our implementation."""
-
-    model: Model
-    batch: Batch
-    see: See
-    block_rows: int | None
-    whole: bool
-    prove: bool
-    matrix_because: str
-    fused_from: int
-    layers: Counter[str] = field(default_factory=Counter)
-    paths: Paths = field(default_factory=Counter)
-    masks: Masks = field(default_factory=Masks)
-
-    def stack(self, queries: int, keys: int) -> str:
-        """Which attention a call belongs to.
-
-        A decoder reads one token more than its encoder (its start token), so the two lengths tell.
-        """
-        encoder = self.batch.encoder.length
-        decoder = None if self.batch.decoder is None else self.batch.decoder.length
-        known = {(encoder, encoder): "encoder", (decoder, decoder): "decoder", (decoder, encoder): "cross"}
-        if (queries, keys) not in known:
-            raise ModelError(
-                f"{self.model.name!r} calls attention on {queries} queries and {keys} keys for a text of {encoder} "
-                "tokens; only attention over the whole text can be captured."
-            )
-        return known[queries, keys]
-
-    def blocks(self, batch: int, heads: int, queries: int, keys: int) -> Iterator[slice]:
-        rows = self.block_rows or max(1, BLOCK_WEIGHTS // (batch * heads * keys))
-        for start in range(0, queries, rows):
-            yield slice(start, min(start + rows, queries))
-
-
-_current: ContextVar[_Pass] = ContextVar("the forward pass under observation")
+_current: ContextVar[Pass] = ContextVar("the forward pass under observation")
 
 
 def _attend(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **terms: Any
 ) -> tuple[Tensor, None]:
-    """Our attention implementation: the model's own, a block of rows at a time, shown to `see`."""
+    """Our attention implementation, chosen for the layer, which shows its attention to `see`."""
     run = _current.get()
-    batch, heads, queries, _ = query.shape
-    keys = key.shape[-2]
-    stack = run.stack(queries, keys)
+    stack = run.stack(query.shape[2], key.shape[2])
     run.layers[stack] += 1
-    layer = run.layers[stack]
-    reach = run.masks.reach(attention_mask)
-    found: FusedRows | str = run.matrix_because
-    if not found and keys < run.fused_from:
-        found = f"fewer than {FUSED_FROM:,} keys, for which it is faster"
-    if not found:
-        found = plain(run.batch, stack, layer, query, key, value, reach, terms)
-    way = f"without the matrix: {reach}" if isinstance(found, FusedRows) else f"with the matrix: {found}"
-    run.paths[stack, layer, way] += batch
-    eager = _eager_of(module)
-    if isinstance(found, FusedRows):
-        return _without_matrix(run, found, eager, module, value, attention_mask, terms), None
-    # In float32 whatever the model computes in, or the statistics would be rounded with the weights.
-    whole_query, key, value = query.float(), key.float(), value.float()
-    partly = not run.whole and may_leave_out(terms)
-    outputs, held = [], []
-    for rows in run.blocks(batch, heads, queries, keys):
-        columns = reach.keys(rows, keys) if partly and reach is not None else slice(0, keys)
-        mask, allowed = run.masks.block(attention_mask, rows, columns, whole_query, keys)
-        block_terms = {name: cut(term, rows, columns, queries, keys) for name, term in terms.items()}
-        block = (whole_query[:, :, rows], key[:, :, columns], value[:, :, columns], mask)
-        output, weights = eager(module, *block, **block_terms)
-        attention = DenseRows(layer, stack, rows, run.batch, weights, columns, allowed)
-        if run.prove:
-            prove_average(run.model, attention, block[2], output)
-        outputs.append(output.to(query.dtype))
-        if run.whole:
-            held.append(attention)
-        else:
-            run.see(attention)
-    if run.whole:
-        run.see(_gathered(held))
-    return outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=1), None
-
-
-def _without_matrix(
-    run: _Pass,
-    attention: FusedRows,
-    eager: Callable[..., tuple[Tensor, Tensor]],
-    module: nn.Module,
-    value: Tensor,
-    attention_mask: Tensor | None,
-    terms: dict[str, Any],
-) -> Tensor:
-    """The output of a layer by a fused kernel; a few rows are compared with the model's own function."""
-    output = attention.attend(value)[0].transpose(1, 2).contiguous()
-    queries, keys = attention.query.shape[2], value.shape[2]
-    rows, columns = _rows_to_check(attention.layer, queries), slice(0, keys)
-    mask, _ = run.masks.block(attention_mask, rows, columns, attention.query, keys)
-    block_terms = {name: cut(term, rows, columns, queries, keys) for name, term in terms.items()}
-    expected = eager(module, attention.query[:, :, rows], attention.key, value, mask, **block_terms)
-    # Seen first: the proof asks for entropies, which a pass that answers the reducers finds as well.
-    run.see(attention)
-    prove_fused(run.model, attention, rows, output[:, rows], *expected)
-    return output
-
-
-def _rows_to_check(layer: int, queries: int) -> slice:
-    """A few rows, others in every layer."""
-    start = layer * 7919 % max(1, queries - CHECKED_ROWS + 1)
-    return slice(start, min(start + CHECKED_ROWS, queries))
-
-
-def _gathered(blocks: list[DenseRows]) -> DenseRows:
-    if len(blocks) == 1:
-        return blocks[0]
-    first = blocks[0]
-    return DenseRows(
-        first.layer,
-        first.stack,
-        slice(first.rows.start, blocks[-1].rows.stop),
-        first.batch,
-        torch.cat([block.matrix for block in blocks], dim=2),
-        first.columns,
-        torch.cat([block.allowed for block in blocks], dim=1),
-    )
+    layer, reach = run.layers[stack], run.masks.reach(attention_mask)
+    width = torch.promote_types(query.dtype, torch.float32)
+    call = Call(module, stack, layer, query.to(width), key.to(width), value.to(width), attention_mask, reach, terms)
+    because = run.matrix_because
+    if not because and key.shape[2] < run.fused_from:
+        because = f"fewer than {FUSED_FROM:,} keys, for which it is faster"
+    fused = because or plain(run.batch, stack, layer, call.query, call.key, call.value, reach, terms)
+    output = None
+    if isinstance(fused, FusedRows):
+        output, because = without_matrix(run, call, fused)
+    else:
+        because = fused
+    run.paths[stack, layer, f"with the matrix: {because}" if because else f"without the matrix: {reach}"] += len(query)
+    if output is None:
+        output = with_matrix(run, call)
+    return output.to(query.dtype), None
 
 
 def _keep_mask(batch_size: int, q_length: int, kv_length: int, q_offset: int = 0, **arguments: Any) -> Tensor:
@@ -293,19 +180,6 @@ def _keep_mask(batch_size: int, q_length: int, kv_length: int, q_offset: int = 0
 
 AttentionInterface.register(NAME, _attend)
 AttentionMaskInterface.register(NAME, _keep_mask)
-
-
-def _eager_of(module: nn.Module) -> Callable[..., tuple[Tensor, Tensor]]:
-    """The eager attention function beside the class of `module`, or beside a class it derives from."""
-    for owner in type(module).__mro__:
-        beside = vars(sys.modules[owner.__module__])
-        if "eager_attention_forward" in beside:
-            function: Callable[..., tuple[Tensor, Tensor]] = beside["eager_attention_forward"]
-            return function
-    raise ModelError(
-        f"{type(module).__module__} defines {type(module).__name__} without an eager_attention_forward beside it, "
-        "so its attention cannot be captured."
-    )
 
 
 @contextmanager

@@ -13,6 +13,9 @@ from transformers.masking_utils import bidirectional_mask_function, causal_mask_
 
 from headscope.errors import ModelError
 
+CHECKED_FROM = 256
+"""Keys from which on two rows of each mask are compared: a capture is proven on shorter texts, with shorter windows."""
+
 
 @dataclass(frozen=True, eq=False)
 class Reach:
@@ -187,9 +190,24 @@ def _reach(arguments: Mapping[str, Any]) -> Reach | None:
     before, after = (None if side and side >= arguments["kv_length"] - 1 else side for side in window)
     padding = arguments.get("attention_mask")
     # Padding stands on the right, where a causal mask hides it from every real query.
-    if padding is None or after == 0 or bool(padding.all()):
-        return Reach(before, after)
-    return Reach(before, after, hidden=~padding.bool())
+    hidden = None if padding is None or after == 0 or bool(padding.all()) else ~padding.bool()
+    reach = Reach(before, after, hidden)
+    return reach if arguments["kv_length"] < CHECKED_FROM or _is_theirs(reach, arguments) else None
+
+
+def _is_theirs(reach: Reach, arguments: Mapping[str, Any]) -> bool:
+    """Whether two rows of the mask are those that transformers makes: one shows a window, one what lies ahead."""
+    queries, padding, device = arguments["q_length"], arguments.get("attention_mask"), arguments["device"]
+    for row in (queries - 1, queries // 2):
+        theirs = sdpa_mask(**dict(arguments) | {"q_length": 1, "q_offset": row})
+        if theirs is None:
+            return reach.everywhere
+        ours = reach.sees(torch.tensor([row], device=device), torch.arange(theirs.shape[-1], device=device))
+        differ = (ours != theirs[:, 0]).any(-1)[:, 0]
+        # What padding sees is of no interest.
+        if bool((differ if padding is None else differ & padding[:, row].bool()).any()):
+            return False
+    return True
 
 
 def _window(mask_function: Callable[..., Any]) -> tuple[int | None, int | None] | None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from headscope.capture.batch import Batch
@@ -18,6 +18,9 @@ LEAVES_SCORES_ALONE = frozenset(
     }
 )  # fmt: skip
 """What models hand to attention that does not change the scores, or is `scale`, or stands in the mask as well."""
+
+LARGEST = 128.0
+"""The largest log-sum-exp without the matrix; the weights are right to half a rounding of it, 8e-6."""
 
 KEY_BY_KEY = frozenset({"softcap", "s_aux", "position_bias"})
 """What does change them, but each score by itself or by a column of its own, so that hidden keys can be left out."""
@@ -38,7 +41,7 @@ def plain(
     What is not known to leave the scores alone counts as more: no guessing. Rows of every layer are
     compared with the model's own function all the same.
     """
-    if query.dtype not in (torch.float32, torch.bfloat16, torch.float16):
+    if query.dtype != torch.float32:
         return f"scores in {str(query.dtype).removeprefix('torch.')}"
     if value.shape != key.shape:
         return "values are not as wide as keys"
@@ -49,6 +52,15 @@ def plain(
         return "the mask is of a kind that is not known"
     scale = terms.get("scaling") or query.shape[-1] ** -0.5
     return FusedRows(layer, stack, batch, query, key, scale, reach)
+
+
+def too_large(log_sum: Float[Tensor, "batch head query"], real: Bool[Tensor, "batch query"]) -> str:
+    """Why a layer's scores are too large to do without the matrix; empty where they are not.
+
+    Without it a weight is the exponential of a difference of scores, each rounded by itself.
+    """
+    largest = float(log_sum.abs().amax(1)[real].max())
+    return "" if largest <= LARGEST else f"scores of {largest:,.0f}, too large for float32 without it"
 
 
 def may_leave_out(terms: Mapping[str, Any]) -> bool:

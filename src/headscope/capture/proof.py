@@ -80,10 +80,11 @@ def prove_fused(
     real = attention.queries.real[:, rows]
     what = f"layer {attention.layer} without its matrix"
     _prove_close(model, expected[real], output[real], what, expected.abs().max())
-    entropy = torch.special.entr(weights).sum(-1).transpose(1, 2)[real]
+    entropy = torch.special.entr(weights.float()).sum(-1).transpose(1, 2)[real]
     fused = attention.entropy()[:, :, rows].transpose(1, 2)[real]
     # An entropy is the difference of two numbers of the size of the log-sum-exp.
-    _prove_close(model, entropy, fused, f"the entropies of {what}", attention.log_sum.abs().max())
+    size = attention.log_sum[:, :, rows].transpose(1, 2)[real].abs().amax() if bool(real.any()) else torch.zeros(())
+    _prove_close(model, entropy, fused, f"the entropies of {what}", size)
 
 
 def prove_same(
@@ -129,4 +130,5 @@ def _prove_close(model: Model, expected: Tensor, got: Tensor, what: str, scale: 
 
 
 def _tolerance(dtype: torch.dtype) -> float:
-    return 1e-5 if dtype == torch.float32 else 16 * torch.finfo(dtype).eps
+    # Statistics are computed in float32 at best.
+    return max(1e-5, 16 * torch.finfo(dtype).eps if dtype.itemsize < torch.float32.itemsize else 0.0)

@@ -64,7 +64,7 @@ def sweep(
     size, columns = query.shape[-1], 2 + sum(edge >= ROWS for edge in edges)
     width = -(-(size + columns) // ALIGNED) * ALIGNED
     # The kernel wants queries and keys as wide as values; zeros add nothing to a dot product.
-    wide_query, wide_key = (torch.nn.functional.pad(one.float(), (0, width - size)) for one in (query, key))
+    wide_query, wide_key = (torch.nn.functional.pad(one, (0, width - size)) for one in (query, key))
     run = _Sweep(wide_query, wide_key, wide_key.clone(), size, scale, reach, first, edges)
     starts = range(0, query.shape[2], ROWS)
     found = [run.block(slice(start, min(start + ROWS, query.shape[2]))) for start in starts]

@@ -67,6 +67,11 @@ class Plan:
     rows: int | None = None
     fused: bool | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse blocks of no rows."""
+        if self.rows is not None and self.rows < 1:
+            raise HeadscopeError(f"blocks of {self.rows} rows were asked for; ask for 1 or more, or for none.")
+
 
 def measure(
     model: Model | str | Path,

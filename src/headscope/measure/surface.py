@@ -1,6 +1,6 @@
 """What heads look at and how far, whatever the relation: Clark et al. 2019, section 3, and beyond it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
@@ -43,6 +43,9 @@ VARIABLES: Mapping[str, tuple[str, str, str]] = {
 }
 """Name -> what it is, unit, source. Each is the mean over documents of the document's mean over its queries."""
 
+FARTHEST = 2**31 - 1
+"""The largest offset or edge, far beyond any text."""
+
 _COLUMNS = ("cls", "sep", "punctuation", "first")
 _NEIGHBOURS = {"self": 0, "previous": -1, "next": 1}
 _WITHOUT_KEYS = ("entropy", "uniform", "distance")
@@ -72,10 +75,19 @@ class KeyClass:
     Attributes:
         name: what the table calls it.
         words: in any mixture of upper and lower case.
+
+    Raises:
+        HeadscopeError: there are no words.
     """
 
     name: str
-    words: tuple[str, ...]
+    words: Sequence[str]
+
+    def __post_init__(self) -> None:
+        """Refuse a word in place of words; take any sequence of them."""
+        if isinstance(self.words, str) or not self.words:
+            raise HeadscopeError(f"the class {self.name!r} has {self.words!r} for words; give a list of at least one.")
+        object.__setattr__(self, "words", tuple(self.words))
 
 
 @dataclass(frozen=True)
@@ -96,24 +108,27 @@ class Surface:
         HeadscopeError: an offset, edge or class is none, or is named twice.
     """
 
-    offsets: tuple[int, ...] = ()
-    classes: tuple[KeyClass, ...] = ()
-    edges: tuple[int, ...] = distance.EDGES
+    offsets: Sequence[int] = ()
+    classes: Sequence[KeyClass] = ()
+    edges: Sequence[int] = distance.EDGES
 
     name: ClassVar[str] = "surface"
     whole: ClassVar[bool] = False
     max_tokens: ClassVar[int | None] = None
 
     def __post_init__(self) -> None:
-        """Refuse what could not be told apart in a table."""
+        """Refuse what has no place in a table; take any sequences."""
+        for what in ("offsets", "classes", "edges"):
+            object.__setattr__(self, what, tuple(getattr(self, what)))
+        numbers = [*self.offsets, *self.edges]
+        if wrong := [one for one in numbers if type(one) is not int or abs(one) > FARTHEST]:
+            raise HeadscopeError(f"{wrong[0]!r} is no distance in tokens; give whole numbers up to {FARTHEST:,}.")
         if not self.edges or self.edges[0] != 1 or list(self.edges) != sorted(set(self.edges)):
             raise HeadscopeError(f"the edges {self.edges} do not begin with 1 and grow; give such as 1, 2, 4, 8.")
         names = [one.name for one in self.classes]
         for what, given in (("offset", list(map(str, self.offsets))), ("class", names)):
             if twice := [one for one in given if given.count(one) > 1]:
                 raise HeadscopeError(f"the {what} {twice[0]} is named twice; name each once.")
-        if empty := [one.name for one in self.classes if not one.words]:
-            raise HeadscopeError(f"the class {empty[0]!r} has no words; give at least one.")
 
     @classmethod
     def over(cls, survey: Survey) -> "Surface":
@@ -132,7 +147,7 @@ class Surface:
         """For each value, the sum over documents of the part of the mean that these rows make up."""
         rows = attention.rows
         facts = _facts(self, attention.batch, attention.stack)
-        by_distance, mean_distance = attention.distances(self.edges)
+        by_distance, mean_distance = attention.distances(tuple(self.edges))
         uniform = attention.visible().clamp_min(1).log()[:, None].expand(-1, attention.heads, -1)
         seen = torch.cat(
             [
@@ -151,7 +166,7 @@ class Surface:
 
     def _picks(self) -> dict[str, tuple[list[int], list[int]]]:
         """For each value its columns, in the order of `observe`, and their shares, in the order of `_Facts`."""
-        buckets = [f"bucket {nearest}" for nearest in distance.names(self.edges)]
+        buckets = [f"bucket {nearest}" for nearest in distance.names(tuple(self.edges))]
         offsets, classes = self._offsets(), [f"class {one.name}" for one in self.classes]
         column = {
             name: place
@@ -179,7 +194,7 @@ class Surface:
             "mass_class": ("attention to the tokens of a class of words", "class", CLARK + "3.2"),
         }
         coords = {
-            "distance": list(distance.names(self.edges)),
+            "distance": list(distance.names(tuple(self.edges))),
             "token_offset": list(self.offsets),
             "class": [one.name for one in self.classes],
         }
