@@ -64,8 +64,8 @@ def sweep(
     size, columns = query.shape[-1], 2 + sum(edge >= ROWS for edge in edges)
     width = -(-(size + columns) // ALIGNED) * ALIGNED
     # The kernel wants queries and keys as wide as values; zeros add nothing to a dot product.
-    wide_query, wide_key = (torch.nn.functional.pad(one, (0, width - size)) for one in (query, key))
-    run = _Sweep(wide_query, wide_key, wide_key.clone(), size, scale, reach, first, edges)
+    wide_query, wide_key = (torch.nn.functional.pad(one, (0, width - size)) for one in (scale * query, key))
+    run = _Sweep(wide_query, wide_key, wide_key.clone(), size, reach, first, edges)
     starts = range(0, query.shape[2], ROWS)
     found = [run.block(slice(start, min(start + ROWS, query.shape[2]))) for start in starts]
     return Swept(*(torch.cat(parts, dim=2) for parts in zip(*found, strict=True)))
@@ -73,13 +73,12 @@ def sweep(
 
 @dataclass(frozen=True, eq=False)
 class _Sweep:
-    """What a pass works on; behind the keys, `values` has columns that each block writes for itself."""
+    """What a pass works on: scaled queries; behind the keys, `values` has columns that each block writes for itself."""
 
     query: Float[Tensor, "batch head query width"]
     key: Float[Tensor, "batch key_head key width"]
     values: Float[Tensor, "batch key_head key width"]
     size: int
-    scale: float
     reach: Reach
     first: int
     edges: tuple[int, ...]
@@ -93,7 +92,7 @@ class _Sweep:
         by_kernel = [self._by_kernel(rows, side, first) for side in sides]
 
         places = torch.cat([torch.arange(part.start, part.stop, device=self.key.device) for part in near])
-        scores = products(self.query[:, :, rows, : self.size], self.key[:, :, places, : self.size]).mul_(self.scale)
+        scores = products(self.query[:, :, rows, : self.size], self.key[:, :, places, : self.size])
         shown = self.reach.sees(torch.arange(rows.start, rows.stop, device=self.key.device), places)
         scores.masked_fill_(~shown[:, None], LOWEST)
         peak = scores.amax(-1)
@@ -155,7 +154,7 @@ class _Sweep:
             self.query[:, :, rows],
             self.key[:, :, keys],
             self.values[:, :, keys],
-            scale=self.scale,
+            scale=1.0,
             mask=self.reach.hiding(keys, rows.stop - rows.start, torch.float32),
         )
         masses, distances = average[..., self.size : last], average[..., last]
@@ -166,4 +165,4 @@ class _Sweep:
         later = torch.arange(rows.stop - rows.start, device=self.key.device) * (1 if first + keys.start < 0 else -1)
         features[..., -1] = distances + later * masses.sum(-1)
         mean_score: Tensor = torch.linalg.vecdot(self.query[:, :, rows, : self.size], average[..., : self.size])
-        return log_sum, self.scale * mean_score, features
+        return log_sum, mean_score, features
