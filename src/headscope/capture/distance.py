@@ -1,5 +1,7 @@
 """How far attention reaches: distances from query to key, in tokens, and their buckets."""
 
+from functools import lru_cache
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -34,13 +36,26 @@ def total(
             its last.
         edges: of the buckets.
     """
-    from_first = torch.cat([torch.arange(*stretch, device=weights.device) for stretch in keys])
-    distance = from_first - torch.arange(weights.shape[2], device=weights.device)[:, None]
-    borders = torch.tensor([*(1 - edge for edge in reversed(edges)), *edges], device=weights.device)
-    inner = torch.searchsorted(distance, borders.expand(len(distance), -1).contiguous())
-    ends = torch.nn.functional.pad(inner, (0, 1), value=len(from_first))
+    distance = _distances(keys, weights.shape[2], weights.device)
+    ends = _ends(keys, weights.shape[2], edges, weights.device)
     # A bucket is what adds up to its last key, less what adds up to the one before its first.
     up_to = weights.cumsum(-1).gather(3, (ends - 1).clamp_min(0).expand(*weights.shape[:2], -1, -1))
     up_to.masked_fill_(ends == 0, 0.0)
     mean: Tensor = torch.linalg.vecdot(weights, distance.abs().float())
     return torch.cat([up_to.diff(dim=-1, prepend=torch.zeros_like(up_to[..., :1])), mean[..., None]], dim=-1)
+
+
+def _distances(keys: tuple[tuple[int, int], ...], queries: int, device: torch.device) -> Int[Tensor, "query key"]:
+    from_first = torch.cat([torch.arange(*stretch, device=device) for stretch in keys])
+    return from_first - torch.arange(queries, device=device)[:, None]
+
+
+@lru_cache(maxsize=8)
+def _ends(
+    keys: tuple[tuple[int, int], ...], queries: int, edges: tuple[int, ...], device: torch.device
+) -> Int[Tensor, "query bucket"]:
+    """For each query the number of keys up to the end of each bucket."""
+    distance = _distances(keys, queries, device)
+    borders = torch.tensor([*(1 - edge for edge in reversed(edges)), *edges], device=device)
+    inner = torch.searchsorted(distance, borders.expand(queries, -1).contiguous())
+    return torch.nn.functional.pad(inner, (0, 1), value=distance.shape[1])

@@ -13,6 +13,9 @@ from transformers.masking_utils import bidirectional_mask_function, causal_mask_
 
 from headscope.errors import ModelError
 
+KEPT = 1 << 20
+"""Numbers of a mask that are kept from one layer to the next (4 MiB)."""
+
 CHECKED_FROM = 256
 """Keys from which on two rows of each mask are compared: a capture is proven on shorter texts, with shorter windows."""
 
@@ -88,24 +91,27 @@ class _Kept:
         ticket: the tensor that stands for the mask until then.
         arguments: those of transformers' mask function.
         reach: what they come to, if that is known.
-        made: the block that was asked for last, by its rows and keys.
+        made: the blocks that were asked for last, by their rows, keys and type.
     """
 
     ticket: Tensor
     arguments: dict[str, Any]
     reach: Reach | None
-    made: dict[tuple[int, ...], tuple[Tensor | None, Tensor]] = field(default_factory=dict)
+    made: dict[tuple[int, int, int, int, torch.dtype], tuple[Tensor | None, Tensor]] = field(default_factory=dict)
 
-    def block(self, rows: slice, keys: slice) -> tuple[Tensor | None, Tensor]:
-        """Whether each key may be seen (None where all may), and how many may."""
-        block = (rows.start, rows.stop, keys.start, keys.stop)
+    def block(self, rows: slice, keys: slice, dtype: torch.dtype) -> tuple[Tensor | None, Tensor]:
+        """What is added to the scores (None where every key may be seen), and how many keys may be seen."""
+        block = (rows.start, rows.stop, keys.start, keys.stop, dtype)
         if block not in self.made:
             seen, size = self._seen(rows, keys), (self.arguments["batch_size"], rows.stop - rows.start)
             if seen is None:
                 allowed = torch.full(size, float(keys.stop - keys.start), device=self.arguments["device"])
             else:
                 allowed = seen[:, 0].sum(-1, dtype=torch.float32).expand(size)
-            self.made = {block: (seen, allowed)}
+            # Every layer asks for the same blocks; all are kept while they are small.
+            if sum(mask.numel() for mask, _ in self.made.values() if mask is not None) > KEPT:
+                self.made = {}
+            self.made[block] = (None if seen is None else added(~seen, dtype), allowed)
         return self.made[block]
 
     def _seen(self, rows: slice, keys: slice) -> Tensor | None:
@@ -166,11 +172,7 @@ class Masks:
             return None, torch.full(size, float(keys), device=query.device)
         kept = self._kept.get(id(attention_mask))
         if kept is not None:
-            seen, allowed = kept.block(rows, columns)
-            if seen is None:
-                return None, allowed
-            zero = torch.zeros((), dtype=query.dtype, device=query.device)
-            return torch.where(seen, zero, torch.finfo(query.dtype).min), allowed
+            return kept.block(rows, columns, query.dtype)
         if attention_mask.ndim != 4 or attention_mask.shape[-1] != keys:
             raise ModelError(
                 f"the model rewrites its attention mask to the shape {tuple(attention_mask.shape)}, "

@@ -139,7 +139,8 @@ class Surface:
         """The number of documents in which each value is defined, and how much of them each class is."""
         facts = _facts(self, batch, stack)
         defined = (facts.shares.sum(1) > 0).sum(0)
-        counts = {name: defined[shares] for name, (_, shares) in self._picks().items()}
+        sizes, _, shares = _picks(self)
+        counts = dict(zip(sizes, torch.split(defined[shares], list(sizes.values())), strict=True))
         of_class = facts.columns[..., len(_COLUMNS) :].double().sum(1) / batch.keys(stack).real.sum(1, keepdim=True)
         return counts | {"class_share": of_class.sum(0)}
 
@@ -162,29 +163,8 @@ class Surface:
         seen = seen.where(attention.queries.real[:, None, rows, None], 0)
         # Every column under every share, of which most are not wanted: one product is less than one a value.
         total = torch.einsum("bhqc,bqs->hcs", seen.double(), facts.shares[:, rows])
-        return {name: total[:, columns, shares] for name, (columns, shares) in self._picks().items()}
-
-    def _picks(self) -> dict[str, tuple[list[int], list[int]]]:
-        """For each value its columns, in the order of `observe`, and their shares, in the order of `_Facts`."""
-        buckets = [f"bucket {nearest}" for nearest in distance.names(tuple(self.edges))]
-        offsets, classes = self._offsets(), [f"class {one.name}" for one in self.classes]
-        column = {
-            name: place
-            for place, name in enumerate((*_NEIGHBOURS, *offsets, *_COLUMNS, *classes, *_WITHOUT_KEYS, *buckets))
-        }
-        share = {name: place for place, name in enumerate((*_SHARES, *offsets))}
-        means = {name: [(of, over)] for name, (of, over) in _MEANS.items()}
-        means |= {
-            "mass_distance": [(name, "all") for name in buckets],
-            "mass_offset": [(name, name) for name in offsets],
-            "mass_class": [(name, "all") for name in classes],
-        }
-        return {
-            name: ([column[of] for of, _ in pairs], [share[over] for _, over in pairs]) for name, pairs in means.items()
-        }
-
-    def _offsets(self) -> list[str]:
-        return [f"offset {offset}" for offset in self.offsets]
+        sizes, columns, shares = _picks(self)
+        return dict(zip(sizes, torch.split(total[:, columns, shares], list(sizes.values()), dim=1), strict=True))
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
         """Each value for each layer and head; by distance, offset and class where there are several."""
@@ -235,6 +215,25 @@ class _Facts:
     columns: Float[Tensor, "batch key column"]
     neighbours: Int[Tensor, "batch query neighbour"]
     shares: Float64[Tensor, "batch query share"]
+
+
+@lru_cache(maxsize=4)
+def _picks(surface: Surface) -> tuple[dict[str, int], list[int], list[int]]:
+    """Each value's size; for all of them together the columns, in the order of `Surface.observe`, and their shares."""
+    buckets = [f"bucket {nearest}" for nearest in distance.names(tuple(surface.edges))]
+    offsets = [f"offset {offset}" for offset in surface.offsets]
+    classes = [f"class {one.name}" for one in surface.classes]
+    columns = (*_NEIGHBOURS, *offsets, *_COLUMNS, *classes, *_WITHOUT_KEYS, *buckets)
+    column, share = ({name: place for place, name in enumerate(names)} for names in (columns, (*_SHARES, *offsets)))
+    means = {name: [(of, over)] for name, (of, over) in _MEANS.items()}
+    means |= {
+        "mass_distance": [(name, "all") for name in buckets],
+        "mass_offset": [(name, name) for name in offsets],
+        "mass_class": [(name, "all") for name in classes],
+    }
+    pairs = [pair for of_value in means.values() for pair in of_value]
+    sizes = {name: len(of_value) for name, of_value in means.items()}
+    return sizes, [column[of] for of, _ in pairs], [share[over] for _, over in pairs]
 
 
 @lru_cache(maxsize=4)
