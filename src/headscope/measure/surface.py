@@ -43,6 +43,9 @@ VARIABLES: Mapping[str, tuple[str, str, str]] = {
 }
 """Name -> what it is, unit, source. Each is the mean over documents of the document's mean over its queries."""
 
+SUMMED = 1024
+"""Queries that are summed up at once in float64."""
+
 FARTHEST = 2**31 - 1
 """The largest offset or edge, far beyond any text."""
 
@@ -159,12 +162,16 @@ class Surface:
             ],
             dim=-1,
         )
-        # Padding may hold anything, NaN included; its share is 0.
-        seen = seen.where(attention.queries.real[:, None, rows, None], 0)
-        # Every column under every share, of which most are not wanted: one product is less than one a value.
-        total = torch.einsum("bhqc,bqs->hcs", seen.double(), facts.shares[:, rows])
-        sizes, columns, shares = _picks(self)
-        return dict(zip(sizes, torch.split(total[:, columns, shares], list(sizes.values()), dim=1), strict=True))
+        real, shares = attention.queries.real[:, None, rows, None], facts.shares[:, rows]
+        total = torch.zeros(attention.heads, seen.shape[-1], shares.shape[-1], dtype=torch.float64, device=seen.device)
+        for start in range(0, seen.shape[2], SUMMED):
+            part = slice(start, start + SUMMED)
+            # Padding may hold anything, NaN included; its share is 0.
+            known = seen[:, :, part].where(real[:, :, part], 0).double()
+            # Every column under every share, of which most are not wanted: one product is less than one a value.
+            total += torch.einsum("bhqc,bqs->hcs", known, shares[:, part])
+        sizes, columns, over = _picks(self)
+        return dict(zip(sizes, torch.split(total[:, columns, over], list(sizes.values()), dim=1), strict=True))
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
         """Each value for each layer and head; by distance, offset and class where there are several."""
