@@ -21,7 +21,7 @@ from headscope.measure.reducer import Sums
 
 SHARE, NATS, TOKENS = "share of attention", "nats", "tokens"
 CLARK = "Clark et al. 2019, section "
-VIG = "Vig and Belinkov 2019 (attention distance)"
+VIG = "Vig and Belinkov 2019"
 
 VARIABLES: Mapping[str, tuple[str, str, str]] = {
     "mass_self": ("attention to the token itself", SHARE, CLARK + "3.1"),
