@@ -33,8 +33,8 @@ def measure(model: Model, text: Text) -> dict[str, np.ndarray]:
         {name: np.stack([sums[layer][name].numpy() for layer in sorted(sums)]) for name in names},
         {name: count.numpy() for name, count in reducer.count(batch, "encoder").items()},
     )
-    by_head = {str(name): values for name, values in table.data_vars.items() if "layer" in values.dims}
-    return {name: values.transpose("layer", "head", ...).values for name, values in by_head.items()}
+    # The axes layer and head come first.
+    return {str(name): table.variables[name].values for name in table.data_vars}
 
 
 if __name__ == "__main__":

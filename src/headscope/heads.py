@@ -38,7 +38,7 @@ REQUIRED_ATTRIBUTES = ("model", "weights_sha256", "corpus", "corpus_sha256", "do
 """Where a table came from. No table is complete without them."""
 
 
-def variable(values: np.ndarray, dims: Sequence[str], *, name: str, units: str, source: str) -> xr.DataArray:
+def variable(values: np.ndarray, dims: Sequence[str], *, name: str, units: str, source: str) -> xr.Variable:
     """A variable of a head table.
 
     Args:
@@ -48,7 +48,7 @@ def variable(values: np.ndarray, dims: Sequence[str], *, name: str, units: str, 
         units: its unit, such as ``nats`` or ``share of attention``.
         source: paper and section that define it.
     """
-    return xr.DataArray(values, dims=tuple(dims), attrs={"long_name": name, "units": units, "source": source})
+    return xr.Variable(tuple(dims), values, attrs={"long_name": name, "units": units, "source": source})
 
 
 def check(table: xr.Dataset) -> xr.Dataset:

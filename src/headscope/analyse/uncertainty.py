@@ -171,7 +171,7 @@ def _best(counts: Counts, dims: tuple[str, ...] | None = None) -> dict[str, xr.D
     return {dim: flat[dim].isel(place=where).drop_vars(["place", *dims], errors="ignore") for dim in dims}
 
 
-def _scores(name: str, counts: Counts, enough: xr.DataArray, what: str, units: str) -> dict[str, xr.DataArray]:
+def _scores(name: str, counts: Counts, enough: xr.DataArray, what: str, units: str) -> dict[str, xr.Variable]:
     lower, upper = counts.interval()
     values = {"accuracy": counts.accuracy, "lower": lower, "upper": upper}
     words = {
@@ -182,6 +182,5 @@ def _scores(name: str, counts: Counts, enough: xr.DataArray, what: str, units: s
     return {f"{name}_{key}": _described(value.where(enough), words[key], units) for key, value in values.items()}
 
 
-def _described(values: xr.DataArray, name: str, units: str) -> xr.DataArray:
-    values = values.drop_vars([c for c in values.coords if c not in values.dims])
+def _described(values: xr.DataArray, name: str, units: str) -> xr.Variable:
     return heads.variable(values.values, [str(d) for d in values.dims], name=name, units=units, source=SOURCE)

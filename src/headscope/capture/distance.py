@@ -1,9 +1,10 @@
 """How far attention reaches: distances from query to key, in tokens, and their buckets."""
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 EDGES = tuple(2**power for power in range(13))
@@ -36,26 +37,34 @@ def total(
             its last.
         edges: of the buckets.
     """
-    distance = _distances(keys, weights.shape[2], weights.device)
-    ends = _ends(keys, weights.shape[2], edges, weights.device)
+    ruler = _ruler(keys, weights.shape[2], edges, weights.device)
     # A bucket is what adds up to its last key, less what adds up to the one before its first.
-    up_to = weights.cumsum(-1).gather(3, (ends - 1).clamp_min(0).expand(*weights.shape[:2], -1, -1))
-    up_to.masked_fill_(ends == 0, 0.0)
-    mean: Tensor = torch.linalg.vecdot(weights, distance.abs().float())
-    return torch.cat([up_to.diff(dim=-1, prepend=torch.zeros_like(up_to[..., :1])), mean[..., None]], dim=-1)
+    up_to = weights.cumsum(-1).gather(3, ruler.last.expand(*weights.shape[:2], -1, -1))
+    up_to.masked_fill_(ruler.empty, 0.0)
+    mean: Tensor = torch.linalg.vecdot(weights, ruler.away)
+    return torch.cat([up_to[..., :1], up_to[..., 1:] - up_to[..., :-1], mean[..., None]], dim=-1)
 
 
-def _distances(keys: tuple[tuple[int, int], ...], queries: int, device: torch.device) -> Int[Tensor, "query key"]:
-    from_first = torch.cat([torch.arange(*stretch, device=device) for stretch in keys])
-    return from_first - torch.arange(queries, device=device)[:, None]
+@dataclass(frozen=True, eq=False)
+class _Ruler:
+    """What is known of distances before any weights.
+
+    Attributes:
+        away: the distance from each query to each key, either way.
+        last: the place of the last key up to the end of each bucket; 0 where there is none.
+        empty: whether there is none.
+    """
+
+    away: Float[Tensor, "query key"]
+    last: Int[Tensor, "query bucket"]
+    empty: Bool[Tensor, "query bucket"]
 
 
 @lru_cache(maxsize=8)
-def _ends(
-    keys: tuple[tuple[int, int], ...], queries: int, edges: tuple[int, ...], device: torch.device
-) -> Int[Tensor, "query bucket"]:
-    """For each query the number of keys up to the end of each bucket."""
-    distance = _distances(keys, queries, device)
+def _ruler(keys: tuple[tuple[int, int], ...], queries: int, edges: tuple[int, ...], device: torch.device) -> _Ruler:
+    from_first = torch.cat([torch.arange(*stretch, device=device) for stretch in keys])
+    distance = from_first - torch.arange(queries, device=device)[:, None]
     borders = torch.tensor([*(1 - edge for edge in reversed(edges)), *edges], device=device)
     inner = torch.searchsorted(distance, borders.expand(queries, -1).contiguous())
-    return torch.nn.functional.pad(inner, (0, 1), value=distance.shape[1])
+    ends = torch.nn.functional.pad(inner, (0, 1), value=distance.shape[1])
+    return _Ruler(distance.abs().float(), (ends - 1).clamp_min(0), ends == 0)

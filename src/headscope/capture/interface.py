@@ -192,20 +192,22 @@ def _ours(module: PreTrainedModel) -> Iterator[None]:
         if (part := getattr(config, key)) is not None and part._attn_implementation is not None
     }
     before = {"": config._attn_implementation} | {key: part._attn_implementation for key, part in parts.items()}
-    # A family without the interface answers with a warning; whether it took the name is checked.
-    verbosity = transformers_logging.get_verbosity()
-    transformers_logging.set_verbosity_error()
     try:
         module.set_attn_implementation(NAME)
         yield
     finally:
         module.set_attn_implementation(before if parts else before[""])
-        transformers_logging.set_verbosity(verbosity)
 
 
 def _takes_our_name(module: PreTrainedModel) -> bool:
-    with _ours(module):
-        return bool(module.config._attn_implementation == NAME)
+    # A family without the interface answers with a warning; that it did not take the name is seen.
+    verbosity = transformers_logging.get_verbosity()
+    transformers_logging.set_verbosity_error()
+    try:
+        with _ours(module):
+            return bool(module.config._attn_implementation == NAME)
+    finally:
+        transformers_logging.set_verbosity(verbosity)
 
 
 def _inputs(model: Model, batch: Batch) -> dict[str, Any]:

@@ -141,14 +141,13 @@ class Surface:
     def count(self, batch: Batch, stack: str) -> Sums:
         """The number of documents in which each value is defined, and how much of them each class is."""
         facts = _facts(self, batch, stack)
-        defined = (facts.shares.sum(1) > 0).sum(0)
-        sizes, _, shares = _picks(self)
-        counts = dict(zip(sizes, torch.split(defined[shares], list(sizes.values())), strict=True))
+        _, shares, _ = _picks(self)
+        defined = (facts.shares.sum(1) > 0).sum(0)[shares]
         of_class = facts.columns[..., len(_COLUMNS) :].double().sum(1) / batch.keys(stack).real.sum(1, keepdim=True)
-        return counts | {"class_share": of_class.sum(0)}
+        return {"defined": defined, "class_share": of_class.sum(0)}
 
     def observe(self, attention: Attention) -> Sums:
-        """For each value, the sum over documents of the part of the mean that these rows make up."""
+        """The sum over documents of the part of each mean that these rows make up, all values side by side."""
         rows = attention.rows
         facts = _facts(self, attention.batch, attention.stack)
         by_distance, mean_distance = attention.distances(tuple(self.edges))
@@ -157,21 +156,20 @@ class Surface:
             [
                 attention.at(facts.neighbours[:, rows]),
                 attention.average(facts.columns),
-                torch.stack([attention.entropy(), uniform, mean_distance], dim=-1),
+                attention.entropy()[..., None],
+                uniform[..., None],
+                mean_distance[..., None],
                 by_distance,
             ],
             dim=-1,
         )
-        real, shares = attention.queries.real[:, None, rows, None], facts.shares[:, rows]
-        total = torch.zeros(attention.heads, seen.shape[-1], shares.shape[-1], dtype=torch.float64, device=seen.device)
-        for start in range(0, seen.shape[2], SUMMED):
-            part = slice(start, start + SUMMED)
+        if facts.padded:
             # Padding may hold anything, NaN included; its share is 0.
-            known = seen[:, :, part].where(real[:, :, part], 0).double()
-            # Every column under every share, of which most are not wanted: one product is less than one a value.
-            total += torch.einsum("bhqc,bqs->hcs", known, shares[:, part])
-        sizes, columns, over = _picks(self)
-        return dict(zip(sizes, torch.split(total[:, columns, over], list(sizes.values()), dim=1), strict=True))
+            seen = seen.where(attention.queries.real[:, None, rows, None], 0)
+        # Every column under every share, of which most are not wanted: one product is less than one a value.
+        parts = zip(torch.split(facts.shares[:, rows], SUMMED, 1), torch.split(seen, SUMMED, 2), strict=True)
+        totals = [(shares[:, None].mT @ part.double()).sum(0) for shares, part in parts]
+        return {"means": torch.stack(totals).sum(0).flatten(1)[:, facts.wanted]}
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
         """Each value for each layer and head; by distance, offset and class where there are several."""
@@ -185,23 +183,25 @@ class Surface:
             "token_offset": list(self.offsets),
             "class": [one.name for one in self.classes],
         }
+        sizes, _, _ = _picks(self)
+        ends = np.cumsum(list(sizes.values()))[:-1]
+        means = dict(zip(sizes, np.split(_mean(sums["means"], counts["defined"]), ends, axis=-1), strict=True))
         values = {}
         for variable, (name, units, source) in VARIABLES.items():
-            mean = _mean(sums[variable], counts[variable])[..., 0]
+            mean = means[variable][..., 0]
             values[variable] = heads.variable(mean, ("layer", "head"), name=name, units=units, source=source)
         for variable, (name, dim, source) in several.items():
             if coords[dim]:
-                mean = _mean(sums[variable], counts[variable])
-                values[variable] = heads.variable(
-                    mean, ("layer", "head", dim), name=name, units=SHARE, source=source
-                ).assign_coords({dim: coords[dim]})
+                of = ("layer", "head", dim)
+                values[variable] = heads.variable(means[variable], of, name=name, units=SHARE, source=source)
         if self.classes:
-            share = _mean(counts["class_share"], counts["mass_class"])
+            documents = np.split(counts["defined"], ends)[list(sizes).index("mass_class")]
+            share = _mean(counts["class_share"], documents)
             name = "tokens of a class of words, which attention that prefers none would give it where all can be seen"
             values["class_share"] = heads.variable(
                 share, ("class",), name=name, units="share of tokens", source="headscope"
             )
-        return xr.Dataset(values)
+        return xr.Dataset(values, coords={dim: place for dim, place in coords.items() if place})
 
 
 _SHARES = ("self", "previous", "next", "all", "has_cls", "has_sep", "from_sep", "from_other", "from_cls")
@@ -217,16 +217,23 @@ class _Facts:
         neighbours: for each of `_NEIGHBOURS` and then each further offset, the key that stands there (any, if
             none does).
         shares: for each of `_SHARES` and then each further offset, the share of each query in its document's mean.
+        padded: there is padding among the queries.
+        wanted: where the values stand in the flattened axes share and column.
     """
 
     columns: Float[Tensor, "batch key column"]
     neighbours: Int[Tensor, "batch query neighbour"]
     shares: Float64[Tensor, "batch query share"]
+    padded: bool
+    wanted: Int[Tensor, " value"]
 
 
 @lru_cache(maxsize=4)
 def _picks(surface: Surface) -> tuple[dict[str, int], list[int], list[int]]:
-    """Each value's size; for all of them together the columns, in the order of `Surface.observe`, and their shares."""
+    """Each value's size; for all of them together their shares, and their places in the flattened share and column.
+
+    The columns are in the order of `Surface.observe`.
+    """
     buckets = [f"bucket {nearest}" for nearest in distance.names(tuple(surface.edges))]
     offsets = [f"offset {offset}" for offset in surface.offsets]
     classes = [f"class {one.name}" for one in surface.classes]
@@ -240,7 +247,8 @@ def _picks(surface: Surface) -> tuple[dict[str, int], list[int], list[int]]:
     }
     pairs = [pair for of_value in means.values() for pair in of_value]
     sizes = {name: len(of_value) for name, of_value in means.items()}
-    return sizes, [column[of] for of, _ in pairs], [share[over] for _, over in pairs]
+    places = [share[over] * len(columns) + column[of] for of, over in pairs]
+    return sizes, [share[over] for _, over in pairs], places
 
 
 @lru_cache(maxsize=4)
@@ -268,7 +276,9 @@ def _facts(surface: Surface, batch: Batch, stack: str) -> _Facts:
     )
     which = torch.stack([*there[: len(_NEIGHBOURS)], *others, *there[len(_NEIGHBOURS) :]], dim=-1).double()
     shares = which / which.sum(1, keepdim=True).clamp_min(1)
-    return _Facts(columns, torch.stack(neighbours, dim=-1), shares)
+    _, _, places = _picks(surface)
+    wanted = torch.tensor(places, device=keys.ids.device)
+    return _Facts(columns, torch.stack(neighbours, dim=-1), shares, not bool(queries.real.all()), wanted)
 
 
 def _of_class(of: KeyClass, batch: Batch, keys: Tokens) -> Tensor:
