@@ -122,13 +122,27 @@ def test_a_reducer_is_a_frozen_dataclass(name: str) -> None:
 
 @pytest.mark.parametrize("name", REDUCERS)
 def test_a_reducer_has_a_witness(name: str) -> None:
-    assert inspect.isfunction(getattr(witnesses, name, None))
+    witness = getattr(witnesses, name, None)
+    assert inspect.isfunction(witness)
+    assert Path(inspect.getfile(witness)) == TESTS / "witnesses" / f"{name}.py"
+
+
+def imports_of_ours(text: str) -> set[str]:
+    lines = [line.strip() for line in text.splitlines()]
+    return {line for line in lines if line.startswith(("import ", "from ")) and "headscope" in line}
 
 
 def test_witnesses_are_not_ours() -> None:
-    text = (TESTS / "witnesses.py").read_text(encoding="utf-8")
-    ours = [line for line in text.splitlines() if line.startswith(("import headscope", "from headscope"))]
-    assert ours == ["from headscope.corpora.document import Document"]
+    files = sorted((TESTS / "witnesses").glob("**/*.py"))
+    assert len(files) > len(REDUCERS)
+    for path in files:
+        ours = imports_of_ours(path.read_text(encoding="utf-8"))
+        assert ours <= {"from headscope.corpora.document import Document"}, path
+
+
+def test_a_witness_of_ours_would_be_noticed() -> None:
+    text = "import numpy\n\ndef f():\n    from headscope import heads\n    import headscope.measure as m\n"
+    assert imports_of_ours(text) == {"from headscope import heads", "import headscope.measure as m"}
 
 
 ORDERS = {

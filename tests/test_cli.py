@@ -15,6 +15,8 @@ import xarray as xr
 import tiny
 from headscope import _atlas, cli, heads
 from headscope.capture import interface
+from headscope.corpora import FORMATS
+from headscope.measure import REDUCERS
 
 TREEBANK = """\
 # newdoc id = one
@@ -60,7 +62,7 @@ def run(monkeypatch, capsys):
 
 def test_measure_writes_a_head_table_and_says_what_it_found(run, model, tmp_path) -> None:
     out = tmp_path / "made" / "heads.nc"
-    code, said, _ = run("measure", model, "grammar:211", "-r", "surface", "-r", "relations", "-o", out)
+    code, said, _ = run("measure", model, "grammar:211", "-r", "surface", "-r", "relations", "--skip", "-o", out)
     assert code == 0
     table = heads.read(out)
     assert dict(table.sizes) | {"layer": 2, "head": 5} == dict(table.sizes)
@@ -93,7 +95,7 @@ def test_measure_takes_further_offsets_and_classes(run, model, tmp_path) -> None
 def test_explain_says_how_each_layer_was_measured(run, model, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(interface, "FUSED_FROM", 60)
     out = tmp_path / "heads.nc"
-    code, said, _ = run("measure", model, "grammar:53", "-r", "surface", "--explain", "-o", out)
+    code, said, _ = run("measure", model, "grammar:53", "-r", "surface", "--skip", "--explain", "-o", out)
     assert code == 0
     texts = heads.read(out).attrs["documents"]
     found = re.findall(r"^1-2 +(\d+) +(with.*?) *$", said, re.MULTILINE)
@@ -102,7 +104,9 @@ def test_explain_says_how_each_layer_was_measured(run, model, tmp_path, monkeypa
         "with the matrix: fewer than 60 keys, for which it is faster",
     }
     assert sum(int(count) for count, _ in found) == texts
-    _, said, _ = run("measure", model, "grammar:53", "-r", "surface", "-r", "relations", "--explain", "-o", out)
+    _, said, _ = run(
+        "measure", model, "grammar:53", "-r", "surface", "-r", "relations", "--skip", "--explain", "-o", out
+    )
     assert re.search(rf"^1-2 +{texts} +with the matrix: a reducer needs it *$", said, re.MULTILINE)
 
 
@@ -115,14 +119,15 @@ def test_atlas_writes_everything(run, model, tmp_path) -> None:
         "heads.nc", "twin.nc", "atlas.html", "manifest.json", "figures", "tables",
     }  # fmt: skip
     assert {path.name for path in (out / "tables").iterdir()} == {
-        "heads.csv", "distances.csv", "relations.csv", "accuracies.csv", "offsets.csv",
+        "heads.csv", "distances.csv", "relations.csv", "accuracies.csv", "offsets.csv", "scope.csv",
+        "scope-offsets.csv", "coreference.csv", "coreference-offsets.csv", "antecedents.csv",
     }  # fmt: skip
-    for name in ("special-tokens", "offsets", "entropies", "distances", "relation-all"):
+    for name in ("special-tokens", "offsets", "entropies", "distances", "relation-all", "scope"):
         assert (out / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert "<svg" in (out / "figures" / f"{name}.svg").read_text()
     manifest = json.loads((out / "manifest.json").read_text())
     about = manifest["about"]
-    assert about["documents"] + sum(about["skipped"].values()) == 307
+    assert about["documents"] == 307
     assert set(manifest["sha256"]) == {
         path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()
     } - {"manifest.json"}
@@ -194,11 +199,11 @@ REFUSALS = {
     ),
     "no such reducer": (
         ("measure", "{model}", "grammar:7", "-r", "gaze"),
-        "there is no reducer 'gaze'; there are surface, relations.",
+        f"there is no reducer 'gaze'; there are {', '.join(REDUCERS)}.",
     ),
     "no annotation": (
         ("measure", "{model}", "{tmp}/text.txt", "-r", "relations"),
-        "the reducer `relations` needs dependencies, and the corpus has none; "
+        "the reducer `relations` needs links between words, and the corpus has none; "
         "give a treebank (CoNLL-U), or measure `surface` only.",
     ),
     "an empty file": (
@@ -212,7 +217,7 @@ REFUSALS = {
     "an empty folder": (
         ("atlas", "{model}", "{tmp}/folder", "-o", "{tmp}/atlas"),
         "the folder '{tmp}/folder' has no file in a format that headscope knows among its 0; "
-        "give a folder with files in one of conllu, wikitext, text-wrapped, text-lines, "
+        f"give a folder with files in one of {', '.join(FORMATS)}, "
         "or one file and the name of its format.",
     ),
     "a file where the folder should be": (
@@ -290,8 +295,6 @@ def test_help_of_each_command_has_an_example(run, command) -> None:
 
 
 def test_the_lists_name_what_there_is(run) -> None:
-    from headscope.corpora import FORMATS
-    from headscope.measure import REDUCERS
 
     for what, names in (("corpora", [*FORMATS, "grammar"]), ("reducers", REDUCERS)):
         code, said, _ = run("list", what)

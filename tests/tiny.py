@@ -21,7 +21,7 @@ import transformers as hf
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from headscope.corpora.document import Document, Link
+from headscope.corpora.document import Document, Link, Span
 
 VOCABULARY = 131
 BYTE_VOCABULARY = 317  # 256 bytes come first
@@ -64,7 +64,40 @@ def _document(number: int) -> Document:
         label = "punct" if words[source] in ".," else draw.choice(LABELS)
         links.append(Link(source, draw.choice(order[:rank]), label))
     boundary = 7 if number % len(LENGTHS) == PAIR else None
-    return Document(f"document-{number}", tuple(words), tuple(links), group=f"text-{number // 2}", boundary=boundary)
+    identity, group = f"document-{number}", f"text-{number // 2}"
+    spans = (*_negations(number, length), *_mentions(number, length))
+    return Document(identity, tuple(words), tuple(links), spans, group=group, boundary=boundary)
+
+
+def _negations(number: int, length: int) -> tuple[Span, ...]:
+    """Up to three negations: the second with a cue of two words, perhaps apart, the third with an affix for a cue.
+
+    A scope may be empty, in pieces, and hold words of its own cue.
+    """
+    draw = random.Random(f"negations {number}")
+    spans = []
+    for label in range(1, min(3, length // 2) + 1):
+        cue = draw.sample(range(length), 2 if label == 2 else 1)
+        scope = draw.sample(range(length), draw.randrange(length))
+        kind = "affixal_cue" if label == 3 else "cue"
+        spans += [Span(word, word + 1, str(label), kind) for word in cue]
+        spans += [Span(word, word + 1, str(label), "scope") for word in scope]
+    return tuple(spans)
+
+
+def _mentions(number: int, length: int) -> tuple[Span, ...]:
+    """Twice as many mentions as words, of five chains, and parts of speech of most words.
+
+    Mentions are nested, cross and come twice; a chain may have only one.
+    """
+    draw = random.Random(f"mentions {number}")
+    tagged = [word for word in range(length) if draw.random() < 0.8]
+    spans = [Span(word, word + 1, draw.choice(("PRON", "PROPN", "NOUN", "VERB")), "upos") for word in tagged]
+    for _ in range(2 * length):
+        start = draw.randrange(length)
+        end = min(length, start + draw.choice((1, 1, 2, 3, 5)))
+        spans.append(Span(start, end, draw.choice("12345"), "mention"))
+    return tuple(spans)
 
 
 # --------------------------------------------------------------- tokenizers

@@ -23,7 +23,7 @@ from headscope.corpora import Survey, read, survey
 from headscope.disk import replacing, writable
 from headscope.errors import HeadscopeError
 from headscope.measure.run import Plan, measure
-from headscope.view import figures
+from headscope.view import figures, heatmaps
 from headscope.view.page import write_page
 
 FREQUENT = 12
@@ -94,14 +94,16 @@ def atlas(
     report("loading the model", 0, 0)
     subject = load(model, device=device, trust_remote_code=trust_remote_code)
     checkpoints = {name: folder / f".{name}.partial.npz" for name in ("heads", "twin")}
+    reducers = _reducers(found)
     table = measure(
-        subject, documents, _reducers(found), plan=plan, found=found,
+        subject, documents, reducers, plan=plan, found=found,
         checkpoint=checkpoints["heads"], resume=resume, report=_stage(report, f"measuring {subject.name}"),
     )  # fmt: skip
     tables = {}
-    if "relation_accuracy" in table:
+    hypotheses = [name for name in reducers if name != "surface"]
+    if hypotheses:
         twin = measure(
-            random_twin(subject, seed=seed), documents, ["relations"], plan=plan, found=found,
+            random_twin(subject, seed=seed), documents, hypotheses, plan=plan, found=found,
             checkpoint=checkpoints["twin"], resume=resume, report=_stage(report, "measuring its random twin"),
         )  # fmt: skip
         tables["twin.nc"] = twin
@@ -123,7 +125,13 @@ def atlas(
 
 
 def _reducers(found: Survey) -> list[str]:
-    return ["surface", "relations"] if found.links.get("dependency") else ["surface"]
+    allowed = {
+        "surface": True,
+        "relations": bool(found.links),
+        "coreference": "mention" in found.spans,
+        "scope": "cue" in found.spans,
+    }
+    return [name for name, there in allowed.items() if there]
 
 
 def _stage(report: Stage, name: str) -> Callable[[int, int], None]:
@@ -171,8 +179,10 @@ def _draw(table: xr.Dataset, folder: Path) -> dict[str, str]:
         "Entropy of attention": ("entropies", figures.entropies(table)),
         "Distance of attention": ("distances", figures.distances(table)),
     }
+    if "scope_f1" in table:
+        pictures["Scope of negation"] = ("scope", heatmaps.scope_heads(table))
     for relation in _frequent(table):
-        pictures[f"Relation {relation}"] = (f"relation-{relation}", figures.relation_heads(table, relation))
+        pictures[f"Relation {relation}"] = (f"relation-{relation}", heatmaps.relation_heads(table, relation))
     drawn = {}
     for title, (name, figure) in pictures.items():
         svg = next(path for path in figures.save(figure, folder, name) if path.suffix == ".svg")
@@ -188,7 +198,9 @@ def _frequent(table: xr.Dataset) -> list[str]:
 
 def _frames(table: xr.Dataset) -> dict[str, pd.DataFrame]:
     """The CSV tables: one row a head, a bucket of distance, a reported relation, an accuracy or an offset."""
-    by_head = [name for name, v in table.data_vars.items() if set(v.dims) <= {"stack", "layer", "head"}]
+    by_head = [
+        name for name, v in table.data_vars.items() if {"layer", "head"} <= set(v.dims) <= {"stack", "layer", "head"}
+    ]
     frames = {
         "heads": table[by_head].to_dataframe().dropna(how="all").reset_index(),
         "distances": table[["mass_distance"]].to_dataframe().dropna(how="all").reset_index(),
@@ -199,6 +211,17 @@ def _frames(table: xr.Dataset) -> dict[str, pd.DataFrame]:
         frames["relations"] = table[reported].to_dataframe().reset_index()
         frames["accuracies"] = table[accuracies].to_dataframe().dropna(how="all").reset_index()
         frames["offsets"] = table[["offset_accuracy"]].to_dataframe().reset_index()
+    if "antecedent_accuracy" in table:
+        of_class = [name for name, values in table.data_vars.items() if values.dims == ("mention",)]
+        accuracies = [f"antecedent_accuracy{end}" for end in ("", "_lower", "_upper")]
+        frames["coreference"] = table[of_class].to_dataframe().reset_index()
+        frames["antecedents"] = table[accuracies].to_dataframe().dropna(how="all").reset_index()
+        frames["coreference-offsets"] = table[["antecedent_offset"]].to_dataframe().reset_index()
+    if "scope_f1" in table:
+        about = [name for name, v in table.data_vars.items() if str(name).startswith("scope_") and not v.dims]
+        offsets = [f"scope_offset_{score}" for score in ("precision", "recall", "f1")]
+        frames["scope"] = pd.DataFrame([{str(name): table[name].item() for name in about}])
+        frames["scope-offsets"] = table[offsets].to_dataframe().reset_index()
     return frames
 
 

@@ -46,7 +46,11 @@ CorpusName = Annotated[
 Format = Annotated[str | None, typer.Option(help="The format of the corpus, if it is not to be told from the content.")]
 Device = Annotated[str, typer.Option(help="Where to run the model: cpu, cuda, cuda:1.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on where a killed run with the same arguments stopped.")]
-MaxTokens = Annotated[int | None, typer.Option(min=3, help="Skip longer texts. Default: what the model takes.")]
+MaxTokens = Annotated[int | None, typer.Option(min=3, help="Tokens of a text. Default: what the model takes.")]
+Cut = Annotated[
+    bool | None,
+    typer.Option("--cut/--skip", help="Cut or skip longer texts. Default: cut where the corpus has coreference."),
+]
 PairTokens = Annotated[int | None, typer.Option(min=5, help="Cut pairs of paragraphs to this. Default: 128.")]
 BatchTokens = Annotated[
     int | None, typer.Option(min=1, help="Tokens of a batch, padding included. Less needs less memory.")
@@ -63,6 +67,7 @@ def atlas(
     device: Device = "cpu",
     seed: Annotated[int, typer.Option(help="Of the random weights of the control.")] = 0,
     max_tokens: MaxTokens = None,
+    cut: Cut = None,
     pair_tokens: PairTokens = None,
     batch_tokens: BatchTokens = None,
     trust_remote_code: Trust = False,
@@ -71,7 +76,7 @@ def atlas(
     """Measure everything that the corpus's annotation allows, with controls: tables, figures and a page."""
     from headscope._atlas import atlas as make
 
-    plan = _plan(max_tokens, pair_tokens, batch_tokens)
+    plan = _plan(max_tokens, cut, pair_tokens, batch_tokens)
     with _progress() as report:
         made = make(
             model, corpus, out, format=format, plan=plan, device=device, seed=seed,
@@ -91,6 +96,7 @@ def measure(
     format: Format = None,
     device: Device = "cpu",
     max_tokens: MaxTokens = None,
+    cut: Cut = None,
     pair_tokens: PairTokens = None,
     batch_tokens: BatchTokens = None,
     trust_remote_code: Trust = False,
@@ -118,7 +124,7 @@ def measure(
     writable(out)
     documents = read(corpus, format=format)
     checkpoint = out.with_name(f".{out.name}.partial.npz")
-    plan = _plan(max_tokens, pair_tokens, batch_tokens)
+    plan = _plan(max_tokens, cut, pair_tokens, batch_tokens)
     with _progress() as report:
         report("reading the corpus", 0, 0)
         found = survey(documents)
@@ -129,7 +135,7 @@ def measure(
             subject, documents, reducers, plan=plan, found=found, checkpoint=checkpoint, resume=resume,
             report=lambda done, total: report(f"measuring {subject.name}", done, total),
         )  # fmt: skip
-    if "relation_accuracy" in table:
+    if {"relation_accuracy", "antecedent_accuracy", "scope_f1"} & table.data_vars.keys():
         table = with_report(with_intervals(table))
     heads.write(table, out)
     checkpoint.unlink(missing_ok=True)
@@ -169,10 +175,10 @@ def main() -> None:
         sys.exit(2)
 
 
-def _plan(max_tokens: int | None, pair_tokens: int | None, batch_tokens: int | None) -> "Plan":
+def _plan(max_tokens: int | None, cut: bool | None, pair_tokens: int | None, batch_tokens: int | None) -> "Plan":
     from headscope.measure import Plan
 
-    plan = Plan(max_tokens=max_tokens)
+    plan = Plan(max_tokens=max_tokens, cut=cut)
     if pair_tokens is not None:
         plan = replace(plan, pair_tokens=pair_tokens)
     if batch_tokens is not None:
@@ -245,7 +251,7 @@ def _summarise(table: "xr.Dataset") -> None:
         console.print(f"Unknown to the tokenizer: {about['tokens_unknown']:,} tokens", style="yellow")
     console.print(f"Skipped: {reasons or 'nothing'}", style="yellow" if skipped else "")
     _summarise_surface(table)
-    _summarise_relations(table)
+    _summarise_hypotheses(table)
 
 
 def _summarise_surface(table: "xr.Dataset") -> None:
@@ -270,35 +276,25 @@ def _summarise_surface(table: "xr.Dataset") -> None:
         console.print(lines)
 
 
-def _summarise_relations(table: "xr.Dataset") -> None:
-    """The reported head of the most frequent relations, beside its baselines."""
-    if "reported_layer" not in table:
-        return
+def _summarise_hypotheses(table: "xr.Dataset") -> None:
+    """The reported head of the most frequent relations, class of mentions and scope, beside its baselines."""
     from headscope.heads import head_name
 
-    twin = "twin_accuracy" in table
+    rows = [row for row in _reported(table) if row["reported_layer"] > 0]
+    if not rows:
+        return
+    twin = "twin_accuracy" in rows[0]
     grid = Table(box=None, pad_edge=False)
-    for column in (
-        "relation",
-        "head",
-        "points from",
-        "accuracy",
-        "[95 %]",
-        "links",
-        "offset",
-        *(["twin"] if twin else []),
-    ):
-        right = column in {"accuracy", "links", "offset", "twin"}
+    for column in ("relation", "head", "points from", "score", "[95 %]", "of", "offset", *(["twin"] if twin else [])):
+        right = column in {"score", "of", "offset", "twin"}
         grid.add_column(column, no_wrap=True, justify="right" if right else "left")
-    reported = table.isel(relation=table["reported_layer"].values > 0)
-    for relation in reported["relation"].values[:SHOWN]:
-        of_relation = reported.sel(relation=relation)
-        row = {str(name): value.item() for name, value in of_relation.data_vars.items() if not value.dims}
+    relations = [row for row in rows if row["is_relation"]]
+    for row in [*relations[:SHOWN], *(row for row in rows if not row["is_relation"])]:
         stack = f"{row['reported_stack']} " if "reported_stack" in row else ""
         grid.add_row(
-            escape(str(relation)),
+            escape(row["label"]),
             stack + head_name(row["reported_layer"], row["reported_head"]),
-            str(row["reported_direction"]).partition("_to_")[0],
+            row.get("reported_direction", row["from"]).partition("_to_")[0],
             f"{row['heldout_accuracy']:.3f}",
             f"{row['heldout_lower']:.2f}–{row['heldout_upper']:.2f}",
             f"{row['heldout_count']:,.0f}",
@@ -313,9 +309,38 @@ def _summarise_relations(table: "xr.Dataset") -> None:
     )
     console.print(grid)
     console.print("Green: its interval lies above those of the controls (not corrected for the number of relations).")
-    more, rare = reported.sizes["relation"] - SHOWN, table.sizes["relation"] - reported.sizes["relation"]
+    if "antecedent_rules" in table:
+        rules = ", ".join(f"{name.item()} {share.item():.3f}" for name, share in _by(table["antecedent_rules"]))
+        console.print(f"Antecedents found by rules that know the mentions: {rules}.")
+    more, rare = len(relations) - SHOWN, table.sizes.get("relation", 0) - len(relations)
     if more > 0 or rare:
         console.print(f"{max(more, 0)} more relations are in the table; {rare} have too few links in a half to report.")
+
+
+def _reported(table: "xr.Dataset") -> Iterator[dict[str, Any]]:
+    """A row for each thing that heads are reported for; a score is called accuracy in all of them."""
+    for prefix, dim, what, source in (
+        ("", "relation", "{}", ""),
+        ("antecedent_", "mention", "antecedent: {}", "mention"),
+        ("scope_", None, "scope, F1", "scope"),
+    ):
+        if f"{prefix}reported_layer" not in table:
+            continue
+        names = [name for name in map(str, table.data_vars) if name.startswith(prefix)]
+        of = {name.removeprefix(prefix).replace("_f1", "_accuracy"): table[name] for name in names}
+        for place in [{}] if dim is None else [{dim: value} for value in table[dim].values]:
+            row = {name: values.sel(place) for name, values in of.items() if set(values.dims) == set(place)}
+            label = what.format(*place.values())
+            yield {name: value.item() for name, value in row.items()} | {
+                "label": label, "from": source, "is_relation": dim == "relation",
+            }  # fmt: skip
+
+
+def _by(values: "xr.DataArray") -> Iterator[tuple["xr.DataArray", "xr.DataArray"]]:
+    """Each place along the only axis, and its value, where there is one."""
+    (dim,) = values.dims
+    present = values.dropna(dim)
+    return zip(present[dim], present, strict=True)
 
 
 def _explain(table: "xr.Dataset") -> None:

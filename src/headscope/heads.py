@@ -30,6 +30,7 @@ DIMENSIONS: Mapping[str, str] = {
     "distance": "signed distance in tokens at which a bucket begins; 4 is 4 and further, up to where the next begins",
     "token_offset": "signed distance in tokens; -1 is the token before",
     "class": "class of words whose tokens are counted together",
+    "mention": "class of mentions by the part of speech of the head word; `all` also has those without one",
     "fold": "part of the corpus; the groups of documents are dealt to the folds by a hash",
 }
 """The dimensions a head table may have, and what each means."""

@@ -20,7 +20,7 @@ from analyse.tables import (
     two_stacks,
 )
 from headscope.analyse import with_report
-from headscope.analyse.uncertainty import SPLIT, Counts
+from headscope.analyse.uncertainty import Counts
 from headscope.errors import TableError
 from headscope.heads import check
 
@@ -161,7 +161,9 @@ def test_without_a_twin_nothing_is_said_of_one_and_the_table_is_kept() -> None:
     report = with_report(table, minimum=1)
     assert not [name for name in report.data_vars if "twin" in str(name)]
     xr.testing.assert_identical(table, before)
-    split = SPLIT.format(unit="the text that they come from")
+    split = report.attrs["split"]
+    assert split.startswith("The documents are dealt to 64 folds by a hash of the text that they come from.")
+    assert split.endswith("lies in one fold, so the intervals allow for texts that differ.")
     xr.testing.assert_identical(report[list(table.data_vars)], table.assign_attrs(split=split))
     assert check(report) is report
 
@@ -170,7 +172,10 @@ def test_the_table_says_how_the_documents_were_dealt() -> None:
     table = head_table(texts(np.random.default_rng(61)), RELATIONS)
     table["fold_link"].attrs["dealt_by"] = "document"
     split = with_report(table, minimum=1).attrs["split"]
-    assert split == SPLIT.format(unit="their names, since they come from few texts")
+    assert split.startswith(
+        "The documents are dealt to 64 folds by a hash of their names, since they come from few texts."
+    )
+    assert split.endswith("where those of one text resemble each other the intervals are too narrow.")
 
 
 def test_a_twin_whose_relations_stand_in_another_order() -> None:
@@ -190,7 +195,7 @@ def test_of_several_stacks_only_heads_that_exist_are_reported(seed: int) -> None
     for name in RELATIONS:
         row = report.sel(relation=name)
         best = {
-            stack: Counts.of(table, "correct", slice(0, None, 2)).accuracy.sel(relation=name).max().item()
+            stack: Counts.of(table, "fold_correct").half(slice(0, None, 2)).accuracy.sel(relation=name).max().item()
             for stack, table in stacks.items()
         }
         chosen = max(best, key=lambda stack: best[stack])  # the first of equals
@@ -208,6 +213,4 @@ def test_a_rare_relation_has_no_stack() -> None:
 def test_without_relations_there_is_nothing_to_report() -> None:
     with pytest.raises(TableError) as refused:
         with_report(head_table(texts(np.random.default_rng(83)), RELATIONS).drop_vars("fold_link"))
-    assert str(refused.value) == (
-        "the head table has no fold_link, from which the uncertainty follows; measure `relations` first."
-    )
+    assert str(refused.value) == ("the head table has no fold_link, from which the uncertainty follows; measure again.")

@@ -1,6 +1,7 @@
 """Words <-> tokens: nothing is guessed, nothing is lost without being counted."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -8,7 +9,7 @@ import tiny
 from headscope.capture.align import Alignment
 from headscope.capture.batch import batches
 from headscope.capture.model import Model
-from headscope.corpora.document import Document, Link
+from headscope.corpora.document import Document, Link, Span
 from headscope.errors import CorpusError, ModelError
 from headscope.measure.run import Plan, measure
 
@@ -82,7 +83,7 @@ def test_the_longer_side_of_a_pair_is_cut_first() -> None:
 def test_a_sentence_longer_than_the_model_takes_is_skipped_and_counted() -> None:
     model = of("bert")
     documents = [Document("long", ("dog",) * 131), *tiny.documents(3)]
-    table = measure(model, documents, ["surface"])
+    table = measure(model, documents, ["surface"], plan=Plan(cut=False))
     assert table.attrs["documents"] == 3
     assert table.attrs["skipped"] == '{"documents longer than 128 tokens": 1}'
 
@@ -133,3 +134,40 @@ def test_links_to_tokens_survive_the_longest_first_order() -> None:
     table = measure(of("bert"), [document], ["relations"], plan=Plan(batch_tokens=1))
     # Each word has one other word to attend to, so every head is right.
     assert (table["relation_accuracy"].sel(relation="det") == 1).all()
+
+
+@pytest.mark.parametrize("family", STYLES.values(), ids=STYLES)
+def test_a_long_text_is_cut_behind_the_last_word_that_fits(family: str) -> None:
+    model = of(family)
+    words = ("the", "walking", "dog", "sees", "naïve", "readers")
+    links = (Link(0, 2, "det"), Link(3, 1, "obj"), Link(5, 0, "nsubj"))
+    spans = (Span(0, 2, "1", "scope"), Span(1, 5, "1", "scope"), Span(5, 6, "1", "cue"))
+    document = Document("d", words, links, spans, boundary=None)
+    (whole,), _ = align(model, document)
+    for limit in range(len(whole.ids) - 1, 0, -1):
+        found, skipped = align(model, document, max_tokens=limit, cut=True)
+        longest = max((n for n in range(1, 6) if fits(model, words[:n], limit)), default=0)
+        if longest == 0:
+            assert (found, skipped) == ([], {f"documents longer than {limit} tokens": 1})
+            continue
+        (one,) = found
+        assert one.document.words == words[:longest]
+        assert one.document.links == tuple(link for link in links if max(link.source, link.target) < longest)
+        assert one.document.spans == tuple(span for span in spans if span.end <= longest)
+        (alone,), _ = align(model, Document("d", words[:longest]))
+        assert (one.ids, one.word) == (alone.ids, alone.word)
+        cut = {f"documents cut to {limit} tokens (the rest is used)": 1, "words behind the cut": 6 - longest}
+        assert skipped == cut
+
+
+def fits(model: Model, words: tuple[str, ...], limit: int) -> bool:
+    return len(model.tokenizer([list(words)], is_split_into_words=True)["input_ids"][0]) <= limit
+
+
+def test_by_default_texts_with_coreference_are_cut_and_others_skipped() -> None:
+    long = Document("long", ("the",) * 300)
+    mentions = (Span(0, 1, "1", "mention"), Span(7, 8, "1", "mention"), Span(299, 300, "1", "mention"))
+    for spans, plan, words in (((), Plan(), 2), (mentions, Plan(), 126 + 2), (mentions, Plan(cut=False), 2)):
+        corpus = [Document("short", ("the", "dog")), replace(long, spans=spans)]
+        table = measure(of("bert"), corpus, ["surface"], plan=plan)
+        assert table.attrs["words"] == words

@@ -14,7 +14,10 @@ TREE = "1\tone\t_\tNUM\t_\t_\t0\troot\t_\t_\n2\tday\t_\tNOUN\t_\t_\t1\tobj\t_\t_
 LINES = "\n".join(" ".join([letter * 5] * 23) for letter in "abc") + "\n"
 WRAPPED = "\n\n".join("\n".join([" ".join([letter * 5] * 11)] * 2) for letter in "abcd") + "\n"
 WIKITEXT = f" = Title = \n{LINES}"
-KNOWN = "conllu, wikitext, text-wrapped, text-lines"
+KNOWN = (
+    "propbank, conllu, conll2012, ontogum, starsem, frames, sfu, records, linktable, semeval, "
+    "wikitext, text-wrapped, text-lines"
+)
 
 
 def lay_out(folder: Path, files: dict[str, str]) -> Path:
@@ -204,6 +207,41 @@ def test_the_hash_of_a_folder_is_what_sha256sum_gives(tmp_path):
     assert corpus.sha256 == hashlib.sha256(listing).hexdigest()
 
 
+def ontogum(cells: str) -> str:
+    rows = "".join(f"{place}\tw{place}\t{cell}\n" for place, cell in enumerate(cells.split()))
+    return f"# begin document\n{rows}# end document\n"
+
+
+def test_files_that_are_read_beside_others_are_hashed_and_not_passed_over(tmp_path):
+    trees = "".join(f"{n}\tw{n - 1}\t_\tX\t_\t_\t{n - 1}\tdep\t_\t_\n" for n in (1, 2, 3))
+    files = {"conll/a.conll": ontogum("(1) _ (1)"), "conllu/a.conllu": trees, "conllu/b.conllu": trees}
+    corpus = read(lay_out(tmp_path, files), format="ontogum")
+    assert len(next(iter(corpus)).links) == 2
+    assert [path.name for path in corpus.passed_over] == ["b.conllu"]
+    before = corpus.sha256
+    (tmp_path / "conllu" / "b.conllu").write_text(trees + "\n")
+    assert read(tmp_path, format="ontogum").sha256 == before
+    (tmp_path / "conllu" / "a.conllu").write_text(trees + "\n")
+    assert read(tmp_path, format="ontogum").sha256 != before
+
+
+def test_what_a_reader_leaves_out_is_counted_and_is_no_document(tmp_path):
+    files = {"a.conll": ontogum("(1) _ (1)"), "b.conll": ontogum("(1) 2)"), "c.conll": ontogum("(3 _ _")}
+    corpus = read(lay_out(tmp_path, files))
+    assert [document.id for document in corpus] == ["a.conll:a"]
+    assert survey(corpus).skipped == {"documents with an unbalanced coreference bracket": 2}
+    assert survey(corpus).documents == 1
+
+
+def test_a_corpus_of_which_all_is_left_out_is_refused(tmp_path):
+    path = lay_out(tmp_path, {"b.conll": ontogum("(1) 2)")}) / "b.conll"
+    with pytest.raises(CorpusError) as refused:
+        list(read(path))
+    assert str(refused.value) == (
+        f"the corpus {str(path)!r} has nothing but documents with an unbalanced coreference bracket (first {path}:3)."
+    )
+
+
 @pytest.mark.parametrize(("name", "count"), [("grammar", 2000), ("grammar:5", 5), ("grammar:5:7", 5)])
 def test_the_grammar_is_a_corpus_without_files(name, count):
     corpus = read(name)
@@ -270,6 +308,7 @@ def test_a_survey_counts_what_documents_hold():
         pairs=1,
         links={"dependency": {"det": 3, "obj": 1}, "coreference": {"3": 1}},
         spans={"upos": 2, "cue": 1},
+        skipped={},
     )
     assert list(survey(documents).links["dependency"]) == ["det", "obj"]
 

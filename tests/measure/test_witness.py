@@ -30,7 +30,8 @@ def of_stack(table: xr.Dataset, stack: str) -> xr.Dataset:
     """The table of one stack, without the layers that only other stacks have."""
     if "stack" not in table.dims:
         return table
-    return table.sel(stack=stack).dropna("layer", how="all", subset=["entropy"])
+    by_head = next(name for name in ("entropy", "relation_accuracy", "scope_f1") if name in table)
+    return table.sel(stack=stack).dropna("layer", how="all", subset=[by_head])
 
 
 PLANS = pytest.mark.parametrize(
@@ -113,6 +114,24 @@ def test_relations(family: str, plan: Plan) -> None:
             np.testing.assert_allclose(accuracy.transpose("layer", "head", "direction").values, expected.accuracy)
             for offset, share in expected.offset.items():
                 assert row["offset_accuracy"].sel(offset=offset).item() == pytest.approx(share)
+
+
+@pytest.mark.parametrize("family", tiny.FAMILIES)
+@pytest.mark.parametrize("plan", [Plan(), Plan(batch_tokens=1, rows=3)], ids=["batched", "alone, 3 rows"])
+def test_scope(family: str, plan: Plan) -> None:
+    model, seen = asked(family)
+    table = measure(model, DOCUMENTS, ["scope", "relations"], plan=plan)
+    scores = ("precision", "recall", "f1")
+    for stack, one in seen.items():
+        ours, theirs = of_stack(table, stack), witnesses.scope(one)
+        for place, score in enumerate(scores):
+            np.testing.assert_allclose(ours[f"scope_{score}"].values, theirs["heads"][..., place])
+            assert ours[f"scope_all_{score}"].item() == pytest.approx(theirs["all"][place])
+            for offset, expected in theirs["offsets"].items():
+                assert ours[f"scope_offset_{score}"].sel(offset=offset).item() == pytest.approx(expected[place])
+    labels = [{(span.label, span.kind) for span in document.spans} for document in DOCUMENTS]
+    assert table["scope_count"] == sum(kind == "cue" for found in labels for _, kind in found) > 11
+    assert table["scope_affixal"] == sum(kind == "affixal_cue" for found in labels for _, kind in found) > 3
 
 
 @pytest.mark.parametrize("family", sorted(set(tiny.UNSUPPORTED) - {"falcon"}))

@@ -16,6 +16,7 @@ from matplotlib.patches import Rectangle
 
 from headscope.errors import HeadscopeError, TableError
 from headscope.view import figures
+from headscope.view.heatmaps import relation_heads
 from view.tables import STACKS, head_table
 
 
@@ -134,7 +135,7 @@ def test_the_second_entropy_panel_is_left_out_without_cls() -> None:
 @pytest.mark.parametrize("relation", ["nsubj", "obj", "nsubj:pass"])
 def test_heatmaps_show_both_directions_on_one_scale_and_outline_the_best_head(relation) -> None:
     table = head_table()
-    figure = figures.relation_heads(table, relation)
+    figure = relation_heads(table, relation)
     panels = heatmaps(figure)
     assert len(panels) == 2
     accuracy = table["relation_accuracy"].sel(relation=relation)
@@ -152,7 +153,7 @@ def test_heatmaps_show_both_directions_on_one_scale_and_outline_the_best_head(re
 def test_cells_lie_where_the_axes_say() -> None:
     table = head_table()
     table["relation_accuracy"] = table["relation_accuracy"] * 0 + table["layer"] * 0.1 + table["head"] * 0.01
-    axes = heatmaps(figures.relation_heads(table, "obj"))[0]
+    axes = heatmaps(relation_heads(table, "obj"))[0]
     corners = np.asarray(mesh(axes).get_coordinates())
     np.testing.assert_allclose(corners[3, 5], (5.5, 3.5))  # the cell after it is layer 4, head 6
     assert np.ma.getdata(mesh(axes).get_array())[3, 5] == pytest.approx(0.46)
@@ -164,7 +165,7 @@ def test_the_title_has_count_offset_and_held_out_accuracy() -> None:
     table = head_table(rare=())
     row = table.sel(relation="obj")
     offset = row["offset_accuracy"].idxmax()
-    first, second = figures.relation_heads(table, "obj").get_suptitle().split("\n")
+    first, second = relation_heads(table, "obj").get_suptitle().split("\n")
     signed = f"{int(offset):+d}".replace("-", "−")
     assert first == f"obj · 2,477 links · best fixed offset {signed}: {float(row['offset_accuracy'].max()):.2f}"
     assert second == (
@@ -176,12 +177,12 @@ def test_the_title_has_count_offset_and_held_out_accuracy() -> None:
 
 
 def test_a_rare_relation_has_no_held_out_line() -> None:
-    assert "\n" not in figures.relation_heads(head_table(), "nsubj:pass").get_suptitle()
+    assert "\n" not in relation_heads(head_table(), "nsubj:pass").get_suptitle()
 
 
 def test_the_colour_bar_marks_the_best_offset() -> None:
     table = head_table()
-    figure = figures.relation_heads(table, "nsubj")
+    figure = relation_heads(table, "nsubj")
     (bar,) = [axes for axes in figure.axes if axes.get_ylabel() == "accuracy (share of links)"]
     best = float(table["offset_accuracy"].sel(relation="nsubj").max())
     np.testing.assert_allclose(np.asarray(line(bar, "baseline").get_ydata(), dtype=float), best)
@@ -189,7 +190,7 @@ def test_the_colour_bar_marks_the_best_offset() -> None:
 
 def test_heatmaps_of_stacks_have_the_layers_that_the_stack_has() -> None:
     table = head_table(stacks=True)
-    panels = heatmaps(figures.relation_heads(table, "nsubj"))
+    panels = heatmaps(relation_heads(table, "nsubj"))
     assert len(panels) == 6
     names = [(stack, way) for way in ("dependent_to_head", "head_to_dependent") for stack in STACKS]
     for axes, (stack, direction) in zip(panels, names, strict=True):
@@ -201,24 +202,24 @@ def test_heatmaps_of_stacks_have_the_layers_that_the_stack_has() -> None:
 
 def test_one_layer_one_head_and_missing_numbers_are_drawn() -> None:
     tiny = head_table(1, 1)
-    assert mesh(heatmaps(figures.relation_heads(tiny, "obj"))[0]).get_array().shape == (1, 1)
+    assert mesh(heatmaps(relation_heads(tiny, "obj"))[0]).get_array().shape == (1, 1)
     assert figures.special_tokens(tiny).axes
     table = head_table(stacks=True)
     table["relation_accuracy"].loc[{"stack": "cross"}] = np.nan
-    figure = figures.relation_heads(table, "obj")
+    figure = relation_heads(table, "obj")
     assert sum(axes.get_title("left").endswith("no value") for axes in figure.axes) == 2
     table["relation_accuracy"][:] = np.nan
-    assert figures.relation_heads(table.drop_vars("offset_accuracy"), "obj").axes
+    assert relation_heads(table.drop_vars("offset_accuracy"), "obj").axes
 
 
 def test_errors_say_what_is_missing() -> None:
     table = head_table()
     message = "the head table has no relation 'iobj'; it has nsubj, obj, nsubj:pass."
     with pytest.raises(TableError, match=f"^{re.escape(message)}$"):
-        figures.relation_heads(table, "iobj")
+        relation_heads(table, "iobj")
     message = "the head table has no relation_accuracy; measure a corpus with dependencies first."
     with pytest.raises(TableError, match=f"^{re.escape(message)}$"):
-        figures.relation_heads(table.drop_vars("relation_accuracy"), "obj")
+        relation_heads(table.drop_vars("relation_accuracy"), "obj")
     message = "the head table has none of entropy, entropy_from_cls; measure the surface statistics of the model first."
     with pytest.raises(TableError, match=f"^{re.escape(message)}$"):
         figures.entropies(table.drop_vars(["entropy", "entropy_from_cls"]))
@@ -228,7 +229,7 @@ def test_files_hold_text_and_are_the_same_each_time(tmp_path: Path) -> None:
     table = head_table(model="a $dollar$ model")
     kept = []
     for run in ("one", "two"):
-        png, svg = figures.save(figures.relation_heads(table, "nsubj"), tmp_path / run, "relation nsubj:*")
+        png, svg = figures.save(relation_heads(table, "nsubj"), tmp_path / run, "relation nsubj:*")
         assert [png.name, svg.name] == ["relation_nsubj__.png", "relation_nsubj__.svg"]
         kept.append((png.read_bytes(), svg.read_bytes()))
         assert sorted(path.name for path in (tmp_path / run).iterdir()) == [png.name, svg.name]
@@ -256,7 +257,7 @@ def test_figures_belong_to_nobody() -> None:
 
     before = dict(plt.rcParams)
     figures.special_tokens(head_table())
-    figures.relation_heads(head_table(), "nsubj")
+    relation_heads(head_table(), "nsubj")
     assert plt.get_fignums() == []
     assert dict(plt.rcParams) == before
 

@@ -36,19 +36,23 @@ class Alignment:
 
     Attributes:
         tokenizer: is given the words one by one, as the corpus has them.
-        max_tokens: what a single text may have; a longer one is skipped and counted.
+        max_tokens: what a single text may have; a longer one is skipped or cut, and counted.
+        cut: a longer one is cut behind the last word that fits.
         pair_tokens: what a pair of segments may have; a longer one is cut, the longer side first.
     """
 
     tokenizer: PreTrainedTokenizerFast
     max_tokens: int | None
+    cut: bool
     pair_tokens: int
 
     @classmethod
-    def of(cls, model: Model, *, max_tokens: int | None = None, pair_tokens: int = PAIR_TOKENS) -> "Alignment":
+    def of(
+        cls, model: Model, *, max_tokens: int | None = None, cut: bool = False, pair_tokens: int = PAIR_TOKENS
+    ) -> "Alignment":
         """The alignment for `model`, whose limits can be lowered but not raised."""
         limits = [limit for limit in (model.max_tokens, max_tokens) if limit is not None]
-        return cls(model.tokenizer, min(limits, default=None), min(pair_tokens, *limits))
+        return cls(model.tokenizer, min(limits, default=None), cut, min(pair_tokens, *limits))
 
     def align(self, documents: Sequence[Document], skipped: Counter[str]) -> Iterator[Aligned]:
         """The documents that the model can take, as tokens.
@@ -74,11 +78,16 @@ class Alignment:
         else:
             encoded = self.tokenizer(words, is_split_into_words=True, verbose=False)
         for index, document in enumerate(documents):
-            ids = encoded["input_ids"][index]
+            ids, one = encoded["input_ids"][index], encoded.encodings[index]
             if not pairs and self.max_tokens is not None and len(ids) > self.max_tokens:
-                skipped[f"documents longer than {self.max_tokens} tokens"] += 1
+                fit = _words_that_fit(one.word_ids, self.max_tokens) if self.cut else 0
+                if fit == 0:
+                    skipped[f"documents longer than {self.max_tokens} tokens"] += 1
+                    continue
+                skipped[f"documents cut to {self.max_tokens} tokens (the rest is used)"] += 1
+                skipped["words behind the cut"] += len(document.words) - fit
+                yield from self._align([document.beginning(fit)], skipped, pairs=False)
                 continue
-            one = encoded.encodings[index]
             sides = one.sequence_ids
             boundary = document.boundary or 0
             word = [
@@ -98,3 +107,11 @@ class Alignment:
             skipped["links of a word without a token"] += sum(
                 link.source in lost or link.target in lost for link in document.links
             )
+
+
+def _words_that_fit(word: Sequence[int | None], max_tokens: int) -> int:
+    """How many words a text that is too long may have, from the word of each of its tokens."""
+    of_words = [one for one in word if one is not None]
+    room = max_tokens - (len(word) - len(of_words))
+    # The first token without room takes its whole word along.
+    return of_words[room] if room > 0 else 0

@@ -89,6 +89,7 @@ def batches(
     documents: Iterable[Document],
     *,
     max_tokens: int | None = None,
+    cut: bool = False,
     pair_tokens: int = PAIR_TOKENS,
     batch_tokens: int = BATCH_TOKENS,
     skipped: Counter[str],
@@ -101,12 +102,13 @@ def batches(
     Args:
         model: whose tokenizer and limits count.
         documents: any number of them; only `WINDOW` are held at a time.
-        max_tokens: longer documents are skipped, if the model's own limit is not lower still.
+        max_tokens: of a document, if the model's own limit is not lower still.
+        cut: longer documents are cut behind the last word that fits; otherwise they are skipped.
         pair_tokens: longer pairs of segments are cut.
         batch_tokens: tokens of a batch, padding included.
         skipped: what was left out is counted here, by reason.
     """
-    alignment = Alignment.of(model, max_tokens=max_tokens, pair_tokens=pair_tokens)
+    alignment = Alignment.of(model, max_tokens=max_tokens, cut=cut, pair_tokens=pair_tokens)
     stream = iter(documents)
     while window := list(islice(stream, WINDOW)):
         aligned = sorted(alignment.align(window, skipped), key=lambda one: -len(one.ids))

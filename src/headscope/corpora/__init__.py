@@ -7,10 +7,13 @@
 `FORMATS`      the formats that `read` knows, each a `Format`
 =============  ==============================================================================
 
-One file knows one format: `conllu` treebanks, `text` for paragraphs, `grammar` for what is generated.
+One file knows one format: `conllu` treebanks and `propbank` with roles; `conll2012` and `ontogum` for
+coreference; `starsem`, `frames` and `sfu` for negation; `semeval` for aspects; `records` and `linktable`
+for what users write down; `text` for paragraphs, `grammar` for what is generated.
 """
 
-from headscope.corpora.corpus import FORMATS, Corpus, Format, Survey, read, survey
-from headscope.corpora.document import Document, Link, Span
+from headscope.corpora.corpus import Corpus, Survey, read, survey
+from headscope.corpora.document import Document, Link, Skipped, Span
+from headscope.corpora.formats import FORMATS, Format
 
-__all__ = ["FORMATS", "Corpus", "Document", "Format", "Link", "Span", "Survey", "read", "survey"]
+__all__ = ["FORMATS", "Corpus", "Document", "Format", "Link", "Skipped", "Span", "Survey", "read", "survey"]

@@ -44,6 +44,22 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
     Raises:
         CorpusError: a line is malformed, or the file holds no sentence or is not UTF-8.
     """
+    return (document for document, _ in sentences(path, name=name))
+
+
+def sentences(
+    path: Path, *, name: str | None = None, extended: bool = False
+) -> Iterator[tuple[Document, list[tuple[int, str]]]]:
+    """The documents of `read`, each with its numbered lines, for formats that add columns to the ten.
+
+    Args:
+        path: the file.
+        name: what the file is called in ids and groups; its file name if not given.
+        extended: whether a line has more than ten columns; those after the tenth are not looked at.
+
+    Raises:
+        CorpusError: as for `read`.
+    """
     called = name or path.name
     text: str | None = None
     seen: set[str] = set()
@@ -57,7 +73,8 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
                     sentence = value
                 elif key in ("newdoc", "newdoc id"):
                     text = value or str(number)
-        words = _words(path, [(number, line) for number, line in block if not line.startswith("#")])
+        lines = [(number, line) for number, line in block if not line.startswith("#")]
+        words = _words(path, lines, extended)
         if not words:
             continue
         identity = f"{called}:{sentence or line_of_block}"
@@ -65,26 +82,32 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
             # Parsers number the sentences of each text anew, so files joined from their output repeat a sent_id.
             identity = f"{identity}@{line_of_block}"
         seen.add(identity)
-        yield Document(
+        document = Document(
             identity,
             words=tuple(word.form for word in words),
             links=tuple(Link(i, word.head - 1, word.relation) for i, word in enumerate(words) if word.head),
             spans=tuple(Span(i, i + 1, word.upos, kind="upos") for i, word in enumerate(words) if word.upos != "_"),
             group=identity if text is None else f"{called}:{text}",
         )
+        yield document, lines
     if not seen:
         raise CorpusError(
-            f"{path} has no sentence; CoNLL-U wants a line of 10 columns, separated by tabs, for each word: "
-            f"check that the file is whole."
+            f"{path} has no sentence; CoNLL-U wants a line of {_wanted(extended)} columns, separated by tabs, for each "
+            f"word: check that the file is whole."
         )
 
 
 def recognise(beginning: Sequence[str]) -> bool:
     """Whether a file that begins with these lines is CoNLL-U: 10 columns, and the id of a first word."""
+    return columns_of_first_word(beginning) == len(_COLUMNS)
+
+
+def columns_of_first_word(beginning: Sequence[str]) -> int | None:
+    """The columns of the first line that is no comment, or None if it does not begin with the id of a first word."""
     first = next((line for line in beginning if line.strip() and not line.startswith("#")), "")
     columns = first.split("\t")
     # The id is looked at because tables of other kinds have ten columns too, as STS-B in GLUE has.
-    return len(columns) == len(_COLUMNS) and columns[_ID].partition("-")[0] in ("1", "0.1")
+    return len(columns) if columns[_ID].partition("-")[0] in ("1", "0.1") else None
 
 
 def _blocks(path: Path) -> Iterator[list[tuple[int, str]]]:
@@ -93,15 +116,19 @@ def _blocks(path: Path) -> Iterator[list[tuple[int, str]]]:
             yield list(block)
 
 
-def _words(path: Path, lines: Iterable[tuple[int, str]]) -> list[_Word]:
+def _wanted(extended: bool) -> str:
+    return f"more than {len(_COLUMNS)}" if extended else str(len(_COLUMNS))
+
+
+def _words(path: Path, lines: Iterable[tuple[int, str]], extended: bool) -> list[_Word]:
     words: list[_Word] = []
     last_of_token, line_of_token = 0, 0
     for number, line in lines:
         columns = line.split("\t")
-        if len(columns) != len(_COLUMNS):
+        if len(columns) <= len(_COLUMNS) if extended else len(columns) != len(_COLUMNS):
             raise CorpusError(
                 f"{path}:{number} has {len(columns)} column{'s' * (len(columns) != 1)}; CoNLL-U wants "
-                f"{len(_COLUMNS)}, separated by tabs: correct the line, or name the format that the file is in."
+                f"{_wanted(extended)}, separated by tabs: correct the line, or name the format that the file is in."
             )
         match _id(columns[_ID]):
             case int(own) if own == len(words) + 1:

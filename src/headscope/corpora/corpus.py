@@ -3,13 +3,14 @@
 import hashlib
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from headscope.corpora import conllu, grammar, text
-from headscope.corpora.document import Document
+from headscope.corpora import grammar, text
+from headscope.corpora.document import Document, Skipped
+from headscope.corpora.formats import FORMATS
 from headscope.disk import reading
 from headscope.errors import CorpusError
 
@@ -17,70 +18,6 @@ GRAMMAR = "grammar"
 """The name of the corpus that is generated and not read."""
 
 _BEGINNING = 1 << 16
-
-
-@dataclass(frozen=True)
-class Format:
-    """One way to write a corpus down.
-
-    Attributes:
-        name: what the user calls it.
-        description: what it looks like, in one line.
-        read: turns a file into documents; takes the path, and as `name` what ids call the file.
-        suffixes: what the names of such files end in.
-        recognise: whether the first lines of a file look like it.
-        annotated: whether it holds more than words. Such a format is told from the suffix or from the
-            content; plain text, which anything might be, only from both.
-    """
-
-    name: str
-    description: str
-    read: Callable[..., Iterator[Document]]
-    suffixes: tuple[str, ...]
-    recognise: Callable[[Sequence[str]], bool]
-    annotated: bool
-
-    def fits(self, suffix: str, beginning: Sequence[str]) -> bool:
-        """Whether a file whose name ends in `suffix` and that begins with these lines is in this format."""
-        named, recognised = suffix in self.suffixes, self.recognise(beginning)
-        return (named or recognised) if self.annotated else (named and recognised)
-
-
-# In the order in which a file is asked for its format: the last takes any text.
-FORMATS: dict[str, Format] = {
-    "conllu": Format(
-        name="conllu",
-        description="CoNLL-U treebank, as in Universal Dependencies: one word a line, 10 columns separated by tabs",
-        read=conllu.read,
-        suffixes=(".conllu",),
-        recognise=conllu.recognise,
-        annotated=True,
-    ),
-    "wikitext": Format(
-        name="wikitext",
-        description="WikiText: one paragraph a line, under headings like ' = Title = '",
-        read=text.read_wikitext,
-        suffixes=(".txt", ".tokens", ".raw"),
-        recognise=text.recognise_wikitext,
-        annotated=False,
-    ),
-    "text-wrapped": Format(
-        name="text-wrapped",
-        description="plain text in short lines, with an empty line between paragraphs",
-        read=text.read_text_wrapped,
-        suffixes=(".txt", ".tokens"),
-        recognise=text.recognise_text_wrapped,
-        annotated=False,
-    ),
-    "text-lines": Format(
-        name="text-lines",
-        description="plain text, one paragraph a line; an empty line parts paragraphs that do not belong together",
-        read=text.read_text_lines,
-        suffixes=(".txt", ".tokens"),
-        recognise=text.recognise_text,
-        annotated=False,
-    ),
-}
 
 
 @dataclass(frozen=True)
@@ -100,10 +37,20 @@ class Corpus:
     passed_over: tuple[Path, ...] = ()
 
     def __iter__(self) -> Iterator[Document]:
+        return (part for part in self.parts() if isinstance(part, Document))
+
+    def parts(self) -> Iterator[Document | Skipped]:
+        """The documents, and in their places what was left out."""
+        skipped: Skipped | None = None
         empty = True
-        for document in self._documents():
-            empty = False
-            yield document
+        for part in self._parts():
+            if isinstance(part, Skipped):
+                skipped = skipped or part
+            else:
+                empty = False
+            yield part
+        if empty and skipped is not None:
+            raise CorpusError(f"the corpus {self.name!r} has nothing but {skipped.reason} (first {skipped.where}).")
         if empty:
             raise CorpusError(
                 f"the corpus {self.name!r}, read as {self.format}, gave no document; wanted are two consecutive "
@@ -115,20 +62,23 @@ class Corpus:
     def sha256(self) -> str:
         """The SHA-256 of the contents: for several files, of what ``sha256sum`` prints for them in order.
 
+        Files that are read beside others are among them.
+
         For a generated corpus it is that of its documents as Python writes them.
         """
         if self.format == GRAMMAR:
             return _sha256(repr(document) for document in self)
         digests = []
-        for path in self.files:
+        paths = [one for path in self.files for one in (path, *FORMATS[self.format].beside(path))]
+        for path in paths:
             with reading(path) as file:
                 digests.append(hashlib.file_digest(file, "sha256").hexdigest())
         if len(digests) == 1:
             return digests[0]
-        names = [self._called(path) for path in self.files]
+        names = [self._called(path) for path in paths]
         return _sha256(f"{digest}  {name}" for digest, name in zip(digests, names, strict=True))
 
-    def _documents(self) -> Iterator[Document]:
+    def _parts(self) -> Iterator[Document | Skipped]:
         if self.format == GRAMMAR:
             yield from grammar.sentences(**_grammar_arguments(self.name))
         for path in self.files:
@@ -137,6 +87,8 @@ class Corpus:
     def _called(self, path: Path) -> str:
         # In a folder, files of one name may lie in several folders below it.
         folder = Path(self.name).expanduser()
+        if not path.is_relative_to(folder):
+            return path.name
         relative = path.relative_to(folder)
         return relative.as_posix() if relative.parts else path.name
 
@@ -197,6 +149,7 @@ class Survey:
         pairs: how many of them are pairs of segments.
         links: for each kind, how many links of each label, the most frequent first.
         spans: for each kind, how many spans.
+        skipped: what was left out of the files, by reason.
     """
 
     documents: int
@@ -205,6 +158,7 @@ class Survey:
     pairs: int
     links: dict[str, dict[str, int]]
     spans: dict[str, int]
+    skipped: dict[str, int]
 
 
 def survey(documents: Iterable[Document]) -> Survey:
@@ -219,7 +173,11 @@ def survey(documents: Iterable[Document]) -> Survey:
     groups: set[str] = set()
     links: defaultdict[str, Counter[str]] = defaultdict(Counter)
     spans: Counter[str] = Counter()
-    for document in documents:
+    skipped: Counter[str] = Counter()
+    for document in documents.parts() if isinstance(documents, Corpus) else documents:
+        if isinstance(document, Skipped):
+            skipped[document.reason] += 1
+            continue
         if document.id in ids:
             raise CorpusError(f"two documents have the id {document.id!r}; each needs its own: rename one of them.")
         if not all(word.strip() for word in document.words) or not document.words:
@@ -243,6 +201,7 @@ def survey(documents: Iterable[Document]) -> Survey:
         pairs=pairs,
         links={kind: dict(labels.most_common()) for kind, labels in links.items()},
         spans=dict(spans),
+        skipped=dict(skipped),
     )
 
 
@@ -267,12 +226,10 @@ def _read_folder(name: str, folder: Path, format: str | None) -> Corpus:
             f"({', '.join(f'{counts[value]} in {value}' for value in candidates)}); a corpus has one: name the format."
         )
     chosen = candidates[0]
-    return Corpus(
-        name,
-        files=tuple(path for path, value in found.items() if value == chosen),
-        format=chosen,
-        passed_over=tuple(path for path, value in found.items() if value != chosen),
-    )
+    files = tuple(path for path, value in found.items() if value == chosen)
+    read_beside = {one.resolve() for path in files for one in FORMATS[chosen].beside(path)}
+    passed_over = tuple(path for path in found if path not in files and path.resolve() not in read_beside)
+    return Corpus(name, files=files, format=chosen, passed_over=passed_over)
 
 
 def _format_in_folder(path: Path, wanted: str | None) -> str | None:

@@ -1,6 +1,7 @@
 """One record for all corpora: words, and what is annotated on them."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from headscope.errors import CorpusError
 
@@ -11,14 +12,21 @@ class Span:
 
     ``kind`` names the annotation the span belongs to and ``label`` its value there:
 
-    ===========  ==================================================================
-    kind         label
-    ===========  ==================================================================
-    ``upos``     the universal part of speech of one word, ``NOUN``
-    ``mention``  the coreference chain the mention belongs to, ``3``
-    ``cue``      the number of the negation whose cue this is, ``1``
-    ``scope``    the number of the negation whose scope this is part of, ``1``
-    ===========  ==================================================================
+    ===============  ==================================================================
+    kind             label
+    ===============  ==================================================================
+    ``upos``         the universal part of speech of one word, ``NOUN``
+    ``mention``      the coreference chain the mention belongs to, ``3``
+    ``cue``          the number of the negation whose cue this is, ``1``
+    ``affixal_cue``  the same where the cue is a part of its word (*un-*, *-less*)
+    ``scope``        the number of the negation whose scope this is part of, ``1``
+    ``event``        the number of the negation that negates this event, ``1``
+    ``predicate``    the sense of a predicate, ``come.03``
+    ``aspect``       the polarity of an aspect term, ``positive``
+    ``asked``        the aspect category that these words of a question name, ``food``
+    ===============  ==================================================================
+
+    What is not contiguous (a cue *neither ... nor*, a scope around its cue) is several spans of one label.
     """
 
     start: int
@@ -27,12 +35,28 @@ class Span:
     kind: str = ""
 
 
+def runs(words: Iterable[int], label: str, kind: str) -> Iterator[Span]:
+    """The fewest spans of one label that cover these words of a document and no others, in order."""
+    start = end = -1
+    for word in sorted(set(words)):
+        if word != end:
+            if end > start:
+                yield Span(start, end, label, kind=kind)
+            start = word
+        end = word + 1
+    if end > start:
+        yield Span(start, end, label, kind=kind)
+
+
 @dataclass(frozen=True, slots=True)
 class Link:
     """A directed relation between two words (0-based).
 
     For ``kind="dependency"`` the source is the dependent, the target its syntactic head and the
     label the relation (``nsubj:pass``). The root of a sentence has no link: it points at no word.
+
+    For ``kind="role"`` the source is the head word of an argument, the target the predicate and the
+    label the semantic role (``ARG0``).
     """
 
     source: int
@@ -87,3 +111,23 @@ class Document:
                 f"document {self.id!r} has {n} words, so its second segment cannot begin at word "
                 f"{self.boundary}; it needs at least one word on each side."
             )
+
+    def beginning(self, words: int) -> "Document":
+        """The first words, with the links and spans that lie among them."""
+        boundary = self.boundary if self.boundary is not None and self.boundary < words else None
+        links = tuple(link for link in self.links if max(link.source, link.target) < words)
+        spans = tuple(span for span in self.spans if span.end <= words)
+        return replace(self, words=self.words[:words], links=links, spans=spans, boundary=boundary)
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A document, or a part of the annotation of one, that its reader leaves out on purpose; it is counted.
+
+    Attributes:
+        where: file and line.
+        reason: what was left out and why, the same words for all that is left out for this reason.
+    """
+
+    where: str
+    reason: str

@@ -30,12 +30,19 @@ from headscope.corpora.corpus import Corpus, Survey, survey
 from headscope.corpora.document import Document
 from headscope.errors import CorpusError, HeadscopeError
 from headscope.measure import totals as files
+from headscope.measure.coreference import Coreference
 from headscope.measure.reducer import Reducer
 from headscope.measure.relations import Relations
+from headscope.measure.scope import Scope
 from headscope.measure.surface import Surface
 from headscope.measure.totals import Totals
 
-REDUCERS: Mapping[str, type[Reducer]] = {"surface": Surface, "relations": Relations}
+REDUCERS: Mapping[str, type[Reducer]] = {
+    "surface": Surface,
+    "relations": Relations,
+    "coreference": Coreference,
+    "scope": Scope,
+}
 """All reducers by name."""
 
 SAVE_EVERY = 20.0
@@ -53,7 +60,9 @@ class Plan:
     """How a corpus is to be measured; the same plan gives the same table to the last bit.
 
     Attributes:
-        max_tokens: lower the model's limit: longer documents are skipped.
+        max_tokens: lower the model's limit.
+        cut: documents that are longer are cut behind the last word that fits; otherwise they are left out.
+            By default they are cut where the corpus has coreference, whose documents are whole texts.
         pair_tokens: pairs of segments are cut to this (Clark et al. 2019, section 3: 128).
         batch_tokens: tokens of a batch, padding included.
         rows: query rows of a block of attention; by default as many as memory wants.
@@ -62,6 +71,7 @@ class Plan:
     """
 
     max_tokens: int | None = None
+    cut: bool | None = None
     pair_tokens: int = PAIR_TOKENS
     batch_tokens: int = BATCH_TOKENS
     rows: int | None = None
@@ -111,12 +121,14 @@ def measure(
     found = found or survey(documents)
     chosen = resolve(reducers, found)
     plan = plan or Plan()
+    if plan.cut is None:
+        plan = replace(plan, cut="mention" in found.spans)
     facts = _facts(model, documents, chosen, plan)
     done = Totals({})
     if resume and checkpoint is not None and checkpoint.exists():
         done = _resumed(checkpoint, facts)
     # Words without a token and the like are known before the model runs, so they are counted anew.
-    skipped: Counter[str] = Counter()
+    skipped: Counter[str] = Counter(found.skipped)
     sums: Mapping[files.Key, Tensor] = {}
     saved = time.monotonic()
     for sums in accumulate(model, documents, chosen, plan=plan, done=done, skipped=skipped):
@@ -190,6 +202,7 @@ def accumulate(
         model,
         documents,
         max_tokens=min(limits, default=None),
+        cut=bool(plan.cut),
         pair_tokens=plan.pair_tokens,
         batch_tokens=plan.batch_tokens,
         skipped=skipped,
@@ -271,15 +284,10 @@ def _add(sums: dict[files.Key, Tensor], more: Mapping[files.Key, Tensor]) -> Non
 def _sample(model: Model, batch: Batch, *, padded: bool) -> Batch:
     """A little of a batch, with padding in it if the run will have some, on which the capture is proven."""
     first = batch.documents[0]
-    long = _beginning(first, min(len(first.words), PROVEN_WORDS))
-    documents = [long, _beginning(first, max(1, len(long.words) // 2))] if padded else [long]
+    long = first.beginning(PROVEN_WORDS)
+    documents = [long, first.beginning(max(1, len(long.words) // 2))] if padded else [long]
     alignment = Alignment.of(model, pair_tokens=batch.encoder.length)
     return collate(model, list(alignment.align(documents, Counter())))
-
-
-def _beginning(document: Document, words: int) -> Document:
-    boundary = None if document.boundary is None or document.boundary >= words else document.boundary
-    return replace(document, words=document.words[:words], links=(), spans=(), boundary=boundary)
 
 
 def _facts(model: Model, documents: Iterable[Document], reducers: Sequence[Reducer], plan: Plan) -> dict[str, Any]:

@@ -16,17 +16,11 @@ import matplotlib as mpl
 import numpy as np
 import seaborn as sns
 import xarray as xr
-from matplotlib import patheffects
 from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
 from headscope.disk import replacing
 from headscope.errors import TableError
-from headscope.heads import head_name
-from headscope.view.page import best_offset, signed
 
 STYLE: dict[Any, Any] = {
     **sns.axes_style("ticks"),
@@ -142,55 +136,6 @@ def distances(table: xr.Dataset) -> Figure:
     return _by_layer(table, DISTANCE_PANELS)
 
 
-def relation_heads(table: xr.Dataset, relation: str) -> Figure:
-    """The accuracy of every head on one relation, a panel for each direction, the best head outlined.
-
-    The best head of a panel is chosen on the data it is scored on, so its accuracy is an
-    overestimate; the held-out accuracy stands in the title where the table has it.
-
-    Args:
-        table: a head table with ``relation_accuracy``.
-        relation: one of ``table.relation``.
-
-    Raises:
-        TableError: the table has no relations, or not this one.
-    """
-    accuracy = _accuracy(table, relation)
-    stacks = _stacks(table)
-    directions = [str(name) for name in accuracy["direction"].values]
-    baseline = best_offset(table, relation)
-    marks = [float(accuracy.max()), baseline.accuracy if baseline else math.nan]
-    scale = Normalize(0, max((mark for mark in marks if mark > 0), default=1.0))
-    sizes = accuracy.sizes
-    height = min(5.0, max(1.8, 2.9 * sizes["layer"] / sizes["head"]))
-    rows, columns = (len(directions), len(stacks)) if stacks[0] else (1, len(directions))
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(1.2 + 3.1 * columns, 1.1 + height * rows))
-        grid = figure.subplots(rows, columns, squeeze=False)
-        places = [(stack, direction) for direction in directions for stack in stacks]
-        for axes, (stack, direction) in zip(grid.flat, places, strict=True):
-            _heatmap(axes, _part(accuracy.sel(direction=direction), stack), scale, direction, stack)
-        bar = figure.colorbar(ScalarMappable(scale, COLOURS), ax=grid, aspect=18 * rows, pad=0.02)
-        bar.set_label("accuracy (share of links)")
-        bar.outline.set_visible(False)
-        if baseline is not None:
-            bar.ax.axhline(baseline.accuracy, color="white", linewidth=3.2)
-            line = bar.ax.axhline(baseline.accuracy, color="black", linewidth=1.4)
-            line.set_gid("baseline")
-            bar.ax.annotate(
-                f"offset\n{signed(baseline.offset)}",
-                (0, baseline.accuracy),
-                (-4, 0),
-                textcoords="offset points",
-                ha="right",
-                va="center",
-                fontsize="small",
-            )
-        figure.suptitle(_relation_title(table, relation), x=0.01, ha="left", fontsize="medium")
-        _caption(figure, table)
-    return figure
-
-
 def save(figure: Figure, folder: str | Path, name: str) -> list[Path]:
     """Write a figure as ``name.png`` (150 dpi) and ``name.svg`` (text stays text), each whole or not at all.
 
@@ -217,7 +162,7 @@ def _by_layer(table: xr.Dataset, panels: Sequence[Panel]) -> Figure:
     if not rows:
         wanted = ", ".join(series.variable for panel in panels for series in panel.series)
         raise TableError(f"the head table has none of {wanted}; measure the surface statistics of the model first.")
-    stacks = _stacks(table)
+    stacks = stacks_of(table)
     with mpl.rc_context(STYLE):
         width = (5.0 if len(stacks) == 1 else 3.2) + 0.12 * max(0, table.sizes["layer"] - 16)
         figure = Figure(figsize=(2.4 + width * len(stacks), 0.5 + 2.9 * len(rows)))
@@ -239,7 +184,7 @@ def _by_layer(table: xr.Dataset, panels: Sequence[Panel]) -> Figure:
             )
         for axes in grid[-1]:
             axes.set_xlabel("layer")
-        _caption(figure, table, "small points are heads, lines their mean in a layer")
+        caption(figure, table, "small points are heads, lines their mean in a layer")
     return figure
 
 
@@ -250,7 +195,7 @@ def _points(axes: Axes, table: xr.Dataset, panel: Panel, stack: str) -> dict[str
         drawn.remove(FIRST)  # where there is a [CLS], it is the first token
     handles: dict[str, Any] = {}
     for place, series in enumerate(drawn):
-        values = _part(table[series.variable], stack)
+        values = part(table[series.variable], stack)
         # Side by side, or the last kind of point would hide the others.
         layers = values["layer"].values + 0.2 * (place - (len(drawn) - 1) / 2)
         x, y = np.broadcast_arrays(layers[:, None], values.values)
@@ -277,7 +222,7 @@ def _points(axes: Axes, table: xr.Dataset, panel: Panel, stack: str) -> dict[str
             gid=f"{series.variable}-mean",
         )
     if panel.baseline and _present(table, "entropy_uniform", stack):
-        uniform = _part(table["entropy_uniform"], stack)
+        uniform = part(table["entropy_uniform"], stack)
         uniform = uniform if panel.baseline == UNIFORM else cast(xr.DataArray, np.exp(-uniform))
         line = uniform.mean("head") if "head" in uniform.dims else uniform
         (handles[panel.baseline],) = axes.plot(
@@ -289,76 +234,18 @@ def _points(axes: Axes, table: xr.Dataset, panel: Panel, stack: str) -> dict[str
             gid="baseline",
         )
     if drawn:
-        layers = _part(table[drawn[0].variable], stack)["layer"].values
+        layers = part(table[drawn[0].variable], stack)["layer"].values
         axes.set_xlim(layers[0] - 0.5, layers[-1] + 0.5)
-        _integer_ticks(axes, "x", layers)
+        integer_ticks(axes, "x", layers)
     return handles
 
 
-def _heatmap(axes: Axes, values: xr.DataArray, scale: Normalize, direction: str, stack: str) -> None:
-    """Heads of one stack and direction, layer 1 at the top, the best one outlined and named in the title."""
-    title = " · ".join(filter(None, (stack, direction.replace("_", " "))))
-    if not values.size:
-        axes.set_axis_off()
-        axes.set_title(f"{title}\nno value")
-        return
-    layers, heads = values["layer"].values, values["head"].values
-    fine = min(1.0, 14 / len(heads))  # thinner lines for small cells, or they would cover them
-    edges = [np.append(numbers - 0.5, numbers[-1] + 0.5) for numbers in (heads, layers)]
-    shown = np.ma.masked_invalid(values.values)
-    axes.pcolormesh(*edges, shown, cmap=COLOURS, norm=scale, edgecolors="white", linewidth=0.6 * fine)
-    axes.set(xlabel="head", ylabel="layer", facecolor="0.92")
-    axes.invert_yaxis()
-    axes.spines[:].set_visible(False)
-    axes.tick_params(length=0)
-    _integer_ticks(axes, "x", heads)
-    _integer_ticks(axes, "y", layers)
-    best = np.unravel_index(int(np.nanargmax(values.values)), values.shape)
-    layer, head = int(layers[best[0]]), int(heads[best[1]])
-    outline = Rectangle((head - 0.5, layer - 0.5), 1, 1, fill=False, edgecolor="white", clip_on=False, gid="best")
-    outline.set(linewidth=1.6 * fine, path_effects=[patheffects.withStroke(linewidth=4 * fine, foreground="black")])
-    axes.add_patch(outline)
-    axes.set_title(f"{title}\nbest: {head_name(layer, head)} {float(values.values[best]):.2f}")
-
-
-def _relation_title(table: xr.Dataset, relation: str) -> str:
-    """Relation, count and best fixed offset; below it the reported head's held-out accuracy."""
-    row = table.sel(relation=relation)
-    first = relation
-    if "relation_count" in row:
-        first += f" · {int(row['relation_count']):,} links"
-    baseline = best_offset(table, relation)
-    if baseline is not None:
-        first += f" · best fixed offset {signed(baseline.offset)}: {baseline.accuracy:.2f}"
-    if not {"reported_layer", "reported_head", "heldout_accuracy"} <= set(row) or int(row["reported_layer"]) == 0:
-        return first
-    name = head_name(int(row["reported_layer"]), int(row["reported_head"]))
-    stack, direction = (str(row[key].item()) if key in row else "" for key in ("reported_stack", "reported_direction"))
-    where = " ".join(filter(None, (stack, name, direction.replace("_", " "))))
-    second = f"held out: {where}: {float(row['heldout_accuracy']):.2f}"
-    if {"heldout_lower", "heldout_upper"} <= set(row):
-        second += f" [{float(row['heldout_lower']):.2f}, {float(row['heldout_upper']):.2f}]"
-    if "twin_accuracy" in row and bool(row["twin_accuracy"].notnull()):
-        second += f" · random twin {float(row['twin_accuracy']):.2f}"
-    return f"{first}\n{second}"
-
-
-def _accuracy(table: xr.Dataset, relation: str) -> xr.DataArray:
-    """Accuracy of every head on one relation; an error that lists the relations where there is no such one."""
-    if "relation_accuracy" not in table:
-        raise TableError("the head table has no relation_accuracy; measure a corpus with dependencies first.")
-    known = [str(name) for name in table["relation"].values]
-    if relation not in known:
-        raise TableError(f"the head table has no relation {relation!r}; it has {', '.join(known)}.")
-    return table["relation_accuracy"].sel(relation=relation)
-
-
-def _stacks(table: xr.Dataset) -> list[str]:
+def stacks_of(table: xr.Dataset) -> list[str]:
     """The stacks of the model; one without a name where the table has no such dim."""
     return [str(name) for name in table["stack"].values] if "stack" in table.dims else [""]
 
 
-def _part(values: xr.DataArray, stack: str) -> xr.DataArray:
+def part(values: xr.DataArray, stack: str) -> xr.DataArray:
     """The values of one stack, layer before head, up to the last layer and head that it has."""
     if "stack" in values.dims:
         values = values.sel(stack=stack)
@@ -379,13 +266,13 @@ def _present(table: xr.Dataset, variable: str, stack: str | None = None) -> bool
     return bool(values.notnull().any())
 
 
-def _integer_ticks(axes: Axes, which: str, positions: np.ndarray) -> None:
+def integer_ticks(axes: Axes, which: str, positions: np.ndarray) -> None:
     """At most about twelve whole numbers."""
     step = math.ceil(len(positions) / 12) if len(positions) else 1
     (axes.set_xticks if which == "x" else axes.set_yticks)(positions[::step])
 
 
-def _caption(figure: Figure, table: xr.Dataset, note: str = "") -> None:
+def caption(figure: Figure, table: xr.Dataset, note: str = "") -> None:
     """Model, corpus and size, small and grey at the bottom: a figure says where it came from."""
     parts = [str(table.attrs.get(key, "")) for key in ("model", "corpus")]
     if "documents" in table.attrs:

@@ -1,0 +1,70 @@
+"""The coreference column of CoNLL files: a bracket where a mention opens, and one where it closes.
+
+``(3`` opens a mention of chain 3, ``3)`` closes one and ``(3)`` is one of a single word. What falls
+on one word stands side by side, with ``|`` between (``(3|4)``) or without (``(3(4)``).
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from headscope.corpora.document import Skipped, Span
+from headscope.errors import CorpusError
+
+_BRACKET = re.compile(r"\([0-9]+\)?|[0-9]+\)")
+_BRACKETS = re.compile(rf"(?:{_BRACKET.pattern})(?:\|?(?:{_BRACKET.pattern}))*")
+_NONE = ("", "-", "_")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One word of a document, the line on which it stands, and its cell of the coreference column."""
+
+    line: int
+    word: str
+    cell: str
+
+
+def mentions(path: Path, rows: Iterable[Row]) -> tuple[Span, ...] | Skipped:
+    """The mentions of one document, in order of their start, end and chain.
+
+    A bracket closes the mention of its chain that was opened last. Where a bracket has no other, what
+    the mentions are is not known, so the whole document is to be skipped: because of the first that
+    closes nothing or, if there is none, of the first that is not closed.
+
+    Args:
+        path: the file, for messages.
+        rows: the words of the document.
+
+    Raises:
+        CorpusError: a cell holds anything but brackets.
+    """
+    opened: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+    found: list[Span] = []
+    closing_nothing: list[int] = []
+    for i, row in enumerate(rows):
+        for bracket in _brackets(path, row):
+            chain = bracket.strip("()")
+            if bracket.startswith("("):
+                opened[chain].append((i, row.line))
+            if bracket.endswith(")") and opened[chain]:
+                found.append(Span(opened[chain].pop()[0], i + 1, chain, kind="mention"))
+            elif bracket.endswith(")"):
+                closing_nothing.append(row.line)
+    unbalanced = closing_nothing or [line for left in opened.values() for _, line in left]
+    if unbalanced:
+        return Skipped(f"{path}:{min(unbalanced)}", "documents with an unbalanced coreference bracket")
+    return tuple(sorted(found, key=lambda span: (span.start, span.end, span.label)))
+
+
+def _brackets(path: Path, row: Row) -> list[str]:
+    if row.cell in _NONE:
+        return []
+    if not _BRACKETS.fullmatch(row.cell):
+        raise CorpusError(
+            f"{path}:{row.line} has {row.cell!r} in its coreference column; wanted are brackets with the number of a "
+            f"chain, as in '(3', '3)' or '(3)|4)', or '_' for none: correct the last column."
+        )
+    return _BRACKET.findall(row.cell)

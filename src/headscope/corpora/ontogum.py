@@ -1,0 +1,136 @@
+"""Coreference as OntoGUM has it: one file with three columns, and the trees of the same text, are a Document.
+
+The columns are the number of the word in the document, the word, and the coreference brackets. The
+trees of ``conll/NAME.conll`` are looked for in ``conllu/NAME.conllu`` beside its folder, as OntoGUM is
+given out, and beside the file itself.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from headscope.corpora import conllu
+from headscope.corpora.brackets import Row, mentions
+from headscope.corpora.document import Document, Link, Skipped, Span
+from headscope.corpora.text import numbered_lines
+from headscope.errors import CorpusError
+
+_BEGIN, _END = "# begin document", "# end document"
+_COLUMNS = 3
+
+
+def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]:
+    """The document of one file, with a ``mention`` span for each mention, whose label is its chain.
+
+    If there is a file with its trees, it also has their dependency links and, before the mentions,
+    their ``upos`` spans. Sentences are not told apart. A word that is empty (OntoGUM V11 has one, a
+    ``|``) takes its form from the trees. The group is the name of the file without its suffix.
+
+    Args:
+        path: the file with the mentions.
+        name: what the file is called in the id; its file name if not given.
+
+    Raises:
+        CorpusError: a line of either file is malformed, the two have other words, the document has no
+            beginning, no end or no words, or a file is not UTF-8.
+    """
+    rows = _rows(path)
+    spans = mentions(path, rows)
+    if isinstance(spans, Skipped):
+        yield spans
+        return
+    words = tuple(row.word for row in rows)
+    links: tuple[Link, ...] = ()
+    tags: tuple[Span, ...] = ()
+    if found := trees(path):
+        sentences = list(conllu.read(found[0]))
+        words = tuple(word for sentence in sentences for word in sentence.words)
+        _agree(path, rows, found[0], words)
+        links, tags = _joined(sentences)
+    elif not all(words):
+        empty = rows[words.index("")].line
+        yield Skipped(f"{path}:{empty}", "documents with an empty word and no trees to take it from")
+        return
+    yield Document(f"{name or path.name}:{path.stem}", words=words, links=links, spans=tags + spans, group=path.stem)
+
+
+def recognise(beginning: Sequence[str]) -> bool:
+    """Whether a file that begins with these lines is in the layout of OntoGUM."""
+    filled = [line for line in beginning if line.strip()][:2]
+    if len(filled) < 2 or not filled[0].startswith(_BEGIN):
+        return False
+    columns = filled[1].split("\t")
+    return len(columns) == _COLUMNS and columns[0] == "0"
+
+
+def trees(path: Path) -> tuple[Path, ...]:
+    """The file with the trees of the document in `path`, if there is one."""
+    file = path.with_suffix(".conllu").name
+    # Going up by ".." holds for a path such as "NAME.conll" too, which names no folder.
+    places = (path.parent / ".." / "conllu" / file, path.parent / file)
+    return tuple(place for place in places if place.is_file())[:1]
+
+
+def _rows(path: Path) -> list[Row]:
+    rows: list[Row] = []
+    begun = ended = False
+    for number, line in numbered_lines(path):
+        if not line.strip(" "):
+            continue
+        if line.startswith(_BEGIN) and not begun:
+            begun = True
+        elif not begun or ended:
+            raise CorpusError(
+                f"{path}:{number} stands outside of the document; OntoGUM wants {_BEGIN!r} before its words, "
+                f"{_END!r} after them, and one document in a file: correct the file, or part it."
+            )
+        elif line.strip() == _END:
+            ended = True
+        else:
+            rows.append(_row(path, number, line, len(rows)))
+    if not (ended and rows):
+        raise CorpusError(
+            f"{path} {'has no words' if ended else 'does not end'}; OntoGUM wants {_BEGIN!r}, a line of {_COLUMNS} "
+            f"columns for each word, and {_END!r}: check that the file is whole."
+        )
+    return rows
+
+
+def _row(path: Path, number: int, line: str, index: int) -> Row:
+    columns = [column.strip() for column in line.split("\t")]
+    if len(columns) != _COLUMNS:
+        raise CorpusError(
+            f"{path}:{number} has {len(columns)} column{'s' * (len(columns) != 1)}; OntoGUM wants {_COLUMNS} (number "
+            f"of the word, word, coreference), separated by tabs: correct the line."
+        )
+    if columns[0] != str(index):
+        raise CorpusError(
+            f"{path}:{number} has the number {columns[0]!r} where {index} is wanted; number the words of the "
+            f"document 0, 1, 2 ... in column 1."
+        )
+    return Row(number, columns[1], columns[2])
+
+
+def _agree(path: Path, rows: Sequence[Row], trees: Path, words: Sequence[str]) -> None:
+    for row, word in zip(rows, words, strict=False):
+        if row.word not in ("", word):
+            raise CorpusError(
+                f"{path}:{row.line} has the word {row.word!r} where {trees} has {word!r}; the two must have the same "
+                f"words: take both from one release, or keep the trees elsewhere."
+            )
+    if len(rows) != len(words):
+        raise CorpusError(
+            f"{path}:{rows[-1].line} is word {len(rows)} and the last, but {trees} has {len(words)} words; the two "
+            f"must have the same words: take both from one release, or keep the trees elsewhere."
+        )
+
+
+def _joined(sentences: Sequence[Document]) -> tuple[tuple[Link, ...], tuple[Span, ...]]:
+    links: list[Link] = []
+    spans: list[Span] = []
+    before = 0
+    for sentence in sentences:
+        links += (replace(link, source=link.source + before, target=link.target + before) for link in sentence.links)
+        spans += (replace(span, start=span.start + before, end=span.end + before) for span in sentence.spans)
+        before += len(sentence.words)
+    return tuple(links), tuple(spans)

@@ -1,0 +1,122 @@
+"""PropBank roles on a treebank, as in Universal Propositions: CoNLL-U with further columns.
+
+Column 11 names the roleset of a word that is a predicate (``come.03``) and is ``_`` at all others.
+Then comes one column for each predicate of the sentence, in the order of the predicates: the role at
+the head word of each argument, and ``V`` at the predicate itself. A sentence without a predicate may
+have one column that is empty throughout, and a sentence that was never annotated an empty column 11.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from headscope.corpora.conllu import columns_of_first_word, sentences
+from headscope.corpora.document import Document, Link, Skipped, Span
+from headscope.errors import CorpusError
+
+_ROLESET = 10
+_NOT_ANNOTATED = "roles of sentences that were not annotated with them"
+_AT_PREDICATE = "roles that stand at their own predicate"
+_AT_NO_WORD = "rolesets and roles at lines that are no syntactic words"
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A word: its line, its roleset, and its roles for each predicate of the sentence."""
+
+    line: int
+    roleset: str
+    roles: tuple[str, ...]
+
+
+def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]:
+    """The sentences of one file: what a treebank has, with predicates and the links of arguments to them.
+
+    Words, ids, groups, dependency links and parts of speech are those of CoNLL-U. A predicate is a span
+    of the one word that has the roleset, light verbs (``have.LV``) included. An argument is a link from
+    its head word to that word, with the role as written, ``C-V`` for a verb's particle included. ``V`` is
+    no link, also where it stands at a word other than the one with the roleset.
+
+    A sentence that was not annotated is a document without predicates; that its roles are missing is
+    reported as skipped, as are roles that cannot be links: those at the predicate itself, and those at
+    the lines of multi-word tokens and empty nodes.
+
+    Args:
+        path: the file.
+        name: what the file is called in ids and groups; its file name if not given.
+
+    Raises:
+        CorpusError: a line is malformed, the role columns of a sentence are not those of its predicates,
+            or the file holds no sentence or is not UTF-8.
+    """
+    for document, lines in sentences(path, name=name, extended=True):
+        rows: list[_Row] = []
+        for number, line in lines:
+            columns = line.split("\t")
+            roleset, *roles = (column.strip() for column in columns[_ROLESET:])
+            if columns[0].isdigit():
+                rows.append(_Row(number, roleset, tuple(roles)))
+            elif any(cell not in ("", "_") for cell in (roleset, *roles)):
+                yield Skipped(f"{path}:{number}", _AT_NO_WORD)
+        yield from _annotated(path, document, rows)
+
+
+def recognise(beginning: Sequence[str]) -> bool:
+    """Whether a file that begins with these lines is CoNLL-U with more than 10 columns that it does not name."""
+    # CoNLL-U Plus names its columns in the first line; what it adds, multi-word expressions for one, is not this.
+    plus = any(line.startswith("# global.columns") for line in beginning[:1])
+    return not plus and (columns_of_first_word(beginning) or 0) > _ROLESET
+
+
+def _annotated(path: Path, document: Document, rows: Sequence[_Row]) -> Iterator[Document | Skipped]:
+    if not any(row.roleset or any(row.roles) for row in rows):
+        yield Skipped(f"{path}:{rows[0].line}", _NOT_ANNOTATED)
+        yield document
+        return
+    predicates = [i for i, row in enumerate(rows) if row.roleset not in ("", "_")]
+    for row in rows:
+        _check_columns(path, row, len(predicates))
+    links: list[Link] = []
+    for column, predicate in enumerate(predicates):
+        for i, row in enumerate(rows):
+            role = row.roles[column]
+            if role == "V" and i != predicate:
+                _check_no_predicate(path, row, column)
+            elif role not in ("_", "V") and i == predicate:
+                yield Skipped(f"{path}:{row.line}", _AT_PREDICATE)
+            elif role not in ("_", "V"):
+                links.append(Link(i, predicate, role, kind="role"))
+    spans = (Span(i, i + 1, rows[i].roleset, kind="predicate") for i in predicates)
+    yield replace(document, links=(*document.links, *links), spans=(*document.spans, *spans))
+
+
+def _check_columns(path: Path, row: _Row, predicates: int) -> None:
+    roles = row.roles
+    if predicates == 0 and roles == ("",):
+        roles = ()
+    if len(roles) != predicates:
+        raise CorpusError(
+            f"{path}:{row.line} has {_counted(len(roles), 'role column')}, but its sentence has "
+            f"{_counted(predicates, 'predicate')}; each word with a roleset in column {_ROLESET + 1} wants one role "
+            f"column after it, in every line of the sentence: correct the line or the rolesets."
+        )
+    for column, cell in enumerate((row.roleset, *roles), start=_ROLESET + 1):
+        if not cell:
+            raise CorpusError(
+                f"{path}:{row.line} has nothing in column {column}, though its sentence is annotated with roles: "
+                f"write the {'role' if column > _ROLESET + 1 else 'roleset'}, or '_' if there is none."
+            )
+
+
+def _check_no_predicate(path: Path, row: _Row, column: int) -> None:
+    """A ``V`` away from its predicate is a part of it; at another predicate, columns are in disorder."""
+    if row.roleset != "_":
+        raise CorpusError(
+            f"{path}:{row.line} has 'V' in column {_ROLESET + 2 + column}, which belongs to predicate {column + 1} of "
+            f"the sentence, but the word is another predicate ({row.roleset}); role columns stand in the order of "
+            f"their predicates: put them in that order."
+        )
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' * (count != 1)}"

@@ -1,0 +1,245 @@
+"""Reviews asked about their aspects: SemEval-2014 task 4, restaurants, in XML.
+
+A sentence and one of the five aspect categories are a pair of segments, as in the QA-M form of Sun et
+al. (2019): a question that names the category, then the review. The label of the pair is the polarity
+that the review has towards the category, or ``none`` where it does not speak of it.
+
+The aspect terms are marked in the review with their own polarities. Which of the categories a term
+belongs to is not annotated in this corpus, so the terms are the same in all five pairs of a sentence.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.parsers import expat
+
+from headscope.corpora.document import Document, Skipped, Span
+from headscope.corpora.text import numbered_lines
+from headscope.errors import CorpusError
+
+CATEGORIES = ("food", "service", "price", "ambience", "anecdotes/miscellaneous")
+POLARITIES = ("positive", "negative", "neutral", "conflict")
+ABSENT = "none"
+"""The label of a pair whose review does not speak of the category."""
+
+_CHILDREN = {
+    "": ("sentences",),
+    "sentences": ("sentence",),
+    "sentence": ("text", "aspectTerms", "aspectCategories"),
+    "aspectTerms": ("aspectTerm",),
+    "aspectCategories": ("aspectCategory",),
+}
+_WITHOUT_CATEGORIES = "sentences without aspect categories"
+
+# The possessive is a word of its own, as in treebanks: terms end before it.
+_WORD = re.compile(r"['’][sS]\b|\w+(?:-\w+|['’](?![sS]\b)\w+)*|[^\w\s]")
+_TAG = re.compile(r"<([A-Za-z_][\w.:-]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Element:
+    line: int
+    name: str
+    attributes: Mapping[str, str]
+    pieces: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Review:
+    """The text of a sentence with the borders of its words, in characters."""
+
+    text: str
+    words: tuple[tuple[int, int], ...]
+
+
+def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]:
+    """Five pairs for each sentence of one file: the question after a category, and the review.
+
+    The words of the review are runs of letters and digits, with the hyphens and apostrophes inside
+    them, and single marks of punctuation; a possessive *'s* is a word of its own. The span of an aspect
+    term covers every word that the term has a part in. The words that name the category in the question
+    are a span of the kind ``asked``, with the category as label. A category that is listed twice with
+    the same polarity counts once. The group of a pair is its sentence. A sentence that lists no
+    category is skipped: that it speaks of none of them is not known.
+
+    Args:
+        path: the file.
+        name: what the file is called in ids and groups; its file name if not given.
+
+    Raises:
+        CorpusError: the file is no well-formed XML in UTF-8, declares a document type, has other elements
+            than those of the task, or has no sentence; an attribute is missing or has a value outside
+            the task, or the offsets of a term do not cut it out of the text.
+    """
+    called = name or path.name
+    lines: dict[str, int] = {}
+    for elements in _sentences(path):
+        sentence = elements[0]
+        own = _attribute(path, sentence, "id")
+        if own in lines:
+            raise CorpusError(
+                f"{path}:{sentence.line} has a sentence with the id {own!r}, as line {lines[own]} has; "
+                f"a sentence wants an id of its own: rename one of them."
+            )
+        lines[own] = sentence.line
+        review = _review(path, elements)
+        terms = [_term(path, element, review) for element in elements if element.name == "aspectTerm"]
+        polarities = _polarities(path, elements)
+        if not polarities:
+            yield Skipped(f"{path}:{sentence.line}", _WITHOUT_CATEGORIES)
+            continue
+        for category in CATEGORIES:
+            yield _pair(f"{called}:{own}", category, polarities.get(category, ABSENT), review, terms)
+    if not lines:
+        raise CorpusError(f"{path} has no sentence; SemEval-2014 wants <sentence> in <sentences>: check the file.")
+
+
+def recognise(beginning: Sequence[str]) -> bool:
+    """Whether a file that begins with these lines has sentences with a text, in XML."""
+    tags = (tag[1] for line in beginning for tag in _TAG.finditer(line))
+    return [next(tags, None) for _ in range(3)] == ["sentences", "sentence", "text"]
+
+
+def _pair(sentence: str, category: str, polarity: str, review: _Review, terms: Sequence[Span]) -> Document:
+    before, asked, after = "what do you think of the".split(), _WORD.findall(category), "of it ?".split()
+    n = len(before) + len(asked) + len(after)
+    return Document(
+        f"{sentence}:{category}",
+        words=(*before, *asked, *after, *(review.text[start:end] for start, end in review.words)),
+        spans=(
+            Span(len(before), len(before) + len(asked), category, kind="asked"),
+            *(Span(n + term.start, n + term.end, term.label, kind=term.kind) for term in terms),
+        ),
+        label=polarity,
+        group=sentence,
+        boundary=n,
+    )
+
+
+def _review(path: Path, elements: Sequence[_Element]) -> _Review:
+    texts = ["".join(element.pieces) for element in elements if element.name == "text"]
+    words = [match.span() for match in _WORD.finditer(texts[0])] if texts else []
+    if len(texts) != 1 or not words:
+        raise CorpusError(
+            f"{path}:{elements[0].line} has a sentence with {len(texts) or 'no'} text{'s' * (len(texts) > 1)}"
+            f"{' that is empty' * (len(texts) == 1)}; SemEval-2014 wants one <text> with words in it: correct it."
+        )
+    return _Review(texts[0], tuple(words))
+
+
+def _term(path: Path, element: _Element, review: _Review) -> Span:
+    """The words of the review that an aspect term covers; they count from the first of the review."""
+    term, polarity = _attribute(path, element, "term"), _polarity(path, element)
+    offsets = [_attribute(path, element, key) for key in ("from", "to")]
+    if not all(re.fullmatch("[0-9]{1,9}", offset) for offset in offsets):
+        raise CorpusError(
+            f"{path}:{element.line} has the offsets {offsets[0]!r} and {offsets[1]!r}; SemEval-2014 counts the "
+            f"characters of the text from 0: write two whole numbers."
+        )
+    start, end = map(int, offsets)
+    if review.text[start:end] != term:
+        raise CorpusError(
+            f"{path}:{element.line} has the term {term!r}, but the characters {start} to {end} of its text are "
+            f"{review.text[start:end]!r}; the offsets of a term cut it out of the text: correct them."
+        )
+    covered = [i for i, (first, last) in enumerate(review.words) if first < end and start < last]
+    return Span(covered[0], covered[-1] + 1, polarity, kind="aspect")
+
+
+def _polarities(path: Path, elements: Sequence[_Element]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for element in elements:
+        if element.name != "aspectCategory":
+            continue
+        category, polarity = _attribute(path, element, "category"), _polarity(path, element)
+        if category not in CATEGORIES:
+            raise CorpusError(
+                f"{path}:{element.line} has the category {category!r}; the restaurants of SemEval-2014 have "
+                f"{', '.join(CATEGORIES)}: correct it."
+            )
+        if found.setdefault(category, polarity) != polarity:
+            raise CorpusError(
+                f"{path}:{element.line} has the category {category!r} as {polarity}, but its sentence has it as "
+                f"{found[category]} before; a category wants one polarity: leave one out, or write 'conflict'."
+            )
+    return found
+
+
+def _polarity(path: Path, element: _Element) -> str:
+    polarity = _attribute(path, element, "polarity")
+    if polarity not in POLARITIES:
+        raise CorpusError(
+            f"{path}:{element.line} has the polarity {polarity!r}; SemEval-2014 has {', '.join(POLARITIES)}: "
+            f"correct it."
+        )
+    return polarity
+
+
+def _attribute(path: Path, element: _Element, name: str) -> str:
+    value = element.attributes.get(name, "")
+    if not value.strip():
+        raise CorpusError(
+            f"{path}:{element.line} has <{element.name}> with {'an empty' if name in element.attributes else 'no'} "
+            f"attribute {name!r}, which SemEval-2014 wants: add its value."
+        )
+    return value
+
+
+def _sentences(path: Path) -> Iterator[list[_Element]]:
+    """The elements of each sentence in order, itself first."""
+    parser = expat.ParserCreate()
+    opened: list[_Element] = []
+    sentence: list[_Element] = []
+    complete: list[list[_Element]] = []
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        element = _Element(parser.CurrentLineNumber, name, attributes)
+        _check_place(path, element, opened[-1].name if opened else "")
+        opened.append(element)
+        if name == "sentence":
+            sentence.clear()
+        sentence.append(element)
+
+    def end(name: str) -> None:
+        opened.pop()
+        if name == "sentence":
+            complete.append(sentence.copy())
+
+    def characters(data: str) -> None:
+        if opened[-1].name == "text":
+            opened[-1].pieces.append(data)
+
+    def document_type(*_: object) -> None:
+        raise CorpusError(
+            f"{path}:{parser.CurrentLineNumber} declares a document type, which can define entities without end; "
+            f"headscope reads XML without one: remove the declaration."
+        )
+
+    last = 1
+    parser.StartElementHandler, parser.EndElementHandler = start, end
+    parser.CharacterDataHandler, parser.StartDoctypeDeclHandler = characters, document_type
+    try:
+        # Line by line, because that is how bytes that are not UTF-8 are found, and the file is not held as a whole.
+        for number, line in numbered_lines(path):
+            last = number
+            parser.Parse(f"{line}\n", False)
+            yield from complete
+            complete.clear()
+        parser.Parse("", True)
+    except expat.ExpatError as error:
+        raise CorpusError(
+            f"{path}:{min(error.lineno, last)} is no well-formed XML ({expat.ErrorString(error.code)}); "
+            f"SemEval-2014 is written in XML: check that the file is whole, or correct the line."
+        ) from None
+    yield from complete
+
+
+def _check_place(path: Path, element: _Element, parent: str) -> None:
+    wanted = _CHILDREN.get(parent, ())
+    if element.name not in wanted:
+        raise CorpusError(
+            f"{path}:{element.line} has <{element.name}> {f'in <{parent}>' if parent else 'outermost'}, where "
+            f"SemEval-2014 has {' or '.join(f'<{name}>' for name in wanted) or 'no element'}: "
+            f"correct it, or name the format that the file is in."
+        )

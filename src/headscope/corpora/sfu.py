@@ -1,0 +1,236 @@
+"""Negation in the SFU Review Corpus, in XML (Konstantinova et al. 2012): a sentence is a Document.
+
+A review is a file. Its words, punctuation marks among them, are ``<W>``; ``<cue>`` holds the words of a
+cue, and ``<xcope>`` those of a scope, whose ``<ref>`` names its cues by their ``ID``. ``<C>`` marks words
+that were looked at as possible cues, and says no more here. A contraction is two words in most reviews,
+``do`` and ``n't``, which together are the cue, and one in some (``can't``); words are taken as they are.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.parsers import expat
+
+from headscope.corpora.document import Document, Skipped, Span, runs
+from headscope.corpora.text import numbered_lines
+from headscope.errors import CorpusError
+
+_NEGATION, _SPECULATION = "negation", "speculation"
+_SCOPE_OF_NONE = "scopes that name no cue of their sentence"
+_CUE_AS_SCOPE = "cues that name a cue or a scope, as only scopes should name cues"
+
+_MARKED = ("C", "W", "cue", "xcope")
+_CHILDREN = {
+    "": ("DOCUMENT",),
+    "DOCUMENT": ("DESC", "TIME", "P"),
+    "P": ("SENTENCE",),
+    "SENTENCE": _MARKED,
+    "C": _MARKED,
+    "cue": (*_MARKED, "ref"),
+    "xcope": (*_MARKED, "ref"),
+}
+_BEFORE_WORDS = ("DESC", "TIME", "P")
+_WITH_TEXT = ("DESC", "TIME", "W")
+_TAG = re.compile(r"<([A-Za-z_][\w.:-]*)")
+
+# Some reviews were taken for Latin-1 when they were converted, where Windows-1252 has printed marks.
+_CONTROLS = {code: bytes([code]).decode("cp1252", errors="ignore") or chr(code) for code in range(0x80, 0xA0)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Element:
+    """An element in a sentence: the words inside it, the IDs that it refers to, and its own text."""
+
+    line: int
+    name: str
+    attributes: Mapping[str, str]
+    words: list[int] = field(default_factory=list)
+    sources: list[str] = field(default_factory=list)
+    pieces: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sentence:
+    """A sentence, the line on which it begins, and its number in the file from 1."""
+
+    number: int
+    line: int
+    words: list[str] = field(default_factory=list)
+    cues: list[_Element] = field(default_factory=list)
+    scopes: list[_Element] = field(default_factory=list)
+
+
+def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]:
+    """The sentences of one file, with the cue and the scope of each negation.
+
+    Negations are numbered from 1 in the order of their cues. The cues of a sentence that have the same
+    ID are one; in other sentences an ID is another cue, because the corpus uses IDs again. The scope is
+    all words inside the scopes that name the cue, without those of the cue itself: in this corpus a cue
+    stands outside of its scope. A negation may have no scope. Cues and scopes of speculation are left
+    alone. The id of a document ends in its number in the file; its group is the file.
+
+    C1 control characters in words become what they mean in Windows-1252 (U+0092 an apostrophe).
+
+    Which cue a scope belongs to is not known where it names none, or one that its sentence does not
+    have. Such a scope is skipped, so a negation of that sentence may be left with no scope or with too
+    small a one. The same holds where a cue, in place of a scope, refers to something.
+
+    Args:
+        path: the file.
+        name: what the file is called in ids and groups; its file name if not given.
+
+    Raises:
+        CorpusError: the file is no well-formed XML in UTF-8, declares a document type, has elements or
+            text where the corpus has none, or has no sentence; a sentence, a cue or a ``<W>`` has no
+            word, an attribute is missing, or a cue is neither a negation nor a speculation, or both.
+    """
+    called = name or path.name
+    empty = True
+    for sentence in _sentences(path):
+        empty = False
+        types = _types(path, sentence)
+        for element in (*sentence.cues, *sentence.scopes):
+            if element.name == "cue" and element.sources:
+                yield Skipped(f"{path}:{element.line}, sentence {sentence.number}", _CUE_AS_SCOPE)
+            elif element.name == "xcope" and not (element.sources and types.keys() >= set(element.sources)):
+                yield Skipped(f"{path}:{element.line}, sentence {sentence.number}", _SCOPE_OF_NONE)
+        yield Document(
+            f"{called}:{sentence.number}",
+            words=tuple(sentence.words),
+            spans=tuple(_spans(sentence, [own for own, type in types.items() if type == _NEGATION])),
+            group=called,
+        )
+    if empty:
+        raise CorpusError(f"{path} has no sentence; the SFU corpus wants <SENTENCE> in <P> in <DOCUMENT>: check it.")
+
+
+def recognise(beginning: Sequence[str]) -> bool:
+    """Whether a file that begins with these lines has sentences of words, in the XML of the corpus."""
+    tags = (tag[1] for line in beginning for tag in _TAG.finditer(line))
+    if next(tags, None) != "DOCUMENT":
+        return False
+    first = next((tag for tag in tags if tag not in _BEFORE_WORDS), None)
+    return first == "SENTENCE" and next(tags, None) in _MARKED
+
+
+def _spans(sentence: _Sentence, negations: Sequence[str]) -> Iterator[Span]:
+    for label, own in enumerate(negations, start=1):
+        cue = {word for element in sentence.cues if element.attributes["ID"] == own for word in element.words}
+        scope = {word for element in sentence.scopes if own in element.sources for word in element.words}
+        yield from runs(cue, str(label), "cue")
+        yield from runs(scope - cue, str(label), "scope")
+
+
+def _types(path: Path, sentence: _Sentence) -> dict[str, str]:
+    """The type of each cue of a sentence, by its ID, in order."""
+    found: dict[str, str] = {}
+    for cue in sentence.cues:
+        own, type = _attribute(path, cue, "ID"), _attribute(path, cue, "type")
+        if type not in (_NEGATION, _SPECULATION):
+            raise CorpusError(
+                f"{path}:{cue.line} has a cue of the type {type!r} in sentence {sentence.number}; the SFU corpus has "
+                f"{_NEGATION!r} and {_SPECULATION!r}: correct it."
+            )
+        if found.setdefault(own, type) != type:
+            raise CorpusError(
+                f"{path}:{cue.line} has the ID {own!r} for a cue of {type} and one of {found[own]} in sentence "
+                f"{sentence.number}; only the parts of one cue share an ID: renumber one of them."
+            )
+        if not cue.words:
+            raise CorpusError(
+                f"{path}:{cue.line} has a cue without words in sentence {sentence.number}; "
+                f"a cue wants at least one <W>: remove it or correct it."
+            )
+    return found
+
+
+def _attribute(path: Path, element: _Element, name: str) -> str:
+    value = element.attributes.get(name, "")
+    if not value.strip():
+        raise CorpusError(
+            f"{path}:{element.line} has <{element.name}> with {'an empty' if name in element.attributes else 'no'} "
+            f"attribute {name!r}, which the SFU corpus wants: add its value."
+        )
+    return value
+
+
+def _sentences(path: Path) -> Iterator[_Sentence]:
+    parser = expat.ParserCreate()
+    opened: list[_Element] = []
+    complete: list[_Sentence] = []
+    count = 0
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        nonlocal count
+        element = _Element(parser.CurrentLineNumber, name, attributes)
+        _check_place(path, element, opened[-1].name if opened else "")
+        if name == "SENTENCE":
+            count += 1
+            complete.append(_Sentence(count, element.line))
+        elif name == "cue":
+            complete[-1].cues.append(element)
+        elif name == "xcope":
+            complete[-1].scopes.append(element)
+        elif name == "ref":
+            opened[-1].sources.extend(_attribute(path, element, "SRC").split())
+        opened.append(element)
+
+    def end(name: str) -> None:
+        element = opened.pop()
+        if name == "W":
+            for around in opened:
+                around.words.append(len(complete[-1].words))
+            complete[-1].words.append(_word(path, element))
+        elif name == "SENTENCE" and not element.words:
+            raise CorpusError(
+                f"{path}:{element.line} has no word in sentence {count}; a sentence wants at least one <W>: remove it."
+            )
+
+    def characters(data: str) -> None:
+        inside = opened[-1]
+        inside.pieces.append(data)
+        if inside.name not in _WITH_TEXT and data.strip():
+            raise CorpusError(
+                f"{path}:{parser.CurrentLineNumber} has the text {data.strip()!r} in <{inside.name}>; "
+                f"words stand in <W>: mark it as one, or remove it."
+            )
+
+    def document_type(*_: object) -> None:
+        raise CorpusError(
+            f"{path}:{parser.CurrentLineNumber} declares a document type, which can define entities without end; "
+            f"headscope reads XML without one: remove the declaration."
+        )
+
+    parser.StartElementHandler, parser.EndElementHandler = start, end
+    parser.CharacterDataHandler, parser.StartDoctypeDeclHandler = characters, document_type
+    try:
+        for _, line in numbered_lines(path):
+            parser.Parse(f"{line}\n", False)
+            # The last may go on in the next line.
+            yield from complete[:-1]
+            del complete[:-1]
+        parser.Parse("", True)
+    except expat.ExpatError as error:
+        raise CorpusError(
+            f"{path}:{error.lineno} is no well-formed XML ({expat.ErrorString(error.code)}); "
+            f"the SFU corpus is written in XML: check that the file is whole, or correct the line."
+        ) from None
+    yield from complete
+
+
+def _word(path: Path, element: _Element) -> str:
+    word = "".join(element.pieces).translate(_CONTROLS).strip()
+    if not word:
+        raise CorpusError(f"{path}:{element.line} has <W> without a visible character; remove it, or write its word.")
+    return word
+
+
+def _check_place(path: Path, element: _Element, parent: str) -> None:
+    wanted = _CHILDREN.get(parent, ())
+    if element.name not in wanted:
+        raise CorpusError(
+            f"{path}:{element.line} has <{element.name}> {f'in <{parent}>' if parent else 'outermost'}, where "
+            f"the SFU corpus has {' or '.join(f'<{name}>' for name in wanted) or 'no element'}: "
+            f"correct it, or name the format that the file is in."
+        )

