@@ -221,9 +221,8 @@ def _tell(run: Run) -> None:
 
 
 def _report(found: Results) -> Iterator[str]:
-    rounds = 1 + max(run.round for run in found.runs)
     versions = {run.version for run in found.runs if WAYS[run.way].package != "transformers"}
-    yield f"{', '.join([*found.machine.values(), *sorted(versions)])}; medians of {rounds} rounds."
+    yield f"{', '.join([*found.machine.values(), *sorted(versions)])}; medians of {_rounds(found)}."
     ways = [name for name in WAYS if any(run.way == name for run in found.runs)]
     for name in (name for name in WAYS if name not in ways):
         yield f"Left out, not installed or not asked for: {WAYS[name].label} ({WAYS[name].install})."
@@ -239,6 +238,17 @@ def _report(found: Results) -> Iterator[str]:
             yield from _table(found, shape, lengths, columns, lambda point, _: f"{point.process_seconds:,.1f}")
             yield from ("", "The peak memory of the process, in MiB:", "")
             yield from _table(found, shape, lengths, columns, lambda point, _: f"{point.peak_mib:,.0f}")
+
+
+def _rounds(found: Results) -> str:
+    """How often the texts were measured; the long ones perhaps less often."""
+    lengths: dict[int, list[int]] = {}
+    for length in sorted({run.length for run in found.runs}):
+        lengths.setdefault(1 + max(run.round for run in found.runs if run.length == length), []).append(length)
+    return ", ".join(
+        f"{rounds} round{'s' * (rounds > 1)} at {', '.join(f'{length:,}' for length in of)} tokens"
+        for rounds, of in lengths.items()
+    )
 
 
 def _ratio(point: results.Point, name: str) -> str:

@@ -1,6 +1,6 @@
 """What measuring costs, as ratios to the bare model and to what one would write by hand.
 
-    python benchmarks/speed.py TREEBANK [--rounds 5] [--write docs/performance.md]
+    python benchmarks/speed.py TREEBANK [--coreference ONTOGUM/conll] [--rounds 5] [--write docs/performance.md]
 
 Everything runs in this one process and in turn, round after round, so that a machine that gets
 slower gets slower for all. A ratio is taken within a round, and the median over the rounds is told.
@@ -52,6 +52,7 @@ def main() -> None:
     """Run all comparisons, print a table and, if asked to, put it into a page."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("treebank", type=Path)
+    arguments.add_argument("--coreference", type=Path, help="a folder of OntoGUM, for all reducers together")
     arguments.add_argument("--rounds", type=int, default=5)
     arguments.add_argument("--write", type=Path)
     arguments.add_argument("--peak-memory-of", type=int, help=argparse.SUPPRESS)
@@ -60,6 +61,8 @@ def main() -> None:
         print(_peak_memory_here(given.peak_memory_of))
         return
     rows = [*_relations(given.treebank, given.rounds), *_surface(given.rounds)]
+    if given.coreference:
+        rows += _together(given.treebank, given.coreference, given.rounds)
     report = "\n".join(_report(rows, given.treebank.name, given.rounds))
     print(report)
     if given.write:
@@ -98,7 +101,20 @@ def _surface(rounds: int) -> Iterator[Row]:
         rounds, bare=lambda: _bare(model, prepared), measured=lambda: measure(model, documents, ["surface"])
     )
     what = f"`surface`, BERT-base shape, {len(documents)} texts of 128 tokens"
-    yield _row(what, "the bare model's batched forward pass", seconds, "measured", "bare", "at most 1.25")
+    yield _row(what, "the bare model's batched forward pass", seconds, "measured", "bare", "at most 1.15")
+
+
+def _together(treebank: Path, coreference: Path, rounds: int) -> Iterator[Row]:
+    model = headscope.load("minilm")
+    documents = [*headscope.read(treebank), *headscope.read(coreference, format="ontogum")]
+    everything = ["surface", "relations", "coreference"]
+    seconds, _ = _in_turn(
+        rounds,
+        together=lambda: measure(model, documents, everything),
+        alone=lambda: measure(model, documents, ["relations"]),
+    )
+    what = f"{', '.join(f'`{name}`' for name in everything)}, minilm, {len(documents):,} sentences and whole texts"
+    yield _row(what, "`relations` alone", seconds, "together", "alone", "at most 1.5")
 
 
 def _bare(model: Model, prepared: list) -> None:

@@ -122,7 +122,7 @@ def test_atlas_writes_everything(run, model, tmp_path) -> None:
         "heads.csv", "distances.csv", "relations.csv", "accuracies.csv", "offsets.csv", "scope.csv",
         "scope-offsets.csv", "coreference.csv", "coreference-offsets.csv", "antecedents.csv",
     }  # fmt: skip
-    for name in ("special-tokens", "offsets", "entropies", "distances", "relation-all", "scope"):
+    for name in ("special-tokens", "offsets", "entropies", "distances", "relation-all", "scope", "antecedents"):
         assert (out / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert "<svg" in (out / "figures" / f"{name}.svg").read_text()
     manifest = json.loads((out / "manifest.json").read_text())

@@ -179,6 +179,8 @@ def _draw(table: xr.Dataset, folder: Path) -> dict[str, str]:
         "Entropy of attention": ("entropies", figures.entropies(table)),
         "Distance of attention": ("distances", figures.distances(table)),
     }
+    if "antecedent_accuracy" in table and int(table["antecedent_count"].max()) > 0:
+        pictures["Antecedents of mentions"] = ("antecedents", heatmaps.antecedent_heads(table))
     if "scope_f1" in table:
         pictures["Scope of negation"] = ("scope", heatmaps.scope_heads(table))
     for relation in _frequent(table):

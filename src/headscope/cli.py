@@ -285,8 +285,17 @@ def _summarise_hypotheses(table: "xr.Dataset") -> None:
         return
     twin = "twin_accuracy" in rows[0]
     grid = Table(box=None, pad_edge=False)
-    for column in ("relation", "head", "points from", "score", "[95 %]", "of", "offset", *(["twin"] if twin else [])):
-        right = column in {"score", "of", "offset", "twin"}
+    for column in (
+        "relation",
+        "head",
+        "points from",
+        "score",
+        "[95 %]",
+        "count",
+        "offset",
+        *(["twin"] if twin else []),
+    ):
+        right = column in {"score", "count", "offset", "twin"}
         grid.add_column(column, no_wrap=True, justify="right" if right else "left")
     relations = [row for row in rows if row["is_relation"]]
     for row in [*relations[:SHOWN], *(row for row in rows if not row["is_relation"])]:

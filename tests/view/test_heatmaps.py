@@ -1,0 +1,84 @@
+"""Heatmaps of coreference and negation scope: the table's own numbers, read back from the artists."""
+
+import numpy as np
+import pytest
+import xarray as xr
+from matplotlib.collections import QuadMesh
+
+import tiny
+from headscope.analyse import with_intervals, with_report
+from headscope.capture.model import Model
+from headscope.errors import TableError
+from headscope.measure.run import measure
+from headscope.view.heatmaps import antecedent_heads, scope_heads
+
+
+@pytest.fixture(scope="module")
+def table() -> xr.Dataset:
+    module, tokenizer = tiny.make("bert")
+    found = measure(Model.of(module, tokenizer, name="bert"), tiny.documents(23), ["coreference", "scope"])
+    return with_report(with_intervals(found), found, minimum=1)
+
+
+def shown(figure) -> list[np.ndarray]:
+    panels = [axes for axes in figure.axes if axes.get_xlabel() == "head"]
+    meshes = [one for axes in panels for one in axes.collections if isinstance(one, QuadMesh)]
+    return [np.ma.getdata(mesh.get_array()) for mesh in meshes]
+
+
+def test_the_scope_of_every_head_beside_its_baselines(table) -> None:
+    figure = scope_heads(table)
+    np.testing.assert_array_equal(shown(figure)[0], table["scope_f1"].values)
+    first, second, third = figure.get_suptitle().split("\n")
+    assert first == f"negation scope · {table['scope_count'].item()} negations"
+    offset = table["scope_offset_f1"]
+    signed = f"{int(offset.idxmax('offset')):+d}".replace("-", "−")
+    assert second == (
+        f"best fixed offset {signed}: {offset.max().item():.2f} · all words: {table['scope_all_f1'].item():.2f}"
+    )
+    head = f"{table['scope_reported_layer'].item()}-{table['scope_reported_head'].item()}"
+    ends = [table[f"scope_heldout_{name}"].item() for name in ("f1", "lower", "upper")]
+    twin = table["scope_twin_f1"].item()
+    assert third == f"held out: {head}: {ends[0]:.2f} [{ends[1]:.2f}, {ends[2]:.2f}] · random twin {twin:.2f}"
+
+
+def test_a_panel_for_each_class_of_mentions_that_there_is(table) -> None:
+    some = table["antecedent_count"] > 0
+    assert int(some.sum()) > 1
+    figure = antecedent_heads(table)
+    panels = shown(figure)
+    assert len(panels) == int(some.sum())
+    for panel, name in zip(panels, table["mention"].values[some.values], strict=True):
+        np.testing.assert_array_equal(panel, table["antecedent_accuracy"].sel(mention=name).values)
+    first, second, third = figure.get_suptitle().split("\n")
+    everything = table.sel(mention="all")
+    assert first == f"antecedents · {everything['antecedent_count'].item()} mentions"
+    values = [everything[f"antecedent_{name}"].item() for name in ("nearest", "head_match", "rules")]
+    assert second == f"nearest mention: {values[0]:.2f} · same head word: {values[1]:.2f} · rules: {values[2]:.2f}"
+    head = f"{everything['antecedent_reported_layer'].item()}-{everything['antecedent_reported_head'].item()}"
+    assert third.startswith(f"held out: {head}: {everything['antecedent_heldout_accuracy'].item():.2f} [")
+
+
+@pytest.mark.parametrize(("draw", "lacking", "corpus"), [
+    (scope_heads, "scope_f1", "negations"), (antecedent_heads, "antecedent_accuracy", "coreference"),
+])  # fmt: skip
+def test_without_the_scores_there_is_no_figure(table, draw, lacking, corpus) -> None:
+    with pytest.raises(TableError) as refused:
+        draw(table.drop_vars(lacking))
+    assert str(refused.value) == f"the head table has no {lacking}; measure a corpus with {corpus} first."
+
+
+def test_every_score_has_its_interval_and_its_report(table) -> None:
+    for score in ("antecedent_accuracy", "scope_f1"):
+        inside = (table[f"{score}_lower"] <= table[score]) & (table[score] <= table[f"{score}_upper"])
+        assert bool((inside | table[score].isnull() | table[f"{score}_lower"].isnull()).all())
+    chosen = {dim: table[f"scope_reported_{dim}"].item() for dim in ("layer", "head")}
+    # The head is the best of the even folds, and is scored on the odd ones, by hand.
+    hits, said, gold = (table[name] for name in ("fold_scope_said_hits", "fold_scope_said", "fold_scope"))
+    even, odd = (
+        2 * hits[..., half].sum("fold") / (said[..., half].sum("fold") + gold[half].sum("fold"))
+        for half in (slice(0, None, 2), slice(1, None, 2))
+    )
+    assert even.sel(chosen).item() == even.max().item()
+    assert table["scope_heldout_f1"].item() == pytest.approx(odd.sel(chosen).item())
+    assert 0 < table["scope_reported_wins"].item() <= 1
