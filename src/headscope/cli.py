@@ -330,7 +330,7 @@ def _reported(table: "xr.Dataset") -> Iterator[dict[str, Any]]:
     """A row for each thing that heads are reported for; a score is called accuracy in all of them."""
     for prefix, dim, what, source in (
         ("", "relation", "{}", ""),
-        ("antecedent_", "mention", "antecedent: {}", "mention"),
+        ("antecedent_", "mention", "coref: {}", "mention"),
         ("scope_", None, "scope, F1", "scope"),
     ):
         if f"{prefix}reported_layer" not in table:
