@@ -12,10 +12,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from xml.parsers import expat
 
 from headscope.corpora.document import Document, Skipped, Span
-from headscope.corpora.text import numbered_lines
+from headscope.corpora.markup import Markup
 from headscope.errors import CorpusError
 
 CATEGORIES = ("food", "service", "price", "ambience", "anecdotes/miscellaneous")
@@ -23,13 +22,16 @@ POLARITIES = ("positive", "negative", "neutral", "conflict")
 ABSENT = "none"
 """The label of a pair whose review does not speak of the category."""
 
-_CHILDREN = {
-    "": ("sentences",),
-    "sentences": ("sentence",),
-    "sentence": ("text", "aspectTerms", "aspectCategories"),
-    "aspectTerms": ("aspectTerm",),
-    "aspectCategories": ("aspectCategory",),
-}
+_MARKUP = Markup(
+    "SemEval-2014",
+    {
+        "": ("sentences",),
+        "sentences": ("sentence",),
+        "sentence": ("text", "aspectTerms", "aspectCategories"),
+        "aspectTerms": ("aspectTerm",),
+        "aspectCategories": ("aspectCategory",),
+    },
+)
 _WITHOUT_CATEGORIES = "sentences without aspect categories"
 
 # The possessive is a word of its own, as in treebanks: terms end before it.
@@ -76,7 +78,7 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
     lines: dict[str, int] = {}
     for elements in _sentences(path):
         sentence = elements[0]
-        own = _attribute(path, sentence, "id")
+        own = _MARKUP.attribute(path, sentence, "id")
         if own in lines:
             raise CorpusError(
                 f"{path}:{sentence.line} has a sentence with the id {own!r}, as line {lines[own]} has; "
@@ -130,8 +132,8 @@ def _review(path: Path, elements: Sequence[_Element]) -> _Review:
 
 def _term(path: Path, element: _Element, review: _Review) -> Span:
     """The words of the review that an aspect term covers; they count from the first of the review."""
-    term, polarity = _attribute(path, element, "term"), _polarity(path, element)
-    offsets = [_attribute(path, element, key) for key in ("from", "to")]
+    term, polarity = _MARKUP.attribute(path, element, "term"), _polarity(path, element)
+    offsets = [_MARKUP.attribute(path, element, key) for key in ("from", "to")]
     if not all(re.fullmatch("[0-9]{1,9}", offset) for offset in offsets):
         raise CorpusError(
             f"{path}:{element.line} has the offsets {offsets[0]!r} and {offsets[1]!r}; SemEval-2014 counts the "
@@ -152,7 +154,7 @@ def _polarities(path: Path, elements: Sequence[_Element]) -> dict[str, str]:
     for element in elements:
         if element.name != "aspectCategory":
             continue
-        category, polarity = _attribute(path, element, "category"), _polarity(path, element)
+        category, polarity = _MARKUP.attribute(path, element, "category"), _polarity(path, element)
         if category not in CATEGORIES:
             raise CorpusError(
                 f"{path}:{element.line} has the category {category!r}; the restaurants of SemEval-2014 have "
@@ -167,7 +169,7 @@ def _polarities(path: Path, elements: Sequence[_Element]) -> dict[str, str]:
 
 
 def _polarity(path: Path, element: _Element) -> str:
-    polarity = _attribute(path, element, "polarity")
+    polarity = _MARKUP.attribute(path, element, "polarity")
     if polarity not in POLARITIES:
         raise CorpusError(
             f"{path}:{element.line} has the polarity {polarity!r}; SemEval-2014 has {', '.join(POLARITIES)}: "
@@ -176,26 +178,15 @@ def _polarity(path: Path, element: _Element) -> str:
     return polarity
 
 
-def _attribute(path: Path, element: _Element, name: str) -> str:
-    value = element.attributes.get(name, "")
-    if not value.strip():
-        raise CorpusError(
-            f"{path}:{element.line} has <{element.name}> with {'an empty' if name in element.attributes else 'no'} "
-            f"attribute {name!r}, which SemEval-2014 wants: add its value."
-        )
-    return value
-
-
 def _sentences(path: Path) -> Iterator[list[_Element]]:
     """The elements of each sentence in order, itself first."""
-    parser = expat.ParserCreate()
     opened: list[_Element] = []
     sentence: list[_Element] = []
     complete: list[list[_Element]] = []
 
-    def start(name: str, attributes: dict[str, str]) -> None:
-        element = _Element(parser.CurrentLineNumber, name, attributes)
-        _check_place(path, element, opened[-1].name if opened else "")
+    def start(line: int, name: str, attributes: dict[str, str]) -> None:
+        element = _Element(line, name, attributes)
+        _MARKUP.check_place(path, element, opened[-1].name if opened else "")
         opened.append(element)
         if name == "sentence":
             sentence.clear()
@@ -206,40 +197,10 @@ def _sentences(path: Path) -> Iterator[list[_Element]]:
         if name == "sentence":
             complete.append(sentence.copy())
 
-    def characters(data: str) -> None:
+    def characters(line: int, data: str) -> None:
         if opened[-1].name == "text":
             opened[-1].pieces.append(data)
 
-    def document_type(*_: object) -> None:
-        raise CorpusError(
-            f"{path}:{parser.CurrentLineNumber} declares a document type, which can define entities without end; "
-            f"headscope reads XML without one: remove the declaration."
-        )
-
-    last = 1
-    parser.StartElementHandler, parser.EndElementHandler = start, end
-    parser.CharacterDataHandler, parser.StartDoctypeDeclHandler = characters, document_type
-    try:
-        # Line by line, because that is how bytes that are not UTF-8 are found, and the file is not held as a whole.
-        for number, line in numbered_lines(path):
-            last = number
-            parser.Parse(f"{line}\n", False)
-            yield from complete
-            complete.clear()
-        parser.Parse("", True)
-    except expat.ExpatError as error:
-        raise CorpusError(
-            f"{path}:{min(error.lineno, last)} is no well-formed XML ({expat.ErrorString(error.code)}); "
-            f"SemEval-2014 is written in XML: check that the file is whole, or correct the line."
-        ) from None
-    yield from complete
-
-
-def _check_place(path: Path, element: _Element, parent: str) -> None:
-    wanted = _CHILDREN.get(parent, ())
-    if element.name not in wanted:
-        raise CorpusError(
-            f"{path}:{element.line} has <{element.name}> {f'in <{parent}>' if parent else 'outermost'}, where "
-            f"SemEval-2014 has {' or '.join(f'<{name}>' for name in wanted) or 'no element'}: "
-            f"correct it, or name the format that the file is in."
-        )
+    for _ in _MARKUP.parse(path, start=start, end=end, characters=characters):
+        yield from complete
+        complete.clear()

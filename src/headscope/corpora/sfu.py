@@ -10,10 +10,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from xml.parsers import expat
 
 from headscope.corpora.document import Document, Skipped, Span, runs
-from headscope.corpora.text import numbered_lines
+from headscope.corpora.markup import Markup
 from headscope.errors import CorpusError
 
 _NEGATION, _SPECULATION = "negation", "speculation"
@@ -21,15 +20,18 @@ _SCOPE_OF_NONE = "scopes that name no cue of their sentence"
 _CUE_AS_SCOPE = "cues that name a cue or a scope, as only scopes should name cues"
 
 _MARKED = ("C", "W", "cue", "xcope")
-_CHILDREN = {
-    "": ("DOCUMENT",),
-    "DOCUMENT": ("DESC", "TIME", "P"),
-    "P": ("SENTENCE",),
-    "SENTENCE": _MARKED,
-    "C": _MARKED,
-    "cue": (*_MARKED, "ref"),
-    "xcope": (*_MARKED, "ref"),
-}
+_MARKUP = Markup(
+    "the SFU corpus",
+    {
+        "": ("DOCUMENT",),
+        "DOCUMENT": ("DESC", "TIME", "P"),
+        "P": ("SENTENCE",),
+        "SENTENCE": _MARKED,
+        "C": _MARKED,
+        "cue": (*_MARKED, "ref"),
+        "xcope": (*_MARKED, "ref"),
+    },
+)
 _BEFORE_WORDS = ("DESC", "TIME", "P")
 _WITH_TEXT = ("DESC", "TIME", "W")
 _TAG = re.compile(r"<([A-Za-z_][\w.:-]*)")
@@ -126,7 +128,7 @@ def _types(path: Path, sentence: _Sentence) -> dict[str, str]:
     """The type of each cue of a sentence, by its ID, in order."""
     found: dict[str, str] = {}
     for cue in sentence.cues:
-        own, type = _attribute(path, cue, "ID"), _attribute(path, cue, "type")
+        own, type = _MARKUP.attribute(path, cue, "ID"), _MARKUP.attribute(path, cue, "type")
         if type not in (_NEGATION, _SPECULATION):
             raise CorpusError(
                 f"{path}:{cue.line} has a cue of the type {type!r} in sentence {sentence.number}; the SFU corpus has "
@@ -145,26 +147,15 @@ def _types(path: Path, sentence: _Sentence) -> dict[str, str]:
     return found
 
 
-def _attribute(path: Path, element: _Element, name: str) -> str:
-    value = element.attributes.get(name, "")
-    if not value.strip():
-        raise CorpusError(
-            f"{path}:{element.line} has <{element.name}> with {'an empty' if name in element.attributes else 'no'} "
-            f"attribute {name!r}, which the SFU corpus wants: add its value."
-        )
-    return value
-
-
 def _sentences(path: Path) -> Iterator[_Sentence]:
-    parser = expat.ParserCreate()
     opened: list[_Element] = []
     complete: list[_Sentence] = []
     count = 0
 
-    def start(name: str, attributes: dict[str, str]) -> None:
+    def start(line: int, name: str, attributes: dict[str, str]) -> None:
         nonlocal count
-        element = _Element(parser.CurrentLineNumber, name, attributes)
-        _check_place(path, element, opened[-1].name if opened else "")
+        element = _Element(line, name, attributes)
+        _MARKUP.check_place(path, element, opened[-1].name if opened else "")
         if name == "SENTENCE":
             count += 1
             complete.append(_Sentence(count, element.line))
@@ -173,7 +164,7 @@ def _sentences(path: Path) -> Iterator[_Sentence]:
         elif name == "xcope":
             complete[-1].scopes.append(element)
         elif name == "ref":
-            opened[-1].sources.extend(_attribute(path, element, "SRC").split())
+            opened[-1].sources.extend(_MARKUP.attribute(path, element, "SRC").split())
         opened.append(element)
 
     def end(name: str) -> None:
@@ -187,35 +178,19 @@ def _sentences(path: Path) -> Iterator[_Sentence]:
                 f"{path}:{element.line} has no word in sentence {count}; a sentence wants at least one <W>: remove it."
             )
 
-    def characters(data: str) -> None:
+    def characters(line: int, data: str) -> None:
         inside = opened[-1]
         inside.pieces.append(data)
         if inside.name not in _WITH_TEXT and data.strip():
             raise CorpusError(
-                f"{path}:{parser.CurrentLineNumber} has the text {data.strip()!r} in <{inside.name}>; "
+                f"{path}:{line} has the text {data.strip()!r} in <{inside.name}>; "
                 f"words stand in <W>: mark it as one, or remove it."
             )
 
-    def document_type(*_: object) -> None:
-        raise CorpusError(
-            f"{path}:{parser.CurrentLineNumber} declares a document type, which can define entities without end; "
-            f"headscope reads XML without one: remove the declaration."
-        )
-
-    parser.StartElementHandler, parser.EndElementHandler = start, end
-    parser.CharacterDataHandler, parser.StartDoctypeDeclHandler = characters, document_type
-    try:
-        for _, line in numbered_lines(path):
-            parser.Parse(f"{line}\n", False)
-            # The last may go on in the next line.
-            yield from complete[:-1]
-            del complete[:-1]
-        parser.Parse("", True)
-    except expat.ExpatError as error:
-        raise CorpusError(
-            f"{path}:{error.lineno} is no well-formed XML ({expat.ErrorString(error.code)}); "
-            f"the SFU corpus is written in XML: check that the file is whole, or correct the line."
-        ) from None
+    for _ in _MARKUP.parse(path, start=start, end=end, characters=characters):
+        # The last may go on in the next line.
+        yield from complete[:-1]
+        del complete[:-1]
     yield from complete
 
 
@@ -224,13 +199,3 @@ def _word(path: Path, element: _Element) -> str:
     if not word:
         raise CorpusError(f"{path}:{element.line} has <W> without a visible character; remove it, or write its word.")
     return word
-
-
-def _check_place(path: Path, element: _Element, parent: str) -> None:
-    wanted = _CHILDREN.get(parent, ())
-    if element.name not in wanted:
-        raise CorpusError(
-            f"{path}:{element.line} has <{element.name}> {f'in <{parent}>' if parent else 'outermost'}, where "
-            f"the SFU corpus has {' or '.join(f'<{name}>' for name in wanted) or 'no element'}: "
-            f"correct it, or name the format that the file is in."
-        )
