@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,10 @@ from headscope.corpora import Document, Skipped, Span
 from headscope.corpora import conllu as conllu_reader
 from headscope.corpora import ontogum as ontogum_reader
 from headscope.corpora.conll2012 import read, recognise
-from headscope.errors import CorpusError
+from refusals import refusal
+
+FILE = "book.conll"
+refused = partial(refusal, read)
 
 # Made up, aligned with spaces as OntoNotes is: two parts of one document.
 NEWS = """\
@@ -39,23 +43,6 @@ def row(index: object, word: str = "w", cell: str = "", document: str = "d") -> 
 
 def document(*rows: str, name: str = "d", part: int | str = 0) -> str:
     return f"#begin document ({name}); part {part}\n{''.join(rows)}\n#end document\n"
-
-
-@pytest.fixture
-def file(tmp_path: Path):
-    path = tmp_path / "book.conll"
-
-    def write(text: str | bytes) -> Path:
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return path
-
-    return write
-
-
-def refused(path: Path) -> str:
-    with pytest.raises(CorpusError) as caught:
-        list(read(path))
-    return str(caught.value)
 
 
 def test_a_part_is_a_document_and_all_parts_of_a_document_a_group(file):

@@ -1,7 +1,7 @@
 """CoNLL-U: what is read, where it stood, and what is refused at which line."""
 
 from collections import Counter
-from pathlib import Path
+from functools import partial
 
 import conllu as witness
 import pytest
@@ -9,6 +9,10 @@ import pytest
 from headscope.corpora import Document, Link, Span
 from headscope.corpora.conllu import read, recognise
 from headscope.errors import CorpusError
+from refusals import refusal
+
+FILE = "bank.conllu"
+refused = partial(refusal, read)
 
 ELIDED = """\
 # newdoc id = letter
@@ -33,23 +37,6 @@ def row(number: object, form: str = "w", head: object = 0, relation: str = "dep"
 def sentences(count: int) -> str:
     """As many sentences of two words: three lines each, with the empty one."""
     return (row(1) + row(2, head=1) + "\n") * count
-
-
-@pytest.fixture
-def file(tmp_path: Path):
-    path = tmp_path / "bank.conllu"
-
-    def write(text: str | bytes) -> Path:
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return path
-
-    return write
-
-
-def refused(path: Path) -> str:
-    with pytest.raises(CorpusError) as caught:
-        list(read(path))
-    return str(caught.value)
 
 
 def test_words_are_syntactic_words_and_heads_count_from_0(file):

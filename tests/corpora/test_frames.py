@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,9 @@ import pytest
 
 from headscope.corpora import Document, Skipped, Span
 from headscope.corpora.frames import read, recognise
-from headscope.errors import CorpusError
+from refusals import refusal
+
+refused = partial(refusal, read)
 
 WANTED = "a sentence wants 'sent' and 'negframe', and a frame 'neg_cue', 'neg_scopes' and 'negated': add it."
 
@@ -40,12 +43,6 @@ def file(tmp_path: Path):
         return path
 
     return write
-
-
-def refused(path: Path) -> str:
-    with pytest.raises(CorpusError) as caught:
-        list(read(path))
-    return str(caught.value)
 
 
 def test_unordered_ids_become_runs_of_words(file):

@@ -3,6 +3,7 @@
 import csv
 import re
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,29 +12,15 @@ import headscope
 from headscope.capture import load, random_twin
 from headscope.corpora import Document, Link, Span, records, survey
 from headscope.corpora.linktable import read, recognise
-from headscope.errors import CorpusError
+from refusals import refusal
+
+FILE = "own.tsv"
+refused = partial(refusal, read)
 
 PAGE = (Path(__file__).parents[2] / "docs" / "own-hypotheses.md").read_text(encoding="utf-8")
 HEADER = "text\tsource\ttarget\tlabel\n"
 COLUMNS = "wanted are text, source, target, label and perhaps id, group, kind, parted by tabs: correct the first row."
 POSITION = "a position is a whole number, counted from 0: correct it."
-
-
-@pytest.fixture
-def file(tmp_path: Path):
-    path = tmp_path / "own.tsv"
-
-    def write(text: str | bytes) -> Path:
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return path
-
-    return write
-
-
-def refused(path: Path) -> str:
-    with pytest.raises(CorpusError) as caught:
-        list(read(path))
-    return str(caught.value)
 
 
 def test_rows_of_one_text_are_a_document(file):

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,9 @@ from headscope.corpora import Document, Link, Skipped, Span
 from headscope.corpora import conll2012 as conll2012_reader
 from headscope.corpora import conllu as conllu_reader
 from headscope.corpora.ontogum import read, recognise
-from headscope.errors import CorpusError
+from refusals import refusal
+
+refused = partial(refusal, read)
 
 WORDS = "Ann saw her dog . It barked |".split()
 CELLS = ["(1)", "_", "(2(1)", "2)", "_", "(2)", "_", "_"]
@@ -73,12 +76,6 @@ def release(tmp_path: Path):
         return path
 
     return write
-
-
-def refused(path: Path) -> str:
-    with pytest.raises(CorpusError) as caught:
-        list(read(path))
-    return str(caught.value)
 
 
 @pytest.mark.parametrize("beside", ["../conllu", "."])

@@ -2,13 +2,17 @@
 
 import re
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from headscope.corpora import Document, Link, Skipped, Span, conllu
 from headscope.corpora.propbank import read, recognise
-from headscope.errors import CorpusError
+from refusals import refusal
+
+FILE = "roles.conllu"
+refused = partial(refusal, read)
 
 NOT_ANNOTATED = "roles of sentences that were not annotated with them"
 AT_PREDICATE = "roles that stand at their own predicate"
@@ -29,23 +33,6 @@ GAVE_UP = """\
 
 def row(number: object, *further: str, head: object = 0) -> str:
     return "\t".join((str(number), "w", "_", "X", "_", "_", str(head), "dep", "_", "_", *further)) + "\n"
-
-
-@pytest.fixture
-def file(tmp_path: Path):
-    path = tmp_path / "roles.conllu"
-
-    def write(text: str) -> Path:
-        path.write_text(text, encoding="utf-8")
-        return path
-
-    return write
-
-
-def refused(path: Path) -> str:
-    with pytest.raises(CorpusError) as caught:
-        list(read(path))
-    return str(caught.value)
 
 
 def roles(path: Path) -> tuple[Link, ...]:

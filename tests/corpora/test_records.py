@@ -1,7 +1,7 @@
 """JSON Lines of a user's own: what a line becomes, and what is refused in which sentence."""
 
 import json
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,6 +9,10 @@ import pytest
 from headscope.corpora import Document, Link, Span
 from headscope.corpora.records import read, recognise
 from headscope.errors import CorpusError
+from refusals import refusal
+
+FILE = "own.jsonl"
+refused = partial(refusal, read)
 
 OBJECT = (
     'each line wants one JSON object, such as {"words": ["She", "left"]}: correct the line, or name the format that '
@@ -25,23 +29,6 @@ STRING = "wanted is a string with at least one visible character: correct it, or
 
 def line(*words: Any, **keys: Any) -> str:
     return json.dumps({"words": list(words or ("a", "b", "c")), **keys}) + "\n"
-
-
-@pytest.fixture
-def file(tmp_path: Path):
-    path = tmp_path / "own.jsonl"
-
-    def write(text: str | bytes) -> Path:
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return path
-
-    return write
-
-
-def refused(path: Path) -> str:
-    with pytest.raises(CorpusError) as caught:
-        list(read(path))
-    return str(caught.value)
 
 
 def test_a_line_is_a_document_with_all_that_it_says(file):

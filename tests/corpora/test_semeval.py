@@ -3,6 +3,7 @@
 import html
 import re
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,9 @@ import pytest
 from headscope.corpora import Document, Skipped, Span
 from headscope.corpora.semeval import CATEGORIES, read, recognise
 from headscope.errors import CorpusError
+from refusals import refusal
+
+refused = partial(refusal, read)
 
 SOUP = """\
 <?xml version="1.0" encoding="UTF-8" standalone="yes"?>
@@ -53,12 +57,6 @@ def file(tmp_path: Path):
         return path
 
     return write
-
-
-def refused(path: Path) -> str:
-    with pytest.raises(CorpusError) as caught:
-        list(read(path))
-    return str(caught.value)
 
 
 def covered(document: Document) -> list[str]:

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -9,7 +10,10 @@ import pytest
 
 from headscope.corpora import Document, Skipped, Span
 from headscope.corpora.sfu import read, recognise
-from headscope.errors import CorpusError
+from refusals import refusal
+
+FILE = "no1.xml"
+refused = partial(refusal, read)
 
 OF_NONE = "scopes that name no cue of their sentence"
 AS_SCOPE = "cues that name a cue or a scope, as only scopes should name cues"
@@ -33,23 +37,6 @@ def review(*sentences: str) -> str:
     return (
         f'<?xml version="1.0" encoding="UTF-8"?>\n<DOCUMENT><DESC></DESC><TIME>58</TIME><P/><P>\n{lines}</P></DOCUMENT>'
     )
-
-
-@pytest.fixture
-def file(tmp_path: Path):
-    path = tmp_path / "no1.xml"
-
-    def write(text: str | bytes) -> Path:
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return path
-
-    return write
-
-
-def refused(path: Path) -> str:
-    with pytest.raises(CorpusError) as caught:
-        list(read(path))
-    return str(caught.value)
 
 
 def only(path: Path) -> Document:

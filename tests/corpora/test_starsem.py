@@ -1,13 +1,17 @@
 """*SEM 2012: which words are cue, scope and event, and what is refused at which line."""
 
 from collections import Counter
-from pathlib import Path
+from functools import partial
 
 import pytest
 
 from headscope.corpora import Document, Span
-from headscope.corpora.starsem import read, recognise, runs
-from headscope.errors import CorpusError
+from headscope.corpora.document import runs
+from headscope.corpora.starsem import read, recognise
+from refusals import refusal
+
+FILE = "tale.txt"
+refused = partial(refusal, read)
 
 # Two negations: the cue of the first is in two parts, that of the second is a part of its word.
 NEITHER = """\
@@ -30,23 +34,6 @@ def row(place: object, *cells: str, word: str = "not", sentence: object = 0, cha
 def sentences(count: int) -> str:
     """As many sentences of one word: two lines each, with the empty one."""
     return "".join(row(0, "***", chapter="before", sentence=i) + "\n" for i in range(count))
-
-
-@pytest.fixture
-def file(tmp_path: Path):
-    path = tmp_path / "tale.txt"
-
-    def write(text: str | bytes) -> Path:
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return path
-
-    return write
-
-
-def refused(path: Path) -> str:
-    with pytest.raises(CorpusError) as caught:
-        list(read(path))
-    return str(caught.value)
 
 
 def test_cues_scopes_and_events_are_runs_of_words(file):

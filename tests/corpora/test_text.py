@@ -1,7 +1,5 @@
 """Plain text: which paragraphs are pairs, in three layouts."""
 
-from pathlib import Path
-
 import pytest
 
 from headscope.corpora import Document
@@ -15,18 +13,9 @@ from headscope.corpora.text import (
 )
 from headscope.errors import CorpusError
 
+FILE = "book.txt"
+
 READERS = [read_text_lines, read_text_wrapped, read_wikitext]
-
-
-@pytest.fixture
-def file(tmp_path: Path):
-    path = tmp_path / "book.txt"
-
-    def write(text: str | bytes) -> Path:
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return path
-
-    return write
 
 
 def test_lines_pair_with_the_next_line_but_not_across_an_empty_one(file):
