@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 import torch
 import xarray as xr
-from jaxtyping import Bool, Int, Int64
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from headscope import heads
@@ -21,7 +21,7 @@ from headscope.capture.batch import Batch
 from headscope.corpora.corpus import Survey
 from headscope.errors import CorpusError
 from headscope.measure.antecedents import RULES, mentions_of, with_earlier
-from headscope.measure.folds import FOLDS, Deal
+from headscope.measure.folds import FOLDS, Deal, Places
 from headscope.measure.reducer import Sums
 from headscope.measure.relations import OFFSETS
 from headscope.measure.words import words_of
@@ -79,10 +79,10 @@ class Coreference:
     def count(self, batch: Batch, stack: str) -> Sums:
         """How many mentions are scored, and how often the rules and the offsets find an antecedent."""
         gold = _gold(self, batch)
-        by_rule = gold.totals(gold.by_rule)
+        by_rule = gold.places.totals(gold.by_rule)
         return {
-            "mention": gold.totals(torch.ones_like(gold.word, dtype=torch.bool)[:, None])[..., 0],
-            "offset": gold.totals(gold.at_offsets(OFFSETS)),
+            "mention": gold.places.totals(torch.ones_like(gold.word, dtype=torch.bool)[:, None])[..., 0],
+            "offset": gold.places.totals(gold.at_offsets(OFFSETS)),
         } | {name: by_rule[..., place] for place, name in enumerate(BASELINES)}
 
     def observe(self, attention: Attention) -> Sums:
@@ -91,7 +91,7 @@ class Coreference:
         pointing = words_of(attention).attends
         found = pointing.weight[gold.document, :, gold.word] > 0
         right = gold.is_antecedent.gather(1, pointing.word[gold.document, :, gold.word]) & found
-        return {"correct": gold.totals(right).movedim(-1, 0)}
+        return {"correct": gold.places.totals(right).movedim(-1, 0)}
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
         """Accuracies, NaN where no mention is scored, and the sums by fold."""
@@ -124,23 +124,21 @@ class Coreference:
 
 @dataclass(frozen=True, eq=False)
 class _Gold:
-    """The scored mentions of a batch, of which each counts in one or two classes.
+    """The scored mentions of a batch.
 
     Attributes:
         document: of each mention, its place in the batch.
         word: of each mention, its head word.
         is_antecedent: for each mention, the head words of its antecedents.
         by_rule: for each mention, whether each baseline finds an antecedent.
-        mention: for each place in which a mention counts, the mention.
-        place: where that is in the flattened axes class and fold.
+        places: where each mention counts, by class and fold.
     """
 
     document: Int[Tensor, " mention"]
     word: Int[Tensor, " mention"]
     is_antecedent: Bool[Tensor, "mention word"]
     by_rule: Bool[Tensor, "mention rule"]
-    mention: Int[Tensor, " place"]
-    place: Int[Tensor, " place"]
+    places: Places
 
     def at_offsets(self, offsets: tuple[int, ...]) -> Bool[Tensor, "mention offset"]:
         """Whether the head word of an antecedent stands at each offset from that of the mention."""
@@ -148,11 +146,6 @@ class _Gold:
         there = self.word[:, None] + torch.tensor(offsets, device=self.word.device)
         inside = (there >= 0) & (there < words)
         return self.is_antecedent.gather(1, there.clamp(0, words - 1)) & inside
-
-    def totals(self, right: Bool[Tensor, "mention any"]) -> Int64[Tensor, "class fold any"]:
-        """What is right of the mentions, added up for each class and fold."""
-        total = torch.zeros(len(MENTIONS) * FOLDS, right.shape[1], dtype=torch.long, device=right.device)
-        return total.index_add_(0, self.place, right.long()[self.mention]).view(len(MENTIONS), FOLDS, -1)
 
 
 @lru_cache(maxsize=2)
@@ -178,7 +171,7 @@ def _gold(coreference: Coreference, batch: Batch) -> _Gold:
     is_antecedent = torch.zeros(len(scored), batch.words, dtype=torch.bool, device=device)
     is_antecedent[_columns(found, device)] = True
     rules = torch.tensor(by_rule, dtype=torch.bool, device=device).view(-1, len(BASELINES))
-    return _Gold(document_of, word, is_antecedent, rules, mention_of, place)
+    return _Gold(document_of, word, is_antecedent, rules, Places(mention_of, place, len(MENTIONS)))
 
 
 def _columns(rows: list[tuple[int, int]], device: torch.device) -> tuple[Int[Tensor, " row"], Int[Tensor, " row"]]:

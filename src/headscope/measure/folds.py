@@ -8,7 +8,7 @@ import hashlib
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Bool, Int, Int64
 from torch import Tensor
 
 from headscope.corpora.corpus import Survey
@@ -51,3 +51,23 @@ class Deal:
     def folds(self, documents: tuple[Document, ...], device: torch.device) -> Int[Tensor, " document"]:
         """The fold of each document."""
         return torch.tensor([self.fold(document) for document in documents], dtype=torch.long, device=device)
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Where the items of a batch (links, mentions) count: each in one or more rows of the table, in its fold.
+
+    Attributes:
+        item: for each place in which an item counts, the item.
+        place: where that is in the flattened axes row and fold.
+        rows: the number of rows.
+    """
+
+    item: Int[Tensor, " place"]
+    place: Int[Tensor, " place"]
+    rows: int
+
+    def totals(self, right: Bool[Tensor, "item any"]) -> Int64[Tensor, "row fold any"]:
+        """What is right of the items, added up for each row and fold."""
+        total = torch.zeros(self.rows * FOLDS, right.shape[1], dtype=torch.long, device=right.device)
+        return total.index_add_(0, self.place, right.long()[self.item]).view(self.rows, FOLDS, -1)

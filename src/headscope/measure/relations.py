@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 import torch
 import xarray as xr
-from jaxtyping import Bool, Int, Int64
+from jaxtyping import Int
 from torch import Tensor
 
 from headscope import heads
@@ -23,7 +23,7 @@ from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
 from headscope.corpora.corpus import Survey
 from headscope.errors import CorpusError
-from headscope.measure.folds import FOLDS, Deal
+from headscope.measure.folds import FOLDS, Deal, Places
 from headscope.measure.reducer import Sums
 from headscope.measure.words import words_of
 
@@ -105,7 +105,7 @@ class Relations:
         gold = _gold(self, batch)
         distance = (gold.head - gold.dependent)[:, None] == torch.tensor(OFFSETS, device=gold.head.device)
         links = torch.ones_like(gold.head, dtype=torch.bool)[:, None]
-        return {"link": gold.totals(links)[..., 0], "offset": gold.totals(distance)}
+        return {"link": gold.places.totals(links)[..., 0], "offset": gold.places.totals(distance)}
 
     def observe(self, attention: Attention) -> Sums:
         """How many links each head gets right, in each direction."""
@@ -115,7 +115,7 @@ class Relations:
         for pointing in (words.attends, words.attended):
             found = pointing.weight[gold.document, :, gold.dependent] > 0
             right.append(found & (pointing.word[gold.document, :, gold.dependent] == gold.head[:, None]))
-        hits = gold.totals(torch.stack(right, dim=-1).flatten(1))
+        hits = gold.places.totals(torch.stack(right, dim=-1).flatten(1))
         by_head = hits.view(*hits.shape[:-1], attention.heads, len(DIRECTIONS))
         return {"correct": by_head.movedim((2, 3), (0, 1))}
 
@@ -154,26 +154,17 @@ class Relations:
 
 @dataclass(frozen=True, eq=False)
 class _Gold:
-    """The gold links of a batch, of which each counts in several rows of the table.
+    """The gold links of a batch.
 
     Attributes:
         document, dependent, head: of each link.
-        link: for each place in which a link counts, the link.
-        place: where that is in the flattened axes relation and fold.
-        rows: the number of relations.
+        places: where each link counts, by relation and fold.
     """
 
     document: Int[Tensor, " link"]
     dependent: Int[Tensor, " link"]
     head: Int[Tensor, " link"]
-    link: Int[Tensor, " place"]
-    place: Int[Tensor, " place"]
-    rows: int
-
-    def totals(self, right: Bool[Tensor, "link any"]) -> Int64[Tensor, "relation fold any"]:
-        """What is right of the links, added up for each relation and fold."""
-        total = torch.zeros(self.rows * FOLDS, right.shape[1], dtype=torch.long, device=right.device)
-        return total.index_add_(0, self.place, right.long()[self.link]).view(self.rows, FOLDS, -1)
+    places: Places
 
 
 @lru_cache(maxsize=2)
@@ -193,4 +184,4 @@ def _gold(relations: Relations, batch: Batch) -> _Gold:
     device = batch.encoder.ids.device
     document_of, dependent, head = torch.tensor(links, dtype=torch.long, device=device).reshape(-1, 3).T
     link_of, place = torch.tensor(places, dtype=torch.long, device=device).reshape(-1, 2).T
-    return _Gold(document_of, dependent, head, link_of, place, len(row_of))
+    return _Gold(document_of, dependent, head, Places(link_of, place, len(row_of)))
