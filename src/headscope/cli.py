@@ -280,7 +280,10 @@ def _summarise_hypotheses(table: "xr.Dataset") -> None:
     """The reported head of the most frequent relations, class of mentions and scope, beside its baselines."""
     from headscope.heads import head_name
 
-    rows = [row for row in _reported(table) if row["reported_layer"] > 0]
+    every = list(_reported(table))
+    rows = [row for row in every if row["reported_layer"] > 0]
+    if every and not rows:
+        console.print(f"\nToo few links in a half of the corpus to report a head for any of {len(every)} relations.")
     if not rows:
         return
     twin = "twin_accuracy" in rows[0]

@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headscope.capture.model import load
+import tiny
+from headscope.capture.model import Model, load
 from headscope.corpora import Document, Span, read, survey
 from headscope.errors import CorpusError
 from headscope.measure.run import measure
@@ -41,6 +42,19 @@ def test_the_heads_of_minilm_score_what_the_papers_own_scorer_gives_them(table) 
     best = table["scope_f1"].stack(place=("layer", "head")).idxmax().item()
     assert best == (6, 10)
     np.testing.assert_allclose([score.sel(layer=6, head=10) for score in scores], [0.522, 0.309, 0.388], atol=0.002)
+
+
+def test_what_is_left_out_is_counted() -> None:
+    module, tokenizer = tiny.make("bert")
+    spans = (
+        Span(0, 1, "1", "cue"), Span(1, 3, "1", "scope"), Span(2, 3, "2", "affixal_cue"), Span(0, 2, "2", "scope"),
+        Span(1, 2, "3", "scope"), Span(3, 4, "3", "scope"), Span(4, 5, "4", "scope"),
+    )  # fmt: skip
+    document = Document("1", ("the", "dog", "was", "red", "by"), spans=spans)
+    table = measure(Model.of(module, tokenizer, name="bert"), [document], ["scope"])
+    counts = [table[f"scope_{name}"].item() for name in ("count", "affixal", "without_cue")]
+    assert counts == [1, 1, 2]
+    assert table["fold_scope"].sum() == 2
 
 
 def test_a_corpus_without_negations_is_refused() -> None:

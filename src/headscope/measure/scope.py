@@ -40,7 +40,7 @@ class Scope:
     Counts are pooled over negations; a precision, recall or F1 of nothing is 0, as in the paper. A
     word without a token, and one that may attend to no other word, is said to be in no scope. A cue
     that is part of a word (*un-*) is left out and counted, as in the paper. The negations of one
-    sentence are scored one by one.
+    sentence are scored one by one. A scope without any cue is left out and counted too.
 
     Two baselines stand beside the heads: every word of the sentence is in every scope, and the word
     at a fixed offset from the cue (-1: the word whose predecessor is a word of the cue).
@@ -76,6 +76,7 @@ class Scope:
         return {
             "negations": gold.totals(torch.ones_like(gold.document)),
             "affixal": gold.affixal,
+            "without_cue": gold.without_cue,
             "scope": gold.totals(gold.in_scope.sum(-1)),
             "words": gold.totals(gold.real.sum(-1)),
             "near": gold.totals(near.sum(-1)),
@@ -107,6 +108,7 @@ class Scope:
         values |= {
             "scope_count": (counts["negations"].sum(0), (), "negations", "negations"),
             "scope_affixal": (counts["affixal"], (), "negations left out, whose cue is part of a word", "negations"),
+            "scope_without_cue": (counts["without_cue"], (), "scopes left out, which have no cue", "scopes"),
             "fold_scope_said": (sums["said"], by_head, "words that a head says to be in a scope", "words"),
             "fold_scope_said_hits": (sums["hits"], by_head, "of these, words that are", "words"),
             "fold_scope": (counts["scope"], ("fold",), "words in a scope", "words"),
@@ -131,6 +133,7 @@ class _Gold:
         is_cue, in_scope: for each negation, the words of its cue and of its scope.
         real: for each negation, the words of its document.
         affixal: how many more there are whose cue is part of a word.
+        without_cue: how many scopes have no cue at all.
     """
 
     document: Int[Tensor, " negation"]
@@ -139,6 +142,7 @@ class _Gold:
     in_scope: Bool[Tensor, "negation word"]
     real: Bool[Tensor, "negation word"]
     affixal: Int64[Tensor, ""]
+    without_cue: Int64[Tensor, ""]
 
     def at_offsets(self, offsets: tuple[int, ...]) -> Bool[Tensor, "negation offset word"]:
         """The words from which a word of the cue stands at each offset."""
@@ -159,13 +163,14 @@ class _Gold:
 def _gold(scope: Scope, batch: Batch) -> _Gold:
     device = batch.encoder.ids.device
     rows: list[tuple[int, list[int], list[int]]] = []
-    affixal = 0
+    affixal = without_cue = 0
     for index, document in enumerate(batch.documents):
         spans: dict[str, dict[str, list[int]]] = {"cue": {}, "scope": {}, "affixal_cue": {}}
         for span in document.spans:
             if span.kind in spans:
                 spans[span.kind].setdefault(span.label, []).extend(range(span.start, span.end))
         affixal += len(spans["affixal_cue"].keys() - spans["cue"].keys())
+        without_cue += len(spans["scope"].keys() - spans["cue"].keys() - spans["affixal_cue"].keys())
         rows += [(index, cue, spans["scope"].get(label, [])) for label, cue in spans["cue"].items()]
     document_of = torch.tensor([index for index, _, _ in rows], dtype=torch.long, device=device)
     cues, scopes = (torch.zeros(len(rows), batch.words, dtype=torch.bool, device=device) for _ in range(2))
@@ -175,7 +180,8 @@ def _gold(scope: Scope, batch: Batch) -> _Gold:
     lengths = torch.tensor([len(document.words) for document in batch.documents], device=device)
     real = torch.arange(batch.words, device=device) < lengths[document_of, None]
     folds = scope.deal.folds(batch.documents, device)[document_of]
-    return _Gold(document_of, folds, cues, scopes, real, torch.tensor(affixal, device=device))
+    left_out = torch.tensor([affixal, without_cue], device=device)
+    return _Gold(document_of, folds, cues, scopes, real, left_out[0], left_out[1])
 
 
 def _scores(hits: np.ndarray, said: np.ndarray, gold: np.ndarray) -> np.ndarray:
