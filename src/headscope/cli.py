@@ -114,7 +114,7 @@ def measure(
 ) -> None:
     """Measure every head with the named reducers and write a head table."""
     from headscope import heads
-    from headscope.analyse import with_intervals, with_report
+    from headscope.analyse import SCORES, with_intervals, with_report
     from headscope.capture import load
     from headscope.corpora import read, survey
     from headscope.disk import writable
@@ -135,7 +135,7 @@ def measure(
             subject, documents, reducers, plan=plan, found=found, checkpoint=checkpoint, resume=resume,
             report=lambda done, total: report(f"measuring {subject.name}", done, total),
         )  # fmt: skip
-    if {"relation_accuracy", "antecedent_accuracy", "scope_f1"} & table.data_vars.keys():
+    if any(score in table for score in SCORES):
         table = with_report(with_intervals(table))
     heads.write(table, out)
     checkpoint.unlink(missing_ok=True)

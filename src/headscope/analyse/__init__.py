@@ -2,13 +2,14 @@
 
 ================  ===========================================================================
 `top_heads`       the heads with the largest values of a variable, by name
-`with_intervals`  confidence intervals of accuracies, clustered by document
-`with_report`     for each relation, the head chosen on one half and scored on the other,
+`SCORES`          the scores that the next two are about
+`with_intervals`  confidence intervals of scores, clustered by text
+`with_report`     for each score, the head chosen on one half and scored on the other,
                   beside the best fixed offset and a random-weights twin
 ================  ===========================================================================
 """
 
 from headscope.analyse.rank import top_heads
-from headscope.analyse.uncertainty import with_intervals, with_report
+from headscope.analyse.uncertainty import SCORES, with_intervals, with_report
 
-__all__ = ["top_heads", "with_intervals", "with_report"]
+__all__ = ["SCORES", "top_heads", "with_intervals", "with_report"]

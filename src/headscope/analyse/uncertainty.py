@@ -116,6 +116,7 @@ class _Score:
         prefix: what stands before the names of the variables that report it.
         name: what it is called in them.
         of: what is scored.
+        count: the variable that says how many there are, and how the documents were dealt.
         heads, offsets: its sums in a table, for heads and for fixed offsets.
     """
 
@@ -123,27 +124,31 @@ class _Score:
     prefix: str
     name: str
     of: str
+    count: str
     heads: Callable[[xr.Dataset], Counts]
     offsets: Callable[[xr.Dataset], Counts]
 
 
 _SCORES = (
     _Score(
-        "relation_accuracy", "", "accuracy", "links",
+        "relation_accuracy", "", "accuracy", "links", "fold_link",
         lambda table: Counts.of(table, "fold_correct"),
         lambda table: Counts.of(table, "fold_offset"),
     ),
     _Score(
-        "antecedent_accuracy", "antecedent_", "accuracy", "mentions",
+        "antecedent_accuracy", "antecedent_", "accuracy", "mentions", "fold_antecedent",
         lambda table: Counts.of(table, "fold_antecedent_correct", "fold_antecedent"),
         lambda table: Counts.of(table, "fold_antecedent_offset", "fold_antecedent"),
     ),
     _Score(
-        "scope_f1", "scope_", "f1", "words",
+        "scope_f1", "scope_", "f1", "words", "fold_scope",
         lambda table: Counts.of_f1(table, "fold_scope_said_hits", "fold_scope_said", "fold_scope"),
         lambda table: Counts.of_f1(table, "fold_scope_near_hits", "fold_scope_near", "fold_scope"),
     ),
 )  # fmt: skip
+
+SCORES = tuple(score.variable for score in _SCORES)
+"""The scores of a table for which there are intervals and reported heads."""
 
 
 def with_intervals(table: xr.Dataset) -> xr.Dataset:
@@ -188,11 +193,11 @@ def with_report(table: xr.Dataset, twin: xr.Dataset | None = None, *, minimum: i
     new: dict[str, xr.Variable] = {}
     if twin is not None and "relation" in table.dims:
         twin = twin.reindex(relation=table["relation"])
-    for score in _scored(table):
+    found = _scored(table)
+    for score in found:
         twins = None if twin is None else score.heads(twin)
         new |= _report(score, score.heads(table), score.offsets(table), twins, minimum)
-    dealt = next(table[name] for name in ("fold_link", "fold_antecedent", "fold_scope") if name in table)
-    unit, clusters = _UNITS[dealt.attrs.get("dealt_by", "text")]
+    unit, clusters = _UNITS[table[found[0].count].attrs.get("dealt_by", "text")]
     split = SPLIT.format(folds=table.sizes["fold"], unit=unit, clusters=clusters)
     return table.assign(new).assign_attrs(split=split)
 
@@ -267,8 +272,9 @@ def _scored(table: xr.Dataset) -> list[_Score]:
     """The scores that heads have in a table."""
     found = [score for score in _SCORES if score.variable in table]
     if not found:
-        names = ", ".join(score.variable for score in _SCORES)
-        raise TableError(f"the head table has none of {names}; measure `relations`, `coreference` or `scope` first.")
+        raise TableError(
+            f"the head table has none of {', '.join(SCORES)}; measure `relations`, `coreference` or `scope` first."
+        )
     return found
 
 
