@@ -13,17 +13,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import xarray as xr
 
 from headscope import heads
 from headscope.analyse import with_intervals, with_report
 from headscope.capture import load, random_twin
-from headscope.corpora import Survey, read, survey
+from headscope.corpora import read, survey
 from headscope.disk import replacing, writable
 from headscope.errors import HeadscopeError
-from headscope.measure.run import Plan, measure
+from headscope.measure.run import REDUCERS, Plan, measure
 from headscope.view import figures, heatmaps
+from headscope.view.frames import frames
 from headscope.view.page import write_page
 
 FREQUENT = 12
@@ -94,7 +94,7 @@ def atlas(
     report("loading the model", 0, 0)
     subject = load(model, device=device, trust_remote_code=trust_remote_code)
     checkpoints = {name: folder / f".{name}.partial.npz" for name in ("heads", "twin")}
-    reducers = _reducers(found)
+    reducers = [name for name, reducer in REDUCERS.items() if reducer.fits(found)]
     table = measure(
         subject, documents, reducers, plan=plan, found=found,
         checkpoint=checkpoints["heads"], resume=resume, report=_stage(report, f"measuring {subject.name}"),
@@ -124,16 +124,6 @@ def atlas(
     return Atlas(table, folder, written)
 
 
-def _reducers(found: Survey) -> list[str]:
-    allowed = {
-        "surface": True,
-        "relations": bool(found.links),
-        "coreference": "mention" in found.spans,
-        "scope": "cue" in found.spans,
-    }
-    return [name for name, there in allowed.items() if there]
-
-
 def _stage(report: Stage, name: str) -> Callable[[int, int], None]:
     return lambda done, total: report(name, done, total)
 
@@ -151,7 +141,7 @@ def _write(folder: Path, table: xr.Dataset, tables: Mapping[str, xr.Dataset]) ->
         for name, one in tables.items():
             heads.write(one, fresh / name)
         drawn = _draw(table, fresh / "figures")
-        for name, frame in _frames(table).items():
+        for name, frame in frames(table).items():
             with replacing(fresh / "tables" / f"{name}.csv") as temporary:
                 frame.to_csv(temporary, index=False, float_format="%.6g")
         write_page(table, fresh / "atlas.html", figures=drawn)
@@ -196,35 +186,6 @@ def _frequent(table: xr.Dataset) -> list[str]:
     if "reported_layer" not in table:
         return []
     return [str(r) for r in table["relation"].values[table["reported_layer"].values > 0]][:FREQUENT]
-
-
-def _frames(table: xr.Dataset) -> dict[str, pd.DataFrame]:
-    """The CSV tables: one row a head, a bucket of distance, a reported relation, an accuracy or an offset."""
-    by_head = [
-        name for name, v in table.data_vars.items() if {"layer", "head"} <= set(v.dims) <= {"stack", "layer", "head"}
-    ]
-    frames = {
-        "heads": table[by_head].to_dataframe().dropna(how="all").reset_index(),
-        "distances": table[["mass_distance"]].to_dataframe().dropna(how="all").reset_index(),
-    }
-    if "relation_accuracy" in table:
-        reported = [name for name, v in table.data_vars.items() if v.dims == ("relation",)]
-        accuracies = ["relation_accuracy", "relation_accuracy_lower", "relation_accuracy_upper"]
-        frames["relations"] = table[reported].to_dataframe().reset_index()
-        frames["accuracies"] = table[accuracies].to_dataframe().dropna(how="all").reset_index()
-        frames["offsets"] = table[["offset_accuracy"]].to_dataframe().reset_index()
-    if "antecedent_accuracy" in table:
-        of_class = [name for name, values in table.data_vars.items() if values.dims == ("mention",)]
-        accuracies = [f"antecedent_accuracy{end}" for end in ("", "_lower", "_upper")]
-        frames["coreference"] = table[of_class].to_dataframe().reset_index()
-        frames["antecedents"] = table[accuracies].to_dataframe().dropna(how="all").reset_index()
-        frames["coreference-offsets"] = table[["antecedent_offset"]].to_dataframe().reset_index()
-    if "scope_f1" in table:
-        about = [name for name, v in table.data_vars.items() if str(name).startswith("scope_") and not v.dims]
-        offsets = [f"scope_offset_{score}" for score in ("precision", "recall", "f1")]
-        frames["scope"] = pd.DataFrame([{str(name): table[name].item() for name in about}])
-        frames["scope-offsets"] = table[offsets].to_dataframe().reset_index()
-    return frames
 
 
 def _write_manifest(table: xr.Dataset, folder: Path) -> None:

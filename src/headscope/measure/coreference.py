@@ -63,13 +63,18 @@ class Coreference:
     max_tokens: ClassVar[int | None] = 4096
 
     @classmethod
+    def fits(cls, survey: Survey) -> bool:
+        """Whether a corpus has mentions."""
+        return bool(survey.spans.get("mention"))
+
+    @classmethod
     def over(cls, survey: Survey) -> "Coreference":
         """The reducer for a corpus with mentions.
 
         Raises:
             CorpusError: it has none.
         """
-        if not survey.spans.get("mention"):
+        if not cls.fits(survey):
             raise CorpusError(
                 "the reducer `coreference` needs mentions and their chains, and the corpus has none; "
                 "give one that has, such as OntoNotes, OntoGUM or LitBank, or measure `surface` only."

@@ -34,6 +34,10 @@ class Reducer(Protocol):
     max_tokens: ClassVar[int | None]
 
     @classmethod
+    def fits(cls, survey: Survey) -> bool:
+        """Whether a corpus has the annotation that it needs."""
+
+    @classmethod
     def over(cls, survey: Survey) -> "Reducer":
         """The reducer for a corpus with these annotations.
 

@@ -57,6 +57,11 @@ class Relations:
     max_tokens: ClassVar[int | None] = 4096
 
     @classmethod
+    def fits(cls, survey: Survey) -> bool:
+        """Whether a corpus has links between words."""
+        return bool(survey.links)
+
+    @classmethod
     def over(cls, survey: Survey) -> "Relations":
         """The reducer for the links that the corpus has.
 
@@ -64,7 +69,7 @@ class Relations:
             CorpusError: it has none, or two of its rows would have one name.
         """
         links = [(kind, label) for kind, counts in survey.links.items() for label in counts]
-        if not links:
+        if not cls.fits(survey):
             raise CorpusError(
                 "the reducer `relations` needs links between words, and the corpus has none; "
                 "give a treebank (CoNLL-U), or measure `surface` only."

@@ -56,13 +56,18 @@ class Scope:
     max_tokens: ClassVar[int | None] = 4096
 
     @classmethod
+    def fits(cls, survey: Survey) -> bool:
+        """Whether a corpus has negation cues."""
+        return bool(survey.spans.get("cue"))
+
+    @classmethod
     def over(cls, survey: Survey) -> "Scope":
         """The reducer for a corpus with negations.
 
         Raises:
             CorpusError: it has none.
         """
-        if not survey.spans.get("cue"):
+        if not cls.fits(survey):
             raise CorpusError(
                 "the reducer `scope` needs negation cues and their scopes, and the corpus has none; "
                 "give one that has, such as *SEM 2012 or SFU, or measure `surface` only."

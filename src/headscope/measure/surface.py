@@ -134,8 +134,13 @@ class Surface:
                 raise HeadscopeError(f"the {what} {twice[0]} is named twice; name each once.")
 
     @classmethod
-    def over(cls, survey: Survey) -> "Surface":
+    def fits(cls, survey: Survey) -> bool:
         """Any text will do."""
+        return True
+
+    @classmethod
+    def over(cls, survey: Survey) -> "Surface":
+        """The reducer as it stands."""
         return cls()
 
     def count(self, batch: Batch, stack: str) -> Sums:
