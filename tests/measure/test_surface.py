@@ -10,15 +10,15 @@ from headscope.errors import HeadscopeError
 from headscope.measure import KeyClass, Plan, Surface, measure
 
 REFUSALS = {
-    "edges that do not begin with 1": (
-        lambda: Surface(edges=(2, 4)),
-        "the edges (2, 4) do not begin with 1 and grow; give such as 1, 2, 4, 8.",
+    "edges that do not begin with 1, 2": (
+        lambda: Surface(edges=(1, 4)),
+        "the edges (1, 4) do not begin with 1, 2 and grow; give such as 1, 2, 4, 8.",
     ),
     "edges that do not grow": (
-        lambda: Surface(edges=(1, 4, 2)),
-        "the edges (1, 4, 2) do not begin with 1 and grow; give such as 1, 2, 4, 8.",
+        lambda: Surface(edges=(1, 2, 8, 4)),
+        "the edges (1, 2, 8, 4) do not begin with 1, 2 and grow; give such as 1, 2, 4, 8.",
     ),
-    "no edges": (lambda: Surface(edges=()), "the edges () do not begin with 1 and grow; give such as 1, 2, 4, 8."),
+    "no edges": (lambda: Surface(edges=()), "the edges () do not begin with 1, 2 and grow; give such as 1, 2, 4, 8."),
     "too far": (
         lambda: Surface(offsets=(2**64,)),
         "18446744073709551616 is no distance in tokens; give whole numbers up to 2,147,483,647.",

@@ -51,6 +51,8 @@ FARTHEST = 2**31 - 1
 
 _COLUMNS = ("cls", "sep", "punctuation", "first")
 _NEIGHBOURS = {"self": 0, "previous": -1, "next": 1}
+"""Buckets of distance that are a single token, as all edges begin with 1, 2."""
+
 _WITHOUT_KEYS = ("entropy", "uniform", "distance")
 
 _MEANS: Mapping[str, tuple[str, str]] = {
@@ -105,7 +107,7 @@ class Surface:
             ``mass_offset``, over the queries that have such a neighbour.
         classes: words whose tokens are counted together: ``mass_class``, beside ``class_share``, the
             share of the tokens that they are. A document without them counts, with 0.
-        edges: distances at which a bucket of ``mass_distance`` begins, from 1 upwards.
+        edges: distances at which a bucket of ``mass_distance`` begins: 1, 2 and any that are larger.
 
     Raises:
         HeadscopeError: an offset, edge or class is none, or is named twice.
@@ -126,8 +128,8 @@ class Surface:
         numbers = [*self.offsets, *self.edges]
         if wrong := [one for one in numbers if type(one) is not int or abs(one) > FARTHEST]:
             raise HeadscopeError(f"{wrong[0]!r} is no distance in tokens; give whole numbers up to {FARTHEST:,}.")
-        if not self.edges or self.edges[0] != 1 or list(self.edges) != sorted(set(self.edges)):
-            raise HeadscopeError(f"the edges {self.edges} do not begin with 1 and grow; give such as 1, 2, 4, 8.")
+        if self.edges[:2] != (1, 2) or list(self.edges) != sorted(set(self.edges)):
+            raise HeadscopeError(f"the edges {self.edges} do not begin with 1, 2 and grow; give such as 1, 2, 4, 8.")
         names = [one.name for one in self.classes]
         for what, given in (("offset", list(map(str, self.offsets))), ("class", names)):
             if twice := [one for one in given if given.count(one) > 1]:
@@ -157,23 +159,22 @@ class Surface:
         facts = _facts(self, attention.batch, attention.stack)
         by_distance, mean_distance = attention.distances(tuple(self.edges))
         uniform = attention.visible().clamp_min(1).log()[:, None].expand(-1, attention.heads, -1)
-        seen = torch.cat(
-            [
-                attention.at(facts.neighbours[:, rows]),
-                attention.average(facts.columns),
-                attention.entropy()[..., None],
-                uniform[..., None],
-                mean_distance[..., None],
-                by_distance,
-            ],
-            dim=-1,
-        )
+        parts = [
+            attention.average(facts.columns),
+            attention.entropy()[..., None],
+            uniform[..., None],
+            mean_distance[..., None],
+            by_distance,
+        ]
+        if self.offsets:
+            parts.append(attention.at(facts.neighbours[:, rows]))
+        seen = torch.cat(parts, dim=-1)
         if facts.padded:
             # Padding may hold anything, NaN included; its share is 0.
             seen = seen.where(attention.queries.real[:, None, rows, None], 0)
         # Every column under every share, of which most are not wanted: one product is less than one a value.
-        parts = zip(torch.split(facts.shares[:, rows], SUMMED, 1), torch.split(seen, SUMMED, 2), strict=True)
-        totals = [(shares[:, None].mT @ part.double()).sum(0) for shares, part in parts]
+        chunks = zip(torch.split(facts.shares[:, rows], SUMMED, 1), torch.split(seen, SUMMED, 2), strict=True)
+        totals = [(shares[:, None].mT @ chunk.double()).sum(0) for shares, chunk in chunks]
         return {"means": torch.stack(totals).sum(0).flatten(1)[:, facts.wanted]}
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
@@ -219,8 +220,7 @@ class _Facts:
 
     Attributes:
         columns: for each of `_COLUMNS` and then each class, 1 on its keys.
-        neighbours: for each of `_NEIGHBOURS` and then each further offset, the key that stands there (any, if
-            none does).
+        neighbours: for each further offset, the key that stands there (any, if none does).
         shares: for each of `_SHARES` and then each further offset, the share of each query in its document's mean.
         padded: there is padding among the queries.
         wanted: where the values stand in the flattened axes share and column.
@@ -239,10 +239,11 @@ def _picks(surface: Surface) -> tuple[dict[str, int], list[int], list[int]]:
 
     The columns are in the order of `Surface.observe`.
     """
-    buckets = [f"bucket {nearest}" for nearest in distance.names(tuple(surface.edges))]
+    neighbour = {offset: name for name, offset in _NEIGHBOURS.items()}
+    buckets = [neighbour.get(nearest, f"bucket {nearest}") for nearest in distance.names(tuple(surface.edges))]
     offsets = [f"offset {offset}" for offset in surface.offsets]
     classes = [f"class {one.name}" for one in surface.classes]
-    columns = (*_NEIGHBOURS, *offsets, *_COLUMNS, *classes, *_WITHOUT_KEYS, *buckets)
+    columns = (*_COLUMNS, *classes, *_WITHOUT_KEYS, *buckets, *offsets)
     column, share = ({name: place for place, name in enumerate(names)} for names in (columns, (*_SHARES, *offsets)))
     means = {name: [(of, over)] for name, (of, over) in _MEANS.items()}
     means |= {
@@ -265,11 +266,11 @@ def _facts(surface: Surface, batch: Batch, stack: str) -> _Facts:
     columns = torch.stack([keys.cls, keys.sep, keys.punctuation, first, *classes], dim=-1).float()
     first_position = keys.position[:, :1]
     last_position = keys.position.where(keys.real, -1).amax(1, keepdim=True)
-    neighbours, there = [], []
-    for offset in (*_NEIGHBOURS.values(), *surface.offsets):
-        place = queries.position + offset
-        there.append(queries.real & (place >= first_position) & (place <= last_position))
-        neighbours.append((place - first_position).clamp(0, keys.length - 1))
+    offsets = torch.tensor([*_NEIGHBOURS.values(), *surface.offsets], device=keys.ids.device)
+    place = queries.position[..., None] + offsets
+    there = queries.real[..., None] & (place >= first_position[..., None]) & (place <= last_position[..., None])
+    further = place[..., len(_NEIGHBOURS) :]
+    neighbours = (further - first_position[..., None]).clamp(0, keys.length - 1)
     has_cls, has_sep = (kind.any(1, keepdim=True) for kind in (keys.cls, keys.sep))
     others = (
         queries.real,
@@ -279,11 +280,12 @@ def _facts(surface: Surface, batch: Batch, stack: str) -> _Facts:
         queries.real & ~queries.sep & has_sep,
         queries.cls,
     )
-    which = torch.stack([*there[: len(_NEIGHBOURS)], *others, *there[len(_NEIGHBOURS) :]], dim=-1).double()
+    near, far = there[..., : len(_NEIGHBOURS)], there[..., len(_NEIGHBOURS) :]
+    which = torch.cat([near, torch.stack(others, dim=-1), far], dim=-1).double()
     shares = which / which.sum(1, keepdim=True).clamp_min(1)
     _, _, places = _picks(surface)
     wanted = torch.tensor(places, device=keys.ids.device)
-    return _Facts(columns, torch.stack(neighbours, dim=-1), shares, not bool(queries.real.all()), wanted)
+    return _Facts(columns, neighbours, shares, not bool(queries.real.all()), wanted)
 
 
 def _of_class(of: KeyClass, batch: Batch, keys: Tokens) -> Tensor:
