@@ -1,15 +1,18 @@
 """Head table -> head table: what the numbers are worth. No torch here.
 
-================  ===========================================================================
-`top_heads`       the heads with the largest values of a variable, by name
-`SCORES`          the scores that the next two are about
-`with_intervals`  confidence intervals of scores, clustered by text
-`with_report`     for each score, the head chosen on one half and scored on the other,
-                  beside the best fixed offset and a random-weights twin
-================  ===========================================================================
+===================  ===========================================================================
+`top_heads`          the heads with the largest values of a variable, by name
+`SCORES`             the scores that the next three are about
+`with_intervals`     confidence intervals of scores, clustered by text
+`with_significance`  p-values of heads and of the best of all heads, corrected for their number
+`with_report`        for each score, the head chosen on one half and scored on the other,
+                     beside the best fixed offset and a random-weights twin
+===================  ===========================================================================
 """
 
 from headscope.analyse.rank import top_heads
-from headscope.analyse.uncertainty import SCORES, with_intervals, with_report
+from headscope.analyse.report import with_intervals, with_report
+from headscope.analyse.scores import SCORES
+from headscope.analyse.significance import with_significance
 
-__all__ = ["SCORES", "top_heads", "with_intervals", "with_report"]
+__all__ = ["SCORES", "top_heads", "with_intervals", "with_report", "with_significance"]

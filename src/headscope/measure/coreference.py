@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 import torch
 import xarray as xr
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Int, Int64
 from torch import Tensor
 
 from headscope import heads
@@ -24,6 +24,7 @@ from headscope.measure.antecedents import RULES, mentions_of, with_earlier
 from headscope.measure.folds import FOLDS, Deal, Places
 from headscope.measure.reducer import Sums
 from headscope.measure.relations import OFFSETS
+from headscope.measure.shuffle import Drawn, Shuffle
 from headscope.measure.words import words_of
 
 CLARK = "Clark et al. 2019, section 4.3"
@@ -52,11 +53,17 @@ class Coreference:
     follows it, so positive offsets find nothing) and three rules that know the mentions
     (`headscope.measure.antecedents`).
 
+    And there are draws in which the antecedents of each mention are turned round its earlier mentions, as far as
+    chance has it (`headscope.measure.shuffle`): so a head that looks at mentions, but not at the right ones, is not
+    better than in the draws.
+
     Attributes:
         deal: of the documents to the folds in which sums are kept.
+        shuffle: of the antecedents.
     """
 
     deal: Deal = field(default_factory=Deal)
+    shuffle: Shuffle = field(default_factory=Shuffle)
 
     name: ClassVar[str] = "coreference"
     whole: ClassVar[bool] = True
@@ -95,8 +102,10 @@ class Coreference:
         gold = _gold(self, attention.batch)
         pointing = words_of(attention).attends
         found = pointing.weight[gold.document, :, gold.word] > 0
-        right = gold.is_antecedent.gather(1, pointing.word[gold.document, :, gold.word]) & found
-        return {"correct": gold.places.totals(right).movedim(-1, 0)}
+        word = pointing.word[gold.document, :, gold.word]
+        right = gold.is_antecedent.gather(1, word) & found
+        sums = {"correct": gold.places.totals(right).movedim(-1, 0)}
+        return sums | ({"shuffled": gold.turned(word, found)} if self.shuffle.draws else {})
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
         """Accuracies, NaN where no mention is scored, and the sums by fold."""
@@ -124,6 +133,9 @@ class Coreference:
             for variable, (data, dims, name, units) in values.items()
         }
         table["fold_antecedent"].attrs["dealt_by"] = self.deal.unit
+        if "shuffled" in sums:
+            drawn = Drawn.of(sums["correct"].sum(-1), sums["shuffled"], [[row] for row in range(len(MENTIONS))])
+            table |= drawn.variables("antecedent", by_head, total, share)
         return xr.Dataset(table, coords={"mention": list(MENTIONS), "offset": list(OFFSETS)})
 
 
@@ -137,6 +149,8 @@ class _Gold:
         is_antecedent: for each mention, the head words of its antecedents.
         by_rule: for each mention, whether each baseline finds an antecedent.
         places: where each mention counts, by class and fold.
+        rank: for each mention, the place of each word among the head words of its earlier mentions; -1 if it is none.
+        turns: for each mention and draw, how many places its antecedents are turned round these.
     """
 
     document: Int[Tensor, " mention"]
@@ -144,6 +158,23 @@ class _Gold:
     is_antecedent: Bool[Tensor, "mention word"]
     by_rule: Bool[Tensor, "mention rule"]
     places: Places
+    rank: Int[Tensor, "mention word"]
+    turns: Int[Tensor, "mention draw"]
+
+    def turned(
+        self, word: Int[Tensor, "mention head"], found: Bool[Tensor, "mention head"]
+    ) -> Int64[Tensor, "head row draw"]:
+        """How often the word that a head points at is an antecedent in each draw, by class of mentions."""
+        earlier = (self.rank >= 0).sum(1)
+        # The antecedents in the order of the earlier mentions.
+        in_order = torch.zeros_like(self.is_antecedent)
+        mention, place = (self.rank >= 0).nonzero(as_tuple=True)
+        in_order[mention, self.rank[mention, place]] = self.is_antecedent[mention, place]
+        rank = self.rank.gather(1, word)
+        where = (rank[:, :, None] + self.turns[:, None]) % earlier.clamp_min(1)[:, None, None]
+        right = in_order.gather(1, where.flatten(1)).view(where.shape) & (found & (rank >= 0))[..., None]
+        row_of = self.places.place // self.places.columns
+        return torch.stack([right[self.places.item[row_of == row]].sum(0) for row in range(self.places.rows)], dim=1)
 
     def at_offsets(self, offsets: tuple[int, ...]) -> Bool[Tensor, "mention offset"]:
         """Whether the head word of an antecedent stands at each offset from that of the mention."""
@@ -160,23 +191,34 @@ def _gold(coreference: Coreference, batch: Batch) -> _Gold:
     places: list[tuple[int, int]] = []
     found: list[tuple[int, int]] = []
     by_rule: list[list[bool]] = []
+    ranks: list[tuple[int, int, int]] = []
+    turns = [np.empty((0, coreference.shuffle.draws), dtype=np.int64)]
     for index, document in enumerate(batch.documents):
         fold = coreference.deal.fold(document)
+        choices: list[int] = []
         for mention, earlier in with_earlier(mentions_of(document)):
             antecedents = {other.head for other in earlier if other.chain == mention.chain}
             if not antecedents or mention.head not in have_tokens[index]:
                 continue
             places += [(len(scored), MENTIONS.index(name) * FOLDS + fold) for name in mention.classes]
             found += [(len(scored), word) for word in antecedents]
+            heads_before = sorted({other.head for other in earlier})
+            ranks += [(len(scored), word, place) for place, word in enumerate(heads_before)]
+            choices.append(len(heads_before))
             by_rule.append([RULES[name](mention, earlier) in antecedents for name in BASELINES])
             scored.append((index, mention.head))
+        turns.append(coreference.shuffle.places(document, choices))
     device = batch.encoder.ids.device
     document_of, word = _columns(scored, device)
     mention_of, place = _columns(places, device)
     is_antecedent = torch.zeros(len(scored), batch.words, dtype=torch.bool, device=device)
     is_antecedent[_columns(found, device)] = True
+    rank = torch.full((len(scored), batch.words), -1, device=device)
+    of, at, place_of = torch.tensor(ranks, dtype=torch.long, device=device).reshape(-1, 3).T
+    rank[of, at] = place_of
     rules = torch.tensor(by_rule, dtype=torch.bool, device=device).view(-1, len(BASELINES))
-    return _Gold(document_of, word, is_antecedent, rules, Places(mention_of, place, len(MENTIONS)))
+    moved = torch.from_numpy(np.concatenate(turns)).to(device)
+    return _Gold(document_of, word, is_antecedent, rules, Places(mention_of, place, len(MENTIONS)), rank, moved)
 
 
 def _columns(rows: list[tuple[int, int]], device: torch.device) -> tuple[Int[Tensor, " row"], Int[Tensor, " row"]]:

@@ -59,15 +59,17 @@ class Places:
 
     Attributes:
         item: for each place in which an item counts, the item.
-        place: where that is in the flattened axes row and fold.
+        place: where that is in the flattened axes row and column.
         rows: the number of rows.
+        columns: the folds, or what else divides the items.
     """
 
     item: Int[Tensor, " place"]
     place: Int[Tensor, " place"]
     rows: int
+    columns: int = FOLDS
 
-    def totals(self, right: Bool[Tensor, "item any"]) -> Int64[Tensor, "row fold any"]:
-        """What is right of the items, added up for each row and fold."""
-        total = torch.zeros(self.rows * FOLDS, right.shape[1], dtype=torch.long, device=right.device)
-        return total.index_add_(0, self.place, right.long()[self.item]).view(self.rows, FOLDS, -1)
+    def totals(self, right: Bool[Tensor, "item any"]) -> Int64[Tensor, "row column any"]:
+        """What is right of the items, added up for each row and column."""
+        total = torch.zeros(self.rows * self.columns, right.shape[1], dtype=torch.long, device=right.device)
+        return total.index_add_(0, self.place, right.long()[self.item]).view(self.rows, self.columns, -1)

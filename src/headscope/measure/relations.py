@@ -6,8 +6,8 @@ right if that word is the gold head of the dependency. Links of other kinds (sem
 own) are scored in the same way, from their source to their target.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import ClassVar
@@ -15,21 +15,26 @@ from typing import ClassVar
 import numpy as np
 import torch
 import xarray as xr
-from jaxtyping import Int
+from jaxtyping import Int, Int64
 from torch import Tensor
 
 from headscope import heads
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
 from headscope.corpora.corpus import Survey
+from headscope.corpora.document import Document, Link
 from headscope.errors import CorpusError
 from headscope.measure.folds import FOLDS, Deal, Places
 from headscope.measure.reducer import Sums
-from headscope.measure.words import words_of
+from headscope.measure.shuffle import Drawn, Shuffle
+from headscope.measure.words import Pointing, words_of
 
 CLARK = "Clark et al. 2019, sections 4.1 and 4.2"
 DIRECTIONS = ("dependent_to_head", "head_to_dependent")
 OFFSETS = (-5, -4, -3, -2, -1, 1, 2, 3, 4, 5)
+LENGTHS = (-6, *OFFSETS, 6)
+"""Lengths of links, from the source to the target in words, that are counted apart; the first and last are open."""
+
 DEPENDENCY, ALL = "dependency", "all"
 
 
@@ -44,13 +49,18 @@ class Relations:
     The sums are kept in folds of the corpus, so that `headscope.analyse` can say how far they vary,
     choose a head on one half of the corpus and score it on the other, without a second pass.
 
+    Whether a head does better than its habits would is seen on draws in which each link stands elsewhere
+    in its document, at the same length (`headscope.measure.shuffle`), and on the links of each length.
+
     Attributes:
         links: kind and label of the links of the corpus.
         deal: of the documents to the folds.
+        shuffle: of the links.
     """
 
     links: tuple[tuple[str, str], ...]
     deal: Deal = field(default_factory=Deal)
+    shuffle: Shuffle = field(default_factory=Shuffle)
 
     name: ClassVar[str] = "relations"
     whole: ClassVar[bool] = True
@@ -110,7 +120,11 @@ class Relations:
         gold = _gold(self, batch)
         distance = (gold.head - gold.dependent)[:, None] == torch.tensor(OFFSETS, device=gold.head.device)
         links = torch.ones_like(gold.head, dtype=torch.bool)[:, None]
-        return {"link": gold.places.totals(links)[..., 0], "offset": gold.places.totals(distance)}
+        return {
+            "link": gold.places.totals(links)[..., 0],
+            "offset": gold.places.totals(distance),
+            "length": gold.lengths.totals(links)[..., 0],
+        }
 
     def observe(self, attention: Attention) -> Sums:
         """How many links each head gets right, in each direction."""
@@ -120,9 +134,12 @@ class Relations:
         for pointing in (words.attends, words.attended):
             found = pointing.weight[gold.document, :, gold.dependent] > 0
             right.append(found & (pointing.word[gold.document, :, gold.dependent] == gold.head[:, None]))
-        hits = gold.places.totals(torch.stack(right, dim=-1).flatten(1))
-        by_head = hits.view(*hits.shape[:-1], attention.heads, len(DIRECTIONS))
-        return {"correct": by_head.movedim((2, 3), (0, 1))}
+        found = torch.stack(right, dim=-1).flatten(1)
+        hits = {"correct": gold.places.totals(found), "at_length": gold.lengths.totals(found)}
+        if self.shuffle.draws:
+            hits["shuffled"] = gold.shuffled((words.attends, words.attended), len(self.links))
+        of_head = (attention.heads, len(DIRECTIONS))
+        return {name: count.view(*count.shape[:-1], *of_head).movedim((2, 3), (0, 1)) for name, count in hits.items()}
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
         """Accuracies, and the sums by fold from which their uncertainty follows."""
@@ -131,8 +148,10 @@ class Relations:
             # A head that is always right must not vanish (Clark's script drops it); 0 links give NaN.
             accuracy = sums["correct"].sum(-1).transpose(0, 1, 3, 2) / total[:, None]
             offsets = counts["offset"].sum(1) / total[:, None]
+            at_length = sums["at_length"].transpose(0, 1, 3, 2, 4) / counts["length"][:, None]
         by_head = ("layer", "head", "direction", "relation", "fold")
         by_offset = ("relation", "fold", "offset")
+        by_length = ("layer", "head", "relation", "direction", "length")
         share, links = "share of links", "links"
         values = {
             "relation_accuracy": (
@@ -143,6 +162,8 @@ class Relations:
             ),
             "relation_count": (total, ("relation",), "links", links),
             "offset_accuracy": (offsets, ("relation", "offset"), "links whose head stands at a fixed offset", share),
+            "length_accuracy": (at_length, by_length, "links of a length that the head gets right", share),
+            "length_count": (counts["length"], ("relation", "length"), "links of a length", links),
             "fold_correct": (sums["correct"], by_head, "links got right", links),
             "fold_offset": (counts["offset"], by_offset, "links at the offset", links),
             "fold_link": (counts["link"], by_offset[:2], "links", links),
@@ -151,8 +172,17 @@ class Relations:
             variable: heads.variable(np.asarray(data), dims, name=name, units=units, source=CLARK)
             for variable, (data, dims, name, units) in values.items()
         }
-        coords = {"relation": list(self.rows), "direction": list(DIRECTIONS), "offset": list(OFFSETS)}
+        coords = {
+            "relation": list(self.rows),
+            "direction": list(DIRECTIONS),
+            "offset": list(OFFSETS),
+            "length": list(LENGTHS),
+        }
         table["fold_link"].attrs["dealt_by"] = self.deal.unit
+        if "shuffled" in sums:
+            pooled = [[i for i, link in enumerate(self.links) if row in self.rows_of(*link)] for row in self.rows]
+            drawn = Drawn.of(sums["correct"].sum(-1), sums["shuffled"], pooled)
+            table |= drawn.variables("relation", ("layer", "head", "direction", "relation"), total, share)
         by_count = sorted(range(len(total)), key=lambda row: (self.rows[row] != ALL, -total[row]))
         return xr.Dataset(table, coords=coords).isel(relation=by_count)
 
@@ -163,30 +193,77 @@ class _Gold:
 
     Attributes:
         document, dependent, head: of each link.
-        places: where each link counts, by relation and fold.
+        places, lengths: where each link counts, by relation and fold, and by relation and length.
+        of_label: the links of each label that is there, which no two share.
+        moved: the place of the dependent in each draw, in the flattened axes document and word.
     """
 
     document: Int[Tensor, " link"]
     dependent: Int[Tensor, " link"]
     head: Int[Tensor, " link"]
     places: Places
+    lengths: Places
+    of_label: Mapping[int, Int[Tensor, " item"]]
+    moved: Int[Tensor, "link draw"]
+
+    def shuffled(self, ways: Sequence[Pointing], labels: int) -> Int64[Tensor, "label draw any"]:
+        """How many links of each label the heads find where these stand in each draw; the last axis is head and way."""
+        far = []
+        for pointing in ways:
+            place = torch.arange(pointing.word.shape[-1], device=pointing.word.device)
+            # No link has the length 0.
+            far.append((pointing.word - place).where(pointing.weight > 0, 0).to(torch.int16))
+        by_word = torch.stack(far, dim=-1).transpose(1, 2).flatten(0, 1).flatten(1)
+        length = (self.head - self.dependent).to(torch.int16)
+        total = by_word.new_zeros((labels, self.moved.shape[1], by_word.shape[1]), dtype=torch.long)
+        for label, items in self.of_label.items():
+            total[label] = (by_word[self.moved[items]] == length[items, None, None]).sum(0)
+        return total
 
 
 @lru_cache(maxsize=2)
 def _gold(relations: Relations, batch: Batch) -> _Gold:
     row_of = {name: index for index, name in enumerate(relations.rows)}
     rows_of = {link: [row_of[name] for name in relations.rows_of(*link)] for link in relations.links}
-    have_tokens = [set(row) for row in batch.encoder.word.tolist()]
+    label_of = {link: index for index, link in enumerate(relations.links)}
+    have_tokens = [set(row) - {-1} for row in batch.encoder.word.tolist()]
     links: list[tuple[int, int, int]] = []
-    places: list[tuple[int, int]] = []
+    places: list[tuple[int, int, int]] = []
+    of_label: defaultdict[int, list[int]] = defaultdict(list)
+    moved = [np.empty((0, relations.shuffle.draws), dtype=np.int64)]
     for index, document in enumerate(batch.documents):
-        fold = relations.deal.fold(document)
-        for link in document.links:
-            if not {link.source, link.target} <= have_tokens[index]:
-                continue
-            places += [(len(links), row * FOLDS + fold) for row in rows_of[link.kind, link.label]]
+        fold, inside = relations.deal.fold(document), have_tokens[index]
+        scored = [link for link in document.links if {link.source, link.target} <= inside]
+        for link in scored:
+            far = max(LENGTHS[0], min(link.target - link.source, LENGTHS[-1]))
+            places += [
+                (len(links), row * FOLDS + fold, row * len(LENGTHS) + LENGTHS.index(far))
+                for row in rows_of[link.kind, link.label]
+            ]
+            of_label[label_of[link.kind, link.label]].append(len(links))
             links.append((index, link.source, link.target))
+        moved.append(index * batch.words + _elsewhere(relations.shuffle, document, scored, inside))
     device = batch.encoder.ids.device
     document_of, dependent, head = torch.tensor(links, dtype=torch.long, device=device).reshape(-1, 3).T
-    link_of, place = torch.tensor(places, dtype=torch.long, device=device).reshape(-1, 2).T
-    return _Gold(document_of, dependent, head, Places(link_of, place, len(row_of)))
+    link_of, place, length = torch.tensor(places, dtype=torch.long, device=device).reshape(-1, 3).T
+    return _Gold(
+        document_of,
+        dependent,
+        head,
+        Places(link_of, place, len(row_of)),
+        Places(link_of, length, len(row_of), len(LENGTHS)),
+        {label: torch.tensor(items, device=device) for label, items in of_label.items()},
+        torch.from_numpy(np.concatenate(moved)).to(device),
+    )
+
+
+def _elsewhere(
+    shuffle: Shuffle, document: Document, links: Sequence[Link], words: Set[int]
+) -> Int[np.ndarray, "link draw"]:
+    """The source of each link in each draw: any word of these from which another stands at the length of the link."""
+    length = np.array([link.target - link.source for link in links], dtype=np.int64)
+    sources = {far: np.array([word for word in sorted(words) if word + far in words]) for far in set(length.tolist())}
+    drawn = shuffle.places(document, [len(sources[far]) for far in length.tolist()])
+    for row, far in enumerate(length.tolist()):
+        drawn[row] = sources[far][drawn[row]]
+    return drawn

@@ -23,6 +23,7 @@ from headscope.errors import CorpusError
 from headscope.measure.folds import FOLDS, Deal
 from headscope.measure.reducer import Sums
 from headscope.measure.relations import OFFSETS
+from headscope.measure.shuffle import Drawn, Shuffle
 from headscope.measure.words import words_of
 
 ZHAO = "Zhao and Bethard 2020, section 4"
@@ -45,11 +46,16 @@ class Scope:
     Two baselines stand beside the heads: every word of the sentence is in every scope, and the word
     at a fixed offset from the cue (-1: the word whose predecessor is a word of the cue).
 
+    And there are draws in which each scope is turned round its sentence, the cue left out, as far as chance
+    has it (`headscope.measure.shuffle`).
+
     Attributes:
         deal: of the documents to the folds in which sums are kept.
+        shuffle: of the scopes.
     """
 
     deal: Deal = field(default_factory=Deal)
+    shuffle: Shuffle = field(default_factory=Shuffle)
 
     name: ClassVar[str] = "scope"
     whole: ClassVar[bool] = True
@@ -95,7 +101,8 @@ class Scope:
         where, found = pointing.word[gold.document], pointing.weight[gold.document] > 0
         said = gold.is_cue[:, None].expand_as(where).gather(-1, where) & found
         hits = said & gold.in_scope[:, None]
-        return {"said": gold.totals(said.sum(-1)).mT, "hits": gold.totals(hits.sum(-1)).mT}
+        sums = {"said": gold.totals(said.sum(-1)).mT, "hits": gold.totals(hits.sum(-1)).mT}
+        return sums | ({"shuffled": gold.turned(said)} if self.shuffle.draws else {})
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
         """Precision, recall and F1 of heads and baselines; the sums by fold."""
@@ -125,6 +132,11 @@ class Scope:
             for variable, (data, dims, name, units) in values.items()
         }
         table["fold_scope"].attrs["dealt_by"] = self.deal.unit
+        if "shuffled" in sums:
+            hits, said = sums["hits"].sum(-1), sums["said"].sum(-1)
+            drawn = Drawn.of(hits[..., None], sums["shuffled"][..., None, :], [[0]])
+            # What is said and what is so does not change, so hits are as good as F1.
+            table |= drawn.variables("scope", ("layer", "head"), ((said + scope) / 2)[..., None], "share of words")
         return xr.Dataset(table, coords={"offset": list(OFFSETS)})
 
 
@@ -139,6 +151,8 @@ class _Gold:
         real: for each negation, the words of its document.
         affixal: how many more there are whose cue is part of a word.
         without_cue: how many scopes have no cue at all.
+        others: for each negation, the other words of its sentence; behind them, any.
+        turns: for each negation and draw, how many words its scope is turned round these.
     """
 
     document: Int[Tensor, " negation"]
@@ -148,6 +162,8 @@ class _Gold:
     real: Bool[Tensor, "negation word"]
     affixal: Int64[Tensor, ""]
     without_cue: Int64[Tensor, ""]
+    others: Int[Tensor, "negation word"]
+    turns: Int[Tensor, "negation draw"]
 
     def at_offsets(self, offsets: tuple[int, ...]) -> Bool[Tensor, "negation offset word"]:
         """The words from which a word of the cue stands at each offset."""
@@ -157,6 +173,19 @@ class _Gold:
         )
         inside = (there >= 0) & (there < words)
         return self.is_cue[:, there.clamp(0, words - 1)] & inside & self.real[:, None]
+
+    def turned(self, said: Bool[Tensor, "negation head word"]) -> Int64[Tensor, "head draw"]:
+        """How many of the words said to be in a scope are in it in each draw."""
+        count = (self.real & ~self.is_cue).sum(-1)
+        place = torch.arange(self.others.shape[1], device=said.device)
+        where = (place[:, None] + self.turns[:, None]) % count.clamp_min(1)[:, None, None]
+        in_order = self.in_scope.gather(1, self.others)
+        moved = in_order.gather(1, where.flatten(1)).view(where.shape) & (place < count[:, None])[..., None]
+        among = said.gather(2, self.others[:, None].expand_as(said))
+        # As products of 0 and 1, which are exact and many at once.
+        found = among.transpose(0, 1).flatten(1).float() @ moved.flatten(0, 1).float()
+        stay = (said & (self.in_scope & self.is_cue)[:, None]).sum((0, 2))
+        return found.long() + stay[:, None]
 
     def totals(self, values: Int[Tensor, "negation ..."]) -> Int64[Tensor, "fold ..."]:
         """Values of negations, added up for each fold."""
@@ -186,7 +215,23 @@ def _gold(scope: Scope, batch: Batch) -> _Gold:
     real = torch.arange(batch.words, device=device) < lengths[document_of, None]
     folds = scope.deal.folds(batch.documents, device)[document_of]
     left_out = torch.tensor([affixal, without_cue], device=device)
-    return _Gold(document_of, folds, cues, scopes, real, left_out[0], left_out[1])
+    # Those that are no other words come last.
+    others = (~(real & ~cues)).long().argsort(dim=-1, stable=True)
+    turns = [np.empty((0, scope.shuffle.draws), dtype=np.int64)]
+    for index, document in enumerate(batch.documents):
+        free = [len(document.words) - len(set(cue)) for of, cue, _ in rows if of == index]
+        turns.append(scope.shuffle.places(document, free))
+    return _Gold(
+        document_of,
+        folds,
+        cues,
+        scopes,
+        real,
+        left_out[0],
+        left_out[1],
+        others,
+        torch.from_numpy(np.concatenate(turns)).to(device),
+    )
 
 
 def _scores(hits: np.ndarray, said: np.ndarray, gold: np.ndarray) -> np.ndarray:

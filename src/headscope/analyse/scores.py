@@ -1,0 +1,65 @@
+"""The scores that heads have, and by what names they are reported."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import xarray as xr
+
+from headscope.analyse.uncertainty import Counts
+from headscope.errors import TableError
+
+
+@dataclass(frozen=True)
+class Score:
+    """A score that heads have, and how it is reported.
+
+    Attributes:
+        variable: its name in the table.
+        prefix: what stands before the names of the variables that report it.
+        drawn: what stands before the names of the variables that compare it with draws.
+        name: what it is called in them.
+        of: what is scored.
+        count: the variable that says how many there are, and how the documents were dealt.
+        heads, offsets: its sums in a table, for heads and for fixed offsets.
+    """
+
+    variable: str
+    prefix: str
+    drawn: str
+    name: str
+    of: str
+    count: str
+    heads: Callable[[xr.Dataset], Counts]
+    offsets: Callable[[xr.Dataset], Counts]
+
+
+_SCORES = (
+    Score(
+        "relation_accuracy", "", "relation", "accuracy", "links", "fold_link",
+        lambda table: Counts.of(table, "fold_correct"),
+        lambda table: Counts.of(table, "fold_offset"),
+    ),
+    Score(
+        "antecedent_accuracy", "antecedent_", "antecedent", "accuracy", "mentions", "fold_antecedent",
+        lambda table: Counts.of(table, "fold_antecedent_correct", "fold_antecedent"),
+        lambda table: Counts.of(table, "fold_antecedent_offset", "fold_antecedent"),
+    ),
+    Score(
+        "scope_f1", "scope_", "scope", "f1", "words", "fold_scope",
+        lambda table: Counts.of_f1(table, "fold_scope_said_hits", "fold_scope_said", "fold_scope"),
+        lambda table: Counts.of_f1(table, "fold_scope_near_hits", "fold_scope_near", "fold_scope"),
+    ),
+)  # fmt: skip
+
+SCORES = tuple(score.variable for score in _SCORES)
+"""The scores of a table for which there are intervals and reported heads."""
+
+
+def scores_of(table: xr.Dataset) -> list[Score]:
+    """The scores that heads have in a table."""
+    found = [score for score in _SCORES if score.variable in table]
+    if not found:
+        raise TableError(
+            f"the head table has none of {', '.join(SCORES)}; measure `relations`, `coreference` or `scope` first."
+        )
+    return found

@@ -1,0 +1,139 @@
+"""Gold that is moved to where it does not belong: what heads score that know nothing of it.
+
+A link goes to another place in its document where it has the same length, the antecedents of a mention go round its
+earlier mentions, and a scope goes round the words of its sentence. So a head keeps what its habits earn it (to look at
+the word before, at mentions, at neighbours of the cue), and loses what it knows. All heads are scored on the same
+draws, and therefore the best score that any of them has in a draw is what the best of all heads reaches by chance: the
+maximum statistic of Westfall and Young (1993), which needs no assumption of how heads depend on one another.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float, Int
+
+from headscope import heads
+from headscope.corpora.document import Document
+from headscope.errors import HeadscopeError
+
+DRAWS = 999
+"""As many as usual: the smallest p-value is one thousandth."""
+
+SOURCE = "Westfall and Young 1993 (maximum statistic)"
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Shuffle:
+    """Draws of places for what is annotated on a document; its name decides, so that no order or batch can change them.
+
+    Attributes:
+        draws: how often everything is moved; 0 for not at all.
+        seed: of the draws.
+
+    Raises:
+        HeadscopeError: the number of draws is negative.
+    """
+
+    draws: int = DRAWS
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse less than nothing."""
+        if self.draws < 0:
+            raise HeadscopeError(
+                f"{self.draws} draws were asked for; ask for 0 (no p-values) or more, such as {DRAWS}."
+            )
+
+    def places(self, document: Document, choices: Sequence[int]) -> Int[np.ndarray, "item draw"]:
+        """Where each item goes in each draw, of so many places that it can have; all are equally likely.
+
+        Args:
+            document: on which the items are annotated.
+            choices: for each item, in the order of the annotation, the number of its places.
+        """
+        digest = hashlib.sha256(f"{self.seed} {document.id}".encode()).digest()
+        uniform = np.random.default_rng(int.from_bytes(digest[:8])).random((len(choices), self.draws))
+        places: np.ndarray = uniform * np.array(choices, dtype=float).reshape(-1, 1)
+        return places.astype(np.int64)
+
+
+def unshuffled(reducer: R) -> R:
+    """The same reducer without draws: as for a control, of which nobody asks how likely it is."""
+    shuffled: Any = reducer
+    there = any(field.name == "shuffle" for field in fields(shuffled))
+    return replace(shuffled, shuffle=Shuffle(0)) if there else reducer
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Scores beside those of the draws.
+
+    Attributes:
+        mean: over the draws; the shape of the scores.
+        z: how many standard deviations of the draws a score lies above their mean; 0 where they do not vary.
+        p: the share of the draws, the score itself among them, that are at least as large.
+        best: for each row and draw, the largest z of any head.
+    """
+
+    mean: Float[np.ndarray, "layer head *choice row"]
+    z: Float[np.ndarray, "layer head *choice row"]
+    p: Float[np.ndarray, "layer head *choice row"]
+    best: Float[np.ndarray, "row draw"]
+
+    @classmethod
+    def of(
+        cls,
+        score: Int[np.ndarray, "layer head *choice row"],
+        drawn: Int[np.ndarray, "layer head *choice part draw"],
+        pooled: Sequence[Sequence[int]],
+    ) -> "Drawn":
+        """Compare each row of the scores with the draws of the parts that are pooled in it.
+
+        The score itself counts as one draw more: where a head knows nothing, it is one of them, so the p-values
+        hold at any number of draws.
+        """
+        parts = []
+        for row, pool in enumerate(pooled):
+            values = np.concatenate([score[..., row, None], drawn[..., list(pool), :].sum(-2)], axis=-1).astype(float)
+            mean, deviation = values.mean(-1, keepdims=True), values.std(-1, keepdims=True)
+            z = np.divide(values - mean, deviation, out=np.zeros_like(values), where=deviation > 0)
+            share = (values >= values[..., :1]).mean(-1)
+            parts.append((values[..., 1:].mean(-1), z[..., 0], share, z[..., 1:].reshape(-1, z.shape[-1] - 1).max(0)))
+        mean, z, p, best = zip(*parts, strict=True)
+        return cls(np.stack(mean, -1), np.stack(z, -1), np.stack(p, -1), np.stack(best))
+
+    def variables(
+        self, prefix: str, dims: Sequence[str], count: np.ndarray | float, units: str
+    ) -> dict[str, xr.Variable]:
+        """What a table keeps: ``PREFIX_shuffled``, ``PREFIX_z``, ``PREFIX_p`` and ``PREFIX_z_shuffled``.
+
+        Args:
+            prefix: before each name.
+            dims: of the scores; row last, or no row where there is a single one.
+            count: what the mean score is a share of, for each row.
+            units: of the scores.
+        """
+        single = len(dims) < self.z.ndim
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean = self.mean / count
+        of_head = {
+            f"{prefix}_shuffled": (mean, "mean score where the gold stands elsewhere", units),
+            f"{prefix}_z": (self.z, "score above that where the gold stands elsewhere", "standard deviations"),
+            f"{prefix}_p": (self.p, "share of the draws that score as much; not corrected", "probability"),
+        }
+        best = self.best[0] if single else self.best
+        by_draw = ("draw",) if single else (dims[-1], "draw")
+        return {
+            name: heads.variable(values[..., 0] if single else values, dims, name=what, units=unit, source=SOURCE)
+            for name, (values, what, unit) in of_head.items()
+        } | {
+            f"{prefix}_z_shuffled": heads.variable(
+                best, by_draw, name="the largest z of all heads in a draw", units="standard deviations", source=SOURCE
+            )
+        }
