@@ -119,7 +119,7 @@ def test_atlas_writes_everything(run, model, tmp_path) -> None:
         "heads.nc", "twin.nc", "atlas.html", "manifest.json", "figures", "tables",
     }  # fmt: skip
     assert {path.name for path in (out / "tables").iterdir()} == {
-        "heads.csv", "distances.csv", "relations.csv", "accuracies.csv", "offsets.csv", "scope.csv",
+        "heads.csv", "distances.csv", "relations.csv", "accuracies.csv", "lengths.csv", "offsets.csv", "scope.csv",
         "scope-offsets.csv", "coreference.csv", "coreference-offsets.csv", "antecedents.csv",
     }  # fmt: skip
     for name in ("special-tokens", "offsets", "entropies", "distances", "relation-all", "scope", "antecedents"):

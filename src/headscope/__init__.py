@@ -11,6 +11,7 @@
 `atlas(model, corpus, out)`                    everything at once, into a folder
 `random_twin(model)`                           the same shape, untrained: a control
 `with_intervals(table)`, `with_report(table)`  how sure we are
+`with_significance(table)`                     p-values, corrected
 `read_table(path)`, `write_table(table, path)`  head tables on disk
 `HeadscopeError`                               what is raised, in one sentence
 =============================================  ================================================
@@ -27,7 +28,7 @@ from headscope.errors import HeadscopeError
 
 if TYPE_CHECKING:
     from headscope._atlas import atlas
-    from headscope.analyse import with_intervals, with_report
+    from headscope.analyse import with_intervals, with_report, with_significance
     from headscope.capture import load, random_twin
     from headscope.corpora import read
     from headscope.heads import read as read_table
@@ -44,6 +45,7 @@ __all__ = [
     "read_table",
     "with_intervals",
     "with_report",
+    "with_significance",
     "write_table",
 ]
 
@@ -57,6 +59,7 @@ _HOMES = {
     "write_table": ("headscope.heads", "write"),
     "with_intervals": ("headscope.analyse", "with_intervals"),
     "with_report": ("headscope.analyse", "with_report"),
+    "with_significance": ("headscope.analyse", "with_significance"),
 }
 
 

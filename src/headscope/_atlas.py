@@ -16,12 +16,14 @@ import numpy as np
 import xarray as xr
 
 from headscope import heads
-from headscope.analyse import with_intervals, with_report
+from headscope.analyse import with_intervals, with_report, with_significance
 from headscope.capture import load, random_twin
 from headscope.corpora import read, survey
 from headscope.disk import replacing, writable
 from headscope.errors import HeadscopeError
-from headscope.measure.run import REDUCERS, Plan, measure
+from headscope.measure.run import REDUCERS, Plan, measure, resolve
+from headscope.measure.shuffle import DRAWS, with_draws
+from headscope.measure.surface import Surface
 from headscope.view import figures, heatmaps
 from headscope.view.frames import frames
 from headscope.view.page import write_page
@@ -60,6 +62,7 @@ def atlas(
     plan: Plan | None = None,
     device: str = "cpu",
     seed: int = 0,
+    draws: int = DRAWS,
     trust_remote_code: bool = False,
     resume: bool = False,
     report: Stage | None = None,
@@ -76,6 +79,7 @@ def atlas(
         plan: how to batch.
         device: where to run the model.
         seed: of the random weights of the twin.
+        draws: how often the gold is moved for p-values (`headscope.measure.shuffle`); 0 for none.
         trust_remote_code: run the Python that a hub repository brings.
         resume: go on where a killed run with the same arguments stopped.
         report: is told of the progress.
@@ -94,26 +98,27 @@ def atlas(
     report("loading the model", 0, 0)
     subject = load(model, device=device, trust_remote_code=trust_remote_code)
     checkpoints = {name: folder / f".{name}.partial.npz" for name in ("heads", "twin")}
-    reducers = [name for name, reducer in REDUCERS.items() if reducer.fits(found)]
+    reducers = resolve([name for name, reducer in REDUCERS.items() if reducer.fits(found)], found)
     table = measure(
-        subject, documents, reducers, plan=plan, found=found,
+        subject, documents, [with_draws(one, draws) for one in reducers], plan=plan, found=found,
         checkpoint=checkpoints["heads"], resume=resume, report=_stage(report, f"measuring {subject.name}"),
     )  # fmt: skip
     tables = {}
-    hypotheses = [name for name in reducers if name != "surface"]
+    hypotheses = [with_draws(one, 0) for one in reducers if not isinstance(one, Surface)]
     if hypotheses:
         twin = measure(
             random_twin(subject, seed=seed), documents, hypotheses, plan=plan, found=found,
             checkpoint=checkpoints["twin"], resume=resume, report=_stage(report, "measuring its random twin"),
         )  # fmt: skip
         tables["twin.nc"] = twin
-        table = with_report(with_intervals(table), twin)
+        table = with_report(with_significance(with_intervals(table)), twin)
     arguments = {
         "model": str(model),
         "corpus": str(corpus),
         "format": format,
         "plan": repr(plan or Plan()),
         "seed": seed,
+        "draws": draws,
     }
     table = table.assign_attrs(seed=seed, call=f"atlas({', '.join(f'{k}={v!r}' for k, v in arguments.items())})")
     tables["heads.nc"] = table

@@ -49,6 +49,10 @@ PairTokens = Annotated[int | None, typer.Option(min=5, help="Cut pairs of paragr
 BatchTokens = Annotated[
     int | None, typer.Option(min=1, help="Tokens of a batch, padding included. Less needs less memory.")
 ]
+Draws = Annotated[
+    int | None,
+    typer.Option(min=0, help="Times that the gold is moved elsewhere, for p-values. Default: 999; 0 for none."),
+]
 Trust = Annotated[bool, typer.Option("--trust-remote-code", help="Run the Python that the model's repository brings.")]
 
 
@@ -64,18 +68,20 @@ def atlas(
     cut: Cut = None,
     pair_tokens: PairTokens = None,
     batch_tokens: BatchTokens = None,
+    draws: Draws = None,
     trust_remote_code: Trust = False,
     resume: Resume = False,
 ) -> None:
     """Measure everything that the corpus's annotation allows, with controls: tables, figures and a page."""
     from headscope._atlas import atlas as make
+    from headscope.measure.shuffle import DRAWS
     from headscope.view.terminal import summarise
 
     plan = _plan(max_tokens, cut, pair_tokens, batch_tokens)
     with _progress() as report:
         made = make(
             model, corpus, out, format=format, plan=plan, device=device, seed=seed,
-            trust_remote_code=trust_remote_code, resume=resume, report=report,
+            draws=DRAWS if draws is None else draws, trust_remote_code=trust_remote_code, resume=resume, report=report,
         )  # fmt: skip
     summarise(made.table, console)
     page, folder = escape(str(made.folder / "atlas.html")), escape(str(made.folder))
@@ -94,6 +100,7 @@ def measure(
     cut: Cut = None,
     pair_tokens: PairTokens = None,
     batch_tokens: BatchTokens = None,
+    draws: Draws = None,
     trust_remote_code: Trust = False,
     resume: Resume = False,
     offset: Annotated[
@@ -109,12 +116,13 @@ def measure(
 ) -> None:
     """Measure every head with the named reducers and write a head table."""
     from headscope import heads
-    from headscope.analyse import SCORES, with_intervals, with_report
+    from headscope.analyse import SCORES, with_intervals, with_report, with_significance
     from headscope.capture import load
     from headscope.corpora import read, survey
     from headscope.disk import writable
     from headscope.measure.run import measure as run
     from headscope.measure.run import resolve
+    from headscope.measure.shuffle import DRAWS, with_draws
     from headscope.view.terminal import explain as explained
     from headscope.view.terminal import summarise
 
@@ -125,7 +133,8 @@ def measure(
     with _progress() as report:
         report("reading the corpus", 0, 0)
         found = survey(documents)
-        reducers = resolve(_asked(reducer, offset or [], words or []), found)
+        asked = resolve(_asked(reducer, offset or [], words or []), found)
+        reducers = [with_draws(one, DRAWS if draws is None else draws) for one in asked]
         report("loading the model", 0, 0)
         subject = load(model, device=device, trust_remote_code=trust_remote_code)
         table = run(
@@ -133,7 +142,7 @@ def measure(
             report=lambda done, total: report(f"measuring {subject.name}", done, total),
         )  # fmt: skip
     if any(score in table for score in SCORES):
-        table = with_report(with_intervals(table))
+        table = with_report(with_significance(with_intervals(table)))
     heads.write(table, out)
     checkpoint.unlink(missing_ok=True)
     summarise(table, console)

@@ -17,6 +17,7 @@ from headscope.corpora import survey
 from headscope.errors import HeadscopeError
 from headscope.measure import run
 from headscope.measure.run import REDUCERS, Plan, measure
+from headscope.measure.shuffle import with_draws
 from headscope.measure.surface import KeyClass, Surface
 from headscope.measure.totals import Totals, load, save
 
@@ -38,7 +39,8 @@ def model(family: str) -> Model:
 def reducers(names: tuple[str, ...] = EVERY) -> tuple[run.Reducer, ...]:
     """The reducers of these names; `surface` with all that can be asked of it."""
     more = Surface(offsets=(-2, 3), classes=(KeyClass("determiners", ("the", "a")),), edges=(1, 2, 5, 11))
-    return tuple(run.resolve([more if name == "surface" else name for name in names], survey(DOCUMENTS)))
+    chosen = run.resolve([more if name == "surface" else name for name in names], survey(DOCUMENTS))
+    return tuple(with_draws(one, 7) for one in chosen)
 
 
 @cache

@@ -9,6 +9,7 @@ from witnesses.means import clustered_error
 from witnesses.relations import DIRECTIONS, Relation, relations
 from witnesses.scope import scope
 from witnesses.seen import Seen, Token, see
+from witnesses.shuffled import shuffled_coreference, shuffled_relations, shuffled_scope
 from witnesses.surface import SURFACE, masses, surface
 from witnesses.words import best_other, word_weights
 
@@ -25,6 +26,9 @@ __all__ = [
     "relations",
     "scope",
     "see",
+    "shuffled_coreference",
+    "shuffled_relations",
+    "shuffled_scope",
     "surface",
     "word_weights",
 ]

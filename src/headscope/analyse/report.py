@@ -87,7 +87,9 @@ def with_report(table: xr.Dataset, twin: xr.Dataset | None = None, *, minimum: i
     found = scores_of(table)
     for score in found:
         twins = None if twin is None else score.heads(twin)
-        new |= _report(score, score.heads(table), score.offsets(table), twins, minimum)
+        reported = _report(score, score.heads(table), score.offsets(table), twins, minimum)
+        new |= {f"{score.prefix}{name}": values for name, values in reported.items()}
+        new |= _shuffled(table.assign(new), score)
     unit, clusters = _UNITS[table[found[0].count].attrs.get("dealt_by", "text")]
     split = SPLIT.format(folds=table.sizes["fold"], unit=unit, clusters=clusters)
     return table.assign(new).assign_attrs(split=split)
@@ -143,7 +145,22 @@ def _report(
             f"{name}_{end}": _described(values.where(enough), text, f"share of {score.of}")
             for end, (values, text) in ends.items()
         }
-    return {f"{score.prefix}{name}": values for name, values in new.items()}
+    return new
+
+
+def _shuffled(table: xr.Dataset, score: Score) -> dict[str, xr.Variable]:
+    """What the reported head scores where the gold stands elsewhere, if there were draws."""
+    if f"{score.drawn}_shuffled" not in table:
+        return {}
+    chosen = {dim: table.get(f"{score.prefix}reported_{dim}") for dim in ("stack", *_HEAD)}
+    there = table[f"{score.prefix}reported_layer"] > 0
+    first = {dim: table[dim][0] for dim, place in chosen.items() if place is not None}
+    moved = table[f"{score.drawn}_shuffled"].sel(
+        {dim: place.where(there, first[dim]) for dim, place in chosen.items() if place is not None}
+    )
+    what = f"{score.name} of the reported head where the gold stands elsewhere"
+    moved = moved.drop_vars(["stack", *_HEAD], errors="ignore").where(there)
+    return {f"{score.prefix}reported_shuffled": _described(moved, what, f"share of {score.of}")}
 
 
 def _wins(counts: Counts, place: Mapping[str, xr.DataArray]) -> xr.DataArray:

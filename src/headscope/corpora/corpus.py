@@ -213,6 +213,12 @@ def _read_folder(name: str, folder: Path, format: str | None) -> Corpus:
             found[path] = _format_in_folder(path, format)
     counts = Counter(value for value in found.values() if value is not None)
     candidates = [value for value in counts if FORMATS[value].annotated] or list(counts)
+    # What a format reads beside its own files is no corpus of its own.
+    beside = {
+        one.resolve() for path, value in found.items() if value is not None for one in FORMATS[value].beside(path)
+    }
+    alone = {value for path, value in found.items() if path.resolve() not in beside}
+    candidates = [value for value in candidates if value in alone] or candidates
     if not candidates:
         raise CorpusError(
             f"the folder {name!r} has no file "

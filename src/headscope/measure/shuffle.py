@@ -63,11 +63,12 @@ class Shuffle:
         return places.astype(np.int64)
 
 
-def unshuffled(reducer: R) -> R:
-    """The same reducer without draws: as for a control, of which nobody asks how likely it is."""
-    shuffled: Any = reducer
-    there = any(field.name == "shuffle" for field in fields(shuffled))
-    return replace(shuffled, shuffle=Shuffle(0)) if there else reducer
+def with_draws(reducer: R, draws: int) -> R:
+    """The same reducer with so many draws; a reducer that knows no gold stays as it is."""
+    given: Any = reducer
+    return (
+        replace(given, shuffle=Shuffle(draws)) if any(field.name == "shuffle" for field in fields(given)) else reducer
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +101,9 @@ class Drawn:
         """
         parts = []
         for row, pool in enumerate(pooled):
-            values = np.concatenate([score[..., row, None], drawn[..., list(pool), :].sum(-2)], axis=-1).astype(float)
+            values = np.concatenate([score[..., row, None], drawn[..., list(pool), :].sum(-2)], axis=-1)
+            # In one layout, since the order in which numpy adds floats follows it.
+            values = values.astype(float, order="C")
             mean, deviation = values.mean(-1, keepdims=True), values.std(-1, keepdims=True)
             z = np.divide(values - mean, deviation, out=np.zeros_like(values), where=deviation > 0)
             share = (values >= values[..., :1]).mean(-1)

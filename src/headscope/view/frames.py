@@ -15,13 +15,14 @@ def frames(table: xr.Dataset) -> dict[str, pd.DataFrame]:
     }
     if "relation_accuracy" in table:
         reported = [name for name, v in table.data_vars.items() if v.dims == ("relation",)]
-        accuracies = ["relation_accuracy", "relation_accuracy_lower", "relation_accuracy_upper"]
+        accuracies = _about(table, "relation_accuracy", "relation")
         found["relations"] = table[reported].to_dataframe().reset_index()
         found["accuracies"] = table[accuracies].to_dataframe().dropna(how="all").reset_index()
+        found["lengths"] = _lengths(table)
         found["offsets"] = table[["offset_accuracy"]].to_dataframe().reset_index()
     if "antecedent_accuracy" in table:
         of_class = [name for name, values in table.data_vars.items() if values.dims == ("mention",)]
-        accuracies = [f"antecedent_accuracy{end}" for end in ("", "_lower", "_upper")]
+        accuracies = _about(table, "antecedent_accuracy", "antecedent")
         found["coreference"] = table[of_class].to_dataframe().reset_index()
         found["antecedents"] = table[accuracies].to_dataframe().dropna(how="all").reset_index()
         found["coreference-offsets"] = table[["antecedent_offset"]].to_dataframe().reset_index()
@@ -31,3 +32,28 @@ def frames(table: xr.Dataset) -> dict[str, pd.DataFrame]:
         found["scope"] = pd.DataFrame([{str(name): table[name].item() for name in about}])
         found["scope-offsets"] = table[offsets].to_dataframe().reset_index()
     return found
+
+
+def _about(table: xr.Dataset, score: str, drawn: str) -> list[str]:
+    """A score of all heads, its interval, and, where there were draws, what it is against chance."""
+    ends = (f"{drawn}_{end}" for end in ("shuffled", "z", "p", "p_corrected", "q"))
+    return [score, f"{score}_lower", f"{score}_upper", *(name for name in ends if name in table)]
+
+
+def _lengths(table: xr.Dataset) -> pd.DataFrame:
+    """For each reported head, how many links there are of each length, and how many of them it gets right."""
+    there = table.sel(relation=table["reported_layer"] > 0)
+    dims = [dim for dim in ("stack", "layer", "head", "direction") if dim in there.dims]
+    head = {dim: there[f"reported_{dim}"] for dim in dims}
+    accuracy = there["length_accuracy"].sel(head).drop_vars(dims)
+    return (
+        xr.Dataset(
+            {
+                "length_count": there["length_count"],
+                "length_accuracy": accuracy,
+                **{f"reported_{dim}": head[dim] for dim in dims},
+            }
+        )
+        .to_dataframe()
+        .reset_index()
+    )

@@ -15,6 +15,11 @@ from headscope.heads import head_name
 SHOWN = 24
 """Relations that are shown; all are in the table."""
 
+LEVEL = 0.05
+"""Of the false discovery rate up to which a head stands out."""
+
+_FROM = {"dependent": "dep.", "head": "head", "mention": "ment.", "scope": "word"}
+
 
 def summarise(table: xr.Dataset, console: Console) -> None:
     """What a table holds, in few lines: its source, the heads that stand out and those that are reported."""
@@ -62,47 +67,56 @@ def _hypotheses(table: xr.Dataset, console: Console) -> None:
         console.print(f"\nToo few links in a half of the corpus to report a head for any of {len(every)} relations.")
     if not rows:
         return
-    twin = "twin_accuracy" in rows[0]
-    grid = Table(box=None, pad_edge=False)
-    for column in (
-        "relation",
-        "head",
-        "points from",
-        "score",
-        "[95 %]",
-        "count",
-        "offset",
-        *(["twin"] if twin else []),
-    ):
-        right = column in {"score", "count", "offset", "twin"}
-        grid.add_column(column, no_wrap=True, justify="right" if right else "left")
     relations = [row for row in rows if row["is_relation"]]
-    for row in [*relations[:SHOWN], *(row for row in rows if not row["is_relation"])]:
+    shown = [*relations[:SHOWN], *(row for row in rows if not row["is_relation"])]
+    twin, moved = "twin_accuracy" in rows[0], "reported_shuffled" in rows[0]
+    grid = Table(box=None, pad_edge=False)
+    for column in ("relation", "head", "from", "score", "[95 %]", "count", "offset"):
+        right = column in {"score", "count", "offset"}
+        grid.add_column(column, no_wrap=True, justify="right" if right else "left")
+    for column, there in (("twin", twin), ("moved", moved), ("q", moved)):
+        if there:
+            grid.add_column(column, no_wrap=True, justify="right")
+    for row in shown:
         stack = f"{row['reported_stack']} " if "reported_stack" in row else ""
+        # A head is worth a name only if it beats its controls beyond their intervals and its own, and chance.
+        stands_out = row["heldout_lower"] > _control(row) and row.get("best_q", 0) < LEVEL
         grid.add_row(
             escape(row["label"]),
             stack + head_name(row["reported_layer"], row["reported_head"]),
-            row.get("reported_direction", row["from"]).partition("_to_")[0],
-            f"{row['heldout_accuracy']:.3f}",
-            f"{row['heldout_lower']:.2f}–{row['heldout_upper']:.2f}",
+            _FROM[row.get("reported_direction", row["from"]).partition("_to_")[0]],
+            _short(row["heldout_accuracy"]),
+            f"{_short(row['heldout_lower'], 2)}–{_short(row['heldout_upper'], 2)}",
             f"{row['heldout_count']:,.0f}",
-            f"{row['heldout_offset']:+d}: {row['heldout_offset_accuracy']:.3f}",
-            *([f"{row['twin_accuracy']:.3f}"] if twin else []),
-            # A head is worth a name only if it beats its controls beyond their intervals and its own.
-            style="bold green" if row["heldout_lower"] > _control(row) else "",
+            f"{row['heldout_offset']:+d}: {_short(row['heldout_offset_accuracy'])}",
+            *([_short(row["twin_accuracy"])] if twin else []),
+            *([_short(row["reported_shuffled"]), _short(row["best_q"])] if moved else []),
+            style="bold green" if stands_out else "",
         )
     console.print(
         "\nThe head for each relation: chosen on one half of the documents, scored on the\n"
         "other, like the best fixed offset (in words)" + (" and the best head of a random twin." if twin else ".")
     )
     console.print(grid)
-    console.print("Green: its interval lies above those of the controls (not corrected for the number of relations).")
+    if moved:
+        console.print(
+            "Moved: the head's score where the links stand elsewhere in the sentence, at the same length.\n"
+            "q: the false discovery rate of the best of all heads, against such draws."
+        )
+    console.print(
+        f"Green: its interval lies above those of the controls{f', and q is below {LEVEL}' if moved else ''}."
+    )
     if "antecedent_rules" in table:
         rules = ", ".join(f"{name.item()} {share.item():.3f}" for name, share in _by(table["antecedent_rules"]))
         console.print(f"Antecedents found by rules that know the mentions: {rules}.")
     more, rare = len(relations) - SHOWN, table.sizes.get("relation", 0) - len(relations)
     if more > 0 or rare:
         console.print(f"{max(more, 0)} more relations are in the table; {rare} have too few links in a half to report.")
+
+
+def _short(share: float, digits: int = 3) -> str:
+    """A share without the 0 before the point."""
+    return f"{share:.{digits}f}".removeprefix("0")
 
 
 def _reported(table: xr.Dataset) -> Iterator[dict[str, Any]]:

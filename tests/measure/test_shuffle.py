@@ -1,0 +1,111 @@
+"""Gold that is moved elsewhere: where it goes, what is found there, and what a score is beside it."""
+
+import re
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import laws
+import tiny
+import witnesses
+from headscope.capture.model import Model
+from headscope.corpora import Document, survey
+from headscope.errors import HeadscopeError
+from headscope.measure.coreference import MENTIONS, Coreference
+from headscope.measure.relations import Relations
+from headscope.measure.run import Plan, measure, resolve
+from headscope.measure.scope import Scope
+from headscope.measure.shuffle import Drawn, Shuffle, with_draws
+from headscope.measure.surface import Surface
+
+DOCUMENTS = [*tiny.documents(11), tiny.tokenless_document()]
+DRAWS = 19
+SHUFFLE = Shuffle(DRAWS)
+ONE = Document("one", ("word",))
+
+
+def test_an_item_goes_to_each_of_its_places_as_often() -> None:
+    for places, row in zip((2, 3, 7), Shuffle(9973).places(ONE, [2, 3, 7]), strict=True):
+        counts = np.bincount(row, minlength=places)
+        assert len(counts) == places
+        assert scipy.stats.chisquare(counts).pvalue > 0.001
+
+
+def test_draws_follow_from_the_name_of_the_document_and_the_seed_alone() -> None:
+    drawn = SHUFFLE.places(ONE, [101, 103])
+    np.testing.assert_array_equal(drawn, SHUFFLE.places(Document("one", ("other", "words")), [101, 103]))
+    assert not (drawn == SHUFFLE.places(Document("two", ("word",)), [101, 103])).all()
+    assert not (drawn == Shuffle(DRAWS, seed=1).places(ONE, [101, 103])).all()
+
+
+def test_fewer_than_no_draws_are_refused() -> None:
+    sentence = "-1 draws were asked for; ask for 0 (no p-values) or more, such as 999."
+    with pytest.raises(HeadscopeError, match=f"^{re.escape(sentence)}$"):
+        Shuffle(-1)
+
+
+def test_only_what_knows_gold_is_given_draws() -> None:
+    assert with_draws(Surface(), 3) == Surface()
+    assert with_draws(Scope(), 3) == Scope(shuffle=Shuffle(3))
+
+
+def test_without_draws_there_are_no_p_values() -> None:
+    module, tokenizer = tiny.make("bert")
+    names = ["relations", "coreference", "scope"]
+    reducers = [with_draws(one, 0) for one in resolve(names, survey(DOCUMENTS))]
+    table = measure(Model.of(module, tokenizer, name="bert"), DOCUMENTS, reducers)
+    assert not [name for name in table if str(name).endswith(("_p", "_z", "_shuffled"))]
+
+
+@pytest.mark.parametrize("family", ["bert", "mistral", "bart"])
+@pytest.mark.parametrize("plan", [Plan(), Plan(batch_tokens=1, rows=3)], ids=["batched", "alone, 3 rows"])
+def test_what_is_found_where_the_gold_stands_elsewhere(family: str, plan: Plan) -> None:
+    module, tokenizer = tiny.make(family)
+    model = Model.of(module, tokenizer, name=family)
+    relations = Relations.over(survey(DOCUMENTS))
+    reducers = [with_draws(one, DRAWS) for one in (relations, Coreference(), Scope())]
+    sums = laws.totals(model, DOCUMENTS, reducers, plan)
+    seen: dict[str, list[witnesses.Seen]] = {}
+    for document in DOCUMENTS:
+        for stack, one in witnesses.see(module, tokenizer, document).items():
+            seen.setdefault(stack, []).append(one)
+    if len(seen) == 1:  # a model of one stack is filed under `encoder`, whatever its attention is
+        seen = {"encoder": next(iter(seen.values()))}
+    for stack, layers in model.layers.items():
+        of_relations, of_mentions, of_scopes = (
+            sums.of_layers(name, stack, layers)["shuffled"] for name in ("relations", "coreference", "scope")
+        )
+        links = [found for one in seen[stack] for found in witnesses.shuffled_relations(one, SHUFFLE.places)]
+        for row, (_, label) in enumerate(relations.links):
+            expected = sum(hits.astype(int) for name, hits in links if name == label)
+            np.testing.assert_array_equal(of_relations[..., row, :], np.moveaxis(expected, 0, -1), err_msg=label)
+        mentions = [found for one in seen[stack] for found in witnesses.shuffled_coreference(one, SHUFFLE.places)]
+        tags = {"pronoun": ["PRON"], "proper": ["PROPN"], "nominal": ["NOUN", "VERB"]}
+        for row, name in enumerate(MENTIONS):
+            expected = sum(hits.astype(int) for tag, hits in mentions if name == "all" or tag in tags[name])
+            np.testing.assert_array_equal(of_mentions[..., row, :], np.moveaxis(expected, 0, -1), err_msg=name)
+        expected = sum(witnesses.shuffled_scope(one, SHUFFLE.places) for one in seen[stack])
+        np.testing.assert_array_equal(of_scopes, np.moveaxis(expected, 0, -1))
+        assert all(found.any() for found in (of_relations, of_mentions, of_scopes))
+
+
+def test_scores_beside_draws_as_loops_have_it() -> None:
+    draw = np.random.default_rng(59)
+    score, drawn = draw.integers(0, 23, (2, 3, 5)), draw.integers(0, 11, (2, 3, 7, 13))
+    drawn[0, 1] = 4  # a head that finds the same in every draw
+    score[0, 1] = (8, 8, 4, 4, 8)
+    pooled = [[0], [1, 2], [3], [4], [5, 6]]
+    ours = Drawn.of(score, drawn, pooled)
+    for row, pool in enumerate(pooled):
+        best = [-np.inf] * 13
+        for layer, head in np.ndindex(2, 3):
+            values = [sum(int(drawn[layer, head, part, k]) for part in pool) for k in range(13)]
+            everything = [*values, int(score[layer, head, row])]
+            mean, deviation = np.mean(everything), np.std(everything)
+            z = [(value - mean) / deviation if deviation else 0.0 for value in everything]
+            best = [max(pair) for pair in zip(best, z, strict=False)]
+            assert ours.mean[layer, head, row] == pytest.approx(np.mean(values))
+            assert ours.z[layer, head, row] == pytest.approx(z[-1])
+            assert ours.p[layer, head, row] == np.mean([value >= everything[-1] for value in everything])
+        np.testing.assert_allclose(ours.best[row], best)
