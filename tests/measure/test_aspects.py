@@ -170,7 +170,7 @@ def test_a_corpus_without_questions_is_refused() -> None:
     with pytest.raises(CorpusError) as refused:
         Aspects.over(survey([Document("1", ("a", "b"), spans=(same(0, 1),))]))
     assert str(refused.value) == (
-        "the reducer `aspects` needs questions whose words are marked as `asked`, and the corpus has none; "
+        "the reducer `aspects` needs questions that name an aspect (spans `asked`), and the corpus has none; "
         "give one that has, such as the restaurants of SemEval-2014, or measure `surface` only."
     )
 

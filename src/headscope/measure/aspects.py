@@ -89,7 +89,7 @@ class Aspects:
         """
         if not cls.fits(survey):
             raise CorpusError(
-                "the reducer `aspects` needs questions whose words are marked as `asked`, and the corpus has none; "
+                "the reducer `aspects` needs questions that name an aspect (spans `asked`), and the corpus has none; "
                 "give one that has, such as the restaurants of SemEval-2014, or measure `surface` only."
             )
         return cls(deal=Deal.over(survey))

@@ -15,7 +15,12 @@ TARGETS: Mapping[str, str] = {
     "separator_when_present": "separators, where the review speaks of the aspect",
     "separator_when_absent": "separators, where the review does not speak of the aspect (observation 5)",
 }
-"""What is looked at, and in which pairs. The last two are of tokens, all others of words of the review."""
+"""What is looked at, and in which pairs.
+
+Where a term repeats the name of its aspect, a head that looks for equal words finds it; ``related`` leaves such
+words out. In the pairs of ``same_beside_other`` most do (297 of 360 in the training file of SemEval-2014), since the
+terms of one of two aspects are mostly told by its name (`headscope.corpora.semeval`).
+"""
 
 SEPARATORS = 2
 """The last of `TARGETS`, which are separators and not words."""
@@ -35,7 +40,11 @@ EVALUATIVE: tuple[str, ...] = tuple(
     worse worst
     """.split()
 )
-"""Words that evaluate a restaurant: our own list, made without looking at any attention."""
+"""Words that evaluate a restaurant: our own list, made without looking at any attention.
+
+In that file one of them stands in the phrases of 57 % of the pairs that are positive
+or negative, and of 24 % of those that are neutral.
+"""
 
 BORDERS = frozenset(
     """

@@ -102,7 +102,7 @@ def aspect_heads(table: xr.Dataset) -> Figure:
         if offset is not None and offset.accuracy > 0:
             held += f" · offset {signed(offset.offset)}: {offset.accuracy:.2f}"
         panels[f"{name}\n{held}"] = row["aspect_accuracy"]
-    title = "from the words that name an aspect to ..."
+    title = "aspects in question · of all other words, those that name the aspect attend most to …"
     return _heads(table, panels, None, title, "accuracy (share of pairs)")
 
 
