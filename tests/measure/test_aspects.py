@@ -97,8 +97,8 @@ def other(start: int, end: int) -> Span:
 
 def looked_at(document: Document) -> dict[str, str]:
     """The targets as words, where there are any."""
-    words = (*document.words, "[SEP]")
-    targets = targets_of(document, len(document.words), frozenset({"good", "tasty", "slow", "love"}))
+    words = (*document.words, "[SEP]", "[SEP]")
+    targets = targets_of(document, range(len(document.words), len(words)), frozenset({"good", "tasty", "slow", "love"}))
     assert list(targets) == list(TARGETS)
     return {name: " ".join(words[word] for word in sorted(found)) for name, found in targets.items() if found}
 
@@ -110,7 +110,7 @@ def test_the_targets_of_a_pair() -> None:
         "phrase": "the Food was good the foodies tasty",
         "other_aspect": "service",
         "same_beside_other": "Food foodies",
-        "separator_when_present": "[SEP]",
+        "separator_when_present": "[SEP] [SEP]",
     }
 
 
@@ -137,7 +137,7 @@ def test_terms_that_come_twice_cross_or_are_the_question_itself() -> None:
     once = looked_at(pair(same(11, 13), other(13, 14)))
     assert looked_at(pair(same(11, 13), same(11, 13), same(12, 13), other(12, 14), other(3, 4))) == once
     assert once["other_aspect"] == "good"
-    assert looked_at(pair(same(3, 4))) == {"phrase": "what of the", "separator_when_present": "[SEP]"}
+    assert looked_at(pair(same(3, 4))) == {"phrase": "what of the", "separator_when_present": "[SEP] [SEP]"}
 
 
 @pytest.mark.parametrize(
@@ -214,13 +214,17 @@ def test_the_planted_heads_are_reported() -> None:
     documents = questions()
     table = measure(model, documents, ["aspects"])
     table = with_report(with_intervals(table), measure(random_twin(model), documents, ["aspects"]))
-    expected = {"same_aspect": (2, 3), "other_aspect": (1, 5), "separator_when_absent": (3, 1)}
+    expected = {"same_aspect": (2, 3), "other_aspect": (1, 5)}
     for target, head in expected.items():
         row = table.sel(target=target)
         assert (row["aspect_reported_layer"], row["aspect_reported_head"]) == head
         assert row["aspect_reported_again"] == row["aspect_heldout_accuracy"] == 1
         assert row["aspect_heldout_lower"] > row["aspect_heldout_offset_upper"]
         assert row["aspect_mass"].sel(layer=head[0], head=head[1]) == pytest.approx(1, abs=1e-3)
+    absent = table["aspect_mass"].sel(target="separator_when_absent")
+    assert absent.stack(place=("layer", "head")).idxmax().item() == (3, 1)
+    assert absent.max() == pytest.approx(1, abs=1e-3)
+    assert absent.where(absent < absent.max()).max() < 0.5
     assert table["aspect_mass_back"].sel(target="other_aspect", layer=1, head=5) < 0.3  # it leads one way only
     assert table["aspect_accuracy"].sel(target="same_aspect", layer=1, head=5) < 0.01
     assert table.sel(target="sentiment")["aspect_reported_layer"] == 0  # there is none

@@ -31,12 +31,12 @@ class Looked:
 
 
 def aspects(documents: Sequence[Seen], sentiment: Sequence[str]) -> dict[str, Looked]:
-    """What is seen of each target; all separators of a text are one more word, behind the last."""
+    """What is seen of each target; each separator is one more word, behind the last of the text."""
     found: dict[str, list] = {}
     lost: dict[str, int] = {}
     for seen in documents:
         asked = _words(seen.document, "asked")
-        with_token = {token.word for token in _with_separator(seen).keys}
+        with_token = {token.word for token in _with_separators(seen).keys}
         for name, words in _targets(seen.document, sentiment).items():
             found.setdefault(name, [])
             lost.setdefault(name, 0)
@@ -53,27 +53,29 @@ def aspects(documents: Sequence[Seen], sentiment: Sequence[str]) -> dict[str, Lo
     return table
 
 
-def _with_separator(seen: Seen) -> Seen:
-    """The same, where each separator is a token of a word behind the last."""
-    count = len(seen.document.words)
-    sides = {
-        side: tuple(replace(token, word=count) if token.kind == "sep" else token for token in getattr(seen, side))
-        for side in ("queries", "keys")
-    }
+def _with_separators(seen: Seen) -> Seen:
+    """The same, where each separator is the only token of a word behind the last."""
+    sides = {}
+    for side in ("queries", "keys"):
+        tokens = list(getattr(seen, side))
+        places = [place for place, token in enumerate(tokens) if token.kind == "sep"]
+        for word, place in enumerate(places, start=len(seen.document.words)):
+            tokens[place] = replace(tokens[place], word=word)
+        sides[side] = tuple(tokens)
     return replace(seen, **sides)
 
 
 def _pair(seen: Seen, asked: list[int], target: list[int]) -> dict:
     count = len(seen.document.words)
-    seen = _with_separator(seen)
+    seen = _with_separators(seen)
     layers, heads = seen.weights.shape[:2]
     values = {name: np.zeros((layers, heads)) for name in ("mass", "back", "accuracy")}
-    words = [word for word in range(count) if word in {token.word for token in seen.keys}]
-    others = [word for word in [*words, *([count] if target == [count] else [])] if word not in asked]
+    words = sorted({token.word for token in seen.keys if token.word is not None})
+    others = [word for word in words if word not in asked and (word < count or target[0] >= count)]
     for layer in range(layers):
         for head in range(heads):
-            between = word_weights(seen.weights[layer, head], seen.queries, seen.keys, count + 1)
-            looked = [mean([between[word, other] for word in asked]) for other in range(count + 1)]
+            between = word_weights(seen.weights[layer, head], seen.queries, seen.keys, max(words) + 1)
+            looked = [mean([between[word, other] for word in asked]) for other in range(max(words) + 1)]
             values["mass"][layer, head] = sum(looked[word] for word in target)
             values["back"][layer, head] = mean([sum(between[word, one] for one in asked) for word in target])
             best = max((looked[word] for word in others), default=0)
@@ -83,7 +85,10 @@ def _pair(seen: Seen, asked: list[int], target: list[int]) -> dict:
         "uniform": sum(tokens.count(word) for word in target) / len(tokens),
         "uniform_back": sum(tokens.count(word) for word in asked) / len(tokens),
         "chance": len(target) / len(others),
-        "offset": {k: float((min(asked) if k < 0 else max(asked)) + k in set(target) - {count}) for k in OFFSETS},
+        "offset": {
+            k: float((min(asked) if k < 0 else max(asked)) + k in [word for word in target if word < count])
+            for k in OFFSETS
+        },
     }
 
 
@@ -103,7 +108,7 @@ def _targets(document: Document, sentiment: Sequence[str]) -> dict[str, set[int]
                         break
                     phrase.add(word)
     phrase -= asked
-    separator = {len(texts)}
+    separators = set(range(len(texts), len(texts) + 5))  # more than any text has
     return {
         "same_aspect": same,
         "related": {word for word in same if not any(texts[word].startswith(texts[one]) for one in asked)},
@@ -111,8 +116,8 @@ def _targets(document: Document, sentiment: Sequence[str]) -> dict[str, set[int]
         "phrase": phrase,
         "other_aspect": other if same else set(),
         "same_beside_other": same if other else set(),
-        "separator_when_present": separator if document.label not in (None, "none") else set(),
-        "separator_when_absent": separator if document.label == "none" else set(),
+        "separator_when_present": separators if document.label not in (None, "none") else set(),
+        "separator_when_absent": separators if document.label == "none" else set(),
     }
 
 

@@ -38,9 +38,9 @@ class Aspects:
     that name the aspect that goes to the target; the share of the target's attention that comes back to
     them (all that a causal model can show, whose question cannot see the review behind it); and how
     often the head points at the target, as in Clark et al. 2019: the other word that the words that name
-    the aspect attend to most is in it. To point at a separator is to attend to all separators together
-    more than to any word. Attention to a word is the sum over its tokens, from a word the mean over
-    them, from several words the mean over these.
+    the aspect attend to most is in it. To point at a separator is to attend to one more than to any word
+    and any other of them. Attention to a word is the sum over its tokens, from a word the mean over them,
+    from several words the mean over these.
 
     Beside them stand what attention that prefers nothing would show (the share of the tokens, and of the
     words that can be pointed at), and the word at a fixed offset from the words that name the aspect; no
@@ -108,8 +108,7 @@ class Aspects:
     def observe(self, attention: Attention) -> Sums:
         """The shares of attention, and how often the head points at each target."""
         gold = _gold(self, attention.batch)
-        separator = attention.batch.words
-        to, of = (membership(_words(side, separator), separator + 1) for side in (attention.keys, attention.queries))
+        to, of = (membership(_words(side, gold.words), gold.columns) for side in (attention.keys, attention.queries))
         words = pooled(attention, to, of[:, attention.rows])[gold.document]
         asked, targets = gold.asked[:, None].float(), gold.targets.float()
         each = targets / targets.sum(-1, keepdim=True).clamp_min(1)
@@ -117,7 +116,7 @@ class Aspects:
         back = each[:, None] @ (words @ asked[:, None].mT)
         others = from_asked.masked_fill(gold.asked[:, None], 0)
         # A target of words is held against words, one of separators against words and separators.
-        words_alone, everything = others[..., :separator].max(-1), others.max(-1)
+        words_alone, everything = others[..., : gold.words].max(-1), others.max(-1)
         best = [words_alone] * (len(TARGETS) - SEPARATORS) + [everything] * SEPARATORS
         where, weight = (torch.stack([getattr(one, name) for one in best], 1) for name in ("indices", "values"))
         points = gold.targets.gather(2, where) & (weight > 0)
@@ -162,9 +161,10 @@ class Aspects:
 
 @dataclass(frozen=True, eq=False)
 class _Gold:
-    """The pairs of a batch that name an aspect by words with tokens. All separators of a text are one word, the last.
+    """The pairs of a batch that name an aspect. Each separator is a word of its own, behind those of the text.
 
     Attributes:
+        words: how many there are before the first separator.
         document: of each pair, its place in the batch.
         asked: for each pair, the words that name the aspect.
         targets: for each pair, the words of each target, as far as they have tokens.
@@ -174,6 +174,7 @@ class _Gold:
         lost: for each target, the pairs that have it, but not in tokens.
     """
 
+    words: int
     document: Int[Tensor, " pair"]
     asked: Bool[Tensor, "pair word"]
     targets: Bool[Tensor, "pair target word"]
@@ -182,42 +183,48 @@ class _Gold:
     lost: Int[Tensor, " target"]
 
     @property
+    def columns(self) -> int:
+        """The number of words, with the separators."""
+        return self.asked.shape[1]
+
+    @property
     def size(self) -> int:
         """The number of pairs times that of targets."""
         return len(self.document) * len(TARGETS)
 
     def at_offsets(self, offsets: tuple[int, ...]) -> Bool[Tensor, "pair target offset"]:
         """Whether a word of the target stands at each offset from the words that name the aspect."""
-        words = self.asked.shape[1] - 1
-        places = torch.arange(words + 1, device=self.document.device)
-        first = torch.where(self.asked, places, words).amin(-1, keepdim=True)
+        places = torch.arange(self.columns, device=self.document.device)
+        first = torch.where(self.asked, places, self.words).amin(-1, keepdim=True)
         last = torch.where(self.asked, places, -1).amax(-1, keepdim=True)
         steps = torch.tensor(offsets, device=self.document.device)
         there = torch.where(steps < 0, first, last) + steps
-        inside = (there >= 0) & (there < words)
-        found = self.targets.gather(2, there.clamp(0, words)[:, None].expand(-1, len(TARGETS), -1))
+        inside = (there >= 0) & (there < self.words)
+        found = self.targets.gather(2, there.clamp(0, self.words - 1)[:, None].expand(-1, len(TARGETS), -1))
         return found & inside[:, None]
 
 
 @lru_cache(maxsize=2)
 def _gold(aspects: Aspects, batch: Batch) -> _Gold:
-    device, separator = batch.encoder.ids.device, batch.words
-    tokens = membership(_words(batch.encoder, separator), separator + 1).sum(1)
+    device = batch.encoder.ids.device
+    # Room for one at least, so that pairs that should have one and do not are counted.
+    separators = range(batch.words, batch.words + max(1, int(batch.encoder.sep.sum(1).max())))
+    tokens = membership(_words(batch.encoder, batch.words), separators.stop).sum(1)
     pairs = [index for index, document in enumerate(batch.documents) if covered(document, "asked")]
     document_of = torch.tensor(pairs, dtype=torch.long, device=device)
-    asked = torch.zeros(len(pairs), separator + 1, dtype=torch.bool, device=device)
-    targets = torch.zeros(len(pairs), len(TARGETS), separator + 1, dtype=torch.bool, device=device)
+    asked = torch.zeros(len(pairs), separators.stop, dtype=torch.bool, device=device)
+    targets = torch.zeros(len(pairs), len(TARGETS), separators.stop, dtype=torch.bool, device=device)
     for row, index in enumerate(pairs):
         document = batch.documents[index]
         asked[row, sorted(covered(document, "asked"))] = True
-        words = targets_of(document, separator, frozenset(aspects.sentiment))
+        words = targets_of(document, separators, frozenset(aspects.sentiment))
         for place, name in enumerate(TARGETS):
             targets[row, place, sorted(words[name])] = True
     there = (tokens > 0)[document_of]
     wanted, asked, targets = targets.any(-1), asked & there, targets & there[:, None]
     counted = asked.any(-1, keepdim=True) & targets.any(-1)
     others = (there & ~asked)[:, None].expand_as(targets).clone()
-    others[:, :-SEPARATORS, separator] = False
+    others[:, :-SEPARATORS, batch.words :] = False
     of = tokens[document_of, :, None].double()
     length = batch.encoder.real.sum(1)[document_of, None].double()
     shares = (
@@ -229,11 +236,11 @@ def _gold(aspects: Aspects, batch: Batch) -> _Gold:
     folds = aspects.deal.folds(batch.documents, device)[document_of]
     places = torch.arange(len(TARGETS), device=device) * FOLDS + folds[:, None]
     return _Gold(
-        document_of, asked, targets, torch.stack(shares, -1),
+        batch.words, document_of, asked, targets, torch.stack(shares, -1),
         Places(item, places.flatten()[item], len(TARGETS)), (wanted & ~counted).sum(0),
     )  # fmt: skip
 
 
-def _words(tokens: Tokens, separator: int) -> Int[Tensor, "batch token"]:
-    """The word of each token; all separators are one word of this number."""
-    return tokens.word.masked_fill(tokens.sep, separator)
+def _words(tokens: Tokens, words: int) -> Int[Tensor, "batch token"]:
+    """The word of each token; separators are words too, numbered on from those of the longest text."""
+    return torch.where(tokens.sep, words - 1 + tokens.sep.cumsum(1), tokens.word)

@@ -1,6 +1,6 @@
 """What the words that name an aspect in a question may look at: words of the review, and separators."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from headscope.corpora.document import Document, Span
 from headscope.corpora.semeval import ABSENT
@@ -55,8 +55,8 @@ BORDERS = frozenset(
 """Where a phrase ends: marks and conjunctions."""
 
 
-def targets_of(document: Document, separator: int, sentiment: frozenset[str]) -> dict[str, set[int]]:
-    """The words of each of `TARGETS`."""
+def targets_of(document: Document, separators: Iterable[int], sentiment: frozenset[str]) -> dict[str, set[int]]:
+    """The words of each of `TARGETS`, where separators are words of these numbers."""
     named = covered(document, "asked")
     same = covered(document, "same_aspect") - named
     other = covered(document, "other_aspect") - named - same
@@ -72,8 +72,8 @@ def targets_of(document: Document, separator: int, sentiment: frozenset[str]) ->
         "phrase": phrase,
         "other_aspect": other if same else set(),
         "same_beside_other": same if other else set(),
-        "separator_when_present": set() if absent or document.label is None else {separator},
-        "separator_when_absent": {separator} if absent else set(),
+        "separator_when_present": set() if absent or document.label is None else set(separators),
+        "separator_when_absent": set(separators) if absent else set(),
     }
 
 
