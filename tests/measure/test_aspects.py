@@ -70,7 +70,7 @@ def check(table: xr.Dataset, theirs: dict[str, dict]) -> None:
 def test_aspects(family: str, plan: Plan) -> None:
     table, theirs = measured(family, DOCUMENTS, plan)
     check(table, theirs)
-    separators = [target for target in TARGETS if target.startswith("separator")]
+    separators = [target for target in TARGETS if target.startswith("sep_")]
     assert (table["aspect_count"].drop_sel(target=separators) > 4).all()
     assert (table["aspect_accuracy"].max(["layer", "head"]) > 0.1).drop_sel(target=separators).all()
     has_separators = Model.of(*tiny.make(family)).tokenizer.sep_token_id is not None
@@ -114,7 +114,7 @@ def test_the_targets_of_a_pair() -> None:
         "phrase": "the Food was good the foodies tasty",
         "other_aspect": "service",
         "same_beside_other": "Food foodies",
-        "separator_when_present": "[SEP] [SEP]",
+        "sep_when_present": "[SEP] [SEP]",
     }
 
 
@@ -141,12 +141,12 @@ def test_terms_that_come_twice_cross_or_are_the_question_itself() -> None:
     once = looked_at(pair(same(11, 13), other(13, 14)))
     assert looked_at(pair(same(11, 13), same(11, 13), same(12, 13), other(12, 14), other(3, 4))) == once
     assert once["other_aspect"] == "good"
-    assert looked_at(pair(same(3, 4))) == {"phrase": "what of the", "separator_when_present": "[SEP] [SEP]"}
+    assert looked_at(pair(same(3, 4))) == {"phrase": "what of the", "sep_when_present": "[SEP] [SEP]"}
 
 
 @pytest.mark.parametrize(
     ("label", "expected"),
-    [("none", ["separator_when_absent"]), ("neutral", ["separator_when_present"]), (None, [])],
+    [("none", ["sep_when_absent"]), ("neutral", ["sep_when_present"]), (None, [])],
 )
 def test_the_label_says_whether_the_aspect_is_there(label: str | None, expected: list[str]) -> None:
     assert list(looked_at(pair(label=label))) == expected
@@ -225,7 +225,7 @@ def test_the_planted_heads_are_reported() -> None:
         assert row["aspect_reported_again"] == row["aspect_heldout_accuracy"] == 1
         assert row["aspect_heldout_lower"] > row["aspect_heldout_offset_upper"]
         assert row["aspect_mass"].sel(layer=head[0], head=head[1]) == pytest.approx(1, abs=1e-3)
-    absent = table["aspect_mass"].sel(target="separator_when_absent")
+    absent = table["aspect_mass"].sel(target="sep_when_absent")
     assert absent.stack(place=("layer", "head")).idxmax().item() == (3, 1)
     assert absent.max() == pytest.approx(1, abs=1e-3)
     assert absent.where(absent < absent.max()).max() < 0.5
@@ -237,7 +237,7 @@ def test_the_planted_heads_are_reported() -> None:
 def test_a_head_that_sees_nothing_but_separators_points_at_no_word() -> None:
     model = planted.plant({(3, 1): planted.separator})
     table = measure(model, questions(30), ["aspects"]).sel(layer=3, head=1)
-    assert (table["aspect_accuracy"].sel(target=["separator_when_present", "separator_when_absent"]) == 1).all()
+    assert (table["aspect_accuracy"].sel(target=["sep_when_present", "sep_when_absent"]) == 1).all()
     assert (table["aspect_mass"].sel(target=["same_aspect", "other_aspect"]) < 1e-6).all()
     even = table["aspect_uniform"].sel(target="same_aspect")
     assert 1 / planted.SIZE < even < 1 / 5
@@ -275,7 +275,7 @@ def test_minilm_looks_at_the_terms_of_real_reviews_as_much_as_their_characters_s
     assert count == len(seen) == 563
     np.testing.assert_allclose(np.mean(seen, axis=0), mass, atol=5e-4)
     # What data/absa/README.md counts: so many sentences list the four aspects.
-    assert table["aspect_count"].sel(target="separator_when_present") == 418 + 172 + 83 + 118
+    assert table["aspect_count"].sel(target="sep_when_present") == 418 + 172 + 83 + 118
 
 
 def _mass(model, tokenizer, category: str, text: str, characters: set[int]) -> np.ndarray:

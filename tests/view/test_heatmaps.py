@@ -77,7 +77,7 @@ def test_a_panel_for_each_target_beside_its_baselines(table) -> None:
         first, second, third = title.split("\n")
         assert first == name.replace("_", " ")
         said = f"{row['aspect_count'].item()} pairs · blindly {row['aspect_chance'].item():.2f}"
-        if not name.startswith("separator"):
+        if not name.startswith("sep_"):
             offset = row["aspect_offset"]
             signed = f"{int(offset.idxmax('offset')):+d}".replace("-", "−")
             said += f" · offset {signed}: {offset.max().item():.2f}"
@@ -101,9 +101,9 @@ def test_every_target_is_in_the_csv_files_and_on_the_terminal(table) -> None:
     assert len(found["aspect-offsets"]) == 8 * 10
     text = io.StringIO()
     summarise(table, Console(file=text, width=120))
-    (line,) = [line for line in text.getvalue().splitlines() if line.startswith("aspect: phrase ")]
+    (line,) = [line for line in text.getvalue().splitlines() if line.startswith("phrase ")]
     score = f"{table['aspect_heldout_accuracy'].sel(target='phrase').item():.3f}"
-    assert line.split()[2:5] == [
+    assert line.split()[1:4] == [
         f"{row['aspect_reported_layer']:.0f}-{row['aspect_reported_head']:.0f}",
         "question",
         score,

@@ -116,8 +116,8 @@ def _targets(document: Document, sentiment: Sequence[str]) -> dict[str, set[int]
         "phrase": phrase,
         "other_aspect": other if same else set(),
         "same_beside_other": same if other else set(),
-        "separator_when_present": separators if document.label not in (None, "none") else set(),
-        "separator_when_absent": separators if document.label == "none" else set(),
+        "sep_when_present": separators if document.label not in (None, "none") else set(),
+        "sep_when_absent": separators if document.label == "none" else set(),
     }
 
 

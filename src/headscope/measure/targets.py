@@ -12,8 +12,8 @@ TARGETS: Mapping[str, str] = {
     "phrase": "the whole phrases of these terms (observation 3)",
     "other_aspect": "the terms of other aspects, in pairs that have both (observation 4)",
     "same_beside_other": "the terms of the aspect that is asked about, in the same pairs",
-    "separator_when_present": "separators, where the review speaks of the aspect",
-    "separator_when_absent": "separators, where the review does not speak of the aspect (observation 5)",
+    "sep_when_present": "separators, where the review speaks of the aspect",
+    "sep_when_absent": "separators, where the review does not speak of the aspect (observation 5)",
 }
 """What is looked at, and in which pairs.
 
@@ -72,8 +72,8 @@ def targets_of(document: Document, separators: Iterable[int], sentiment: frozens
         "phrase": phrase,
         "other_aspect": other if same else set(),
         "same_beside_other": same if other else set(),
-        "separator_when_present": set() if absent or document.label is None else set(separators),
-        "separator_when_absent": set(separators) if absent else set(),
+        "sep_when_present": set() if absent or document.label is None else set(separators),
+        "sep_when_absent": set(separators) if absent else set(),
     }
 
 
