@@ -23,10 +23,11 @@ from headscope.corpora.document import Document, Span
 from headscope.errors import CorpusError, HeadscopeError
 from headscope.measure.aspects import Aspects
 from headscope.measure.run import Plan, measure
-from headscope.measure.targets import TARGETS, targets_of
+from headscope.measure.targets import EVALUATIVE, TARGETS, targets_of
 
 DOCUMENTS = tiny.documents(11)
 SENTIMENT = ("Red", "old", "quickly", "unseen")
+TRAIN = "absa/semeval2014/Restaurants_Train.xml"
 
 
 def measured(
@@ -245,6 +246,22 @@ def test_a_head_that_sees_nothing_but_separators_points_at_no_word() -> None:
 
 
 # ------------------------------------------------------------ real reviews
+
+
+@pytest.mark.data
+def test_what_is_said_of_the_targets_in_real_reviews(data: Path) -> None:
+    pairs = [(d, targets_of(d, (), frozenset(EVALUATIVE))) for d in read(data / TRAIN) if d.label != "none"]
+    with_terms = [(document.label, targets) for document, targets in pairs if targets["same_aspect"]]
+    found = {
+        kind: [bool(targets["sentiment"]) for label, targets in with_terms if label in labels]
+        for kind, labels in {"evaluated": ("positive", "negative"), "neutral": ("neutral",)}.items()
+    }
+    assert {kind: (sum(one), len(one)) for kind, one in found.items()} == {
+        "evaluated": (895, 1577),
+        "neutral": (26, 107),
+    }
+    both = [targets["same_aspect"] != targets["related"] for _, targets in with_terms if targets["other_aspect"]]
+    assert (sum(both), len(both)) == (297, 360)
 
 
 @pytest.mark.data
