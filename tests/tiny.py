@@ -65,8 +65,9 @@ def _document(number: int) -> Document:
         links.append(Link(source, draw.choice(order[:rank]), label))
     boundary = 7 if number % len(LENGTHS) == PAIR else None
     identity, group = f"document-{number}", f"text-{number // 2}"
-    spans = (*_negations(number, length), *_mentions(number, length))
-    return Document(identity, tuple(words), tuple(links), spans, group=group, boundary=boundary)
+    spans = (*_negations(number, length), *_mentions(number, length), *_aspects(number, length))
+    label = random.Random(f"label {number}").choice((None, "none", "positive"))
+    return Document(identity, tuple(words), tuple(links), spans, label, group=group, boundary=boundary)
 
 
 def _negations(number: int, length: int) -> tuple[Span, ...]:
@@ -97,6 +98,21 @@ def _mentions(number: int, length: int) -> tuple[Span, ...]:
         start = draw.randrange(length)
         end = min(length, start + draw.choice((1, 1, 2, 3, 5)))
         spans.append(Span(start, end, draw.choice("12345"), "mention"))
+    return tuple(spans)
+
+
+def _aspects(number: int, length: int) -> tuple[Span, ...]:
+    """A question about an aspect in most documents, in one or two words anywhere, and terms of it and of others.
+
+    Terms are nested, cross, come twice and may be the words of the question.
+    """
+    draw = random.Random(f"polarity {number}")
+    kinds = ["asked"] * (length > 1) * draw.choice((1, 1, 2))
+    kinds += [kind for kind in ("same_aspect", "other_aspect", "aspect") for _ in range(draw.choice((0, 1, 1, 2)))]
+    spans = []
+    for kind in kinds:
+        start = draw.randrange(length)
+        spans.append(Span(start, min(length, start + draw.choice((1, 1, 2))), "positive", kind))
     return tuple(spans)
 
 

@@ -178,6 +178,8 @@ def _draw(table: xr.Dataset, folder: Path) -> dict[str, str]:
         pictures["Antecedents of mentions"] = ("antecedents", heatmaps.antecedent_heads(table))
     if "scope_f1" in table:
         pictures["Scope of negation"] = ("scope", heatmaps.scope_heads(table))
+    if "aspect_accuracy" in table and int(table["aspect_count"].max()) > 0:
+        pictures["Aspects in question"] = ("aspects", heatmaps.aspect_heads(table))
     for relation in _frequent(table):
         pictures[f"Relation {relation}"] = (f"relation-{relation}", heatmaps.relation_heads(table, relation))
     drawn = {}

@@ -31,6 +31,7 @@ DIMENSIONS: Mapping[str, str] = {
     "token_offset": "signed distance in tokens; -1 is the token before",
     "class": "class of words whose tokens are counted together",
     "mention": "class of mentions by the part of speech of the head word; `all` also has those without one",
+    "target": "what is looked at from the words of a question that name an aspect (`headscope.measure.targets`)",
     "length": "signed length of a link in words; -6 and 6 are that and longer",
     "draw": "one of the draws in which the gold stands elsewhere",
     "fold": "part of the corpus; the groups of documents are dealt to the folds by a hash",

@@ -1,22 +1,29 @@
-"""Heatmaps of coreference and negation scope: the table's own numbers, read back from the artists."""
+"""Heatmaps of coreference, scope and aspects: the table's own numbers, read back from the artists."""
+
+import io
 
 import numpy as np
 import pytest
 import xarray as xr
 from matplotlib.collections import QuadMesh
+from rich.console import Console
 
 import tiny
 from headscope.analyse import with_intervals, with_report
 from headscope.capture.model import Model
 from headscope.errors import TableError
 from headscope.measure.run import measure
-from headscope.view.heatmaps import antecedent_heads, scope_heads
+from headscope.view.frames import frames
+from headscope.view.heatmaps import antecedent_heads, aspect_heads, scope_heads
+from headscope.view.terminal import summarise
 
 
 @pytest.fixture(scope="module")
 def table() -> xr.Dataset:
     module, tokenizer = tiny.make("bert")
-    found = measure(Model.of(module, tokenizer, name="bert"), tiny.documents(23), ["coreference", "scope"])
+    found = measure(
+        Model.of(module, tokenizer, name="bert"), tiny.documents(23), ["surface", "coreference", "scope", "aspects"]
+    )
     return with_report(with_intervals(found), found, minimum=1)
 
 
@@ -59,8 +66,53 @@ def test_a_panel_for_each_class_of_mentions_that_there_is(table) -> None:
     assert third.startswith(f"held out: {head}: {everything['antecedent_heldout_accuracy'].item():.2f} [")
 
 
+def test_a_panel_for_each_target_beside_its_baselines(table) -> None:
+    figure = aspect_heads(table)
+    panels = shown(figure)
+    assert len(panels) == 8
+    titles = [axes.get_title() or axes.get_title("left") for axes in figure.axes if axes.get_xlabel() == "head"]
+    for panel, title, name in zip(panels, titles, table["target"].values, strict=True):
+        row = table.sel(target=name)
+        np.testing.assert_array_equal(panel, row["aspect_accuracy"].values)
+        first, second, third = title.split("\n")
+        assert first == name.replace("_", " ")
+        said = f"{row['aspect_count'].item()} pairs · blindly {row['aspect_chance'].item():.2f}"
+        if not name.startswith("sep_"):
+            offset = row["aspect_offset"]
+            signed = f"{int(offset.idxmax('offset')):+d}".replace("-", "−")
+            said += f" · offset {signed}: {offset.max().item():.2f}"
+        assert second == said
+        assert third.endswith(f" {row['aspect_accuracy'].max().item():.2f}")
+
+
+def test_a_target_that_no_pair_has_has_no_panel(table) -> None:
+    figure = aspect_heads(table.assign(aspect_count=table["aspect_count"].where(table["target"] != "sentiment", 0)))
+    assert len(shown(figure)) == 7
+    assert not [axes for axes in figure.axes if "sentiment" in axes.get_title("left")]
+
+
+def test_every_target_is_in_the_csv_files_and_on_the_terminal(table) -> None:
+    found = frames(table)
+    row = found["aspects"].set_index("target").loc["phrase"]
+    assert row["aspect_chance"] == table["aspect_chance"].sel(target="phrase").item()
+    assert row["aspect_reported_head"] == table["aspect_reported_head"].sel(target="phrase").item()
+    heads = found["aspect-heads"].set_index(["layer", "head", "target"])["aspect_mass"]
+    assert heads.loc[2, 5, "phrase"] == table["aspect_mass"].sel(layer=2, head=5, target="phrase").item()
+    assert len(found["aspect-offsets"]) == 8 * 10
+    text = io.StringIO()
+    summarise(table, Console(file=text, width=120))
+    (line,) = [line for line in text.getvalue().splitlines() if line.startswith("phrase ")]
+    score = f"{table['aspect_heldout_accuracy'].sel(target='phrase').item():.3f}"
+    assert line.split()[1:4] == [
+        f"{row['aspect_reported_layer']:.0f}-{row['aspect_reported_head']:.0f}",
+        "question",
+        score,
+    ]
+
+
 @pytest.mark.parametrize(("draw", "lacking", "corpus"), [
     (scope_heads, "scope_f1", "negations"), (antecedent_heads, "antecedent_accuracy", "coreference"),
+    (aspect_heads, "aspect_accuracy", "questions after aspects"),
 ])  # fmt: skip
 def test_without_the_scores_there_is_no_figure(table, draw, lacking, corpus) -> None:
     with pytest.raises(TableError) as refused:
@@ -69,7 +121,7 @@ def test_without_the_scores_there_is_no_figure(table, draw, lacking, corpus) -> 
 
 
 def test_every_score_has_its_interval_and_its_report(table) -> None:
-    for score in ("antecedent_accuracy", "scope_f1"):
+    for score in ("antecedent_accuracy", "scope_f1", "aspect_accuracy"):
         inside = (table[f"{score}_lower"] <= table[score]) & (table[score] <= table[f"{score}_upper"])
         assert bool((inside | table[score].isnull() | table[f"{score}_lower"].isnull()).all())
     chosen = {dim: table[f"scope_reported_{dim}"].item() for dim in ("layer", "head")}

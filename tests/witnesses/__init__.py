@@ -4,6 +4,7 @@ Nothing here comes from `headscope.capture` or `headscope.measure`. One document
 with ``output_attentions=True``, plain loops in float64. Each reducer has a function of its name, in a file of its name.
 """
 
+from witnesses.aspects import aspects
 from witnesses.coreference import coreference
 from witnesses.means import clustered_error
 from witnesses.relations import DIRECTIONS, Relation, relations
@@ -19,6 +20,7 @@ __all__ = [
     "Relation",
     "Seen",
     "Token",
+    "aspects",
     "best_other",
     "clustered_error",
     "coreference",

@@ -49,6 +49,11 @@ _SCORES = (
         lambda table: Counts.of_f1(table, "fold_scope_said_hits", "fold_scope_said", "fold_scope"),
         lambda table: Counts.of_f1(table, "fold_scope_near_hits", "fold_scope_near", "fold_scope"),
     ),
+    Score(
+        "aspect_accuracy", "aspect_", "aspect", "accuracy", "pairs", "fold_aspect",
+        lambda table: Counts.of(table, "fold_aspect_correct", "fold_aspect"),
+        lambda table: Counts.of(table, "fold_aspect_offset", "fold_aspect"),
+    ),
 )  # fmt: skip
 
 SCORES = tuple(score.variable for score in _SCORES)

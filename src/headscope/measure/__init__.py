@@ -2,7 +2,7 @@
 
 ==========  ================================================================================
 `measure`   model and documents -> head table; ``headscope.measure`` is this function
-`REDUCERS`  what can be measured, by name: `Surface`, `Relations`, `Coreference`, `Scope`
+`REDUCERS`  what can be measured, by name: `Surface`, `Relations`, `Coreference`, `Scope`, `Aspects`
 `Plan`      how to batch
 `Reducer`   what a new statistic has to provide
 ==========  ================================================================================
@@ -14,6 +14,7 @@ from typing import Any
 
 import xarray as xr
 
+from headscope.measure.aspects import Aspects
 from headscope.measure.coreference import Coreference
 from headscope.measure.reducer import Reducer, Sums
 from headscope.measure.relations import Relations
@@ -21,7 +22,19 @@ from headscope.measure.run import REDUCERS, Plan, measure
 from headscope.measure.scope import Scope
 from headscope.measure.surface import KeyClass, Surface
 
-__all__ = ["REDUCERS", "Coreference", "KeyClass", "Plan", "Reducer", "Relations", "Scope", "Sums", "Surface", "measure"]
+__all__ = [
+    "REDUCERS",
+    "Aspects",
+    "Coreference",
+    "KeyClass",
+    "Plan",
+    "Reducer",
+    "Relations",
+    "Scope",
+    "Sums",
+    "Surface",
+    "measure",
+]
 
 
 class _CallableModule(ModuleType):

@@ -8,7 +8,7 @@ import hashlib
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Int, Int64
+from jaxtyping import Bool, Float64, Int, Num
 from torch import Tensor
 
 from headscope.corpora.corpus import Survey
@@ -69,7 +69,8 @@ class Places:
     rows: int
     columns: int = FOLDS
 
-    def totals(self, right: Bool[Tensor, "item any"]) -> Int64[Tensor, "row column any"]:
-        """What is right of the items, added up for each row and column."""
-        total = torch.zeros(self.rows * self.columns, right.shape[1], dtype=torch.long, device=right.device)
-        return total.index_add_(0, self.place, right.long()[self.item]).view(self.rows, self.columns, -1)
+    def totals(self, values: Bool[Tensor, "item any"] | Float64[Tensor, "item any"]) -> Num[Tensor, "row column any"]:
+        """What is right of the items, or shares that they have, added up for each row and column."""
+        values = values if values.is_floating_point() else values.long()
+        total = torch.zeros(self.rows * self.columns, values.shape[1], dtype=values.dtype, device=values.device)
+        return total.index_add_(0, self.place, values[self.item]).view(self.rows, self.columns, -1)

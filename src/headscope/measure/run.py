@@ -30,6 +30,7 @@ from headscope.corpora.corpus import Corpus, Survey, survey
 from headscope.corpora.document import Document
 from headscope.errors import CorpusError, HeadscopeError
 from headscope.measure import totals as files
+from headscope.measure.aspects import Aspects
 from headscope.measure.coreference import Coreference
 from headscope.measure.reducer import Reducer
 from headscope.measure.relations import Relations
@@ -42,6 +43,7 @@ REDUCERS: Mapping[str, type[Reducer]] = {
     "relations": Relations,
     "coreference": Coreference,
     "scope": Scope,
+    "aspects": Aspects,
 }
 """All reducers by name."""
 

@@ -12,7 +12,6 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from headscope.capture.attention import Attention
-from headscope.capture.batch import Tokens
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,16 +60,21 @@ def words_of(attention: Attention) -> Words:
     return _known[attention]
 
 
+def pooled(
+    attention: Attention, to: Float[Tensor, "batch key feature"], of: Float[Tensor, "batch query unit"]
+) -> Float[Tensor, "batch head unit feature"]:
+    """Attention to features of keys from units of tokens: from each unit the mean over its tokens."""
+    share = of / of.sum(1, keepdim=True).clamp_min(1)
+    return share.mT[:, None] @ attention.average(to)
+
+
+def membership(word: Int[Tensor, "batch token"], words: int) -> Float[Tensor, "batch token word"]:
+    """1 where a token is part of a word."""
+    return (word[..., None] == torch.arange(words, device=word.device)).float()
+
+
 def _between_words(attention: Attention) -> Float[Tensor, "batch head word word"]:
-    batch = attention.batch
-    to_words = attention.average(_membership(attention.keys, batch.words))
-    from_words = _membership(attention.queries, batch.words)[:, attention.rows]
-    share = from_words / from_words.sum(1, keepdim=True).clamp_min(1)
-    words = share.mT[:, None] @ to_words
+    to, of = (membership(tokens.word, attention.batch.words) for tokens in (attention.keys, attention.queries))
+    words = pooled(attention, to, of[:, attention.rows])
     words.diagonal(dim1=-2, dim2=-1).zero_()
     return words
-
-
-def _membership(tokens: Tokens, words: int) -> Float[Tensor, "batch token word"]:
-    """1 where a token is part of a word."""
-    return (tokens.word[..., None] == torch.arange(words, device=tokens.word.device)).float()

@@ -31,6 +31,12 @@ def frames(table: xr.Dataset) -> dict[str, pd.DataFrame]:
         offsets = [f"scope_offset_{score}" for score in ("precision", "recall", "f1")]
         found["scope"] = pd.DataFrame([{str(name): table[name].item() for name in about}])
         found["scope-offsets"] = table[offsets].to_dataframe().reset_index()
+    if "aspect_accuracy" in table:
+        of_target = [name for name, values in table.data_vars.items() if values.dims == ("target",)]
+        looked = ["aspect_mass", "aspect_mass_back", *(f"aspect_accuracy{end}" for end in ("", "_lower", "_upper"))]
+        found["aspects"] = table[of_target].to_dataframe().reset_index()
+        found["aspect-heads"] = table[looked].to_dataframe().dropna(how="all").reset_index()
+        found["aspect-offsets"] = table[["aspect_offset"]].to_dataframe().reset_index()
     return found
 
 

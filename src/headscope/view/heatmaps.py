@@ -1,4 +1,4 @@
-"""Heatmaps of heads by layer: how well each marks a relation, or tells the scope of a negation."""
+"""Heatmaps of heads by layer: how well each marks a relation, tells a negation's scope or finds an aspect."""
 
 import math
 from collections.abc import Mapping
@@ -17,6 +17,9 @@ from headscope.errors import TableError
 from headscope.heads import head_name
 from headscope.view.figures import COLOURS, STYLE, caption, integer_ticks, part, stacks_of
 from headscope.view.page import Offset, best_offset, signed
+
+ABREAST = 4
+"""Panels side by side; more stand below."""
 
 
 def relation_heads(table: xr.Dataset, relation: str) -> Figure:
@@ -81,6 +84,28 @@ def antecedent_heads(table: xr.Dataset) -> Figure:
     return _heads(table, panels, None, title, "accuracy (share of mentions)")
 
 
+def aspect_heads(table: xr.Dataset) -> Figure:
+    """How often every head points from the aspect that a question names at each target, a panel for each target.
+
+    The best head of a panel is chosen on the data it is scored on, so its accuracy is an overestimate.
+
+    Raises:
+        TableError: the table has no ``aspect_accuracy``.
+    """
+    if "aspect_accuracy" not in table:
+        raise TableError("the head table has no aspect_accuracy; measure a corpus with questions after aspects first.")
+    panels = {}
+    for name in table["target"].values[table["aspect_count"].values > 0]:
+        row = table.sel(target=name)
+        offset = best_offset(table, name, "aspect_offset", "target")
+        held = f"{int(row['aspect_count']):,} pairs · blindly {float(row['aspect_chance']):.2f}"
+        if offset is not None and offset.accuracy > 0:
+            held += f" · offset {signed(offset.offset)}: {offset.accuracy:.2f}"
+        panels[f"{name}\n{held}"] = row["aspect_accuracy"]
+    title = "aspects in question · of all other words, those that name the aspect attend most to …"
+    return _heads(table, panels, None, title, "accuracy (share of pairs)")
+
+
 def _report(table: xr.Dataset, prefix: str) -> dict[str, xr.DataArray]:
     """What a table says of the reported head under names with a prefix, without it."""
     names = [name for name in map(str, table.data_vars) if name.startswith(prefix)]
@@ -96,13 +121,16 @@ def _heads(
     scale = Normalize(0, max((mark for mark in marks if mark > 0), default=1.0))
     sizes = table.sizes
     height = min(5.0, max(1.8, 2.9 * sizes["layer"] / sizes["head"]))
-    rows, columns = (len(panels), len(of_model)) if of_model[0] else (1, len(panels))
+    columns = len(of_model) if of_model[0] else min(len(panels), ABREAST)
+    rows = math.ceil(len(panels) * len(of_model) / columns)
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(1.2 + 3.1 * columns, 1.1 + height * rows))
         grid = figure.subplots(rows, columns, squeeze=False)
         places = [(stack, direction) for direction in panels for stack in of_model]
-        for axes, (stack, direction) in zip(grid.flat, places, strict=True):
+        for axes, (stack, direction) in zip(grid.flat, places, strict=False):
             _heatmap(axes, part(panels[direction], stack), scale, direction, stack)
+        for axes in grid.flat[len(places) :]:
+            axes.set_axis_off()
         bar = figure.colorbar(ScalarMappable(scale, COLOURS), ax=grid, aspect=18 * rows, pad=0.02)
         bar.set_label(label)
         bar.outline.set_visible(False)

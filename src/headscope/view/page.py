@@ -94,11 +94,11 @@ def write_page(table: xr.Dataset, path: str | Path, figures: Mapping[str, str] |
     return path
 
 
-def best_offset(table: xr.Dataset, relation: str) -> Offset | None:
-    """The fixed offset with the highest accuracy on a relation; None where the table has none."""
-    if "offset_accuracy" not in table:
+def best_offset(table: xr.Dataset, row: str, variable: str = "offset_accuracy", dim: str = "relation") -> Offset | None:
+    """The fixed offset with the highest accuracy on a relation, or another row; None where the table has none."""
+    if variable not in table:
         return None
-    accuracy = table["offset_accuracy"].sel(relation=relation)
+    accuracy = table[variable].sel({dim: row})
     if not accuracy.notnull().any():
         return None
     best = int(np.nanargmax(accuracy.values))

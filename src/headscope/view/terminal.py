@@ -125,6 +125,7 @@ def _reported(table: xr.Dataset) -> Iterator[dict[str, Any]]:
         ("", "relation", "{}", ""),
         ("antecedent_", "mention", "coref: {}", "mention"),
         ("scope_", None, "scope, F1", "scope"),
+        ("aspect_", "target", "{}", "question"),
     ):
         if f"{prefix}reported_layer" not in table:
             continue
