@@ -22,6 +22,8 @@ class Span:
     ``scope``        the number of the negation whose scope this is part of, ``1``
     ``event``        the number of the negation that negates this event, ``1``
     ``predicate``    the sense of a predicate, ``come.03``
+    ``target``       the number of the word that evokes a frame in its sentence, ``1``
+    ``element``      that number and the name of a frame element, ``1 Buyer``
     ``aspect``       the polarity of an aspect term, ``positive``
     ``asked``        the aspect category that these words of a question name, ``food``
     ===============  ==================================================================
@@ -56,7 +58,9 @@ class Link:
     label the relation (``nsubj:pass``). The root of a sentence has no link: it points at no word.
 
     For ``kind="role"`` the source is the head word of an argument, the target the predicate and the
-    label the semantic role (``ARG0``).
+    label the semantic role (``ARG0``). In FrameNet, which has no heads, the source is the last word.
+
+    For ``kind="pattern"`` a user's pattern has found both, and the label is its name.
     """
 
     source: int
