@@ -23,13 +23,8 @@ XML = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
 INDEXES = ("luIndex.xml", "frRelation.xml", "semTypes.xml", "fulltextIndex.xml")
 TEXT = "fulltext/Own__Harbour.xml"
 XMLNS = 'xmlns="http://framenet.icsi.berkeley.edu"'
-ELEMENTS = {
-    "Lender": "Core",
-    "Theme": "Core",
-    "Borrower": "Core-Unexpressed",
-    "Time": "Peripheral",
-    "Mood": "Extra-Thematic",
-}
+ELEMENTS = {"Lender": "Core", "Theme": "Core", "Borrower": "Core-Unexpressed"}
+ELEMENTS |= {"Time": "Peripheral", "Mood": "Extra-Thematic"}
 UNIT = 'POS="V" status="Created" name="lend.v" ID="701"'
 HARBOUR = "The old sailor lent us a boat yesterday."
 SPANS = (
@@ -137,10 +132,7 @@ def test_exemplars_are_of_the_group_of_their_lexical_unit(tmp_path):
 
 def test_running_texts_come_first_and_their_sentences_are_not_read_again_as_exemplars(tmp_path):
     path = release(tmp_path, exemplars=LENT + one("We lend it.", "lend", "Lender: We", number=37))
-    assert [part.id for part in read(path) if isinstance(part, Document)] == [
-        "fulltext/Own__Harbour.xml:31",
-        "lu/lu701.xml:37",
-    ]
+    assert [part.id for part in read(path) if isinstance(part, Document)] == [f"{TEXT}:31", "lu/lu701.xml:37"]
     (skipped,) = (part for part in read(path) if isinstance(part, Skipped))
     assert skipped == Skipped(
         f"{tmp_path / 'lu' / 'lu701.xml'}, sentence 31", "exemplar sentences that are in a running text too"
@@ -207,11 +199,8 @@ def test_targets_of_a_sentence_are_numbered_and_may_share_words(tmp_path):
     assert [(span.start, span.label) for span in document.spans if span.kind == "core_unexpressed_element"] == [
         (4, "2 Borrower")
     ]
-    assert document.links == (
-        Link(0, 1, "Lender", "role"),
-        Link(0, 3, "Lender", "role"),
-        Link(4, 3, "Borrower", "role"),
-    )
+    lender = (Link(0, 1, "Lender", "role"), Link(0, 3, "Lender", "role"))
+    assert document.links == (*lender, Link(4, 3, "Borrower", "role"))
 
 
 def test_what_cannot_be_a_link_is_counted(tmp_path):
@@ -334,7 +323,8 @@ def test_a_span_outside_its_sentence_is_refused(tmp_path, start, end):
     path = release(tmp_path, texts=sentence(text, sets))
     assert refused(path) == (
         f"{tmp_path / TEXT}, sentence 31, annotation set 2, has a span from character {start} to {end}, but its "
-        f"sentence has 12 characters, counted from 0; a span lies within its sentence: check that the file is unchanged."
+        f"sentence has 12 characters, counted from 0; a span lies within its sentence: check that the file is "
+        f"unchanged."
     )
 
 

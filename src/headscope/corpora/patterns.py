@@ -17,6 +17,7 @@ No model of spaCy is needed: a pattern can ask for the words, and for what the d
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -34,6 +35,8 @@ _KEYS = ("tokens", "dependencies", "source", "target", "kind")
 _ANCHOR = ("RIGHT_ID", "RIGHT_ATTRS")
 _NODE = ("LEFT_ID", "REL_OP", *_ANCHOR)
 _EXAMPLE = '{"patterns": {"determiner": {"tokens": [{"POS": "DET"}, {"POS": "NOUN"}], "source": 0, "target": 1}}}'
+# How often a token is matched: once, or a number of times; "!" takes one that does not fit.
+_FIXED = re.compile(r"!?|\{\d+\}")
 _LONGEST_SHOWN = 60
 
 
@@ -60,9 +63,8 @@ class Patterns:
 
         From the corpus come ``POS`` (spans of kind ``upos``) and the tree with ``DEP`` (links of kind ``dependency``;
         a word without a head is a ``ROOT``). For a link all matches of a pattern count, for a span the longest that
-        do not overlap (spaCy's ``greedy="LONGEST"``). If one pattern can be laid over the same words in several ways,
-        spaCy gives one of them. A link that is found twice or was there before is there once. A match on both sides of
-        the boundary of a pair is none.
+        do not overlap (spaCy's ``greedy="LONGEST"``). A link that is found twice or was there before is there once. A
+        match on both sides of the boundary of a pair is none.
 
         Args:
             parts: what the corpus gives.
@@ -119,8 +121,8 @@ def read(path: str | Path) -> Patterns:
 
     Raises:
         CorpusError: there is no such file, it is no JSON in UTF-8 or has other keys, an end of a link is no
-            single word of the pattern or both are one, spaCy refuses a pattern, or spaCy (extra ``spacy``)
-            or the pipeline is not installed.
+            single word of the pattern or both are one, operators leave open which words a match joins, spaCy
+            refuses a pattern, or spaCy (extra ``spacy``) or the pipeline is not installed.
     """
     file = Path(path).expanduser()
     if not file.is_file():
@@ -200,7 +202,7 @@ def _check_tree(where: str, nodes: list[dict[str, Any]]) -> None:
                 f"{where} has {_shown(node)} as node {place}, counted from 0; wanted are "
                 f'{", ".join(map(_shown, wanted))}, of which "RIGHT_ATTRS" is an object: correct it.'
             )
-        if _has_operator(node["RIGHT_ATTRS"]):
+        if _operator(node["RIGHT_ATTRS"]):
             raise CorpusError(
                 f'{where} has an "OP" in node {_shown(node["RIGHT_ID"])}; a node is one word: leave it out.'
             )
@@ -221,18 +223,25 @@ def _ends(where: str, entry: Mapping[str, Any], nodes: list[dict[str, Any]], tre
                 f"each one of {', '.join(map(_shown, names))}: correct it."
             )
         ends.append(names.index(own))
-        if not tree and _has_operator(nodes[ends[-1]]):
+        if not tree and _operator(nodes[ends[-1]]):
             raise CorpusError(
                 f'{where} has the {end} {own}, a place with an "OP"; a link joins single words, which of several is '
                 f"not known: leave the operator out, or add a place without one."
             )
     if ends[0] == ends[1]:
         raise CorpusError(f"{where} has source and target in one place; a link joins two words: correct one of them.")
+    # Of matches over the same words spaCy gives one. If lengths differ in one stretch only, there is no other.
+    loose = [place for place, node in enumerate(nodes) if not tree and not _FIXED.fullmatch(_operator(node))]
+    if len({(place > min(ends)) + (place > max(ends)) for place in loose}) > 1:
+        raise CorpusError(
+            f'{where} has an "OP" in more than one of the stretches before, between and after source and target, so '
+            f"that spaCy would not tell all links: keep operators to one of them, or write several patterns."
+        )
     return ends[0], ends[1]
 
 
-def _has_operator(attributes: Mapping[str, Any]) -> bool:
-    return any(key.upper() == "OP" for key in attributes)
+def _operator(attributes: Mapping[str, Any]) -> str:
+    return next((str(value) for key, value in attributes.items() if key.upper() == "OP"), "")
 
 
 def _nothing(pattern: Pattern, corpus: str, lacking: frozenset[str], pipeline: str | None) -> str:
