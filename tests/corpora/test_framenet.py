@@ -251,6 +251,9 @@ def test_files_and_index_need_not_agree(tmp_path):
         "files that FrameNet's index does not list, or marks as a problem": 1,
     }
     assert only(path).id == "lu/lu701.xml:31"
+    frame = tmp_path / "frame" / "Lending.xml"
+    frame.write_text(frame.read_text().replace("Created", "Problem"))
+    assert reasons(path)["files that FrameNet's index does not list, or marks as a problem"] == 2
 
 
 def test_the_folder_of_a_release_is_one_corpus(tmp_path):
