@@ -49,6 +49,11 @@ def test_asking_for_the_light_names_does_not_load_torch_either() -> None:
     assert in_a_new_process(code.format(names)) == "False"
 
 
+def test_extras_are_loaded_where_they_are_used_and_not_before() -> None:
+    code = "import sys, headscope.cli, headscope.corpora; print({'nltk', 'spacy'} & set(sys.modules))"
+    assert in_a_new_process(code) == "set()"
+
+
 def test_torch_would_be_noticed() -> None:
     assert loads_torch("headscope.errors", "headscope.capture")
 

@@ -136,6 +136,28 @@ def test_atlas_writes_everything(run, model, tmp_path) -> None:
     assert {"reported_head", "heldout_accuracy", "twin_accuracy", "relation_accuracy_lower"} <= set(table.data_vars)
 
 
+def test_what_patterns_find_is_in_the_atlas_and_the_patterns_are_in_its_manifest(run, model, tmp_path) -> None:
+    pytest.importorskip("spacy", reason="patterns are matched by spaCy, which comes with the extra `spacy`")
+    own = {
+        "patterns": {"the": {"tokens": [{"LOWER": "the"}, {"POS": "NOUN"}], "source": 0, "target": 1, "kind": "own"}}
+    }
+    file, out = tmp_path / "own.json", tmp_path / "atlas"
+    file.write_text(json.dumps(own))
+    code, _, _ = run("atlas", model, "grammar:103", "--patterns", file, "-o", out)
+    assert code == 0
+    table = heads.read(out / "heads.nc")
+    assert table["relation_count"].sel(relation="own the") > 23
+    about = json.loads((out / "manifest.json").read_text())["about"]
+    assert about["corpus"] == "grammar:103"
+    assert about["patterns"] == own
+    assert f"patterns={str(file)!r}" in about["call"]
+    code, _, _ = run(
+        "measure", model, "grammar:103", "-r", "relations", "--patterns", file, "-o", tmp_path / "heads.nc"
+    )
+    assert code == 0
+    assert heads.read(tmp_path / "heads.nc").attrs["corpus_sha256"] == table.attrs["corpus_sha256"]
+
+
 def test_an_atlas_of_plain_text_has_no_relations(run, model, tmp_path) -> None:
     text = tmp_path / "text.txt"
     text.write_text("\n".join(["the old dog walked by the red house . " * 3] * 5))

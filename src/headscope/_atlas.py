@@ -59,6 +59,7 @@ def atlas(
     out: str | Path = "headscope-atlas",
     *,
     format: str | None = None,
+    patterns: str | Path | None = None,
     plan: Plan | None = None,
     device: str = "cpu",
     seed: int = 0,
@@ -76,6 +77,7 @@ def atlas(
             ``atlas.html``. An older atlas in it is replaced when all of the new one is there; other
             files are left alone.
         format: of the corpus, if it is not to be told from the content.
+        patterns: a file of spaCy's patterns, which add links to the corpus.
         plan: how to batch.
         device: where to run the model.
         seed: of the random weights of the twin.
@@ -92,7 +94,7 @@ def atlas(
     if folder.exists() and not folder.is_dir():
         raise HeadscopeError(f"{folder} is a file; name a folder for the atlas, or a place where one can be made.")
     writable(folder / "heads.nc")
-    documents = read(corpus, format=format)
+    documents = read(corpus, format=format, patterns=patterns)
     report("reading the corpus", 0, 0)
     found = survey(documents)
     report("loading the model", 0, 0)
@@ -116,6 +118,7 @@ def atlas(
         "model": str(model),
         "corpus": str(corpus),
         "format": format,
+        "patterns": patterns and str(patterns),
         "plan": repr(plan or Plan()),
         "seed": seed,
         "draws": draws,
@@ -200,7 +203,7 @@ def _write_manifest(table: xr.Dataset, folder: Path) -> None:
     for path in sorted(p for p in folder.rglob("*") if p.is_file()):
         files[path.relative_to(folder).as_posix()] = hashlib.sha256(path.read_bytes()).hexdigest()
     about = {key: value.item() if isinstance(value, np.generic) else value for key, value in table.attrs.items()}
-    about |= {key: json.loads(about[key]) for key in ("skipped", "versions") if key in about}
+    about |= {key: json.loads(about[key]) for key in ("skipped", "versions", "patterns") if key in about}
     with replacing(folder / "manifest.json") as temporary:
         temporary.write_text(json.dumps({"about": about, "sha256": files}, indent=1, sort_keys=True) + "\n")
 

@@ -38,6 +38,10 @@ CorpusName = Annotated[
     typer.Argument(help="A file or folder (`headscope list corpora`), or grammar[:COUNT[:SEED]], generated sentences."),
 ]
 Format = Annotated[str | None, typer.Option(help="The format of the corpus, if it is not to be told from the content.")]
+PatternFile = Annotated[
+    Path | None,
+    typer.Option("--patterns", help="Patterns of spaCy, in JSON; what they find becomes links (extra spacy)."),
+]
 Device = Annotated[str, typer.Option(help="Where to run the model: cpu, cuda, cuda:1.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on where a killed run with the same arguments stopped.")]
 MaxTokens = Annotated[int | None, typer.Option(min=3, help="Tokens of a text. Default: what the model takes.")]
@@ -62,6 +66,7 @@ def atlas(
     corpus: CorpusName = "grammar",
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write.")] = Path("headscope-atlas"),
     format: Format = None,
+    patterns: PatternFile = None,
     device: Device = "cpu",
     seed: Annotated[int, typer.Option(help="Of the random weights of the control.")] = 0,
     max_tokens: MaxTokens = None,
@@ -80,7 +85,7 @@ def atlas(
     plan = _plan(max_tokens, cut, pair_tokens, batch_tokens)
     with _progress() as report:
         made = make(
-            model, corpus, out, format=format, plan=plan, device=device, seed=seed,
+            model, corpus, out, format=format, patterns=patterns, plan=plan, device=device, seed=seed,
             draws=DRAWS if draws is None else draws, trust_remote_code=trust_remote_code, resume=resume, report=report,
         )  # fmt: skip
     summarise(made.table, console)
@@ -95,6 +100,7 @@ def measure(
     reducer: Annotated[list[str], typer.Option("--reducer", "-r", help="What to measure (`headscope list reducers`).")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The netCDF file to write.")] = Path("heads.nc"),
     format: Format = None,
+    patterns: PatternFile = None,
     device: Device = "cpu",
     max_tokens: MaxTokens = None,
     cut: Cut = None,
@@ -127,7 +133,7 @@ def measure(
     from headscope.view.terminal import summarise
 
     writable(out)
-    documents = read(corpus, format=format)
+    documents = read(corpus, format=format, patterns=patterns)
     checkpoint = out.with_name(f".{out.name}.partial.npz")
     plan = _plan(max_tokens, cut, pair_tokens, batch_tokens)
     with _progress() as report:

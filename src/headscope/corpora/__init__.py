@@ -7,9 +7,10 @@
 `FORMATS`      the formats that `read` knows, each a `Format`
 =============  ==============================================================================
 
-One file knows one format: `conllu` treebanks and `propbank` with roles; `conll2012` and `ontogum` for
-coreference; `starsem`, `frames` and `sfu` for negation; `semeval` for aspects; `records` and `linktable`
-for what users write down; `text` for paragraphs, `grammar` for what is generated.
+One file knows one format: `conllu` treebanks and `propbank` with roles; `framenet`; `conll2012` and `ontogum`
+for coreference; `starsem`, `frames` and `sfu` for negation; `semeval` for aspects; `records` and `linktable`
+for what users write down; `text` for paragraphs, `grammar` for what is generated. `patterns` adds links to
+the documents of any of them.
 """
 
 from headscope.corpora.corpus import Corpus, Survey, read, survey

@@ -4,13 +4,15 @@ import hashlib
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 from headscope.corpora import grammar, text
 from headscope.corpora.document import Document, Skipped
 from headscope.corpora.formats import FORMATS
+from headscope.corpora.patterns import Patterns
+from headscope.corpora.patterns import read as read_patterns
 from headscope.disk import reading
 from headscope.errors import CorpusError
 
@@ -29,12 +31,14 @@ class Corpus:
         files: what is read, in order.
         format: a name of `FORMATS`, or ``grammar``.
         passed_over: the other files of the folder, hidden ones aside.
+        patterns: add what they find to the documents.
     """
 
     name: str
     files: tuple[Path, ...]
     format: str
     passed_over: tuple[Path, ...] = ()
+    patterns: Patterns | None = None
 
     def __iter__(self) -> Iterator[Document]:
         return (part for part in self.parts() if isinstance(part, Document))
@@ -43,7 +47,7 @@ class Corpus:
         """The documents, and in their places what was left out."""
         skipped: Skipped | None = None
         empty = True
-        for part in self._parts():
+        for part in self._parts() if self.patterns is None else self.patterns.added(self._parts(), self.name):
             if isinstance(part, Skipped):
                 skipped = skipped or part
             else:
@@ -64,8 +68,11 @@ class Corpus:
 
         Files that are read beside others are among them.
 
-        For a generated corpus it is that of its documents as Python writes them.
+        For a generated corpus it is that of its documents as Python writes them. With patterns it is that of
+        two lines, the SHA-256 without them and their own.
         """
+        if self.patterns is not None:
+            return _sha256((replace(self, patterns=None).sha256, self.patterns.sha256))
         if self.format == GRAMMAR:
             return _sha256(repr(document) for document in self)
         digests = []
@@ -93,7 +100,7 @@ class Corpus:
         return relative.as_posix() if relative.parts else path.name
 
 
-def read(corpus: str | Path, *, format: str | None = None) -> Corpus:
+def read(corpus: str | Path, *, format: str | None = None, patterns: str | Path | None = None) -> Corpus:
     """The corpus in a file or folder, or the generated one.
 
     The format is told from what the files hold unless it is named. A folder is searched with all
@@ -107,35 +114,15 @@ def read(corpus: str | Path, *, format: str | None = None) -> Corpus:
         corpus: a file, a folder, or ``grammar``, ``grammar:COUNT`` or ``grammar:COUNT:SEED`` for
             sentences made by the grammar that ships with headscope. A `Path` is always a file or folder.
         format: a name of `FORMATS`.
+        patterns: a file of spaCy's patterns (`headscope.corpora.patterns`), which add links and spans.
 
     Raises:
-        CorpusError: there is no such file or folder, nothing in it can be read, or its format cannot
-            be told. What is wrong inside a file is raised when it is read; `survey` reads them all.
+        CorpusError: there is no such file or folder, nothing in it can be read, its format cannot
+            be told, or the patterns cannot be used. What is wrong inside a file, and that a pattern matches
+            nothing, is raised when it is read; `survey` reads them all.
     """
-    if isinstance(corpus, str) and corpus.partition(":")[0] == GRAMMAR:
-        _grammar_arguments(corpus)
-        if format not in (None, GRAMMAR):
-            raise CorpusError(
-                f"the corpus {corpus!r} is generated, but the format {format!r} was asked for; "
-                f"leave the format out, or write './{corpus}' for a file of that name."
-            )
-        return Corpus(corpus, files=(), format=GRAMMAR)
-    if format is not None and format not in FORMATS:
-        raise CorpusError(f"the format {format!r} is not known; name one of {', '.join(FORMATS)}.")
-    path = Path(corpus).expanduser()
-    if path.is_dir():
-        return _read_folder(str(corpus), path, format)
-    if not path.is_file():
-        raise CorpusError(
-            f"the corpus {str(corpus)!r} does not exist; give a file, a folder, or {GRAMMAR!r} for generated sentences."
-        )
-    found = format or _format(path)
-    if found is None:
-        raise CorpusError(
-            f"the format of {path} cannot be told from its name and its first lines; "
-            f"name the format ({', '.join(FORMATS)})."
-        )
-    return Corpus(str(corpus), files=(path,), format=found)
+    found = _located(corpus, format)
+    return found if patterns is None else replace(found, patterns=read_patterns(patterns))
 
 
 @dataclass(frozen=True)
@@ -203,6 +190,33 @@ def survey(documents: Iterable[Document]) -> Survey:
         spans=dict(spans),
         skipped=dict(skipped),
     )
+
+
+def _located(corpus: str | Path, format: str | None) -> Corpus:
+    if isinstance(corpus, str) and corpus.partition(":")[0] == GRAMMAR:
+        _grammar_arguments(corpus)
+        if format not in (None, GRAMMAR):
+            raise CorpusError(
+                f"the corpus {corpus!r} is generated, but the format {format!r} was asked for; "
+                f"leave the format out, or write './{corpus}' for a file of that name."
+            )
+        return Corpus(corpus, files=(), format=GRAMMAR)
+    if format is not None and format not in FORMATS:
+        raise CorpusError(f"the format {format!r} is not known; name one of {', '.join(FORMATS)}.")
+    path = Path(corpus).expanduser()
+    if path.is_dir():
+        return _read_folder(str(corpus), path, format)
+    if not path.is_file():
+        raise CorpusError(
+            f"the corpus {str(corpus)!r} does not exist; give a file, a folder, or {GRAMMAR!r} for generated sentences."
+        )
+    found = format or _format(path)
+    if found is None:
+        raise CorpusError(
+            f"the format of {path} cannot be told from its name and its first lines; "
+            f"name the format ({', '.join(FORMATS)})."
+        )
+    return Corpus(str(corpus), files=(path,), format=found)
 
 
 def _read_folder(name: str, folder: Path, format: str | None) -> Corpus:

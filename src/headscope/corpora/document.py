@@ -12,22 +12,7 @@ class Span:
 
     ``kind`` names the annotation the span belongs to and ``label`` its value there:
 
-    ================  ==================================================================
-    kind              label
-    ================  ==================================================================
-    ``upos``          the universal part of speech of one word, ``NOUN``
-    ``mention``       the coreference chain the mention belongs to, ``3``
-    ``cue``           the number of the negation whose cue this is, ``1``
-    ``affixal_cue``   the same where the cue is a part of its word (*un-*, *-less*)
-    ``scope``         the number of the negation whose scope this is part of, ``1``
-    ``event``         the number of the negation that negates this event, ``1``
-    ``predicate``     the sense of a predicate, ``come.03``
-    ``aspect``        the polarity of an aspect term, ``positive``
-    ``asked``         the aspect that these words of a question name, ``food``
-    ``same_aspect``   the polarity of a term of the aspect that is asked about
-    ``other_aspect``  the polarity of a term of another aspect
-    ================  ==================================================================
-
+    ================  ===========================================================
     What is not contiguous (a cue *neither ... nor*, a scope around its cue) is several spans of one label.
     """
 
@@ -58,7 +43,9 @@ class Link:
     label the relation (``nsubj:pass``). The root of a sentence has no link: it points at no word.
 
     For ``kind="role"`` the source is the head word of an argument, the target the predicate and the
-    label the semantic role (``ARG0``).
+    label the semantic role (``ARG0``). In FrameNet, which has no heads, the source is the last word.
+
+    For ``kind="pattern"`` a user's pattern has found both, and the label is its name.
     """
 
     source: int

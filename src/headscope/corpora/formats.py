@@ -7,6 +7,7 @@ from pathlib import Path
 from headscope.corpora import (
     conll2012,
     conllu,
+    framenet,
     frames,
     linktable,
     ontogum,
@@ -104,6 +105,16 @@ FORMATS: dict[str, Format] = {
         suffixes=(),
         recognise=frames.recognise,
         annotated=True,
+    ),
+    "framenet": Format(
+        name="framenet",
+        description="FrameNet 1.7, the folder of the release with frameIndex.xml: frame elements as roles (extra "
+        "`framenet`)",
+        read=framenet.read,
+        suffixes=(),
+        recognise=framenet.recognise,
+        annotated=True,
+        beside=framenet.parts,
     ),
     "sfu": Format(
         name="sfu",

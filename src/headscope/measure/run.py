@@ -303,8 +303,12 @@ def _facts(model: Model, documents: Iterable[Document], reducers: Sequence[Reduc
         "tokenizer": type(model.tokenizer).__name__,
         "corpus": documents.name if isinstance(documents, Corpus) else "documents in memory",
         "corpus_sha256": documents.sha256 if isinstance(documents, Corpus) else _sha256(documents),
-        "versions": json.dumps(_versions(), sort_keys=True),
     }
+    versions = _versions()
+    if isinstance(documents, Corpus) and documents.patterns is not None:
+        about["patterns"] = documents.patterns.content
+        versions["spacy"] = metadata.version("spacy")
+    about["versions"] = json.dumps(versions, sort_keys=True)
     return {"about": about, "reducers": [repr(reducer) for reducer in reducers], "plan": repr(plan)}
 
 

@@ -1,0 +1,280 @@
+"""FrameNet 1.7 (Ruppenhofer et al. 2016), through NLTK's reader: a sentence is a Document.
+
+A release is a folder: ``frameIndex.xml`` and other indexes, the frames in ``frame/``, the exemplar sentences of
+each lexical unit in ``lu/``, and running texts in ``fulltext/``. It is read as one corpus of what lies in
+``fulltext/`` and ``lu/``; a copy without one of the two folders is a corpus of the other.
+
+FrameNet is not tokenised: its spans are offsets of characters. Words are those of NLTK's
+``WordPunctTokenizer``: runs of letters and digits, and runs of other visible characters. A span has every word that it
+touches, so one that ends within a word takes all of it.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from headscope.corpora.document import Document, Link, Skipped, Span
+from headscope.corpora.markup import Markup
+from headscope.errors import CorpusError, first_line
+
+_LEXICON = ("luIndex.xml", "frRelation.xml", "semTypes.xml")
+_TEXT_INDEX = "fulltextIndex.xml"
+_FE_LAYERS = ("FE", "FE2", "FE3")
+_OUTERMOST = re.compile(r"<([A-Za-z_][\w.:-]*)")
+
+_NOT_IN_INDEX = "files that FrameNet's index does not list, or marks as a problem"
+_NO_FILE = "texts and lexical units of FrameNet's index that have no file"
+_IN_A_TEXT = "exemplar sentences that are in a running text too"
+_NOT_ANNOTATED = "targets whose elements were not annotated"
+_NO_TARGET = "annotation sets without a target"
+_NO_WORD = "spans over no word"
+_AT_TARGET = "elements that end at the first word of their target"
+_SAME_LINK = "elements that join the same words by the same name as another one"
+_UNLISTED = "elements that their frame does not list"
+
+
+def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]:
+    """The sentences of the release whose ``frameIndex.xml`` this is: running texts, then exemplars.
+
+    The annotation sets of a sentence that have a target are numbered from 1. The target N is a span of kind
+    ``target`` with the label ``N``; several spans if it is not contiguous. Each stretch of a frame element is a span of
+    kind ``element`` with the label ``N NAME``, and again of the kind that says how central the element is to its
+    frame: ``core_element``, ``core_unexpressed_element``, ``peripheral_element``, ``extra_thematic_element``.
+
+    Each stretch of an element gives a link of kind ``role`` from its last word to the first word of the target, with
+    the name of the element. FrameNet does not annotate heads, and the last word stands in for the head. In English
+    it is the head of a noun phrase that has nothing behind its noun; of a clause it seldom is.
+
+    The id of a document is its file and the number of its sentence. Its group is the running text, or the lexical
+    unit whose exemplars are alike. A sentence of a running text that is an exemplar too is read once, in its text.
+
+    Reported as skipped: elements without words (null instantiation), by type; targets that nobody annotated;
+    elements that end at the first word of their target, which would be linked to itself; and what FrameNet leaves
+    inconsistent. Annotations of constructions are left out by NLTK's reader.
+
+    Args:
+        path: ``frameIndex.xml``.
+        name: what it is called; ids and groups begin with the folder that this name has, if any.
+
+    Raises:
+        CorpusError: NLTK is not installed (extra ``framenet``); a file is missing, no well-formed XML, or not as
+            NLTK's reader wants it; a span lies outside its sentence; or there are neither texts nor exemplars.
+    """
+    reader, tokenizer = _nltk()
+    release = path.parent
+    called = (name or path.name).removesuffix(path.name)
+    _check_release(path)
+    times: Counter[str] = Counter()
+    with _allowed(release):
+        lexicon = reader(str(release.resolve()), [])
+        with _refusing(path):
+            frames = lexicon.frame_ids_and_names()
+        for frame, title in frames.items():
+            with _refusing(release / "frame" / f"{title}.xml"):
+                lexicon.frame(frame)
+        for part in _sentences(lexicon, release):
+            if isinstance(part, Skipped):
+                yield part
+                continue
+            file, number, sentence = part
+            group = called + file.relative_to(release).as_posix()
+            own = f"{group}:{number}"
+            times[own] += 1
+            # A sentence may be an exemplar of one lexical unit in two of its subcorpora.
+            again = f"@{times[own]}" if times[own] > 1 else ""
+            words = list(tokenizer.span_tokenize(sentence.text))
+            yield from _document(f"{file}, sentence {number}", f"{own}{again}", group, sentence, words)
+
+
+def recognise(beginning: Sequence[str]) -> bool:
+    """Whether a file that begins with these lines is FrameNet's index of frames."""
+    return next((tag[1] for line in beginning for tag in _OUTERMOST.finditer(line)), None) == "frameIndex"
+
+
+def parts(path: Path) -> tuple[Path, ...]:
+    """The other files of the release whose ``frameIndex.xml`` this is."""
+    indexes = (path.parent / name for name in (*_LEXICON, _TEXT_INDEX))
+    found = (file for folder in ("frame", "fulltext", "lu") for file in sorted((path.parent / folder).glob("*.xml")))
+    return (*(index for index in indexes if index.is_file()), *found)
+
+
+def _nltk() -> tuple[Any, Any]:
+    """NLTK's reader of FrameNet, and its tokenizer."""
+    try:
+        from nltk.corpus.reader.framenet import FramenetCorpusReader
+        from nltk.tokenize import WordPunctTokenizer
+    except ImportError:
+        raise CorpusError(
+            "FrameNet is read through NLTK, which is not installed; install headscope with the extra `framenet`: "
+            "pip install 'headscope[framenet]'."
+        ) from None
+    return FramenetCorpusReader, WordPunctTokenizer()
+
+
+@contextmanager
+def _allowed(folder: Path) -> Iterator[None]:
+    """Register the folder that the user named with NLTK, which opens no files of others."""
+    import nltk.data
+
+    own = str(folder.resolve())
+    nltk.data.path.append(own)
+    try:
+        yield
+    finally:
+        nltk.data.path.remove(own)
+
+
+@contextmanager
+def _refusing(path: Path) -> Iterator[None]:
+    """What NLTK's reader refuses about a file, in one sentence."""
+    try:
+        yield
+    # It checks by assertions and by whatever its look-ups raise.
+    except Exception as error:
+        _check_well_formed(path)
+        raise CorpusError(
+            f"{path} is not as NLTK's reader of FrameNet 1.7 wants it ({type(error).__name__}: {first_line(error)}); "
+            f"check that the release is whole and unchanged."
+        ) from error
+
+
+def _check_release(path: Path) -> None:
+    release = path.parent
+    folders = [folder for folder in ("fulltext", "lu") if (release / folder).is_dir()]
+    if not folders:
+        raise CorpusError(
+            f"{release} has neither fulltext/ nor lu/ beside {path.name}, so it has no sentences; give the folder of a "
+            f"FrameNet release."
+        )
+    indexes = [release / name for name in (*_LEXICON, *((_TEXT_INDEX,) if "fulltext" in folders else ()))]
+    for index in indexes:
+        if not index.is_file():
+            raise CorpusError(
+                f"{release} has no {index.name}, which a FrameNet release has beside {path.name}: give the folder of a "
+                f"whole release; of lu/ and fulltext/ one may be missing."
+            )
+    # NLTK looks for elements, and would take an index that breaks off for a short one.
+    for index in (path, *indexes):
+        _check_well_formed(index)
+
+
+def _check_well_formed(path: Path) -> None:
+    markup = Markup("FrameNet", {})
+    for _ in markup.parse(path, start=lambda *_: None, end=lambda *_: None, characters=lambda *_: None):
+        pass
+
+
+def _sentences(lexicon: Any, release: Path) -> Iterator[tuple[Path, Any, Any] | Skipped]:
+    """File, number and annotation of each sentence: those of the running texts, then further exemplars."""
+    in_texts = set()
+    for part in _texts(lexicon, release) if (release / "fulltext").is_dir() else ():
+        if not isinstance(part, Skipped):
+            in_texts.add(part[1])
+        yield part
+    for part in _exemplars(lexicon, release) if (release / "lu").is_dir() else ():
+        if not isinstance(part, Skipped) and part[1] in in_texts:
+            part = Skipped(f"{part[0]}, sentence {part[1]}", _IN_A_TEXT)
+        yield part
+
+
+def _texts(lexicon: Any, release: Path) -> Iterator[tuple[Path, Any, Any] | Skipped]:
+    with _refusing(release / _TEXT_INDEX):
+        texts = {release / "fulltext" / text.filename: text.ID for text in lexicon.docs_metadata()}
+    for file, number in texts.items():
+        if file.is_file():
+            with _refusing(file):
+                sentences = [(file, sentence.ID, sentence) for sentence in lexicon.doc(number).sentence]
+            yield from sentences
+    yield from _astray(release / "fulltext", texts)
+
+
+def _exemplars(lexicon: Any, release: Path) -> Iterator[tuple[Path, Any, Any] | Skipped]:
+    with _refusing(release / "luIndex.xml"):
+        # What a frame marks as a problem NLTK takes from the index alone, without exemplars.
+        listed = (unit for unit in lexicon.lus() if "exemplars" in unit)
+        units = {release / "lu" / f"lu{unit.ID}.xml": unit for unit in listed}
+    for file, unit in units.items():
+        if file.is_file():
+            with _refusing(file):
+                sentences = [(file, sentence.ID, sentence) for sentence in unit.exemplars]
+            yield from sentences
+            # NLTK would keep the exemplars of all lexical units in memory.
+            unit.pop("exemplars")
+            unit.pop("subCorpus")
+    yield from _astray(release / "lu", units)
+
+
+def _astray(folder: Path, listed: Mapping[Path, Any]) -> Iterator[Skipped]:
+    """What an index lists and its folder lacks, and the other way round."""
+    yield from (Skipped(str(file), _NO_FILE) for file in listed if not file.is_file())
+    yield from (Skipped(str(file), _NOT_IN_INDEX) for file in sorted(folder.glob("*.xml")) if file not in listed)
+
+
+def _document(
+    where: str, own: str, group: str, sentence: Any, words: Sequence[tuple[int, int]]
+) -> Iterator[Document | Skipped]:
+    if not words:
+        raise CorpusError(f"{where}, has no text; a sentence wants at least one word: check that the file is whole.")
+    spans: dict[Span, None] = {}
+    links: dict[Link, None] = {}
+    number = 0
+    # The first set holds the parts of speech of the sentence.
+    for annotated in sentence.annotationSet[1:]:
+        at = f"{where}, annotation set {annotated.get('ID')}"
+        if "Target" not in annotated:
+            yield Skipped(at, _NO_TARGET)
+            continue
+        if annotated.get("status") == "UNANN":
+            yield Skipped(at, _NOT_ANNOTATED)
+            continue
+        targets = [_words(at, sentence, words, start, end) for start, end in annotated.Target]
+        if not all(targets):
+            yield Skipped(at, _NO_WORD)
+            continue
+        number += 1
+        spans |= dict.fromkeys(Span(span.start, span.stop, str(number), "target") for span in targets)
+        first = min(span.start for span in targets)
+        for start, end, element in (one for layer in _FE_LAYERS if layer in annotated for one in annotated[layer][0]):
+            stretch = _words(at, sentence, words, start, end)
+            if not stretch:
+                yield Skipped(at, _NO_WORD)
+                continue
+            kinds = ["element"]
+            if element in annotated.frame.FE:
+                kinds.append(f"{annotated.frame.FE[element].coreType.lower().replace('-', '_')}_element")
+            else:
+                yield Skipped(at, _UNLISTED)
+            for kind in kinds:
+                spans[Span(stretch.start, stretch.stop, f"{number} {element}", kind)] = None
+            link = Link(stretch.stop - 1, first, element, kind="role")
+            if link.source == link.target:
+                yield Skipped(at, _AT_TARGET)
+            elif link in links:
+                yield Skipped(at, _SAME_LINK)
+            else:
+                links[link] = None
+        for layer in _FE_LAYERS:
+            for type in annotated[layer][1].values() if layer in annotated else ():
+                yield Skipped(at, f"elements without words ({type})")
+    yield Document(
+        own,
+        words=tuple(sentence.text[start:end] for start, end in words),
+        links=tuple(links),
+        spans=tuple(spans),
+        group=group,
+    )
+
+
+def _words(at: str, sentence: Any, words: Sequence[tuple[int, int]], start: Any, end: Any) -> range:
+    """The words that a span of characters touches."""
+    if not (isinstance(start, int) and 0 <= start < end <= len(sentence.text)):
+        # NLTK has made the end exclusive.
+        raise CorpusError(
+            f"{at}, has a span from character {start} to {end - 1}, but its sentence has {len(sentence.text)} "
+            f"characters, counted from 0; a span lies within its sentence: check that the file is unchanged."
+        )
+    touched = [i for i, (first, last) in enumerate(words) if first < end and start < last]
+    return range(touched[0], touched[-1] + 1) if touched else range(0)

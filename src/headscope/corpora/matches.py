@@ -1,0 +1,200 @@
+"""What spaCy's matchers find in a document. The one file that knows spaCy, which is imported when it is used."""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from headscope.corpora.document import Document, Link, Span
+from headscope.errors import CorpusError, first_line
+
+# The attributes that spaCy's matchers refuse to look at where nobody annotated them; others are in the words.
+_ANNOTATED = ("TAG", "POS", "MORPH", "LEMMA", "DEP")
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """One pattern.
+
+    Attributes:
+        name: the label of what it finds.
+        where: what messages call it.
+        nodes: what spaCy's ``Matcher`` takes, or its ``DependencyMatcher``.
+        tree: whether it is for the latter.
+        ends: the source and the target of a link, as places among the nodes; None if a match is a span.
+        kind: of the links or spans.
+    """
+
+    name: str
+    where: str
+    nodes: list[dict[str, Any]]
+    tree: bool
+    ends: tuple[int, int] | None
+    kind: str
+
+    @property
+    def asks(self) -> frozenset[str]:
+        """The annotation without which it can match nothing."""
+        asked = {key.upper() for node in self.nodes for key in (node["RIGHT_ATTRS"] if self.tree else node)}
+        return frozenset(asked.intersection(_ANNOTATED) | ({"DEP"} if self.tree else set()))
+
+
+@dataclass(frozen=True)
+class Search:
+    """Patterns, ready to be matched.
+
+    Attributes:
+        language: spaCy's vocabulary, and its pipeline if there is one.
+        annotates: whether there is.
+        matchers: one of spaCy's for each pattern.
+    """
+
+    language: Any
+    annotates: bool
+    matchers: tuple[tuple[Pattern, Any], ...]
+
+    @classmethod
+    def of(cls, patterns: Sequence[Pattern], file: str, pipeline: str | None) -> "Search":
+        """A search for patterns of a file.
+
+        Args:
+            patterns: those of the file.
+            file: what messages call it.
+            pipeline: a model of spaCy by name or folder, if words are to be annotated anew.
+
+        Raises:
+            CorpusError: spaCy or the pipeline is not installed, or spaCy refuses a pattern.
+        """
+        language = _language(file, pipeline)
+        matchers = tuple((pattern, _matcher(language, pattern)) for pattern in patterns)
+        return cls(language, annotates=pipeline is not None, matchers=matchers)
+
+    @property
+    def annotator(self) -> str:
+        """The language, name and version of the pipeline."""
+        return "{lang}_{name} {version}".format(**self.language.meta)
+
+    def look(self, document: Document) -> tuple[frozenset[str], list[Link | Span]]:
+        """What of the annotation that the patterns ask for a document has, and what they find, as often as they do.
+
+        Raises:
+            CorpusError: a pattern joins a word to itself, or the document has parts of speech or dependencies that are
+                not those of Universal Dependencies.
+        """
+        asked = frozenset[str]().union(*(pattern.asks for pattern, _ in self.matchers))
+        doc = _doc(self.language, document, () if self.annotates else asked)
+        if self.annotates:
+            doc = self.language(doc)
+        there = frozenset(attribute for attribute in asked if doc.has_annotation(attribute))
+        matchers = ((pattern, matcher) for pattern, matcher in self.matchers if pattern.asks <= there)
+        return there, [one for pattern, matcher in matchers for one in _found(pattern, matcher, doc, document)]
+
+
+def _language(file: str, pipeline: str | None) -> Any:
+    """SpaCy's vocabulary, with a pipeline if one is asked for."""
+    try:
+        # It brings torch along, if that is installed.
+        import spacy
+    except ImportError:
+        raise CorpusError(
+            f"the patterns {file!r} are matched by spaCy, which is not installed; install headscope with the extra "
+            f"`spacy`: pip install 'headscope[spacy]'."
+        ) from None
+    if pipeline is None:
+        return spacy.blank("xx")
+    try:
+        return spacy.load(pipeline)
+    except (OSError, ValueError, ImportError) as error:
+        raise CorpusError(
+            f"the patterns {file!r} name the pipeline {pipeline!r}, which spaCy does not load ({first_line(error)}); "
+            f"install it (python -m spacy download NAME), or leave it out and match what the corpus is annotated with."
+        ) from None
+
+
+def _matcher(language: Any, pattern: Pattern) -> Any:
+    from spacy.matcher import DependencyMatcher, Matcher
+
+    options = {} if pattern.tree else {"greedy": "LONGEST" if pattern.ends is None else None}
+    matcher = (DependencyMatcher if pattern.tree else Matcher)(language.vocab, validate=True)
+    try:
+        matcher.add(pattern.name, [pattern.nodes], **options)
+    # What it raises depends on what it meets: errors of its own, of regular expressions, of missing attributes.
+    except Exception as error:
+        problems = [line.removeprefix("- ").rstrip(".") for line in str(error).splitlines() if line.startswith("- ")]
+        raise CorpusError(
+            f"{pattern.where} is refused by spaCy ({'; '.join(problems) or first_line(error)}); "
+            f"see https://spacy.io/usage/rule-based-matching: correct it."
+        ) from None
+    return matcher
+
+
+def _doc(language: Any, document: Document, asked: Collection[str]) -> Any:
+    """A document as spaCy has it, with what was asked for of its annotation."""
+    from spacy.parts_of_speech import IDS
+    from spacy.tokens import Doc
+
+    annotation: dict[str, list[Any]] = {}
+    parts_of_speech = {span.start: span.label for span in document.spans if span.kind == "upos"}
+    dependencies = [link for link in document.links if link.kind == "dependency"]
+    if "POS" in asked and parts_of_speech:
+        annotation["pos"] = [parts_of_speech.get(word, "") for word in range(len(document.words))]
+        if unknown := [label for label in annotation["pos"] if label not in IDS]:
+            raise CorpusError(
+                f'document {document.id!r} has the part of speech {unknown[0]!r}, but patterns that ask for "POS" want '
+                f"those of Universal Dependencies, such as NOUN: correct it, or name a pipeline."
+            )
+    if "DEP" in asked and dependencies:
+        annotation["heads"] = _heads(document, dependencies)
+        annotation["deps"] = ["ROOT"] * len(document.words)
+        for link in dependencies:
+            annotation["deps"][link.source] = link.label
+    return Doc(language.vocab, words=list(document.words), **annotation)
+
+
+def _heads(document: Document, dependencies: Iterable[Link]) -> list[int]:
+    """The head of each word; a root is its own."""
+    heads = list(range(len(document.words)))
+    for link in dependencies:
+        if heads[link.source] != link.source:
+            raise _no_tree(document, link.source, "two heads")
+        heads[link.source] = link.target
+    under_a_root = {word for word, head in enumerate(heads) if word == head}
+    for word in range(len(heads)):
+        way: dict[int, None] = {}
+        while word not in under_a_root:
+            if word in way:
+                raise _no_tree(document, word, "itself above it")
+            way[word] = None
+            word = heads[word]
+        under_a_root.update(way)
+    return heads
+
+
+def _no_tree(document: Document, word: int, what: str) -> CorpusError:
+    return CorpusError(
+        f"document {document.id!r} has dependencies in which word {word} ({document.words[word]!r}) has {what}, but "
+        f"patterns that ask for dependencies want trees: correct it, or name a pipeline."
+    )
+
+
+def _found(pattern: Pattern, matcher: Any, doc: Any, document: Document) -> Iterator[Link | Span]:
+    """The links or spans of one document, as often as they are matched."""
+    boundary = document.boundary or 0
+    for match in matcher(doc) if pattern.tree or pattern.ends is None else matcher(doc, with_alignments=True):
+        if pattern.tree:
+            nodes: list[int] = match[1]
+            first, last = min(nodes), max(nodes)
+        else:
+            first, last = match[1], match[2] - 1
+        if first < boundary <= last:
+            continue
+        if pattern.ends is None:
+            yield Span(first, last + 1, pattern.name, kind=pattern.kind)
+            continue
+        # The alignment has the place of each matched word, and a place without an operator is that of one word.
+        source, target = (nodes[end] if pattern.tree else first + match[3].index(end) for end in pattern.ends)
+        if source == target:
+            raise CorpusError(
+                f"{pattern.where} joins word {source} ({document.words[source]!r}) of document {document.id!r} to "
+                f"itself; a head is asked for another word: say more of source or target, so that they differ."
+            )
+        yield Link(source, target, pattern.name, kind=pattern.kind)
