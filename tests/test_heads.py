@@ -20,7 +20,10 @@ from headscope import heads
 from headscope.analyse import with_intervals, with_report
 from headscope.errors import HeadscopeError, TableError
 
-KNOWN = "layer, head, stack, relation, direction, offset, distance, token_offset, class, mention, fold"
+KNOWN = (
+    "layer, head, stack, relation, direction, offset, distance, token_offset, class, mention, length, draw, fold, "
+    "regressor, regressor_other"
+)
 
 
 @pytest.fixture

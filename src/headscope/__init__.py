@@ -11,6 +11,8 @@
 `atlas(model, corpus, out)`                    everything at once, into a folder
 `random_twin(model)`                           the same shape, untrained: a control
 `with_intervals(table)`, `with_report(table)`  how sure we are
+`with_regression(table)`                       what attention to a negation's cue depends on
+`consistency(one, other)`                      whether the same heads score well on two corpora
 `read_table(path)`, `write_table(table, path)`  head tables on disk
 `HeadscopeError`                               what is raised, in one sentence
 =============================================  ================================================
@@ -27,7 +29,7 @@ from headscope.errors import HeadscopeError
 
 if TYPE_CHECKING:
     from headscope._atlas import atlas
-    from headscope.analyse import with_intervals, with_report
+    from headscope.analyse import consistency, with_intervals, with_regression, with_report
     from headscope.capture import load, random_twin
     from headscope.corpora import read
     from headscope.heads import read as read_table
@@ -37,12 +39,14 @@ if TYPE_CHECKING:
 __all__ = [
     "HeadscopeError",
     "atlas",
+    "consistency",
     "load",
     "measure",
     "random_twin",
     "read",
     "read_table",
     "with_intervals",
+    "with_regression",
     "with_report",
     "write_table",
 ]
@@ -55,7 +59,9 @@ _HOMES = {
     "read": ("headscope.corpora", "read"),
     "read_table": ("headscope.heads", "read"),
     "write_table": ("headscope.heads", "write"),
+    "consistency": ("headscope.analyse", "consistency"),
     "with_intervals": ("headscope.analyse", "with_intervals"),
+    "with_regression": ("headscope.analyse", "with_regression"),
     "with_report": ("headscope.analyse", "with_report"),
 }
 

@@ -16,7 +16,7 @@ import numpy as np
 import xarray as xr
 
 from headscope import heads
-from headscope.analyse import with_intervals, with_report
+from headscope.analyse import with_intervals, with_regression, with_report
 from headscope.capture import load, random_twin
 from headscope.corpora import read, survey
 from headscope.disk import replacing, writable
@@ -108,6 +108,8 @@ def atlas(
         )  # fmt: skip
         tables["twin.nc"] = twin
         table = with_report(with_intervals(table), twin)
+    if "scope" in reducers:
+        table = with_regression(table)
     arguments = {
         "model": str(model),
         "corpus": str(corpus),

@@ -109,7 +109,7 @@ def measure(
 ) -> None:
     """Measure every head with the named reducers and write a head table."""
     from headscope import heads
-    from headscope.analyse import SCORES, with_intervals, with_report
+    from headscope.analyse import SCORES, with_intervals, with_regression, with_report
     from headscope.capture import load
     from headscope.corpora import read, survey
     from headscope.disk import writable
@@ -134,6 +134,8 @@ def measure(
         )  # fmt: skip
     if any(score in table for score in SCORES):
         table = with_report(with_intervals(table))
+    if "scope_f1" in table:
+        table = with_regression(table)
     heads.write(table, out)
     checkpoint.unlink(missing_ok=True)
     summarise(table, console)

@@ -6,18 +6,18 @@ import xarray as xr
 from matplotlib.collections import QuadMesh
 
 import tiny
-from headscope.analyse import with_intervals, with_report
+from headscope.analyse import consistency, with_intervals, with_regression, with_report
 from headscope.capture.model import Model
 from headscope.errors import TableError
 from headscope.measure.run import measure
-from headscope.view.heatmaps import antecedent_heads, scope_heads
+from headscope.view.heatmaps import antecedent_heads, consistency_heads, scope_heads
 
 
 @pytest.fixture(scope="module")
 def table() -> xr.Dataset:
     module, tokenizer = tiny.make("bert")
     found = measure(Model.of(module, tokenizer, name="bert"), tiny.documents(23), ["coreference", "scope"])
-    return with_report(with_intervals(found), found, minimum=1)
+    return with_regression(with_report(with_intervals(found), found, minimum=1))
 
 
 def shown(figure) -> list[np.ndarray]:
@@ -57,6 +57,34 @@ def test_a_panel_for_each_class_of_mentions_that_there_is(table) -> None:
     assert second == f"nearest mention: {values[0]:.2f} · same head word: {values[1]:.2f} · rules: {values[2]:.2f}"
     head = f"{everything['antecedent_reported_layer'].item()}-{everything['antecedent_reported_head'].item()}"
     assert third.startswith(f"held out: {head}: {everything['antecedent_heldout_accuracy'].item():.2f} [")
+
+
+def test_the_scores_on_two_corpora_side_by_side_on_one_scale(table) -> None:
+    other = table.assign(scope_f1=table["scope_f1"][::-1, ::-1].copy(data=2 * table["scope_f1"].values[::-1, ::-1]))
+    other = other.assign_attrs(corpus="far/away/reviews_2012", corpus_sha256="23" * 32)
+    figure = consistency_heads(table, other)
+    panels = [axes for axes in figure.axes if axes.get_xlabel() == "head"]
+    for values, one in zip(shown(figure), (table, other), strict=True):
+        np.testing.assert_array_equal(values, one["scope_f1"].values)
+    scales = [(mesh.norm.vmin, mesh.norm.vmax) for axes in panels for mesh in axes.collections]
+    assert scales == [(0, other["scope_f1"].max().item())] * 2
+    names = [axes.get_title("left").split("\n")[0] for axes in panels]
+    assert names == ["documents in memory", "reviews_2012"]
+    found = consistency(table, other)
+    assert figure.get_suptitle() == (
+        f"scope F1 on two corpora\nKendall's τ {found.tau:.3f} [{found.lower:.2f}, {found.upper:.2f}]"
+    )
+
+
+def test_two_corpora_of_one_name_are_told_apart(table) -> None:
+    figure = consistency_heads(table, table.assign_attrs(corpus_sha256="23" * 32), "scope_label_coefficient")
+    panels = [axes for axes in figure.axes if axes.get_xlabel() == "head"]
+    least = table["scope_label_coefficient"].min().item()
+    assert {mesh.norm.vmin for axes in panels for mesh in axes.collections} == {least}
+    assert least < 0
+    names = [axes.get_title("left").split("\n")[0] for axes in panels]
+    assert names == ["documents in memory (1)", "documents in memory (2)"]
+    assert figure.get_suptitle() == "scope label coefficient on two corpora\nKendall's τ 1.000"
 
 
 @pytest.mark.parametrize(("draw", "lacking", "corpus"), [

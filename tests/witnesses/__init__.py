@@ -7,7 +7,7 @@ with ``output_attentions=True``, plain loops in float64. Each reducer has a func
 from witnesses.coreference import coreference
 from witnesses.means import clustered_error
 from witnesses.relations import DIRECTIONS, Relation, relations
-from witnesses.scope import scope
+from witnesses.scope import ToCue, attention_to_cues, scope
 from witnesses.seen import Seen, Token, see
 from witnesses.surface import SURFACE, masses, surface
 from witnesses.words import best_other, word_weights
@@ -17,7 +17,9 @@ __all__ = [
     "SURFACE",
     "Relation",
     "Seen",
+    "ToCue",
     "Token",
+    "attention_to_cues",
     "best_other",
     "clustered_error",
     "coreference",

@@ -7,12 +7,25 @@
 `with_significance`  p-values of heads and of the best of all heads, corrected for their number
 `with_report`        for each score, the head chosen on one half and scored on the other,
                      beside the best fixed offset and a random-weights twin
+`with_regression`    what the attention to a negation's cue depends on
+`consistency`        whether the same heads score well on two corpora
 ===================  ===========================================================================
 """
 
+from headscope.analyse.agreement import Consistency, consistency
 from headscope.analyse.rank import top_heads
+from headscope.analyse.regression import with_regression
 from headscope.analyse.report import with_intervals, with_report
 from headscope.analyse.scores import SCORES
 from headscope.analyse.significance import with_significance
 
-__all__ = ["SCORES", "top_heads", "with_intervals", "with_report", "with_significance"]
+__all__ = [
+    "SCORES",
+    "Consistency",
+    "consistency",
+    "top_heads",
+    "with_intervals",
+    "with_regression",
+    "with_report",
+    "with_significance",
+]

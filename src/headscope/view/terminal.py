@@ -32,6 +32,7 @@ def summarise(table: xr.Dataset, console: Console) -> None:
     console.print(f"Skipped: {reasons or 'nothing'}", style="yellow" if skipped else "")
     _surface(table, console)
     _hypotheses(table, console)
+    _regression(table, console)
 
 
 def _surface(table: xr.Dataset, console: Console) -> None:
@@ -103,6 +104,23 @@ def _hypotheses(table: xr.Dataset, console: Console) -> None:
     more, rare = len(relations) - SHOWN, table.sizes.get("relation", 0) - len(relations)
     if more > 0 or rare:
         console.print(f"{max(more, 0)} more relations are in the table; {rare} have too few links in a half to report.")
+
+
+def _regression(table: xr.Dataset, console: Console) -> None:
+    """What the attention of the head with the best F1 to a negation's cue depends on (Zhao and Bethard 2020, 4.2)."""
+    if "scope_label_coefficient" not in table or not table["scope_label_coefficient"].notnull().any():
+        return
+    where = table["scope_f1"].argmax(...)
+    label, distance, explained = (
+        float(table[f"scope_{name}"].isel(where)) for name in ("label_coefficient", "distance_coefficient", "r_squared")
+    )
+    more = (table["scope_label_coefficient"] > 0) & (table["scope_label_q"] < 0.05)
+    ((name, _),) = top_heads(table, "scope_f1", 1)
+    console.print(
+        f"\nAttention of a word to the cue of a negation, in {name} (of the best F1): {label:+.3f} if in the scope, "
+        f"{distance:+.4f} for\neach word of distance; R² {explained:.2f}. The scope adds to it in {int(more.sum())} of "
+        f"{int(table['scope_f1'].count())} heads (false discovery rate below 0.05)."
+    )
 
 
 def _reported(table: xr.Dataset) -> Iterator[dict[str, Any]]:
