@@ -44,7 +44,8 @@ def test_what_does_not_need_torch_does_not_load_it() -> None:
 
 
 def test_asking_for_the_light_names_does_not_load_torch_either() -> None:
-    names = ("HeadscopeError", "read", "read_table", "write_table", "with_intervals", "with_report")
+    analysing = ("consistency", "with_intervals", "with_regression", "with_report")
+    names = ("HeadscopeError", "read", "read_table", "write_table", *analysing)
     code = "import sys, headscope; [getattr(headscope, name) for name in {}]; print('torch' in sys.modules)"
     assert in_a_new_process(code.format(names)) == "False"
 

@@ -110,6 +110,21 @@ def test_explain_says_how_each_layer_was_measured(run, model, tmp_path, monkeypa
     assert re.search(rf"^1-2 +{texts} +with the matrix: a reducer needs it *$", said, re.MULTILINE)
 
 
+def test_measure_of_scope_says_what_attention_to_the_cue_depends_on(run, model, tmp_path) -> None:
+    out = tmp_path / "heads.nc"
+    code, said, _ = run("measure", model, "grammar:211", "-r", "scope", "--skip", "-o", out)
+    assert code == 0
+    table = heads.read(out)
+    best = table.isel(table["scope_f1"].argmax(...))
+    label, distance = (best[f"scope_{term}_coefficient"].item() for term in ("label", "distance"))
+    more = (table["scope_label_coefficient"] > 0) & (table["scope_label_q"] < 0.05)
+    assert (
+        f"in {heads.head_name(best['layer'].item(), best['head'].item())} (of the best F1): {label:+.3f} if in the "
+        f"scope, {distance:+.4f} for each word of distance; R² {best['scope_r_squared'].item():.2f}. "
+        f"The scope adds to it in {more.sum().item()} of 10 heads"
+    ) in " ".join(said.split())
+
+
 def test_atlas_writes_everything(run, model, tmp_path) -> None:
     out = tmp_path / "atlas"
     code, said, _ = run("atlas", model, "grammar:307", "-o", out)
@@ -134,6 +149,8 @@ def test_atlas_writes_everything(run, model, tmp_path) -> None:
     table, twin = heads.read(out / "heads.nc"), heads.read(out / "twin.nc")
     assert table.attrs["weights_sha256"] != twin.attrs["weights_sha256"]
     assert {"reported_head", "heldout_accuracy", "twin_accuracy", "relation_accuracy_lower"} <= set(table.data_vars)
+    columns = (out / "tables" / "heads.csv").read_text().splitlines()[0].split(",")
+    assert {"scope_label_coefficient", "scope_distance_p_clustered", "scope_r_squared"} <= set(columns)
 
 
 def test_what_patterns_find_is_in_the_atlas_and_the_patterns_are_in_its_manifest(run, model, tmp_path) -> None:

@@ -10,8 +10,11 @@
 `measure(model, documents, reducers)`          -> head table, an `xarray.Dataset` over layer, head
 `atlas(model, corpus, out)`                    everything at once, into a folder
 `random_twin(model)`                           the same shape, untrained: a control
-`with_intervals(table)`, `with_report(table)`  how sure we are
+`analysed(table, twin)`                        how sure we are: the next four at once
+`with_intervals(table)`, `with_report(table)`  intervals; the head to report, beside its controls
 `with_significance(table)`                     p-values, corrected
+`with_regression(table)`                       what attention to a negation's cue depends on
+`consistency(one, other)`                      whether the same heads score well on two corpora
 `read_table(path)`, `write_table(table, path)`  head tables on disk
 `HeadscopeError`                               what is raised, in one sentence
 =============================================  ================================================
@@ -28,7 +31,7 @@ from headscope.errors import HeadscopeError
 
 if TYPE_CHECKING:
     from headscope._atlas import atlas
-    from headscope.analyse import with_intervals, with_report, with_significance
+    from headscope.analyse import analysed, consistency, with_intervals, with_regression, with_report, with_significance
     from headscope.capture import load, random_twin
     from headscope.corpora import read
     from headscope.heads import read as read_table
@@ -37,13 +40,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "HeadscopeError",
+    "analysed",
     "atlas",
+    "consistency",
     "load",
     "measure",
     "random_twin",
     "read",
     "read_table",
     "with_intervals",
+    "with_regression",
     "with_report",
     "with_significance",
     "write_table",
@@ -51,13 +57,16 @@ __all__ = [
 
 # Found when first asked for: reading a table or drawing it must not load torch.
 _HOMES = {
+    "analysed": ("headscope.analyse", "analysed"),
     "atlas": ("headscope._atlas", "atlas"),
     "load": ("headscope.capture", "load"),
     "random_twin": ("headscope.capture", "random_twin"),
     "read": ("headscope.corpora", "read"),
     "read_table": ("headscope.heads", "read"),
     "write_table": ("headscope.heads", "write"),
+    "consistency": ("headscope.analyse", "consistency"),
     "with_intervals": ("headscope.analyse", "with_intervals"),
+    "with_regression": ("headscope.analyse", "with_regression"),
     "with_report": ("headscope.analyse", "with_report"),
     "with_significance": ("headscope.analyse", "with_significance"),
 }

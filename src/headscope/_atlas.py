@@ -16,7 +16,7 @@ import numpy as np
 import xarray as xr
 
 from headscope import heads
-from headscope.analyse import with_intervals, with_report, with_significance
+from headscope.analyse import analysed
 from headscope.capture import load, random_twin
 from headscope.corpora import read, survey
 from headscope.disk import replacing, writable
@@ -113,7 +113,7 @@ def atlas(
             checkpoint=checkpoints["twin"], resume=resume, report=_stage(report, "measuring its random twin"),
         )  # fmt: skip
         tables["twin.nc"] = twin
-        table = with_report(with_significance(with_intervals(table)), twin)
+        table = analysed(table, twin)
     arguments = {
         "model": str(model),
         "corpus": str(corpus),

@@ -122,7 +122,7 @@ def measure(
 ) -> None:
     """Measure every head with the named reducers and write a head table."""
     from headscope import heads
-    from headscope.analyse import SCORES, with_intervals, with_report, with_significance
+    from headscope.analyse import analysed
     from headscope.capture import load
     from headscope.corpora import read, survey
     from headscope.disk import writable
@@ -147,8 +147,7 @@ def measure(
             subject, documents, reducers, plan=plan, found=found, checkpoint=checkpoint, resume=resume,
             report=lambda done, total: report(f"measuring {subject.name}", done, total),
         )  # fmt: skip
-    if any(score in table for score in SCORES):
-        table = with_report(with_significance(with_intervals(table)))
+    table = analysed(table)
     heads.write(table, out)
     checkpoint.unlink(missing_ok=True)
     summarise(table, console)

@@ -129,6 +129,13 @@ def test_scope(family: str, plan: Plan) -> None:
             assert ours[f"scope_all_{score}"].item() == pytest.approx(theirs["all"][place])
             for offset, expected in theirs["offsets"].items():
                 assert ours[f"scope_offset_{score}"].sel(offset=offset).item() == pytest.approx(expected[place])
+        words = witnesses.attention_to_cues(one)
+        regressors = np.array([(1, word.in_scope, word.distance) for word in words])
+        to_cue = np.stack([word.attention for word in words])
+        np.testing.assert_array_equal(ours["fold_scope_regressors"].sum("fold"), regressors.T @ regressors)
+        products = np.einsum("wlh,wr->lhr", to_cue, regressors)
+        np.testing.assert_allclose(ours["fold_scope_products"].sum("fold"), products, atol=1e-5, rtol=1e-5)
+        np.testing.assert_allclose(ours["fold_scope_squares"].sum("fold"), (to_cue**2).sum(0), atol=1e-5, rtol=1e-5)
     labels = [{(span.label, span.kind) for span in document.spans} for document in DOCUMENTS]
     assert table["scope_count"] == sum(kind == "cue" for found in labels for _, kind in found) > 11
     assert table["scope_affixal"] == sum(kind == "affixal_cue" for found in labels for _, kind in found) > 3

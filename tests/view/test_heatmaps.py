@@ -9,12 +9,12 @@ from matplotlib.collections import QuadMesh
 from rich.console import Console
 
 import tiny
-from headscope.analyse import with_intervals, with_report
+from headscope.analyse import consistency, with_intervals, with_regression, with_report
 from headscope.capture.model import Model
 from headscope.errors import TableError
 from headscope.measure.run import measure
 from headscope.view.frames import frames
-from headscope.view.heatmaps import antecedent_heads, aspect_heads, scope_heads
+from headscope.view.heatmaps import antecedent_heads, aspect_heads, consistency_heads, scope_heads
 from headscope.view.terminal import summarise
 
 
@@ -24,7 +24,7 @@ def table() -> xr.Dataset:
     found = measure(
         Model.of(module, tokenizer, name="bert"), tiny.documents(23), ["surface", "coreference", "scope", "aspects"]
     )
-    return with_report(with_intervals(found), found, minimum=1)
+    return with_regression(with_report(with_intervals(found), found, minimum=1))
 
 
 def shown(figure) -> list[np.ndarray]:
@@ -102,12 +102,40 @@ def test_every_target_is_in_the_csv_files_and_on_the_terminal(table) -> None:
     text = io.StringIO()
     summarise(table, Console(file=text, width=120))
     (line,) = [line for line in text.getvalue().splitlines() if line.startswith("phrase ")]
-    score = f"{table['aspect_heldout_accuracy'].sel(target='phrase').item():.3f}"
+    score = f"{table['aspect_heldout_accuracy'].sel(target='phrase').item():.3f}".removeprefix("0")
     assert line.split()[1:4] == [
         f"{row['aspect_reported_layer']:.0f}-{row['aspect_reported_head']:.0f}",
-        "question",
+        "quest.",
         score,
     ]
+
+
+def test_the_scores_on_two_corpora_side_by_side_on_one_scale(table) -> None:
+    other = table.assign(scope_f1=table["scope_f1"][::-1, ::-1].copy(data=2 * table["scope_f1"].values[::-1, ::-1]))
+    other = other.assign_attrs(corpus="far/away/reviews_2012", corpus_sha256="23" * 32)
+    figure = consistency_heads(table, other)
+    panels = [axes for axes in figure.axes if axes.get_xlabel() == "head"]
+    for values, one in zip(shown(figure), (table, other), strict=True):
+        np.testing.assert_array_equal(values, one["scope_f1"].values)
+    scales = [(mesh.norm.vmin, mesh.norm.vmax) for axes in panels for mesh in axes.collections]
+    assert scales == [(0, other["scope_f1"].max().item())] * 2
+    names = [axes.get_title("left").split("\n")[0] for axes in panels]
+    assert names == ["documents in memory", "reviews_2012"]
+    found = consistency(table, other)
+    assert figure.get_suptitle() == (
+        f"scope F1 on two corpora\nKendall's τ {found.tau:.3f} [{found.lower:.2f}, {found.upper:.2f}]"
+    )
+
+
+def test_two_corpora_of_one_name_are_told_apart(table) -> None:
+    figure = consistency_heads(table, table.assign_attrs(corpus_sha256="23" * 32), "scope_label_coefficient")
+    panels = [axes for axes in figure.axes if axes.get_xlabel() == "head"]
+    least = table["scope_label_coefficient"].min().item()
+    assert {mesh.norm.vmin for axes in panels for mesh in axes.collections} == {least}
+    assert least < 0
+    names = [axes.get_title("left").split("\n")[0] for axes in panels]
+    assert names == ["documents in memory (1)", "documents in memory (2)"]
+    assert figure.get_suptitle() == "scope label coefficient on two corpora\nKendall's τ 1.000"
 
 
 @pytest.mark.parametrize(("draw", "lacking", "corpus"), [

@@ -8,7 +8,7 @@ from witnesses.aspects import aspects
 from witnesses.coreference import coreference
 from witnesses.means import clustered_error
 from witnesses.relations import DIRECTIONS, Relation, relations
-from witnesses.scope import scope
+from witnesses.scope import ToCue, attention_to_cues, scope
 from witnesses.seen import Seen, Token, see
 from witnesses.shuffled import shuffled_coreference, shuffled_relations, shuffled_scope
 from witnesses.surface import SURFACE, masses, surface
@@ -19,8 +19,10 @@ __all__ = [
     "SURFACE",
     "Relation",
     "Seen",
+    "ToCue",
     "Token",
     "aspects",
+    "attention_to_cues",
     "best_other",
     "clustered_error",
     "coreference",

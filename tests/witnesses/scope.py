@@ -1,6 +1,7 @@
 """Heads as classifiers of negation scope: Zhao and Bethard 2020, section 4."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -30,6 +31,32 @@ def scope(documents: Sequence[Seen]) -> dict[str, np.ndarray | dict[int, tuple[f
     }
     everything = _pooled([set(range(len(seen.document.words))) for seen, _, _ in negations], negations)
     return {"heads": by_head, "offsets": by_offset, "all": everything}
+
+
+@dataclass(frozen=True)
+class ToCue:
+    """A word of a negation's sentence: whether it is in the scope, how far from the cue, ``attention[layer, head]``."""
+
+    document: Document
+    in_scope: bool
+    distance: int
+    attention: np.ndarray
+
+
+def attention_to_cues(documents: Sequence[Seen]) -> list[ToCue]:
+    """Section 4.2: what each word of each negation's sentence, if no word of the cue, gives to the cue."""
+    found = []
+    for seen in documents:
+        count, read = len(seen.document.words), {token.word for token in seen.keys}
+        weights = np.array(
+            [[word_weights(rows, seen.queries, seen.keys, count) for rows in layer] for layer in seen.weights]
+        )
+        for cue, scope in _negations(seen.document):
+            for word in sorted(read - cue - {None}) if cue & read else ():
+                attention = sum(weights[:, :, word, other] for other in cue)
+                distance = min(abs(word - other) for other in cue)
+                found.append(ToCue(seen.document, word in scope, distance, attention))
+    return found
 
 
 def _negations(document: Document) -> list[tuple[set[int], set[int]]]:

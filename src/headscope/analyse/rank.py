@@ -7,11 +7,8 @@ from headscope.errors import TableError
 from headscope.heads import head_name
 
 
-def top_heads(table: xr.Dataset, variable: str, count: int = 3) -> list[tuple[str, float]]:
-    """The heads with the largest values of a variable over layer and head, by name.
-
-    In an encoder-decoder a name begins with its stack: ``decoder 2-3``. Heads without a value are
-    left out, so there may be fewer than `count`.
+def of_heads(table: xr.Dataset, variable: str) -> xr.DataArray:
+    """A variable with one value for each head; axes ``stack`` (where there are several), ``layer`` and ``head``.
 
     Raises:
         TableError: there is no such variable, or it is not one value for each head.
@@ -24,13 +21,26 @@ def top_heads(table: xr.Dataset, variable: str, count: int = 3) -> list[tuple[st
         raise TableError(
             f"{variable!r} is not one value for each head; its dimensions are {', '.join(map(str, values.dims))}."
         )
-    flat = values.transpose(*dims).values
+    return values.transpose(*dims)
+
+
+def top_heads(table: xr.Dataset, variable: str, count: int = 3) -> list[tuple[str, float]]:
+    """The heads with the largest values of a variable over layer and head, by name.
+
+    In an encoder-decoder a name begins with its stack: ``decoder 2-3``. Heads without a value are
+    left out, so there may be fewer than `count`.
+
+    Raises:
+        TableError: there is no such variable, or it is not one value for each head.
+    """
+    values = of_heads(table, variable)
+    flat = values.values
     order = np.argsort(-flat, axis=None, kind="stable")  # NaN comes last
     found = []
     for place in order[:count]:
         where = np.unravel_index(place, flat.shape)
         if np.isnan(flat[where]):
             break
-        *stack, layer, head = (values[dim].values[i] for dim, i in zip(dims, where, strict=True))
+        *stack, layer, head = (values[dim].values[i] for dim, i in zip(values.dims, where, strict=True))
         found.append((" ".join([*map(str, stack), head_name(int(layer), int(head))]), float(flat[where])))
     return found

@@ -8,7 +8,9 @@ import numpy as np
 import xarray as xr
 
 from headscope import heads
-from headscope.analyse.scores import Score, scores_of
+from headscope.analyse.regression import with_regression
+from headscope.analyse.scores import SCORES, Score, scores_of
+from headscope.analyse.significance import with_significance
 from headscope.analyse.uncertainty import Counts
 
 MINIMUM = 20
@@ -40,6 +42,18 @@ _UNITS = {
 
 _CHOOSE, _SCORE = slice(0, None, 2), slice(1, None, 2)
 _HEAD = ("layer", "head", "direction")
+
+
+def analysed(table: xr.Dataset, twin: xr.Dataset | None = None) -> xr.Dataset:
+    """`table` with all that can be told of the scores that it has; without any, as it is.
+
+    Args:
+        table: of any reducers.
+        twin: the same for a model of the same shape with random weights, on the same corpus.
+    """
+    if any(score in table for score in SCORES):
+        table = with_report(with_significance(with_intervals(table)), twin)
+    return with_regression(table) if "scope_f1" in table else table
 
 
 def with_intervals(table: xr.Dataset) -> xr.Dataset:

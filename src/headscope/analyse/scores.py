@@ -1,6 +1,6 @@
 """The scores that heads have, and by what names they are reported."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import xarray as xr
@@ -59,12 +59,30 @@ _SCORES = (
 SCORES = tuple(score.variable for score in _SCORES)
 """The scores of a table for which there are intervals and reported heads."""
 
+_RATIOS: Mapping[str, Callable[[xr.Dataset], Counts]] = {
+    **{score.variable: score.heads for score in _SCORES},
+    "scope_precision": lambda table: Counts.of(table, "fold_scope_said_hits", "fold_scope_said"),
+    "scope_recall": lambda table: Counts.of(table, "fold_scope_said_hits", "fold_scope"),
+}
+
+
+def counts_of(table: xr.Dataset, variable: str) -> Counts | None:
+    """The sums whose ratio is a variable: one of `SCORES`, ``scope_precision`` or ``scope_recall``.
+
+    None where it is another, or the table lacks the sums.
+    """
+    try:
+        return _RATIOS[variable](table) if variable in _RATIOS else None
+    except TableError:
+        return None
+
 
 def scores_of(table: xr.Dataset) -> list[Score]:
     """The scores that heads have in a table."""
     found = [score for score in _SCORES if score.variable in table]
     if not found:
         raise TableError(
-            f"the head table has none of {', '.join(SCORES)}; measure `relations`, `coreference` or `scope` first."
+            f"the head table has none of {', '.join(SCORES)}; "
+            "measure `relations`, `coreference`, `scope` or `aspects` first."
         )
     return found

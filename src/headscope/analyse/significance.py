@@ -50,10 +50,10 @@ def _significance(table: xr.Dataset, score: Score) -> dict[str, xr.Variable]:
     best_p = corrected_p.min(over)
     values = {
         f"{score.drawn}_p_corrected": (corrected_p, "p-value corrected for all heads", WESTFALL),
-        f"{score.drawn}_q": (p.copy(data=_false_discoveries(p.values)), "false discovery rate at this head", BENJAMINI),
+        f"{score.drawn}_q": (p.copy(data=false_discoveries(p.values)), "false discovery rate at this head", BENJAMINI),
         f"{score.prefix}best_p": (best_p, "p-value of the best of all heads", WESTFALL),
         f"{score.prefix}best_q": (
-            best_p.copy(data=_false_discoveries(best_p.values)),
+            best_p.copy(data=false_discoveries(best_p.values)),
             "false discovery rate at this p-value of the best of all heads",
             BENJAMINI,
         ),
@@ -66,7 +66,7 @@ def _significance(table: xr.Dataset, score: Score) -> dict[str, xr.Variable]:
     }
 
 
-def _false_discoveries(p: np.ndarray) -> np.ndarray:
+def false_discoveries(p: np.ndarray) -> np.ndarray:
     """Benjamini and Hochberg's adjusted p-values over all entries that there are."""
     there = ~np.isnan(p)
     adjusted = np.full(p.shape, np.nan)

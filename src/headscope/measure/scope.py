@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 import torch
 import xarray as xr
-from jaxtyping import Bool, Int, Int64
+from jaxtyping import Bool, Float64, Int, Int64
 from torch import Tensor
 
 from headscope import heads
@@ -20,6 +20,8 @@ from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
 from headscope.corpora.corpus import Survey
 from headscope.errors import CorpusError
+from headscope.measure.cue import REGRESSORS, Cues
+from headscope.measure.cue import variables as cue_variables
 from headscope.measure.folds import FOLDS, Deal
 from headscope.measure.reducer import Sums
 from headscope.measure.relations import OFFSETS
@@ -48,6 +50,10 @@ class Scope:
 
     And there are draws in which each scope is turned round its sentence, the cue left out, as far as chance
     has it (`headscope.measure.shuffle`).
+
+    The sums of squares and products are kept from which the attention of a word to the cue can be regressed on
+    its being in the scope and on its distance from the cue (`headscope.analyse.with_regression`). A cue of several
+    words is given what they are given together. `headscope.measure.cue.Cues` says which words count.
 
     Attributes:
         deal: of the documents to the folds in which sums are kept.
@@ -92,16 +98,23 @@ class Scope:
             "words": gold.totals(gold.real.sum(-1)),
             "near": gold.totals(near.sum(-1)),
             "near_hits": gold.totals((near & gold.in_scope[:, None]).sum(-1)),
+            "regressors": gold.totals(gold.cues.products()),
         }
 
     def observe(self, attention: Attention) -> Sums:
-        """How many words each head says to be in a scope, and how many of them are."""
-        gold = _gold(self, attention.batch)
-        pointing = words_of(attention).attends
+        """How many words each head says to be in a scope, how many of them are, and what words give to the cue."""
+        gold, words = _gold(self, attention.batch), words_of(attention)
+        pointing = words.attends
         where, found = pointing.word[gold.document], pointing.weight[gold.document] > 0
         said = gold.is_cue[:, None].expand_as(where).gather(-1, where) & found
         hits = said & gold.in_scope[:, None]
-        sums = {"said": gold.totals(said.sum(-1)).mT, "hits": gold.totals(hits.sum(-1)).mT}
+        products, squares = gold.cues.moments(gold.cues.attention(words.weights))
+        sums = {
+            "said": gold.totals(said.sum(-1)).mT,
+            "hits": gold.totals(hits.sum(-1)).mT,
+            "products": gold.totals(products).transpose(0, 1),
+            "squares": gold.totals(squares).mT,
+        }
         return sums | ({"shuffled": gold.turned(said)} if self.shuffle.draws else {})
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
@@ -132,12 +145,14 @@ class Scope:
             for variable, (data, dims, name, units) in values.items()
         }
         table["fold_scope"].attrs["dealt_by"] = self.deal.unit
+        table |= cue_variables(sums, counts)
         if "shuffled" in sums:
             hits, said = sums["hits"].sum(-1), sums["said"].sum(-1)
             drawn = Drawn.of(hits[..., None], sums["shuffled"][..., None, :], [[0]])
             # What is said and what is so does not change, so hits are as good as F1.
             table |= drawn.variables("scope", ("layer", "head"), ((said + scope) / 2)[..., None], "share of words")
-        return xr.Dataset(table, coords={"offset": list(OFFSETS)})
+        coords = {"offset": OFFSETS, "regressor": REGRESSORS, "regressor_other": REGRESSORS}
+        return xr.Dataset(table, coords={dim: list(places) for dim, places in coords.items()})
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +168,7 @@ class _Gold:
         without_cue: how many scopes have no cue at all.
         others: for each negation, the other words of its sentence; behind them, any.
         turns: for each negation and draw, how many words its scope is turned round these.
+        cues: and what may attend to them.
     """
 
     document: Int[Tensor, " negation"]
@@ -164,6 +180,7 @@ class _Gold:
     without_cue: Int64[Tensor, ""]
     others: Int[Tensor, "negation word"]
     turns: Int[Tensor, "negation draw"]
+    cues: Cues
 
     def at_offsets(self, offsets: tuple[int, ...]) -> Bool[Tensor, "negation offset word"]:
         """The words from which a word of the cue stands at each offset."""
@@ -187,10 +204,12 @@ class _Gold:
         stay = (said & (self.in_scope & self.is_cue)[:, None]).sum((0, 2))
         return found.long() + stay[:, None]
 
-    def totals(self, values: Int[Tensor, "negation ..."]) -> Int64[Tensor, "fold ..."]:
+    def totals(
+        self, values: Int64[Tensor, "negation ..."] | Float64[Tensor, "negation ..."]
+    ) -> Int64[Tensor, "fold ..."] | Float64[Tensor, "fold ..."]:
         """Values of negations, added up for each fold."""
-        total = torch.zeros(FOLDS, *values.shape[1:], dtype=torch.long, device=values.device)
-        return total.index_add_(0, self.fold, values.long())
+        total = torch.zeros(FOLDS, *values.shape[1:], dtype=values.dtype, device=values.device)
+        return total.index_add_(0, self.fold, values)
 
 
 @lru_cache(maxsize=2)
@@ -231,6 +250,7 @@ def _gold(scope: Scope, batch: Batch) -> _Gold:
         left_out[1],
         others,
         torch.from_numpy(np.concatenate(turns)).to(device),
+        Cues.of(batch, document_of, cues, scopes),
     )
 
 

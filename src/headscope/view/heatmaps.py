@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
@@ -13,6 +14,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from headscope.analyse import consistency
 from headscope.errors import TableError
 from headscope.heads import head_name
 from headscope.view.figures import COLOURS, STYLE, caption, integer_ticks, part, stacks_of
@@ -36,7 +38,7 @@ def relation_heads(table: xr.Dataset, relation: str) -> Figure:
         TableError: the table has no relations, or not this one.
     """
     accuracy = _accuracy(table, relation)
-    panels = {str(name): accuracy.sel(direction=name) for name in accuracy["direction"].values}
+    panels = {str(name).replace("_", " "): accuracy.sel(direction=name) for name in accuracy["direction"].values}
     title = _relation_title(table, relation)
     return _heads(table, panels, best_offset(table, relation), title, "accuracy (share of links)")
 
@@ -58,6 +60,30 @@ def scope_heads(table: xr.Dataset) -> Figure:
     )
     title += _held_out(_report(table, "scope_"), "f1")
     return _heads(table, {"": table["scope_f1"]}, best, title, "F1 (share of words)")
+
+
+def consistency_heads(one: xr.Dataset, other: xr.Dataset, variable: str = "scope_f1") -> Figure:
+    """A score of every head on two corpora, side by side on one scale (Zhao and Bethard 2020, figures 2, A1 to A4).
+
+    Args:
+        one: a head table of a model on one corpus.
+        other: of the same model on another corpus.
+        variable: one value for each head, as `headscope.consistency` wants it.
+
+    Raises:
+        TableError: the heads cannot be compared.
+    """
+    found = consistency(one, other, variable)
+    names = [Path(str(table.attrs["corpus"])).name for table in (one, other)]
+    if names[0] == names[1]:
+        names = [f"{name} ({place})" for place, name in enumerate(names, start=1)]
+    panels = {name: table[variable] for name, table in zip(names, (one, other), strict=True)}
+    title = f"{variable.replace('_', ' ').replace(' f1', ' F1')} on two corpora\nKendall's τ {found.tau:.3f}"
+    if not math.isnan(found.lower):
+        title += f" [{found.lower:.2f}, {found.upper:.2f}]"
+    documents = sum(int(table.attrs["documents"]) for table in (one, other))
+    both = one.assign_attrs(corpus=" and ".join(names), documents=documents)
+    return _heads(both, panels, None, title, str(one[variable].attrs["units"]))
 
 
 def antecedent_heads(table: xr.Dataset) -> Figure:
@@ -101,7 +127,7 @@ def aspect_heads(table: xr.Dataset) -> Figure:
         held = f"{int(row['aspect_count']):,} pairs · blindly {float(row['aspect_chance']):.2f}"
         if offset is not None and offset.accuracy > 0:
             held += f" · offset {signed(offset.offset)}: {offset.accuracy:.2f}"
-        panels[f"{name}\n{held}"] = row["aspect_accuracy"]
+        panels[f"{str(name).replace('_', ' ')}\n{held}"] = row["aspect_accuracy"]
     title = "aspects in question · of all other words, those that name the aspect attend most to …"
     return _heads(table, panels, None, title, "accuracy (share of pairs)")
 
@@ -118,7 +144,8 @@ def _heads(
     """A panel for each direction and stack, on one scale that reaches to the best head or the baseline."""
     of_model = stacks_of(table)
     marks = [*(float(values.max()) for values in panels.values()), baseline.accuracy if baseline else math.nan]
-    scale = Normalize(0, max((mark for mark in marks if mark > 0), default=1.0))
+    least = min(0.0, *(float(values.min()) for values in panels.values()))
+    scale = Normalize(least, max((mark for mark in marks if mark > 0), default=1.0))
     sizes = table.sizes
     height = min(5.0, max(1.8, 2.9 * sizes["layer"] / sizes["head"]))
     columns = len(of_model) if of_model[0] else min(len(panels), ABREAST)
@@ -154,7 +181,7 @@ def _heads(
 
 def _heatmap(axes: Axes, values: xr.DataArray, scale: Normalize, direction: str, stack: str) -> None:
     """Heads of one stack and direction, layer 1 at the top, the best one outlined and named in the title."""
-    title = " · ".join(filter(None, (stack, direction.replace("_", " "))))
+    title = " · ".join(filter(None, (stack, direction)))
     if not values.size:
         axes.set_axis_off()
         axes.set_title(f"{title}\nno value")

@@ -18,7 +18,7 @@ SHOWN = 24
 LEVEL = 0.05
 """Of the false discovery rate up to which a head stands out."""
 
-_FROM = {"dependent": "dep.", "head": "head", "mention": "ment.", "scope": "word"}
+_FROM = {"dependent": "dep.", "head": "head", "mention": "ment.", "scope": "word", "question": "quest."}
 
 
 def summarise(table: xr.Dataset, console: Console) -> None:
@@ -37,6 +37,7 @@ def summarise(table: xr.Dataset, console: Console) -> None:
     console.print(f"Skipped: {reasons or 'nothing'}", style="yellow" if skipped else "")
     _surface(table, console)
     _hypotheses(table, console)
+    _regression(table, console)
 
 
 def _surface(table: xr.Dataset, console: Console) -> None:
@@ -69,7 +70,7 @@ def _hypotheses(table: xr.Dataset, console: Console) -> None:
         return
     relations = [row for row in rows if row["is_relation"]]
     shown = [*relations[:SHOWN], *(row for row in rows if not row["is_relation"])]
-    twin, moved = "twin_accuracy" in rows[0], "reported_shuffled" in rows[0]
+    twin, moved = "twin_accuracy" in rows[0], any("best_q" in row for row in rows)
     grid = Table(box=None, pad_edge=False)
     for column in ("relation", "head", "from", "score", "[95 %]", "count", "offset"):
         right = column in {"score", "count", "offset"}
@@ -90,7 +91,7 @@ def _hypotheses(table: xr.Dataset, console: Console) -> None:
             f"{row['heldout_count']:,.0f}",
             f"{row['heldout_offset']:+d}: {_short(row['heldout_offset_accuracy'])}",
             *([_short(row["twin_accuracy"])] if twin else []),
-            *([_short(row["reported_shuffled"]), _short(row["best_q"])] if moved else []),
+            *([_short(row[name]) if name in row else "" for name in ("reported_shuffled", "best_q")] if moved else []),
             style="bold green" if stands_out else "",
         )
     console.print(
@@ -117,6 +118,23 @@ def _hypotheses(table: xr.Dataset, console: Console) -> None:
 def _short(share: float, digits: int = 3) -> str:
     """A share without the 0 before the point."""
     return f"{share:.{digits}f}".removeprefix("0")
+
+
+def _regression(table: xr.Dataset, console: Console) -> None:
+    """What the attention of the head with the best F1 to a negation's cue depends on (Zhao and Bethard 2020, 4.2)."""
+    if "scope_label_coefficient" not in table or not table["scope_label_coefficient"].notnull().any():
+        return
+    where = table["scope_f1"].argmax(...)
+    label, distance, explained = (
+        float(table[f"scope_{name}"].isel(where)) for name in ("label_coefficient", "distance_coefficient", "r_squared")
+    )
+    more = (table["scope_label_coefficient"] > 0) & (table["scope_label_q"] < 0.05)
+    ((name, _),) = top_heads(table, "scope_f1", 1)
+    console.print(
+        f"\nAttention of a word to the cue of a negation, in {name} (of the best F1): {label:+.3f} if in the scope, "
+        f"{distance:+.4f} for\neach word of distance; R² {explained:.2f}. The scope adds to it in {int(more.sum())} of "
+        f"{int(table['scope_f1'].count())} heads (false discovery rate below 0.05)."
+    )
 
 
 def _reported(table: xr.Dataset) -> Iterator[dict[str, Any]]:

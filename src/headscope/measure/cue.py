@@ -1,0 +1,100 @@
+"""What each word of a sentence gives to the cue of a negation: the sums of which regressions are made."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import xarray as xr
+from jaxtyping import Bool, Float, Float64, Int, Int64
+from torch import Tensor
+
+from headscope import heads
+from headscope.capture.batch import Batch
+
+REGRESSORS = ("constant", "in_scope", "distance")
+"""What the attention to the cue is regressed on."""
+
+SOURCE = "Zhao and Bethard 2020, section 4.2"
+
+
+@dataclass(frozen=True, eq=False)
+class Cues:
+    """The cues of a batch, and the words that may attend to them.
+
+    Words of the cue are left out, and so are those that the model did not read because they have no token. The
+    distance is that to the nearest word of the cue, in words, before or after. (The paper does not say what its
+    distance is. It is not in words: its coefficient, 0.043, would then explain a sum of squares of 2,400 on its
+    frames, and it explains 1.5.)
+
+    Attributes:
+        document: of each negation, its place in the batch.
+        place: of each negation, its place among those of its document.
+        cues: for each place in each document, the words of the cue.
+        regressors: for each negation and word 1, whether it is in the scope, and its distance; 0 where it is left out.
+    """
+
+    document: Int[Tensor, " negation"]
+    place: Int[Tensor, " negation"]
+    cues: Bool[Tensor, "batch place word"]
+    regressors: Int64[Tensor, "negation word regressor"]
+
+    @classmethod
+    def of(
+        cls,
+        batch: Batch,
+        document: Int[Tensor, " negation"],
+        is_cue: Bool[Tensor, "negation word"],
+        in_scope: Bool[Tensor, "negation word"],
+    ) -> "Cues":
+        """The cues of negations that are in the order of their documents."""
+        device, position = is_cue.device, torch.arange(is_cue.shape[1], device=is_cue.device)
+        place = torch.arange(len(document), device=device) - torch.searchsorted(document, document)
+        places = max(place.tolist(), default=-1) + 1
+        cues = torch.zeros(len(batch.documents), places, len(position), dtype=torch.bool, device=device)
+        cues[document, place] = is_cue
+        distance = torch.zeros(is_cue.shape, dtype=torch.long, device=device)
+        for row, cue in enumerate(is_cue):
+            distance[row] = (position[:, None] - cue.nonzero().T).abs().amin(-1)
+        read = _read(batch)[document]
+        counted = read & ~is_cue & (read & is_cue).any(-1, keepdim=True)
+        regressors = torch.stack([counted.long(), (in_scope & counted).long(), distance * counted], -1)
+        return cls(document, place, cues, regressors)
+
+    def products(self) -> Int64[Tensor, "negation regressor regressor"]:
+        """Products of two regressors, added up over words."""
+        return (self.regressors[..., None] * self.regressors[..., None, :]).sum(1)
+
+    def attention(self, weights: Float[Tensor, "batch head word other"]) -> Float64[Tensor, "negation head word"]:
+        """What each word that counts gives to all words of each cue together."""
+        # The negations of a document side by side: one product a document, and no copy of the weights for each.
+        to_cues = torch.bmm(weights.flatten(1, 2), self.cues.to(weights.dtype).mT)
+        to_cue = to_cues.view(*weights.shape[:3], self.cues.shape[1])[self.document, :, :, self.place]
+        return to_cue.double() * self.regressors[:, None, :, 0]
+
+    def moments(
+        self, attention: Float64[Tensor, "negation head word"]
+    ) -> tuple[Float64[Tensor, "negation head regressor"], Float64[Tensor, "negation head"]]:
+        """Products of attention and a regressor, and squares of attention, added up over words."""
+        return attention @ self.regressors.double(), (attention**2).sum(-1)
+
+
+def variables(sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> dict[str, xr.Variable]:
+    """The sums by fold: ``regressors`` among `counts`, ``products`` and ``squares`` among `sums`."""
+    by_head, what = ("layer", "head", "fold"), "added up over words"
+    values = {
+        "regressors": (counts["regressors"], ("fold", "regressor", "regressor_other"), "products of two regressors"),
+        "products": (sums["products"], (*by_head, "regressor"), "products of a regressor and the attention to the cue"),
+        "squares": (sums["squares"], by_head, "squares of the attention to the cue"),
+    }
+    return {
+        f"fold_scope_{name}": heads.variable(data, dims, name=f"{of}, {what}", units="sum of products", source=SOURCE)
+        for name, (data, dims, of) in values.items()
+    }
+
+
+def _read(batch: Batch) -> Bool[Tensor, "batch word"]:
+    """The words that have a token."""
+    word = batch.encoder.word
+    found = torch.zeros(len(word), batch.words + 1, dtype=torch.bool, device=word.device)
+    return found.scatter_(1, word.where(word >= 0, batch.words), True)[:, :-1]
