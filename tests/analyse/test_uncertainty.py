@@ -5,10 +5,12 @@ from functools import cache
 
 import numpy as np
 import pytest
+import scipy.stats
 import xarray as xr
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from statsmodels.stats.proportion import proportion_confint
+from statsmodels.stats.power import NormalIndPower
+from statsmodels.stats.proportion import proportion_confint, proportion_effectsize
 
 import tiny
 import witnesses
@@ -65,6 +67,39 @@ def flat(documents: list[list[bool]]) -> tuple[list[bool], list[str]]:
 @given(documents=DOCUMENTS, level=st.sampled_from([0.5, 0.9, 0.95, 0.99]))
 def test_the_interval_is_wilsons_with_the_clustered_variance_of_statsmodels(documents, level: float) -> None:
     np.testing.assert_allclose(interval(documents, level), interval_of(*flat(documents), level), **EXACT)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_bootstrap_is_that_of_scipy(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    documents = [list(draw.random(draw.integers(1, 8)) < draw.beta(2, 3)) for _ in range(31)]
+    right, links = np.array([[sum(hits), len(hits)] for hits in documents]).T
+    theirs = scipy.stats.bootstrap(
+        (right, links), lambda a, b, axis: a.sum(axis) / b.sum(axis), paired=True, vectorized=True, method="percentile",
+        n_resamples=20_000, rng=draw,
+    ).confidence_interval  # fmt: skip
+    ours = [end.item() for end in counts(documents).bootstrap(times=20_000)]
+    width = theirs.high - theirs.low
+    np.testing.assert_allclose(ours, [theirs.low, theirs.high], atol=0.04 * width)
+
+
+def test_one_document_has_no_bootstrap() -> None:
+    assert [math.isnan(end) for end in counts([[True, False, True]]).bootstrap()] == [True, True]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_could_be_detected_statsmodels_finds_four_times_in_five(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    found = counts([list(draw.random(7) < draw.beta(1, 4)) for _ in range(53)])
+    share, effective, rise = (value.item() for value in (found.accuracy, found.effective, found.detectable()))
+    assert 0 < rise < 0.5
+    effect = proportion_effectsize(share + rise, share)
+    power = NormalIndPower(ddof=0).power(effect, nobs1=effective, alpha=0.05, ratio=0)
+    assert power == pytest.approx(0.8, abs=1e-5)
+
+
+def test_where_there_is_no_room_nothing_could_be_detected() -> None:
+    assert math.isnan(counts([[True] * 7, [True] * 5, [True, False]]).detectable())
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -90,6 +90,15 @@ def test_what_is_found_where_the_gold_stands_elsewhere(family: str, plan: Plan) 
         assert all(found.any() for found in (of_relations, of_mentions, of_scopes))
 
 
+def test_each_stack_has_a_best_head_in_each_draw() -> None:
+    model = Model.of(*tiny.make("bart"), name="bart")
+    table = measure(model, DOCUMENTS, [with_draws(Relations.over(survey(DOCUMENTS)), DRAWS)])
+    best = table["relation_z_shuffled"]
+    assert best.sizes["stack"] == 3
+    assert best.notnull().all()
+    assert not best.sel(stack="encoder").equals(best.sel(stack="cross"))
+
+
 def test_scores_beside_draws_as_loops_have_it() -> None:
     draw = np.random.default_rng(59)
     score, drawn = draw.integers(0, 23, (2, 3, 5)), draw.integers(0, 11, (2, 3, 7, 13))

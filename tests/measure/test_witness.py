@@ -114,6 +114,12 @@ def test_relations(family: str, plan: Plan) -> None:
             np.testing.assert_allclose(accuracy.transpose("layer", "head", "direction").values, expected.accuracy)
             for offset, share in expected.offset.items():
                 assert row["offset_accuracy"].sel(offset=offset).item() == pytest.approx(share)
+            by_length = row["length_accuracy"].transpose("layer", "head", "direction", "length")
+            for length in row["length"].values.tolist():
+                links = expected.length.get(length, [])
+                assert row["length_count"].sel(length=length) == len(links)
+                shares = expected.hits[links].mean(0) if links else np.full(expected.hits.shape[1:], np.nan)
+                np.testing.assert_allclose(by_length.sel(length=length).values, shares)
 
 
 @pytest.mark.parametrize("family", tiny.FAMILIES)

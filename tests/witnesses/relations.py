@@ -18,12 +18,14 @@ OFFSETS = (-5, -4, -3, -2, -1, 1, 2, 3, 4, 5)
 class Relation:
     """One row: for each of its links its document, and who found it: ``hits[link, layer, head, direction]``.
 
-    ``offset[k]`` is the accuracy of always answering that the head is the word k further on.
+    ``offset[k]`` is the accuracy of always answering that the head is the word k further on; ``length[k]`` are the
+    links that are so long.
     """
 
     hits: np.ndarray
     clusters: tuple[str, ...]
     offset: dict[int, float]
+    length: dict[int, list[int]]
 
     @property
     def count(self) -> int:
@@ -54,7 +56,10 @@ def relations(documents: Iterable[Seen]) -> dict[str, Relation]:
     for row, entries in rows.items():
         offset = {k: mean([float(link.target == link.source + k) for link, _, _ in entries]) for k in OFFSETS}
         hits = np.stack([hit for _, _, hit in entries])
-        table[row] = Relation(hits, tuple(document for _, document, _ in entries), offset)
+        length: dict[int, list[int]] = {}
+        for place, (link, _, _) in enumerate(entries):
+            length.setdefault(min(6, max(-6, link.target - link.source)), []).append(place)
+        table[row] = Relation(hits, tuple(document for _, document, _ in entries), offset, length)
     return table
 
 

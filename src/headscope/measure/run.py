@@ -245,7 +245,8 @@ def tabulate(done: Totals, model: Model, reducers: Sequence[Reducer]) -> xr.Data
 
 def _side_by_side(tables: Sequence[xr.Dataset], stacks: Sequence[str]) -> xr.Dataset:
     """Tables of several stacks as one; NaN where a stack has fewer layers or heads than another."""
-    by_head = [name for name, values in tables[0].data_vars.items() if "layer" in values.dims]
+    # A draw is of heads too: it holds the best of them.
+    by_head = [name for name, values in tables[0].data_vars.items() if {"layer", "draw"} & set(values.dims)]
     # What is counted without attention (links, offsets) is the same in every stack.
     together = xr.concat([table[by_head] for table in tables], pd.Index(stacks, name="stack"), join="outer")
     return together.merge(tables[0].drop_vars(by_head), join="left")
