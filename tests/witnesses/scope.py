@@ -66,7 +66,7 @@ def _negations(document: Document) -> list[tuple[set[int], set[int]]]:
         spans = [span for span in document.spans if (span.kind, span.label) == (kind, label)]
         return {word for span in spans for word in range(span.start, span.end)}
 
-    labels = {span.label for span in document.spans if span.kind == "cue"}
+    labels = dict.fromkeys(span.label for span in document.spans if span.kind == "cue")
     return [(words("cue", label), words("scope", label)) for label in labels]
 
 
