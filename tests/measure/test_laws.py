@@ -21,7 +21,7 @@ from headscope.measure.shuffle import with_draws
 from headscope.measure.surface import KeyClass, Surface
 from headscope.measure.totals import Totals, load, save
 
-DOCUMENTS = tiny.documents(13)
+DOCUMENTS = tiny.documents_with_roles(13)
 # One stack, causal windows without and with other terms, three stacks; all reducers together, and those that can do
 # without the matrix by themselves, since others would keep it for all.
 FAMILIES = ("bert", "mistral", "gemma2", "bart")
