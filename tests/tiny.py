@@ -360,6 +360,16 @@ def make(family: str, seed: int = 0) -> tuple[PreTrainedModel, PreTrainedTokeniz
     return model, words
 
 
+def make_uniform() -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    """A tiny BERT whose queries are all zero, so that every token attends to all tokens alike."""
+    model, words = make("bert")
+    with torch.no_grad():
+        for layer in model.encoder.layer:
+            layer.attention.self.query.weight.zero_()
+            layer.attention.self.query.bias.zero_()
+    return model, words
+
+
 def _spread_out(model: PreTrainedModel, seed: int, spread: float) -> None:
     """Draw the weights anew: matrices wide, so that attention is peaked; norms and biases a little off."""
     generator = torch.Generator().manual_seed(seed)

@@ -31,6 +31,7 @@ class Span:
     ``same_aspect``   the polarity of a term of the aspect that is asked about
     ``other_aspect``  the polarity of a term of another aspect
     ================  ==========================================================================================
+
     What is not contiguous (a cue *neither ... nor*, a scope around its cue) is several spans of one label.
     """
 

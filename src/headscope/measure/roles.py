@@ -93,8 +93,8 @@ class Roles:
         """
         if not cls.fits(survey):
             raise CorpusError(
-                "the reducer `roles` needs links of semantic roles, and the corpus has none; "
-                "give one that has, such as FrameNet or Universal Propositions, or measure `surface` only."
+                "the reducer `roles` needs links of core semantic roles, and the corpus has none; "
+                "give one that has, such as Universal Propositions, or measure `surface` only."
             )
         return cls(_core(survey), deal=Deal.over(survey))
 
