@@ -185,7 +185,7 @@ def _draw(table: xr.Dataset, folder: Path) -> dict[str, str]:
         pictures["Scope of negation"] = ("scope", heatmaps.scope_heads(table))
     if "aspect_accuracy" in table and int(table["aspect_count"].max()) > 0:
         pictures["Aspects in question"] = ("aspects", heatmaps.aspect_heads(table))
-    if "token_class_mass" in table:
+    if "token_class_mass" in table and int(table["token_class_count"].max()) > 0:
         pictures["Attention to classes of tokens"] = ("token-classes", heatmaps.token_class_heads(table))
     if "role_weight" in table and int(table["role_count"]) > 0:
         pictures["Semantic roles"] = ("roles", heatmaps.role_heads(table))

@@ -153,7 +153,7 @@ def test_a_panel_for_each_class_of_tokens_that_there_is(table) -> None:
     (scale,) = {mesh.norm.vmax for mesh in meshes}
     assert len(panels) == 7
     times = (table["token_class_mass"] / table["token_class_share"]).drop_sel(token_class="verb")
-    assert scale == times.max() > 2
+    assert scale == max(2, times.max())
     for panel, axes, name in zip(panels, figure.axes, times["token_class"].values, strict=False):
         np.testing.assert_array_equal(panel, times.sel(token_class=name).clip(min=1 / scale).values)
         share, count = (table[f"token_class_{what}"].sel(token_class=name).item() for what in ("share", "count"))

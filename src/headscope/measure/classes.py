@@ -42,8 +42,9 @@ class Classes:
 
     The attention that a token gets is the sum of its column of the attention map, divided by the
     length of the text; of several tokens of a class the one that gets most counts. Each value is the mean
-    over the documents that have the class, and NaN where none has. Under uniform attention every token
-    would get one over the length (``token_class_uniform``), and a class the share of the tokens
+    over the documents that have the class, and NaN where none has. The same is told of the row of the
+    classification token alone, in every layer (the paper: in the last). Under uniform attention every
+    token would get one over the length (``token_class_uniform``), and a class the share of the tokens
     that it is (``token_class_share``), where all tokens can be seen.
 
     A class is found by position and annotation. The paper looks its words up by their letters, so that a

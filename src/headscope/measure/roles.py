@@ -44,16 +44,16 @@ _OTHERS = ("ARGM", "R-", "C-")
 class Roles:
     """The largest weight between a predicate and what fills a role of it, in either direction, as a mean over links.
 
-    The paper's limits keep sentences that evoke one frame, and pairs that no neighbour explains. It
-    counts tokens; here they are the words of the corpus, since they are not to depend on the model. What
-    fills a role is the span ``element`` around the source of a link, its predicate the span ``target`` around the
-    link's target; without such spans (Universal Propositions has head words only) the two words themselves,
-    to which the limit on the element's words is none.
+    The limits are the paper's, which keep sentences that evoke one frame and pairs that are no neighbours.
+    They count the words of the corpus (the paper: tokens), so that every model has the same links. What
+    fills a role is the span ``element`` around the source of a link, and its predicate the span ``target``
+    around the link's target. Without such spans (Universal Propositions has head words only) it is the two words
+    themselves, and the limit on the words that fill a role leaves nothing out.
 
     Beside the heads stand two baselines: for each head, the weight between any two words of the
-    sentence that are as far apart as the limit wants, as a mean over all such pairs (pairs of single words,
-    so that elements of several have the better chance); and what a head would get that has
-    all its weight on the word at a fixed offset, be it before or after.
+    sentence that are as far apart as the limit wants, as a mean over all such pairs (of single words, so
+    that a role filled by several has the better chance); and what a head would get that has all its
+    weight on the word at a fixed offset, which is the same before and after.
 
     Attributes:
         labels: the roles that count.
@@ -130,8 +130,7 @@ class Roles:
             )
         by_head, by_fold, share = ("layer", "head"), ("fold",), "share of attention"
         largest = "largest weight between a predicate and what fills a role of it"
-        far = "largest weight between two words of the sentence that are no neighbours"
-        far += "" if self.min_distance == 2 else f" (at least {self.min_distance} words apart)"
+        far = f"largest weight between two words of the sentence that are {self.min_distance} or more apart"
         fixed = "what a head would get with all its weight at a fixed offset"
         values = {
             "role_weight": (weight, by_head, f"{largest}, in either direction", share),
@@ -140,7 +139,7 @@ class Roles:
             "role_weight_anywhere": (each[..., 2], by_head, f"{far}, as a mean over all of them", share),
             "role_weight_offset": (offset, ("offset",), fixed, share),
             "role_count": (links, (), "links that count", "links"),
-            "fold_role_weight": (sums["weight"], (*by_head, "fold"), largest, share),
+            "fold_role_weight": (sums["weight"], (*by_head, "fold"), largest, "sum of weights"),
             "fold_role_offset": (counts["offset"], (*by_fold, "offset"), fixed, "links"),
             "fold_role": (counts["link"], by_fold, "links that count", "links"),
         }
