@@ -6,7 +6,7 @@ from itertools import combinations, product
 
 import numpy as np
 
-from headscope.corpora.document import Document, Link
+from headscope.corpora.document import Document
 from witnesses.means import mean
 from witnesses.relations import OFFSETS
 from witnesses.seen import Seen
@@ -69,7 +69,7 @@ def _largest(seen: Seen, layer: int, head: int, sources: set[int], targets: set[
     return max(seen.weights[layer, head, q, k] for q, k in product(queries, keys))
 
 
-def _spans(document: Document, link: Link) -> tuple[set[int], set[int]]:
+def _spans(document: Document, link) -> tuple[set[int], set[int]]:
     """What the two spans around the ends of a link cover, or the ends themselves."""
     covered: dict[tuple[str, str], set[int]] = {}
     for span in document.spans:
