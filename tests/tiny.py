@@ -61,6 +61,8 @@ def documents_with_roles(count: int = 7) -> list[Document]:
                 spans.append(Span(predicate, min(length, predicate + draw.choice((1, 2))), label, "target"))
             for role in draw.sample(ROLES, 2):
                 words = draw.sample(range(length), min(length, draw.choice((1, 2, 3, 4))))
+                if max(words) == predicate:  # no reader joins a word to itself
+                    continue
                 links.append(Link(max(words), predicate, role, "role"))
                 spans += [Span(word, word + 1, f"{label} {role}", "element") for word in words if wide]
         made.append(replace(document, links=(*document.links, *links), spans=(*document.spans, *spans)))
