@@ -36,6 +36,7 @@ PIECES = ("un", "walk", "read", "quick", "seen", "ing", "ed", "er", "ly", "s")
 SPLIT = ("walking", "walked", "readers", "unseen", "quickly", "dogs", "naïve", "a.m.")
 LABELS = ("nsubj", "nsubj:pass", "obj", "det", "amod", "case", "obl")
 ROLES = ("ARG0", "ARG1", "ARGM-TMP", "C-ARG1")
+CENTRALITIES = ("core_element", "core_unexpressed_element", "peripheral_element")
 LENGTHS = (13, 2, 7, 17, 5, 1, 11, 3)  # words
 PAIR = 3  # every document of 17 words is a pair of segments
 TOKENLESS = ("\u200b", "\x7f")  # WordPiece drops both, Unigram the second, byte-level BPE neither
@@ -49,7 +50,8 @@ def documents(count: int = 7) -> list[Document]:
 def documents_with_roles(count: int = 7) -> list[Document]:
     """The same documents with predicates of one or two words, each with two roles, some with spans and some without.
 
-    What fills a role has up to four words, perhaps apart and among those of its predicate, and is linked by its last.
+    What fills a role has up to five words, perhaps with its predicate among them, and is linked by its last; where it
+    is in two pieces, by the last of each. Some are peripheral.
     """
     made = []
     for number, document in enumerate(documents(count)):
@@ -60,11 +62,13 @@ def documents_with_roles(count: int = 7) -> list[Document]:
             if wide := draw.random() < 0.5:
                 spans.append(Span(predicate, min(length, predicate + draw.choice((1, 2))), label, "target"))
             for role in draw.sample(ROLES, 2):
-                words = draw.sample(range(length), min(length, draw.choice((1, 2, 3, 4))))
-                if max(words) == predicate:  # no reader joins a word to itself
-                    continue
-                links.append(Link(max(words), predicate, role, "role"))
-                spans += [Span(word, word + 1, f"{label} {role}", "element") for word in words if wide]
+                for start in draw.sample(range(length), draw.choice((1, 1, 2))):
+                    end = min(length, start + draw.choice((1, 2, 3, 4, 5)))
+                    link, kind = Link(end - 1, predicate, role, "role"), draw.choice(CENTRALITIES)
+                    if end - 1 == predicate or link in links:  # no reader has such links
+                        continue
+                    links.append(link)
+                    spans += [Span(start, end, f"{label} {role}", one) for one in ("element", kind) if wide]
         made.append(replace(document, links=(*document.links, *links), spans=(*document.spans, *spans)))
     return made
 

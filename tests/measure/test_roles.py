@@ -14,7 +14,7 @@ from headscope.measure.roles import Roles
 from headscope.measure.run import measure
 
 PROPOSITIONS = "framenet/UP_English-EWT/en_ewt-up-dev.conllu"
-LEFT_OUT = ("label", "sentence", "element", "distance")
+LEFT_OUT = ("role", "sentence", "element", "distance")
 
 
 def uniform() -> Model:
@@ -57,15 +57,24 @@ def test_what_the_limits_leave_out_is_counted() -> None:
 
 
 def test_the_spans_of_an_annotation_are_its_own() -> None:
-    # Two annotations with a role of the same name; what fills the first is in two pieces.
+    # Two annotations with a role of the same name; what fills the first is in two pieces, each with its link.
     spans = (
-        Span(4, 5, "1", "target"), Span(0, 1, "1 Agent", "element"), Span(2, 3, "1 Agent", "element"),
-        Span(8, 9, "2", "target"), Span(0, 2, "2 Agent", "element"),
+        Span(4, 5, "1", "target"), Span(6, 7, "1", "target"), Span(0, 1, "1 Agent", "element"),
+        Span(1, 2, "1 Agent", "element"), Span(9, 10, "2", "target"), Span(0, 2, "2 Agent", "element"),
     )  # fmt: skip
-    document = of_roles(9, (2, 4, "Agent"), (1, 8, "Agent"), spans=spans)
+    document = of_roles(10, (0, 4, "Agent"), (1, 4, "Agent"), (1, 9, "Agent"), spans=spans)
     count, left_out, offsets = counted(document, Roles(("Agent",)))
-    assert (count, left_out) == (2, [0, 0, 0, 0])
-    assert offsets == {-4: 0.5, -2: 0.5, 2: 0.5, 4: 0.5}
+    assert (count, left_out) == (3, [0, 0, 0, 0])
+    # 0 -> 4, 6; 1 -> 4, 6; 0, 1 -> 9
+    assert offsets == pytest.approx({-5: 1 / 3, -4: 1 / 3, -3: 1 / 3, 3: 1 / 3, 4: 1 / 3, 5: 1 / 3})
+
+
+@pytest.mark.parametrize(("kind", "count"), [
+    ("core_element", 1), ("core_unexpressed_element", 1), ("peripheral_element", 0), ("extra_thematic_element", 0),
+])  # fmt: skip
+def test_what_framenet_does_not_call_core_is_left_out(kind: str, count: int) -> None:
+    spans = (Span(4, 5, "1", "target"), *(Span(0, 2, "1 Time", one) for one in ("element", kind)))
+    assert counted(of_roles(5, (1, 4, "Time"), spans=spans), Roles(("Time",)))[:2] == (count, [1 - count, 0, 0, 0])
 
 
 def test_a_link_of_a_word_without_a_token_does_not_count() -> None:
@@ -123,7 +132,7 @@ def test_the_roles_of_universal_propositions(data: Path) -> None:
                 if row[11 + column] not in ("_", "V") and place != predicate
             ]
     core = [(words, distance) for words, distance, role in links if re.match("ARG[0-9A](-DSP)?$", role)]
-    assert table["role_left_out_label"] == len(links) - len(core)
+    assert table["role_left_out_role"] == len(links) - len(core)
     assert table["role_left_out_sentence"] == sum(words > 12 for words, _ in core)
     assert table["role_left_out_distance"] == sum(words <= 12 and distance < 2 for words, distance in core)
     assert table["role_count"] == sum(words <= 12 and distance >= 2 for words, distance in core) == 976

@@ -187,7 +187,7 @@ def test_roles(family: str, plan: Plan, limits: dict[str, int]) -> None:
         for offset, expected in theirs["offset"].items():
             assert ours["role_weight_offset"].sel(offset=offset).item() == pytest.approx(expected)
         assert ours["role_count"] == theirs["count"] > 5
-        for reason in ("label", "sentence", "element", "distance"):
+        for reason in ("role", "sentence", "element", "distance"):
             assert ours[f"role_left_out_{reason}"] == theirs["left_out"][reason] > 0
 
 

@@ -188,8 +188,22 @@ def test_frames_of_classes_and_roles(table) -> None:
     }
     row = found["roles"].loc[0]
     assert row["role_count"] == table["role_count"]
-    assert row["role_left_out_label"] == table["role_left_out_label"] > 0
+    assert row["role_left_out_role"] == table["role_left_out_role"] > 0
     assert found["heads"]["role_weight"].tolist() == table["role_weight"].values.ravel().tolist()
+
+
+def test_classes_and_roles_on_the_terminal(table) -> None:
+    text = io.StringIO()
+    summarise(table, Console(file=text, width=120))
+    lines = text.getvalue().splitlines()
+    noun = table.sel(token_class="noun")
+    (line,) = [line for line in lines if line.startswith("noun ")]
+    assert line.split()[2] == f"{noun['token_class_mass'].max().item():.2f}"
+    assert line.split()[-1] == f"{noun['token_class_share'].item():.2f}"
+    (line,) = [line for line in lines if line.startswith("roles, weight ")]
+    head = f"{table['role_reported_layer'].item()}-{table['role_reported_head'].item()}"
+    score = f"{table['role_heldout_weight'].item():.3f}".removeprefix("0")
+    assert line.split()[2:5] == [head, "either", score]
 
 
 @pytest.mark.parametrize(("draw", "lacking", "corpus"), [

@@ -22,10 +22,10 @@ def roles(
         for link in seen.document.links:
             if link.kind != "role":
                 continue
-            argument, predicate = _spans(seen.document, link)
+            argument, predicate, core = _spans(seen.document, link)
             near = min(abs(a - b) for a, b in product(argument, predicate)) < min_distance
-            if link.label not in labels:
-                left_out["label"] += 1
+            if link.label not in labels or not core:
+                left_out["role"] += 1
             elif len(seen.document.words) > max_words:
                 left_out["sentence"] += 1
             elif len(argument) > max_element:
@@ -69,13 +69,15 @@ def _largest(seen: Seen, layer: int, head: int, sources: set[int], targets: set[
     return max(seen.weights[layer, head, q, k] for q, k in product(queries, keys))
 
 
-def _spans(document: Document, link) -> tuple[set[int], set[int]]:
-    """What the two spans around the ends of a link cover, or the ends themselves."""
-    covered: dict[tuple[str, str], set[int]] = {}
-    for span in document.spans:
-        covered.setdefault((span.kind, span.label), set()).update(range(span.start, span.end))
-    for (kind, number), target in covered.items():
-        element = covered.get(("element", f"{number} {link.label}"), set())
-        if kind == "target" and link.target in target and link.source in element:
-            return element, target
-    return {link.source}, {link.target}
+def _spans(document: Document, link) -> tuple[set[int], set[int], bool]:
+    """What the two spans around the ends of a link cover, or the ends themselves, and whether the role is core."""
+    covered = [(span.kind, span.label, set(range(span.start, span.end))) for span in document.spans]
+    numbers = sorted(label for kind, label, words in covered if kind == "target" and link.target in words)
+    for number in numbers:
+        pieces = [words for kind, label, words in covered if (kind, label) == ("target", number)]
+        found = [(kind, words) for kind, label, words in covered if label == f"{number} {link.label}"]
+        for kind, element in found:
+            if kind == "element" and link.source in element:
+                kinds = {other for other, words in found if link.source in words}
+                return element, set().union(*pieces), not kinds & {"peripheral_element", "extra_thematic_element"}
+    return {link.source}, {link.target}, True

@@ -29,7 +29,7 @@ from headscope.measure.relations import OFFSETS
 KOVALEVA = "Kovaleva et al. 2019, section 4.2"
 ROLE = "role"
 LEFT_OUT = {
-    "label": "links left out, whose role is not asked for",
+    "role": "links left out, whose role is not asked for or not core to its frame",
     "sentence": "links left out, whose sentence is too long",
     "element": "links left out, whose role is filled by too many words",
     "distance": "links left out, whose two ends are too near to each other",
@@ -38,6 +38,9 @@ LEFT_OUT = {
 
 _OTHERS = ("ARGM", "R-", "C-")
 """How the labels of PropBank begin that name no core role: modifiers, references, continuations."""
+
+_MARGINAL = ("peripheral_element", "extra_thematic_element")
+"""The kinds of spans by which FrameNet says that an element is not core to its frame."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,8 @@ class Roles:
     They count the words of the corpus (the paper: tokens), so that every model has the same links. What
     fills a role is the span ``element`` around the source of a link, and its predicate the span ``target``
     around the link's target. Without such spans (Universal Propositions has head words only) it is the two words
-    themselves, and the limit on the words that fill a role leaves nothing out.
+    themselves, and the limit on the words that fill a role leaves nothing out. Like the paper it takes core roles
+    alone: those of `labels` that FrameNet does not call peripheral or extra-thematic.
 
     Beside the heads stand two baselines: for each head, the weight between any two words of the
     sentence that are as far apart as the limit wants, as a mean over all such pairs (of single words, so
@@ -230,9 +234,9 @@ def _ends(
     for link in document.links:
         if link.kind != ROLE:
             continue
-        argument, predicate = _words_of(document, link)
+        argument, predicate, core = _ends_of(document, link)
         reasons = {
-            "label": link.label not in roles.labels,
+            "role": not core or link.label not in roles.labels,
             "sentence": len(document.words) > roles.max_words,
             "element": len(argument) > roles.max_element,
             "distance": min(abs(here - there) for here in argument for there in predicate) < roles.min_distance,
@@ -244,21 +248,17 @@ def _ends(
             yield argument & have_tokens, predicate & have_tokens
 
 
-def _words_of(document: Document, link: Link) -> tuple[set[int], set[int]]:
-    """The words of the two spans that a link joins, or the two words where there are no such spans."""
-
-    def around(word: int, kind: str) -> set[str]:
-        return {span.label for span in document.spans if span.kind == kind and span.start <= word < span.end}
-
-    def words(label: str, kind: str) -> set[int]:
-        spans = [span for span in document.spans if (span.kind, span.label) == (kind, label)]
-        return {word for span in spans for word in range(span.start, span.end)}
-
-    elements = around(link.source, "element")
-    for number in sorted(around(link.target, "target")):
-        if (element := f"{number} {link.label}") in elements:
-            return words(element, "element"), words(number, "target")
-    return {link.source}, {link.target}
+def _ends_of(document: Document, link: Link) -> tuple[set[int], set[int], bool]:
+    """The words of the two spans that a link joins (the words themselves, if none), and whether the role is core."""
+    targets = [span for span in document.spans if span.kind == "target"]
+    for number in sorted({span.label for span in targets if span.start <= link.target < span.end}):
+        label = f"{number} {link.label}"
+        around = [span for span in document.spans if span.label == label and span.start <= link.source < span.end]
+        # An element in pieces has a link for each.
+        if element := next((span for span in around if span.kind == "element"), None):
+            predicate = {word for span in targets if span.label == number for word in range(span.start, span.end)}
+            return set(range(element.start, element.end)), predicate, not any(one.kind in _MARGINAL for one in around)
+    return {link.source}, {link.target}, True
 
 
 def _between_words(

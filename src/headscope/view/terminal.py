@@ -19,7 +19,14 @@ SHOWN = 24
 LEVEL = 0.05
 """Of the false discovery rate up to which a head stands out."""
 
-_FROM = {"dependent": "dep.", "head": "head", "mention": "ment.", "scope": "word", "question": "quest."}
+_FROM = {
+    "dependent": "dep.",
+    "head": "head",
+    "mention": "ment.",
+    "scope": "word",
+    "question": "quest.",
+    "either": "either",
+}
 
 
 def summarise(table: xr.Dataset, console: Console) -> None:
