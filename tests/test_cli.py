@@ -135,9 +135,12 @@ def test_atlas_writes_everything(run, model, tmp_path) -> None:
     }  # fmt: skip
     assert {path.name for path in (out / "tables").iterdir()} == {
         "heads.csv", "distances.csv", "relations.csv", "accuracies.csv", "lengths.csv", "offsets.csv", "scope.csv",
-        "scope-offsets.csv", "coreference.csv", "coreference-offsets.csv", "antecedents.csv",
+        "scope-offsets.csv", "coreference.csv", "coreference-offsets.csv", "antecedents.csv", "token-classes.csv",
+        "token-class-heads.csv",
     }  # fmt: skip
-    for name in ("special-tokens", "offsets", "entropies", "distances", "relation-all", "scope", "antecedents"):
+    assert "The heads that look most at a class of tokens (and the share of the tokens that it is)" in said
+    figures = ("special-tokens", "offsets", "entropies", "distances", "relation-all", "scope", "antecedents")
+    for name in (*figures, "token-classes"):
         assert (out / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert "<svg" in (out / "figures" / f"{name}.svg").read_text()
     manifest = json.loads((out / "manifest.json").read_text())
@@ -149,6 +152,8 @@ def test_atlas_writes_everything(run, model, tmp_path) -> None:
     table, twin = heads.read(out / "heads.nc"), heads.read(out / "twin.nc")
     assert table.attrs["weights_sha256"] != twin.attrs["weights_sha256"]
     assert {"reported_head", "heldout_accuracy", "twin_accuracy", "relation_accuracy_lower"} <= set(table.data_vars)
+    assert "token_class_mass" in table
+    assert "token_class_mass" not in twin
     columns = (out / "tables" / "heads.csv").read_text().splitlines()[0].split(",")
     assert {"scope_label_coefficient", "scope_distance_p_clustered", "scope_r_squared"} <= set(columns)
 

@@ -13,7 +13,7 @@ about heads or keys would pass.
 """
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -35,6 +35,8 @@ WHOLE = ("the", "a", "of", "dog", "cat", "sees", "old", "was", "red", "in", "by"
 PIECES = ("un", "walk", "read", "quick", "seen", "ing", "ed", "er", "ly", "s")
 SPLIT = ("walking", "walked", "readers", "unseen", "quickly", "dogs", "naïve", "a.m.")
 LABELS = ("nsubj", "nsubj:pass", "obj", "det", "amod", "case", "obl")
+ROLES = ("ARG0", "ARG1", "ARGM-TMP", "C-ARG1")
+CENTRALITIES = ("core_element", "core_unexpressed_element", "peripheral_element")
 LENGTHS = (13, 2, 7, 17, 5, 1, 11, 3)  # words
 PAIR = 3  # every document of 17 words is a pair of segments
 TOKENLESS = ("\u200b", "\x7f")  # WordPiece drops both, Unigram the second, byte-level BPE neither
@@ -43,6 +45,32 @@ TOKENLESS = ("\u200b", "\x7f")  # WordPiece drops both, Unigram the second, byte
 def documents(count: int = 7) -> list[Document]:
     """Documents of 1 to 17 words with a random dependency tree each; two neighbours share a group."""
     return [_document(number) for number in range(count)]
+
+
+def documents_with_roles(count: int = 7) -> list[Document]:
+    """The same documents with predicates of one or two words, each with two roles, some with spans and some without.
+
+    What fills a role has up to five words, perhaps with its predicate among them, and is linked by its last; where it
+    is in two pieces, by the last of each. Some are peripheral.
+    """
+    made = []
+    for number, document in enumerate(documents(count)):
+        draw, length = random.Random(f"roles {number}"), len(document.words)
+        links, spans = [], []
+        for label in map(str, range(1, length // 2 + 1)):
+            predicate = draw.randrange(length)
+            if wide := draw.random() < 0.5:
+                spans.append(Span(predicate, min(length, predicate + draw.choice((1, 2))), label, "target"))
+            for role in draw.sample(ROLES, 2):
+                for start in draw.sample(range(length), draw.choice((1, 1, 2))):
+                    end = min(length, start + draw.choice((1, 2, 3, 4, 5)))
+                    link, kind = Link(end - 1, predicate, role, "role"), draw.choice(CENTRALITIES)
+                    if end - 1 == predicate or link in links:  # no reader has such links
+                        continue
+                    links.append(link)
+                    spans += [Span(start, end, f"{label} {role}", one) for one in ("element", kind) if wide]
+        made.append(replace(document, links=(*document.links, *links), spans=(*document.spans, *spans)))
+    return made
 
 
 def tokenless_document() -> Document:
@@ -73,10 +101,10 @@ def _document(number: int) -> Document:
 def _negations(number: int, length: int) -> tuple[Span, ...]:
     """Up to three negations: the second with a cue of two words, perhaps apart, the third with an affix for a cue.
 
-    A scope may be empty, in pieces, and hold words of its own cue.
+    A scope may be empty, in pieces, and hold words of its own cue. Every third document has a treebank's mark as well.
     """
     draw = random.Random(f"negations {number}")
-    spans = []
+    spans = [Span(length // 2, length // 2 + 1, "Polarity=Neg", "negation")] if number % 3 == 0 else []
     for label in range(1, min(3, length // 2) + 1):
         cue = draw.sample(range(length), 2 if label == 2 else 1)
         scope = draw.sample(range(length), draw.randrange(length))
@@ -335,6 +363,16 @@ def make(family: str, seed: int = 0) -> tuple[PreTrainedModel, PreTrainedTokeniz
     assert config.num_attention_heads == plan.heads, (family, config.num_attention_heads)
     assert config.hidden_size == plan.width, (family, config.hidden_size)
     assert model.num_parameters() < LARGEST, (family, model.num_parameters())
+    return model, words
+
+
+def make_uniform() -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    """A tiny BERT whose queries are all zero, so that every token attends to all tokens alike."""
+    model, words = make("bert")
+    with torch.no_grad():
+        for layer in model.encoder.layer:
+            layer.attention.self.query.weight.zero_()
+            layer.attention.self.query.bias.zero_()
     return model, words
 
 

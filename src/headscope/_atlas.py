@@ -23,13 +23,15 @@ from headscope.disk import replacing, writable
 from headscope.errors import HeadscopeError
 from headscope.measure.run import REDUCERS, Plan, measure, resolve
 from headscope.measure.shuffle import DRAWS, with_draws
-from headscope.measure.surface import Surface
 from headscope.view import figures, heatmaps
 from headscope.view.frames import frames
 from headscope.view.page import write_page
 
 FREQUENT = 12
 """Relations that get a heatmap on the page, most frequent first."""
+
+DESCRIPTIONS = ("surface", "classes")
+"""Reducers that say where attention goes; all others have a score that a head can be chosen by."""
 
 WRITTEN = (".nc", ".html", ".csv", ".png", ".svg")
 """What an atlas is made of, the manifest aside."""
@@ -106,7 +108,7 @@ def atlas(
         checkpoint=checkpoints["heads"], resume=resume, report=_stage(report, f"measuring {subject.name}"),
     )  # fmt: skip
     tables = {}
-    hypotheses = [with_draws(one, 0) for one in reducers if not isinstance(one, Surface)]
+    hypotheses = [with_draws(one, 0) for one in reducers if type(one).name not in DESCRIPTIONS]
     if hypotheses:
         twin = measure(
             random_twin(subject, seed=seed), documents, hypotheses, plan=plan, found=found,
@@ -183,6 +185,10 @@ def _draw(table: xr.Dataset, folder: Path) -> dict[str, str]:
         pictures["Scope of negation"] = ("scope", heatmaps.scope_heads(table))
     if "aspect_accuracy" in table and int(table["aspect_count"].max()) > 0:
         pictures["Aspects in question"] = ("aspects", heatmaps.aspect_heads(table))
+    if "token_class_mass" in table and int(table["token_class_count"].max()) > 0:
+        pictures["Attention to classes of tokens"] = ("token-classes", heatmaps.token_class_heads(table))
+    if "role_weight" in table and int(table["role_count"]) > 0:
+        pictures["Semantic roles"] = ("roles", heatmaps.role_heads(table))
     for relation in _frequent(table):
         pictures[f"Relation {relation}"] = (f"relation-{relation}", heatmaps.relation_heads(table, relation))
     drawn = {}

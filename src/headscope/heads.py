@@ -30,6 +30,7 @@ DIMENSIONS: Mapping[str, str] = {
     "distance": "signed distance in tokens at which a bucket begins; 4 is 4 and further, up to where the next begins",
     "token_offset": "signed distance in tokens; -1 is the token before",
     "class": "class of words whose tokens are counted together",
+    "token_class": "class of tokens by annotation: noun, verb, pronoun, subject, object, negation, cls or sep",
     "mention": "class of mentions by the part of speech of the head word; `all` also has those without one",
     "target": "what is looked at from the words of a question that name an aspect (`headscope.measure.targets`)",
     "length": "signed length of a link in words; -6 and 6 are that and longer",

@@ -63,6 +63,17 @@ def test_words_are_syntactic_words_and_heads_count_from_0(file):
     ]
 
 
+@pytest.mark.parametrize(("features", "label"), [
+    ("Polarity=Neg", "Polarity=Neg"), ("A=B|PronType=Ind,Neg", "PronType=Neg"), ("PronType=Neg|X=Y", "PronType=Neg"),
+    ("_", None), ("Polarity=Pos", None), ("Negative=Neg", None), ("PronType=Negx", None), ("Polarity", None),
+])  # fmt: skip
+def test_the_features_say_which_words_are_of_negation(file, features, label):
+    line = row(2, upos="PART", head=1).split("\t")
+    (document,) = read(file(row(1) + "\t".join([*line[:5], features, *line[6:]])))
+    tags = (Span(0, 1, "X", "upos"), Span(1, 2, "PART", "upos"))
+    assert document.spans == (tags if label is None else (*tags, Span(1, 2, label, "negation")))
+
+
 def test_an_id_is_the_sent_id_or_the_line_and_never_twice_the_same(file):
     path = file(f"# sent_id = a\n{row(1)}\n\n# text = w\n{row(1)}\n# sent_id = a\n{row(1)}")
     assert [document.id for document in read(path)] == ["bank.conllu:a", "bank.conllu:5", "bank.conllu:a@8"]
@@ -263,6 +274,13 @@ def test_every_word_head_and_relation_is_what_the_conllu_package_reads(data, fil
             assert [(link.source + 1, link.target + 1, link.label) for link in document.links] == [
                 (token["id"], token["head"], token["deprel"]) for token in tokens if token["head"]
             ]
-            assert [(span.start + 1, span.end, span.label) for span in document.spans] == [
+            spans = {kind: [s for s in document.spans if s.kind == kind] for kind in ("upos", "negation")}
+            assert [(span.start + 1, span.end, span.label) for span in spans["upos"]] == [
                 (token["id"], token["id"], token["upos"]) for token in tokens
+            ]
+            assert [(span.start + 1, span.end, span.label) for span in spans["negation"]] == [
+                (token["id"], token["id"], f"{name}=Neg")
+                for token in tokens
+                for name, value in (token["feats"] or {}).items()
+                if name in ("Polarity", "PronType") and value == "Neg"
             ]

@@ -1,6 +1,7 @@
 """Every number of every reducer, against naive loops over the attention that the model returns itself."""
 
 import re
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -9,18 +10,20 @@ import xarray as xr
 import tiny
 import witnesses
 from headscope.capture.model import Model
+from headscope.corpora import Document
 from headscope.errors import ModelError
+from headscope.measure.roles import Roles
 from headscope.measure.run import Plan, measure
 from headscope.measure.surface import KeyClass, Surface
 
 DOCUMENTS = tiny.documents(11)
 
 
-def asked(family: str) -> tuple[Model, dict[str, list[witnesses.Seen]]]:
+def asked(family: str, documents: Sequence[Document] = DOCUMENTS) -> tuple[Model, dict[str, list[witnesses.Seen]]]:
     """A tiny model, and what the witness saw of it in each stack."""
     module, tokenizer = tiny.make(family)
     seen: dict[str, list[witnesses.Seen]] = {}
-    for document in DOCUMENTS:
+    for document in documents:
         for stack, one in witnesses.see(module, tokenizer, document).items():
             seen.setdefault(stack, []).append(one)
     return Model.of(module, tokenizer, name=family), seen
@@ -30,7 +33,11 @@ def of_stack(table: xr.Dataset, stack: str) -> xr.Dataset:
     """The table of one stack, without the layers that only other stacks have."""
     if "stack" not in table.dims:
         return table
-    by_head = next(name for name in ("entropy", "relation_accuracy", "scope_f1") if name in table)
+    by_head = next(
+        name
+        for name in ("entropy", "relation_accuracy", "scope_f1", "token_class_mass", "role_weight")
+        if name in table
+    )
     return table.sel(stack=stack).dropna("layer", how="all", subset=[by_head])
 
 
@@ -145,6 +152,49 @@ def test_scope(family: str, plan: Plan) -> None:
     labels = [{(span.label, span.kind) for span in document.spans} for document in DOCUMENTS]
     assert table["scope_count"] == sum(kind == "cue" for found in labels for _, kind in found) > 11
     assert table["scope_affixal"] == sum(kind == "affixal_cue" for found in labels for _, kind in found) > 3
+
+
+@pytest.mark.parametrize("family", tiny.FAMILIES)
+@pytest.mark.parametrize("plan", [Plan(), Plan(batch_tokens=1, rows=3)], ids=["batched", "alone, 3 rows"])
+def test_classes(family: str, plan: Plan) -> None:
+    model, seen = asked(family)
+    table = measure(model, DOCUMENTS, ["classes"], plan=plan)
+    for stack, one in seen.items():
+        ours, theirs = of_stack(table, stack), witnesses.classes(one)
+        assert tuple(ours["token_class"].values) == witnesses.CLASSES
+        for name, expected in theirs.items():
+            row = ours.sel(token_class=name)
+            for variable in ("attention", "attention_from_cls", "mass", "mass_from_cls"):
+                np.testing.assert_allclose(row[f"token_class_{variable}"], expected[variable], atol=1e-6, rtol=0)
+    # What is counted without attention is that of the first stack.
+    for name, expected in witnesses.classes(seen["encoder" if "encoder" in seen else "decoder"]).items():
+        for variable in ("share", "uniform"):
+            value = table[f"token_class_{variable}"].sel(token_class=name).item()
+            assert value == pytest.approx(expected[variable], nan_ok=True)
+        assert table["token_class_count"].sel(token_class=name) == expected["count"]
+        assert expected["count"] > 2 or name in ("cls", "sep")
+
+
+@pytest.mark.parametrize("family", tiny.FAMILIES)
+@pytest.mark.parametrize("plan", [Plan(), Plan(batch_tokens=1, rows=3)], ids=["batched", "alone, 3 rows"])
+@pytest.mark.parametrize(
+    "limits", [{}, {"max_words": 13, "max_element": 2, "min_distance": 3}], ids=["paper", "others"]
+)
+def test_roles(family: str, plan: Plan, limits: dict[str, int]) -> None:
+    documents = tiny.documents_with_roles(11)
+    model, seen = asked(family, documents)
+    roles = Roles(("ARG0", "ARG1"), **limits)
+    table = measure(model, documents, [roles], plan=plan)
+    for stack, one in seen.items():
+        ours, theirs = of_stack(table, stack), witnesses.roles(one, roles.labels, **limits)
+        for variable in ("weight", "weight_from_argument", "weight_from_predicate", "weight_anywhere"):
+            expected = theirs[variable.removeprefix("weight_")]
+            np.testing.assert_allclose(ours[f"role_{variable}"].values, expected, atol=1e-6, rtol=0, err_msg=variable)
+        for offset, expected in theirs["offset"].items():
+            assert ours["role_weight_offset"].sel(offset=offset).item() == pytest.approx(expected)
+        assert ours["role_count"] == theirs["count"] > 5
+        for reason in ("role", "sentence", "element", "distance"):
+            assert ours[f"role_left_out_{reason}"] == theirs["left_out"][reason] > 0
 
 
 @pytest.mark.parametrize("family", sorted(set(tiny.UNSUPPORTED) - {"falcon"}))

@@ -1,6 +1,7 @@
-"""Heatmaps of coreference, scope and aspects: the table's own numbers, read back from the artists."""
+"""Heatmaps of all but relations: the table's own numbers, read back from the artists."""
 
 import io
+import re
 
 import numpy as np
 import pytest
@@ -14,16 +15,22 @@ from headscope.capture.model import Model
 from headscope.errors import TableError
 from headscope.measure.run import measure
 from headscope.view.frames import frames
-from headscope.view.heatmaps import antecedent_heads, aspect_heads, consistency_heads, scope_heads
+from headscope.view.heatmaps import (
+    antecedent_heads,
+    aspect_heads,
+    consistency_heads,
+    role_heads,
+    scope_heads,
+    token_class_heads,
+)
 from headscope.view.terminal import summarise
 
 
 @pytest.fixture(scope="module")
 def table() -> xr.Dataset:
     module, tokenizer = tiny.make("bert")
-    found = measure(
-        Model.of(module, tokenizer, name="bert"), tiny.documents(23), ["surface", "coreference", "scope", "aspects"]
-    )
+    reducers = ["surface", "coreference", "scope", "aspects", "classes", "roles"]
+    found = measure(Model.of(module, tokenizer, name="bert"), tiny.documents_with_roles(23), reducers)
     return with_regression(with_report(with_intervals(found), found, minimum=1))
 
 
@@ -138,9 +145,71 @@ def test_two_corpora_of_one_name_are_told_apart(table) -> None:
     assert figure.get_suptitle() == "scope label coefficient on two corpora\nKendall's τ 1.000"
 
 
+def test_a_panel_for_each_class_of_tokens_that_there_is(table) -> None:
+    table = table.assign(token_class_count=table["token_class_count"].where(table["token_class"] != "verb", 0))
+    figure = token_class_heads(table)
+    panels = shown(figure)
+    meshes = [axes.collections[0] for axes in figure.axes if axes.get_xlabel() == "head"]
+    (scale,) = {mesh.norm.vmax for mesh in meshes}
+    assert len(panels) == 7
+    times = (table["token_class_mass"] / table["token_class_share"]).drop_sel(token_class="verb")
+    assert scale == max(2, times.max())
+    for panel, axes, name in zip(panels, figure.axes, times["token_class"].values, strict=False):
+        np.testing.assert_array_equal(panel, times.sel(token_class=name).clip(min=1 / scale).values)
+        share, count = (table[f"token_class_{what}"].sel(token_class=name).item() for what in ("share", "count"))
+        assert axes.get_title(loc="left").startswith(f"{name} ({share:.0%}) · {count:.0f} documents\nbest: ")
+    (bar,) = [axes for axes in figure.axes if axes.get_ylabel() == "times the share of tokens"]
+    ticks = {label.get_text(): place for place, label in zip(bar.get_yticks(), bar.get_yticklabels(), strict=True)}
+    assert {"1/2": 0.5, "1": 1, "2": 2}.items() <= ticks.items()
+
+
+def test_roles_beside_any_two_words_and_their_report(table) -> None:
+    figure = role_heads(table)
+    for panel, variable in zip(shown(figure), ("role_weight", "role_weight_anywhere"), strict=True):
+        np.testing.assert_array_equal(panel, table[variable].values)
+    first, second = figure.get_suptitle().split("\n")
+    best = table["role_weight_offset"].max().item()
+    assert re.fullmatch(
+        rf"semantic roles · {table['role_count'].item()} links · all weight at the best fixed offset "
+        rf"\(±[2-5]\): {best:.2f}",
+        first,
+    )
+    head = f"{table['role_reported_layer'].item()}-{table['role_reported_head'].item()}"
+    ends = [table[f"role_heldout_{name}"].item() for name in ("weight", "lower", "upper")]
+    twin = table["role_twin_weight"].item()
+    assert second == f"held out: {head}: {ends[0]:.2f} [{ends[1]:.2f}, {ends[2]:.2f}] · random twin {twin:.2f}"
+
+
+def test_frames_of_classes_and_roles(table) -> None:
+    found = frames(table)
+    assert len(found["token-class-heads"]) == table["token_class_mass"].size
+    assert found["token-classes"].set_index("token_class")["token_class_count"].to_dict() == {
+        str(name): count for name, count in table["token_class_count"].to_series().items()
+    }
+    row = found["roles"].loc[0]
+    assert row["role_count"] == table["role_count"]
+    assert row["role_left_out_role"] == table["role_left_out_role"] > 0
+    assert found["heads"]["role_weight"].tolist() == table["role_weight"].values.ravel().tolist()
+
+
+def test_classes_and_roles_on_the_terminal(table) -> None:
+    text = io.StringIO()
+    summarise(table, Console(file=text, width=120))
+    lines = text.getvalue().splitlines()
+    noun = table.sel(token_class="noun")
+    (line,) = [line for line in lines if line.startswith("noun ")]
+    assert line.split()[2] == f"{noun['token_class_mass'].max().item():.2f}"
+    assert line.split()[-1] == f"{noun['token_class_share'].item():.2f}"
+    (line,) = [line for line in lines if line.startswith("roles, weight ")]
+    head = f"{table['role_reported_layer'].item()}-{table['role_reported_head'].item()}"
+    score = f"{table['role_heldout_weight'].item():.3f}".removeprefix("0")
+    assert line.split()[2:5] == [head, "either", score]
+
+
 @pytest.mark.parametrize(("draw", "lacking", "corpus"), [
     (scope_heads, "scope_f1", "negations"), (antecedent_heads, "antecedent_accuracy", "coreference"),
     (aspect_heads, "aspect_accuracy", "questions after aspects"),
+    (token_class_heads, "token_class_mass", "parts of speech"), (role_heads, "role_weight", "semantic roles"),
 ])  # fmt: skip
 def test_without_the_scores_there_is_no_figure(table, draw, lacking, corpus) -> None:
     with pytest.raises(TableError) as refused:
@@ -149,7 +218,7 @@ def test_without_the_scores_there_is_no_figure(table, draw, lacking, corpus) -> 
 
 
 def test_every_score_has_its_interval_and_its_report(table) -> None:
-    for score in ("antecedent_accuracy", "scope_f1", "aspect_accuracy"):
+    for score in ("antecedent_accuracy", "scope_f1", "aspect_accuracy", "role_weight"):
         inside = (table[f"{score}_lower"] <= table[score]) & (table[score] <= table[f"{score}_upper"])
         assert bool((inside | table[score].isnull() | table[f"{score}_lower"].isnull()).all())
     chosen = {dim: table[f"scope_reported_{dim}"].item() for dim in ("layer", "head")}

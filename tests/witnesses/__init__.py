@@ -5,9 +5,11 @@ with ``output_attentions=True``, plain loops in float64. Each reducer has a func
 """
 
 from witnesses.aspects import aspects
+from witnesses.classes import CLASSES, classes
 from witnesses.coreference import coreference
 from witnesses.means import clustered_error
 from witnesses.relations import DIRECTIONS, Relation, relations
+from witnesses.roles import roles
 from witnesses.scope import ToCue, attention_to_cues, scope
 from witnesses.seen import Seen, Token, see
 from witnesses.shuffled import shuffled_coreference, shuffled_relations, shuffled_scope
@@ -15,6 +17,7 @@ from witnesses.surface import SURFACE, masses, surface
 from witnesses.words import best_other, word_weights
 
 __all__ = [
+    "CLASSES",
     "DIRECTIONS",
     "SURFACE",
     "Relation",
@@ -24,10 +27,12 @@ __all__ = [
     "aspects",
     "attention_to_cues",
     "best_other",
+    "classes",
     "clustered_error",
     "coreference",
     "masses",
     "relations",
+    "roles",
     "scope",
     "see",
     "shuffled_coreference",

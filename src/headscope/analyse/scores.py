@@ -54,6 +54,12 @@ _SCORES = (
         lambda table: Counts.of(table, "fold_aspect_correct", "fold_aspect"),
         lambda table: Counts.of(table, "fold_aspect_offset", "fold_aspect"),
     ),
+    # A weight varies less than a yes or no of the same mean, so its interval is rather too wide than too narrow.
+    Score(
+        "role_weight", "role_", "role", "weight", "links", "fold_role",
+        lambda table: Counts.of(table, "fold_role_weight", "fold_role"),
+        lambda table: Counts.of(table, "fold_role_offset", "fold_role"),
+    ),
 )  # fmt: skip
 
 SCORES = tuple(score.variable for score in _SCORES)

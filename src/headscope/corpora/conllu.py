@@ -17,7 +17,9 @@ from headscope.corpora.text import numbered_lines
 from headscope.errors import CorpusError
 
 _COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
-_ID, _FORM, _UPOS, _HEAD, _DEPREL = (_COLUMNS.index(name) for name in ("ID", "FORM", "UPOS", "HEAD", "DEPREL"))
+_ID, _FORM, _UPOS, _FEATS, _HEAD, _DEPREL = map(_COLUMNS.index, ("ID", "FORM", "UPOS", "FEATS", "HEAD", "DEPREL"))
+_NEGATIVE = ("Polarity", "PronType")
+"""The features of which the value ``Neg`` marks a word of negation: *not*, *no*, *never*, *nothing*, *nor*."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,7 @@ class _Word:
     line: int
     form: str
     upos: str
+    negation: str
     head: int | None
     relation: str
 
@@ -33,7 +36,9 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
     """The sentences of one file, with a dependency link and a part of speech for each word.
 
     The words are the syntactic words: multi-word tokens (``1-2``) and empty nodes (``3.1``) are
-    passed over. A word whose head is 0 or ``_`` has no link. The id of a document ends in its
+    passed over. A word whose head is 0 or ``_`` has no link. After the parts of speech come the words
+    of negation, as the features mark them (``Polarity=Neg``, ``PronType=Neg``); trees without features
+    have none. The id of a document ends in its
     ``sent_id`` or, where there is none, in the number of its first line; its group is the text
     that ``newdoc`` opened or, where there is none, the sentence itself.
 
@@ -86,7 +91,10 @@ def sentences(
             identity,
             words=tuple(word.form for word in words),
             links=tuple(Link(i, word.head - 1, word.relation) for i, word in enumerate(words) if word.head),
-            spans=tuple(Span(i, i + 1, word.upos, kind="upos") for i, word in enumerate(words) if word.upos != "_"),
+            spans=(
+                *(Span(i, i + 1, word.upos, kind="upos") for i, word in enumerate(words) if word.upos != "_"),
+                *(Span(i, i + 1, word.negation, kind="negation") for i, word in enumerate(words) if word.negation),
+            ),
             group=identity if text is None else f"{called}:{text}",
         )
         yield document, lines
@@ -170,7 +178,17 @@ def _word(path: Path, number: int, columns: Sequence[str]) -> _Word:
             f"{path}:{number} has the head {columns[_HEAD]!r}, which is not a number; a head is 0 for the root, "
             f"the id of another word of the sentence, or '_' if there is none: correct column {_HEAD + 1}."
         ) from None
-    return _Word(number, columns[_FORM], columns[_UPOS].strip() or "_", head, columns[_DEPREL])
+    upos = columns[_UPOS].strip() or "_"
+    return _Word(number, columns[_FORM], upos, _negation(columns[_FEATS]), head, columns[_DEPREL])
+
+
+def _negation(features: str) -> str:
+    """The feature that makes a word one of negation; empty if none does."""
+    for feature in features.split("|"):
+        name, _, values = feature.strip().partition("=")
+        if name in _NEGATIVE and "Neg" in values.split(","):
+            return f"{name}=Neg"
+    return ""
 
 
 def _id(text: str) -> object:

@@ -12,7 +12,26 @@ class Span:
 
     ``kind`` names the annotation the span belongs to and ``label`` its value there:
 
-    ================  ===========================================================
+    ================  ==========================================================================================
+    kind              label
+    ================  ==========================================================================================
+    ``upos``          the universal part of speech of one word, ``NOUN``
+    ``negation``      the feature that marks one word as one of negation, ``Polarity=Neg``
+    ``mention``       the coreference chain the mention belongs to, ``3``
+    ``cue``           the number of the negation whose cue this is, ``1``
+    ``affixal_cue``   the same where the cue is a part of its word (*un-*, *-less*)
+    ``scope``         the number of the negation whose scope this is part of, ``1``
+    ``event``         the number of the negation that negates this event, ``1``
+    ``predicate``     the sense of a predicate, ``come.03``
+    ``target``        the number of the words that evoke a frame in their sentence, ``1``
+    ``element``       that number and the name of a frame element, ``1 Buyer``
+    ``core_element``  the same, and so for ``core_unexpressed_``, ``peripheral_`` and ``extra_thematic_element``
+    ``aspect``        the polarity of an aspect term, ``positive``
+    ``asked``         the aspect that these words of a question name, ``food``
+    ``same_aspect``   the polarity of a term of the aspect that is asked about
+    ``other_aspect``  the polarity of a term of another aspect
+    ================  ==========================================================================================
+
     What is not contiguous (a cue *neither ... nor*, a scope around its cue) is several spans of one label.
     """
 

@@ -2,7 +2,7 @@
 
 ==========  ================================================================================
 `measure`   model and documents -> head table; ``headscope.measure`` is this function
-`REDUCERS`  what can be measured, by name: `Surface`, `Relations`, `Coreference`, `Scope`, `Aspects`
+`REDUCERS`  what can be measured, by name: `Surface`, `Relations`, `Coreference`, `Scope`, `Aspects`, `Classes`, `Roles`
 `Plan`      how to batch
 `Reducer`   what a new statistic has to provide
 ==========  ================================================================================
@@ -15,9 +15,11 @@ from typing import Any
 import xarray as xr
 
 from headscope.measure.aspects import Aspects
+from headscope.measure.classes import Classes
 from headscope.measure.coreference import Coreference
 from headscope.measure.reducer import Reducer, Sums
 from headscope.measure.relations import Relations
+from headscope.measure.roles import Roles
 from headscope.measure.run import REDUCERS, Plan, measure
 from headscope.measure.scope import Scope
 from headscope.measure.surface import KeyClass, Surface
@@ -25,11 +27,13 @@ from headscope.measure.surface import KeyClass, Surface
 __all__ = [
     "REDUCERS",
     "Aspects",
+    "Classes",
     "Coreference",
     "KeyClass",
     "Plan",
     "Reducer",
     "Relations",
+    "Roles",
     "Scope",
     "Sums",
     "Surface",

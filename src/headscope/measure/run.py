@@ -31,9 +31,11 @@ from headscope.corpora.document import Document
 from headscope.errors import CorpusError, HeadscopeError
 from headscope.measure import totals as files
 from headscope.measure.aspects import Aspects
+from headscope.measure.classes import Classes
 from headscope.measure.coreference import Coreference
 from headscope.measure.reducer import Reducer
 from headscope.measure.relations import Relations
+from headscope.measure.roles import Roles
 from headscope.measure.scope import Scope
 from headscope.measure.surface import Surface
 from headscope.measure.totals import Totals
@@ -44,6 +46,8 @@ REDUCERS: Mapping[str, type[Reducer]] = {
     "coreference": Coreference,
     "scope": Scope,
     "aspects": Aspects,
+    "classes": Classes,
+    "roles": Roles,
 }
 """All reducers by name."""
 

@@ -37,6 +37,15 @@ def frames(table: xr.Dataset) -> dict[str, pd.DataFrame]:
         found["aspects"] = table[of_target].to_dataframe().reset_index()
         found["aspect-heads"] = table[looked].to_dataframe().dropna(how="all").reset_index()
         found["aspect-offsets"] = table[["aspect_offset"]].to_dataframe().reset_index()
+    if "token_class_mass" in table:
+        about = [name for name, values in table.data_vars.items() if values.dims == ("token_class",)]
+        received = [f"token_class_{what}{whose}" for what in ("attention", "mass") for whose in ("", "_from_cls")]
+        found["token-classes"] = table[about].to_dataframe().reset_index()
+        found["token-class-heads"] = table[received].to_dataframe().dropna(how="all").reset_index()
+    if "role_weight" in table:
+        about = [name for name, v in table.data_vars.items() if str(name).startswith("role_") and not v.dims]
+        found["roles"] = pd.DataFrame([{str(name): table[name].item() for name in about}])
+        found["role-offsets"] = table[["role_weight_offset"]].to_dataframe().reset_index()
     return found
 
 

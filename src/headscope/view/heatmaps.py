@@ -1,4 +1,4 @@
-"""Heatmaps of heads by layer: how well each marks a relation, tells a negation's scope or finds an aspect."""
+"""Heatmaps of heads by layer: how well each marks a relation, a scope or an aspect, and what each looks at."""
 
 import math
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ import xarray as xr
 from matplotlib import patheffects
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Normalize
+from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
@@ -22,6 +22,8 @@ from headscope.view.page import Offset, best_offset, signed
 
 ABREAST = 4
 """Panels side by side; more stand below."""
+
+DIVERGING = "RdBu_r"
 
 
 def relation_heads(table: xr.Dataset, relation: str) -> Figure:
@@ -132,6 +134,51 @@ def aspect_heads(table: xr.Dataset) -> Figure:
     return _heads(table, panels, None, title, "accuracy (share of pairs)")
 
 
+def token_class_heads(table: xr.Dataset) -> Figure:
+    """How much every head attends to each class of tokens, beside the share of the tokens that it is.
+
+    A panel for each class that the corpus has (Kovaleva et al. 2019, section 4.4, whose figure 6 has [CLS] and
+    [SEP]). Red heads give a class more than its share, blue ones less; the scale reaches as far down as up.
+
+    Raises:
+        TableError: the table has no ``token_class_mass``.
+    """
+    if "token_class_mass" not in table:
+        raise TableError("the head table has no token_class_mass; measure a corpus with parts of speech first.")
+    table = table.isel(token_class=table["token_class_count"].values > 0)
+    times = table["token_class_mass"] / table["token_class_share"]
+    most = max(2.0, float(times.max()))
+    panels = {}
+    for name in table["token_class"].values:
+        of = table.sel(token_class=name)
+        what = f"{name} ({float(of['token_class_share']):.0%}) · {int(of['token_class_count']):,} documents"
+        panels[what] = times.sel(token_class=name).clip(min=1 / most)
+    title = "attention to classes of tokens, in multiples of the share of the tokens (in brackets) that they are"
+    return _heads(
+        table, panels, None, title, "times the share of tokens", scale=LogNorm(1 / most, most), colours=DIVERGING
+    )
+
+
+def role_heads(table: xr.Dataset) -> Figure:
+    """The largest weight between a predicate and what fills a role of it (Kovaleva et al. 2019, figure 3).
+
+    Beside it, on the same scale, that between any two words of the sentence that are no neighbours.
+
+    Raises:
+        TableError: the table has no ``role_weight``.
+    """
+    if "role_weight" not in table:
+        raise TableError("the head table has no role_weight; measure a corpus with semantic roles first.")
+    offsets = table["role_weight_offset"]
+    title = (
+        f"semantic roles · {int(table['role_count']):,} links · all weight at the best fixed offset "
+        f"(±{abs(int(offsets['offset'].values[int(offsets.values.argmax())]))}): {float(offsets.max()):.2f}"
+    )
+    title += _held_out(_report(table, "role_"), "weight")
+    panels = {"predicate and role": table["role_weight"], "any two words": table["role_weight_anywhere"]}
+    return _heads(table, panels, None, title, "largest weight, mean over links")
+
+
 def _report(table: xr.Dataset, prefix: str) -> dict[str, xr.DataArray]:
     """What a table says of the reported head under names with a prefix, without it."""
     names = [name for name in map(str, table.data_vars) if name.startswith(prefix)]
@@ -139,13 +186,20 @@ def _report(table: xr.Dataset, prefix: str) -> dict[str, xr.DataArray]:
 
 
 def _heads(
-    table: xr.Dataset, panels: Mapping[str, xr.DataArray], baseline: Offset | None, title: str, label: str
+    table: xr.Dataset,
+    panels: Mapping[str, xr.DataArray],
+    baseline: Offset | None,
+    title: str,
+    label: str,
+    *,
+    scale: Normalize | None = None,
+    colours: str = COLOURS,
 ) -> Figure:
-    """A panel for each direction and stack, on one scale that reaches to the best head or the baseline."""
+    """A panel for each direction and stack, on one scale: by default one to the best head or the baseline."""
     of_model = stacks_of(table)
     marks = [*(float(values.max()) for values in panels.values()), baseline.accuracy if baseline else math.nan]
     least = min(0.0, *(float(values.min()) for values in panels.values()))
-    scale = Normalize(least, max((mark for mark in marks if mark > 0), default=1.0))
+    scale = scale or Normalize(least, max((mark for mark in marks if mark > 0), default=1.0))
     sizes = table.sizes
     height = min(5.0, max(1.8, 2.9 * sizes["layer"] / sizes["head"]))
     columns = len(of_model) if of_model[0] else min(len(panels), ABREAST)
@@ -155,12 +209,17 @@ def _heads(
         grid = figure.subplots(rows, columns, squeeze=False)
         places = [(stack, direction) for direction in panels for stack in of_model]
         for axes, (stack, direction) in zip(grid.flat, places, strict=False):
-            _heatmap(axes, part(panels[direction], stack), scale, direction, stack)
+            _heatmap(axes, part(panels[direction], stack), scale, direction, stack, colours)
         for axes in grid.flat[len(places) :]:
             axes.set_axis_off()
-        bar = figure.colorbar(ScalarMappable(scale, COLOURS), ax=grid, aspect=18 * rows, pad=0.02)
+        bar = figure.colorbar(ScalarMappable(scale, colours), ax=grid, aspect=18 * rows, pad=0.02)
         bar.set_label(label)
         bar.outline.set_visible(False)
+        if isinstance(scale, LogNorm):
+            most = int(math.log2(scale.vmax or 1))
+            powers = range(-most, most + 1)
+            bar.set_ticks([2.0**n for n in powers], labels=[str(2**n) if n >= 0 else f"1/{2**-n}" for n in powers])
+            bar.minorticks_off()
         if baseline is not None:
             bar.ax.axhline(baseline.accuracy, color="white", linewidth=3.2)
             line = bar.ax.axhline(baseline.accuracy, color="black", linewidth=1.4)
@@ -179,7 +238,7 @@ def _heads(
     return figure
 
 
-def _heatmap(axes: Axes, values: xr.DataArray, scale: Normalize, direction: str, stack: str) -> None:
+def _heatmap(axes: Axes, values: xr.DataArray, scale: Normalize, direction: str, stack: str, colours: str) -> None:
     """Heads of one stack and direction, layer 1 at the top, the best one outlined and named in the title."""
     title = " · ".join(filter(None, (stack, direction)))
     if not values.size:
@@ -190,7 +249,7 @@ def _heatmap(axes: Axes, values: xr.DataArray, scale: Normalize, direction: str,
     fine = min(1.0, 14 / len(heads))  # thinner lines for small cells, or they would cover them
     edges = [np.append(numbers - 0.5, numbers[-1] + 0.5) for numbers in (heads, layers)]
     shown = np.ma.masked_invalid(values.values)
-    axes.pcolormesh(*edges, shown, cmap=COLOURS, norm=scale, edgecolors="white", linewidth=0.6 * fine)
+    axes.pcolormesh(*edges, shown, cmap=colours, norm=scale, edgecolors="white", linewidth=0.6 * fine)
     axes.set(xlabel="head", ylabel="layer", facecolor="0.92")
     axes.invert_yaxis()
     axes.spines[:].set_visible(False)

@@ -1,6 +1,7 @@
 """A head table on the terminal."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -18,7 +19,14 @@ SHOWN = 24
 LEVEL = 0.05
 """Of the false discovery rate up to which a head stands out."""
 
-_FROM = {"dependent": "dep.", "head": "head", "mention": "ment.", "scope": "word", "question": "quest."}
+_FROM = {
+    "dependent": "dep.",
+    "head": "head",
+    "mention": "ment.",
+    "scope": "word",
+    "question": "quest.",
+    "either": "either",
+}
 
 
 def summarise(table: xr.Dataset, console: Console) -> None:
@@ -36,6 +44,7 @@ def summarise(table: xr.Dataset, console: Console) -> None:
         console.print(f"Unknown to the tokenizer: {about['tokens_unknown']:,} tokens", style="yellow")
     console.print(f"Skipped: {reasons or 'nothing'}", style="yellow" if skipped else "")
     _surface(table, console)
+    _token_classes(table, console)
     _hypotheses(table, console)
     _regression(table, console)
 
@@ -58,6 +67,18 @@ def _surface(table: xr.Dataset, console: Console) -> None:
     if lines.row_count:
         console.print("\nThe heads that look most at ... (mean share of attention)")
         console.print(lines)
+
+
+def _token_classes(table: xr.Dataset, console: Console) -> None:
+    if "token_class_mass" not in table:
+        return
+    lines = Table(box=None, show_header=False, pad_edge=False)
+    for name, share in _by(table["token_class_share"]):
+        best = top_heads(table.sel(token_class=name), "token_class_mass")
+        heads = "   ".join(f"[bold]{head}[/] {value:.2f}" for head, value in best)
+        lines.add_row(str(name.item()), heads, f"{share.item():.2f}")
+    console.print("\nThe heads that look most at a class of tokens (and the share of the tokens that it is)")
+    console.print(lines)
 
 
 def _hypotheses(table: xr.Dataset, console: Console) -> None:
@@ -144,11 +165,12 @@ def _reported(table: xr.Dataset) -> Iterator[dict[str, Any]]:
         ("antecedent_", "mention", "coref: {}", "mention"),
         ("scope_", None, "scope, F1", "scope"),
         ("aspect_", "target", "{}", "question"),
+        ("role_", None, "roles, weight", "either"),
     ):
         if f"{prefix}reported_layer" not in table:
             continue
         names = [name for name in map(str, table.data_vars) if name.startswith(prefix)]
-        of = {name.removeprefix(prefix).replace("_f1", "_accuracy"): table[name] for name in names}
+        of = {re.sub("_(f1|weight)$", "_accuracy", name.removeprefix(prefix)): table[name] for name in names}
         for place in [{}] if dim is None else [{dim: value} for value in table[dim].values]:
             row = {name: values.sel(place) for name, values in of.items() if set(values.dims) == set(place)}
             label = what.format(*place.values())
