@@ -297,7 +297,7 @@ REFUSALS = {
         "the corpus has links labelled 'all', which is the name of a row that pools others; "
         "call the label something else.",
     ),
-    "an unknown list": (("list", "colours"), "there is no list of 'colours'; there are reducers and corpora."),
+    "an unknown list": (("list", "colours"), "there is no list of 'colours'; there are reducers, corpora and studies."),
 }
 
 

@@ -9,6 +9,7 @@
 `load(model)`                                  a transformer and its tokenizer, identified
 `measure(model, documents, reducers)`          -> head table, an `xarray.Dataset` over layer, head
 `atlas(model, corpus, out)`                    everything at once, into a folder
+`study(name, model, data, out)`                a paper's figures beside one's own, into a folder
 `random_twin(model)`                           the same shape, untrained: a control
 `analysed(table, twin)`                        how sure we are: the next four at once
 `with_intervals(table)`, `with_report(table)`  intervals; the head to report, beside its controls
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from headscope.heads import read as read_table
     from headscope.heads import write as write_table
     from headscope.measure.run import measure
+    from headscope.studies.run import study
 
 __all__ = [
     "HeadscopeError",
@@ -48,6 +50,7 @@ __all__ = [
     "random_twin",
     "read",
     "read_table",
+    "study",
     "with_intervals",
     "with_regression",
     "with_report",
@@ -60,6 +63,7 @@ _HOMES = {
     "analysed": ("headscope.analyse", "analysed"),
     "atlas": ("headscope._atlas", "atlas"),
     "load": ("headscope.capture", "load"),
+    "study": ("headscope.studies.run", "study"),
     "random_twin": ("headscope.capture", "random_twin"),
     "read": ("headscope.corpora", "read"),
     "read_table": ("headscope.heads", "read"),

@@ -4,24 +4,22 @@ model, corpus --measure--> head table --analyse--> with intervals and reported h
              \-> random twin --measure--> control --/         \--view--> figures, page, tables
 """
 
-import hashlib
 import json
-import shutil
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from headscope import heads
+from headscope._job import Job, Stage
 from headscope.analyse import analysed
 from headscope.capture import load, random_twin
 from headscope.corpora import read, survey
-from headscope.disk import replacing, writable
-from headscope.errors import HeadscopeError
-from headscope.measure.run import REDUCERS, Plan, measure, resolve
+from headscope.disk import replacing
+from headscope.measure.run import REDUCERS, Plan, resolve
 from headscope.measure.shuffle import DRAWS, with_draws
 from headscope.view import figures, heatmaps
 from headscope.view.frames import frames
@@ -32,12 +30,6 @@ FREQUENT = 12
 
 DESCRIPTIONS = ("surface", "classes")
 """Reducers that say where attention goes; all others have a score that a head can be chosen by."""
-
-WRITTEN = (".nc", ".html", ".csv", ".png", ".svg")
-"""What an atlas is made of, the manifest aside."""
-
-Stage = Callable[[str, int, int], None]
-"""Told what is being done, how much of it is done and how much there is."""
 
 
 @dataclass(frozen=True)
@@ -92,28 +84,25 @@ def atlas(
         HeadscopeError: in one sentence, what was wrong with the model, the corpus or the folder.
     """
     report = report or (lambda stage, done, total: None)
-    folder = Path(out)
-    if folder.exists() and not folder.is_dir():
-        raise HeadscopeError(f"{folder} is a file; name a folder for the atlas, or a place where one can be made.")
-    writable(folder / "heads.nc")
+    job = Job("the atlas", Path(out), "manifest.json", ("heads", "twin"), resume, report)
+    job.check()
     documents = read(corpus, format=format, patterns=patterns)
     report("reading the corpus", 0, 0)
     found = survey(documents)
     report("loading the model", 0, 0)
     subject = load(model, device=device, trust_remote_code=trust_remote_code)
-    checkpoints = {name: folder / f".{name}.partial.npz" for name in ("heads", "twin")}
     reducers = resolve([name for name, reducer in REDUCERS.items() if reducer.fits(found)], found)
-    table = measure(
-        subject, documents, [with_draws(one, draws) for one in reducers], plan=plan, found=found,
-        checkpoint=checkpoints["heads"], resume=resume, report=_stage(report, f"measuring {subject.name}"),
+    table = job.measure(
+        "heads", subject, documents, [with_draws(one, draws) for one in reducers],
+        called=f"measuring {subject.name}", plan=plan, found=found,
     )  # fmt: skip
     tables = {}
     hypotheses = [with_draws(one, 0) for one in reducers if type(one).name not in DESCRIPTIONS]
     if hypotheses:
-        twin = measure(
-            random_twin(subject, seed=seed), documents, hypotheses, plan=plan, found=found,
-            checkpoint=checkpoints["twin"], resume=resume, report=_stage(report, "measuring its random twin"),
-        )  # fmt: skip
+        random = random_twin(subject, seed=seed)
+        twin = job.measure(
+            "twin", random, documents, hypotheses, called="measuring its random twin", plan=plan, found=found
+        )
         tables["twin.nc"] = twin
         table = analysed(table, twin)
     arguments = {
@@ -127,48 +116,18 @@ def atlas(
     }
     table = table.assign_attrs(seed=seed, call=f"atlas({', '.join(f'{k}={v!r}' for k, v in arguments.items())})")
     tables["heads.nc"] = table
-    report("writing", 0, 0)
-    written = _write(folder, table, tables)
-    for checkpoint in checkpoints.values():
-        checkpoint.unlink(missing_ok=True)
-    return Atlas(table, folder, written)
+    written = job.write(lambda fresh: _fill(fresh, table, tables), _about(table))
+    return Atlas(table, job.folder, written)
 
 
-def _stage(report: Stage, name: str) -> Callable[[int, int], None]:
-    return lambda done, total: report(name, done, total)
-
-
-def _write(folder: Path, table: xr.Dataset, tables: Mapping[str, xr.Dataset]) -> tuple[str, ...]:
-    """Everything into a folder of its own first, so that a failure leaves the old atlas whole."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        fresh = Path(tempfile.mkdtemp(prefix=".new-", dir=folder))
-    except OSError as error:
-        raise HeadscopeError(
-            f"{folder} cannot be written to ({error.strerror or error}); choose another folder."
-        ) from error
-    try:
-        for name, one in tables.items():
-            heads.write(one, fresh / name)
-        drawn = _draw(table, fresh / "figures")
-        for name, frame in frames(table).items():
-            with replacing(fresh / "tables" / f"{name}.csv") as temporary:
-                frame.to_csv(temporary, index=False, float_format="%.6g")
-        write_page(table, fresh / "atlas.html", figures=drawn)
-        _write_manifest(table, fresh)
-        written = tuple(sorted(path.relative_to(fresh).as_posix() for path in fresh.rglob("*") if path.is_file()))
-        _remove_older(folder, keep=written)
-        for name in written:
-            (folder / name).parent.mkdir(exist_ok=True)
-            (fresh / name).replace(folder / name)
-        return written
-    except OSError as error:
-        raise HeadscopeError(
-            f"the atlas could not be written to {folder} ({error.strerror or error}); "
-            "free some space or choose another folder, and add --resume to keep what was measured."
-        ) from error
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
+def _fill(folder: Path, table: xr.Dataset, tables: Mapping[str, xr.Dataset]) -> None:
+    for name, one in tables.items():
+        heads.write(one, folder / name)
+    drawn = _draw(table, folder / "figures")
+    for name, frame in frames(table).items():
+        with replacing(folder / "tables" / f"{name}.csv") as temporary:
+            frame.to_csv(temporary, index=False, float_format="%.6g")
+    write_page(table, folder / "atlas.html", figures=drawn)
 
 
 def _draw(table: xr.Dataset, folder: Path) -> dict[str, str]:
@@ -204,23 +163,6 @@ def _frequent(table: xr.Dataset) -> list[str]:
     return [str(r) for r in table["relation"].values[table["reported_layer"].values > 0]][:FREQUENT]
 
 
-def _write_manifest(table: xr.Dataset, folder: Path) -> None:
-    files = {}
-    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
-        files[path.relative_to(folder).as_posix()] = hashlib.sha256(path.read_bytes()).hexdigest()
-    about = {key: value.item() if isinstance(value, np.generic) else value for key, value in table.attrs.items()}
-    about |= {key: json.loads(about[key]) for key in ("skipped", "versions", "patterns") if key in about}
-    with replacing(folder / "manifest.json") as temporary:
-        temporary.write_text(json.dumps({"about": about, "sha256": files}, indent=1, sort_keys=True) + "\n")
-
-
-def _remove_older(folder: Path, keep: Sequence[str]) -> None:
-    """Remove what an older atlas wrote here and the new one does not; nobody else's files."""
-    try:
-        names = json.loads((folder / "manifest.json").read_text())["sha256"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return
-    for name in set(names) - set(keep):
-        path = folder / name
-        if path.suffix in WRITTEN and path.resolve().is_relative_to(folder.resolve()):
-            path.unlink(missing_ok=True)
+def _about(table: xr.Dataset) -> dict[str, Any]:
+    about = {str(key): value.item() if isinstance(value, np.generic) else value for key, value in table.attrs.items()}
+    return about | {key: json.loads(about[key]) for key in ("skipped", "versions", "patterns") if key in about}

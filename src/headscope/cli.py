@@ -16,7 +16,7 @@ from rich.table import Table
 from headscope.errors import HeadscopeError
 
 if TYPE_CHECKING:
-    from headscope._atlas import Stage
+    from headscope._job import Stage
     from headscope.measure.reducer import Reducer
     from headscope.measure.run import Plan
 
@@ -156,9 +156,44 @@ def measure(
     console.print(f"\nWrote {escape(str(out))}.", soft_wrap=True)
 
 
+@app.command(epilog="Example: headscope study clark2019 --data corpora -o clark2019")
+def study(
+    name: Annotated[str, typer.Argument(help="Of the study (`headscope list studies`).")],
+    model: Annotated[str, typer.Option(help="A hub id, a folder, or minilm.")] = "minilm",
+    data: Annotated[Path, typer.Option(envvar="HEADSCOPE_DATA", help="The folder that holds the corpora.")] = Path(),
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write.")] = Path("headscope-study"),
+    corpus: Annotated[
+        list[str] | None, typer.Option(help="Another corpus for one of the tables, as TABLE=PATH: treebank=wsj.conllu.")
+    ] = None,
+    device: Device = "cpu",
+    seed: Annotated[int, typer.Option(help="Of a sample of documents.")] = 0,
+    batch_tokens: BatchTokens = None,
+    trust_remote_code: Trust = False,
+    resume: Resume = False,
+) -> None:
+    """Measure what a paper measured, and write its figures and one's own side by side."""
+    from headscope.studies.run import study as run
+    from headscope.studies.sheet import show
+
+    corpora = {}
+    for one in corpus or []:
+        table, parted, path = one.partition("=")
+        if not (table and parted and path):
+            raise HeadscopeError(f"--corpus {one} names no file; write TABLE=PATH, such as treebank=wsj.conllu.")
+        corpora[table] = Path(path).expanduser()
+    with _progress() as report:
+        made = run(
+            name, model, data, out, corpora=corpora, plan=_plan(None, None, None, batch_tokens), device=device,
+            seed=seed, trust_remote_code=trust_remote_code, resume=resume, report=report,
+        )  # fmt: skip
+    show(made.findings, console)
+    sheet, folder = escape(str(made.folder / f"{name}.md")), escape(str(made.folder))
+    console.print(f"\nRead [bold]{sheet}[/]; {len(made.files)} files in {folder}.", soft_wrap=True)
+
+
 @app.command("list", epilog="Example: headscope list corpora")
-def list_(what: Annotated[str, typer.Argument(help="reducers or corpora.")]) -> None:
-    """List what there is: reducers or corpora."""
+def list_(what: Annotated[str, typer.Argument(help="reducers, corpora or studies.")]) -> None:
+    """List what there is: reducers, corpora or studies."""
     from headscope.corpora import FORMATS
 
     rows: dict[str, str]
@@ -169,8 +204,12 @@ def list_(what: Annotated[str, typer.Argument(help="reducers or corpora.")]) -> 
         from headscope.measure import REDUCERS
 
         rows = {name: (reducer.__doc__ or "").strip().splitlines()[0] for name, reducer in REDUCERS.items()}
+    elif what == "studies":
+        from headscope.studies import STUDIES
+
+        rows = {name: study.title for name, study in STUDIES.items()}
     else:
-        raise HeadscopeError(f"there is no list of {what!r}; there are reducers and corpora.")
+        raise HeadscopeError(f"there is no list of {what!r}; there are reducers, corpora and studies.")
     table = Table(box=None, show_header=False)
     for name, description in rows.items():
         table.add_row(f"[bold]{name}[/]", description)

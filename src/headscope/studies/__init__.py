@@ -1,0 +1,21 @@
+"""Papers, and how their claims stand on one's own model.
+
+================  ======================================================================
+`STUDIES`         what there is, by name; ``headscope.study`` runs one
+`Study`           one paper: its corpora, what is measured on them, and its `Claim` list
+`judge`           head tables -> a `Finding` for each claim; needs no weights
+`sheet`           findings as text and as a data frame
+================  ======================================================================
+"""
+
+from collections.abc import Mapping
+
+from headscope.studies.clark2019 import CLARK2019
+from headscope.studies.study import Claim, Finding, Measurement, Pattern, Study, Value, judge
+
+STUDIES: Mapping[str, Study] = {
+    "clark2019": CLARK2019,
+}
+"""All studies by name."""
+
+__all__ = ["STUDIES", "Claim", "Finding", "Measurement", "Pattern", "Study", "Value", "judge"]

@@ -1,0 +1,202 @@
+"""Clark, Khandelwal, Levy and Manning 2019, What Does BERT Look At?: tables 1 and 2, figures 2 and 4."""
+
+import math
+from contextlib import suppress
+
+import xarray as xr
+
+from headscope.studies.readings import (
+    best_head,
+    heads_above,
+    in_layers,
+    layer_of_top_head,
+    of_best_head,
+    relation,
+    relation_offset,
+    share_of_heads_below,
+    top_layer,
+    value,
+)
+from headscope.studies.study import Claim, Measurement, NotMeasured, Pattern, Study, Value
+from headscope.view import figures
+
+BERT = "BERT-base"
+TREEBANK, COREFERENCE, TEXT = ("treebank",), ("coreference",), ("text",)
+
+RELATIONS = {
+    # Stanford: (Universal Dependencies, head, accuracy, baseline, its offset)
+    "All": (("all",), "7-6", 34.5, 26.3, "+1"),
+    "prep": ((), "7-4", 66.7, 61.8, "-1"),
+    "pobj": (("case",), "9-6 head to dependent", 76.3, 34.6, "-2"),
+    "det": ((), "8-11", 94.3, 51.7, "+1"),
+    "nn": (("compound",), "4-10", 70.4, 70.2, "+1"),
+    "nsubj": ((), "8-2", 58.5, 45.5, "+1"),
+    "amod": ((), "4-10", 75.6, 68.3, "+1"),
+    "dobj": (("obj",), "8-10", 86.8, 40.0, "-2"),
+    "advmod": ((), "7-6", 48.8, 40.2, "+1"),
+    "aux": ((), "4-10", 81.1, 71.5, "+1"),
+    "poss": (("nmod:poss",), "7-6", 80.5, 47.7, "+1"),
+    "auxpass": (("aux:pass",), "4-10", 82.5, 40.5, "+1"),
+    "ccomp": ((), "8-1", 48.8, 12.4, "-2"),
+    "mark": ((), "8-2", 50.7, 14.5, "+2"),
+    "prt": (("compound:prt",), "6-7", 99.1, 91.4, "-1"),
+}
+"""Table 1. A treebank in Stanford Dependencies is read by the paper's labels, one in Universal Dependencies by these."""
+
+MAPPED = {
+    "All": "all relations but punct and root, which the paper counts too",
+    "prep": "in Universal Dependencies a preposition depends on its noun, not on what the phrase belongs to",
+    "pobj": "`case` read backwards: there the preposition depends on its noun; genitive 's is also `case`",
+    "nn": "`compound`; names are `flat` there",
+    "dobj": "`obj`",
+    "nsubj": "in both schemes without passive subjects",
+    "aux": "without infinitival to, which is `mark` there",
+    "poss": "`nmod:poss`; the paper also counts 's as right, which is not done here",
+    "auxpass": "`aux:pass`",
+    "mark": "with infinitival to, which is aux in the paper",
+    "prt": "`compound:prt`",
+}
+"""What the reader must know to compare the two schemes."""
+
+MENTIONS = {
+    "all": (65, 27, 52, 69),
+    "pronoun": (64, 29, 47, 70),
+    "proper": (73, 29, 67, 77),
+    "nominal": (58, 19, 40, 60),
+}
+"""Table 2, by class of mentions: head 5-4, nearest mention, head match, rules."""
+
+
+def _table_1() -> list[Claim]:
+    claims = []
+    for label, (others, head, accuracy, baseline, offset) in RELATIONS.items():
+        labels, turned = (label, *others), label == "pobj"
+        where, fixed = f"table 1, {label}", relation_offset(*labels, turned=turned)
+        claims += [
+            Claim(
+                where, "accuracy of the best head", TREEBANK, Value(accuracy, head), relation(*labels, turned=turned),
+                pattern=Pattern("above the best fixed offset", above=fixed), model=BERT, note=MAPPED.get(label, ""),
+            ),
+            Claim(where, "accuracy of the best fixed offset", TREEBANK, Value(baseline, offset), fixed),
+        ]  # fmt: skip
+    return claims
+
+
+def _table_2() -> list[Claim]:
+    claims = []
+    for mention, (head, *rules) in MENTIONS.items():
+        where, score = f"table 2, {mention}", "antecedent_accuracy"
+        # The paper shows one head for all classes; it is the best over all mentions.
+        of_head = (
+            best_head(score, prefix="antecedent_", mention="all")
+            if mention == "all"
+            else of_best_head(score, by=score, mention=mention)
+        )
+        above = Pattern("above head match", above=value("antecedent_head_match", mention=mention))
+        claims.append(
+            Claim(where, "accuracy of the best head", COREFERENCE, Value(head, "5-4"), of_head,
+                  digits=0, pattern=above, model=BERT)
+        )  # fmt: skip
+        names = {"nearest": "nearest mention", "head_match": "head match", "rules": "rule-based"}
+        claims += [
+            Claim(where, what, COREFERENCE, Value(number), value(f"antecedent_{rule}", mention=mention), digits=0)
+            for (rule, what), number in zip(names.items(), rules, strict=True)
+        ]
+    return claims
+
+
+def _dependents_attend(table: xr.Dataset) -> Value:
+    """The share of the relations for which the best head attends from the dependent to its head."""
+    found, other = 0, []
+    for label, (others, *_) in RELATIONS.items():
+        with suppress(NotMeasured):
+            best = relation(label, *others, turned=label == "pobj")(table)
+            found += 1
+            other += [label] if "head to dependent" in best.of else []
+    return Value(100 * (found - len(other)) / max(found, 1), f"all but {', '.join(other)}" if other else "all")
+
+
+HALF_TO_DEEP = (6 / 12, 10 / 12)
+"""Layers 6 to 10 of 12, as a share of the depth, so that they can be found in a model of another depth."""
+
+TEXTUAL = (
+    Claim("section 4.2", "relations for which the dependent attends to its head", TREEBANK,
+          Value(100 * 14 / 15, "all but pobj"), _dependents_attend, "% of relations", 0,
+          Pattern("most relations", above=50), BERT),
+    Claim("section 3.1", "heads with most of their attention on the token before", TEXT,
+          Value(4, "layers 2, 4, 7, 8 of 12"), heads_above("mass_previous", 0.5), "heads", 0,
+          Pattern("there are some", above=0), BERT),
+    Claim("section 3.1", "heads with most of their attention on the token after", TEXT,
+          Value(5, "layers 1, 2, 2, 3, 6 of 12"), heads_above("mass_next", 0.5), "heads", 0,
+          Pattern("there are some", above=0), BERT),
+    Claim("section 3.1", "heads with little attention on the token itself", TEXT,
+          Value(math.nan, "most"), share_of_heads_below("mass_self", 0.1), "% of heads", 0,
+          Pattern("most heads", above=50), BERT, "little: under a tenth"),
+    Claim("figure 2, above", "layer that attends most to [CLS]", TEXT,
+          Value(math.nan, "early"), top_layer("mass_cls"), "layer", 0, None, BERT),
+    Claim("figure 2, above", "layer that attends most to [SEP]", TEXT,
+          Value(math.nan, "middle"), top_layer("mass_sep"), "layer", 0,
+          Pattern("after the one for [CLS] and before the one for . and ,",
+                  top_layer("mass_cls"), top_layer("mass_punctuation")), BERT),
+    Claim("figure 2, above", "layer that attends most to . and ,", TEXT,
+          Value(math.nan, "deep"), top_layer("mass_punctuation"), "layer", 0, None, BERT),
+    Claim("section 3.2", "attention to [SEP] from half of the depth to five sixths", TEXT,
+          Value(math.nan, "over 50 in layers 6-10 of 12"), in_layers("mass_sep", *HALF_TO_DEEP), "%", 1,
+          Pattern("over half", above=50), BERT),
+    Claim("figure 2, below", "the same from [SEP]", TEXT,
+          Value(math.nan, "over 90"), in_layers("mass_sep_from_sep", *HALF_TO_DEEP), "%", 1,
+          Pattern("over nine tenths", above=90), BERT),
+    Claim("figure 2, below", "the same from [SEP], beside other tokens", TEXT,
+          Value(math.nan, "more"), in_layers("mass_sep_from_sep", *HALF_TO_DEEP), "%", 1,
+          Pattern("more than from other tokens", above=in_layers("mass_sep_from_other", *HALF_TO_DEEP)), BERT),
+    Claim("figure 4, above", "layer of the head with the greatest entropy", TEXT,
+          Value(1, "of 12 layers"), layer_of_top_head("entropy"), "layer", 0,
+          Pattern("in the first layer", below=2), BERT),
+    Claim("section 3.3, figure 4, below", "entropy from [CLS] in the last layer", TEXT,
+          Value(3.89, "layer 12 of 12"), in_layers("entropy_from_cls", 1, 1, 1.0), "nats", 2,
+          Pattern("above that from all tokens", above=in_layers("entropy", 1, 1, 1.0)), BERT),
+)  # fmt: skip
+"""Sections 3 and 4.2, and figures 2 and 4, of which the paper prints no figures but these."""
+
+CLARK2019 = Study(
+    title="Clark, Khandelwal, Levy and Manning 2019, What Does BERT Look At? An Analysis of BERT's Attention",
+    # The paper does not say in which case its BERT-base is, but speaks of "the uncased BERT model" as another one.
+    models={
+        BERT: ("bert-base-cased", "google-bert/bert-base-cased", "bert-base-uncased", "google-bert/bert-base-uncased")
+    },
+    measurements={
+        "treebank": Measurement(
+            "ud/UD_English-EWT/en_ewt-ud-dev.conllu",
+            "UD English EWT, development set: https://github.com/UniversalDependencies/UD_English-EWT",
+            ("relations",),
+            "Wall Street Journal part of the Penn Treebank, in Stanford Dependencies",
+        ),
+        "coreference": Measurement(
+            "coref/ontogum/conll",
+            "OntoGUM: https://github.com/amir-zeldes/gum, folder coref/ontogum",
+            ("coreference",),
+            "CoNLL-2012 (OntoNotes), documents cut to 128 tokens",
+            max_tokens=128,
+        ),
+        "text": Measurement(
+            "text/wikitext-2",
+            "WikiText-2, the files wiki.valid.tokens and wiki.test.tokens: https://huggingface.co/datasets/Salesforce/wikitext",
+            ("surface",),
+            "1,000 random pairs of consecutive paragraphs of Wikipedia, cut to 128 tokens",
+            sample=1000,
+        ),
+    },
+    claims=(*_table_1(), *_table_2(), *TEXTUAL),
+    figures={
+        "figure-2": ("text", figures.special_tokens),
+        "figure-4": ("text", figures.entropies),
+    },
+    notes=(
+        "The paper's treebank and coreference corpus are licensed, and its segments were not released: no corpus is "
+        "known to be the paper's, so its figures are shown and never held against one's own.",
+        "The paper chooses the best of all heads and offsets on the data that it scores them on. So is the figure beside "
+        "the paper's; what is judged is the held-out one.",
+        "Not here: the gradients of figure 3, the probes of table 3 and the clusters of figure 6; of table 2, the neural "
+        "system, which is no attention head.",
+    ),
+)

@@ -1,0 +1,79 @@
+"""The corpora of a study: where they are, and which of their documents are measured."""
+
+import random
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+
+from headscope.corpora import Corpus, Survey, read, survey
+from headscope.corpora.document import Document
+from headscope.errors import CorpusError
+from headscope.studies.study import Measurement, Study
+
+
+def locate(study: Study, data: Path, given: Mapping[str, Path]) -> dict[str, Path]:
+    """Where the corpora of a study are.
+
+    A corpus ``ud/UD_English-EWT/en_ewt-ud-dev.conllu`` is looked for under that path in the folder, under
+    ``UD_English-EWT/en_ewt-ud-dev.conllu``, and as ``en_ewt-ud-dev.conllu``.
+
+    Args:
+        study: names its corpora.
+        data: the folder.
+        given: other files or folders, by the name of the measurement that they are for.
+
+    Raises:
+        CorpusError: one or more are not there, or one is given for a measurement that the study does not have.
+    """
+    for name in given:
+        if name not in study.measurements:
+            raise CorpusError(
+                f"a corpus was given for {name!r}, which the study does not measure; "
+                f"it measures {', '.join(study.measurements)}."
+            )
+    found = dict(given)
+    for name, one in study.measurements.items():
+        if name not in found and (path := _below(data, one.corpus)) is not None:
+            found[name] = path
+    missing = [f"{one.corpus} ({one.source})" for name, one in study.measurements.items() if name not in found]
+    if missing:
+        raise CorpusError(
+            f"the study needs what is not in the folder {data}: {'; '.join(missing)}. Put it there, or name another "
+            f"corpus by --corpus {next(name for name in study.measurements if name not in found)}=PATH."
+        )
+    return {name: found[name] for name in study.measurements}
+
+
+def _below(data: Path, corpus: str) -> Path | None:
+    parts = PurePosixPath(corpus).parts
+    places = (data.joinpath(*parts[start:]) for start in range(len(parts)))
+    return next((place for place in places if place.exists()), None)
+
+
+def chosen(measurement: Measurement, path: Path, seed: int) -> tuple[Corpus, Iterable[Document], Survey]:
+    """A corpus, those of its documents that are measured, and what these hold.
+
+    Args:
+        measurement: says which documents.
+        path: of the corpus.
+        seed: of a sample.
+
+    Raises:
+        CorpusError: the corpus cannot be read, or has no document that is wanted.
+    """
+    corpus = read(path, format=measurement.format)
+    found = survey(corpus)
+    documents: Iterable[Document] = corpus
+    if measurement.having:
+        documents = [one for one in corpus if any(span.kind == measurement.having for span in one.spans)]
+    if measurement.sample is not None:
+        documents = list(documents)
+        if len(documents) > measurement.sample:
+            # In the order of the corpus, so that neighbours are still neighbours.
+            places = sorted(random.Random(seed).sample(range(len(documents)), measurement.sample))
+            documents = [documents[place] for place in places]
+    if documents is corpus:
+        return corpus, corpus, found
+    if not documents:
+        raise CorpusError(f"no document of {path} has a span of the kind {measurement.having!r}; give another corpus.")
+    return corpus, documents, replace(survey(documents), skipped=found.skipped)

@@ -1,0 +1,248 @@
+"""A paper as data: what it measured, what it claims, and how its claims stand on head tables of one's own.
+
+`judge` needs neither weights nor network: head tables go in, findings come out.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from headscope.errors import HeadscopeError
+
+Verdict = Literal["agrees", "differs", "holds", "fails", "unclear", "shown", "not measured"]
+"""How a claim stands.
+
+=================  ===============================================================================================
+``agrees``         same model, same corpus, and the same figure to the last digit that the paper prints
+``differs``        same model, same corpus, another figure
+``holds``          another model or corpus; what the claim says of any model holds here, beyond the intervals
+``fails``          it does not hold here, beyond the intervals
+``unclear``        the intervals overlap
+``shown``          another model or corpus, and a claim about nothing but its figure: shown side by side
+``not measured``   the tables have no such number; the finding says why
+=================  ===============================================================================================
+"""
+
+
+class NotMeasured(HeadscopeError):
+    """A head table that lacks what a claim is about; the message completes "not measured: ..."."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """A figure, as a paper prints it or as a head table gives it.
+
+    Attributes:
+        number: NaN where a paper gives a direction and no number.
+        of: the head, offset or layers that it is of, such as ``8-11``.
+        lower, upper: the 95 % interval; NaN where there is none.
+        held_out: the same of the head (or offset) that was chosen on one half of the texts, scored on the other.
+    """
+
+    number: float
+    of: str = ""
+    lower: float = math.nan
+    upper: float = math.nan
+    held_out: "Value | None" = None
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The interval; the number itself where there is none."""
+        return (self.number, self.number) if math.isnan(self.lower) else (self.lower, self.upper)
+
+    @property
+    def best_known(self) -> "Value":
+        """The held-out value where there is one: the head was not chosen on what it is scored on."""
+        return self.held_out or self
+
+
+Read = Callable[..., Value]
+"""Takes the tables that a claim is about, in their order, and returns a figure; raises `NotMeasured`."""
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """What a claim says of any model, whatever its figure: above one thing and below another.
+
+    Attributes:
+        says: in words.
+        above, below: bounds, or what is read from the tables of the claim.
+    """
+
+    says: str
+    above: Read | float = -math.inf
+    below: Read | float = math.inf
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A figure that a paper prints.
+
+    Attributes:
+        where: in the paper: ``table 1, det``.
+        what: the figure is.
+        on: the measurements of the study that it is read from.
+        paper: what the paper prints.
+        read: gives the same from head tables.
+        unit: of both.
+        digits: decimals that the paper prints.
+        pattern: what the claim says of any model, if anything.
+        model: whose figure it is, one of `Study.models`; empty where it follows from the corpus alone.
+        note: what a reader must know to compare the two.
+    """
+
+    where: str
+    what: str
+    on: tuple[str, ...]
+    paper: Value
+    read: Read
+    unit: str = "%"
+    digits: int = 1
+    pattern: Pattern | None = None
+    model: str = ""
+    note: str = ""
+
+    @property
+    def tolerance(self) -> float:
+        """Half of the last digit that the paper prints."""
+        return 0.5 * 10.0**-self.digits
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A head table that a study needs.
+
+    Attributes:
+        corpus: where the corpus lies in a folder of corpora; the end of the path suffices.
+        source: what it is and where it comes from.
+        reducers: what is measured on it.
+        paper: what the paper measured.
+        published: SHA-256 of the very files that the paper measured, where they are public.
+        format: of the corpus, if it is not to be told from the content.
+        having: only documents that have a span of this kind; the others add nothing to the scores.
+        sample: so many documents, drawn at random; by default all.
+        max_tokens: documents are cut to this.
+    """
+
+    corpus: str
+    source: str
+    reducers: tuple[str, ...]
+    paper: str
+    published: tuple[str, ...] = ()
+    format: str | None = None
+    having: str = ""
+    sample: int | None = None
+    max_tokens: int | None = None
+
+
+@dataclass(frozen=True)
+class Study:
+    """One paper.
+
+    Attributes:
+        title: authors, year and title.
+        models: by the paper's names, the hub ids of the models that it has figures for; the first is the one that
+            a model of another name is shown beside.
+        measurements: the head tables, by name.
+        claims: the figures.
+        figures: the paper's pictures: name -> measurements, and what draws them.
+        notes: what was mapped, mended or left out.
+    """
+
+    title: str
+    models: Mapping[str, tuple[str, ...]]
+    measurements: Mapping[str, Measurement]
+    claims: Sequence[Claim]
+    figures: Mapping[str, tuple[str, Callable[[xr.Dataset], Figure]]]
+    notes: Sequence[str] = ()
+
+    def beside(self, tables: Mapping[str, xr.Dataset]) -> str:
+        """The paper's name of the model whose figures stand beside those of some tables."""
+        ours = {str(table.attrs["model"]) for table in tables.values()}
+        same = [name for name, ids in self.models.items() if ours & set(ids)]
+        return same[0] if same else next(iter(self.models))
+
+
+@dataclass(frozen=True)
+class Finding:
+    """How a claim stands.
+
+    Attributes:
+        claim: the claim.
+        ours: the figure of one's own; none where it was not measured.
+        same: the model and the corpora are those of the paper, so that figures must agree.
+        verdict: how it stands.
+        why: why it was not measured.
+    """
+
+    claim: Claim
+    ours: Value | None
+    same: bool
+    verdict: Verdict
+    why: str = ""
+
+    @property
+    def difference(self) -> float:
+        """Ours less the paper's; NaN where either has no number."""
+        return math.nan if self.ours is None else self.ours.number - self.claim.paper.number
+
+
+def judge(study: Study, tables: Mapping[str, xr.Dataset]) -> tuple[Finding, ...]:
+    """How the claims of a study stand on head tables.
+
+    Figures are held against each other only where the model and the corpus are those of the paper: the
+    model by its hub id, the corpus by its hash. Elsewhere they are shown side by side, and what is judged is
+    the claim's pattern, on the held-out figure where there is one.
+
+    Args:
+        study: the paper.
+        tables: by the names of its measurements; some may be missing.
+
+    Returns:
+        A finding for each claim about the model whose figures stand beside these tables, or about no model.
+    """
+    whose = study.beside(tables)
+    return tuple(_judged(claim, study, tables) for claim in study.claims if claim.model in ("", whose))
+
+
+def _judged(claim: Claim, study: Study, tables: Mapping[str, xr.Dataset]) -> Finding:
+    missing = [name for name in claim.on if name not in tables]
+    if missing:
+        return Finding(claim, None, False, "not measured", f"there is no table of {' and '.join(missing)}")
+    on = [tables[name] for name in claim.on]
+    try:
+        ours = _read(claim.read, on)
+        same = all(_same(claim, study, name, table) for name, table in zip(claim.on, on, strict=True))
+        if same and not math.isnan(claim.paper.number):
+            close = abs(ours.number - claim.paper.number) <= claim.tolerance * (1 + 1e-9)
+            return Finding(claim, ours, same, "agrees" if close else "differs")
+        return Finding(claim, ours, same, "shown" if claim.pattern is None else _holds(claim.pattern, ours, on))
+    except NotMeasured as error:
+        return Finding(claim, None, False, "not measured", str(error))
+
+
+def _read(read: Read, on: Sequence[xr.Dataset]) -> Value:
+    value = read(*on)
+    if math.isnan(value.number):
+        raise NotMeasured("there is nothing of this kind in the corpus or the model")
+    return value
+
+
+def _same(claim: Claim, study: Study, name: str, table: xr.Dataset) -> bool:
+    corpus = table.attrs["corpus_sha256"] in study.measurements[name].published
+    return corpus and (not claim.model or table.attrs["model"] in study.models[claim.model])
+
+
+def _holds(pattern: Pattern, ours: Value, on: Sequence[xr.Dataset]) -> Verdict:
+    value = ours.best_known.ends
+    floor, ceiling = (
+        (_read(bound, on).best_known if callable(bound) else Value(bound)).ends
+        for bound in (pattern.above, pattern.below)
+    )
+    if value[0] > floor[1] and value[1] < ceiling[0]:
+        return "holds"
+    return "fails" if value[1] <= floor[0] or value[0] >= ceiling[1] else "unclear"
