@@ -17,7 +17,7 @@ from headscope.studies.readings import (
     top_layer,
     value,
 )
-from headscope.studies.study import Claim, Measurement, NotMeasured, Pattern, Study, Value
+from headscope.studies.study import Claim, Measurement, NotMeasuredError, Pattern, Study, Value
 from headscope.view import figures
 
 BERT = "BERT-base"
@@ -41,7 +41,7 @@ RELATIONS = {
     "mark": ((), "8-2", 50.7, 14.5, "+2"),
     "prt": (("compound:prt",), "6-7", 99.1, 91.4, "-1"),
 }
-"""Table 1. A treebank in Stanford Dependencies is read by the paper's labels, one in Universal Dependencies by these."""
+"""Table 1. A treebank is read by the paper's labels, and by those of Universal Dependencies where it lacks them."""
 
 MAPPED = {
     "All": "all relations but punct and root, which the paper counts too",
@@ -66,6 +66,8 @@ MENTIONS = {
 }
 """Table 2, by class of mentions: head 5-4, nearest mention, head match, rules."""
 
+RULES = {"nearest": "nearest mention", "head_match": "head match", "rules": "rule-based"}
+
 
 def _table_1() -> list[Claim]:
     claims = []
@@ -74,10 +76,10 @@ def _table_1() -> list[Claim]:
         where, fixed = f"table 1, {label}", relation_offset(*labels, turned=turned)
         claims += [
             Claim(
-                where, "accuracy of the best head", TREEBANK, Value(accuracy, head), relation(*labels, turned=turned),
+                where, "best head", TREEBANK, Value(accuracy, head), relation(*labels, turned=turned),
                 pattern=Pattern("above the best fixed offset", above=fixed), model=BERT, note=MAPPED.get(label, ""),
             ),
-            Claim(where, "accuracy of the best fixed offset", TREEBANK, Value(baseline, offset), fixed),
+            Claim(where, "best fixed offset", TREEBANK, Value(baseline, offset), fixed),
         ]  # fmt: skip
     return claims
 
@@ -94,12 +96,14 @@ def _table_2() -> list[Claim]:
         )
         above = Pattern("above head match", above=value("antecedent_head_match", mention=mention))
         claims.append(
-            Claim(where, "accuracy of the best head", COREFERENCE, Value(head, "5-4"), of_head,
+            Claim(where, "best head", COREFERENCE, Value(float(head), "5-4"), of_head,
                   digits=0, pattern=above, model=BERT)
         )  # fmt: skip
         names = {"nearest": "nearest mention", "head_match": "head match", "rules": "rule-based"}
         claims += [
-            Claim(where, what, COREFERENCE, Value(number), value(f"antecedent_{rule}", mention=mention), digits=0)
+            Claim(
+                where, what, COREFERENCE, Value(float(number)), value(f"antecedent_{rule}", mention=mention), digits=0
+            )
             for (rule, what), number in zip(names.items(), rules, strict=True)
         ]
     return claims
@@ -109,7 +113,7 @@ def _dependents_attend(table: xr.Dataset) -> Value:
     """The share of the relations for which the best head attends from the dependent to its head."""
     found, other = 0, []
     for label, (others, *_) in RELATIONS.items():
-        with suppress(NotMeasured):
+        with suppress(NotMeasuredError):
             best = relation(label, *others, turned=label == "pobj")(table)
             found += 1
             other += [label] if "head to dependent" in best.of else []
@@ -122,16 +126,16 @@ HALF_TO_DEEP = (6 / 12, 10 / 12)
 TEXTUAL = (
     Claim("section 4.2", "relations for which the dependent attends to its head", TREEBANK,
           Value(100 * 14 / 15, "all but pobj"), _dependents_attend, "% of relations", 0,
-          Pattern("most relations", above=50), BERT),
+          Pattern("most relations", above=50.0), BERT),
     Claim("section 3.1", "heads with most of their attention on the token before", TEXT,
-          Value(4, "layers 2, 4, 7, 8 of 12"), heads_above("mass_previous", 0.5), "heads", 0,
-          Pattern("there are some", above=0), BERT),
+          Value(4.0, "layers 2, 4, 7, 8 of 12"), heads_above("mass_previous", 0.5), "heads", 0,
+          Pattern("there are some", above=0.0), BERT),
     Claim("section 3.1", "heads with most of their attention on the token after", TEXT,
-          Value(5, "layers 1, 2, 2, 3, 6 of 12"), heads_above("mass_next", 0.5), "heads", 0,
-          Pattern("there are some", above=0), BERT),
+          Value(5.0, "layers 1, 2, 2, 3, 6 of 12"), heads_above("mass_next", 0.5), "heads", 0,
+          Pattern("there are some", above=0.0), BERT),
     Claim("section 3.1", "heads with little attention on the token itself", TEXT,
           Value(math.nan, "most"), share_of_heads_below("mass_self", 0.1), "% of heads", 0,
-          Pattern("most heads", above=50), BERT, "little: under a tenth"),
+          Pattern("most heads", above=50.0), BERT, "little: under a tenth"),
     Claim("figure 2, above", "layer that attends most to [CLS]", TEXT,
           Value(math.nan, "early"), top_layer("mass_cls"), "layer", 0, None, BERT),
     Claim("figure 2, above", "layer that attends most to [SEP]", TEXT,
@@ -142,19 +146,19 @@ TEXTUAL = (
           Value(math.nan, "deep"), top_layer("mass_punctuation"), "layer", 0, None, BERT),
     Claim("section 3.2", "attention to [SEP] from half of the depth to five sixths", TEXT,
           Value(math.nan, "over 50 in layers 6-10 of 12"), in_layers("mass_sep", *HALF_TO_DEEP), "%", 1,
-          Pattern("over half", above=50), BERT),
+          Pattern("over half", above=50.0), BERT),
     Claim("figure 2, below", "the same from [SEP]", TEXT,
           Value(math.nan, "over 90"), in_layers("mass_sep_from_sep", *HALF_TO_DEEP), "%", 1,
-          Pattern("over nine tenths", above=90), BERT),
+          Pattern("over nine tenths", above=90.0), BERT),
     Claim("figure 2, below", "the same from [SEP], beside other tokens", TEXT,
           Value(math.nan, "more"), in_layers("mass_sep_from_sep", *HALF_TO_DEEP), "%", 1,
           Pattern("more than from other tokens", above=in_layers("mass_sep_from_other", *HALF_TO_DEEP)), BERT),
     Claim("figure 4, above", "layer of the head with the greatest entropy", TEXT,
-          Value(1, "of 12 layers"), layer_of_top_head("entropy"), "layer", 0,
-          Pattern("in the first layer", below=2), BERT),
+          Value(1.0, "of 12 layers"), layer_of_top_head("entropy"), "layer", 0,
+          Pattern("in the first layer", below=2.0), BERT),
     Claim("section 3.3, figure 4, below", "entropy from [CLS] in the last layer", TEXT,
-          Value(3.89, "layer 12 of 12"), in_layers("entropy_from_cls", 1, 1, 1.0), "nats", 2,
-          Pattern("above that from all tokens", above=in_layers("entropy", 1, 1, 1.0)), BERT),
+          Value(3.89, "layer 12 of 12"), in_layers("entropy_from_cls", 1.0, 1.0, 1.0), "nats", 2,
+          Pattern("above that from all tokens", above=in_layers("entropy", 1.0, 1.0, 1.0)), BERT),
 )  # fmt: skip
 """Sections 3 and 4.2, and figures 2 and 4, of which the paper prints no figures but these."""
 
@@ -188,15 +192,15 @@ CLARK2019 = Study(
     },
     claims=(*_table_1(), *_table_2(), *TEXTUAL),
     figures={
-        "figure-2": ("text", figures.special_tokens),
-        "figure-4": ("text", figures.entropies),
+        "figure-2": (TEXT, figures.special_tokens),
+        "figure-4": (TEXT, figures.entropies),
     },
     notes=(
         "The paper's treebank and coreference corpus are licensed, and its segments were not released: no corpus is "
         "known to be the paper's, so its figures are shown and never held against one's own.",
-        "The paper chooses the best of all heads and offsets on the data that it scores them on. So is the figure beside "
-        "the paper's; what is judged is the held-out one.",
-        "Not here: the gradients of figure 3, the probes of table 3 and the clusters of figure 6; of table 2, the neural "
-        "system, which is no attention head.",
+        "The paper chooses the best of all heads and offsets on the data that it scores them on. So is the figure "
+        "beside the paper's; what is judged is the held-out one.",
+        "Not here: the gradients of figure 3, the probes of table 3 and the clusters of figure 6; of table 2, the "
+        "neural system, which is no attention head.",
     ),
 )

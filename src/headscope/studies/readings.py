@@ -6,14 +6,15 @@ of the head chosen on one half of the texts.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 import xarray as xr
 
 from headscope.heads import head_name
-from headscope.studies.study import NotMeasured, Read, Value
+from headscope.studies.study import NotMeasuredError, Read, Value
 
 HEAD = ("layer", "head", "direction")
 PERCENT = 100.0
@@ -24,24 +25,26 @@ def best_head(variable: str, *, prefix: str = "", score: str = "accuracy", **pla
 
     Args:
         variable: the score.
-        prefix, score: how the table names its report.
+        prefix: what the table puts before the names of its report.
+        score: what it calls the score there.
         place: coordinates of the other dimensions.
     """
     return lambda table: _best_head(_at(table, variable, place), variable, prefix, score)
 
 
-def of_best_head(variable: str, by: str, **place: str) -> Read:
+def of_best_head(variable: str, by: str, scale: float = PERCENT, **place: str) -> Read:
     """The value of a variable for the head that is best by another one, or by the same at another place.
 
     Args:
         variable: what is read, at `place`.
         by: what the head is chosen by, at ``all`` along the dimensions of `place`.
+        scale: of the value.
         place: coordinates of the other dimensions.
     """
 
     def read(table: xr.Dataset) -> Value:
         where = _best(_at(table, by, dict.fromkeys(place, "all"))[by])
-        return _of_head(_at(table, variable, place), variable, where)
+        return _of_head(_at(table, variable, place), variable, where, scale)
 
     return read
 
@@ -80,7 +83,8 @@ def offset(variable: str, by: str, *, report: str = "", score: str = "") -> Read
     Args:
         variable: what is read.
         by: what the offset is chosen by.
-        report, score: how the table names the held-out score, if it has one.
+        report: what the table calls the held-out offset, if it has one.
+        score: and the score.
     """
 
     def read(table: xr.Dataset) -> Value:
@@ -106,27 +110,29 @@ def mean_of_offsets(variable: str, farthest: int) -> Read:
     return read
 
 
-def mean_of_heads(variable: str, scale: float = PERCENT) -> Read:
+def mean_of_heads(variable: str, **place: str) -> Read:
     """The mean over all heads."""
-    return lambda table: Value(scale * float(_at(table, variable, {})[variable].mean()))
+    return lambda table: Value(PERCENT * float(_at(table, variable, place)[variable].mean()))
 
 
-def in_layers(variable: str, first: float, last: float, scale: float = PERCENT) -> Read:
+def in_layers(variable: str, first: float, last: float, scale: float = PERCENT, **place: str) -> Read:
     """The mean over the heads of some layers.
 
     Args:
         variable: the variable.
-        first, last: depth of these layers, as a share of all: layer 6 of 12 is at 0.5.
+        first: depth of the first of them, as a share of all layers: layer 6 of 12 is at 0.5.
+        last: depth of the last.
         scale: of the value.
+        place: coordinates of the other dimensions.
     """
 
     def read(table: xr.Dataset) -> Value:
-        values = _at(table, variable, {})[variable]
+        values = _at(table, variable, place)[variable]
         depth = values["layer"] / values.sizes["layer"]
         chosen = values.isel(layer=np.flatnonzero((depth >= first - 1e-9) & (depth <= last + 1e-9)))
-        layers = chosen["layer"].values
-        if not len(layers):
-            raise NotMeasured(f"no layer of {values.sizes['layer']} lies so deep")
+        layers = chosen["layer"].values.tolist()
+        if not layers:
+            raise NotMeasuredError(f"no layer of {values.sizes['layer']} lies so deep")
         return Value(scale * float(chosen.mean()), _layers(layers, values.sizes["layer"]))
 
     return read
@@ -138,7 +144,7 @@ def top_layer(variable: str) -> Read:
     def read(table: xr.Dataset) -> Value:
         means = _at(table, variable, {})[variable].mean("head")
         layer = int(means["layer"].values[int(means.argmax("layer"))])
-        return Value(layer, f"of {means.sizes['layer']}")
+        return Value(float(layer), f"of {means.sizes['layer']}")
 
     return read
 
@@ -149,7 +155,7 @@ def layer_of_top_head(variable: str) -> Read:
     def read(table: xr.Dataset) -> Value:
         values = _at(table, variable, {})[variable]
         where = _best(values)
-        return Value(int(where["layer"]), f"head {_head(where)} of {values.sizes['layer']} layers")
+        return Value(float(where["layer"]), f"head {_head(where)} of {values.sizes['layer']} layers")
 
     return read
 
@@ -160,8 +166,8 @@ def heads_above(variable: str, threshold: float) -> Read:
     def read(table: xr.Dataset) -> Value:
         values = _at(table, variable, {})[variable]
         counts = (values > threshold).sum("head")
-        layers = np.repeat(counts["layer"].values, counts.values)
-        return Value(len(layers), _layers(layers, values.sizes["layer"]) if len(layers) else "")
+        layers = np.repeat(counts["layer"].values, counts.values).tolist()
+        return Value(float(len(layers)), _layers(layers, values.sizes["layer"]) if layers else "")
 
     return read
 
@@ -171,22 +177,35 @@ def share_of_heads_below(variable: str, threshold: float) -> Read:
     return lambda table: Value(PERCENT * float((_at(table, variable, {})[variable] < threshold).mean()))
 
 
+def largest(*reads: Read) -> Read:
+    """The largest of several values that the table has."""
+
+    def read(*tables: xr.Dataset) -> Value:
+        found = []
+        for one in reads:
+            with suppress(NotMeasuredError):
+                found.append(one(*tables))
+        if not found:
+            raise NotMeasuredError("the table has none of what this is compared with")
+        return max(found, key=lambda value: value.number)
+
+    return read
+
+
 def _at(table: xr.Dataset, variable: str, place: Mapping[str, str | int]) -> xr.Dataset:
     if variable not in table or not bool(table[variable].notnull().any()):
-        raise NotMeasured(f"the table has no {variable}")
+        raise NotMeasuredError(f"the table has no {variable}")
     for dim, label in place.items():
         if label not in table[dim].values:
-            raise NotMeasured(f"the corpus has no {dim} {label}")
+            raise NotMeasuredError(f"the corpus has no {dim} {label}")
     return table.sel(dict(place))
 
 
 def _label(table: xr.Dataset, labels: tuple[str, ...]) -> str:
     known = set(table["relation"].values.tolist()) if "relation" in table.coords else set()
-    if not labels[1:] and labels[0] not in known:
-        raise NotMeasured(f"the labels of this corpus have no counterpart of {labels[0]}")
     found = [label for label in labels if label in known]
     if not found:
-        raise NotMeasured(f"the corpus has no relation {' or '.join(labels)}")
+        raise NotMeasuredError(f"the corpus has no relation {' or '.join(labels)}")
     return found[0]
 
 
@@ -194,7 +213,7 @@ def _best(values: xr.DataArray) -> dict[str, int | str]:
     """The coordinates of the head with the greatest value; the first of equals."""
     dims = [dim for dim in HEAD if dim in values.dims]
     if not bool(values.notnull().any()):
-        raise NotMeasured("no head has a value")
+        raise NotMeasuredError("no head has a value")
     place = np.unravel_index(int(np.nanargmax(values.transpose(*dims).values)), [values.sizes[dim] for dim in dims])
     return {dim: values[dim].values[index].item() for dim, index in zip(dims, place, strict=True)}
 
@@ -215,12 +234,12 @@ def _best_head(row: xr.Dataset, variable: str, prefix: str, score: str, *, turne
     return replace(best, held_out=_value(row, f"{prefix}heldout", score, _head(chosen, turned)))
 
 
-def _of_head(row: xr.Dataset, variable: str, where: Mapping[str, int | str]) -> Value:
+def _of_head(row: xr.Dataset, variable: str, where: Mapping[str, int | str], scale: float = PERCENT) -> Value:
     lower, upper = (
-        PERCENT * float(row[name].sel(where)) if (name := f"{variable}_{end}") in row else math.nan
+        scale * float(row[name].sel(where)) if (name := f"{variable}_{end}") in row else math.nan
         for end in ("lower", "upper")
     )
-    return Value(PERCENT * float(row[variable].sel(where)), _head(where), lower, upper)
+    return Value(scale * float(row[variable].sel(where)), _head(where), lower, upper)
 
 
 def _best_offset(row: xr.Dataset, scores: xr.DataArray, report: str, score: str, sign: int = 1) -> Value:
@@ -236,6 +255,5 @@ def _value(row: xr.Dataset, name: str, score: str, of: str) -> Value:
     return Value(number, of, lower, upper)
 
 
-def _layers(layers: Iterable[int], count: int) -> str:
-    names = [str(int(layer)) for layer in layers]
-    return f"layer{'s' if len(names) > 1 else ''} {', '.join(names)} of {count}"
+def _layers(layers: list[int], count: int) -> str:
+    return f"layer{'s' if len(layers) > 1 else ''} {', '.join(map(str, layers))} of {count}"

@@ -13,7 +13,7 @@ import xarray as xr
 
 from headscope import heads
 from headscope._job import Job, Stage
-from headscope.analyse import SCORES, with_intervals, with_report
+from headscope.analyse import SCORES, with_intervals, with_regression, with_report
 from headscope.capture import load
 from headscope.capture.model import Model
 from headscope.disk import replacing
@@ -109,15 +109,17 @@ def _measured(job: Job, of: Study, name: str, path: Path, model: Model, plan: Pl
     if "stack" in table.dims:
         # The papers are about encoders. Another stack may have more layers.
         table = table.sel(stack="encoder", drop=True)
-        table = table.isel(layer=slice(0, len(model.layers["encoder"])))
-    return with_report(with_intervals(table)) if any(score in table for score in SCORES) else table
+        table = table.isel(layer=slice(0, model.layers["encoder"]))
+    if any(score in table for score in SCORES):
+        table = with_report(with_intervals(table))
+    return with_regression(table) if "scope_f1" in table else table
 
 
 def _fill(folder: Path, name: str, of: Study, findings: tuple[Finding, ...], tables: Mapping[str, xr.Dataset]) -> None:
     for table, values in tables.items():
         heads.write(values, folder / f"{table}.nc")
-    for figure, (table, draw) in of.figures.items():
-        figures.save(draw(tables[table]), folder / "figures", f"{name}-{figure}")
+    for figure, (on, draw) in of.figures.items():
+        figures.save(draw(*(tables[table] for table in on)), folder / "figures", f"{name}-{figure}")
     with replacing(folder / f"{name}.csv") as temporary:
         sheet.frame(findings).to_csv(temporary, index=False, float_format="%.6g")
     with replacing(folder / f"{name}.md") as temporary:

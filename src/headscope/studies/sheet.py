@@ -10,18 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from headscope.studies.study import Finding, Study, Value
-
-MEANING = {
-    "agrees": "same model and corpus, same figure to the last printed digit",
-    "differs": "same model and corpus, another figure",
-    "holds": "what the claim says of any model holds here, beyond the intervals",
-    "fails": "it does not hold here, beyond the intervals",
-    "unclear": "the intervals overlap",
-    "shown": "another model or corpus: side by side, not judged",
-    "not measured": "the reason stands in the last column",
-}
-"""The verdicts, in the order in which they are counted."""
+from headscope.studies.study import VERDICTS, Finding, Study, Value
 
 
 def frame(findings: Sequence[Finding]) -> pd.DataFrame:
@@ -32,14 +21,16 @@ def frame(findings: Sequence[Finding]) -> pd.DataFrame:
 def summary(findings: Sequence[Finding]) -> str:
     """How many claims stand how."""
     counts = Counter(finding.verdict for finding in findings)
-    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in MEANING if counts[verdict])
+    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
 
 
 def cells(finding: Finding) -> tuple[str, str, str, str, str, str]:
     """Where, what, the paper's figure, one's own, the difference and the verdict, as text."""
     claim, ours, digits = finding.claim, finding.ours, finding.claim.digits
-    difference = "" if math.isnan(finding.difference) else f"{finding.difference:+.{digits}f}"
-    verdict = f"{finding.verdict}: {claim.pattern.says}" if _judged_by_pattern(finding) else finding.verdict
+    # Less than half of the last digit is no difference; 0.0 is added so that none is "-0.0".
+    difference = "" if math.isnan(finding.difference) else f"{round(finding.difference, digits) + 0.0:+.{digits}f}"
+    by_pattern = finding.verdict in ("holds", "fails", "unclear")
+    verdict = f"{finding.verdict}: {claim.pattern.says}" if claim.pattern and by_pattern else finding.verdict
     own = "" if ours is None else text(ours, digits)
     if claim.unit != "%":
         return claim.where, f"{claim.what} ({claim.unit})", text(claim.paper, digits), own, difference, verdict
@@ -56,38 +47,41 @@ def text(value: Value, digits: int) -> str:
 
 def markdown(name: str, study: Study, findings: Sequence[Finding], tables: Mapping[str, xr.Dataset]) -> str:
     """The whole sheet."""
-    model = next(iter(tables.values())).attrs["model"]
-    beside = study.beside(tables)
+    model, beside = str(next(iter(tables.values())).attrs["model"]), study.beside(tables)
     lines = [
         f"# {study.title}",
         "",
         f"`headscope study {name}`: {model}, beside the paper's {beside}. Shares are in percent.",
         "",
-        "| | the paper's corpus | this corpus | documents | words | the same |",
+        _line("", "the paper's corpus", "this corpus", "documents", "words", "the same"),
         "| --- | --- | --- | ---: | ---: | --- |",
     ]
     for of, table in tables.items():
         about, one = table.attrs, study.measurements[of]
+        counts = (f"{about[what]:,}" for what in ("documents", "words"))
         same = "yes" if about["corpus_sha256"] in one.published else "no"
-        lines.append(
-            f"| {of} | {one.paper} | {about['corpus']} | {about['documents']:,} | {about.get('words', 0):,} | {same} |"
-        )
-    lines += ["", f"{len(findings)} claims: {summary(findings)}.", ""]
+        lines.append(_line(of, one.paper, str(about["corpus"]), *counts, same))
     verdicts = {finding.verdict for finding in findings}
-    lines += [f"- *{verdict}*: {meaning}" for verdict, meaning in MEANING.items() if verdict in verdicts]
-    lines += [
-        "",
-        f"| where | what | {beside} | {model} | difference | held out | verdict | note |",
-        "| --- | --- | --- | --- | ---: | --- | --- | --- |",
-    ]
+    lines += ["", f"{len(findings)} claims: {summary(findings)}.", ""]
+    lines += [f"- *{verdict}*: {meaning}" for verdict, meaning in VERDICTS.items() if verdict in verdicts]
+    lines += ["", _line("where", "what", beside, model, "difference", "held out", "verdict", "note")]
+    lines.append("| --- | --- | --- | --- | ---: | --- | --- | --- |")
     for finding in findings:
         where, what, paper, own, difference, verdict = cells(finding)
         held = finding.ours.held_out if finding.ours else None
         held_out = text(held, finding.claim.digits) if held else ""
-        note = "; ".join(filter(None, (finding.why, finding.claim.note)))
-        lines.append(f"| {where} | {what} | {paper} | {own} | {difference} | {held_out} | {verdict} | {note} |")
+        lines.append(_line(where, what, paper, own, difference, held_out, verdict, _note(finding)))
     lines += ["", *(f"- {note}" for note in study.notes)]
     return "\n".join(lines) + "\n"
+
+
+def _line(*cells: str) -> str:
+    """A row of a table in Markdown."""
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def _note(finding: Finding) -> str:
+    return "; ".join(filter(None, (finding.why, finding.claim.note)))
 
 
 def show(findings: Sequence[Finding], console: Console) -> None:
@@ -103,10 +97,6 @@ def show(findings: Sequence[Finding], console: Console) -> None:
             grid.add_row(*map(escape, (where, what, paper, own)), verdict)
     console.print(grid)
     console.print(f"\n{len(findings)} claims: {summary(findings)}.")
-
-
-def _judged_by_pattern(finding: Finding) -> bool:
-    return finding.claim.pattern is not None and finding.verdict in ("holds", "fails", "unclear")
 
 
 def _row(finding: Finding) -> dict[str, object]:
@@ -130,5 +120,5 @@ def _row(finding: Finding) -> dict[str, object]:
         "same_model_and_corpus": finding.same,
         "verdict": finding.verdict,
         "pattern": claim.pattern.says if claim.pattern else "",
-        "note": "; ".join(filter(None, (finding.why, claim.note))),
+        "note": _note(finding),
     }

@@ -14,21 +14,19 @@ from matplotlib.figure import Figure
 from headscope.errors import HeadscopeError
 
 Verdict = Literal["agrees", "differs", "holds", "fails", "unclear", "shown", "not measured"]
-"""How a claim stands.
-
-=================  ===============================================================================================
-``agrees``         same model, same corpus, and the same figure to the last digit that the paper prints
-``differs``        same model, same corpus, another figure
-``holds``          another model or corpus; what the claim says of any model holds here, beyond the intervals
-``fails``          it does not hold here, beyond the intervals
-``unclear``        the intervals overlap
-``shown``          another model or corpus, and a claim about nothing but its figure: shown side by side
-``not measured``   the tables have no such number; the finding says why
-=================  ===============================================================================================
-"""
+VERDICTS: Mapping[Verdict, str] = {
+    "agrees": "the corpus is the paper's, and so is the model where it matters; the same figure, to the last digit",
+    "differs": "the corpus is the paper's, and so is the model where it matters; another figure",
+    "holds": "another model or corpus; what the claim says of any model holds here, beyond the intervals",
+    "fails": "another model or corpus; it does not hold here, beyond the intervals",
+    "unclear": "another model or corpus; the intervals overlap",
+    "shown": "another model or corpus; side by side, not judged",
+    "not measured": "for the reason in the last column",
+}
+"""How a claim stands: the verdicts, and what each means."""
 
 
-class NotMeasured(HeadscopeError):
+class NotMeasuredError(HeadscopeError):
     """A head table that lacks what a claim is about; the message completes "not measured: ..."."""
 
 
@@ -61,7 +59,7 @@ class Value:
 
 
 Read = Callable[..., Value]
-"""Takes the tables that a claim is about, in their order, and returns a figure; raises `NotMeasured`."""
+"""Takes the tables that a claim is about, in their order, and returns a figure; raises `NotMeasuredError`."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +155,7 @@ class Study:
     models: Mapping[str, tuple[str, ...]]
     measurements: Mapping[str, Measurement]
     claims: Sequence[Claim]
-    figures: Mapping[str, tuple[str, Callable[[xr.Dataset], Figure]]]
+    figures: Mapping[str, tuple[tuple[str, ...], Callable[..., Figure]]]
     notes: Sequence[str] = ()
 
     def beside(self, tables: Mapping[str, xr.Dataset]) -> str:
@@ -221,14 +219,14 @@ def _judged(claim: Claim, study: Study, tables: Mapping[str, xr.Dataset]) -> Fin
             close = abs(ours.number - claim.paper.number) <= claim.tolerance * (1 + 1e-9)
             return Finding(claim, ours, same, "agrees" if close else "differs")
         return Finding(claim, ours, same, "shown" if claim.pattern is None else _holds(claim.pattern, ours, on))
-    except NotMeasured as error:
+    except NotMeasuredError as error:
         return Finding(claim, None, False, "not measured", str(error))
 
 
 def _read(read: Read, on: Sequence[xr.Dataset]) -> Value:
     value = read(*on)
     if math.isnan(value.number):
-        raise NotMeasured("there is nothing of this kind in the corpus or the model")
+        raise NotMeasuredError("there is nothing of this kind in the corpus or the model")
     return value
 
 

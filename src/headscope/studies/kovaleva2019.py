@@ -1,0 +1,105 @@
+"""Kovaleva, Romanov, Rogers and Rumshisky 2019, Revealing the Dark Secrets of BERT: what needs no fine-tuning.
+
+Semantic roles (section 4.2), attention to classes of tokens (4.4) and from [CLS] in the last layer (4.5). What the
+paper says of these in words is what stands here; it prints them as pictures.
+"""
+
+import math
+
+import numpy as np
+import xarray as xr
+
+from headscope.heads import head_name
+from headscope.studies.readings import best_head, in_layers, largest, mean_of_heads, of_best_head, offset
+from headscope.studies.study import Claim, Measurement, NotMeasuredError, Pattern, Read, Study, Value
+from headscope.view import heatmaps
+
+BERT = "BERT-base"
+CLASSES, ROLES = ("classes",), ("roles",)
+WORD_CLASSES = {
+    "noun": "nouns",
+    "verb": "verbs",
+    "pronoun": "pronouns",
+    "subject": "subjects",
+    "object": "objects",
+    "negation": "words of negation",
+}
+
+
+def _to(name: str) -> Read:
+    return mean_of_heads("token_class_attention", token_class=name)
+
+
+def _from_cls_to(name: str) -> Read:
+    return in_layers("token_class_attention_from_cls", 1.0, 1.0, token_class=name)
+
+
+def _heads_for_roles(table: xr.Dataset) -> Value:
+    """The heads that give a predicate and its role over twice what they give any two words, beyond the interval."""
+    if "role_weight_lower" not in table:
+        raise NotMeasuredError("the table has no role_weight")
+    above = (table["role_weight_lower"] > 2 * table["role_weight_anywhere"]).transpose("layer", "head")
+    names = [head_name(layer + 1, head + 1) for layer, head in np.argwhere(above.values).tolist()]
+    return Value(float(len(names)), ", ".join(names))
+
+
+SPECIAL = largest(_to("cls"), _to("sep"))
+
+KOVALEVA2019 = Study(
+    title="Kovaleva, Romanov, Rogers and Rumshisky 2019, Revealing the Dark Secrets of BERT (before fine-tuning)",
+    models={BERT: ("bert-base-uncased", "google-bert/bert-base-uncased")},
+    measurements={
+        "classes": Measurement(
+            "ud/UD_English-EWT/en_ewt-ud-dev.conllu",
+            "UD English EWT, development set: https://github.com/UniversalDependencies/UD_English-EWT",
+            ("classes",),
+            "development sets of GLUE",
+        ),
+        "roles": Measurement(
+            "framenet/UP_English-EWT/en_ewt-up-dev.conllu",
+            "Universal Propositions, English EWT, development set: https://github.com/UniversalPropositions/UP-1.0",
+            ("roles",),
+            "FrameNet: core elements of frames",
+        ),
+    },
+    claims=(
+        Claim("section 4.2", "heads that link a predicate to what fills its roles", ROLES, Value(2.0, "of 144"),
+              _heads_for_roles, "heads", 0, Pattern("there are some", above=0.0), BERT,
+              "here: those that give the two over twice the weight that they give any two words of the sentence"),
+        Claim("section 4.2, figure 3", "weight between the two, best head", ROLES, Value(math.nan, "some heads"),
+              best_head("role_weight", prefix="role_", score="weight"), "% of attention", 1,
+              Pattern("above that between any two words", above=of_best_head("role_weight_anywhere", by="role_weight")),
+              BERT),
+        Claim("not in the paper", "the same, were all attention at the best fixed offset", ROLES, Value(math.nan),
+              offset("role_weight_offset", by="role_weight_offset"), "% of attention",
+              note="a head that knows the distance and nothing else could have so much"),
+        *(
+            Claim("section 4.4", f"attention to {name}, average head", CLASSES, Value(math.nan, "negligible"), _to(key),
+                  pattern=Pattern("less than to [CLS] or [SEP]", below=SPECIAL), model=BERT)
+            for key, name in WORD_CLASSES.items()
+        ),
+        Claim("section 4.4, figure 6", "attention to [CLS], average head", CLASSES, Value(math.nan, "most, with [SEP]"),
+              _to("cls"), model=BERT),
+        Claim("section 4.4, figure 6", "attention to [SEP], average head", CLASSES, Value(math.nan, "most, with [CLS]"),
+              _to("sep"), model=BERT),
+        Claim("section 4.5, figure 7", "attention from [CLS] to [SEP], last layer", CLASSES, Value(math.nan, "most"),
+              _from_cls_to("sep"), model=BERT,
+              pattern=Pattern("more than to any class of words",
+                              above=largest(*(_from_cls_to(key) for key in WORD_CLASSES)))),
+        *(
+            Claim("section 4.5, figure 7", f"attention from [CLS] to {name}, last layer", CLASSES,
+                  Value(math.nan, "less"), _from_cls_to(key), model=BERT)
+            for key, name in WORD_CLASSES.items()
+        ),
+    ),
+    figures={
+        "figure-3": (ROLES, heatmaps.role_heads),
+        "figure-6": (CLASSES, heatmaps.token_class_heads),
+    },
+    notes=(
+        "The paper prints these results as pictures; where it gives no number, its column has its word.",
+        "It finds words by their letters; here they are found by position and annotation, so that *north* is no "
+        "negation. Of a class, the token that gets most attention counts.",
+        "Not here: the five kinds of maps, what fine-tuning changes, and disabling heads.",
+    ),
+)  # fmt: skip

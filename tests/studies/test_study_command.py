@@ -1,0 +1,264 @@
+"""A study as a user runs it: what it writes, what it says, and how it refuses."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import xarray as xr
+
+import study_corpora
+import tiny
+from headscope import HeadscopeError, cli, heads, study
+from headscope.corpora import read
+from headscope.errors import CorpusError
+from headscope.measure import Plan
+from headscope.studies import STUDIES, Measurement, judge
+from headscope.studies.locate import chosen, locate
+from headscope.view import figures
+
+FIGURES = {
+    "clark2019": {"figure-2", "figure-4"},
+    "zhao2020": {"figure-2", "figure-A1-precision", "figure-A1-recall"},
+    "kovaleva2019": {"figure-3", "figure-6"},
+}
+
+
+def model_folder(folder: Path, family: str = "bert") -> Path:
+    module, tokenizer = tiny.make(family)
+    module.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory) -> Path:
+    """A tiny model on disk."""
+    return model_folder(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory) -> Path:
+    """The corpora, small."""
+    return study_corpora.write(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture
+def undrawn(monkeypatch) -> None:
+    """Figures take most of the time of a small study."""
+    monkeypatch.setattr(figures, "save", lambda *arguments: [])
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Type a command; get the exit code, what it printed, and what it complained of."""
+
+    def typed(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["headscope", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        out, err = capsys.readouterr()
+        return int(ended.value.code or 0), out, err
+
+    monkeypatch.setattr(cli.console, "_width", 140)
+    return typed
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_study_writes_its_sheet_tables_and_figures(run, model, data, tmp_path, name) -> None:
+    out = tmp_path / "made" / "study"
+    code, said, _ = run("study", name, "--model", model, "--data", data, "-o", out)
+    assert code == 0
+    of = STUDIES[name]
+    assert {path.name for path in out.iterdir()} == {
+        f"{name}.md", f"{name}.csv", f"{name}.json", "figures", *(f"{table}.nc" for table in of.measurements)
+    }  # fmt: skip
+    assert {path.stem for path in (out / "figures").iterdir()} == {f"{name}-{figure}" for figure in FIGURES[name]}
+    tables = {table: heads.read(out / f"{table}.nc") for table in of.measurements}
+    findings = judge(of, tables)
+    rows = pd.read_csv(out / f"{name}.csv", keep_default_na=False)
+    assert rows["verdict"].tolist() == [finding.verdict for finding in findings]
+    assert rows["where"].tolist() == [finding.claim.where for finding in findings]
+    assert not rows["same_model_and_corpus"].any()
+    sheet = (out / f"{name}.md").read_text()
+    assert f"{len(findings)} claims: " in sheet
+    assert f"{len(findings)} claims: " in said
+    assert str(out / f"{name}.md") in said.replace("\n", "")
+    for finding in findings:
+        assert f"| {finding.claim.where} | {finding.claim.what}" in sheet
+    about = json.loads((out / f"{name}.json").read_text())["about"]
+    assert set(about["corpora"]) == set(of.measurements)
+    assert about["model"] == str(model)
+
+
+def test_the_sheet_shows_both_figures_and_their_difference(undrawn, model, data, tmp_path) -> None:
+    made = study("clark2019", model, data, tmp_path)
+    (det,) = [one for one in made.findings if one.claim.where == "table 1, det" and one.claim.what == "best head"]
+    ours = det.ours
+    row = (
+        "| table 1, det | best head | 94.3 (8-11) "
+        f"| {ours.number:.1f} [{ours.lower:.1f}, {ours.upper:.1f}] ({ours.of}) "
+        f"| {ours.number - 94.3:+.1f} | {ours.held_out.number:.1f} "
+    )
+    assert row in (tmp_path / "clark2019.md").read_text()
+    table = pd.read_csv(tmp_path / "clark2019.csv")
+    written = table[(table["where"] == "table 1, det") & (table["what"] == "best head")].iloc[0]
+    assert (written["paper"], written["paper_of"], written["ours_of"]) == (94.3, "8-11", ours.of)
+    assert written["difference"] == pytest.approx(ours.number - 94.3, rel=1e-4)
+
+
+def test_an_encoder_decoder_is_studied_by_its_encoder(undrawn, data, tmp_path) -> None:
+    made = study("clark2019", model_folder(tmp_path / "t5", "t5"), data, tmp_path / "out")
+    assert all("stack" not in table.dims and table.sizes["layer"] == 2 for table in made.tables.values())
+    assert any(finding.ours for finding in made.findings if finding.claim.on == ("treebank",))
+
+
+def test_a_decoder_without_special_tokens_leaves_claims_unmeasured(undrawn, data, tmp_path) -> None:
+    made = study("clark2019", model_folder(tmp_path / "gpt2", "gpt2"), data, tmp_path / "out")
+    (cls,) = [one for one in made.findings if one.claim.what == "layer that attends most to [CLS]"]
+    assert (cls.verdict, cls.why) == ("not measured", "the table has no mass_cls")
+
+
+def test_corpora_are_found_by_the_end_of_their_path_or_by_name(data, tmp_path) -> None:
+    of = STUDIES["clark2019"]
+    whole = tmp_path / "ud" / "UD_English-EWT" / "en_ewt-ud-dev.conllu"
+    whole.parent.mkdir(parents=True)
+    whole.write_bytes((data / "en_ewt-ud-dev.conllu").read_bytes())
+    given = {"coreference": data / "ontogum" / "conll", "text": data / "wikitext-2"}
+    assert locate(of, tmp_path, given) == {"treebank": whole, **given}
+    assert locate(of, data, {}) == {
+        "treebank": data / "en_ewt-ud-dev.conllu",
+        "coreference": data / "ontogum" / "conll",
+        "text": data / "wikitext-2",
+    }
+
+
+def test_another_corpus_takes_the_place_of_one(undrawn, run, model, data, tmp_path) -> None:
+    other = tmp_path / "wsj.conllu"
+    other.write_text((data / "en_ewt-ud-dev.conllu").read_text().replace("\tobl\t", "\tprep\t"))
+    code, _, _ = run(
+        "study", "clark2019", "--model", model, "--data", data, "--corpus", f"treebank={other}", "-o", tmp_path / "out"
+    )
+    assert code == 0
+    rows = pd.read_csv(tmp_path / "out" / "clark2019.csv")
+    prep = rows[(rows["where"] == "table 1, prep") & (rows["what"] == "best head")].iloc[0]
+    assert prep["verdict"] != "not measured"
+    assert heads.read(tmp_path / "out" / "treebank.nc").attrs["corpus"] == str(other)
+
+
+REFUSALS = {
+    "no such study": (("study", "clark2018"), f"there is no study 'clark2018'; there are {', '.join(STUDIES)}."),
+    "a corpus that is missing": (
+        ("study", "zhao2020", "--data", "{tmp}", "-o", "{tmp}/out"),
+        "the study needs what is not in the folder {tmp}: negation/conandoyle_zhao/data_story.json (ConanDoyle-neg as "
+        "the authors prepared it: https://github.com/yiyunzhao/negation-scope-probing, "
+        "attention_extraction/data_story.json); negation/sfu_review_xml (SFU Review Corpus with negation and "
+        "speculation, XML: https://www.sfu.ca/~mtaboada/SFU_Review_Corpus.html). Put it there, or name another corpus "
+        "by --corpus story=PATH.",
+    ),
+    "a corpus for nothing": (
+        ("study", "clark2019", "--data", "{data}", "--corpus", "story={tmp}/a.json", "-o", "{tmp}/out"),
+        "a corpus was given for 'story', which the study does not measure; it measures treebank, coreference, text.",
+    ),
+    "a corpus without a path": (
+        ("study", "clark2019", "--data", "{data}", "--corpus", "treebank", "-o", "{tmp}/out"),
+        "--corpus treebank names no file; write TABLE=PATH, such as treebank=wsj.conllu.",
+    ),
+    "a file for the folder": (
+        ("study", "clark2019", "--data", "{data}", "-o", "{tmp}/file"),
+        "{tmp}/file is a file; name a folder for the study, or a place where one can be made.",
+    ),
+    "a corpus without the annotation": (
+        ("study", "clark2019", "--model", "{model}", "--data", "{data}", "--corpus", "treebank={data}/data_story.json",
+         "-o", "{tmp}/out"),
+        "the reducer `relations` needs links between words, and the corpus has none; "
+        "give a treebank (CoNLL-U), or measure `surface` only.",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_bad_input_is_one_sentence_and_code_2(run, model, data, tmp_path, case) -> None:
+    (tmp_path / "file").write_text("mine")
+    places = {"model": model, "data": data, "tmp": tmp_path}
+    command, sentence = REFUSALS[case]
+    code, _, complaint = run(*(part.format(**places) for part in command))
+    assert code == 2
+    assert complaint.splitlines()[-1] == f"headscope: {sentence.format(**places)}"
+    assert {path.name for path in tmp_path.iterdir()} == {"file"}
+
+
+def test_only_documents_with_the_wanted_spans_are_measured(data) -> None:
+    measurement = STUDIES["zhao2020"].measurements["review"]
+    corpus, documents, found = chosen(measurement, data / "sfu_review_xml", 0)
+    everything = list(read(data / "sfu_review_xml"))
+    assert (len(everything), len(documents), found.documents) == (86, 43, 43)
+    assert all(any(span.kind == "cue" for span in document.spans) for document in documents)
+    assert corpus.sha256 == read(data / "sfu_review_xml").sha256
+
+
+def test_a_corpus_without_such_documents_is_refused(data) -> None:
+    measurement = STUDIES["zhao2020"].measurements["review"]
+    path = data / "en_ewt-ud-dev.conllu"
+    with pytest.raises(CorpusError) as caught:
+        chosen(measurement, path, 0)
+    assert str(caught.value) == f"no document of {path} has a span of the kind 'cue'; give another corpus."
+
+
+def test_a_sample_is_drawn_by_its_seed_and_stays_in_order(data) -> None:
+    path = data / "en_ewt-ud-dev.conllu"
+    everything = [document.id for document in read(path)]
+
+    def sample(count: int, seed: int) -> list[str]:
+        _, documents, found = chosen(Measurement("", "", (), "", sample=count), path, seed)
+        ids = [document.id for document in documents]
+        assert found.documents == len(ids)
+        return ids
+
+    drawn = sample(17, 0)
+    assert len(drawn) == 17
+    assert drawn == [one for one in everything if one in set(drawn)] == sample(17, 0)
+    assert drawn != sample(17, 1)
+    assert sample(47, 0) == everything
+
+
+def test_a_second_study_leaves_the_first_alone(undrawn, model, data, tmp_path) -> None:
+    first = study("zhao2020", model, data, tmp_path)
+    before = {name: (tmp_path / name).read_bytes() for name in first.files}
+    study("kovaleva2019", model, data, tmp_path)
+    assert {name: (tmp_path / name).read_bytes() for name in first.files} == before
+
+
+def test_a_loaded_model_and_an_unknown_name_from_python(data, tmp_path) -> None:
+    with pytest.raises(HeadscopeError) as caught:
+        study("clark", "nowhere", data, tmp_path)
+    assert str(caught.value) == f"there is no study 'clark'; there are {', '.join(STUDIES)}."
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_a_study_that_was_killed_goes_on_and_ends_in_the_same_tables(undrawn, model, data, tmp_path) -> None:
+    """A real process, really killed, when the first table is done."""
+    killed, plan = tmp_path / "killed", Plan(batch_tokens=23)
+    script = "import headscope.measure.run as r; r.SAVE_EVERY = 0.0; import headscope.cli; headscope.cli.main()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, "study", "zhao2020", "--model", str(model), "--data", str(data),
+         "--batch-tokens", "23", "-o", str(killed)],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    while not (killed / ".review.partial.npz").exists() and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert (killed / ".story.partial.npz").exists()
+    assert not (killed / "story.nc").exists()
+    study("zhao2020", str(model), str(data), killed, plan=plan, resume=True)
+    study("zhao2020", str(model), str(data), tmp_path / "whole", plan=plan)
+    for name in ("story.nc", "review.nc"):
+        resumed, whole = (heads.read(folder / name) for folder in (killed, tmp_path / "whole"))
+        xr.testing.assert_identical(resumed.drop_attrs(), whole.drop_attrs())
+    assert not list(killed.glob(".*"))

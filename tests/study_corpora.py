@@ -1,0 +1,71 @@
+"""A folder with a small corpus for each measurement of each study, in the formats of the real ones."""
+
+import json
+from pathlib import Path
+
+SENTENCE = """\
+# newdoc id = letter{number}
+# sent_id = letter{number}-1
+1\tthe\t_\tDET\t_\t_\t2\tdet\t_\t_{first}
+2\tdog\t_\tNOUN\t_\t_\t4\tnsubj\t_\t_{second}
+3\tnot\t_\tPART\t_\tPolarity=Neg\t4\tadvmod\t_\t_{rest}
+4\tsees\t_\tVERB\t_\t_\t0\troot\t_\t_{predicate}
+5\tby\t_\tADP\t_\t_\t7\tcase\t_\t_{rest}
+6\tthe\t_\tDET\t_\t_\t7\tdet\t_\t_{rest}
+7\thouse\t_\tNOUN\t_\t_\t4\tobl\t_\t_{third}
+8\t.\t_\tPUNCT\t_\t_\t4\tpunct\t_\t_{rest}
+
+"""
+ROLES = {
+    "first": "\t_\t_",
+    "second": "\t_\tARG0",
+    "third": "\t_\tARG1",
+    "predicate": "\tsee.01\tV",
+    "rest": "\t_\t_",
+}
+CHAINS = "(1)|_|(2)|_|(1)|(2)|(1)|_".split("|")
+WORDS = "the dog sees by the house of .".split()
+
+
+def write(folder: Path, count: int = 43) -> Path:
+    """The corpora, each of so many sentences, where the ends of their usual paths lead."""
+    folder.mkdir(parents=True, exist_ok=True)
+    plain, roles = dict.fromkeys(ROLES, ""), ROLES
+    (folder / "en_ewt-ud-dev.conllu").write_text(_sentences(plain, count))
+    (folder / "en_ewt-up-dev.conllu").write_text(_sentences(roles, count))
+    chains = (folder / "ontogum" / "conll").mkdir(parents=True) or folder / "ontogum" / "conll"
+    for number in range(count):
+        rows = (f"{i}\t{word}\t{cell}\n" for i, (word, cell) in enumerate(zip(WORDS, CHAINS, strict=True)))
+        (chains / f"text{number}.conll").write_text(f"# begin document \n{''.join(rows)}# end document\n\n")
+    (folder / "wikitext-2").mkdir()
+    paragraphs = "".join(f" {' '.join(WORDS)} {' '.join(WORDS)} , {' '.join(WORDS)}\n" for _ in range(count))
+    (folder / "wikitext-2" / "wiki.valid.tokens").write_text(f" = Dogs = \n{paragraphs}")
+    (folder / "data_story.json").write_text(json.dumps([_frame(number) for number in range(count)]))
+    (folder / "sfu_review_xml").mkdir()
+    (folder / "sfu_review_xml" / "no1.xml").write_text(_reviews(count))
+    return folder
+
+
+def _sentences(columns: dict[str, str], count: int) -> str:
+    return "".join(SENTENCE.format(number=number, **columns) for number in range(count))
+
+
+def _frame(number: int) -> dict:
+    words = "the dog was not seen by the house .".split()
+    ids = [f"Tale_ch1.snt_{number}_{place}" for place in range(len(words))]
+    return {
+        "sent": dict(zip(ids, words, strict=True)),
+        "pos": dict.fromkeys(ids, "X"),
+        "negframe": [{"neg_cue": [ids[3]], "neg_scopes": ids[:3] + ids[4:8], "negated": [ids[4]]}],
+        "words": words,
+    }
+
+
+def _reviews(count: int) -> str:
+    negated = (
+        '<SENTENCE><W>the</W><W>dog</W><cue COMMENTS="" ID="1" type="negation"><W>not</W></cue>'
+        '<xcope ID="2"><ref ID="3" SRC="1"></ref><W>sees</W><W>the</W><W>house</W></xcope></SENTENCE>\n'
+    )
+    other = "<SENTENCE><W>the</W><W>dog</W><W>sees</W></SENTENCE>\n"
+    lines = (negated + other) * count
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n<DOCUMENT><DESC></DESC><P>\n{lines}</P></DOCUMENT>'
