@@ -34,12 +34,12 @@ def loads_torch(*modules: str) -> bool:
     return in_a_new_process(f"import sys, {', '.join(modules)}; print('torch' in sys.modules)") == "True"
 
 
-LIGHT = ["", ".analyse", ".corpora", ".disk", ".errors", ".heads", ".view", ".view.figures", ".view.page"]
+LIGHT = ["", ".analyse", ".corpora", ".disk", ".errors", ".heads", ".studies", ".view", ".view.figures", ".view.page"]
 
 
 def test_what_does_not_need_torch_does_not_load_it() -> None:
     light = [f"headscope{name}" for name in LIGHT]
-    # Together, since that is one new process and not nine; should it fail, each alone says which.
+    # Together, since that is one new process and not ten; should it fail, each alone says which.
     assert not loads_torch(*light), [name for name in light if loads_torch(name)]
 
 

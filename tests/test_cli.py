@@ -17,6 +17,7 @@ from headscope import _atlas, cli, heads
 from headscope.capture import interface
 from headscope.corpora import FORMATS
 from headscope.measure import REDUCERS
+from headscope.studies import STUDIES
 
 TREEBANK = """\
 # newdoc id = one
@@ -331,7 +332,7 @@ def test_names_are_printed_as_they_are(run, model, tmp_path) -> None:
     assert f"Wrote {tmp_path / '[red]' / 'heads.nc'}." in said
 
 
-@pytest.mark.parametrize("command", ["atlas", "measure", "list"])
+@pytest.mark.parametrize("command", ["atlas", "measure", "study", "list"])
 def test_help_of_each_command_has_an_example(run, command) -> None:
     code, said, _ = run(command, "--help")
     assert code == 0
@@ -340,7 +341,7 @@ def test_help_of_each_command_has_an_example(run, command) -> None:
 
 def test_the_lists_name_what_there_is(run) -> None:
 
-    for what, names in (("corpora", [*FORMATS, "grammar"]), ("reducers", REDUCERS)):
+    for what, names in (("corpora", [*FORMATS, "grammar"]), ("reducers", REDUCERS), ("studies", STUDIES)):
         code, said, _ = run("list", what)
         assert code == 0
         assert all(name in said for name in names)
