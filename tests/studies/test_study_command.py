@@ -227,6 +227,17 @@ def test_a_sample_is_drawn_by_its_seed_and_stays_in_order(data) -> None:
     assert sample(47, 0) == everything
 
 
+def test_one_corpus_cannot_be_consistent_with_itself(model, data, tmp_path) -> None:
+    made = study("zhao2020", model, data, tmp_path, corpora={"review": data / "data_story.json"})
+    taus = [one for one in made.findings if one.claim.what.startswith("Kendall")]
+    assert [one.verdict for one in taus] == ["not measured"] * 3
+    assert taus[0].why == (
+        f"both tables are of the corpus {str(data / 'data_story.json')!r}; measure one model on two corpora."
+    )
+    assert not any("figure" in name for name in made.files)
+    assert "zhao2020.md" in made.files
+
+
 def test_a_second_study_leaves_the_first_alone(undrawn, model, data, tmp_path) -> None:
     first = study("zhao2020", model, data, tmp_path)
     before = {name: (tmp_path / name).read_bytes() for name in first.files}

@@ -50,6 +50,7 @@ MAPPED = {
     "nn": "`compound`; names are `flat` there",
     "dobj": "`obj`",
     "nsubj": "in both schemes without passive subjects",
+    "advmod": "with *not*, which is neg in the paper",
     "aux": "without infinitival to, which is `mark` there",
     "poss": "`nmod:poss`; the paper also counts 's as right, which is not done here",
     "auxpass": "`aux:pass`",
@@ -164,7 +165,7 @@ TEXTUAL = (
 
 CLARK2019 = Study(
     title="Clark, Khandelwal, Levy and Manning 2019, What Does BERT Look At? An Analysis of BERT's Attention",
-    # The paper does not say in which case its BERT-base is, but speaks of "the uncased BERT model" as another one.
+    # The paper speaks of "the uncased BERT model" as another than its own; the commands released with it use that one.
     models={
         BERT: ("bert-base-cased", "google-bert/bert-base-cased", "bert-base-uncased", "google-bert/bert-base-uncased")
     },
@@ -196,8 +197,9 @@ CLARK2019 = Study(
         "figure-4": (TEXT, figures.entropies),
     },
     notes=(
-        "The paper's treebank and coreference corpus are licensed, and its segments were not released: no corpus is "
-        "known to be the paper's, so its figures are shown and never held against one's own.",
+        "The paper's treebank and coreference corpus are licensed, and its segments of Wikipedia were released within "
+        "pickled attention maps alone: no corpus is known to be the paper's, so its figures are shown and never held "
+        "against one's own.",
         "The paper chooses the best of all heads and offsets on the data that it scores them on. So is the figure "
         "beside the paper's; what is judged is the held-out one.",
         "Not here: the gradients of figure 3, the probes of table 3 and the clusters of figure 6; of table 2, the "

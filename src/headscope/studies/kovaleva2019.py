@@ -36,8 +36,8 @@ def _from_cls_to(name: str) -> Read:
 
 def _heads_for_roles(table: xr.Dataset) -> Value:
     """The heads that give a predicate and its role over twice what they give any two words, beyond the interval."""
-    if "role_weight_lower" not in table:
-        raise NotMeasuredError("the table has no role_weight")
+    if "role_weight_lower" not in table or not bool(table["role_weight_lower"].notnull().any()):
+        raise NotMeasuredError("no role of the corpus counts")
     above = (table["role_weight_lower"] > 2 * table["role_weight_anywhere"]).transpose("layer", "head")
     names = [head_name(layer + 1, head + 1) for layer, head in np.argwhere(above.values).tolist()]
     return Value(float(len(names)), ", ".join(names))

@@ -61,7 +61,7 @@ def chosen(measurement: Measurement, path: Path, seed: int) -> tuple[Corpus, Ite
     Raises:
         CorpusError: the corpus cannot be read, or has no document that is wanted.
     """
-    corpus = read(path, format=measurement.format)
+    corpus = read(path)
     found = survey(corpus)
     documents: Iterable[Document] = corpus
     if measurement.having:

@@ -5,6 +5,7 @@ study, model --locate--> corpora --measure--> head tables --analyse--> with inte
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from headscope.analyse import SCORES, with_intervals, with_regression, with_repo
 from headscope.capture import load
 from headscope.capture.model import Model
 from headscope.disk import replacing
-from headscope.errors import HeadscopeError
+from headscope.errors import HeadscopeError, TableError
 from headscope.measure.run import Plan
 from headscope.studies import STUDIES, sheet
 from headscope.studies.locate import chosen, locate
@@ -119,7 +120,8 @@ def _fill(folder: Path, name: str, of: Study, findings: tuple[Finding, ...], tab
     for table, values in tables.items():
         heads.write(values, folder / f"{table}.nc")
     for figure, (on, draw) in of.figures.items():
-        figures.save(draw(*(tables[table] for table in on)), folder / "figures", f"{name}-{figure}")
+        with suppress(TableError):  # what cannot be drawn was not measured, and the sheet says why
+            figures.save(draw(*(tables[table] for table in on)), folder / "figures", f"{name}-{figure}")
     with replacing(folder / f"{name}.csv") as temporary:
         sheet.frame(findings).to_csv(temporary, index=False, float_format="%.6g")
     with replacing(folder / f"{name}.md") as temporary:

@@ -11,7 +11,7 @@ from typing import Literal
 import xarray as xr
 from matplotlib.figure import Figure
 
-from headscope.errors import HeadscopeError
+from headscope.errors import HeadscopeError, TableError
 
 Verdict = Literal["agrees", "differs", "holds", "fails", "unclear", "shown", "not measured"]
 VERDICTS: Mapping[Verdict, str] = {
@@ -120,7 +120,6 @@ class Measurement:
         reducers: what is measured on it.
         paper: what the paper measured.
         published: SHA-256 of the very files that the paper measured, where they are public.
-        format: of the corpus, if it is not to be told from the content.
         having: only documents that have a span of this kind; the others add nothing to the scores.
         sample: so many documents, drawn at random; by default all.
         max_tokens: documents are cut to this.
@@ -131,7 +130,6 @@ class Measurement:
     reducers: tuple[str, ...]
     paper: str
     published: tuple[str, ...] = ()
-    format: str | None = None
     having: str = ""
     sample: int | None = None
     max_tokens: int | None = None
@@ -219,7 +217,7 @@ def _judged(claim: Claim, study: Study, tables: Mapping[str, xr.Dataset]) -> Fin
             close = abs(ours.number - claim.paper.number) <= claim.tolerance * (1 + 1e-9)
             return Finding(claim, ours, same, "agrees" if close else "differs")
         return Finding(claim, ours, same, "shown" if claim.pattern is None else _holds(claim.pattern, ours, on))
-    except NotMeasuredError as error:
+    except (NotMeasuredError, TableError) as error:
         return Finding(claim, None, False, "not measured", str(error))
 
 
