@@ -101,9 +101,7 @@ def _measured(job: Job, of: Study, name: str, path: Path, model: Model, plan: Pl
     corpus, documents, found = chosen(wanted, path, seed)
     if wanted.max_tokens is not None:
         plan = replace(plan, max_tokens=wanted.max_tokens, cut=True)
-    table = job.measure(
-        name, model, documents, wanted.reducers, called=f"measuring {name}: {path}", plan=plan, found=found
-    )
+    table = job.measure(name, model, documents, wanted.reducers, called=f"measuring {name}", plan=plan, found=found)
     if documents is not corpus:
         share = f"{found.documents} of the documents of the corpus"
         table = table.assign_attrs(corpus=corpus.name, corpus_sha256=corpus.sha256, part=share)
