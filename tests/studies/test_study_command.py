@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -245,7 +246,18 @@ def test_a_second_study_leaves_the_first_alone(undrawn, model, data, tmp_path) -
     assert {name: (tmp_path / name).read_bytes() for name in first.files} == before
 
 
-def test_a_loaded_model_and_an_unknown_name_from_python(data, tmp_path) -> None:
+def test_the_python_of_the_documentation_runs(undrawn, model, data, tmp_path) -> None:
+    page = Path(__file__).parents[2] / "docs" / "studies.md"
+    (block,) = re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL)
+    for name, path in (("minilm", model), ("corpora", data), ("zhao", tmp_path)):
+        block = block.replace(f'"{name}"', repr(str(path)))
+    names: dict = {}
+    exec(block, names)
+    made = names["made"]
+    assert repr(judge(STUDIES["zhao2020"], made.tables)) == repr(made.findings)
+
+
+def test_an_unknown_name_is_refused_before_anything_is_loaded(data, tmp_path) -> None:
     with pytest.raises(HeadscopeError) as caught:
         study("clark", "nowhere", data, tmp_path)
     assert str(caught.value) == f"there is no study 'clark'; there are {', '.join(STUDIES)}."

