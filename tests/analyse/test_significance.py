@@ -87,11 +87,14 @@ def stacked_with_draws(tables: dict[str, xr.Dataset]) -> xr.Dataset:
 
 
 def test_the_reported_head_stands_beside_itself_on_moved_gold(table) -> None:
-    report = with_report(table, minimum=1)
+    report = with_report(with_significance(table), minimum=1)
     for relation in RELATIONS:
         row = report.sel(relation=relation)
         place = {dim: row[f"reported_{dim}"].item() for dim in ("layer", "head", "direction")}
         assert row["reported_shuffled"] == row["relation_shuffled"].sel(place)
+        assert row["reported_p"] == row["relation_p_corrected"].sel(place)
+    theirs = multipletests(report["reported_p"].values, method="fdr_bh")[1]
+    np.testing.assert_allclose(report["reported_q"].values, theirs)
     rare = with_report(table, minimum=10_000)
     assert rare["reported_shuffled"].isnull().all()
 

@@ -289,16 +289,21 @@ def test_the_figures_of_the_page_come_out(table_of_the_page):
     documents = list(read(table_of_the_page))
     model = load("minilm")
     twin = headscope.measure(random_twin(model, seed=0), documents, ["relations"])
-    table = headscope.with_report(headscope.with_intervals(headscope.measure(model, documents, ["relations"])), twin)
+    table = headscope.analysed(headscope.measure(model, documents, ["relations"]), twin)
     rows = re.findall(
-        r"^(link \w+) +(\d)-(\d+) +dependent +([\d.]+) +([\d.]+)–([\d.]+) +(\d+) +-5: ([\d.]+) +([\d.]+)$", PAGE, re.M
+        r"^(link \w+) +(\d)-(\d+) +dep\. +([\d.]+) +([\d.]+)–([\d.]+) +(\d+) +-5: ([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+)$",
+        PAGE,
+        re.M,
     )
     assert [row[0] for row in rows] == ["link all", "link unlike", "link alike"] == table["relation"].values.tolist()
     for relation, layer, head, *figures in rows:
         row = table.sel(relation=relation)
         assert (row["reported_layer"], row["reported_head"]) == (int(layer), int(head))
         assert (row["reported_direction"], row["heldout_offset"]) == ("dependent_to_head", -5)
-        names = "heldout_accuracy heldout_lower heldout_upper heldout_count heldout_offset_accuracy twin_accuracy"
+        names = (
+            "heldout_accuracy heldout_lower heldout_upper heldout_count heldout_offset_accuracy twin_accuracy "
+            "reported_shuffled reported_q"
+        )
         for name, figure in zip(names.split(), map(float, figures), strict=True):
             # A near tie between two words may fall the other way on another processor.
             assert row[name].item() == pytest.approx(figure, abs=0.03), (relation, name)

@@ -302,20 +302,23 @@ def test_the_figures_of_the_page_come_out(file):
     ]
     model = load("minilm")
     twin = headscope.measure(random_twin(model, seed=0), documents, ["relations"])
-    table = headscope.with_report(headscope.with_intervals(headscope.measure(model, documents, ["relations"])), twin)
+    table = headscope.analysed(headscope.measure(model, documents, ["relations"]), twin)
     rows = re.findall(
-        r"^(p\w+ \w+) +(\d)-(\d+) +dependent +([\d.]+) +([\d.]+)–([\d.]+) +(\d+) +([+-]\d): ([\d.]+) +([\d.]+)$",
+        r"^(p\w+ \w+) +(\d)-(\d+) +dep\. +([\d.]+) +([\d.]+)–([\d.]+) +(\d+) +([+-]\d): ([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+)$",
         PAGE,
         re.M,
     )
     assert [row[0] for row in rows] == ["pattern determiner", "particle all", "particle far", "particle near"]
-    names = "lower upper count offset offset_accuracy".split()
+    names, more = (
+        "lower upper count offset offset_accuracy".split(),
+        "twin_accuracy reported_shuffled reported_q".split(),
+    )
     for relation, layer, head, *figures in rows:
         row = table.sel(relation=relation)
         assert (row["reported_layer"], row["reported_head"]) == (int(layer), int(head))
         assert row["reported_direction"] == "dependent_to_head"
         for variable, figure in zip(
-            ("heldout_accuracy", *(f"heldout_{name}" for name in names), "twin_accuracy"), figures, strict=True
+            ("heldout_accuracy", *(f"heldout_{name}" for name in names), *more), figures, strict=True
         ):
             # A near tie between two words may fall the other way on another processor.
             assert row[variable].item() == pytest.approx(float(figure), abs=0.03), (relation, variable)

@@ -10,7 +10,7 @@ import xarray as xr
 from headscope import heads
 from headscope.analyse.regression import with_regression
 from headscope.analyse.scores import SCORES, Score, scores_of
-from headscope.analyse.significance import with_significance
+from headscope.analyse.significance import false_discoveries, with_significance
 from headscope.analyse.uncertainty import Counts
 
 MINIMUM = 20
@@ -88,9 +88,12 @@ def with_report(table: xr.Dataset, twin: xr.Dataset | None = None, *, minimum: i
         The table with, for each relation, ``reported_layer``, ``reported_head``, ``reported_direction``
         (and ``reported_stack``), ``reported_again`` (whether the other half would have chosen the same),
         ``reported_wins`` (the share of 100 random halves that would),
-        ``heldout_accuracy|lower|upper|count``, ``heldout_offset``, ``heldout_offset_accuracy|lower|upper``, and
-        ``twin_accuracy|lower|upper``; for each class of mentions the same with ``antecedent_`` before, and for
-        negation scope with ``scope_`` before and F1 for accuracy.
+        ``reported_shuffled|p|q`` (its score where the gold stands elsewhere, and how likely that is to be as large,
+        corrected for all heads, and for all rows; if there were draws),
+        ``heldout_accuracy|lower|upper|bootstrap_lower|bootstrap_upper|count|detectable``, ``heldout_offset``,
+        ``heldout_offset_accuracy|lower|upper``, and ``twin_accuracy|lower|upper``; for each class of mentions
+        the same with ``antecedent_`` before, for each target of aspects with ``aspect_``, and for negation scope
+        with ``scope_`` before and F1 for accuracy.
 
     Raises:
         TableError: the table has none of these scores, or lacks their sums.
@@ -103,7 +106,7 @@ def with_report(table: xr.Dataset, twin: xr.Dataset | None = None, *, minimum: i
         twins = None if twin is None else score.heads(twin)
         reported = _report(score, score.heads(table), score.offsets(table), twins, minimum)
         new |= {f"{score.prefix}{name}": values for name, values in reported.items()}
-        new |= _shuffled(table.assign(new), score)
+        new |= _against_draws(table.assign(new), score)
     unit, clusters = _UNITS[table[found[0].count].attrs.get("dealt_by", "text")]
     split = SPLIT.format(folds=table.sizes["fold"], unit=unit, clusters=clusters)
     return table.assign(new).assign_attrs(split=split)
@@ -162,19 +165,25 @@ def _report(
     return new
 
 
-def _shuffled(table: xr.Dataset, score: Score) -> dict[str, xr.Variable]:
-    """What the reported head scores where the gold stands elsewhere, if there were draws."""
-    if f"{score.drawn}_shuffled" not in table:
-        return {}
-    chosen = {dim: table.get(f"{score.prefix}reported_{dim}") for dim in ("stack", *_HEAD)}
+def _against_draws(table: xr.Dataset, score: Score) -> dict[str, xr.Variable]:
+    """What the reported head scores where the gold stands elsewhere, and how likely that is; if there were draws."""
+    place = {dim: table.get(f"{score.prefix}reported_{dim}") for dim in ("stack", *_HEAD)}
     there = table[f"{score.prefix}reported_layer"] > 0
-    first = {dim: table[dim][0] for dim, place in chosen.items() if place is not None}
-    moved = table[f"{score.drawn}_shuffled"].sel(
-        {dim: place.where(there, first[dim]) for dim, place in chosen.items() if place is not None}
-    )
-    what = f"{score.name} of the reported head where the gold stands elsewhere"
-    moved = moved.drop_vars(["stack", *_HEAD], errors="ignore").where(there)
-    return {f"{score.prefix}reported_shuffled": _described(moved, what, f"share of {score.of}")}
+    chosen = {dim: where.where(there, table[dim][0]) for dim, where in place.items() if where is not None}
+
+    def at_head(variable: str) -> xr.DataArray:
+        return table[variable].sel(chosen).drop_vars(["stack", *_HEAD], errors="ignore").where(there)
+
+    new = {}
+    if f"{score.drawn}_shuffled" in table:
+        what = f"{score.name} of the reported head where the gold stands elsewhere"
+        new["reported_shuffled"] = _described(at_head(f"{score.drawn}_shuffled"), what, f"share of {score.of}")
+    if f"{score.drawn}_p_corrected" in table:
+        p = at_head(f"{score.drawn}_p_corrected")
+        new["reported_p"] = _described(p, "p-value of the reported head, corrected for all heads", "probability")
+        rate = p.copy(data=false_discoveries(p.values))
+        new["reported_q"] = _described(rate, "false discovery rate at this p-value, over all rows", "probability")
+    return {f"{score.prefix}{name}": values for name, values in new.items()}
 
 
 def _wins(counts: Counts, place: Mapping[str, xr.DataArray]) -> xr.DataArray:

@@ -91,18 +91,19 @@ def _hypotheses(table: xr.Dataset, console: Console) -> None:
         return
     relations = [row for row in rows if row["is_relation"]]
     shown = [*relations[:SHOWN], *(row for row in rows if not row["is_relation"])]
-    twin, moved = "twin_accuracy" in rows[0], any("best_q" in row for row in rows)
-    grid = Table(box=None, pad_edge=False)
+    twin, moved = "twin_accuracy" in rows[0], any("reported_q" in row for row in rows)
+    # Narrow enough for 80 columns; a long name takes two lines.
+    grid = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     for column in ("relation", "head", "from", "score", "[95 %]", "count", "offset"):
         right = column in {"score", "count", "offset"}
-        grid.add_column(column, no_wrap=True, justify="right" if right else "left")
+        grid.add_column(column, no_wrap=column != "relation", justify="right" if right else "left")
     for column, there in (("twin", twin), ("moved", moved), ("q", moved)):
         if there:
             grid.add_column(column, no_wrap=True, justify="right")
     for row in shown:
         stack = f"{row['reported_stack']} " if "reported_stack" in row else ""
         # A head is worth a name only if it beats its controls beyond their intervals and its own, and chance.
-        stands_out = row["heldout_lower"] > _control(row) and row.get("best_q", 0) < LEVEL
+        stands_out = row["heldout_lower"] > _control(row) and row.get("reported_q", 0) < LEVEL
         grid.add_row(
             escape(row["label"]),
             stack + head_name(row["reported_layer"], row["reported_head"]),
@@ -112,18 +113,23 @@ def _hypotheses(table: xr.Dataset, console: Console) -> None:
             f"{row['heldout_count']:,.0f}",
             f"{row['heldout_offset']:+d}: {_short(row['heldout_offset_accuracy'])}",
             *([_short(row["twin_accuracy"])] if twin else []),
-            *([_short(row[name]) if name in row else "" for name in ("reported_shuffled", "best_q")] if moved else []),
+            *(
+                [_short(row[name]) if name in row else "" for name in ("reported_shuffled", "reported_q")]
+                if moved
+                else []
+            ),
             style="bold green" if stands_out else "",
         )
     console.print(
-        "\nThe head for each relation: chosen on one half of the documents, scored on the\n"
-        "other, like the best fixed offset (in words)" + (" and the best head of a random twin." if twin else ".")
+        "\nThe head for each relation: chosen on one half of the documents, scored on the other, like the best "
+        f"fixed offset (in words){' and the best head of a random twin' * twin}."
     )
     console.print(grid)
     if moved:
         console.print(
-            "Moved: the head's score where the links stand elsewhere in the sentence, at the same length.\n"
-            "q: the false discovery rate of the best of all heads, against such draws."
+            "Moved: the head's score where the gold stands elsewhere, links at the same length. "
+            "q: how likely a head of so many is to score as much there (corrected for all heads; false discovery rate "
+            "over the rows)."
         )
     console.print(
         f"Green: its interval lies above those of the controls{f', and q is below {LEVEL}' if moved else ''}."
@@ -153,7 +159,7 @@ def _regression(table: xr.Dataset, console: Console) -> None:
     ((name, _),) = top_heads(table, "scope_f1", 1)
     console.print(
         f"\nAttention of a word to the cue of a negation, in {name} (of the best F1): {label:+.3f} if in the scope, "
-        f"{distance:+.4f} for\neach word of distance; R² {explained:.2f}. The scope adds to it in {int(more.sum())} of "
+        f"{distance:+.4f} for each word of distance; R² {explained:.2f}. The scope adds to it in {int(more.sum())} of "
         f"{int(table['scope_f1'].count())} heads (false discovery rate below 0.05)."
     )
 
