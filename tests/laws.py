@@ -41,7 +41,7 @@ def assert_same(one: xr.Dataset, other: xr.Dataset) -> None:
         if values.dtype.kind == "i":
             xr.testing.assert_equal(values, other[name])
         else:
-            # A distance in tokens, or a sum over words, is as exact as float32 makes so large a number.
-            relative = {"tokens": 1e-6, "sum of weights": 1e-6, "sum of products": 1e-5}.get(values.attrs["units"], 0)
+            # A distance in tokens, or a sum over words or links, is as exact as float32 makes so large a number.
+            relative = {"tokens": 1e-6, "sum of weights": 1e-5, "sum of products": 1e-5}.get(values.attrs["units"], 0)
             np.testing.assert_allclose(values, other[name], atol=2e-6, rtol=relative, err_msg=str(name))
     assert one.attrs == other.attrs
