@@ -28,8 +28,10 @@ from transformers import BertConfig, BertModel
 
 import headscope
 from headscope.capture import Model, batches
-from headscope.corpora import Document
-from headscope.measure.run import measure
+from headscope.corpora import Document, survey
+from headscope.measure.relations import Relations
+from headscope.measure.run import REDUCERS, measure, resolve
+from headscope.measure.shuffle import DRAWS, with_draws
 
 BEGIN, END = "<!-- benchmarks/speed.py writes from here -->", "<!-- to here -->"
 WORDS = ("the", "dog", "house", "was", "red", "and", "old", "by", "in", "of", "water", "day", "said", "people", ".")
@@ -75,10 +77,11 @@ def _relations(treebank: Path, rounds: int) -> Iterator[Row]:
     model = headscope.load("minilm")
     documents = list(headscope.read(treebank))
     prepared = list(batches(model, documents, skipped=Counter()))
+    relations = [with_draws(Relations.over(survey(documents)), 0)]
     seconds, results = _in_turn(
         rounds,
         bare=lambda: _bare(model, prepared),
-        measured=lambda: measure(model, documents, ["relations"]),
+        measured=lambda: measure(model, documents, relations),
         by_hand=lambda: _one_sentence_at_a_time(model, documents),
     )
     _check_same(results["measured"], results["by_hand"])
@@ -105,16 +108,23 @@ def _surface(rounds: int) -> Iterator[Row]:
 
 
 def _together(treebank: Path, coreference: Path, rounds: int) -> Iterator[Row]:
+    """All reducers that fit a treebank and texts with coreference, and what the draws for p-values add to them."""
     model = headscope.load("minilm")
     documents = [*headscope.read(treebank), *headscope.read(coreference, format="ontogum")]
-    everything = ["surface", "relations", "coreference"]
+    found = survey(documents)
+    names = [name for name, reducer in REDUCERS.items() if reducer.fits(found)]
+    drawn = resolve(names, found)
+    plain = [with_draws(reducer, 0) for reducer in drawn]
+    (alone,) = (reducer for reducer in plain if isinstance(reducer, Relations))
     seconds, _ = _in_turn(
         rounds,
-        together=lambda: measure(model, documents, everything),
-        alone=lambda: measure(model, documents, ["relations"]),
+        together=lambda: measure(model, documents, plain),
+        alone=lambda: measure(model, documents, [alone]),
+        drawn=lambda: measure(model, documents, drawn),
     )
-    what = f"{', '.join(f'`{name}`' for name in everything)}, minilm, {len(documents):,} sentences and whole texts"
+    what = f"{', '.join(f'`{name}`' for name in names)}, minilm, {len(documents):,} sentences and whole texts"
     yield _row(what, "`relations` alone", seconds, "together", "alone", "at most 1.5")
+    yield _row(f"the same with {DRAWS} draws for p-values", "without draws", seconds, "drawn", "together", "none set")
 
 
 def _bare(model: Model, prepared: list) -> None:

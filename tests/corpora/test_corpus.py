@@ -366,3 +366,11 @@ def test_a_treebank_is_surveyed_with_what_lies_beside_it(data):
     assert (found.documents, found.words, found.groups) == (2001, 25147, 318)
     assert found.spans == {"upos": 25147, "negation": 273}
     assert found.links["dependency"]["nsubj"] == 1958
+
+
+def test_a_link_from_a_word_to_itself_is_refused() -> None:
+    with pytest.raises(CorpusError) as refused:
+        Document("7", ("a", "b"), (Link(1, 1, "obj"),))
+    assert str(refused.value) == (
+        "document '7' has a link 'obj' from word 1 to itself; a link joins two words: leave it out."
+    )

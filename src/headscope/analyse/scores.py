@@ -89,6 +89,6 @@ def scores_of(table: xr.Dataset) -> list[Score]:
     if not found:
         raise TableError(
             f"the head table has none of {', '.join(SCORES)}; "
-            "measure `relations`, `coreference`, `scope` or `aspects` first."
+            "measure `relations`, `coreference`, `scope`, `aspects` or `roles` first."
         )
     return found

@@ -89,7 +89,7 @@ class Document:
             given a pair of segments.
 
     Raises:
-        CorpusError: a span, link or boundary points outside the words.
+        CorpusError: a span, link or boundary points outside the words, or a link joins a word to itself.
     """
 
     id: str
@@ -107,6 +107,11 @@ class Document:
                 raise CorpusError(
                     f"document {self.id!r} has {n} words, but its link {link.label!r} joins word "
                     f"{link.source} to word {link.target}; words are numbered from 0 to {n - 1}."
+                )
+            if link.source == link.target:
+                raise CorpusError(
+                    f"document {self.id!r} has a link {link.label!r} from word {link.source} to itself; "
+                    "a link joins two words: leave it out."
                 )
         for span in self.spans:
             if not 0 <= span.start < span.end <= n:
