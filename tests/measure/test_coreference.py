@@ -277,11 +277,11 @@ def test_the_table_says_what_its_numbers_are(model: Model) -> None:
         "fold_antecedent": ("mention", "fold"),
         "fold_antecedent_offset": ("mention", "fold", "offset"),
         "fold_antecedent_rules": ("mention", "fold"),
-        **{f"antecedent_{name}": ("layer", "head", "mention") for name in ("shuffled", "z", "p")},
-        "antecedent_z_shuffled": ("mention", "draw"),
     }
-    assert {name: values.dims for name, values in table.data_vars.items()} == expected
-    for name, values in table.data_vars.items():
+    drawn = {f"antecedent_{name}": ("layer", "head", "mention") for name in ("shuffled", "z", "p")}
+    drawn["antecedent_z_shuffled"] = ("mention", "draw")
+    assert {name: values.dims for name, values in table.data_vars.items()} == expected | drawn
+    for name, values in table[list(expected)].data_vars.items():
         counted = name.startswith("fold") or name.endswith("count")
         assert values.attrs["units"] == ("mentions" if counted else "share of mentions")
         assert values.attrs["source"] == "Clark et al. 2019, section 4.3"
