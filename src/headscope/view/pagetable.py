@@ -135,9 +135,8 @@ COLUMNS = (
     ),
     Column(
         "q",
-        "How likely a head of so many is to score as much where the gold is moved, corrected for the number of heads "
-        "(Westfall and Young 1993) and as a false discovery rate over the rows below the heading (Benjamini and Hochberg "
-        "1995).",
+        "How likely a head of so many is to score as much where the gold is moved, corrected for all heads (Westfall "
+        "and Young 1993), as a false discovery rate over the rows below the heading (Benjamini and Hochberg 1995).",
         lambda row: _number(row.q, 3),
         lambda row: row.q,
         there=lambda row: math.isfinite(row.q),
