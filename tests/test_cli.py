@@ -140,8 +140,8 @@ def test_atlas_writes_everything(run, model, tmp_path) -> None:
         "token-class-heads.csv",
     }  # fmt: skip
     assert "The heads that look most at a class of tokens (and the share of the tokens that it is)" in said
-    figures = ("special-tokens", "offsets", "entropies", "distances", "relation-all", "scope", "antecedents")
-    for name in (*figures, "token-classes"):
+    figures = ("special-tokens", "offsets", "entropies", "distances", "relation-all", "lengths", "scope")
+    for name in (*figures, "antecedents", "token-classes"):
         assert (out / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert "<svg" in (out / "figures" / f"{name}.svg").read_text()
     manifest = json.loads((out / "manifest.json").read_text())

@@ -23,6 +23,7 @@ from headscope.measure.run import REDUCERS, Plan, resolve
 from headscope.measure.shuffle import DRAWS, with_draws
 from headscope.view import figures, heatmaps
 from headscope.view.frames import frames
+from headscope.view.lengths import accuracy_by_length
 from headscope.view.page import write_page
 
 FREQUENT = 12
@@ -148,7 +149,9 @@ def _draw(table: xr.Dataset, folder: Path) -> dict[str, str]:
         pictures["Attention to classes of tokens"] = ("token-classes", heatmaps.token_class_heads(table))
     if "role_weight" in table and int(table["role_count"]) > 0:
         pictures["Semantic roles"] = ("roles", heatmaps.role_heads(table))
-    for relation in _frequent(table):
+    if frequent := _frequent(table):
+        pictures["Accuracy by length of link"] = ("lengths", accuracy_by_length(table))
+    for relation in frequent:
         pictures[f"Relation {relation}"] = (f"relation-{relation}", heatmaps.relation_heads(table, relation))
     drawn = {}
     for title, (name, figure) in pictures.items():

@@ -29,6 +29,7 @@ NATS = {
     "entropy_uniform": "entropy of uniform attention",
 }
 OFFSETS = [-5, -4, -3, -2, -1, 1, 2, 3, 4, 5]
+LENGTHS = [-6, *OFFSETS, 6]
 DIRECTIONS = ["dependent_to_head", "head_to_dependent"]
 STACKS = {"encoder": 5, "decoder": 3, "cross": 3}
 SOURCE = "Clark et al. 2019, section 3"
@@ -86,6 +87,7 @@ def head_table(
         "relation": list(relations),
         "direction": DIRECTIONS,
         "offset": OFFSETS,
+        "length": LENGTHS,
     }
     if stacks:
         coords["stack"] = list(STACKS)
@@ -118,6 +120,11 @@ def _add_relations(add, per_head, random, dims, shape, relations) -> None:
     add("relation_count", counts, ("relation",), "links", "links")
     offsets = random.dirichlet(np.full(len(OFFSETS), 0.5), len(relations)) * 0.9
     add("offset_accuracy", offsets, ("relation", "offset"), "accuracy of a fixed offset", "accuracy")
+    lengths = random.integers(0, 2, (len(relations), len(LENGTHS))) * random.integers(3, 97, len(LENGTHS))
+    add("length_count", lengths, ("relation", "length"), "links of a length", "links")
+    at_length = per_head(random.beta(1.5, 6, (*shape, len(relations), len(DIRECTIONS), len(LENGTHS))))
+    at_length = np.where(lengths[:, None] > 0, at_length, np.nan)
+    add("length_accuracy", at_length, (*over, "length"), "links of a length that the head gets right", "accuracy")
 
 
 def _add_reported(add, random, relations, rare, layers, count_of_heads, stacks) -> None:
@@ -139,3 +146,22 @@ def _add_reported(add, random, relations, rare, layers, count_of_heads, stacks) 
     add("heldout_offset", random.choice(OFFSETS, n), over, "best fixed offset", "words")
     offset = np.where(is_rare, np.nan, random.uniform(0.1, 0.5, n))
     add("heldout_offset_accuracy", offset, over, "its accuracy", "accuracy")
+    add("heldout_offset_lower", offset - 0.03, over, "lower end of the 95 % interval", "accuracy")
+    add("heldout_offset_upper", offset + 0.05, over, "upper end of the 95 % interval", "accuracy")
+    for key, low, high in (("heldout_detectable", 0.02, 0.2), ("reported_wins", 0, 1), ("reported_shuffled", 0, 0.3)):
+        add(key, np.where(is_rare, np.nan, random.uniform(low, high, n)), over, key, "share")
+    add("reported_q", random.uniform(0, 0.04, n), over, "false discovery rate of the reported head", "probability")
+
+
+def with_mentions(table: xr.Dataset) -> xr.Dataset:
+    """A table that reports its first three relations once more, the other way round, as classes of mentions."""
+    names = [name for name, values in table.data_vars.items() if values.dims == ("relation",)]
+    again = table[names].drop_vars(["relation_count", "reported_direction"]).isel(relation=[2, 1, 0])
+    again = again.rename({name: f"antecedent_{name}" for name in again.data_vars} | {"relation": "mention"})
+    again = again.assign_coords(mention=["all", "pronoun", "proper"])
+    about = table["relation_accuracy"].attrs
+    scores = table["relation_accuracy"].isel(relation=[2, 1, 0], direction=0).transpose(..., "relation").values
+    again["antecedent_accuracy"] = (["layer", "head", "mention"], scores, about)
+    again["antecedent_count"] = ("mention", [53, 43, 5], about)
+    again["antecedent_nearest"] = ("mention", [0.31, 0.37, 0.41], about)
+    return heads.check(xr.merge([table, again]))

@@ -3,10 +3,6 @@
 import base64
 import json
 import re
-import shutil
-import subprocess
-from collections.abc import Callable
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -16,57 +12,11 @@ import xarray as xr
 
 from headscope.errors import HeadscopeError, TableError
 from headscope.view.page import page, write_page
-from view.tables import STACKS, head_table
+from view.parsed import Browse, Page, rows_of_reported
+from view.tables import STACKS, head_table, with_mentions
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>&lt;\"'"
-
-
-class Page(HTMLParser):
-    """What a browser would see: each element with its attributes and the text right inside it."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, dict[str, str | None], list[str]]] = []
-        self.open: list[int] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs), []))
-        if tag not in ("meta", "img"):
-            self.open.append(len(self.elements) - 1)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.elements[self.open.pop()][0] == tag
-
-    def handle_data(self, data: str) -> None:
-        for position in self.open:
-            self.elements[position][2].append(data)
-
-    def find(self, tag: str, **attributes: str) -> list[tuple[dict[str, str | None], str]]:
-        return [
-            (attrs, "".join(text))
-            for name, attrs, text in self.elements
-            if name == tag and all(attrs.get(key) == value for key, value in attributes.items())
-        ]
-
-    def data(self) -> dict[str, Any]:
-        ((_, text),) = self.find("script", id="atlas-data")
-        return json.loads(text)
-
-
-def rows_of_reported(parsed: Page) -> list[list[str]]:
-    """Texts of the cells of the table of reported heads."""
-    rows: list[list[str]] = []
-    inside = False
-    for tag, attrs, text in parsed.elements:
-        if tag == "table":
-            inside = attrs.get("class") == "sortable"
-        elif inside and tag == "tr":
-            rows.append([])
-        elif inside and tag in ("td", "th"):
-            rows[-1].append("".join(text).strip())
-    return rows[1:]
 
 
 def same(values: Any, wanted: xr.DataArray, *dims: str) -> None:
@@ -140,35 +90,13 @@ def test_nothing_is_loaded_from_elsewhere() -> None:
     assert policy["content"] == POLICY
     for _, attrs, _ in parsed.elements:
         for name in ("src", "href", "xlink:href", "data", "action", "srcset"):
-            assert (attrs.get(name) or "data:").startswith("data:")
+            assert (attrs.get(name) or "data:").startswith(("data:", "#"))
     assert not re.search(r"https?:", text)
     assert not re.search(r"@import|url\(", text)
     ((image, _),) = parsed.find("img")
     kept = base64.b64decode((image["src"] or "").removeprefix("data:image/svg+xml;base64,")).decode()
     assert kept == pictures["Entropies"]
     assert image["alt"] == "Entropies"
-
-
-def test_reported_heads_stand_beside_their_baselines() -> None:
-    table = head_table()
-    rows = rows_of_reported(Page(page(table, figures={})))
-    row = table.sel(relation="obj")
-    assert rows[1][:8] == [
-        "obj",
-        "2,477",
-        f"{int(row['reported_layer'])}-{int(row['reported_head'])}",
-        row["reported_direction"].item().replace("_", " "),
-        f"{float(row['heldout_accuracy']):.2f} [{float(row['heldout_lower']):.2f}, {float(row['heldout_upper']):.2f}]",
-        f"{int(row['heldout_count']):,}",
-        f"{float(row['heldout_offset_accuracy']):.2f} at {int(row['heldout_offset']):+d}".replace("-", "−"),
-        f"{float(row['twin_accuracy']):.2f} [{float(row['twin_lower']):.2f}, {float(row['twin_upper']):.2f}]",
-    ]
-    assert [row[0] for row in rows] == ["nsubj", "obj", "nsubj:pass"]
-    assert rows[2] == ["nsubj:pass", "1,457", "too rare", "–", "–", "–", "–", "–", "–"]
-    table = head_table(stacks=True, rare=())
-    row = table.sel(relation="obj")
-    wanted = f"{row['reported_stack'].item()} {int(row['reported_layer'])}-{int(row['reported_head'])}"
-    assert rows_of_reported(Page(page(table, figures={})))[1][2] == wanted
 
 
 def test_the_page_says_where_its_numbers_come_from() -> None:
@@ -191,7 +119,7 @@ def test_a_table_with_surface_numbers_alone_has_a_page() -> None:
 
 def test_headers_have_a_scope_and_labels_a_target() -> None:
     parsed = Page(page(head_table(), figures={}))
-    assert all(attrs.get("scope") in ("row", "col") for attrs, _ in parsed.find("th"))
+    assert all(attrs.get("scope") in ("row", "col", "rowgroup") for attrs, _ in parsed.find("th"))
     ids = [attrs["id"] for _, attrs, _ in parsed.elements if "id" in attrs]
     assert len(ids) == len(set(ids))
     named = [attrs["aria-labelledby"] for _, attrs, _ in parsed.elements if "aria-labelledby" in attrs]
@@ -217,43 +145,6 @@ def test_errors_are_one_sentence(tmp_path: Path) -> None:
 
 
 # What follows runs the page's script in a browser that has no network.
-
-Browse = Callable[..., Page]
-
-WATCH = """<script>
-const failed = (what) => document.documentElement.setAttribute("data-error", what);
-addEventListener("error", (event) => failed(event.message));
-addEventListener("securitypolicyviolation", (event) => failed(event.blockedURI));
-</script>"""
-
-
-@pytest.fixture
-def browse(tmp_path: Path) -> Browse:
-    """Opens a page in a headless browser, runs a script after its own, and returns what then stands there."""
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("there is no chromium to run the page's script; apt-get install chromium.")
-
-    def opened(text: str, *, address: str = "", script: str = "", width: int | None = None) -> Page:
-        target = tmp_path / "atlas.html"
-        text = text.replace("<head>", f"<head>{WATCH}").replace("</body>", f"<script>{script}</script></body>")
-        target.write_text(text, encoding="utf-8")
-        if width:
-            # A window cannot be as narrow as a telephone, a frame can; it tells us what it measured.
-            target = tmp_path / "frame.html"
-            target.write_text(
-                "<script>addEventListener('message', (event) => document.body.dataset.seen = event.data)</script>"
-                f"<iframe src='atlas.html' width='{width}' height='800' style='border: 0'></iframe>"
-            )
-        command = [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"]
-        command += ["--disable-background-networking", "--disable-component-update", "--virtual-time-budget=2000"]
-        command += [f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", f"file://{target}{address}"]
-        run = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-        parsed = Page(run.stdout)
-        assert parsed.find("html")[0][0].get("data-error") is None
-        return parsed
-
-    return opened
 
 
 def cells(parsed: Page, **attributes: str) -> dict[str, str]:
@@ -352,22 +243,6 @@ def test_stacks_can_be_chosen_and_missing_layers_say_so(browse: Browse) -> None:
         assert label == (values[head] if int(head[0]) <= 3 else "no value")
 
 
-def test_the_table_sorts_by_number_and_puts_what_has_none_last(browse: Browse) -> None:
-    table = head_table(rare=["nsubj"])
-    script = """
-      const buttons = [...document.querySelectorAll(".sortable th button")];
-      const b = buttons.find((button) => button.textContent === "held-out accuracy");
-    """
-    scores = table["heldout_accuracy"].values[1:]
-    falling = [["obj", "nsubj:pass"][place] for place in np.argsort(-scores)]
-    parsed = browse(page(table, figures={}), script=script + "b.click();")
-    assert [row[0] for row in rows_of_reported(parsed)] == [*falling, "nsubj"]
-    parsed = browse(page(table, figures={}), script=script + "b.click(); b.click();")
-    assert [row[0] for row in rows_of_reported(parsed)] == [*falling[::-1], "nsubj"]
-    (attrs,) = [attrs for attrs, _ in parsed.find("th") if "aria-sort" in attrs]
-    assert attrs["aria-sort"] == "ascending"
-
-
 def test_hostile_names_stay_text_when_the_script_shows_them(browse: Browse) -> None:
     table = head_table(relations=(HOSTILE, "obj", "nsubj"), rare=(), model=HOSTILE)
     parsed = browse(page(table, figures={}))
@@ -386,6 +261,7 @@ def test_a_page_without_numbers_still_opens(browse: Browse) -> None:
 def test_nothing_sticks_out_of_a_telephone_or_jumps(browse: Browse, layers: int, heads: int) -> None:
     relations = ["nsubj", "acl:relcl", "nsubj:pass", "obj", "compound:prt"]
     table = head_table(layers, heads, relations, model="a_rather_long_model_name_" * 3)
+    table = with_mentions(table)
     wide = "<svg xmlns='http://www.w3.org/2000/svg' width='2000' height='90'/>"
     script = """
       const root = document.documentElement;

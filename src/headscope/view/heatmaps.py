@@ -18,7 +18,7 @@ from headscope.analyse import consistency
 from headscope.errors import TableError
 from headscope.heads import head_name
 from headscope.view.figures import COLOURS, STYLE, caption, integer_ticks, part, stacks_of
-from headscope.view.page import Offset, best_offset, signed
+from headscope.view.offset import Offset, best_offset, signed
 
 ABREAST = 4
 """Panels side by side; more stand below."""

@@ -250,26 +250,29 @@
   }
 
   function makeSortable(table) {
-    for (const header of table.querySelectorAll("thead th")) {
+    for (const header of table.querySelectorAll("thead th:not(.picture)")) {
       const button = element("button", header.textContent, { type: "button" });
       header.replaceChildren(button);
       button.addEventListener("click", () => sortBy(table, header));
     }
   }
 
+  // Scores of different kinds do not compare: rows are sorted below their own heading.
   function sortBy(table, header) {
     const column = header.cellIndex;
     const way = header.getAttribute("aria-sort") === "descending" ? "ascending" : "descending";
     for (const other of table.querySelectorAll("[aria-sort]")) other.removeAttribute("aria-sort");
     header.setAttribute("aria-sort", way);
     const key = (row) => row.cells[column].dataset.value ?? row.cells[column].textContent;
-    const rows = [...table.tBodies[0].rows].sort((a, b) => {
-      const [one, two] = [key(a), key(b)];
-      if (one === "" || two === "") return (one === "") - (two === ""); // no number: last, either way
-      const order = isNaN(one) || isNaN(two) ? one.localeCompare(two, "en") : one - two;
-      return way === "ascending" ? order : -order;
-    });
-    table.tBodies[0].append(...rows);
+    for (const body of table.tBodies) {
+      const rows = [...body.querySelectorAll("tr:not(.group)")].sort((a, b) => {
+        const [one, two] = [key(a), key(b)];
+        if (one === "" || two === "") return (one === "") - (two === ""); // no number: last, either way
+        const order = isNaN(one) || isNaN(two) ? one.localeCompare(two, "en") : one - two;
+        return way === "ascending" ? order : -order;
+      });
+      body.append(...rows);
+    }
   }
 
   document.querySelectorAll("table.sortable").forEach(makeSortable);

@@ -8,17 +8,20 @@ import base64
 import html
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from string import Template
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from headscope import heads
 from headscope.disk import replacing
+from headscope.view.offset import best_offset
+from headscope.view.pagetable import columns_of, table_of
+from headscope.view.reported import MOVED, Q, Report, chosen, reports, rule
 
 SURFACE: Mapping[str, tuple[str, str]] = {
     "mass_self": ("to itself", "the token itself"),
@@ -37,15 +40,7 @@ SURFACE: Mapping[str, tuple[str, str]] = {
 }
 """The surface variables in reading order: a short name, and what is attended to."""
 
-INTERVAL = ("heldout_lower", "heldout_accuracy", "heldout_upper", "heldout_offset_accuracy", "twin_accuracy")
 ONE_TOKEN = ("mass_self", "mass_previous", "mass_next", "mass_cls", "mass_first")
-
-
-class Offset(NamedTuple):
-    """A fixed offset in words (-1 is the word before) and its accuracy."""
-
-    offset: int
-    accuracy: float
 
 
 def page(table: xr.Dataset, *, figures: Mapping[str, str]) -> str:
@@ -60,7 +55,10 @@ def page(table: xr.Dataset, *, figures: Mapping[str, str]) -> str:
     """
     heads.check(table)
     attrs = table.attrs
-    reported = _reported_rows(table)
+    found = reports(table)
+    reported = table_of(found)
+    rows = [row for report in found for row in report.named]
+    twin, moved = any(row.twin.value >= 0 for row in rows), any(row.q >= 0 for row in rows)
     counts = f"{int(attrs['documents']):,} documents, {int(attrs['tokens']):,} tokens"
     return Template(_asset("page.html")).substitute(
         title=_escape(f"{attrs['model']}: head atlas"),
@@ -74,7 +72,11 @@ def page(table: xr.Dataset, *, figures: Mapping[str, str]) -> str:
         data=json.dumps(_data(table), allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
         reported=reported,
         reported_hidden="" if reported else "hidden",
+        summary=_summary(found),
+        chosen=f"{chosen(twin)} Bold green: {rule(moved)}",
         split=_escape(attrs.get("split", "")),
+        draws=_escape(f"Moved: {MOVED} The text below a heading says where else. q: {Q}" if moved else ""),
+        columns="\n".join(f"<dt>{column.heading}</dt><dd>{_escape(column.about)}</dd>" for column in columns_of(found)),
         figures=_figures(figures),
         provenance=_provenance(attrs),
     )
@@ -92,22 +94,6 @@ def write_page(table: xr.Dataset, path: str | Path, figures: Mapping[str, str] |
     with replacing(path) as temporary:
         temporary.write_bytes(text.encode("utf-8", errors="replace"))
     return path
-
-
-def best_offset(table: xr.Dataset, row: str, variable: str = "offset_accuracy", dim: str = "relation") -> Offset | None:
-    """The fixed offset with the highest accuracy on a relation, or another row; None where the table has none."""
-    if variable not in table:
-        return None
-    accuracy = table[variable].sel({dim: row})
-    if not accuracy.notnull().any():
-        return None
-    best = int(np.nanargmax(accuracy.values))
-    return Offset(int(accuracy["offset"].values[best]), float(accuracy.values[best]))
-
-
-def signed(offset: int) -> str:
-    """An offset with its sign, as ``+1`` or ``−2``."""
-    return f"{offset:+d}".replace("-", "−")
 
 
 def _asset(name: str) -> str:
@@ -227,6 +213,19 @@ def _parsed(text: object) -> Any:
         return text
 
 
+def _summary(found: Sequence[Report]) -> str:
+    """For how much of what is looked for a head stands out, with a link to where it says so."""
+    counts = []
+    for report in found:
+        if report.named:
+            standing = sum(row.stands_out for row in report.named)
+            counts.append(f"{standing} of {len(report.named)} {report.hypothesis.things}")
+    if not counts:
+        return ""
+    told = " and ".join(filter(None, (", ".join(counts[:-1]), counts[-1])))
+    return f'<p class="summary"><a href="#reported">A head stands out</a> from its controls for {told}.</p>'
+
+
 def _figures(figures: Mapping[str, str]) -> str:
     """Each figure as an image with its bytes in the page: nothing inside an SVG can reach the page around it."""
     if not figures:
@@ -250,72 +249,3 @@ def _provenance(attrs: Mapping[str, Any]) -> str:
             value = "; ".join(f"{name} {number}" for name, number in parsed.items()) or "none"
         rows.append(f'<tr><th scope="row">{_escape(key)}</th><td>{_escape(value)}</td></tr>')
     return "\n".join(rows)
-
-
-def _reported_rows(table: xr.Dataset) -> str:
-    """A row for each relation; empty where the table reports no heads."""
-    if not {"reported_layer", "reported_head", "heldout_accuracy"} <= set(table):
-        return ""
-    return "\n".join(_reported_row(table.sel(relation=name)) for name in table["relation"].values)
-
-
-def _reported_row(row: xr.Dataset) -> str:
-    """One relation: its head, and on the held-out half its accuracy, the best offset and the random twin."""
-
-    def value(name: str) -> float:
-        return float(row[name]) if name in row else math.nan
-
-    def text(name: str) -> str:
-        return str(row[name].item()) if name in row else ""
-
-    def score(name: str) -> str:
-        lower, upper = value(f"{name}_lower"), value(f"{name}_upper")
-        interval = f"[{lower:.2f}, {upper:.2f}]" if math.isfinite(lower) and math.isfinite(upper) else ""
-        return _number_cell(value(f"{name}_accuracy"), ".2f", interval)
-
-    layer, head = int(row["reported_layer"]), int(row["reported_head"])
-    start = f'<th scope="row">{_escape(text("relation"))}</th>{_number_cell(value("relation_count"), ",.0f")}'
-    if layer == 0:
-        return f'<tr class="rare">{start}{_cell("too rare")}{_cell("–") * 6}</tr>'
-    offset = f"at {signed(int(row['heldout_offset']))}" if "heldout_offset" in row else ""
-    cells = [
-        start,
-        _cell(_escape(f"{text('reported_stack')} {heads.head_name(layer, head)}".strip()), layer + head / 1000),
-        _cell(_escape(text("reported_direction").replace("_", " ")), _escape(text("reported_direction"))),
-        score("heldout"),
-        _number_cell(value("heldout_count"), ",.0f"),
-        _number_cell(value("heldout_offset_accuracy"), ".2f", offset),
-        score("twin"),
-        _cell(_interval(*map(value, INTERVAL))),
-    ]
-    return f"<tr>{''.join(cells)}</tr>"
-
-
-def _number_cell(value: float, form: str, small: str = "") -> str:
-    """A number and what stands behind it; a dash where there is none."""
-    return (
-        _cell(f"{value:{form}} <small>{small}</small>" if small else f"{value:{form}}", value)
-        if math.isfinite(value)
-        else _cell("–")
-    )
-
-
-def _cell(content: str, value: float | str = "") -> str:
-    """A cell and what it sorts by, both HTML."""
-    return f'<td data-value="{value}">{content}</td>'
-
-
-def _interval(lower: float, middle: float, upper: float, offset: float, twin: float) -> str:
-    """A line from 0 to 1: accuracy (dot) with its interval, best offset (bar), random twin (ring)."""
-    marks = ['<line class="axis" x1="0" x2="100" y1="8" y2="8"/>']
-    if math.isfinite(offset):
-        marks.append(f'<line class="offset" x1="{100 * offset:.1f}" x2="{100 * offset:.1f}" y1="2" y2="14"/>')
-    if math.isfinite(twin):
-        marks.append(f'<circle class="twin" cx="{100 * twin:.1f}" cy="8" r="3"/>')
-    if math.isfinite(lower) and math.isfinite(upper):
-        marks.append(f'<line class="interval" x1="{100 * lower:.1f}" x2="{100 * upper:.1f}" y1="8" y2="8"/>')
-    if math.isfinite(middle):
-        marks.append(f'<circle class="score" cx="{100 * middle:.1f}" cy="8" r="3.2"/>')
-    return (
-        f'<svg class="scores" viewBox="-4 0 108 16" width="135" height="20" aria-hidden="true">{"".join(marks)}</svg>'
-    )

@@ -1,9 +1,8 @@
 """A head table on the terminal."""
 
 import json
-import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+import math
+from collections.abc import Iterator
 
 import xarray as xr
 from rich.console import Console
@@ -11,22 +10,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from headscope.analyse import top_heads
-from headscope.heads import head_name
+from headscope.view.reported import MOVED, Q, chosen, regression, reports, rule
 
 SHOWN = 24
-"""Relations that are shown; all are in the table."""
+"""Rows of a hypothesis that are shown; all are in the table."""
 
-LEVEL = 0.05
-"""Of the false discovery rate up to which a head stands out."""
-
-_FROM = {
-    "dependent": "dep.",
-    "head": "head",
-    "mention": "ment.",
-    "scope": "word",
-    "question": "quest.",
-    "either": "either",
-}
+_SHORT = {"dependent": "dep.", "mention": "ment.", "question": "quest."}
 
 
 def summarise(table: xr.Dataset, console: Console) -> None:
@@ -46,7 +35,8 @@ def summarise(table: xr.Dataset, console: Console) -> None:
     _surface(table, console)
     _token_classes(table, console)
     _hypotheses(table, console)
-    _regression(table, console)
+    if told := regression(table):
+        console.print(f"\n{told}")
 
 
 def _surface(table: xr.Dataset, console: Console) -> None:
@@ -83,15 +73,14 @@ def _token_classes(table: xr.Dataset, console: Console) -> None:
 
 def _hypotheses(table: xr.Dataset, console: Console) -> None:
     """The reported head of the most frequent relations, class of mentions and scope, beside its baselines."""
-    every = list(_reported(table))
-    rows = [row for row in every if row["reported_layer"] > 0]
+    found = reports(table)
+    rows = [row for report in found for row in report.named[:SHOWN]]
+    every = sum(len(report.rows) for report in found)
     if every and not rows:
-        console.print(f"\nToo few links in a half of the corpus to report a head for any of {len(every)} relations.")
+        console.print(f"\nToo few links in a half of the corpus to report a head for any of {every} relations.")
     if not rows:
         return
-    relations = [row for row in rows if row["is_relation"]]
-    shown = [*relations[:SHOWN], *(row for row in rows if not row["is_relation"])]
-    twin, moved = "twin_accuracy" in rows[0], any("reported_q" in row for row in rows)
+    twin, moved = any(row.twin.value >= 0 for row in rows), any(row.q >= 0 for row in rows)
     # Narrow enough for 80 columns; a long name takes two lines.
     grid = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     for column in ("relation", "head", "from", "score", "[95 %]", "count", "offset"):
@@ -100,89 +89,36 @@ def _hypotheses(table: xr.Dataset, console: Console) -> None:
     for column, there in (("twin", twin), ("moved", moved), ("q", moved)):
         if there:
             grid.add_column(column, no_wrap=True, justify="right")
-    for row in shown:
-        stack = f"{row['reported_stack']} " if "reported_stack" in row else ""
-        # A head is worth a name only if it beats its controls beyond their intervals and its own, and chance.
-        stands_out = row["heldout_lower"] > _control(row) and row.get("reported_q", 0) < LEVEL
+    for row in rows:
         grid.add_row(
-            escape(row["label"]),
-            stack + head_name(row["reported_layer"], row["reported_head"]),
-            _FROM[row.get("reported_direction", row["from"]).partition("_to_")[0]],
-            _short(row["heldout_accuracy"]),
-            f"{_short(row['heldout_lower'], 2)}–{_short(row['heldout_upper'], 2)}",
-            f"{row['heldout_count']:,.0f}",
-            f"{row['heldout_offset']:+d}: {_short(row['heldout_offset_accuracy'])}",
-            *([_short(row["twin_accuracy"])] if twin else []),
-            *(
-                [_short(row[name]) if name in row else "" for name in ("reported_shuffled", "reported_q")]
-                if moved
-                else []
-            ),
-            style="bold green" if stands_out else "",
+            escape(row.label),
+            row.where,
+            _SHORT.get(row.attends, row.attends),
+            _short(row.score.value),
+            f"{_short(row.score.lower, 2)}–{_short(row.score.upper, 2)}",
+            f"{row.scored:,}",
+            f"{row.offset:+d}: {_short(row.at_offset.value)}",
+            *([_short(row.twin.value)] if twin else []),
+            *([_short(row.moved), _short(row.q)] if moved else []),
+            style="bold green" if row.stands_out else "",
         )
-    console.print(
-        "\nThe head for each relation: chosen on one half of the documents, scored on the other, like the best "
-        f"fixed offset (in words){' and the best head of a random twin' * twin}."
-    )
+    console.print(f"\n{chosen(twin)}")
     console.print(grid)
     if moved:
-        console.print(
-            "Moved: the head's score where the gold stands elsewhere, links at the same length. "
-            "q: how likely a head of so many is to score as much there (corrected for all heads; false discovery rate "
-            "over the rows)."
-        )
-    console.print(
-        f"Green: its interval lies above those of the controls{f', and q is below {LEVEL}' if moved else ''}."
-    )
-    if "antecedent_rules" in table:
-        rules = ", ".join(f"{name.item()} {share.item():.3f}" for name, share in _by(table["antecedent_rules"]))
-        console.print(f"Antecedents found by rules that know the mentions: {rules}.")
-    more, rare = len(relations) - SHOWN, table.sizes.get("relation", 0) - len(relations)
-    if more > 0 or rare:
-        console.print(f"{max(more, 0)} more relations are in the table; {rare} have too few links in a half to report.")
+        console.print(f"Moved: {MOVED} q: {Q}")
+    console.print(f"Green: {rule(moved)}")
+    for report in found:
+        if report.comparison:
+            console.print(f"{report.hypothesis.title}. {report.comparison}")
+    named = sum(len(report.named) for report in found)
+    more, rare = named - len(rows), every - named
+    if more or rare:
+        console.print(f"{more} more relations are in the table; {rare} have too few links in a half to report.")
 
 
 def _short(share: float, digits: int = 3) -> str:
-    """A share without the 0 before the point."""
-    return f"{share:.{digits}f}".removeprefix("0")
-
-
-def _regression(table: xr.Dataset, console: Console) -> None:
-    """What the attention of the head with the best F1 to a negation's cue depends on (Zhao and Bethard 2020, 4.2)."""
-    if "scope_label_coefficient" not in table or not table["scope_label_coefficient"].notnull().any():
-        return
-    where = table["scope_f1"].argmax(...)
-    label, distance, explained = (
-        float(table[f"scope_{name}"].isel(where)) for name in ("label_coefficient", "distance_coefficient", "r_squared")
-    )
-    more = (table["scope_label_coefficient"] > 0) & (table["scope_label_q"] < 0.05)
-    ((name, _),) = top_heads(table, "scope_f1", 1)
-    console.print(
-        f"\nAttention of a word to the cue of a negation, in {name} (of the best F1): {label:+.3f} if in the scope, "
-        f"{distance:+.4f} for each word of distance; R² {explained:.2f}. The scope adds to it in {int(more.sum())} of "
-        f"{int(table['scope_f1'].count())} heads (false discovery rate below 0.05)."
-    )
-
-
-def _reported(table: xr.Dataset) -> Iterator[dict[str, Any]]:
-    """A row for each thing that heads are reported for; a score is called accuracy in all of them."""
-    for prefix, dim, what, source in (
-        ("", "relation", "{}", ""),
-        ("antecedent_", "mention", "coref: {}", "mention"),
-        ("scope_", None, "scope, F1", "scope"),
-        ("aspect_", "target", "{}", "question"),
-        ("role_", None, "roles, weight", "either"),
-    ):
-        if f"{prefix}reported_layer" not in table:
-            continue
-        names = [name for name in map(str, table.data_vars) if name.startswith(prefix)]
-        of = {re.sub("_(f1|weight)$", "_accuracy", name.removeprefix(prefix)): table[name] for name in names}
-        for place in [{}] if dim is None else [{dim: value} for value in table[dim].values]:
-            row = {name: values.sel(place) for name, values in of.items() if set(values.dims) == set(place)}
-            label = what.format(*place.values())
-            yield {name: value.item() for name, value in row.items()} | {
-                "label": label, "from": source, "is_relation": dim == "relation",
-            }  # fmt: skip
+    """A share without the 0 before the point; empty where there is none."""
+    return "" if math.isnan(share) else f"{share:.{digits}f}".removeprefix("0")
 
 
 def _by(values: xr.DataArray) -> Iterator[tuple[xr.DataArray, xr.DataArray]]:
@@ -212,8 +148,3 @@ def _runs(layers: list[int]) -> str:
     starts = [layer for layer in layers if layer - 1 not in layers]
     ends = [layer for layer in layers if layer + 1 not in layers]
     return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in zip(starts, ends, strict=True))
-
-
-def _control(row: Mapping[str, Any]) -> float:
-    """The upper end of the better control."""
-    return float(max(row["heldout_offset_upper"], row.get("twin_upper", 0.0)))

@@ -1,0 +1,160 @@
+"""What is reported: the rows are the table's numbers, and the terminal and the page show the same."""
+
+import dataclasses
+import io
+import re
+
+import numpy as np
+import pytest
+import xarray as xr
+from rich.console import Console
+
+import tiny
+from headscope.analyse import analysed
+from headscope.analyse.report import with_report
+from headscope.analyse.scores import SCORES
+from headscope.capture.model import Model
+from headscope.corpora import survey
+from headscope.heads import head_name
+from headscope.measure.run import measure, resolve
+from headscope.measure.shuffle import with_draws
+from headscope.view.page import page
+from headscope.view.reported import HYPOTHESES, Interval, Reported, regression, reports
+from headscope.view.terminal import summarise
+
+PREFIXES = {
+    "relation_accuracy": ("", "relation", "accuracy", "relation_count"),
+    "antecedent_accuracy": ("antecedent_", "mention", "accuracy", "antecedent_count"),
+    "scope_f1": ("scope_", None, "f1", "scope_count"),
+    "aspect_accuracy": ("aspect_", "target", "accuracy", "aspect_count"),
+    "role_weight": ("role_", None, "weight", "role_count"),
+}
+
+
+@pytest.fixture(scope="module")
+def table() -> xr.Dataset:
+    """All that a table can report, on documents so few that nearly everything but chance is missing."""
+    module, tokenizer = tiny.make("bert")
+    documents = tiny.documents_with_roles(23)
+    reducers = resolve(["surface", "relations", "coreference", "scope", "aspects", "roles"], survey(documents))
+    subject = Model.of(module, tokenizer, name="bert")
+    found = measure(subject, documents, [with_draws(one, 19) for one in reducers])
+    return with_report(analysed(found), found, minimum=5)
+
+
+def test_each_score_has_a_hypothesis() -> None:
+    assert set(HYPOTHESES) == set(SCORES) == set(PREFIXES)
+
+
+def test_rows_are_the_tables_numbers(table) -> None:
+    found = {report.hypothesis.title: report for report in reports(table)}
+    assert len(found) == 5
+    for variable, (prefix, dim, score, count) in PREFIXES.items():
+        report = found[HYPOTHESES[variable].title]
+        assert report.source == table[variable].attrs["source"]
+        names = table[dim].values.tolist() if dim else [""]
+        assert len(report.rows) == len(names)
+        for name, row in zip(names, report.rows, strict=True):
+            of = table.sel({dim: name} if dim else {})
+            wanted = {
+                "score": [of[f"{prefix}heldout_{end}"].item() for end in (score, "lower", "upper")],
+                "at_offset": [of[f"{prefix}heldout_offset_{end}"].item() for end in (score, "lower", "upper")],
+                "twin": [of[f"{prefix}twin_{end}"].item() for end in (score, "lower", "upper")],
+                "detectable": of[f"{prefix}heldout_detectable"].item(),
+                "wins": of[f"{prefix}reported_wins"].item(),
+                "count": of[count].item(),
+                "scored": of[f"{prefix}heldout_count"].item(),
+                "offset": of[f"{prefix}heldout_offset"].item(),
+                "layer": of[f"{prefix}reported_layer"].item(),
+                "head": of[f"{prefix}reported_head"].item(),
+            }
+            if f"{prefix}reported_q" in of:
+                wanted |= {"q": of[f"{prefix}reported_q"].item(), "moved": of[f"{prefix}reported_shuffled"].item()}
+            for field, value in wanted.items():
+                np.testing.assert_array_equal(getattr(row, field), value, err_msg=f"{name} {field}")
+            if dim:
+                assert row.name == name
+
+
+def test_no_aspects_or_roles_were_drawn(table) -> None:
+    # Else the last test would not have seen rows without draws.
+    drawn = {report.hypothesis.title: any(row.q >= 0 for row in report.rows) for report in reports(table)}
+    assert list(drawn.values()) == [True, True, True, False, False]
+
+
+def test_the_accuracies_by_length_are_parts_of_the_accuracy(table) -> None:
+    (report,) = [one for one in reports(table) if one.hypothesis.title == "Relations between words"]
+    assert len(report.named) > 3
+    for row in report.named:
+        chosen = {dim: table[f"reported_{dim}"].sel(relation=row.name).item() for dim in ("layer", "head", "direction")}
+        right = sum(one.links * one.accuracy for one in row.lengths)
+        assert sum(one.links for one in row.lengths) == row.count
+        whole = table["relation_accuracy"].sel(relation=row.name, **chosen).item()
+        assert right / row.count == pytest.approx(whole)
+        assert len({one.length for one in row.lengths}) == len(row.lengths) > 1
+    assert not [row for row in report.rows if row.layer == 0 and row.lengths]
+
+
+@pytest.mark.parametrize(("changed", "out"), [
+    ({}, True),
+    ({"at_offset": Interval(0.3, 0.2, 0.5)}, False),
+    ({"twin": Interval(0.3, 0.2, 0.5)}, False),
+    ({"twin": Interval(np.nan, np.nan, np.nan)}, True),
+    ({"q": 0.05}, False),
+    ({"q": np.nan}, True),
+    ({"score": Interval(np.nan, np.nan, np.nan)}, False),
+])  # fmt: skip
+def test_a_head_stands_out_if_it_beats_its_controls_and_chance(changed, out) -> None:
+    row = Reported(
+        "nsubj", "nsubj", "dependent", 211, "", 3, 5, Interval(0.6, 0.5, 0.7), 103, -2, Interval(0.4, 0.3, 0.45),
+        Interval(0.1, 0.0, 0.2), 0.2, 0.049, 0.1, 0.9, (),
+    )  # fmt: skip
+    assert dataclasses.replace(row, **changed).stands_out is out
+
+
+def said_on_terminal(table: xr.Dataset) -> str:
+    text = io.StringIO()
+    summarise(table, Console(file=text, width=150, force_terminal=True, color_system="standard"))
+    return text.getvalue()
+
+
+def test_terminal_and_page_show_the_same_rows_in_the_same_words(table) -> None:
+    # A table in which some stand out and some do not.
+    named = [row for report in reports(table) for row in report.named]
+    lower, q = table["antecedent_heldout_lower"], table["antecedent_reported_q"]
+    table = table.assign(antecedent_heldout_lower=lower + 0.9, antecedent_reported_q=q * 0)
+    standing = [row.label for report in reports(table) for row in report.named if row.stands_out]
+    assert 0 < len(standing) < len(named)
+    said, shown = said_on_terminal(table), page(table, figures={})
+    green = [line for line in said.splitlines() if line.startswith("\x1b[1;32m")]
+    assert [re.split(r" *\x1b| {2,}", line.removeprefix("\x1b[1;32m"))[0] for line in green] == standing
+    assert shown.count('<tr class="stands-out">') == len(standing)
+    plain = " ".join(re.sub(r"\x1b\[[\d;]*m", "", said).split())
+    for row in named:
+        assert re.search(rf"{re.escape(row.label)} +{head_name(row.layer, row.head)} ", plain)
+    assert regression(table) in plain
+    assert regression(table) in shown
+    for report in reports(table):
+        assert report.comparison in plain
+        assert report.comparison.replace("'", "&#x27;") in shown
+
+
+def test_what_compares_without_a_head_is_the_tables(table) -> None:
+    found = {report.hypothesis.title: report for report in reports(table)}
+    assert found["Scope of negation"].baselines == {"all words of the sentence": {"": table["scope_all_f1"].item()}}
+    assert found["Scope of negation"].comparison == (
+        f"To compare, on all documents: all words of the sentence: {table['scope_all_f1'].item():.2f}."
+    )
+    mentions = found["Antecedents of mentions"]
+    for variable, what in mentions.hypothesis.baselines.items():
+        names = [row.name for row in mentions.named]
+        assert mentions.baselines[what] == {name: table[variable].sel(mention=name).item() for name in names}
+    (roles,) = found["Semantic roles"].named
+    anywhere = table["role_weight_anywhere"].sel(layer=roles.layer, head=roles.head).item()
+    assert found["Semantic roles"].baselines == {"this head, any two words": {"": anywhere}}
+
+
+def test_a_table_without_scores_reports_nothing(table) -> None:
+    surface = table[[name for name in table.data_vars if str(name).startswith("mass_")]]
+    assert reports(surface) == []
+    assert regression(surface) == ""
