@@ -100,6 +100,8 @@ def test_the_accuracies_by_length_are_parts_of_the_accuracy(table) -> None:
     ({"at_offset": Interval(0.3, 0.2, 0.5)}, False),
     ({"twin": Interval(0.3, 0.2, 0.5)}, False),
     ({"twin": Interval(np.nan, np.nan, np.nan)}, True),
+    ({"blind": 0.5}, False),
+    ({"blind": 0.49}, True),
     ({"q": 0.05}, False),
     ({"q": np.nan}, True),
     ({"score": Interval(np.nan, np.nan, np.nan)}, False),
@@ -107,7 +109,7 @@ def test_the_accuracies_by_length_are_parts_of_the_accuracy(table) -> None:
 def test_a_head_stands_out_if_it_beats_its_controls_and_chance(changed, out) -> None:
     row = Reported(
         "nsubj", "nsubj", "dependent", 211, "", 3, 5, Interval(0.6, 0.5, 0.7), 103, -2, Interval(0.4, 0.3, 0.45),
-        Interval(0.1, 0.0, 0.2), 0.2, 0.049, 0.1, 0.9, (),
+        Interval(0.1, 0.0, 0.2), np.nan, 0.2, 0.049, 0.1, 0.9, (),
     )  # fmt: skip
     assert dataclasses.replace(row, **changed).stands_out is out
 

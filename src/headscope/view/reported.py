@@ -52,6 +52,7 @@ class Hypothesis:
         attends: the word whose attention is looked at, where the table has no direction.
         moved: what happens in a draw, where it is not that links move.
         baselines: variables that hold what is scored without a head, or by it elsewhere, and what they are.
+        blind: of these, what knows no gold, and so is a control.
     """
 
     title: str
@@ -61,6 +62,7 @@ class Hypothesis:
     attends: str = ""
     moved: str = ""
     baselines: Mapping[str, str] = field(default_factory=dict)
+    blind: str = ""
 
 
 HYPOTHESES: Mapping[str, Hypothesis] = {
@@ -83,12 +85,13 @@ HYPOTHESES: Mapping[str, Hypothesis] = {
         "the F1 of the words that attend, of all other words, most to the cue, said to be its scope",
         label="scope, F1", attends="word", moved="each scope goes round its sentence",
         baselines={"scope_all_f1": "all words of the sentence"},
+        blind="scope_all_f1",
     ),
     "aspect_accuracy": Hypothesis(
         "Aspects in question", "targets",
         "the share of pairs of question and review in which the words that name the aspect attend, of all other words, "
         "most to the target",
-        attends="question", baselines={"aspect_chance": "pointing blindly"},
+        attends="question", baselines={"aspect_chance": "pointing blindly"}, blind="aspect_chance",
     ),
     "role_weight": Hypothesis(
         "Semantic roles", "weights of roles",
@@ -113,6 +116,7 @@ class Reported:
         score, scored: its score, and on how many.
         offset, at_offset: the best fixed offset in words, and its score.
         twin: the score of the best head of a random-weights twin.
+        blind: what scores without a head, on all documents.
         moved: the score of the head where the gold stands elsewhere, on all documents.
         q: how likely a head of so many is to score as much there: a false discovery rate over the rows.
         detectable: the smallest rise above the offset that so many would show.
@@ -132,6 +136,7 @@ class Reported:
     offset: int
     at_offset: Interval
     twin: Interval
+    blind: float
     moved: float
     q: float
     detectable: float
@@ -146,8 +151,8 @@ class Reported:
     @property
     def stands_out(self) -> bool:
         """Whether the head beats its controls beyond their intervals and its own, and chance."""
-        above_twin = math.isnan(self.twin.value) or self.score.lower > self.twin.upper
-        return self.score.lower > self.at_offset.upper and above_twin and not self.q >= LEVEL
+        above = [math.isnan(control) or self.score.lower > control for control in (self.twin.upper, self.blind)]
+        return self.score.lower > self.at_offset.upper and all(above) and not self.q >= LEVEL
 
 
 @dataclass(frozen=True)
@@ -264,6 +269,7 @@ def _row(table: xr.Dataset, score: Score, place: Mapping[str, str]) -> Reported:
         offset=whole("heldout_offset"),
         at_offset=interval("heldout_offset"),
         twin=interval("twin"),
+        blind=float(table[hypothesis.blind].sel(place)) if hypothesis.blind in table else math.nan,
         moved=value("reported_shuffled"),
         q=value("reported_q"),
         detectable=value("heldout_detectable"),
