@@ -1,14 +1,22 @@
 """Gold that is moved elsewhere: where it goes, what is found there, and what a score is beside it."""
 
 import re
+from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import scipy.stats
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 import laws
 import tiny
 import witnesses
+from headscope.capture.align import Alignment
+from headscope.capture.attention import DenseRows
+from headscope.capture.batch import collate
 from headscope.capture.model import Model
 from headscope.corpora import Document, survey
 from headscope.errors import HeadscopeError
@@ -16,7 +24,7 @@ from headscope.measure.coreference import MENTIONS, Coreference
 from headscope.measure.relations import Relations
 from headscope.measure.run import Plan, measure, resolve
 from headscope.measure.scope import Scope
-from headscope.measure.shuffle import Drawn, Shuffle, with_draws
+from headscope.measure.shuffle import AT_ONCE, Drawn, Shuffle, with_draws
 from headscope.measure.surface import Surface
 
 DOCUMENTS = [*tiny.documents(11), tiny.tokenless_document()]
@@ -118,3 +126,35 @@ def test_scores_beside_draws_as_loops_have_it() -> None:
             assert ours.z[layer, head, row] == pytest.approx(z[-1])
             assert ours.p[layer, head, row] == np.mean([value >= everything[-1] for value in everything])
         np.testing.assert_allclose(ours.best[row], best)
+
+
+class Largest(TorchDispatchMode):
+    """How many numbers the largest tensor holds that is made."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        super().__init__()
+        self.numbers = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        """Compute as ever, and look at the result."""
+        made = func(*args, **(kwargs or {}))
+        self.numbers = max([self.numbers, *(one.numel() for one in tree_leaves(made) if isinstance(one, torch.Tensor))])
+        return made
+
+
+@pytest.mark.parametrize("name", ["relations", "coreference", "scope"])
+def test_draws_of_a_long_text_need_no_more_memory_than_those_of_a_short_one(name: str) -> None:
+    draws, heads, words = 997, 5, 17
+    documents = [replace(one, id=str(n)) for n, one in enumerate(DOCUMENTS * 61) if len(one.words) == words]
+    (reducer,) = (with_draws(one, draws) for one in resolve([name], survey(documents)))
+    model = Model.of(*tiny.make("bert"), name="bert")
+    batch = collate(model, list(Alignment.of(model).align(documents, Counter())))
+    reducer.count(batch, "encoder")
+    tokens = batch.encoder.length
+    weights = torch.rand(len(documents), heads, tokens, tokens)
+    everything, allowed = slice(0, tokens), torch.full((len(documents), tokens), float(tokens))
+    attention = DenseRows(1, "encoder", everything, batch, weights, everything, allowed)
+    with Largest() as largest:
+        reducer.observe(attention)
+    assert largest.numbers <= AT_ONCE * draws * heads * 2

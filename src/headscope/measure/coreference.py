@@ -24,7 +24,7 @@ from headscope.measure.antecedents import RULES, mentions_of, with_earlier
 from headscope.measure.folds import FOLDS, Deal, Places
 from headscope.measure.reducer import Sums
 from headscope.measure.relations import OFFSETS
-from headscope.measure.shuffle import Drawn, Shuffle
+from headscope.measure.shuffle import AT_ONCE, Drawn, Shuffle
 from headscope.measure.words import words_of
 
 CLARK = "Clark et al. 2019, section 4.3"
@@ -171,10 +171,16 @@ class _Gold:
         mention, place = (self.rank >= 0).nonzero(as_tuple=True)
         in_order[mention, self.rank[mention, place]] = self.is_antecedent[mention, place]
         rank = self.rank.gather(1, word)
-        where = (rank[:, :, None] + self.turns[:, None]) % earlier.clamp_min(1)[:, None, None]
-        right = in_order.gather(1, where.flatten(1)).view(where.shape) & (found & (rank >= 0))[..., None]
-        row_of = self.places.place // self.places.columns
-        return torch.stack([right[self.places.item[row_of == row]].sum(0) for row in range(self.places.rows)], dim=1)
+        in_row = torch.zeros(len(word), self.places.rows, dtype=torch.bool, device=word.device)
+        in_row[self.places.item, self.places.place // self.places.columns] = True
+        total = self.turns.new_zeros((word.shape[1], self.places.rows, self.turns.shape[1]))
+        for some in torch.split(torch.arange(len(word), device=word.device), AT_ONCE):
+            where = (rank[some][..., None] + self.turns[some][:, None]) % earlier[some][:, None, None]
+            right = in_order[some].gather(1, where.flatten(1)).view(where.shape)
+            right &= (found & (rank >= 0))[some][..., None]
+            for row in range(self.places.rows):
+                total[:, row] += right[in_row[some, row]].sum(0)
+        return total
 
     def at_offsets(self, offsets: tuple[int, ...]) -> Bool[Tensor, "mention offset"]:
         """Whether the head word of an antecedent stands at each offset from that of the mention."""

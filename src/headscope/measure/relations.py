@@ -26,7 +26,7 @@ from headscope.corpora.document import Document, Link
 from headscope.errors import CorpusError
 from headscope.measure.folds import FOLDS, Deal, Places
 from headscope.measure.reducer import Sums
-from headscope.measure.shuffle import Drawn, Shuffle
+from headscope.measure.shuffle import AT_ONCE, Drawn, Shuffle
 from headscope.measure.words import Pointing, words_of
 
 CLARK = "Clark et al. 2019, sections 4.1 and 4.2"
@@ -217,7 +217,8 @@ class _Gold:
         length = (self.head - self.dependent).to(torch.int16)
         total = by_word.new_zeros((labels, self.moved.shape[1], by_word.shape[1]), dtype=torch.long)
         for label, items in self.of_label.items():
-            total[label] = (by_word[self.moved[items]] == length[items, None, None]).sum(0)
+            for some in torch.split(items, AT_ONCE):
+                total[label] += (by_word[self.moved[some]] == length[some, None, None]).sum(0)
         return total
 
 

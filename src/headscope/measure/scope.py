@@ -195,12 +195,14 @@ class _Gold:
         """How many of the words said to be in a scope are in it in each draw."""
         count = (self.real & ~self.is_cue).sum(-1)
         place = torch.arange(self.others.shape[1], device=said.device)
-        where = (place[:, None] + self.turns[:, None]) % count.clamp_min(1)[:, None, None]
         in_order = self.in_scope.gather(1, self.others)
-        moved = in_order.gather(1, where.flatten(1)).view(where.shape) & (place < count[:, None])[..., None]
-        among = said.gather(2, self.others[:, None].expand_as(said))
-        # As products of 0 and 1, which are exact and many at once.
-        found = among.transpose(0, 1).flatten(1).float() @ moved.flatten(0, 1).float()
+        among = said.gather(2, self.others[:, None].expand_as(said)).float()
+        found = among.new_zeros((said.shape[1], self.turns.shape[1]))
+        # One by one, since each has as many places as its document words.
+        for item, size in enumerate(count.tolist()):
+            where = (place[:size, None] + self.turns[item]) % max(size, 1)
+            # As a product of 0 and 1, which is exact.
+            found += among[item, :, :size] @ in_order[item, where].float()
         stay = (said & (self.in_scope & self.is_cue)[:, None]).sum((0, 2))
         return found.long() + stay[:, None]
 

@@ -23,6 +23,9 @@ from headscope.errors import HeadscopeError
 DRAWS = 999
 """As many as usual: the smallest p-value is one thousandth."""
 
+AT_ONCE = 64
+"""Links or mentions whose draws are looked up together: a long text has thousands, each with all heads."""
+
 SOURCE = "Westfall and Young 1993 (maximum statistic)"
 
 R = TypeVar("R")
