@@ -44,11 +44,13 @@ def shuffled_coreference(seen: Seen, places: Places) -> list[tuple[str | None, n
     scored = sorted(_scored(seen), key=lambda one: (one[0].head, one[0].chain))
     answers = _answers(seen)
     before = [sorted({other.head for other in earlier}) for _, earlier, _ in scored]
-    drawn = places(seen.document, [len(words) for words in before])
+    if not scored:
+        return []
+    (together,) = places(seen.document, [max(len(words) for words in before)])
     found = []
     for item, (mention, _, gold) in enumerate(scored):
         hits = []
-        for turn in drawn[item]:
+        for turn in together:
             # Who stands so many places further on, round and round, has lent its place.
             moved = [
                 word

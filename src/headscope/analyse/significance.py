@@ -19,7 +19,8 @@ def with_significance(table: xr.Dataset) -> xr.Dataset:
 
     * ``relation_p_corrected``: of each head, the share of the draws in which *any* head stands out as much: the
       p-value corrected for all heads and both directions (the family-wise error, by the maximum statistic);
-    * ``relation_q``: Benjamini and Hochberg's false discovery rate over all heads, directions and relations;
+    * ``relation_q``: Benjamini and Hochberg's false discovery rate over all heads, directions and relations. A relation
+      that others are pooled in counts as one more, and so does a rare one;
     * ``best_p``: for each relation, the p-value of the best of all heads, and ``best_q``, the same
       corrected for the number of relations (Benjamini and Hochberg).
 

@@ -53,9 +53,9 @@ class Coreference:
     follows it, so positive offsets find nothing) and three rules that know the mentions
     (`headscope.measure.antecedents`).
 
-    And there are draws in which the antecedents of each mention are turned round its earlier mentions, as far as
-    chance has it (`headscope.measure.shuffle`): so a head that looks at mentions, but not at the right ones, is not
-    better than in the draws.
+    And there are draws in which the antecedents of each mention are turned round its earlier mentions, for all
+    mentions of a text by the same number of places (`headscope.measure.shuffle`): so a head that looks at mentions,
+    whichever they are, is not better than in the draws. One that looks at near mentions is, since antecedents are near.
 
     Attributes:
         deal: of the documents to the folds in which sums are kept.
@@ -213,7 +213,10 @@ def _gold(coreference: Coreference, batch: Batch) -> _Gold:
             choices.append(len(heads_before))
             by_rule.append([RULES[name](mention, earlier) in antecedents for name in BASELINES])
             scored.append((index, mention.head))
-        turns.append(coreference.shuffle.places(document, choices))
+        if choices:
+            # The whole text by as much, so that a chain that many mentions belong to stays one.
+            together = coreference.shuffle.places(document, [max(choices)])
+            turns.append(together % np.array(choices)[:, None])
     device = batch.encoder.ids.device
     document_of, word = _columns(scored, device)
     mention_of, place = _columns(places, device)

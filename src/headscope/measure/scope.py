@@ -49,7 +49,8 @@ class Scope:
     at a fixed offset from the cue (-1: the word whose predecessor is a word of the cue).
 
     And there are draws in which each scope is turned round its sentence, the cue left out, as far as chance
-    has it (`headscope.measure.shuffle`).
+    has it (`headscope.measure.shuffle`). A head that looks at neighbours of the cue, and any of a model that cannot
+    look ahead, does better than in the draws, since most scopes begin behind the cue: compare the baselines.
 
     The sums of squares and products are kept from which the attention of a word to the cue can be regressed on
     its being in the scope and on its distance from the cue (`headscope.analyse.with_regression`). A cue of several

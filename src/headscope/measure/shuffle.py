@@ -1,10 +1,23 @@
 """Gold that is moved to where it does not belong: what heads score that know nothing of it.
 
 A link goes to another place in its document where it has the same length, the antecedents of a mention go round its
-earlier mentions, and a scope goes round the words of its sentence. So a head keeps what its habits earn it (to look at
-the word before, at mentions, at neighbours of the cue), and loses what it knows. All heads are scored on the same
-draws, and therefore the best score that any of them has in a draw is what the best of all heads reaches by chance: the
-maximum statistic of Westfall and Young (1993), which needs no assumption of how heads depend on one another.
+earlier mentions, and a scope goes round the words of its sentence. All heads are scored on the same draws, and
+therefore the best score that any of them has in a draw is what the best of all heads reaches by chance: the maximum
+statistic of Westfall and Young (1993), which needs no assumption of how heads depend on one another.
+
+In the draws a head keeps what one habit earns it: to look so many words away, at mentions of whatever chain, at cues
+from wherever. A small p-value says that it does better than that, not that it knows grammar. Other habits are lost:
+
+* Antecedents are mostly near. To look at the nearest earlier mention is right for 0.52 of 795 mentions of 20 texts of
+  LitBank, and in the draws for 0.38 (p 0.001). Compare ``antecedent_nearest``.
+* Scopes mostly begin behind the cue. Of the words just behind a cue in *SEM 2012 (dev) 0.93 are in its scope, and in
+  the draws 0.48 (p 0.001). Compare the fixed offsets.
+* Links join certain words, and heads that nobody trained like certain words too: on 500 sentences of UD EWT (dev)
+  minilm has 45 of 55 relations with ``best_q`` below 0.05, and with random weights it has 10. Compare the twin.
+
+Links and scopes are moved one by one, antecedents text by text. Where gold goes together more than that, chance varies
+more than the draws, and the p-values are too small. With chains dealt anew among the mentions of 16 texts of LitBank,
+so that no head can know them, ``antecedent_best_p`` was at most 0.05 in 6 of 60 worlds.
 """
 
 import hashlib
