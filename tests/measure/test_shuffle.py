@@ -120,12 +120,22 @@ def test_scores_beside_draws_as_loops_have_it() -> None:
             values = [sum(int(drawn[layer, head, part, k]) for part in pool) for k in range(13)]
             everything = [*values, int(score[layer, head, row])]
             mean, deviation = np.mean(everything), np.std(everything)
-            z = [(value - mean) / deviation if deviation else 0.0 for value in everything]
+            z = [(value - mean) / max(deviation, 1.0) for value in everything]
             best = [max(pair) for pair in zip(best, z, strict=False)]
             assert ours.mean[layer, head, row] == pytest.approx(np.mean(values))
             assert ours.z[layer, head, row] == pytest.approx(z[-1])
             assert ours.p[layer, head, row] == np.mean([value >= everything[-1] for value in everything])
         np.testing.assert_allclose(ours.best[row], best)
+
+
+def test_heads_that_find_next_to_nothing_do_not_hide_one_that_finds_much() -> None:
+    draw, draws = np.random.default_rng(83), 199
+    rare = np.exp(draw.uniform(np.log(0.001), np.log(3), 211))
+    found = draw.poisson(rare[:, None], (211, draws + 1))
+    found[0] = draw.binomial(50, 0.1, draws + 1)
+    found[0, 0] = 20
+    ours = Drawn.of(found[None, :, :1], found[None, :, None, 1:], [[0]])
+    assert ours.z.max() == ours.z[0, 0, 0] > ours.best.max()
 
 
 class Largest(TorchDispatchMode):
