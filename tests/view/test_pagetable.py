@@ -104,7 +104,7 @@ def test_what_stands_out_is_marked_counted_and_explained() -> None:
     (said,) = [text for attrs, text in parsed.find("p") if attrs.get("class") == "summary"]
     assert said == "A head stands out from its controls for 1 of 3 relations and 0 of 3 classes of mentions."
     notes = " ".join(text for attrs, text in parsed.find("p") if attrs.get("class") == "note")
-    assert "Bold green: its interval lies above those of the controls, and q is below 0.05." in notes
+    assert "Bold green: its interval lies above those of the controls, and q, if it has one, is below 0.05." in notes
     assert "Moved: the head's score where the gold stands elsewhere, links at the same length." in notes
     assert "q: how likely a head of so many is to score as much there (corrected for all heads; false " in notes
 

@@ -89,7 +89,7 @@ def with_report(table: xr.Dataset, twin: xr.Dataset | None = None, *, minimum: i
         (and ``reported_stack``), ``reported_again`` (whether the other half would have chosen the same),
         ``reported_wins`` (the share of 100 random halves that would),
         ``reported_shuffled|p|q`` (its score where the gold stands elsewhere, and how likely that is to be as large,
-        corrected for all heads, and for all rows; if there were draws),
+        corrected for all heads, and for the rows of this score that have a head; if there were draws),
         ``heldout_accuracy|lower|upper|bootstrap_lower|bootstrap_upper|count|detectable``, ``heldout_offset``,
         ``heldout_offset_accuracy|lower|upper``, and ``twin_accuracy|lower|upper``; for each class of mentions
         the same with ``antecedent_`` before, for each target of aspects with ``aspect_``, and for negation scope
@@ -182,7 +182,9 @@ def _against_draws(table: xr.Dataset, score: Score) -> dict[str, xr.Variable]:
         p = at_head(f"{score.drawn}_p_corrected")
         new["reported_p"] = _described(p, "p-value of the reported head, corrected for all heads", "probability")
         rate = p.copy(data=false_discoveries(p.values))
-        new["reported_q"] = _described(rate, "false discovery rate at this p-value, over all rows", "probability")
+        new["reported_q"] = _described(
+            rate, "false discovery rate at this p-value, over rows with heads", "probability"
+        )
     return {f"{score.prefix}{name}": values for name, values in new.items()}
 
 

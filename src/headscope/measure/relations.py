@@ -49,7 +49,7 @@ class Relations:
     The sums are kept in folds of the corpus, so that `headscope.analyse` can say how far they vary,
     choose a head on one half of the corpus and score it on the other, without a second pass.
 
-    Whether a head does better than its habits would is seen on draws in which each link stands elsewhere
+    Whether a head does better than one that looks as far is seen on draws in which each link stands elsewhere
     in its document, at the same length (`headscope.measure.shuffle`), and on the links of each length.
 
     Attributes:

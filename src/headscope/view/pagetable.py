@@ -126,7 +126,7 @@ COLUMNS = (
     ),
     Column(
         "moved",
-        "The score of the head, on all documents, where the gold stands elsewhere in its text: what its habits earn it "
+        "The score of the head, on all documents, where the gold stands elsewhere in its text, which keeps some habits "
         "(Westfall and Young 1993).",
         lambda row: _number(row.moved),
         lambda row: row.moved,

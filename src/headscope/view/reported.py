@@ -204,7 +204,9 @@ def chosen(twin: bool) -> str:
 
 def rule(moved: bool) -> str:
     """When a head stands out (`Reported.stands_out`)."""
-    return f"its interval lies above those of the controls{f', and q is below {LEVEL}' if moved else ''}."
+    return (
+        f"its interval lies above those of the controls{f', and q, if it has one, is below {LEVEL}' if moved else ''}."
+    )
 
 
 def regression(table: xr.Dataset) -> str:
