@@ -50,8 +50,8 @@ def _below(data: Path, corpus: str) -> Path | None:
     return next((place for place in places if place.exists()), None)
 
 
-def chosen(measurement: Measurement, path: Path, seed: int) -> tuple[Corpus, Iterable[Document], Survey]:
-    """A corpus, those of its documents that are measured, and what these hold.
+def chosen(measurement: Measurement, path: Path, seed: int) -> tuple[Corpus, Iterable[Document], Survey, str]:
+    """A corpus, those of its documents that are measured, what these hold, and which they are, if not all.
 
     Args:
         measurement: says which documents.
@@ -73,7 +73,12 @@ def chosen(measurement: Measurement, path: Path, seed: int) -> tuple[Corpus, Ite
             places = sorted(random.Random(seed).sample(range(len(documents)), measurement.sample))
             documents = [documents[place] for place in places]
     if documents is corpus:
-        return corpus, corpus, found
+        return corpus, corpus, found, ""
     if not documents:
         raise CorpusError(f"no document of {path} has a span of the kind {measurement.having!r}; give another corpus.")
-    return corpus, documents, replace(survey(documents), skipped=found.skipped)
+    which = f"{len(documents):,} of {found.documents:,} documents"
+    if measurement.having:
+        which += f", with a span of the kind {measurement.having}"
+    if measurement.sample is not None:
+        which += f", at most {measurement.sample:,} at random (seed {seed})"
+    return corpus, documents, replace(survey(documents), skipped=found.skipped), which
