@@ -212,6 +212,18 @@ def test_a_second_atlas_takes_the_place_of_the_first(run, model, tmp_path) -> No
     assert (out / "figures" / "mine.png").exists()
 
 
+def test_what_killed_runs_left_unfinished_is_removed(run, model, tmp_path) -> None:
+    out = tmp_path / "atlas"
+    left = out / ".manifest.json.new-abc" / "heads.nc"
+    left.parent.mkdir(parents=True)
+    for path in (left, out / "..twin.partial.abc.npz", out / ".mine.new-abc", tmp_path / "..heads.nc.partial.abc.npz"):
+        path.write_text("half")
+    assert run("atlas", model, "grammar:101", "-o", out)[0] == 0
+    assert [path.name for path in out.iterdir() if path.name.startswith(".")] == [".mine.new-abc"]
+    assert run("measure", model, "grammar:23", "-r", "surface", "-o", tmp_path / "heads.nc")[0] == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"atlas", "heads.nc"}
+
+
 @pytest.mark.parametrize("stage", ["figures.save", "write_page"])
 def test_a_failure_while_writing_leaves_the_old_atlas_whole(run, model, tmp_path, monkeypatch, stage) -> None:
     out = tmp_path / "atlas"

@@ -125,7 +125,7 @@ def measure(
     from headscope.analyse import analysed
     from headscope.capture import load
     from headscope.corpora import read, survey
-    from headscope.disk import writable
+    from headscope.disk import remove_unfinished, writable
     from headscope.measure.run import measure as run
     from headscope.measure.run import resolve
     from headscope.measure.shuffle import DRAWS, with_draws
@@ -150,6 +150,7 @@ def measure(
     table = analysed(table)
     heads.write(table, out)
     checkpoint.unlink(missing_ok=True)
+    remove_unfinished(checkpoint)
     summarise(table, console)
     if explain:
         explained(table, console)
