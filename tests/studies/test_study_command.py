@@ -169,6 +169,12 @@ REFUSALS = {
         "speculation, XML: https://www.sfu.ca/~mtaboada/SFU_Review_Corpus.html). Put it there, or name another corpus "
         "by --corpus story=PATH.",
     ),
+    "a folder that is not there": (
+        ("study", "zhao2020", "--data", "{tmp}/nowhere", "--corpus", "review={data}/sfu_review_xml", "-o", "{tmp}/out"),
+        "the study needs what is not in {tmp}/nowhere, which is no folder: negation/conandoyle_zhao/data_story.json "
+        "(ConanDoyle-neg as the authors prepared it: https://github.com/yiyunzhao/negation-scope-probing, "
+        "attention_extraction/data_story.json). Put it there, or name another corpus by --corpus story=PATH.",
+    ),
     "a corpus for nothing": (
         ("study", "clark2019", "--data", "{data}", "--corpus", "story={tmp}/a.json", "-o", "{tmp}/out"),
         "a corpus was given for 'story', which the study does not measure; it measures treebank, coreference, text.",

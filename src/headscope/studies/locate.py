@@ -37,8 +37,9 @@ def locate(study: Study, data: Path, given: Mapping[str, Path]) -> dict[str, Pat
             found[name] = path
     missing = [f"{one.corpus} ({one.source})" for name, one in study.measurements.items() if name not in found]
     if missing:
+        place = f"the folder {data}" if data.is_dir() else f"{data}, which is no folder"
         raise CorpusError(
-            f"the study needs what is not in the folder {data}: {'; '.join(missing)}. Put it there, or name another "
+            f"the study needs what is not in {place}: {'; '.join(missing)}. Put it there, or name another "
             f"corpus by --corpus {next(name for name in study.measurements if name not in found)}=PATH."
         )
     return {name: found[name] for name in study.measurements}
