@@ -77,9 +77,10 @@ def chosen(measurement: Measurement, path: Path, seed: int) -> tuple[Corpus, Ite
         return corpus, corpus, found, ""
     if not documents:
         raise CorpusError(f"no document of {path} has a span of the kind {measurement.having!r}; give another corpus.")
-    which = f"{len(documents):,} of {found.documents:,} documents"
+    measured = survey(documents)
+    which = f"{measured.documents:,} of {found.documents:,} documents"
     if measurement.having:
         which += f", with a span of the kind {measurement.having}"
     if measurement.sample is not None:
         which += f", at most {measurement.sample:,} at random (seed {seed})"
-    return corpus, documents, replace(survey(documents), skipped=found.skipped), which
+    return corpus, documents, replace(measured, skipped=found.skipped), which
