@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import xarray as xr
 
@@ -137,7 +138,7 @@ def test_atlas_writes_everything(run, model, tmp_path) -> None:
     assert {path.name for path in (out / "tables").iterdir()} == {
         "heads.csv", "distances.csv", "relations.csv", "accuracies.csv", "lengths.csv", "offsets.csv", "scope.csv",
         "scope-offsets.csv", "coreference.csv", "coreference-offsets.csv", "antecedents.csv", "token-classes.csv",
-        "token-class-heads.csv",
+        "token-class-heads.csv", "columns.csv",
     }  # fmt: skip
     assert "The heads that look most at a class of tokens (and the share of the tokens that it is)" in said
     figures = ("special-tokens", "offsets", "entropies", "distances", "relation-all", "lengths", "scope")
@@ -155,6 +156,16 @@ def test_atlas_writes_everything(run, model, tmp_path) -> None:
     assert {"reported_head", "heldout_accuracy", "twin_accuracy", "relation_accuracy_lower"} <= set(table.data_vars)
     assert "token_class_mass" in table
     assert "token_class_mass" not in twin
+    shown = {
+        (path.stem, column)
+        for path in (out / "tables").iterdir()
+        if path.stem != "columns"
+        for column in path.read_text().splitlines()[0].split(",")
+    }
+    explained = pd.read_csv(out / "tables" / "columns.csv", keep_default_na=False)
+    assert set(zip(explained["table"], explained["column"], strict=True)) == shown
+    assert (explained["what"] != "").all()
+    assert set(explained["column"][explained["units"] == ""]) <= set(heads.DIMENSIONS)
     columns = (out / "tables" / "heads.csv").read_text().splitlines()[0].split(",")
     assert {"scope_label_coefficient", "scope_distance_p_clustered", "scope_r_squared"} <= set(columns)
 
@@ -208,8 +219,20 @@ def test_a_second_atlas_takes_the_place_of_the_first(run, model, tmp_path) -> No
     assert {path.name for path in out.iterdir()} == {
         "heads.nc", "atlas.html", "manifest.json", "figures", "tables", "notes.txt",
     }  # fmt: skip
-    assert {path.name for path in (out / "tables").iterdir()} == {"heads.csv", "distances.csv"}
+    assert {path.name for path in (out / "tables").iterdir()} == {"heads.csv", "distances.csv", "columns.csv"}
     assert (out / "figures" / "mine.png").exists()
+
+
+def test_what_killed_runs_left_unfinished_is_removed(run, model, tmp_path) -> None:
+    out = tmp_path / "atlas"
+    left = out / ".manifest.json.new-abc" / "heads.nc"
+    left.parent.mkdir(parents=True)
+    for path in (left, out / "..twin.partial.abc.npz", out / ".mine.new-abc", tmp_path / "..heads.nc.partial.abc.npz"):
+        path.write_text("half")
+    assert run("atlas", model, "grammar:101", "-o", out)[0] == 0
+    assert [path.name for path in out.iterdir() if path.name.startswith(".")] == [".mine.new-abc"]
+    assert run("measure", model, "grammar:23", "-r", "surface", "-o", tmp_path / "heads.nc")[0] == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"atlas", "heads.nc"}
 
 
 @pytest.mark.parametrize("stage", ["figures.save", "write_page"])

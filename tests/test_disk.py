@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headscope.disk import replacing
+from headscope.disk import remove_unfinished, replacing
 from headscope.errors import HeadscopeError, TableError
 
 
@@ -33,6 +33,18 @@ def test_the_content_is_replaced_when_the_block_ends(tmp_path: Path, name: str) 
         assert path.read_text() == "old"
     assert path.read_text() == "new"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("name", ["heads.nc", ".[red].nc.partial.npz", "no-suffix"])
+def test_what_a_killed_process_left_of_a_file_is_removed(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    with replacing(path) as temporary:
+        left = tmp_path / temporary.name
+    others = [tmp_path / other for other in (name, f"x{left.name}", f".other.{path.suffix}")]
+    for file in (left, *others):
+        file.write_text("half")
+    remove_unfinished(path)
+    assert set(tmp_path.iterdir()) == set(others)
 
 
 def test_folders_are_made(tmp_path: Path) -> None:

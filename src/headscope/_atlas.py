@@ -111,7 +111,7 @@ def atlas(
         "corpus": str(corpus),
         "format": format,
         "patterns": patterns and str(patterns),
-        "plan": repr(plan or Plan()),
+        "plan": plan or Plan(),
         "seed": seed,
         "draws": draws,
     }

@@ -14,7 +14,7 @@ import xarray as xr
 from headscope.capture.model import Model
 from headscope.corpora import Survey
 from headscope.corpora.document import Document
-from headscope.disk import replacing, writable
+from headscope.disk import remove_unfinished, replacing, writable
 from headscope.errors import HeadscopeError
 from headscope.measure.reducer import Reducer
 from headscope.measure.run import Plan, measure
@@ -88,7 +88,8 @@ class Job:
     def write(self, fill: Callable[[Path], None], about: Mapping[str, Any]) -> tuple[str, ...]:
         """Everything into a folder of its own first, so that a failure leaves what was there whole.
 
-        What an older job of the same manifest wrote, and this one does not, is removed; nobody else's files are.
+        What an older job of the same manifest wrote, and this one does not, is removed, and so is what a killed one
+        left unfinished; nobody else's files are.
 
         Args:
             fill: writes all files into the folder that it is given.
@@ -103,7 +104,9 @@ class Job:
         self.report("writing", 0, 0)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            fresh = Path(tempfile.mkdtemp(prefix=".new-", dir=self.folder))
+            for unfinished in self.folder.glob(f".{self.manifest}.new-*"):
+                shutil.rmtree(unfinished, ignore_errors=True)
+            fresh = Path(tempfile.mkdtemp(prefix=f".{self.manifest}.new-", dir=self.folder))
         except OSError as error:
             raise HeadscopeError(
                 f"{self.folder} cannot be written to ({error.strerror or error}); choose another folder."
@@ -123,8 +126,9 @@ class Job:
             ) from error
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
-        for table in self.tables:
-            self._checkpoint(table).unlink(missing_ok=True)
+        for checkpoint in map(self._checkpoint, self.tables):
+            checkpoint.unlink(missing_ok=True)
+            remove_unfinished(checkpoint)
         return written
 
     def _checkpoint(self, table: str) -> Path:

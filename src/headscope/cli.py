@@ -125,7 +125,7 @@ def measure(
     from headscope.analyse import analysed
     from headscope.capture import load
     from headscope.corpora import read, survey
-    from headscope.disk import writable
+    from headscope.disk import remove_unfinished, writable
     from headscope.measure.run import measure as run
     from headscope.measure.run import resolve
     from headscope.measure.shuffle import DRAWS, with_draws
@@ -150,6 +150,7 @@ def measure(
     table = analysed(table)
     heads.write(table, out)
     checkpoint.unlink(missing_ok=True)
+    remove_unfinished(checkpoint)
     summarise(table, console)
     if explain:
         explained(table, console)
@@ -172,6 +173,7 @@ def study(
     resume: Resume = False,
 ) -> None:
     """Measure what a paper measured, and write its figures and one's own side by side."""
+    from headscope.studies import STUDIES
     from headscope.studies.run import study as run
     from headscope.studies.sheet import show
 
@@ -186,7 +188,7 @@ def study(
             name, model, data, out, corpora=corpora, plan=_plan(None, None, None, batch_tokens), device=device,
             seed=seed, trust_remote_code=trust_remote_code, resume=resume, report=report,
         )  # fmt: skip
-    show(made.findings, console)
+    show(STUDIES[name], made.findings, made.tables, console)
     sheet, folder = escape(str(made.folder / f"{name}.md")), escape(str(made.folder))
     console.print(f"\nRead [bold]{sheet}[/]; {len(made.files)} files in {folder}.", soft_wrap=True)
 

@@ -4,6 +4,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from glob import escape
 from io import BufferedReader
 from pathlib import Path
 
@@ -22,7 +23,7 @@ def replacing(path: Path) -> Iterator[Path]:
     temporary = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(suffix=path.suffix, prefix=f".{path.stem}.", dir=path.parent)
+        handle, name = tempfile.mkstemp(suffix=path.suffix, prefix=_unfinished(path), dir=path.parent)
         os.close(handle)
         temporary = Path(name)
         yield temporary
@@ -36,6 +37,12 @@ def replacing(path: Path) -> Iterator[Path]:
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
+
+
+def remove_unfinished(path: Path) -> None:
+    """Remove the temporary files beside `path` that a killed process could not."""
+    for temporary in path.parent.glob(f"{escape(_unfinished(path))}*{escape(path.suffix)}"):
+        temporary.unlink(missing_ok=True)
 
 
 def writable(path: Path) -> None:
@@ -63,6 +70,11 @@ def reading(path: Path) -> Iterator[BufferedReader]:
             yield file
     except OSError as error:
         raise HeadscopeError(f"{path} cannot be read ({error.strerror or error}); check whose it is.") from error
+
+
+def _unfinished(path: Path) -> str:
+    """How the names of the temporary files of `path` begin."""
+    return f".{path.stem}."
 
 
 def _umask() -> int:

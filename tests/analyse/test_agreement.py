@@ -188,7 +188,7 @@ def test_the_heads_of_all_stacks_are_compared() -> None:
     ),
     (
         table(np.ones((3, 5)), **OTHER).rename(scope_f1="scope_recall"),
-        "the head table has no variable 'scope_f1'; it has scope_recall.",
+        "the head table has no variable 'scope_f1'; of each head it has scope_recall.",
     ),
 ])  # fmt: skip
 def test_tables_whose_heads_cannot_be_compared(other: xr.Dataset, sentence: str) -> None:

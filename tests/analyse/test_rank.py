@@ -66,7 +66,7 @@ def test_in_an_encoder_decoder_a_name_begins_with_the_stack() -> None:
 def test_a_variable_that_is_not_there() -> None:
     with pytest.raises(TableError) as refused:
         top_heads(table(np.ones((3, 5)), links=xr.DataArray(2)), "entrpy")
-    assert str(refused.value) == "the head table has no variable 'entrpy'; it has entropy, links."
+    assert str(refused.value) == "the head table has no variable 'entrpy'; of each head it has entropy."
 
 
 def test_a_variable_that_is_more_than_one_value_for_each_head() -> None:

@@ -45,6 +45,15 @@ def test_a_folder_without_a_tokenizer_is_refused(folder) -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["./nowhere", "/nowhere/at/all"])
+def test_a_folder_that_is_not_there_is_one_sentence(name) -> None:
+    with pytest.raises(ModelError) as refused:
+        load(name)
+    assert str(refused.value) == (
+        f"there is no folder {name!r}; give a hub id, a folder with config.json, weights and tokenizer, or `minilm`."
+    )
+
+
 @pytest.mark.parametrize("broken", ["model.safetensors", "tokenizer.json", "config.json"])
 def test_a_broken_file_is_one_sentence(folder, broken) -> None:
     content = (folder / broken).read_bytes()

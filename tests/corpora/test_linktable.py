@@ -246,12 +246,14 @@ def test_bytes_that_are_not_utf_8_are_refused_at_their_line(file):
         ("text\tsource\ttarget\tlabel", True),
         ("id\tlabel\ttarget\tsource\ttext\r", True),
         ("text\tsource\ttarget\tlabel\tnote", True),  # refused by name when it is read
-        ("text\tsource\ttarget", False),
+        ("text\tsource\ttarget", True),  # refused because it lacks one
+        ("text\tsource\ttarget\tlable", True),
+        ("text\tlabel", False),
         ("text source target label", False),
         ("", False),
     ],
 )
-def test_a_first_row_with_the_four_columns_is_recognised(header, expected):
+def test_a_first_row_with_the_four_columns_or_all_but_one_is_recognised(header, expected):
     assert recognise(["", header, "a b\t0\t1\tx"]) is expected
     assert recognise([]) is False
 

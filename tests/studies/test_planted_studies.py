@@ -77,6 +77,11 @@ def test_zhao2020(model) -> None:
     label = claims["section 4.2.1", "coefficient of the scope, best head"]
     assert (label.ours.of, label.ours.number) == ("2-3", pytest.approx(1, abs=0.1))
     assert claims["section 4.2.1", "sum of squares that the scope explains"].verdict == "holds"
+    beside = claims["section 4.2.1", "F1, best head, beside all in scope"]
+    assert (beside.ours, beside.verdict) == (best.ours, "holds")
+    # The same head is no find where as much is found by taking every word.
+    easy = tables | {"story": tables["story"].assign(scope_all_f1=((), 0.999))}
+    assert found("zhao2020", easy)["section 4.2.1", "F1, best head, beside all in scope"].verdict == "fails"
 
 
 def test_kovaleva2019(model) -> None:
@@ -101,3 +106,6 @@ def test_kovaleva2019(model) -> None:
     assert (heads.ours.number, heads.ours.of, heads.verdict) == (1, "2-3", "holds")
     assert claims["section 4.5, figure 7", "attention from [CLS] to [SEP], last layer"].verdict == "holds"
     assert claims["section 4.4", "attention to pronouns, average head"].verdict == "not measured"
+    # One head looks at [SEP] and none at [CLS], so of the two only [SEP] gets more than the words.
+    for name, verdict in (("[CLS]", "fails"), ("[SEP]", "holds")):
+        assert claims["section 4.4, figure 6", f"attention to {name}, average head"].verdict == verdict

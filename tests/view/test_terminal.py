@@ -1,0 +1,47 @@
+"""What a terminal says of what it does not show."""
+
+import io
+
+import numpy as np
+import pytest
+import xarray as xr
+from rich.console import Console
+
+import tiny
+from headscope.analyse import analysed
+from headscope.capture import Model
+from headscope.measure import measure
+from headscope.view.terminal import summarise
+
+
+@pytest.fixture(scope="module")
+def table() -> xr.Dataset:
+    module, tokenizer = tiny.make("bert")
+    found = measure(Model.of(module, tokenizer, name="bert"), tiny.documents_with_roles(23), ["relations", "scope"])
+    return analysed(found)
+
+
+@pytest.mark.parametrize(
+    ("rare", "said"),
+    [(1, "1 has too few links in a half to report."), (2, "2 have too few links in a half to report.")],
+)
+def test_relations_with_too_few_links_are_counted(table, rare, said) -> None:
+    every = table.sizes["relation"]
+    assert every > rare
+    layer = np.where(np.arange(every) < every - rare, 1, 0)
+    table = table.assign({
+        "reported_layer": ("relation", layer), "reported_head": ("relation", layer),
+        "reported_direction": ("relation", np.full(every, "head_to_dependent")),
+    })  # fmt: skip
+    text = io.StringIO()
+    summarise(table, Console(file=text, width=120))
+    assert said in text.getvalue()
+
+
+@pytest.mark.parametrize(("count", "said"), [(1, "the only relation"), (2, "any of 2 relations")])
+def test_a_corpus_too_small_to_report_a_head_says_so(table, count, said) -> None:
+    few = table[["relation_accuracy", "relation_count"]].isel(relation=slice(count))
+    few = few.assign(reported_layer=("relation", np.zeros(count, int))).assign_attrs(table.attrs)
+    text = io.StringIO()
+    summarise(few, Console(file=text, width=120))
+    assert f"Too few links in a half of the corpus to report a head for {said}." in text.getvalue()
