@@ -21,7 +21,7 @@ from headscope.analyse import with_intervals, with_report
 from headscope.errors import HeadscopeError, TableError
 
 KNOWN = (
-    "layer, head, stack, relation, direction, offset, distance, token_offset, class, mention, target, "
+    "layer, head, stack, relation, direction, offset, distance, token_offset, class, token_class, mention, target, "
     "length, draw, fold, regressor, regressor_other"
 )
 
