@@ -151,7 +151,9 @@ class Scope:
             hits, said = sums["hits"].sum(-1), sums["said"].sum(-1)
             drawn = Drawn.of(hits[..., None], sums["shuffled"][..., None, :], [[0]])
             # What is said and what is so does not change, so hits are as good as F1.
-            table |= drawn.variables("scope", ("layer", "head"), ((said + scope) / 2)[..., None], "share of words")
+            count = ((said + scope) / 2)[..., None]
+            one_row = drawn.variables("scope", ("layer", "head", "row"), count, "share of words")
+            table |= {name: values.isel(row=0) for name, values in one_row.items()}
         coords = {"offset": OFFSETS, "regressor": REGRESSORS, "regressor_other": REGRESSORS}
         return xr.Dataset(table, coords={dim: list(places) for dim, places in coords.items()})
 

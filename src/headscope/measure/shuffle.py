@@ -129,33 +129,25 @@ class Drawn:
         mean, z, p, best = zip(*parts, strict=True)
         return cls(np.stack(mean, -1), np.stack(z, -1), np.stack(p, -1), np.stack(best))
 
-    def variables(
-        self, prefix: str, dims: Sequence[str], count: np.ndarray | float, units: str
-    ) -> dict[str, xr.Variable]:
+    def variables(self, prefix: str, dims: Sequence[str], count: np.ndarray, units: str) -> dict[str, xr.Variable]:
         """What a table keeps: ``PREFIX_shuffled``, ``PREFIX_z``, ``PREFIX_p`` and ``PREFIX_z_shuffled``.
 
         Args:
             prefix: before each name.
-            dims: of the scores; row last, or no row where there is a single one.
+            dims: of the scores, that of the rows last.
             count: what the mean score is a share of, for each row.
             units: of the scores.
         """
-        single = len(dims) < self.z.ndim
         deviations = "standard deviations, of one hit at least"
         with np.errstate(invalid="ignore", divide="ignore"):
             mean = self.mean / count
-        of_head = {
-            f"{prefix}_shuffled": (mean, "mean score where the gold stands elsewhere", units),
-            f"{prefix}_z": (self.z, "score above that where the gold stands elsewhere", deviations),
-            f"{prefix}_p": (self.p, "share of the draws that score as much; not corrected", "probability"),
+        values = {
+            "shuffled": (mean, dims, "mean score where the gold stands elsewhere", units),
+            "z": (self.z, dims, "score above that where the gold stands elsewhere", deviations),
+            "p": (self.p, dims, "share of the draws that score as much; not corrected", "probability"),
+            "z_shuffled": (self.best, (dims[-1], "draw"), "the largest z of all heads in a draw", deviations),
         }
-        best = self.best[0] if single else self.best
-        by_draw = ("draw",) if single else (dims[-1], "draw")
         return {
-            name: heads.variable(values[..., 0] if single else values, dims, name=what, units=unit, source=SOURCE)
-            for name, (values, what, unit) in of_head.items()
-        } | {
-            f"{prefix}_z_shuffled": heads.variable(
-                best, by_draw, name="the largest z of all heads in a draw", units=deviations, source=SOURCE
-            )
+            f"{prefix}_{name}": heads.variable(data, of, name=what, units=unit, source=SOURCE)
+            for name, (data, of, what, unit) in values.items()
         }
