@@ -1,6 +1,7 @@
-"""What holds for every test: no network, no display, one thread, and where the real corpora are."""
+"""What holds for every test: no network, no display, one thread, where the real corpora are, and how one types."""
 
 import os
+import sys
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # before transformers is imported, which reads it once
 os.environ["MPLBACKEND"] = "Agg"
@@ -29,3 +30,19 @@ def _data_where_marked(request: pytest.FixtureRequest) -> None:
     """A test marked ``data`` needs the folder, whether or not it names the fixture."""
     if request.node.get_closest_marker("data"):
         request.getfixturevalue("data")
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Type a command; get the exit code, what it printed, and what it complained of."""
+    from headscope import cli  # not above: what is imported before the tests begin has its shapes unchecked
+
+    def typed(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["headscope", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        out, err = capsys.readouterr()
+        return int(ended.value.code or 0), out, err
+
+    monkeypatch.setattr(cli.console, "_width", 140)
+    return typed

@@ -105,3 +105,12 @@ def documents(count: int = 400, seed: int = 0) -> list[Document]:
         links = (Link(noun, verb, "obj"), Link(determiner, noun, "det"), Link(len(sentence) - 1, verb, "punct"))
         made.append(Document(f"planted-{number}", tuple(sentence), links))
     return made
+
+
+RULES: dict[tuple[int, int], Rule] = {
+    (2, 3): from_to("noun", "verb"),
+    (3, 5): from_to("noun", "determiner"),
+    (1, 4): previous,
+    (3, 1): separator,
+}
+"""Heads of which the tables and the studies must say what they do."""

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -14,7 +13,7 @@ import pytest
 import xarray as xr
 
 import tiny
-from headscope import _atlas, cli, heads
+from headscope import _atlas, heads
 from headscope.capture import interface
 from headscope.corpora import FORMATS
 from headscope.measure import REDUCERS
@@ -34,32 +33,13 @@ TREEBANK = """\
 @pytest.fixture(scope="module")
 def model(tmp_path_factory) -> Path:
     """A tiny model on disk."""
-    folder = tmp_path_factory.mktemp("model")
-    module, tokenizer = tiny.make("bert")
-    module.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+    return tiny.save(tmp_path_factory.mktemp("model"))
 
 
 @pytest.fixture(autouse=True)
 def _few_figures(monkeypatch) -> None:
     """One heatmap shows as well as twelve that they are drawn."""
     monkeypatch.setattr(_atlas, "FREQUENT", 3)
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Type a command; get the exit code, what it printed, and what it complained of."""
-
-    def typed(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["headscope", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        out, err = capsys.readouterr()
-        return int(ended.value.code or 0), out, err
-
-    monkeypatch.setattr(cli.console, "_width", 100)
-    return typed
 
 
 def test_measure_writes_a_head_table_and_says_what_it_found(run, model, tmp_path) -> None:
@@ -370,7 +350,6 @@ def test_the_lists_name_what_there_is(run) -> None:
         assert all(name in said for name in names)
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_a_run_that_was_killed_goes_on_and_ends_in_the_same_table(model, tmp_path) -> None:
     """A real process, really killed, between two savings."""
     command = ["measure", str(model), "grammar:503", "-r", "surface", "-r", "relations", "--batch-tokens", "499"]
@@ -387,7 +366,7 @@ def test_a_run_that_was_killed_goes_on_and_ends_in_the_same_table(model, tmp_pat
     process = start(killed)
     while not checkpoint.exists() and process.poll() is None:
         time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
+    process.kill()
     process.communicate()
     assert checkpoint.exists()
     assert not killed.exists()

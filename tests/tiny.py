@@ -14,6 +14,7 @@ about heads or keys would pass.
 
 import random
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -339,6 +340,13 @@ UNSUPPORTED: dict[str, Family] = {  # these do not use transformers' attention i
     "mpnet": Family(hf.MPNetModel, hf.MPNetConfig, MPNET, {"encoder": 2}, _sizes(max_position_embeddings=151)),
 }
 # fmt: on
+
+
+def save(folder: Path, family: str = "bert") -> Path:
+    """A tiny model of this family and its tokenizer, on disk."""
+    for part in make(family):
+        part.save_pretrained(folder)
+    return folder
 
 
 def make(family: str, seed: int = 0) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:

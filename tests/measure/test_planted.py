@@ -7,17 +7,10 @@ from headscope.analyse import top_heads, with_intervals, with_report
 from headscope.capture.model import random_twin
 from headscope.measure.run import measure
 
-RULES = {
-    (2, 3): planted.from_to("noun", "verb"),
-    (3, 5): planted.from_to("noun", "determiner"),
-    (1, 4): planted.previous,
-    (3, 1): planted.separator,
-}
-
 
 @pytest.fixture(scope="module")
 def table():
-    model, documents = planted.plant(RULES), planted.documents()
+    model, documents = planted.plant(planted.RULES), planted.documents()
     measured = measure(model, documents, ["surface", "relations"])
     twin = measure(random_twin(model), documents, ["relations"])
     return with_report(with_intervals(measured), twin)

@@ -11,17 +11,10 @@ from headscope.measure import Surface
 from headscope.measure.run import measure
 from headscope.studies import STUDIES, Finding, judge
 
-RULES = {
-    (2, 3): planted.from_to("noun", "verb"),
-    (3, 5): planted.from_to("noun", "determiner"),
-    (1, 4): planted.previous,
-    (3, 1): planted.separator,
-}
-
 
 @pytest.fixture(scope="module")
 def model():
-    return planted.plant(RULES)
+    return planted.plant(planted.RULES)
 
 
 def found(name: str, tables) -> dict[tuple[str, str], Finding]:

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -15,7 +14,7 @@ import xarray as xr
 
 import study_corpora
 import tiny
-from headscope import HeadscopeError, cli, heads, study
+from headscope import HeadscopeError, heads, study
 from headscope.corpora import read
 from headscope.errors import CorpusError
 from headscope.measure import Plan
@@ -30,17 +29,10 @@ FIGURES = {
 }
 
 
-def model_folder(folder: Path, family: str = "bert") -> Path:
-    module, tokenizer = tiny.make(family)
-    module.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
-
-
 @pytest.fixture(scope="module")
 def model(tmp_path_factory) -> Path:
     """A tiny model on disk."""
-    return model_folder(tmp_path_factory.mktemp("model"))
+    return tiny.save(tmp_path_factory.mktemp("model"))
 
 
 @pytest.fixture(scope="module")
@@ -53,21 +45,6 @@ def data(tmp_path_factory) -> Path:
 def undrawn(monkeypatch) -> None:
     """Figures take most of the time of a small study."""
     monkeypatch.setattr(figures, "save", lambda *arguments: [])
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Type a command; get the exit code, what it printed, and what it complained of."""
-
-    def typed(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["headscope", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        out, err = capsys.readouterr()
-        return int(ended.value.code or 0), out, err
-
-    monkeypatch.setattr(cli.console, "_width", 140)
-    return typed
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -121,13 +98,13 @@ def test_the_sheet_shows_both_figures_and_their_difference(undrawn, model, data,
 
 
 def test_an_encoder_decoder_is_studied_by_its_encoder(undrawn, data, tmp_path) -> None:
-    made = study("clark2019", model_folder(tmp_path / "t5", "t5"), data, tmp_path / "out")
+    made = study("clark2019", tiny.save(tmp_path / "t5", "t5"), data, tmp_path / "out")
     assert all("stack" not in table.dims and table.sizes["layer"] == 2 for table in made.tables.values())
     assert any(finding.ours for finding in made.findings if finding.claim.on == ("treebank",))
 
 
 def test_a_decoder_without_special_tokens_leaves_claims_unmeasured(undrawn, data, tmp_path) -> None:
-    made = study("clark2019", model_folder(tmp_path / "gpt2", "gpt2"), data, tmp_path / "out")
+    made = study("clark2019", tiny.save(tmp_path / "gpt2", "gpt2"), data, tmp_path / "out")
     (cls,) = [one for one in made.findings if one.claim.what == "layer that attends most to [CLS]"]
     assert (cls.verdict, cls.why) == ("not measured", "the table has no mass_cls")
 
@@ -281,7 +258,6 @@ def test_an_unknown_name_is_refused_before_anything_is_loaded(data, tmp_path) ->
     assert str(caught.value) == f"there is no study 'clark'; there are {', '.join(STUDIES)}."
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_a_study_that_was_killed_goes_on_and_ends_in_the_same_tables(undrawn, model, data, tmp_path) -> None:
     """A real process, really killed, when the first table is done."""
     killed, plan = tmp_path / "killed", Plan(batch_tokens=23)
@@ -293,7 +269,7 @@ def test_a_study_that_was_killed_goes_on_and_ends_in_the_same_tables(undrawn, mo
     )  # fmt: skip
     while not (killed / ".review.partial.npz").exists() and process.poll() is None:
         time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
+    process.kill()
     process.communicate()
     assert (killed / ".story.partial.npz").exists()
     assert not (killed / "story.nc").exists()
