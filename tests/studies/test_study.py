@@ -91,8 +91,7 @@ def test_claims_are_about_the_model_that_the_paper_has_or_its_first() -> None:
 )
 def test_a_pattern_holds_or_fails_beyond_the_intervals(ours, interval, bounds, expected) -> None:
     ends = interval or (math.nan, math.nan)
-    read = lambda on: Value(ours, "", *ends)  # noqa: E731
-    of = claim(read=read, model="Theirs", pattern=Pattern("is so", **bounds))
+    of = claim(read=lambda on: Value(ours, "", *ends), model="Theirs", pattern=Pattern("is so", **bounds))
     assert verdict(of, table(model="any/other")) == expected
 
 

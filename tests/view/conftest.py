@@ -1,5 +1,6 @@
 """A browser that has no network."""
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -19,6 +20,8 @@ addEventListener("securitypolicyviolation", (event) => failed(event.blockedURI))
 def browse(tmp_path: Path) -> Browse:
     """Opens a page in a headless browser, runs a script after its own, and returns what then stands there."""
     chromium = shutil.which("chromium")
+    if chromium is None and os.environ.get("CI") == "true":
+        pytest.fail("CI is true and there is no chromium to run the page's script: apt-get install chromium.")
     if chromium is None:
         pytest.skip("there is no chromium to run the page's script; apt-get install chromium.")
 

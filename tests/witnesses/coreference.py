@@ -36,8 +36,8 @@ class _Mention:
 
 def coreference(documents: Sequence[Seen]) -> dict[str, Found]:
     """What is found of each class of mentions; ``all`` are also those that have no part of speech."""
-    scored = [(seen, *one) for seen in documents for one in _scored(seen)]
-    answers = {id(seen): _answers(seen) for seen in documents}
+    scored = [(seen, *one) for seen in documents for one in scored_of(seen)]
+    answers = {id(seen): answers_of(seen) for seen in documents}
     table = {}
     for kind in ("all", *TAGS):
         chosen = [one for one in scored if kind == "all" or one[1].tag in TAGS[kind]]
@@ -54,7 +54,7 @@ def coreference(documents: Sequence[Seen]) -> dict[str, Found]:
     return table
 
 
-def _answers(seen: Seen) -> np.ndarray:
+def answers_of(seen: Seen) -> np.ndarray:
     """The other word that each word attends to most, -1 where it attends to none: ``[layer, head, word]``."""
     layers, heads = seen.weights.shape[:2]
     count = len(seen.document.words)
@@ -68,7 +68,7 @@ def _answers(seen: Seen) -> np.ndarray:
     return answers
 
 
-def _scored(seen: Seen) -> list[tuple[_Mention, list[_Mention], set[int]]]:
+def scored_of(seen: Seen) -> list[tuple[_Mention, list[_Mention], set[int]]]:
     """Each mention that has an antecedent and a token, all mentions before it, the head words of its antecedents."""
     scored = []
     mentions = _mentions(seen.document)

@@ -44,7 +44,7 @@ def relations(documents: Iterable[Seen]) -> dict[str, Relation]:
     links = [
         (link, seen.document.id, found)
         for seen in documents
-        for link, found in zip(_dependencies(seen.document), hits_of(seen), strict=True)
+        for link, found in zip(dependencies_of(seen.document), hits_of(seen), strict=True)
     ]
     pooled = {_base(link.label) for link, _, _ in links if ":" in link.label}
     rows: dict[str, list] = {}
@@ -76,7 +76,7 @@ def rows_of(label: str, pooled: set[str]) -> list[str]:
 def hits_of(seen: Seen) -> list[np.ndarray]:
     """For each dependency link of a document, whether each head finds it: ``(layer, head, direction)``."""
     layers, heads = seen.weights.shape[:2]
-    links = _dependencies(seen.document)
+    links = dependencies_of(seen.document)
     hits = [np.zeros((layers, heads, len(DIRECTIONS)), dtype=bool) for _ in links]
     for layer in range(layers):
         for head in range(heads):
@@ -88,7 +88,7 @@ def hits_of(seen: Seen) -> list[np.ndarray]:
     return hits
 
 
-def _dependencies(document: Document) -> list:
+def dependencies_of(document: Document) -> list:
     return [link for link in document.links if link.kind == "dependency"]
 
 

@@ -14,7 +14,7 @@ from witnesses.words import best_other, word_weights
 def scope(documents: Sequence[Seen]) -> dict[str, np.ndarray | dict[int, tuple[float, ...]] | tuple[float, ...]]:
     """Zhao and Bethard 2020, section 4: precision, recall and F1, last axis, of each head, offset and of all words."""
     layers, heads = documents[0].weights.shape[:2]
-    negations = [(seen, *negation) for seen in documents for negation in _negations(seen.document)]
+    negations = [(seen, *negation) for seen in documents for negation in negations_of(seen.document)]
     by_head = np.zeros((layers, heads, 3))
     for layer in range(layers):
         for head in range(heads):
@@ -51,7 +51,7 @@ def attention_to_cues(documents: Sequence[Seen]) -> list[ToCue]:
         weights = np.array(
             [[word_weights(rows, seen.queries, seen.keys, count) for rows in layer] for layer in seen.weights]
         )
-        for cue, scope in _negations(seen.document):
+        for cue, scope in negations_of(seen.document):
             for word in sorted(read - cue - {None}) if cue & read else ():
                 attention = sum(weights[:, :, word, other] for other in cue)
                 distance = min(abs(word - other) for other in cue)
@@ -59,7 +59,7 @@ def attention_to_cues(documents: Sequence[Seen]) -> list[ToCue]:
     return found
 
 
-def _negations(document: Document) -> list[tuple[set[int], set[int]]]:
+def negations_of(document: Document) -> list[tuple[set[int], set[int]]]:
     """The words of cue and scope of each negation whose cue is not a part of a word."""
 
     def words(kind: str, label: str) -> set[int]:

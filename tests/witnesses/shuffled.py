@@ -9,9 +9,9 @@ from collections.abc import Callable
 import numpy as np
 
 from headscope.corpora.document import Document
-from witnesses.coreference import _answers, _scored
-from witnesses.relations import DIRECTIONS, _dependencies
-from witnesses.scope import _negations
+from witnesses.coreference import answers_of, scored_of
+from witnesses.relations import DIRECTIONS, dependencies_of
+from witnesses.scope import negations_of
 from witnesses.seen import Seen
 from witnesses.words import best_other, word_weights
 
@@ -22,7 +22,7 @@ Places = Callable[[Document, list[int]], np.ndarray]
 def shuffled_relations(seen: Seen, places: Places) -> list[tuple[str, np.ndarray]]:
     """For each dependency link its label and what is found of it: ``[draw, layer, head, direction]``."""
     with_token = sorted({token.word for token in seen.queries if token.word is not None})
-    links = [link for link in _dependencies(seen.document) if link.source in with_token and link.target in with_token]
+    links = [link for link in dependencies_of(seen.document) if link.source in with_token and link.target in with_token]
     sources = [[word for word in with_token if word + link.target - link.source in with_token] for link in links]
     drawn = places(seen.document, [len(of_link) for of_link in sources])
     layers, heads = seen.weights.shape[:2]
@@ -41,8 +41,8 @@ def shuffled_relations(seen: Seen, places: Places) -> list[tuple[str, np.ndarray
 
 def shuffled_coreference(seen: Seen, places: Places) -> list[tuple[str | None, np.ndarray]]:
     """For each scored mention the tag of its head word and what is found of it: ``[draw, layer, head]``."""
-    scored = sorted(_scored(seen), key=lambda one: (one[0].head, one[0].chain))
-    answers = _answers(seen)
+    scored = sorted(scored_of(seen), key=lambda one: (one[0].head, one[0].chain))
+    answers = answers_of(seen)
     before = [sorted({other.head for other in earlier}) for _, earlier, _ in scored]
     if not scored:
         return []
@@ -64,11 +64,11 @@ def shuffled_coreference(seen: Seen, places: Places) -> list[tuple[str | None, n
 
 def shuffled_scope(seen: Seen, places: Places) -> np.ndarray:
     """How many words are rightly said to be in a scope: ``[draw, layer, head]``."""
-    negations = _negations(seen.document)
+    negations = negations_of(seen.document)
     count = len(seen.document.words)
     others = [[word for word in range(count) if word not in cue] for cue, _ in negations]
     drawn = places(seen.document, [len(words) for words in others])
-    answers, hits = _answers(seen), np.zeros((drawn.shape[1], *seen.weights.shape[:2]), dtype=int)
+    answers, hits = answers_of(seen), np.zeros((drawn.shape[1], *seen.weights.shape[:2]), dtype=int)
     for item, (cue, scope) in enumerate(negations):
         said = np.isin(answers, list(cue))
         for draw, turn in enumerate(drawn[item]):
