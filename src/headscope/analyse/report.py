@@ -165,21 +165,29 @@ def _report(
     return new
 
 
+def at_reported(table: xr.Dataset, variable: str, prefix: str = "") -> xr.DataArray:
+    """What a variable is at the reported head of each row; NaN where none is reported.
+
+    Args:
+        table: with a report.
+        variable: of heads.
+        prefix: what stands before the names of the report.
+    """
+    there = table[f"{prefix}reported_layer"] > 0
+    place = {dim: table.get(f"{prefix}reported_{dim}") for dim in ("stack", *_HEAD)}
+    chosen = {dim: where.where(there, table[dim][0]) for dim, where in place.items() if where is not None}
+    return table[variable].sel(chosen).drop_vars(["stack", *_HEAD], errors="ignore").where(there)
+
+
 def _against_draws(table: xr.Dataset, score: Score) -> dict[str, xr.Variable]:
     """What the reported head scores where the gold stands elsewhere, and how likely that is; if there were draws."""
-    place = {dim: table.get(f"{score.prefix}reported_{dim}") for dim in ("stack", *_HEAD)}
-    there = table[f"{score.prefix}reported_layer"] > 0
-    chosen = {dim: where.where(there, table[dim][0]) for dim, where in place.items() if where is not None}
-
-    def at_head(variable: str) -> xr.DataArray:
-        return table[variable].sel(chosen).drop_vars(["stack", *_HEAD], errors="ignore").where(there)
-
     new = {}
     if f"{score.drawn}_shuffled" in table:
+        moved = at_reported(table, f"{score.drawn}_shuffled", score.prefix)
         what = f"{score.name} of the reported head where the gold stands elsewhere"
-        new["reported_shuffled"] = _described(at_head(f"{score.drawn}_shuffled"), what, f"share of {score.of}")
+        new["reported_shuffled"] = _described(moved, what, f"share of {score.of}")
     if f"{score.drawn}_p_corrected" in table:
-        p = at_head(f"{score.drawn}_p_corrected")
+        p = at_reported(table, f"{score.drawn}_p_corrected", score.prefix)
         new["reported_p"] = _described(p, "p-value of the reported head, corrected for all heads", "probability")
         rate = p.copy(data=false_discoveries(p.values))
         new["reported_q"] = _described(

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import pandas as pd
 import xarray as xr
 
+from headscope.analyse.report import at_reported
 from headscope.heads import DIMENSIONS
 
 
@@ -74,18 +75,7 @@ def _about(table: xr.Dataset, score: str, drawn: str) -> list[str]:
 
 def _lengths(table: xr.Dataset) -> pd.DataFrame:
     """For each reported head, how many links there are of each length, and how many of them it gets right."""
-    there = table.sel(relation=table["reported_layer"] > 0)
-    dims = [dim for dim in ("stack", "layer", "head", "direction") if dim in there.dims]
-    head = {dim: there[f"reported_{dim}"] for dim in dims}
-    accuracy = there["length_accuracy"].sel(head).drop_vars(dims)
-    return (
-        xr.Dataset(
-            {
-                "length_count": there["length_count"],
-                "length_accuracy": accuracy,
-                **{f"reported_{dim}": head[dim] for dim in dims},
-            }
-        )
-        .to_dataframe()
-        .reset_index()
-    )
+    head = [f"reported_{dim}" for dim in ("stack", "layer", "head", "direction") if f"reported_{dim}" in table]
+    lengths = table[["length_count", *head]].assign(length_accuracy=at_reported(table, "length_accuracy"))
+    there = lengths.sel(relation=lengths["reported_layer"] > 0)
+    return there[["length_count", "length_accuracy", *head]].to_dataframe().reset_index()

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import xarray as xr
 
 from headscope.analyse import top_heads
+from headscope.analyse.report import at_reported
 from headscope.analyse.scores import SCORES, Score, scores_of
 from headscope.heads import head_name
 
@@ -288,10 +289,7 @@ def _count(table: xr.Dataset, score: Score, place: Mapping[str, str]) -> int:
 def _lengths(table: xr.Dataset, place: Mapping[str, str]) -> Iterator[Length]:
     if "length_accuracy" not in table or int(table["reported_layer"].sel(place)) == 0:
         return
-    accuracy = table["length_accuracy"].sel(place)
-    where = {dim: table[f"reported_{dim}"].sel(place) for dim in ("stack", "layer", "head", "direction")
-             if dim in accuracy.dims}  # fmt: skip
-    accuracy, count = accuracy.sel(where), table["length_count"].sel(place)
+    accuracy, count = at_reported(table, "length_accuracy").sel(place), table["length_count"].sel(place)
     for length in table["length"].values:
         if count.sel(length=length) > 0:
             yield Length(int(length), int(count.sel(length=length)), float(accuracy.sel(length=length)))
