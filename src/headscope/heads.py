@@ -35,6 +35,8 @@ DIMENSIONS: Mapping[str, str] = {
     "target": "what is looked at from the words of a question that name an aspect (`headscope.measure.targets`)",
     "length": "signed length of a link in words; -6 and 6 are that and longer",
     "draw": "one of the draws in which the gold stands elsewhere",
+    "run": "one of several models that differ in the seed with which they were fine-tuned",
+    "group": "task or control: what runs were fine-tuned on",
     "fold": "part of the corpus; the groups of documents are dealt to the folds by a hash",
     "regressor": "what attention is regressed on: the constant, in_scope (0 or 1), and the distance in words",
     "regressor_other": "the same, for products of two of them",
