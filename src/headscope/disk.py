@@ -1,5 +1,6 @@
 """Files: written whole or not at all, and refused in one sentence."""
 
+import hashlib
 import os
 import tempfile
 from collections.abc import Iterator
@@ -56,6 +57,16 @@ def writable(path: Path) -> None:
     folder = next(parent for parent in path.absolute().parents if parent.exists())
     if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
         raise HeadscopeError(f"{path} cannot be written, because {folder} does not allow it; choose another place.")
+
+
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file of the user's.
+
+    Raises:
+        HeadscopeError: the system refuses to read it.
+    """
+    with reading(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def below(folder: Path, path: str) -> Path | None:

@@ -20,7 +20,7 @@ from headscope.corpora.corpus import GRAMMAR
 from headscope.corpora.document import Document, Skipped
 from headscope.disk import below
 from headscope.errors import CorpusError
-from headscope.learn.splits import FEWEST_GROUPS, SHARE, checked, held_out
+from headscope.learn.splits import FEWEST_GROUPS, SHARE, TEST_SHARE, checked, held_out
 from headscope.learn.task import TEST, TRAIN, VALIDATION, Example, Task
 
 IN_SCOPE, OUT_OF_SCOPE = "1", "0"
@@ -28,9 +28,6 @@ OPENING, CLOSING = "{", "}"
 
 CORPUS = "negation/conandoyle_zhao/data_story.json"
 """What is tuned on if a folder holds it; otherwise the folder itself is the corpus."""
-
-TEST_SHARE = 0.2
-"""Of the negations of a corpus that has no split of its own."""
 
 PAPERS_TRAINING = ("HoundOfTheBaskervilles_", "dog")
 PAPERS_TEST = ("s", "wisteria.1sthalf")

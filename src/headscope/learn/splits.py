@@ -1,8 +1,9 @@
 """Training, validation and test: what is held out, and that their labels are the same."""
 
 import hashlib
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from headscope.errors import CorpusError
@@ -10,6 +11,9 @@ from headscope.learn.task import SPLITS, TEST, TRAIN, VALIDATION, Example, Task
 
 SHARE = 0.15
 """Of the training examples, held out for validation where a corpus has no split for that."""
+
+TEST_SHARE = 0.2
+"""Of all examples, where a corpus has no splits at all."""
 
 MOST = 1000
 """Held out from a large corpus, so that scoring an epoch stays cheap beside training it."""
@@ -52,6 +56,30 @@ def held_out(
     for example in examples:
         apart[(example.group or example.name) in chosen].append(example)
     return tuple(apart[0]), tuple(apart[1])
+
+
+def completed(splits: Mapping[str, Sequence[Example]]) -> tuple[dict[str, tuple[Example, ...]], tuple[str, ...]]:
+    """All three splits, and what was decided.
+
+    Without a test, the validation examples are the test, or a fifth of all examples where there are none of these
+    either. Without a validation, it is held out of the training examples.
+    """
+    found = {split: tuple(examples) for split, examples in splits.items() if examples}
+    notes = []
+    if TEST not in found and VALIDATION in found:
+        found[TEST] = found.pop(VALIDATION)
+        notes.append(f"test is the {len(found[TEST]):,} examples of validation, since none of test have labels")
+    if TEST not in found:
+        every = found.get(TRAIN, ())
+        found[TRAIN], found[TEST] = held_out(every, TEST_SHARE, math.inf)
+        notes.append(f"test is {len(found[TEST]):,} of {len(every):,} examples, chosen by a fixed hash")
+    if VALIDATION not in found:
+        every = found.get(TRAIN, ())
+        found[TRAIN], found[VALIDATION] = held_out(every)
+        notes.append(
+            f"validation is {len(found[VALIDATION]):,} of {len(every):,} examples for training, chosen by a fixed hash"
+        )
+    return found, tuple(notes)
 
 
 def without_validation(task: Task) -> Task:

@@ -19,7 +19,7 @@ class Example:
     """One input with its label.
 
     Attributes:
-        name: where it comes from, for messages: ``train.tsv, line 7``.
+        name: where it comes from, for messages: ``corpus/train.tsv:7``.
         texts: one text or two; the text of a tagging task is its words.
         label: of the whole: one of the task's labels, or a number; none in a tagging task.
         words: of a tagging task, with what marks a place among them (the braces round a cue).
