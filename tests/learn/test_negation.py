@@ -78,9 +78,7 @@ def test_cues_that_are_part_of_a_word_and_scopes_without_a_cue_are_counted(corpu
 
 
 def test_a_sentence_is_never_divided_and_neither_is_a_text_where_there_are_five(corpus):
-    lines = [
-        sentence(f"not a{i} and not b{i}", ([0], [1]), ([3], [4]), group=f"text {i % 7}") for i in range(7 * 11)
-    ]
+    lines = [sentence(f"not a{i} and not b{i}", ([0], [1]), ([3], [4]), group=f"text {i % 7}") for i in range(7 * 11)]
     task = read_negation(corpus(*lines))
     splits = {split: {one.group for one in task.splits[split]} for split in SPLITS}
     assert sum(map(len, splits.values())) == len(set.union(*splits.values())) == 7
