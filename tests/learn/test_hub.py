@@ -129,8 +129,8 @@ def test_columns_that_cannot_be_told_are_refused(folder):
     )
     where = folder(train=[{"text": "a", "stars": 5}])
     assert refused(f"datasets:{where}") == (
-        f"datasets:{where} has the columns text, stars, and none of them is called 'label' or 'labels' or 'score'; name "
-        f"the one of the labels: datasets:{where}#COLUMN."
+        f"datasets:{where} has the columns text, stars, and none of them is called 'label' or 'labels' or 'score'; "
+        f"name the one of the labels: datasets:{where}#COLUMN."
     )
     made = [{"text": f"a {i}", "stars": i % 3} for i in range(97)]
     assert read_hub(f"datasets:{folder(train=made)}#stars").labels == ("0", "1", "2")

@@ -38,7 +38,8 @@ def every(task: Task) -> list[Example]:
 
 
 def shown(example: Example) -> str:
-    return " ".join(f"{word}/{tag}" if tag is not None else word for word, tag in zip(example.words, example.tags))
+    tagged = zip(example.words, example.tags, strict=True)
+    return " ".join(word if tag is None else f"{word}/{tag}" for word, tag in tagged)
 
 
 def test_braces_stand_round_each_stretch_of_the_cue_and_have_no_tag(corpus):
@@ -164,7 +165,8 @@ def test_starsem_has_files_for_its_splits(data):
 def test_the_control_of_the_papers_file_has_its_distribution_and_leaves_unseen_words_untagged(data):
     task = read_negation(data)
     control = control_of(task)
-    seen = {word.casefold() for one in task.splits["train"] for word, tag in zip(one.words, one.tags) if tag}
+    train = [pair for one in task.splits["train"] for pair in zip(one.words, one.tags, strict=True)]
+    seen = {word.casefold() for word, tag in train if tag is not None}
     unseen = 0
     for split in SPLITS:
         for one, other in zip(task.splits[split], control.splits[split], strict=True):

@@ -147,8 +147,8 @@ REFUSED = {
     ),
     "no UTF-8": (
         {"train": ROWS, "test": ROWS.encode() + "c\tcafé\n".encode("latin1")},
-        "{at}/test.tsv:4 holds the byte 0xe9, which is not UTF-8; headscope reads UTF-8: convert the file, for instance "
-        "with `iconv -f LATIN1 -t UTF-8`.",
+        "{at}/test.tsv:4 holds the byte 0xe9, which is not UTF-8; headscope reads UTF-8: convert the file, for "
+        "instance with `iconv -f LATIN1 -t UTF-8`.",
     ),
     "a label in one split only": (
         {"train": ROWS, "dev": ROWS, "test": ROWS + "c\tugly\n"},
