@@ -43,10 +43,11 @@ def compare(
 
     * ``before``, ``after``; ``change``, the mean over runs, with the ends of its 95 % t interval over runs,
       ``change_lower`` and ``change_upper`` (NaN for one run);
-    * of the mean over the heads of each layer ``layer_change`` in each run, and over runs the ends
-      ``layer_change_lower`` and ``..._upper``;
-    * of the mean over all heads ``average_before`` and ``average`` in each run; ``average_change`` and its ends; the
-      same of the head that is best before (attribute ``best_head``), ``best_before``, ``best`` and so on;
+    * of the mean over the heads of each layer, ``layer_change`` in each run; the ends of the interval of its mean
+      over runs, ``layer_lower`` and ``layer_upper``;
+    * of the mean over all heads, ``average_before`` and, in each run, ``average``; the mean change over runs,
+      ``average_change``, and its ends, ``average_lower`` and ``average_upper``;
+    * the same of the head that is best before (attribute ``best_head``): ``best_before``, ``best`` and so on;
     * tests, all exact and two-sided: ``p`` of the rank-sum test, task against control; ``paired_p`` of the signed-rank
       test over the seeds that both have, task less control; ``before_p`` of the signed-rank test of a group's changes
       against 0. Before them stands ``layer_``, ``average_`` or ``best_`` where they are not of each head. ``q``,
@@ -177,7 +178,7 @@ def _compared(
     layers, by_layer = start.mean("head"), runs.over(["head"])
     change = by_layer.padded - layers
     made["layer_change"] = _variable(change, f"change of the mean over the heads of a layer: {what}", units, SOURCE)
-    made |= _ends("layer_change", change, what, units) | _tests("layer_", layers, by_layer, " of a layer")
+    made |= _ends("layer", change, what, units) | _tests("layer_", layers, by_layer, " of a layer")
     best = dict(zip(start.dims, np.unravel_index(int(np.nanargmax(start.values)), start.shape), strict=True))
     place = {str(dim): int(index) for dim, index in best.items()}
     every = [str(dim) for dim in start.dims]
@@ -189,7 +190,7 @@ def _compared(
         made[f"{name}_before"] = _variable(one, f"{what}, before tuning: {of}", units, SOURCE)
         made[name] = _variable(of_runs.padded, f"{what}, after tuning: {of}", units, SOURCE)
         made[f"{name}_change"] = _variable(change.mean("run"), f"mean change over runs: {what}: {of}", units, SOURCE)
-        made |= _ends(f"{name}_change", change, f"{what}: {of}", units) | _tests(f"{name}_", one, of_runs, f", {of}")
+        made |= _ends(name, change, f"{what}: {of}", units) | _tests(f"{name}_", one, of_runs, f", {of}")
     return made | _numbers(runs)
 
 
