@@ -13,8 +13,6 @@ import xarray as xr
 from headscope.errors import TableError
 from headscope.view.reported import LEVEL
 
-INDEPENDENT = "The p-values of Kendall's τ take heads as independent, which they are not."
-
 
 def checked(comparison: xr.Dataset) -> xr.Dataset:
     """The comparison itself.
@@ -53,11 +51,15 @@ def of_runs(count: int) -> str:
     return f"{count} run{'' if count == 1 else 's'}"
 
 
+def named(variable: str) -> str:
+    """A variable in words: ``scope_f1`` is the scope F1."""
+    return variable.replace("_", " ").replace(" f1", " F1")
+
+
 def spoken(comparison: xr.Dataset) -> str:
-    """What is compared, in words: ``scope_f1`` is the scope F1; with its place along other dimensions."""
+    """What is compared, in words, with its place along other dimensions."""
     places = json.loads(comparison.attrs.get("where", "{}")).values()
-    name = str(comparison.attrs["variable"]).replace("_", " ").replace(" f1", " F1")
-    return ", ".join([name, *(str(place).replace("_", " ") for place in places)])
+    return ", ".join([named(comparison.attrs["variable"]), *(str(place).replace("_", " ") for place in places)])
 
 
 def factor(comparison: xr.Dataset) -> int:
@@ -89,11 +91,10 @@ def spread(values: xr.DataArray, scale: int = 1) -> str:
     return mean if len(known) == 1 else f"{mean} ± {number(float(known.std()), scale)}"
 
 
-def gain(of: xr.Dataset, name: str, scale: int = 1) -> str:
-    """A mean change over runs with its 95 % interval, where there is one, from a comparison at one place."""
-    value, lower, upper = (float(of[key]) for key in (name, f"{name}_lower", f"{name}_upper"))
-    ends = "" if math.isnan(lower) else f" [{number(lower, scale, sign=True)}, {number(upper, scale, sign=True)}]"
-    return f"{number(value, scale, sign=True)}{ends}"
+def gain(change: xr.DataArray, lower: xr.DataArray, upper: xr.DataArray, scale: int = 1) -> str:
+    """A mean change over runs with its 95 % interval, where there is one."""
+    ends = [number(float(end), scale, sign=True) for end in (lower, upper)]
+    return number(float(change), scale, sign=True) + (f" [{ends[0]}, {ends[1]}]" if all(ends) else "")
 
 
 def probability(p: float) -> str:

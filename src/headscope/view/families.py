@@ -22,6 +22,7 @@ from matplotlib.ticker import MaxNLocator
 
 from headscope.analyse.comparable import runs_of
 from headscope.errors import TableError
+from headscope.heads import parse_head
 from headscope.view.changes import COLOURS, MARKERS, signed_ticks, title
 from headscope.view.compared import checked, groups_of, of_runs
 from headscope.view.figures import COLOURS as SEQUENTIAL
@@ -55,13 +56,13 @@ def similarity_heatmap(table: xr.Dataset, control: xr.Dataset | None = None) -> 
     scale = Normalize(min(math.floor(least * 10) / 10, 0.9), 1)
     height = min(5.0, max(1.8, 2.9 * table.sizes["layer"] / table.sizes["head"]))
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(5.6, 0.8 + height * len(found)))
+        figure = Figure(figsize=(5.8, 0.8 + height * len(found)))
         grid = figure.subplots(len(found), 2, squeeze=False, width_ratios=[3, 1.1])
         for (heat, side), (group, values) in zip(grid, found.items(), strict=True):
             cells(heat, values.mean("run"), scale, SEQUENTIAL)
             heat.set_title(f"{_called(tables[group], group)}, {of_runs(values.sizes['run'])}")
             _layer_means(side, values, group, (scale.vmin or 0, 1))
-        bar = figure.colorbar(ScalarMappable(scale, SEQUENTIAL), ax=grid[:, 0], aspect=18 * len(found), pad=0.03)
+        bar = figure.colorbar(ScalarMappable(scale, SEQUENTIAL), ax=grid, aspect=18 * len(found), pad=0.03)
         bar.set_label("cosine of the maps")
         bar.outline.set_visible(False)
         missing = ["▨ no value"] if any(bool(values.isnull().any()) for values in found.values()) else []
@@ -114,7 +115,7 @@ def attention_to_classes(
                 axes.set_title(f"to {_class(name)}: {when}")
         units = str(before[variable].attrs["units"])
         for scale, colours, panels, label in (
-            (scales[0], SEQUENTIAL, grid[:, :2], units), (scales[1], DIVERGING, grid[:, 2], "change")
+            (scales[0], SEQUENTIAL, grid[:, :2], units), (scales[1], DIVERGING, grid[:, 2], f"change ({units})")
         ):  # fmt: skip
             bar = figure.colorbar(ScalarMappable(scale, colours), ax=panels, aspect=18 * len(there), pad=0.02)
             bar.set_label(label)
@@ -132,18 +133,25 @@ def pairs(comparisons: Mapping[str, xr.Dataset], of: str = "best") -> pd.DataFra
 
     Args:
         comparisons: by what stands above the panel of each.
-        of: ``best`` for the head that is best before, ``average`` for the mean of all heads.
+        of: ``best`` for the head that is best before, ``average`` for the mean of all heads, or a head such as ``8-4``.
 
     Returns:
         columns ``entry``, ``group``, ``run``, ``before`` and ``after``.
     """
     rows = []
     for entry, comparison in comparisons.items():
-        label = f"{entry}, {checked(comparison).attrs['best_head']}" if of == "best" else entry
-        for group in groups_of(comparison):
-            ends = comparison[of].sel(group=group).dropna("run")
+        label = entry
+        if of == "average":
+            before, after = comparison["average_before"], comparison["average"]
+        else:
+            name = str(comparison.attrs["best_head"]) if of == "best" else of
+            layer, head = parse_head(name, comparison)
+            before, after = (comparison[when].sel(layer=layer, head=head) for when in ("before", "after"))
+            label += f", {name}"
+        for group in groups_of(checked(comparison)):
+            ends = after.sel(group=group).dropna("run")
             rows += [
-                (label, group, int(run), float(comparison[f"{of}_before"]), float(end))
+                (label, group, int(run), float(before), float(end))
                 for run, end in zip(ends["run"].values, ends.values, strict=True)
             ]
     return pd.DataFrame(rows, columns=["entry", "group", "run", "before", "after"])
@@ -183,13 +191,16 @@ def class_pairs(
     return pd.DataFrame(rows, columns=["entry", "group", "run", "before", "after"])
 
 
-def paired_dots(frame: pd.DataFrame, about: xr.Dataset, what: str, *, one_scale: bool = False) -> Figure:
+def paired_dots(
+    frame: pd.DataFrame, about: xr.Dataset, what: str, *, units: str = "", one_scale: bool = False
+) -> Figure:
     """Before and after, a panel for each entry: runs as thin lines and their mean as a thick one, by group.
 
     Args:
         frame: columns ``entry``, ``group`` (``task`` or ``control``), ``run``, ``before`` and ``after``.
         about: a head table or a comparison: its model and corpus are named.
         what: what the numbers are, for the title.
+        units: of the numbers.
         one_scale: of all panels; else each has its own.
 
     Raises:
@@ -213,6 +224,8 @@ def paired_dots(frame: pd.DataFrame, about: xr.Dataset, what: str, *, one_scale:
             axes.set_title(textwrap.fill(entry, 24), fontsize="small")
         for axes in grid.flat[len(entries) :]:
             axes.set_axis_off()
+        for axes in grid[:, 0]:
+            axes.set_ylabel(units)
         handles = []
         for group in groups:
             count = frame[frame["group"] == group].groupby("entry").size().max()
@@ -223,8 +236,8 @@ def paired_dots(frame: pd.DataFrame, about: xr.Dataset, what: str, *, one_scale:
             handles=handles, loc="upper left", bbox_to_anchor=(1.05, 1), frameon=False, borderaxespad=0
         )
         title(figure, about, what)
-        scale = "one scale" if one_scale else "each panel has its own scale"
-        caption(figure, about.assign_attrs(model=""), f"thin lines are runs, thick ones their mean; {scale}")
+        scale = "" if one_scale or len(entries) == 1 else "; each panel has its own scale"
+        caption(figure, about.assign_attrs(model=""), f"thin lines are runs, thick ones their mean{scale}")
     return figure
 
 
@@ -249,7 +262,12 @@ def _layer_means(axes: Axes, values: xr.DataArray, group: str, limits: tuple[flo
     means = values.mean(["run", "head"])
     axes.plot(means, layers, color=COLOURS[group], marker=MARKERS[group], markersize=4, linewidth=1.6, gid="mean")
     lowest = min(limits[0], float(values.mean("head").min()))
-    axes.set(xlim=(lowest, limits[1]), ylim=(layers[-1] + 0.5, layers[0] - 0.5), xlabel="mean of layer", yticks=[])
+    axes.set(
+        xlim=(lowest, limits[1] + 0.05 * (limits[1] - lowest)),
+        ylim=(layers[-1] + 0.5, layers[0] - 0.5),
+        xlabel="mean of layer",
+        yticks=[],
+    )
     axes.xaxis.set_major_locator(MaxNLocator(3))
     axes.spines["left"].set_visible(False)
     axes.grid(axis="x", color="0.9", linewidth=0.6)
