@@ -402,7 +402,7 @@ REFUSED = {
     ),
     "no such variable": (
         lambda: [table.drop_vars("scope_f1") for table in tables()],
-        "the head table has no variable 'scope_f1'; of each head it has scope_precision, scope_recall.",
+        "the table before has no variable 'scope_f1'; measure the same in all tables.",
     ),
 }  # fmt: skip
 
