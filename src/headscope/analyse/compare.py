@@ -103,7 +103,7 @@ def compare(
             "heads": int(known.sum()),
             "heads_left_out": int((some & ~known).sum()),
             "task": _task(after),
-            "runs": json.dumps({group: runs_of(table) for group, table in tables.items()}),
+            "runs": json.dumps([run | {"group": group} for group, table in tables.items() for run in runs_of(table)]),
             "call": f"compare(variable={variable!r}, where={dict(where or {})!r}) after {before.attrs.get('call')}",
         },
     )
