@@ -147,3 +147,29 @@ def test_what_is_lacking_is_named() -> None:
     with pytest.raises(TableError) as refused:
         paired_dots(pd.DataFrame(columns=["entry", "group", "run", "before", "after"]), before, "nothing")
     assert str(refused.value) == "there is nothing to draw before and after; give entries that have values."
+
+
+def test_what_a_table_lacks_is_named() -> None:
+    before, after = classes()[1], classes(2)[1]
+    less = after.sel(token_class=["noun", "sep"])
+    for draw in (attention_to_classes, class_pairs):
+        with pytest.raises(TableError) as refused:
+            draw(before, less)
+        assert str(refused.value) == (
+            "the head table has no token_class 'cls'; it has noun, sep: measure the same classes in all tables."
+        )
+    assert attention_to_classes(before, less, ["sep", "adverb"]).axes[0].get_title("left") == "to [SEP]: before"
+    with pytest.raises(TableError) as refused:
+        class_pairs(before, after, layer=6)
+    assert str(refused.value) == "there is no layer 6; the model has 5."
+    with pytest.raises(TableError) as refused:
+        similarity_heatmap(similar(3)[1] * np.nan)
+    assert str(refused.value) == (
+        "no head has a value of similarity; measure the model after on texts that the model takes."
+    )
+    stacks = similar(3)[1].expand_dims(stack=["encoder", "decoder"])
+    with pytest.raises(TableError) as refused:
+        similarity_heatmap(stacks)
+    assert str(refused.value) == (
+        "the head table has the stacks encoder, decoder, and what is drawn has one; select one: table.sel(stack=...)."
+    )

@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from headscope.analyse.comparable import called as filed
 from headscope.analyse.comparable import runs_of
 from headscope.errors import TableError
 from headscope.heads import parse_head
@@ -43,7 +44,7 @@ def similarity_heatmap(table: xr.Dataset, control: xr.Dataset | None = None) -> 
         control: the same of the runs of the task's control, drawn below on the same scale.
 
     Raises:
-        TableError: a table has no ``similarity``.
+        TableError: a table has no ``similarity``, or several stacks; or no head has a value.
     """
     tables = {"task": table} | ({} if control is None else {"control": control})
     for one in tables.values():
@@ -52,6 +53,8 @@ def similarity_heatmap(table: xr.Dataset, control: xr.Dataset | None = None) -> 
                 "the head table has no similarity; measure `similarity` of the model before and the model after first."
             )
     found = {group: _with_runs(one["similarity"]) for group, one in tables.items()}
+    if any(bool(values.isnull().all()) for values in found.values()):
+        raise TableError("no head has a value of similarity; measure the model after on texts that the model takes.")
     least = min(float(values.mean("run").min()) for values in found.values())
     lowest = min(math.floor(least * 10) / 10, 0.9)
     scale = Normalize(lowest, 1.0)
@@ -88,14 +91,16 @@ def attention_to_classes(
         variable: or ``token_class_mass``, or one of these ``_from_cls``.
 
     Raises:
-        TableError: a table lacks the variable, or the corpus has none of the classes.
+        TableError: a table lacks the variable or has several stacks, the corpus has none of the classes, or the table
+            after lacks one.
     """
     for table in (before, after):
         _check_classes(table, variable)
-    there = [name for name in classes if bool(_of_class(before, variable, name).notnull().any())]
+    known = set(before["token_class"].values.tolist())
+    there = [name for name in classes if name in known and bool(_of_class(before, variable, name).notnull().any())]
     if not there:
         raise TableError(f"the corpus has no tokens of {' or '.join(classes)}; name a class that it has.")
-    start = [_of_class(before, variable, name) for name in there]
+    start = [_with_runs(_of_class(before, variable, name)).isel(run=0) for name in there]
     runs = [_with_runs(_of_class(after, variable, name)).mean("run") for name in there]
     most = max(float(values.max()) for values in (*start, *runs))
     change = max(float(np.abs(end - one).max()) for one, end in zip(start, runs, strict=True))
@@ -178,7 +183,7 @@ def class_pairs(
         layer: only its heads; all by default.
 
     Raises:
-        TableError: a table lacks the variable.
+        TableError: a table lacks the variable, a class that the table before has, or the layer.
     """
     tables = {"task": after} | ({} if control is None else {"control": control})
     for table in (before, *tables.values()):
@@ -275,15 +280,27 @@ def _layer_means(axes: Axes, values: xr.DataArray, group: str, lowest: float) ->
 
 
 def _with_runs(values: xr.DataArray) -> xr.DataArray:
+    if "stack" in values.dims:
+        raise TableError(
+            f"the head table has the stacks {', '.join(map(str, values['stack'].values))}, and what is drawn has one; "
+            "select one: table.sel(stack=...)."
+        )
     values = values if "run" in values.dims else values.expand_dims("run")
     return values.transpose("run", "layer", "head")
 
 
 def _of_class(table: xr.Dataset, variable: str, name: str) -> xr.DataArray:
+    if name not in table["token_class"].values:
+        raise TableError(
+            f"{filed(table, 'the head table')} has no token_class {str(name)!r}; it has "
+            f"{', '.join(map(str, table['token_class'].values))}: measure the same classes in all tables."
+        )
     return table[variable].sel(token_class=name).transpose(..., "layer", "head")
 
 
 def _of_layer(values: xr.DataArray, layer: int | None) -> xr.DataArray:
+    if layer is not None and layer not in values["layer"].values:
+        raise TableError(f"there is no layer {layer}; the model has {values.sizes['layer']}.")
     return values if layer is None else values.sel(layer=[layer])
 
 
