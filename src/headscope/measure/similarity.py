@@ -35,6 +35,9 @@ The longest document that is compared, of 512 tokens, has 38 million in a model 
 million in one of 24 layers of 16.
 """
 
+BLOCK_WEIGHTS = 1 << 20
+"""Weights of one model that are multiplied at once, in float64: what a processor's cache holds."""
+
 
 @dataclass(frozen=True)
 class Similarity:
@@ -72,11 +75,9 @@ class Similarity:
         if attention.before is None:
             raise HeadscopeError("`similarity` compares two models and was shown one; give `before` as well.")
         real = attention.queries.real[:, attention.rows, None] & attention.keys.real[:, None]
-        before, after = (_maps(one.weights(), real) for one in (attention.before, attention))
-        product, one, other = (
-            torch.linalg.vecdot(*pair) for pair in ((before, after), (before, before), (after, after))
-        )
-        return {"cosine": (product / (one.sqrt() * other.sqrt())).sum(0)}
+        products = _products(attention.before.weights(), attention.weights(), real)
+        norms = products.diagonal(dim1=-2, dim2=-1).sqrt()
+        return {"cosine": (products[..., 0, 1] / norms.prod(-1)).sum(0)}
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
         """The mean cosine, and over how many documents."""
@@ -139,8 +140,19 @@ def _same(batch: Batch, beside: Batch) -> bool:
     )
 
 
-def _maps(
-    weights: Float[Tensor, "batch head query key"], real: Bool[Tensor, "batch query key"]
-) -> Float64[Tensor, "batch head weight"]:
-    """Each map as a vector, 0 where padding."""
-    return weights.double().masked_fill_(~real[:, None], 0.0).flatten(2)
+def _products(
+    before: Float[Tensor, "batch head query key"],
+    after: Float[Tensor, "batch head query key"],
+    real: Bool[Tensor, "batch query key"],
+) -> Float64[Tensor, "batch head 2 2"]:
+    """The inner products of the two maps of each head, as vectors, with themselves and one another."""
+    batch, head, queries, keys = before.shape
+    rows = max(1, BLOCK_WEIGHTS // (batch * head * keys))
+    products = torch.zeros(batch, head, 2, 2, dtype=torch.float64, device=before.device)
+    for start in range(0, queries, rows):
+        block = slice(start, start + rows)
+        padding = ~real[:, None, block]
+        both = [one[:, :, block].double().masked_fill_(padding, 0.0).flatten(2) for one in (before, after)]
+        vectors = torch.stack(both, dim=2)
+        products += vectors @ vectors.mT
+    return products
