@@ -211,9 +211,43 @@ def study(
     console.print(f"\nRead [bold]{sheet}[/]; {len(made.files)} files in {folder}.", soft_wrap=True)
 
 
+@app.command(epilog="Example: headscope compare before.nc after.nc --control control.nc -o changes")
+def compare(
+    before: Annotated[Path, typer.Argument(help="The head table of the model before it was tuned.")],
+    after: Annotated[Path, typer.Argument(help="That of the runs that were tuned, on the same corpus.")],
+    control: Annotated[Path | None, typer.Option(help="That of the runs of the task's control.")] = None,
+    other_before: Annotated[Path | None, typer.Option(help="The same on another corpus: before.")] = None,
+    other_after: Annotated[Path | None, typer.Option(help="The runs there.")] = None,
+    other_control: Annotated[Path | None, typer.Option(help="The runs of the control there.")] = None,
+    variable: Annotated[
+        list[str] | None,
+        typer.Option(help="What to compare: mass_sep, or token_class_mass:token_class=noun. Default: the scores."),
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write.")] = Path("headscope-compare"),
+) -> None:
+    """Compare heads before and after tuning, task against control: tables, tests, figures and a page."""
+    from headscope._comparison import write_comparison
+    from headscope.view.comparison import summarise_comparison
+
+    if (other_before is None) != (other_after is None) or (other_control is not None and other_before is None):
+        raise HeadscopeError("--other-before and --other-after go together, and --other-control goes with both.")
+    others = None if other_before is None or other_after is None else (other_before, other_after, other_control)
+    with _progress() as report:
+        made = write_comparison(before, after, control, others=others, variables=variable or [], out=out, report=report)
+    for comparison in made.comparisons:
+        summarise_comparison(comparison, console)
+    for name, found in made.agreements.items():
+        for one in found:
+            console.print(f"On the other corpus, {name}: {one}", soft_wrap=True, markup=False, highlight=False)
+    for sentence in made.left_out:
+        console.print(sentence, soft_wrap=True, markup=False, highlight=False, style="yellow")
+    page, folder = escape(str(made.folder / "comparison.md")), escape(str(made.folder))
+    console.print(f"\nRead [bold]{page}[/]; {len(made.files)} files in {folder}.", soft_wrap=True)
+
+
 @app.command("list", epilog="Example: headscope list corpora")
-def list_(what: Annotated[str, typer.Argument(help="reducers, corpora or studies.")]) -> None:
-    """List what there is: reducers, corpora or studies."""
+def list_(what: Annotated[str, typer.Argument(help="reducers, corpora, studies or tasks.")]) -> None:
+    """List what there is: reducers, corpora, studies or tasks."""
     from headscope.corpora import FORMATS
 
     rows: dict[str, str]
@@ -228,8 +262,12 @@ def list_(what: Annotated[str, typer.Argument(help="reducers, corpora or studies
         from headscope.studies import STUDIES
 
         rows = {name: study.title for name, study in STUDIES.items()}
+    elif what == "tasks":
+        from headscope.learn.tasks import TASKS
+
+        rows = {name: task.description for name, task in TASKS.items()}
     else:
-        raise HeadscopeError(f"there is no list of {what!r}; there are reducers, corpora and studies.")
+        raise HeadscopeError(f"there is no list of {what!r}; there are reducers, corpora, studies and tasks.")
     table = Table(box=None, show_header=False)
     for name, description in rows.items():
         table.add_row(f"[bold]{name}[/]", description)
