@@ -1,6 +1,8 @@
 """A folder of runs, measured: each as it is measured alone, side by side; and what is refused before any work."""
 
+import io
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
+from rich.console import Console
 from transformers import BertConfig, BertForTokenClassification
 
 import headscope
@@ -24,6 +27,7 @@ from headscope.measure.scope import Scope
 from headscope.measure.shuffle import Shuffle
 from headscope.measure.totals import load as load_sums
 from headscope.runs import Runs
+from headscope.view.terminal import summarise
 
 DOCUMENTS = tiny.documents(7)
 NAMES = ("surface", "scope", "relations", "similarity")
@@ -95,7 +99,11 @@ def test_runs_of_an_encoder_decoder_stand_side_by_side(tmp_path) -> None:
     found = measure_runs(runs.model, runs.folder, DOCUMENTS, ["similarity"])
     assert dict(found["similarity"].sizes) == {"run": 2, "stack": 3, "layer": 3, "head": 5}
     assert bool(found["similarity"].sel(stack="encoder", layer=3).isnull().all())
-    heads.check(found)
+    told = summary(heads.check(found).isel(run=[0]))
+    least = found["similarity"].isel(run=0).min().item()
+    assert re.search(rf"^(encoder|decoder|cross) \d-\d {least:.3f}", told, re.MULTILINE)
+    assert "1 run, tuned on negation" in told
+    assert "±" not in told.replace("± standard deviation", "")
 
 
 def test_a_model_with_a_new_layer_on_top_is_measured_without_it(whole, copied) -> None:
@@ -109,6 +117,13 @@ def test_a_model_with_a_new_layer_on_top_is_measured_without_it(whole, copied) -
     found = measure_runs(whole.model, replace(copied, runs=(first,)), DOCUMENTS)
     expected = measure(whole.path(whole.runs[0]), DOCUMENTS)
     np.testing.assert_array_equal(found["entropy"].squeeze("run"), expected["entropy"])
+
+
+def summary(table: xr.Dataset) -> str:
+    """What a terminal says of a table."""
+    console = Console(file=io.StringIO(), width=140)
+    summarise(table, console)
+    return console.file.getvalue()
 
 
 class KilledError(Exception):
