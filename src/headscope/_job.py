@@ -7,17 +7,19 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
-from headscope.capture.model import Model
 from headscope.corpora import Survey
 from headscope.corpora.document import Document
 from headscope.disk import remove_unfinished, replacing, writable
 from headscope.errors import HeadscopeError
-from headscope.measure.reducer import Reducer
-from headscope.measure.run import Plan, measure
+
+if TYPE_CHECKING:  # jobs that measure nothing must not load torch
+    from headscope.capture.model import Model
+    from headscope.measure.reducer import Reducer
+    from headscope.measure.run import Plan
 
 WRITTEN = (".nc", ".html", ".csv", ".md", ".png", ".svg")
 """What jobs write, their manifests aside."""
@@ -61,12 +63,12 @@ class Job:
     def measure(
         self,
         table: str,
-        model: Model,
+        model: "Model",
         documents: Iterable[Document],
-        reducers: Sequence[str | Reducer],
+        reducers: "Sequence[str | Reducer]",
         *,
         called: str,
-        plan: Plan | None,
+        plan: "Plan | None",
         found: Survey,
     ) -> xr.Dataset:
         """One of the tables, measured; its sums so far are kept in the folder until everything is written.
@@ -80,6 +82,8 @@ class Job:
             plan: how to batch.
             found: what the corpus holds.
         """
+        from headscope.measure.run import measure
+
         return measure(
             model, documents, reducers, plan=plan, found=found, checkpoint=self._checkpoint(table), resume=self.resume,
             report=lambda done, total: self.report(called, done, total),
