@@ -16,6 +16,8 @@
 `with_significance(table)`                     p-values, corrected
 `with_regression(table)`                       what attention to a negation's cue depends on
 `consistency(one, other)`                      whether the same heads score well on two corpora
+`consistencies(one, other)`                    the same, run by run
+`compare(before, after, control)`              what tuning changed in the heads, and more than its control?
 `read_table(path)`, `write_table(table, path)`  head tables on disk
 `HeadscopeError`                               what is raised, in one sentence
 =============================================  ================================================
@@ -32,7 +34,16 @@ from headscope.errors import HeadscopeError
 
 if TYPE_CHECKING:
     from headscope._atlas import atlas
-    from headscope.analyse import analysed, consistency, with_intervals, with_regression, with_report, with_significance
+    from headscope.analyse import (
+        analysed,
+        consistencies,
+        consistency,
+        with_intervals,
+        with_regression,
+        with_report,
+        with_significance,
+    )
+    from headscope.analyse.compare import compare
     from headscope.capture import load, random_twin
     from headscope.corpora import read
     from headscope.heads import read as read_table
@@ -44,6 +55,8 @@ __all__ = [
     "HeadscopeError",
     "analysed",
     "atlas",
+    "compare",
+    "consistencies",
     "consistency",
     "load",
     "measure",
@@ -68,6 +81,8 @@ _HOMES = {
     "read": ("headscope.corpora", "read"),
     "read_table": ("headscope.heads", "read"),
     "write_table": ("headscope.heads", "write"),
+    "compare": ("headscope.analyse", "compare"),
+    "consistencies": ("headscope.analyse", "consistencies"),
     "consistency": ("headscope.analyse", "consistency"),
     "with_intervals": ("headscope.analyse", "with_intervals"),
     "with_regression": ("headscope.analyse", "with_regression"),

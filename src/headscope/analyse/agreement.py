@@ -8,9 +8,10 @@ import xarray as xr
 from jaxtyping import Float
 from scipy.stats import kendalltau, norm
 
+from headscope.analyse.comparable import called, runs_of, shape
 from headscope.analyse.rank import of_heads
-from headscope.analyse.scores import counts_of
-from headscope.analyse.uncertainty import LEVEL
+from headscope.analyse.scores import sums_of_heads
+from headscope.analyse.uncertainty import ALPHA, LEVEL
 from headscope.errors import TableError
 
 DRAWS = 1000
@@ -78,12 +79,104 @@ def consistency(one: xr.Dataset, other: xr.Dataset, variable: str = "scope_f1") 
     scores = [of_heads(table, variable).values.ravel() for table in (one, other)]
     known = np.isfinite(scores).all(0)
     tau, p = kendalltau(*(values[known] for values in scores))
-    sums = [_sums_of_heads(table, variable) for table in (one, other)]
+    sums = [sums_of_heads(table, variable) for table in (one, other)]
     lower, upper = math.nan, math.nan
     if sums[0] is not None and sums[1] is not None:
         draw = np.random.default_rng(0)
         lower, upper = _interval(tau, _drawn(sums[0][:, known], draw), _drawn(sums[1][:, known], draw))
     return Consistency(variable, int(known.sum()), float(tau), float(p), lower, upper)
+
+
+@dataclass(frozen=True)
+class Consistencies:
+    """How alike the scores of the heads are on two corpora, in each of several runs.
+
+    Attributes:
+        variable: the score.
+        heads: how many were compared.
+        runs: the names of the runs; one without a name where the tables are of a single model.
+        taus: Kendall's tau-b of each run.
+        ps: of no association, were heads independent, which they are not.
+    """
+
+    variable: str
+    heads: int
+    runs: tuple[str, ...]
+    taus: tuple[float, ...]
+    ps: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        """Of the taus."""
+        return float(np.mean(self.taus))
+
+    @property
+    def sd(self) -> float:
+        """Of the taus, of these runs themselves (ddof 0), as in table A5 of Zhao and Bethard 2020."""
+        return float(np.std(self.taus))
+
+    @property
+    def significant(self) -> int:
+        """Runs with p < 0.05."""
+        return sum(p < ALPHA for p in self.ps)
+
+    def __str__(self) -> str:
+        """One line."""
+        return (
+            f"{self.variable}: tau {self.mean:.3f} ± {self.sd:.3f} over {self.heads} heads, mean and deviation of "
+            f"{len(self.taus)} runs, {self.significant} with p < {ALPHA}"
+        )
+
+
+def consistencies(one: xr.Dataset, other: xr.Dataset, variable: str = "scope_f1") -> Consistencies:
+    """Kendall's rank correlation between the scores of the heads on two corpora, run by run.
+
+    As in Zhao and Bethard 2020, section 6 and tables 4 and A5. Whether two groups of runs differ in it is asked of
+    their ``taus`` by `headscope.analyse.rank_sum`.
+
+    Args:
+        one: the head table of runs on one corpus, with the dimension ``run``; or of a single model.
+        other: of the same runs on another corpus.
+        variable: one value for each head; a head without one on either corpus or in any run is left out.
+
+    Raises:
+        TableError: the tables are of different shapes, weights or runs, or of the same corpus; or a table lacks the
+            variable, or has more than one value for each head.
+    """
+    _check_comparable(one, other)
+    _check_same_runs(one, other)
+    rows = [
+        [
+            of_heads(table.isel(run=run) if "run" in table.dims else table, variable).values.ravel()
+            for table in (one, other)
+        ]
+        for run in range(one.sizes.get("run", 1))
+    ]
+    known = np.isfinite(rows).all((0, 1))
+    found = [kendalltau(*(values[known] for values in row)) for row in rows]
+    names = tuple(map(str, one["run"].values)) if "run" in one.dims else ("",)
+    taus, ps = ([float(part) for part in parts] for parts in zip(*found, strict=True))
+    return Consistencies(variable, int(known.sum()), names, tuple(taus), tuple(ps))
+
+
+def _check_same_runs(one: xr.Dataset, other: xr.Dataset) -> None:
+    """Refuse families that are not of the same runs."""
+    sides = zip((one, other), ("the first table", "the second table"), strict=True)
+    first, second = (called(table, name) for table, name in sides)
+    runs = [list(map(str, table["run"].values)) if "run" in table.dims else [] for table in (one, other)]
+    if runs[0] != runs[1]:
+        told = [", ".join(names) or "a single model" for names in runs]
+        raise TableError(
+            f"{first} is of {told[0]} and {second} of {told[1]}; measure the same runs, in the same order, on both "
+            "corpora."
+        )
+    weights = [[run.get("weights_sha256") for run in runs_of(table)] for table in (one, other)]
+    for name, *pair in zip(runs[0], *weights, strict=False):
+        if pair[0] != pair[1]:
+            raise TableError(
+                f"the weights of the run {name} in {first} are not those in {second}; measure the same runs on both "
+                "corpora."
+            )
 
 
 def _interval(
@@ -92,16 +185,6 @@ def _interval(
     taus = np.array([kendalltau(*scores).statistic for scores in zip(one, other, strict=True)])
     middle, half = 2 * tau - taus.mean(), norm.ppf((1 + LEVEL) / 2) * np.sqrt(((taus - tau) ** 2).mean())
     return max(float(middle - half), -1.0), min(float(middle + half), 1.0)
-
-
-def _sums_of_heads(table: xr.Dataset, variable: str) -> Float[np.ndarray, "2 head fold"] | None:
-    """What the score is the ratio of, in each fold."""
-    counts = counts_of(table, variable)
-    if counts is None:
-        return None
-    parts = xr.broadcast(counts.right, counts.links)
-    dims = (*of_heads(table, variable).dims, "fold")
-    return np.stack([part.transpose(*dims).values.reshape(-1, part.sizes["fold"]) for part in parts]).astype(float)
 
 
 def _drawn(sums: Float[np.ndarray, "2 head fold"], draw: np.random.Generator) -> Float[np.ndarray, "draw head"]:
@@ -115,10 +198,7 @@ def _drawn(sums: Float[np.ndarray, "2 head fold"], draw: np.random.Generator) ->
 
 def _check_comparable(one: xr.Dataset, other: xr.Dataset) -> None:
     """Refuse tables whose heads have nothing to do with each other, and those of one corpus."""
-    shapes = [
-        " and ".join(f"{table.sizes[dim]} {dim}s" for dim in ("stack", "layer", "head") if dim in table.sizes)
-        for table in (one, other)
-    ]
+    shapes = [shape(table) for table in (one, other)]
     if shapes[0] != shapes[1]:
         raise TableError(f"one table has {shapes[0]} and the other {shapes[1]}; measure one model on two corpora.")
     models, weights, corpora, texts = (

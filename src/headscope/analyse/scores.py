@@ -3,8 +3,11 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import xarray as xr
+from jaxtyping import Float
 
+from headscope.analyse.rank import of_heads
 from headscope.analyse.uncertainty import Counts
 from headscope.errors import TableError
 
@@ -81,6 +84,16 @@ def counts_of(table: xr.Dataset, variable: str) -> Counts | None:
         return _RATIOS[variable](table) if variable in _RATIOS else None
     except TableError:
         return None
+
+
+def sums_of_heads(table: xr.Dataset, variable: str) -> Float[np.ndarray, "2 head fold"] | None:
+    """The two sums whose ratio a variable of each head is, in each fold; None where `counts_of` is."""
+    counts = counts_of(table, variable)
+    if counts is None:
+        return None
+    parts = xr.broadcast(counts.right, counts.links)
+    dims = (*of_heads(table, variable).dims, "fold")
+    return np.stack([part.transpose(*dims).values.reshape(-1, part.sizes["fold"]) for part in parts]).astype(float)
 
 
 def scores_of(table: xr.Dataset) -> list[Score]:

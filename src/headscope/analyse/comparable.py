@@ -1,0 +1,98 @@
+"""Whether head tables can be compared, and what they are called in the sentence that refuses them."""
+
+import json
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from headscope.errors import TableError
+
+
+def called(table: xr.Dataset, otherwise: str) -> str:
+    """The file that a table was read from, or what else to call it."""
+    return str(table.encoding.get("source", otherwise))
+
+
+def shape(table: xr.Dataset) -> str:
+    """How many heads a table is of, in words: ``6 layers and 12 heads``."""
+    return " and ".join(f"{table.sizes[dim]} {dim}s" for dim in ("stack", "layer", "head") if dim in table.sizes)
+
+
+def runs_of(table: xr.Dataset) -> list[dict[str, Any]]:
+    """What a table says of each of its runs; nothing where it is of one model."""
+    return list(json.loads(table.attrs["runs"])) if "runs" in table.attrs else []
+
+
+def seeds_of(table: xr.Dataset) -> list[int]:
+    """The seed of each run of a table; -1 where it does not say."""
+    if "run" in table.dims and "seed" in table.coords:
+        return [int(seed) for seed in table["seed"].values]
+    return [-1] * table.sizes.get("run", 1)
+
+
+def check_before_after(before: xr.Dataset, after: xr.Dataset, control: xr.Dataset | None) -> None:
+    """Refuse tables that are not those of a model, of runs tuned from it, and of runs of the task's control.
+
+    Raises:
+        TableError: the table before holds runs; shapes, corpora or the model that was tuned differ; the runs after are
+            those of a control, or those of the control are not; or a seed is there twice.
+    """
+    first = called(before, "the table before")
+    if "run" in before.dims:
+        raise TableError(
+            f"{first} holds {before.sizes['run']} runs; give the table of the model before it was tuned first, and "
+            "that of the runs second."
+        )
+    for table, name, is_control in ((after, called(after, "the table after"), False), (control, "", True)):
+        if table is None:
+            continue
+        name = name or called(table, "the table of the control")
+        _check_same_heads(before, first, table, name)
+        _check_same_texts(before, first, table, name)
+        _check_tuned(before, first, table, name)
+        _check_group(table, name, is_control)
+
+
+def _check_same_heads(before: xr.Dataset, first: str, table: xr.Dataset, name: str) -> None:
+    if shape(table) != shape(before):
+        raise TableError(f"{name} has {shape(table)} and {first} {shape(before)}; give tables of one architecture.")
+
+
+def _check_same_texts(before: xr.Dataset, first: str, table: xr.Dataset, name: str) -> None:
+    if table.attrs.get("corpus_sha256") != before.attrs.get("corpus_sha256"):
+        raise TableError(
+            f"{name} is of the corpus {table.attrs.get('corpus')!r} and {first} of {before.attrs.get('corpus')!r}; "
+            "measure both on the same corpus."
+        )
+    if table.attrs.get("documents") != before.attrs.get("documents"):
+        raise TableError(
+            f"{name} is of {table.attrs.get('documents')} documents and {first} of {before.attrs.get('documents')}; "
+            "measure both with the same options, so that both skip the same documents."
+        )
+
+
+def _check_tuned(before: xr.Dataset, first: str, table: xr.Dataset, name: str) -> None:
+    """A table of runs says which weights they were tuned from; that of one model can only be seen to be another."""
+    same = table.attrs.get("weights_sha256") == before.attrs.get("weights_sha256")
+    if "run" in table.dims and not same:
+        raise TableError(
+            f"the runs of {name} were tuned from {table.attrs.get('model')!r}, whose weights are not those that "
+            f"{first} is of; measure the model that they were tuned from."
+        )
+    if "run" not in table.dims and same:
+        raise TableError(f"{name} is of the same weights as {first}; give a table of the model after it was tuned.")
+
+
+def _check_group(table: xr.Dataset, name: str, is_control: bool) -> None:
+    said = [bool(run["control"]) for run in runs_of(table) if "control" in run]
+    if is_control and not all(said):
+        raise TableError(f"the runs of {name} are those of a task, not of a control; give it as the table after.")
+    if not is_control and any(said):
+        raise TableError(
+            f"the runs of {name} are those of a control; give them with --control, beside those of the task."
+        )
+    seeds = [seed for seed in seeds_of(table) if seed >= 0]
+    twice = [seed for seed in np.unique(seeds) if seeds.count(int(seed)) > 1]
+    if twice:
+        raise TableError(f"{name} has the seed {twice[0]} more than once; runs of one seed are one run.")

@@ -1,0 +1,280 @@
+"""What fine-tuning changed in the heads, and whether the control changed as much.
+
+Zhao and Bethard 2020, sections 5 and 6, for any variable with one value for each head: the same heads are measured
+before and after tuning on a task and on its control, several seeds each, and their runs are compared.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+from scipy.stats import t as student
+
+from headscope import heads
+from headscope.analyse.comparable import called, check_before_after, runs_of, seeds_of
+from headscope.analyse.rank import of_heads, top_heads
+from headscope.analyse.ranktests import WILCOXON, least_rank_sum, least_signed_rank, rank_sums, signed_ranks
+from headscope.analyse.richer import rich
+from headscope.analyse.significance import BENJAMINI, false_discoveries
+from headscope.analyse.uncertainty import LEVEL
+from headscope.errors import TableError
+
+GROUPS = ("task", "control")
+
+SOURCE = "Zhao and Bethard 2020, section 5"
+STUDENT = "Student's t over runs"
+
+
+def compare(
+    before: xr.Dataset,
+    after: xr.Dataset,
+    control: xr.Dataset | None = None,
+    variable: str = "scope_f1",
+    *,
+    where: Mapping[str, str] | None = None,
+) -> xr.Dataset:
+    """What tuning changed in a variable of the heads: how much, where, how surely, and more than the control?
+
+    The result has the dimensions ``group`` (``task``, and ``control`` where there is one), ``run`` (1, 2, ...; where a
+    group has fewer runs, the rest is NaN), ``layer`` and ``head``. Heads that lack a value before or in a run are left
+    out of all means and tests, and counted (attribute ``heads_left_out``).
+
+    * ``before``, ``after``; ``change``, the mean over runs, with the ends of its 95 % t interval over runs,
+      ``change_lower`` and ``change_upper`` (NaN for one run);
+    * of the mean over the heads of each layer, ``layer_change`` in each run; the ends of the interval of its mean
+      over runs, ``layer_lower`` and ``layer_upper``;
+    * of the mean over all heads, ``average_before`` and, in each run, ``average``; the mean change over runs,
+      ``average_change``, and its ends, ``average_lower`` and ``average_upper``;
+    * the same of the head that is best before (attribute ``best_head``): ``best_before``, ``best`` and so on;
+    * tests, all exact and two-sided: ``p`` of the rank-sum test, task against control; ``paired_p`` of the signed-rank
+      test over the seeds that both have, task less control; ``before_p`` of the signed-rank test of a group's changes
+      against 0. Before them stands ``layer_``, ``average_`` or ``best_`` where they are not of each head. ``q``,
+      ``paired_q`` and ``before_q`` are corrected for all heads, or all layers (Benjamini and Hochberg);
+    * ``p_least``, ``paired_p_least`` and ``before_p_least``: the smallest p-values that so few runs can give. A p-value
+      above 0.05 of three runs against three says nothing, since 0.1 is the smallest; ``runs`` and ``pairs`` say how
+      many there are;
+    * whether "the rich get richer": ``rich_tau`` and ``rich_p`` in each run as published, and ``rich_corrected``
+      (`headscope.analyse.richer`).
+
+    Without a control there are no variables that need one.
+
+    Args:
+        before: the head table of the model before it was tuned.
+        after: of the runs that were tuned on the task: with the dimension ``run``, or of a single model.
+        control: the same of the task's control.
+        variable: one value for each head, such as ``scope_f1`` or ``mass_sep``.
+        where: the place along its other dimensions, such as ``{"token_class": "noun"}``.
+
+    Raises:
+        TableError: the tables are not of the same heads and texts, or not what their places say; or a table lacks the
+            variable, or has more than one value for each head.
+
+    >>> import headscope
+    >>> tables = [headscope.read_table(f"{name}.nc") for name in ("before", "after", "control")]  # doctest: +SKIP
+    >>> changed = headscope.compare(*tables)  # doctest: +SKIP
+    >>> float(changed.average_change.sel(group="task")), float(changed.average_p)  # doctest: +SKIP
+    """
+    check_before_after(before, after, control)
+    tables = {"task": after} | ({} if control is None else {"control": control})
+    named = [(before, "the table before"), (after, "the table after"), (control, "the table of the control")]
+    chosen = [_at(table, where or {}, called(table, name)) for table, name in named if table is not None]
+    start = of_heads(chosen[0], variable).astype(float).reset_coords(drop=True)
+    runs = _Runs.of({group: _of_runs(table, variable) for group, table in zip(tables, chosen[1:], strict=True)}, tables)
+    known = start.notnull() & runs.every.notnull().all("run")
+    if not known.any():
+        raise TableError(
+            f"no head has a value of {variable!r} in {called(before, 'the table before')} and in all runs; "
+            "compare another variable."
+        )
+    some = start.notnull() | runs.every.notnull().any("run")
+    made = _compared(start, runs, known, str(before[variable].attrs.get("long_name", variable)), before[variable].attrs)
+    made |= rich(chosen[0], dict(zip(tables, chosen[1:], strict=True)), variable, known)
+    return xr.Dataset(
+        made,
+        coords={dim: start[dim] for dim in start.dims}
+        | {"group": list(tables), "run": np.arange(1, runs.most + 1), "seed": (("group", "run"), runs.seeds)},
+        attrs=dict(before.attrs)
+        | {
+            "variable": variable,
+            "where": json.dumps(dict(where or {})),
+            "best_head": top_heads(xr.Dataset({"x": start.where(known)}), "x", 1)[0][0],
+            "heads": int(known.sum()),
+            "heads_left_out": int((some & ~known).sum()),
+            "task": _task(after),
+            "runs": json.dumps({group: runs_of(table) for group, table in tables.items()}),
+            "call": f"compare(variable={variable!r}, where={dict(where or {})!r}) after {before.attrs.get('call')}",
+        },
+    )
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """A variable of the heads in the runs of each group.
+
+    Attributes:
+        groups: by name, with the axis ``run``.
+        seeds: of each run of each group; -1 where there is none, or it is not known.
+    """
+
+    groups: Mapping[str, xr.DataArray]
+    seeds: np.ndarray
+
+    @classmethod
+    def of(cls, groups: Mapping[str, xr.DataArray], tables: Mapping[str, xr.Dataset]) -> "_Runs":
+        """The runs of each group, with their seeds."""
+        most = max(values.sizes["run"] for values in groups.values())
+        seeds = np.full((len(groups), most), -1)
+        for row, table in zip(seeds, tables.values(), strict=True):
+            found = seeds_of(table)
+            row[: len(found)] = found
+        return cls(groups, seeds)
+
+    @property
+    def most(self) -> int:
+        """The runs of the larger group."""
+        return int(self.seeds.shape[1])
+
+    @property
+    def every(self) -> xr.DataArray:
+        """All runs, whatever their group."""
+        return xr.concat([values.drop_vars("run") for values in self.groups.values()], dim="run")
+
+    @property
+    def padded(self) -> xr.DataArray:
+        """The groups beside one another; NaN where one has fewer runs."""
+        return xr.concat(list(self.groups.values()), dim="group", join="outer")
+
+    def over(self, dims: Sequence[str]) -> "_Runs":
+        """The mean over these dimensions."""
+        return _Runs({group: values.mean(list(dims)) for group, values in self.groups.items()}, self.seeds)
+
+    def where(self, known: xr.DataArray) -> "_Runs":
+        """NaN for the other heads."""
+        return _Runs({group: values.where(known) for group, values in self.groups.items()}, self.seeds)
+
+    def at(self, place: Mapping[str, int]) -> "_Runs":
+        """A single head."""
+        return _Runs({group: values.isel(place, drop=True) for group, values in self.groups.items()}, self.seeds)
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """The runs of the task and of the control that have the same seed."""
+        task, control = (row.tolist() for row in self.seeds)
+        return [(task.index(seed), control.index(seed)) for seed in sorted(set(task) & set(control) - {-1})]
+
+
+def _compared(
+    start: xr.DataArray, runs: _Runs, known: xr.DataArray, what: str, about: Mapping[str, str]
+) -> dict[str, xr.Variable]:
+    units = str(about.get("units", "1"))
+    made = {"before": _variable(start, f"{what}, before tuning", units, str(about.get("source", SOURCE)))}
+    made["after"] = _variable(runs.padded, f"{what}, after tuning", units, str(about.get("source", SOURCE)))
+    start, runs = start.where(known), runs.where(known)
+    change = runs.padded - start
+    made["change"] = _variable(change.mean("run"), f"mean change over runs: {what}", units, SOURCE)
+    made |= _ends("change", change, what, units) | _tests("", start, runs, "")
+    layers, by_layer = start.mean("head"), runs.over(["head"])
+    change = by_layer.padded - layers
+    made["layer_change"] = _variable(change, f"change of the mean over the heads of a layer: {what}", units, SOURCE)
+    made |= _ends("layer", change, what, units) | _tests("layer_", layers, by_layer, " of a layer")
+    best = dict(zip(start.dims, np.unravel_index(int(np.nanargmax(start.values)), start.shape), strict=True))
+    place = {str(dim): int(index) for dim, index in best.items()}
+    every = [str(dim) for dim in start.dims]
+    for name, one, of_runs, of in (
+        ("average", start.mean(every), runs.over(every), "mean over heads"),
+        ("best", start.isel(place, drop=True), runs.at(place), "head that is best before tuning"),
+    ):
+        change = of_runs.padded - one
+        made[f"{name}_before"] = _variable(one, f"{what}, before tuning: {of}", units, SOURCE)
+        made[name] = _variable(of_runs.padded, f"{what}, after tuning: {of}", units, SOURCE)
+        made[f"{name}_change"] = _variable(change.mean("run"), f"mean change over runs: {what}: {of}", units, SOURCE)
+        made |= _ends(name, change, f"{what}: {of}", units) | _tests(f"{name}_", one, of_runs, f", {of}")
+    return made | _numbers(runs)
+
+
+def _ends(name: str, change: xr.DataArray, what: str, units: str) -> dict[str, xr.Variable]:
+    """The ends of the t interval of the mean over runs; NaN for one run."""
+    mean, n = change.mean("run"), change.notnull().sum("run")
+    n = n.where(n > 1)
+    error = np.sqrt(((change - mean) ** 2).sum("run") / (n - 1) / n)
+    half = error * xr.apply_ufunc(student.ppf, (1 + LEVEL) / 2, n - 1)
+    of = f"end of the 95 % interval of the mean change: {what}"
+    return {
+        f"{name}_lower": _variable(mean - half, f"lower {of}", units, STUDENT),
+        f"{name}_upper": _variable(mean + half, f"upper {of}", units, STUDENT),
+    }
+
+
+def _tests(prefix: str, start: xr.DataArray, runs: _Runs, of: str) -> dict[str, xr.Variable]:
+    """The p-values of each place of `start`, and where there are several the false discovery rates."""
+    values = {group: one.transpose("run", ...).values for group, one in runs.groups.items()}
+    against_before = np.stack([signed_ranks(one - start.values) for one in values.values()])
+    p = {"before_p": (("group", *start.dims), against_before, "changes of the runs against 0")}
+    if "control" in values:
+        pairs = runs.pairs
+        differences = np.array([values["task"][one] - values["control"][other] for one, other in pairs])
+        paired = signed_ranks(differences) if pairs else np.full(start.shape, np.nan)
+        p["p"] = (start.dims, rank_sums(values["task"], values["control"]), "task against control")
+        p["paired_p"] = (start.dims, paired, "task less control over seeds")
+    made = {}
+    for name, (dims, found, what) in p.items():
+        array = xr.DataArray(found, dims=dims)
+        made[prefix + name] = _variable(array, f"p-value: {what}{of}", "probability", WILCOXON)
+        if start.dims:
+            rows = found if name == "before_p" else found[None]
+            q = np.stack([false_discoveries(row) for row in rows]).reshape(found.shape)
+            name = f"{prefix}{name.removesuffix('p')}q"
+            made[name] = _variable(array.copy(data=q), f"false discovery rate: {what}{of}", "probability", BENJAMINI)
+    return made
+
+
+def _numbers(runs: _Runs) -> dict[str, xr.Variable]:
+    """How many runs there are, and which p-values so many can give at all."""
+    counts = [values.sizes["run"] for values in runs.groups.values()]
+    least = [least_signed_rank(count) for count in counts]
+    made = {
+        "runs": _variable(xr.DataArray(counts, dims="group"), "runs of a group", "runs", SOURCE),
+        "before_p_least": _least(xr.DataArray(least, dims="group"), "so many runs against 0"),
+    }
+    if "control" in runs.groups:
+        pairs = len(runs.pairs)
+        made["pairs"] = _variable(xr.DataArray(pairs), "seeds that task and control both have", "runs", SOURCE)
+        made["p_least"] = _least(xr.DataArray(least_rank_sum(*counts)), "so many runs, task against control")
+        paired = least_signed_rank(pairs) if pairs else np.nan
+        made["paired_p_least"] = _least(xr.DataArray(paired), "so many pairs")
+    return made
+
+
+def _least(values: xr.DataArray, of: str) -> xr.Variable:
+    return _variable(values, f"smallest p-value that a test can give of {of}", "probability", WILCOXON)
+
+
+def _variable(values: xr.DataArray, what: str, units: str, source: str) -> xr.Variable:
+    dims = [dim for dim in ("group", "run", "stack", "layer", "head") if dim in values.dims]
+    return heads.variable(values.transpose(*dims).values, dims, name=what, units=units, source=source)
+
+
+def _of_runs(table: xr.Dataset, variable: str) -> xr.DataArray:
+    """A variable of each head in each run, the runs counted from 1; a single model is one run."""
+    if "run" not in table.dims:
+        table = table.expand_dims("run")
+    rows = [of_heads(table.isel(run=run), variable) for run in range(table.sizes["run"])]
+    values = xr.concat([row.astype(float).reset_coords(drop=True) for row in rows], dim="run")
+    return values.assign_coords(run=np.arange(1, len(rows) + 1))
+
+
+def _at(table: xr.Dataset, where: Mapping[str, str], name: str) -> xr.Dataset:
+    for dim, label in where.items():
+        if dim not in table.coords or dim not in table.dims:
+            raise TableError(f"{name} has no dimension {dim!r}; it has {', '.join(map(str, table.dims))}.")
+        if label not in table[dim].values:
+            raise TableError(f"{name} has no {dim} {label!r}; it has {', '.join(map(str, table[dim].values))}.")
+    return table.sel(dict(where))
+
+
+def _task(after: xr.Dataset) -> str:
+    """What the runs were tuned on; empty where the table does not say."""
+    runs = runs_of(after)
+    return str(runs[0].get("task", "")) if runs else ""

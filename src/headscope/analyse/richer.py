@@ -1,0 +1,97 @@
+"""Do the rich get richer: whether heads that are good before tuning improve more.
+
+Zhao and Bethard 2020 (section 5, table A4) correlate the score of a head with its change. Chance in the score before
+is in both, with opposite signs, so the correlation is too low, the more so the more chance there is.
+"""
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Bool, Float
+from scipy.stats import kendalltau
+
+from headscope import heads
+from headscope.analyse.rank import of_heads
+from headscope.analyse.scores import sums_of_heads
+
+HALVES = 20
+"""Random halves of the folds, each taken in both orders."""
+
+BIAS = (
+    "A head's change is its score after less its score before, so chance in the score before is in both with opposite "
+    "signs and pulls tau down (to -0.50 for scores that are chance alone); the corrected tau takes the score before "
+    "from one half of the texts and the change from the other."
+)
+
+SOURCE = "Zhao and Bethard 2020, table A4 (Kendall's tau-b over heads)"
+CORRECTED = f"Kendall's tau-b over heads; split halves of the texts, mean of {HALVES} random ones in both orders"
+
+
+def rich(
+    before: xr.Dataset, groups: Mapping[str, xr.Dataset], variable: str, known: xr.DataArray
+) -> dict[str, xr.Variable]:
+    """Kendall's tau between the value of each head before tuning and its change, in each run.
+
+    ``rich_tau`` and its p-value ``rich_p`` are as published. ``rich_corrected`` takes the value before from one half of
+    the folds of the corpus and the change from the other, so that chance is not in both; it is the mean over random
+    halves, each in both orders. What chance is left pulls it towards 0. It is NaN where the variable is not a ratio of
+    sums by fold that all tables have, and its attribute ``note`` says so.
+
+    Args:
+        before: the head table before tuning.
+        groups: that of the runs of each group.
+        variable: one value for each head.
+        known: the heads to take.
+    """
+    most = max(table.sizes.get("run", 1) for table in groups.values())
+    found = np.full((3, len(groups), most), math.nan)
+    mask = known.values.ravel()
+    start, parts, split = _values(before, variable)[mask], sums_of_heads(before, variable), True
+    for place, table in enumerate(groups.values()):
+        for run in range(table.sizes.get("run", 1)):
+            one = table.isel(run=run) if "run" in table.dims else table
+            found[:2, place, run] = kendalltau(start, _values(one, variable)[mask] - start)
+            halves = sums_of_heads(one, variable)
+            if parts is None or halves is None or parts.shape != halves.shape:
+                split = False
+            else:
+                found[2, place, run] = _corrected(parts[:, mask], halves[:, mask])
+    # The p-value treats heads as independent, which they are not.
+    told = {
+        "rich_tau": ("Kendall's tau of the value before and its change, as published", "1", SOURCE),
+        "rich_p": ("p-value of that, were heads independent", "probability", SOURCE),
+        "rich_corrected": ("Kendall's tau of the value before and its change on other texts", "1", CORRECTED),
+    }
+    made = {
+        name: heads.variable(values, ("group", "run"), name=what, units=units, source=source)
+        for values, (name, (what, units, source)) in zip(found, told.items(), strict=True)
+    }
+    lacking = f"There is no corrected tau: {variable} is not a ratio of sums by fold that all tables have."
+    made["rich_corrected"].attrs["note"] = BIAS if split else f"{BIAS} {lacking}"
+    return made
+
+
+def _values(table: xr.Dataset, variable: str) -> Float[np.ndarray, " head"]:
+    return np.asarray(of_heads(table, variable).values.ravel(), dtype=float)
+
+
+def _corrected(before: Float[np.ndarray, "2 head fold"], after: Float[np.ndarray, "2 head fold"]) -> float:
+    """The mean tau over random halves of the folds in which there is anything, each in both orders."""
+    present = np.flatnonzero(before[1].any(0) | after[1].any(0))
+    if len(present) < 2:
+        return math.nan
+    draw, taus = np.random.default_rng(0), []
+    for _ in range(HALVES):
+        half = np.zeros(before.shape[-1], dtype=bool)
+        half[draw.permutation(present)[: len(present) // 2]] = True
+        for one, other in ((half, ~half), (~half, half)):
+            taus.append(kendalltau(_scores(before, one), _scores(after, other) - _scores(before, other)).statistic)
+    return float(np.mean(taus))
+
+
+def _scores(sums: Float[np.ndarray, "2 head fold"], folds: Bool[np.ndarray, " fold"]) -> Float[np.ndarray, " head"]:
+    """The ratio of the sums of some folds; 0 where there is nothing to divide by."""
+    right, of = sums[..., folds].sum(-1)
+    return np.asarray(np.divide(right, of, out=np.zeros_like(right), where=of > 0))
