@@ -127,13 +127,13 @@ def of_change(variable: str, group: str = "task") -> Of:
 NO_FOLDS = "it needs the counts of each part of the corpus, which recorded scores do not have"
 
 
-def significant_changes(sign: int = 0) -> Read:
+def significant_changes(sign: int = 0, group: str = "task") -> Read:
     """In how many runs a head's change goes with its score before: upwards, downwards or (sign 0) either way."""
 
     def read(comparison: xr.Dataset) -> Value:
-        task = comparison.sel(group="task")
-        known = task["rich_tau"].notnull().values
-        tau, p = (task[name].values[known] for name in ("rich_tau", "rich_p"))
+        of = comparison.sel(group=group)
+        known = of["rich_tau"].notnull().values
+        tau, p = (of[name].values[known] for name in ("rich_tau", "rich_p"))
         return _significant(np.where(tau * sign >= 0, p, 1.0) if sign else p)
 
     return read

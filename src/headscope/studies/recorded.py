@@ -5,25 +5,35 @@ out. Where the name is that of a model of the paper, its figures stand beside th
 the tables alone.
 """
 
-import hashlib
-import zlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from zipfile import BadZipFile
+from typing import Any
 
-import numpy as np
+import pandas as pd
 import xarray as xr
+from rich.console import Console
+from rich.markup import escape
 
-from headscope import heads
 from headscope._job import Job, Stage
-from headscope.disk import reading, replacing
-from headscope.errors import CorpusError, HeadscopeError, first_line
+from headscope.disk import replacing
+from headscope.errors import CorpusError, HeadscopeError
 from headscope.studies import STUDIES, sheet
-from headscope.studies.study import RECORDED, Finding, Recording, Study, derive, judge
+from headscope.studies.arrays import named, read
+from headscope.studies.study import (
+    RECORDED,
+    Finding,
+    NotMeasuredError,
+    Printed,
+    Recording,
+    Study,
+    derive,
+    judge,
+)
 from headscope.view import figures
 
-NO_SCORES = "recorded scores are those of heads; what the models score at the task is not among them"
+TUNED = ("tuned_task", "tuned_control")
 
 
 @dataclass(frozen=True)
@@ -43,6 +53,23 @@ class Recorded:
     findings: tuple[Finding, ...]
     absent: Mapping[str, str]
     unread: tuple[str, ...]
+
+    @property
+    def told(self) -> list[str]:
+        """What is not there, and what was not read."""
+        missing = [f"{why}: there is no table of {name}." for name, why in self.absent.items() if name not in TUNED]
+        return missing + [f"The array {name} is none that the study knows; it was left out." for name in self.unread]
+
+    @property
+    def shape(self) -> str:
+        """Layers, heads and runs in words."""
+        sizes = next(iter(self.tables.values())).sizes
+        runs = [
+            f"{_counted(table.sizes['run'], 'run')} of {name.replace('_', ', ')}"
+            for name, table in self.tables.items()
+            if RECORDED in table.attrs and "run" in table.dims and "group" not in table.dims
+        ]
+        return f"{_counted(sizes['layer'], 'layer')} of {_counted(sizes['head'], 'head')}; {', '.join(runs)}"
 
 
 def recorded(
@@ -110,129 +137,89 @@ def judged(study: Study, recording: Recording, path: Path) -> Recorded:
     return Recorded(path.stem, derive(study, tables)[0], findings, absent, unread)
 
 
-def named(study: Study, stem: str) -> str:
-    """The paper's name of the model that a file is named after, such as ``bert-base``; empty where there is none."""
-    wanted = stem.casefold()
-    for name, ids in study.models.items():
-        if wanted in {name.casefold(), *(one.rpartition("/")[2].casefold() for one in ids)}:
-            return name
-    return ""
+def printed(study: Study, tables: Mapping[str, xr.Dataset]) -> dict[str, tuple[Printed, pd.DataFrame]]:
+    """The paper's tables of what fine-tuning changes, as far as they can be made."""
+    made = {}
+    for name, table in study.printed.items():
+        with suppress(NotMeasuredError):
+            made[name] = (table, table.make(tables))
+    return made
 
 
-def read(
-    study: Study, recording: Recording, path: Path
-) -> tuple[dict[str, xr.Dataset], dict[str, str], tuple[str, ...]]:
-    """Recorded scores as head tables, why others are missing, and the arrays that are none of these.
-
-    Raises:
-        CorpusError: the file is no archive of plain arrays, lacks what is needed, or an array has another shape, heads
-            or values than it must have.
-    """
-    arrays = _arrays(path)
-    known = {name: array for name, array in recording.arrays.items() if array in arrays}
-    missing = [recording.arrays[name] for name in recording.needed if name not in known]
-    if missing:
-        raise CorpusError(
-            f"{path} has no array {' and no '.join(missing)}; it has {', '.join(arrays) or 'none'}. Give the scores "
-            f"of the heads before fine-tuning and after it as {', '.join(recording.arrays.values())}."
-        )
-    scores = {name: _checked(path, array, arrays[array], name, recording) for name, array in known.items()}
-    _check_alike(path, known, scores)
-    whose = named(study, path.stem)
-    with reading(path) as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-    model = study.models[whose][0] if whose else path.stem
-    tables = {name: _table(values, name, path, model, sha256, recording) for name, values in scores.items()}
-    absent = {name: f"{path.name} has no {array}" for name, array in recording.arrays.items() if name not in known}
-    absent |= dict.fromkeys(("tuned_task", "tuned_control"), NO_SCORES)
-    return tables, absent, tuple(name for name in arrays if name not in recording.arrays.values())
+def _fill(folder: Path, name: str, study: Study, models: Sequence[Recorded]) -> None:
+    rows = []
+    for model in models:
+        place = folder / model.name
+        for which, (_, frame) in printed(study, model.tables).items():
+            with replacing(place / f"{which}.csv") as temporary:
+                frame.to_csv(temporary, index=False, float_format="%.6g")
+        for figure, (on, draw) in study.figures.items():
+            if any(one in study.derived for one in on) and all(one in model.tables for one in on):
+                figures.save(draw(*(_of_unknown_texts(model.tables[one]) for one in on)), place, figure)
+        found = sheet.frame(model.findings)
+        found.insert(0, "model", model.name)
+        rows.append(found)
+    with replacing(folder / f"{name}.csv") as temporary:
+        pd.concat(rows).to_csv(temporary, index=False, float_format="%.6g")
+    with replacing(folder / f"{name}.md") as temporary:
+        temporary.write_text(markdown(name, study, models), encoding="utf-8")
 
 
-def _arrays(path: Path) -> dict[str, np.ndarray]:
-    """All arrays of a file; never what would have to be unpickled."""
-    wanted = "save the scores with numpy.savez"
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise CorpusError(f"{path} holds a single array without a name; {wanted}.")
-            found = {name: archive[name] for name in archive.files}
-    except (ValueError, OSError, EOFError, KeyError, BadZipFile, zlib.error, MemoryError, RuntimeError) as error:
-        raise CorpusError(f"{path} is no archive of plain arrays ({first_line(error)}); {wanted}.") from error
-    for name, array in found.items():
-        if not isinstance(array, np.ndarray):
-            raise CorpusError(f"{path} holds {name}, which is no array; {wanted}.")
-    return found
+def markdown(name: str, study: Study, models: Sequence[Recorded]) -> str:
+    """The whole sheet: for each model the paper's tables, and its claims where the paper has the model."""
+    lines = [
+        f"# {study.title}",
+        "",
+        f"`headscope study {name} --recorded`: the paper's tables and tests from recorded scores of heads, without "
+        "weights. Shares are in percent; ± is the standard deviation over runs.",
+    ]
+    for model in models:
+        lines += ["", f"## {model.name}", "", f"{model.shape}."]
+        lines += ["", *(f"- {told}" for told in model.told)] if model.told else []
+        for table, frame in printed(study, model.tables).values():
+            lines += ["", f"### {table.title}", "", *sheet.grid(sheet.laid_out(table, frame))]
+        lines += ["", "### Claims", ""]
+        if model.findings:
+            lines += sheet.table_of(study.beside(model.tables), model.name, model.findings)
+        else:
+            lines.append(f"The paper has no model of this name; it has {', '.join(study.models)}.")
+    lines += ["", "## Notes", ""]
+    lines += [f"- Misprint: {misprint}." for misprint in study.misprints]
+    lines += [f"- {note}" for note in study.recording.notes] if study.recording else []
+    return "\n".join(lines) + "\n"
 
 
-def _checked(path: Path, name: str, array: np.ndarray, table: str, recording: Recording) -> np.ndarray:
-    """The scores of an array, layer, head and score last."""
-    axes = (*(("run",) if _tuned(table) else ()), "layer", "head", "score")
-    scores = len(recording.variables)
-    if array.ndim != len(axes) or array.shape[-1] != scores or 0 in array.shape:
-        raise CorpusError(
-            f"{name} in {path} has the shape {array.shape}; its axes must be {', '.join(axes)}, none of them empty, "
-            f"and the last {scores} long: {', '.join(one.rpartition('_')[2] for one in recording.variables)}."
-        )
-    if array.dtype.kind not in "fiu":
-        raise CorpusError(f"{name} in {path} holds values of the type {array.dtype}; give scores as numbers.")
-    values = array.astype(float)
-    wrong = ~((values >= 0) & (values <= 1))
-    if wrong.any():
-        place = tuple(np.argwhere(wrong)[0].tolist())
-        raise CorpusError(
-            f"{name} in {path} holds {values[place]:g} at {list(place)}, and {int(wrong.sum()) - 1:,} more that are no "
-            "scores; give shares from 0 to 1."
-        )
-    return values
+def show(study: Study, models: Sequence[Recorded], console: Console) -> None:
+    """The tables on the terminal, and how many claims stand how."""
+    for model in models:
+        console.print(f"\n[bold]{escape(model.name)}[/]: {escape(model.shape)}", soft_wrap=True)
+        for told in model.told:
+            console.print(escape(told), soft_wrap=True)
+        for table, frame in printed(study, model.tables).values():
+            console.print(f"\n{escape(table.title)}", soft_wrap=True)
+            console.print(sheet.terminal(sheet.laid_out(table, frame)))
+        if model.findings:
+            beside = study.beside(model.tables)
+            claims = f"{len(model.findings)} claims about {beside}: {sheet.summary(model.findings)}."
+            console.print(f"\n{escape(claims)}", soft_wrap=True)
+        else:
+            console.print("\nThe paper has no model of this name, so no claims about it.", soft_wrap=True)
+    console.print()
+    for misprint in study.misprints:
+        console.print(escape(f"Misprint: {misprint}."), soft_wrap=True)
 
 
-def _check_alike(path: Path, arrays: Mapping[str, str], scores: Mapping[str, np.ndarray]) -> None:
-    """All arrays are of the same heads, and those of two corpora of the same runs."""
-    first, *others = scores
-    for name in others:
-        one, other = (scores[of].shape[-3:-1] for of in (first, name))
-        if one != other:
-            raise CorpusError(
-                f"{arrays[name]} in {path} is of {other[0]} layers of {other[1]} heads, and {arrays[first]} of {one[0]} "
-                f"of {one[1]}; give the scores of one model."
-            )
-    for name in scores:
-        corpus, _, group = name.partition("_")
-        for other in scores:
-            if group and other.partition("_")[2] == group and len(scores[other]) != len(scores[name]):
-                raise CorpusError(
-                    f"{arrays[other]} in {path} is of {len(scores[other])} runs, and {arrays[name]} of "
-                    f"{len(scores[name])}; give the scores of the same runs on both corpora."
-                )
+def _of_unknown_texts(table: xr.Dataset) -> xr.Dataset:
+    """A figure would say of how many texts it is."""
+    table = table.copy()
+    table.attrs.pop("documents")
+    return table
 
 
-def _tuned(table: str) -> bool:
-    return "_" in table
+def _about(model: Recorded) -> dict[str, Any]:
+    files = {table.attrs[RECORDED]: table.attrs["weights_sha256"] for table in model.tables.values()}
+    return {"files": files, "shape": model.shape, "told": model.told}
 
 
-def _table(
-    values: np.ndarray, name: str, path: Path, model: str, sha256: str, recording: Recording
-) -> xr.Dataset:
-    corpus, _, group = name.partition("_")
-    dims = ("run", "layer", "head") if group else ("layer", "head")
-    variables = {
-        variable: heads.variable(
-            values[..., place], dims, name=variable.replace("_", " "), units=recording.units, source=recording.source
-        )
-        for place, variable in enumerate(recording.variables)
-    }
-    coords = {dim: np.arange(1, size + 1) for dim, size in zip(dims, values.shape, strict=False)}
-    attrs = {
-        "model": model,
-        "weights_sha256": f"not known, scores {sha256}",
-        "corpus": f"{corpus} (recorded)",
-        "corpus_sha256": f"not known, {corpus} of {sha256}",
-        "tokens": 0,
-        "documents": 0,
-        "skipped": "{}",
-        "call": f"recorded in {path.name}, {recording.arrays[name]}",
-        RECORDED: path.name,
-    }
-    if group:
-        coords["run"] = np.array([f"run-{number}" for number in coords["run"]])
-    return heads.check(xr.Dataset(variables, coords=coords, attrs=attrs))
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"

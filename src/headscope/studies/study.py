@@ -164,6 +164,8 @@ class Recording:
         variables: what the last axis holds.
         units: of the scores.
         source: of the scores.
+        task: what the runs of the task were fine-tuned on.
+        notes: what a reader of these scores must know.
     """
 
     arrays: Mapping[str, str]
@@ -171,6 +173,26 @@ class Recording:
     variables: tuple[str, ...]
     units: str
     source: str
+    task: str
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A table as the paper lays it out.
+
+    Attributes:
+        title: what it is.
+        make: takes all tables that there are, by name; a row a setting. Where a column is called ``X sd``, it is the
+            deviation of column ``X``.
+        digits: decimals.
+        significant: digits of p-values, instead of decimals.
+    """
+
+    title: str
+    make: Callable[[Mapping[str, xr.Dataset]], pd.DataFrame]
+    digits: int = 1
+    significant: int = 0
 
 
 @dataclass(frozen=True)
@@ -186,7 +208,8 @@ class Study:
         figures: the paper's pictures: name -> tables, and what draws them.
         notes: what was mapped, mended or left out.
         derived: tables that follow from those that are measured, by name.
-        printed: the paper's tables, laid out as there: name -> what makes them of all tables that there are.
+        printed: the paper's tables of what fine-tuning changes, by name.
+        misprints: of the paper, named wherever its figures are shown.
         recording: how recorded scores are laid out, if the paper's are.
     """
 
@@ -197,7 +220,8 @@ class Study:
     figures: Mapping[str, tuple[tuple[str, ...], Callable[..., Figure]]]
     notes: Sequence[str] = ()
     derived: Mapping[str, Derived] = field(default_factory=dict)
-    printed: Mapping[str, Callable[[Mapping[str, xr.Dataset]], pd.DataFrame]] = field(default_factory=dict)
+    printed: Mapping[str, Printed] = field(default_factory=dict)
+    misprints: Sequence[str] = ()
     recording: Recording | None = None
 
     def beside(self, tables: Mapping[str, xr.Dataset]) -> str:

@@ -29,7 +29,7 @@ from headscope.studies.families import (
 )
 from headscope.studies.readings import largest, mean_of_heads
 from headscope.studies.readings import of_best_head as of_best
-from headscope.studies.study import Claim, Derived, Pattern, Read, Value
+from headscope.studies.study import Claim, Derived, Pattern, Read, Recording, Value
 
 BASE, LARGE, ROBERTA, ROBERTA_LARGE = "BERT-base", "BERT-large", "RoBERTa-base", "RoBERTa-large"
 SCORES = {"precision": "P", "recall": "R", "f1": "F1"}
@@ -282,3 +282,24 @@ DERIVED = {f"change_{name}": Derived(STORIES, partial(compare, variable=f"scope_
 """What is compared: before, task and control on stories."""
 
 CLAIMS = (*_task_scores(), *_heads(), *_tests(), *_layers(), *_rich(), RICH_CORRECTED, *_consistencies())
+
+RECORDING = Recording(
+    arrays={
+        "story": "story_pretrained", "story_task": "story_neg", "story_control": "story_control",
+        "review": "review_pretrained", "review_task": "review_neg", "review_control": "review_control",
+    },
+    needed=STORIES,
+    variables=tuple(f"scope_{name}" for name in SCORES),
+    units="share of words",
+    source="recorded scores; Zhao and Bethard 2020, section 4.1",
+    task="negation",
+    notes=(
+        "Kendall's tau between a head's score before and its own change is negative by construction: scores without "
+        "any relation give -0.50. The corrected tau takes the two from different texts; for that it needs the counts of "
+        "each part of the corpus, which recorded scores do not have. Measure the models to get it.",
+        "Kendall's p-values, and so the counts of significant runs, take heads for independent, which they are not.",
+        "p-values are of the exact two-sided tests: rank-sum between the runs of negation and control, signed-rank "
+        "of the runs against the model before. So the paper's come out.",
+    ),
+)  # fmt: skip
+"""As in the files that the authors released, their pickles turned to arrays."""
