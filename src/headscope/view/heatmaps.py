@@ -246,22 +246,35 @@ def _heatmap(axes: Axes, values: xr.DataArray, scale: Normalize, direction: str,
         axes.set_title(f"{title}\nno value")
         return
     layers, heads = values["layer"].values, values["head"].values
-    fine = min(1.0, 14 / len(heads))  # thinner lines for small cells, or they would cover them
-    edges = [np.append(numbers - 0.5, numbers[-1] + 0.5) for numbers in (heads, layers)]
-    shown = np.ma.masked_invalid(values.values)
-    axes.pcolormesh(*edges, shown, cmap=colours, norm=scale, edgecolors="white", linewidth=0.6 * fine)
-    axes.set(xlabel="head", ylabel="layer", facecolor="0.92")
-    axes.invert_yaxis()
-    axes.spines[:].set_visible(False)
-    axes.tick_params(length=0)
-    integer_ticks(axes, "x", heads)
-    integer_ticks(axes, "y", layers)
+    fine = cells(axes, values, scale, colours)
     best = np.unravel_index(int(np.nanargmax(values.values)), values.shape)
     layer, head = int(layers[best[0]]), int(heads[best[1]])
     outline = Rectangle((head - 0.5, layer - 0.5), 1, 1, fill=False, edgecolor="white", clip_on=False, gid="best")
     outline.set(linewidth=1.6 * fine, path_effects=[patheffects.withStroke(linewidth=4 * fine, foreground="black")])
     axes.add_patch(outline)
     axes.set_title(f"{title}\nbest: {head_name(layer, head)} {float(values.values[best]):.2f}")
+
+
+def cells(axes: Axes, values: xr.DataArray, scale: Normalize, colours: str) -> float:
+    """A cell for each head of ``(layer, head)``, layer 1 at the top, hatched where it has no value.
+
+    Returns:
+        how fine lines must be beside cells so small, 1 at most.
+    """
+    layers, heads = values["layer"].values, values["head"].values
+    fine = min(1.0, 14 / len(heads))  # thinner lines for small cells, or they would cover them
+    edges = [np.append(numbers - 0.5, numbers[-1] + 0.5) for numbers in (heads, layers)]
+    shown = np.ma.masked_invalid(values.values)
+    axes.pcolormesh(*edges, shown, cmap=colours, norm=scale, edgecolors="white", linewidth=0.6 * fine)
+    axes.set(xlabel="head", ylabel="layer", facecolor="0.92")
+    if shown.mask.any():
+        axes.patch.set(hatch="/////", edgecolor="0.6", linewidth=0)
+    axes.invert_yaxis()
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0)
+    integer_ticks(axes, "x", heads)
+    integer_ticks(axes, "y", layers)
+    return fine
 
 
 def _relation_title(table: xr.Dataset, relation: str) -> str:

@@ -1,0 +1,250 @@
+"""Figures of what fine-tuning changes in each head, after Zhao and Bethard 2020: task and control beside each other.
+
+Each takes a comparison (`headscope.analyse.compare`); `headscope.view.families` draws what needs no control.
+"""
+
+import math
+import textwrap
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import xarray as xr
+from matplotlib import patheffects
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import CenteredNorm
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, Rectangle
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from headscope.heads import parse_head
+from headscope.view.compared import called, counted, groups_of, head_test, layer_values, smallest, spoken
+from headscope.view.figures import STYLE, caption, integer_ticks
+from headscope.view.heatmaps import DIVERGING, cells
+from headscope.view.reported import LEVEL
+
+COLOURS = {"task": "#0072B2", "control": "#E69F00"}
+"""Of the groups (of Okabe and Ito)."""
+
+MARKERS = {"task": "o", "control": "s"}
+
+FEW = 5
+"""Fewer runs are drawn as dots and not as a box: quartiles of three points are the points."""
+
+
+def change_heatmaps(comparison: xr.Dataset) -> Figure:
+    """The mean change of every head, task and control side by side on one scale (Zhao and Bethard 2020, figure 4).
+
+    Red heads gain and blue ones lose; the scale reaches as far down as up. A dot marks a head that changes otherwise
+    than with the control (where there is none: that changes at all) at a false discovery rate of at most 0.05.
+    """
+    groups, sizes = groups_of(comparison), comparison.sizes
+    change = comparison["change"].transpose("group", "layer", "head")
+    most = float(np.abs(change).max())
+    scale = CenteredNorm(0, most if most > 0 else 1.0)
+    variable, test = head_test(comparison)
+    marked = _rates(comparison, variable) <= LEVEL
+    height = min(5.0, max(1.8, 2.9 * sizes["layer"] / sizes["head"]))
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(1.4 + 3.1 * len(groups), 0.9 + height))
+        panels = figure.subplots(1, len(groups), squeeze=False)[0]
+        for axes, group in zip(panels, groups, strict=True):
+            cells(axes, change.sel(group=group), scale, DIVERGING)
+            outlined(axes, comparison)
+            if group == "task":
+                _dots(axes, marked, height)
+            axes.set_title(counted(comparison, group))
+        bar = figure.colorbar(ScalarMappable(scale, DIVERGING), ax=panels, aspect=18, pad=0.02)
+        bar.set_label(f"mean change ({comparison['change'].attrs['units']})")
+        bar.outline.set_visible(False)
+        signed_ticks(bar.ax.yaxis, most)
+        what = f"change of {spoken(comparison.attrs['variable'])} by fine-tuning on {called(comparison, 'task')}"
+        keys = [_key(comparison, marked, test), f"□ {comparison.attrs['best_head']}, the best head before"]
+        if bool(change.isnull().any()):
+            keys.append("▨ no value")
+        title(figure, comparison, what, " · ".join(keys))
+        heads = f"{sizes['layer']} layers of {sizes['head']} heads"
+        caption(figure, comparison.assign_attrs(model=""), f"{heads}, mean over runs of each")
+    return figure
+
+
+def layer_boxes(comparison: xr.Dataset) -> Figure:
+    """The mean change of the heads of each layer in every run, task beside control (Zhao and Bethard 2020, figure 5).
+
+    Each dot is a run. A box spans the quartiles over runs, its line is the median, and its whiskers reach the farthest
+    run within 1.5 times its height; fewer than five runs have no box.
+    """
+    groups, layers = groups_of(comparison), comparison["layer"].values
+    apart = 0.8 / len(groups)
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(3.2 + max(3.6, (0.2 + 0.12 * len(groups)) * len(layers)), 3.1))
+        axes = figure.subplots()
+        for layer in layers[1::2]:
+            axes.axvspan(layer - 0.5, layer + 0.5, color="0.96", linewidth=0, zorder=0)
+        axes.axhline(0, color="0.4", linewidth=0.8, zorder=1)
+        handles: list[Any] = []
+        for place, group in enumerate(groups):
+            colour, shift = COLOURS[group], apart * (place - (len(groups) - 1) / 2)
+            for layer, values in layer_values(comparison, group):
+                if len(values) >= FEW:
+                    _box(axes, values, layer + shift, apart, colour)
+                spread = 0.22 * apart * np.linspace(-1, 1, len(values)) if len(values) > 1 else np.zeros(len(values))
+                axes.scatter(
+                    layer + shift + spread,
+                    values,
+                    s=9 if len(values) >= FEW else 16,
+                    color=colour,
+                    marker=MARKERS[group],
+                    linewidth=0.3,
+                    edgecolor="white",
+                    zorder=3,
+                    gid=f"{group}-{layer}",
+                )
+            label = counted(comparison, group)
+            handles.append(Line2D([], [], color=colour, marker=MARKERS[group], linestyle="", markersize=5, label=label))
+        if any(_has_box(comparison, group) for group in groups):
+            handles.append(Patch(facecolor="0.9", edgecolor="0.3", label="quartiles and median"))
+        if _stars(axes, comparison):
+            rate = f"q ≤ {LEVEL}, {called(comparison, 'task')}\nagainst control, rank-sum"
+            handles.append(Line2D([], [], color="0.1", marker="*", linestyle="", markersize=7, label=rate))
+        axes.set(xlabel="layer", ylabel=f"mean change of its heads\n({comparison['change'].attrs['units']})")
+        axes.set_xlim(layers[0] - 0.5, layers[-1] + 0.5)
+        signed_ticks(axes.yaxis, float(np.abs(comparison["layer_change"]).max()))
+        integer_ticks(axes, "x", layers)
+        axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.02, 1), frameon=False, borderaxespad=0)
+        variable, task = spoken(comparison.attrs["variable"]), called(comparison, "task")
+        title(figure, comparison, f"change of {variable} by fine-tuning on {task}, by layer")
+        caption(figure, comparison.assign_attrs(model=""), "each dot is a run")
+    return figure
+
+
+def rich_scatter(comparison: xr.Dataset) -> Figure:
+    """The score of each head before against its mean change (Zhao and Bethard 2020): do the rich get richer?
+
+    Above each panel, Kendall's tau as the paper has it, and corrected by split halves where it could be.
+    """
+    groups = groups_of(comparison)
+    before = comparison["before"].transpose("layer", "head").values.ravel()
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(0.8 + 3.3 * len(groups), 3.9))
+        panels = figure.subplots(1, len(groups), squeeze=False, sharey=True)[0]
+        for axes, group in zip(panels, groups, strict=True):
+            of = comparison.sel(group=group)
+            axes.axhline(0, color="0.4", linewidth=0.8, zorder=1)
+            changes = of["change"].transpose("layer", "head").values.ravel()
+            axes.scatter(before, changes, s=14, color=COLOURS[group], alpha=0.6, linewidth=0, zorder=2, gid=group)
+            axes.set_title(f"{counted(comparison, group)}\n{_taus(of)}", fontsize="small")
+            axes.set_xlabel(f"before ({comparison['before'].attrs['units']})")
+        signed_ticks(panels[0].yaxis, float(np.abs(comparison["change"]).max()))
+        panels[0].set_ylabel(f"mean change ({comparison['change'].attrs['units']})")
+        variable, task = spoken(comparison.attrs["variable"]), called(comparison, "task")
+        title(figure, comparison, f"{variable} before, and its change by fine-tuning on {task}")
+        note = "each dot is a head; τ as published ranks a score and its own change, which draws it below 0"
+        caption(figure, comparison.assign_attrs(model=""), note)
+    return figure
+
+
+def title(figure: Figure, table: xr.Dataset, what: str, keys: str = "") -> None:
+    """What a figure shows, of which model, and what its marks mean: in lines that fit; the figure grows by them."""
+    width = int(11.5 * figure.get_figwidth())
+    lines = [line for part in (what, str(table.attrs["model"]), keys) for line in textwrap.wrap(part, width)]
+    figure.set_figheight(figure.get_figheight() + 0.19 * len(lines))
+    figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize="medium")
+
+
+def signed_ticks(axis: Axis, most: float) -> None:
+    """Ticks with their sign, which is what counts of a change, and as many digits as numbers up to `most` need."""
+    digits = max(0, 1 - math.floor(math.log10(most))) if most > 0 else 1
+    axis.set_major_locator(MaxNLocator(7, steps=[1, 2, 5, 10]))
+    axis.set_major_formatter(
+        FuncFormatter(lambda value, _: f"{value:+.{digits}f}".replace("-", "−") if round(value, digits) else "0")
+    )
+
+
+def outlined(axes: Axes, comparison: xr.Dataset) -> None:
+    """The head that scored best before."""
+    layer, head = parse_head(str(comparison.attrs["best_head"]), comparison)
+    fine = min(1.0, 14 / comparison.sizes["head"])
+    outline = Rectangle((head - 0.5, layer - 0.5), 1, 1, fill=False, edgecolor="black", clip_on=False, gid="best")
+    outline.set(linewidth=1.4 * fine, path_effects=[patheffects.withStroke(linewidth=3.4 * fine, foreground="white")])
+    axes.add_patch(outline)
+
+
+def _rates(comparison: xr.Dataset, variable: str) -> xr.DataArray:
+    rates = comparison[variable]
+    rates = rates.sel(group="task") if "group" in rates.dims else rates
+    return rates.transpose("layer", "head")
+
+
+def _dots(axes: Axes, marked: xr.DataArray, height: float) -> None:
+    """A dot in the cell of each marked head, a third as wide as the cell."""
+    where = np.argwhere(marked.values)
+    wide = 72 * min(height / marked.sizes["layer"], 2.6 / marked.sizes["head"])
+    axes.scatter(
+        marked["head"].values[where[:, 1]],
+        marked["layer"].values[where[:, 0]],
+        s=(0.33 * wide) ** 2,
+        color="black",
+        edgecolor="white",
+        linewidth=0.06 * wide,
+        gid="marked",
+    )
+
+
+def _key(comparison: xr.Dataset, marked: xr.DataArray, test: str) -> str:
+    """What dots mean and how many there are; where no head can be marked, that."""
+    least = smallest(comparison)
+    if least > LEVEL:
+        return f"no head can be marked: with so few runs, p is {least:.2g} at least"
+    return f"● q ≤ {LEVEL} ({test}): {int(marked.sum())} of {marked.size} heads"
+
+
+def _box(axes: Axes, values: np.ndarray, at: float, apart: float, colour: str) -> None:
+    line = {"color": colour, "linewidth": 0.9}
+    axes.boxplot(
+        values,
+        positions=[at],
+        widths=0.78 * apart,
+        showfliers=False,
+        patch_artist=True,
+        manage_ticks=False,
+        boxprops={"facecolor": mpl.colors.to_rgba(colour, 0.25), "edgecolor": colour, "linewidth": 0.9},
+        medianprops={"color": colour, "linewidth": 1.8},
+        whiskerprops=line,
+        capprops=line,
+        zorder=2,
+    )
+
+
+def _has_box(comparison: xr.Dataset, group: str) -> bool:
+    return any(len(values) >= FEW for _, values in layer_values(comparison, group))
+
+
+def _stars(axes: Axes, comparison: xr.Dataset) -> bool:
+    """A star above each layer whose change is other than the control's; whether there is any."""
+    if "layer_q" not in comparison:
+        return False
+    layers = comparison["layer"].values[comparison["layer_q"].values <= LEVEL]
+    axes.scatter(
+        layers,
+        np.full(len(layers), 1.03),
+        transform=axes.get_xaxis_transform(),
+        marker="*",
+        s=36,
+        color="0.1",
+        linewidth=0,
+        clip_on=False,
+        gid="starred",
+    )
+    return bool(len(layers))
+
+
+def _taus(of: xr.Dataset) -> str:
+    published = f"τ as published {float(of['rich_tau'].mean()):.2f}".replace("-", "−")
+    corrected = float(of["rich_corrected"].mean())
+    if np.isnan(corrected):
+        return published
+    return published + f" · corrected {corrected:.2f}".replace("-", "−")
