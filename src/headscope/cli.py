@@ -166,6 +166,9 @@ def study(
     corpus: Annotated[
         list[str] | None, typer.Option(help="Another corpus for one of the tables, as TABLE=PATH: treebank=wsj.conllu.")
     ] = None,
+    recorded: Annotated[
+        Path | None, typer.Option(help="A folder of recorded scores (.npz), in place of any model: no weights needed.")
+    ] = None,
     device: Device = "cpu",
     seed: Annotated[int, typer.Option(help="Of a sample of documents.")] = 0,
     batch_tokens: BatchTokens = None,
@@ -174,6 +177,10 @@ def study(
 ) -> None:
     """Measure what a paper measured, and write its figures and one's own side by side."""
     from headscope.studies import STUDIES
+
+    if recorded is not None:
+        _recorded(name, recorded, out)
+        return
     from headscope.studies.run import study as run
     from headscope.studies.sheet import show
 
@@ -191,6 +198,17 @@ def study(
     show(STUDIES[name], made.findings, made.tables, console)
     sheet, folder = escape(str(made.folder / f"{name}.md")), escape(str(made.folder))
     console.print(f"\nRead [bold]{sheet}[/]; {len(made.files)} files in {folder}.", soft_wrap=True)
+
+
+def _recorded(name: str, folder: Path, out: Path) -> None:
+    from headscope.studies import STUDIES
+    from headscope.studies.recorded import recorded, show
+
+    with _progress() as report:
+        models, written = recorded(name, folder, out, report=report)
+    show(STUDIES[name], models, console)
+    console.print(f"\nRead [bold]{escape(str(out / f'{name}.md'))}[/]; {len(written)} files in {escape(str(out))}.",
+                  soft_wrap=True)  # fmt: skip
 
 
 @app.command("list", epilog="Example: headscope list corpora")

@@ -7,6 +7,7 @@ import hashlib
 import json
 import zlib
 from collections.abc import Mapping
+from itertools import combinations
 from pathlib import Path
 from zipfile import BadZipFile
 
@@ -19,6 +20,7 @@ from headscope.errors import CorpusError, first_line
 from headscope.studies.study import RECORDED, Recording, Study
 
 NO_SCORES = "recorded scores are those of heads; what the models score at the task is not among them"
+
 
 def named(study: Study, stem: str) -> str:
     """The paper's name of the model that a file is named after, such as ``bert-base``; empty where there is none."""
@@ -99,30 +101,27 @@ def _checked(path: Path, name: str, array: np.ndarray, table: str, recording: Re
 def _check_alike(path: Path, arrays: Mapping[str, str], scores: Mapping[str, np.ndarray]) -> None:
     """All arrays are of the same heads, and those of two corpora of the same runs."""
     first, *others = scores
+    layers, of_each = scores[first].shape[-3:-1]
     for name in others:
-        one, other = (scores[of].shape[-3:-1] for of in (first, name))
-        if one != other:
+        if scores[name].shape[-3:-1] != (layers, of_each):
             raise CorpusError(
-                f"{arrays[name]} in {path} is of {other[0]} layers of {other[1]} heads, and {arrays[first]} of {one[0]} "
-                f"of {one[1]}; give the scores of one model."
+                f"{arrays[name]} in {path} has the shape {scores[name].shape}, and {arrays[first]} is of {layers} "
+                f"layers of {of_each} heads; give the scores of one model."
             )
-    for name in scores:
-        corpus, _, group = name.partition("_")
-        for other in scores:
-            if group and other.partition("_")[2] == group and len(scores[other]) != len(scores[name]):
-                raise CorpusError(
-                    f"{arrays[other]} in {path} is of {len(scores[other])} runs, and {arrays[name]} of "
-                    f"{len(scores[name])}; give the scores of the same runs on both corpora."
-                )
+    for name, other in combinations(filter(_tuned, scores), 2):
+        one, two = len(scores[name]), len(scores[other])
+        if name.partition("_")[2] == other.partition("_")[2] and one != two:
+            raise CorpusError(
+                f"{arrays[other]} in {path} is of {two} runs, and {arrays[name]} of {one}; give the scores of the same "
+                "runs on both corpora."
+            )
 
 
 def _tuned(table: str) -> bool:
     return "_" in table
 
 
-def _table(
-    values: np.ndarray, name: str, path: Path, model: str, sha256: str, recording: Recording
-) -> xr.Dataset:
+def _table(values: np.ndarray, name: str, path: Path, model: str, sha256: str, recording: Recording) -> xr.Dataset:
     corpus, _, group = name.partition("_")
     dims = ("run", "layer", "head") if group else ("layer", "head")
     variables = {

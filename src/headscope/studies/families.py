@@ -94,7 +94,9 @@ def rank_sum_p(task: Of, control: Of) -> Read:
         least = 2 / math.comb(len(one) + len(other), len(one))
         of = f"{len(one)} and {len(other)} runs"
         # Few runs cannot differ significantly, however far apart they are; a reader must see that.
-        return Value(rank_sum(one, other), of if least < SIGNIFICANT else f"{of}, which cannot give less than {least:.2g}")
+        return Value(
+            rank_sum(one, other), of if least < SIGNIFICANT else f"{of}, which cannot give less than {least:.2g}"
+        )
 
     return read
 

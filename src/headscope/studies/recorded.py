@@ -64,12 +64,12 @@ class Recorded:
     def shape(self) -> str:
         """Layers, heads and runs in words."""
         sizes = next(iter(self.tables.values())).sizes
-        runs = [
-            f"{_counted(table.sizes['run'], 'run')} of {name.replace('_', ', ')}"
-            for name, table in self.tables.items()
-            if RECORDED in table.attrs and "run" in table.dims and "group" not in table.dims
-        ]
-        return f"{_counted(sizes['layer'], 'layer')} of {_counted(sizes['head'], 'head')}; {', '.join(runs)}"
+        told = [f"{_counted(sizes['layer'], 'layer')} of {_counted(sizes['head'], 'head')}"]
+        for name, table in self.tables.items():
+            corpus, _, group = name.partition("_")
+            if group and "group" not in table.dims:
+                told.append(f"{_counted(table.sizes['run'], 'run')} of the {group} on {corpus}")
+        return ", ".join(told)
 
 
 def recorded(
@@ -217,7 +217,7 @@ def _of_unknown_texts(table: xr.Dataset) -> xr.Dataset:
 
 
 def _about(model: Recorded) -> dict[str, Any]:
-    files = {table.attrs[RECORDED]: table.attrs["weights_sha256"] for table in model.tables.values()}
+    files = {table.attrs[RECORDED]: table.attrs["weights_sha256"].rpartition(" ")[2] for table in model.tables.values()}
     return {"files": files, "shape": model.shape, "told": model.told}
 
 

@@ -27,7 +27,7 @@ def summary(findings: Sequence[Finding]) -> str:
 def cells(finding: Finding) -> tuple[str, str, str, str, str, str]:
     """Where, what, the paper's figure, one's own, the difference and the verdict, as text."""
     claim, ours, digits = finding.claim, finding.ours, finding.claim.digits
-    # Less than half of the last digit is no difference; 0.0 is added so that none is "-0.0". Of p-values it says nothing.
+    # Less than half of the last digit is no difference; 0.0 is added so that none is "-0.0".
     known = not (math.isnan(finding.difference) or claim.significant)
     difference = f"{round(finding.difference, digits) + 0.0:+.{digits}f}" if known else ""
     by_pattern = finding.verdict in ("holds", "fails", "unclear")
@@ -92,9 +92,9 @@ def table_of(beside: str, model: str, findings: Sequence[Finding]) -> list[str]:
 
 
 def laid_out(table: Printed, frame: pd.DataFrame) -> pd.DataFrame:
-    """A table as a reader wants it: rounded, and a deviation beside its mean."""
+    """A table as a reader wants it: rounded, a deviation beside its mean, and no column without a value."""
     text = pd.DataFrame(index=frame.index)
-    for name in map(str, frame.columns):
+    for name in map(str, frame.dropna(axis="columns", how="all").columns):
         if name.endswith(" sd") and name.removesuffix(" sd") in frame:
             continue
         text[name] = [_cell(value, table) for value in frame[name]]

@@ -177,7 +177,13 @@ ZHAO2020 = Study(
         ),
     },
     claims=(
-        *_baselines(), *_heads(), BEATS_ALL_IN_SCOPE, *REGRESSION, SAME_HEAD, *_consistencies(), *P_OF_TAUS,
+        *_baselines(),
+        *_heads(),
+        BEATS_ALL_IN_SCOPE,
+        *REGRESSION,
+        SAME_HEAD,
+        *_consistencies(),
+        *P_OF_TAUS,
         *zhao2020_tuned.CLAIMS,
     ),
     figures={
@@ -201,6 +207,6 @@ ZHAO2020 = Study(
         "table-4": Printed("Tables 4 and A5: Kendall's tau between stories and reviews", zhao2020_tables.table_4, 3),
         "table-A4": Printed("Table A4: Kendall's tau of score before and change", zhao2020_tables.table_a4, 3),
     },
-    misprints=(f"of RoBERTa-base's best head (9-12), {MISPRINT}", f"of RoBERTa-base, {zhao2020_tuned.IMPOSSIBLE}"),
+    misprints=(f"P of RoBERTa-base's best head, 9-12: {MISPRINT}", f"RoBERTa-base: {zhao2020_tuned.IMPOSSIBLE}"),
     recording=zhao2020_tuned.RECORDING,
 )

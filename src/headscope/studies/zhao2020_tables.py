@@ -39,7 +39,7 @@ def table_3(tables: Tables) -> pd.DataFrame:
         for group, setting in SETTINGS.items():
             if (family := tables.get(f"story_{group}" if group else "story")) is None:
                 continue
-            row: dict[str, object] = {"head": head, "tuned on": setting, "runs": family.sizes.get("run", 0)}
+            row: dict[str, object] = {"head": head, "tuned on": setting, "runs": _runs(family)}
             for name, letter in SCORES.items():
                 values = _of_head(head == "average", f"scope_{name}", story, family if group else None)
                 row |= {letter: values.mean(), f"{letter} sd": values.std() if group else math.nan}
@@ -54,11 +54,11 @@ def table_4(tables: Tables) -> pd.DataFrame:
         one, other = (tables.get(f"{corpus}_{group}" if group else corpus) for corpus in ("story", "review"))
         if one is None or other is None:
             continue
-        row: dict[str, object] = {"tuned on": setting, "runs": one.sizes.get("run", 0)}
+        row: dict[str, object] = {"tuned on": setting, "runs": _runs(one)}
         for name, letter in SCORES.items():
             found = consistencies(one, other, f"scope_{name}")
             row |= {f"{letter} tau": found.mean, f"{letter} tau sd": found.sd if group else math.nan}
-            row[f"{letter} sig"] = found.significant
+            row[f"{letter} sig"] = found.significant if group else ""
         rows.append(row)
     if not rows:
         raise NotMeasuredError("there are no scores on reviews")
@@ -107,10 +107,10 @@ def _tested(tables: Tables, name: str) -> list[tuple[str, float, dict[str, np.nd
     for average, what in ((True, "average head"), (False, "best head")):
         values = {group: _of_head(average, variable, story, tables[f"story_{group}"]) for group in groups}
         found.append((what, float(_of_head(average, variable, story, None)[0]), values))
-    pairs = {group: [tables.get(f"{corpus}_{group}") for corpus in ("story", "review")] for group in groups}
-    if "review" in tables and all(other is not None for _, other in pairs.values()):
+    if {"review", *(f"review_{group}" for group in groups)} <= set(tables):
         before = consistencies(story, tables["review"], variable).mean
-        taus = {group: np.asarray(consistencies(*pair, variable).taus) for group, pair in pairs.items()}
+        both = {group: (tables[f"story_{group}"], tables[f"review_{group}"]) for group in groups}
+        taus = {group: np.array(consistencies(one, other, variable).taus) for group, (one, other) in both.items()}
         found.append(("consistency", before, taus))
     return found
 
@@ -122,6 +122,10 @@ def _of_head(average: bool, variable: str, story: xr.Dataset, family: xr.Dataset
         one = values.mean() if average else values.sel(best_before(story, "scope_f1"))
         return np.array([PERCENT * float(one)])
     return of_average_head(variable)(family) if average else of_best_head(variable, "scope_f1")(story, family)
+
+
+def _runs(table: xr.Dataset) -> int | str:
+    return table.sizes["run"] if "run" in table.dims else ""
 
 
 def _needed(tables: Tables, name: str) -> xr.Dataset:
