@@ -4,6 +4,7 @@ Whatever is not as it must be is refused with the name of the file and of the ar
 """
 
 import hashlib
+import io
 import json
 import zlib
 from collections.abc import Mapping
@@ -40,7 +41,9 @@ def read(
         CorpusError: the file is no archive of plain arrays, lacks what is needed, or an array has another shape, heads
             or values than it must have.
     """
-    arrays = _arrays(path)
+    with reading(path) as file:
+        content = file.read()
+    arrays = _arrays(path, content)
     known = {name: array for name, array in recording.arrays.items() if array in arrays}
     missing = [recording.arrays[name] for name in recording.needed if name not in known]
     if missing:
@@ -51,8 +54,7 @@ def read(
     scores = {name: _checked(path, array, arrays[array], name, recording) for name, array in known.items()}
     _check_alike(path, known, scores)
     whose = named(study, path.stem)
-    with reading(path) as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    sha256 = hashlib.sha256(content).hexdigest()
     model = study.models[whose][0] if whose else path.stem
     tables = {name: _table(values, name, path, model, sha256, recording) for name, values in scores.items()}
     absent = {name: f"{path.name} has no {array}" for name, array in recording.arrays.items() if name not in known}
@@ -60,13 +62,14 @@ def read(
     return tables, absent, tuple(name for name in arrays if name not in recording.arrays.values())
 
 
-def _arrays(path: Path) -> dict[str, np.ndarray]:
+def _arrays(path: Path, content: bytes) -> dict[str, np.ndarray]:
     """All arrays of a file; never what would have to be unpickled."""
     wanted = "save the scores with numpy.savez"
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise CorpusError(f"{path} holds a single array without a name; {wanted}.")
+        archive = np.load(io.BytesIO(content), allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise CorpusError(f"{path} holds a single array without a name; {wanted}.")
+        with archive:
             found = {name: archive[name] for name in archive.files}
     except (ValueError, OSError, EOFError, KeyError, BadZipFile, zlib.error, MemoryError, RuntimeError) as error:
         raise CorpusError(f"{path} is no archive of plain arrays ({first_line(error)}); {wanted}.") from error

@@ -118,6 +118,8 @@ def _fill(folder: Path, name: str, of: Study, findings: tuple[Finding, ...], tab
     for table, values in tables.items():
         heads.write(values, folder / f"{table}.nc")
     for figure, (on, draw) in of.figures.items():
+        if any(table not in tables for table in on):
+            continue
         with suppress(TableError):  # what cannot be drawn was not measured, and the sheet says why
             figures.save(draw(*(tables[table] for table in on)), folder / "figures", f"{name}-{figure}")
     with replacing(folder / f"{name}.csv") as temporary:

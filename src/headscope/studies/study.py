@@ -141,6 +141,30 @@ class Measurement:
 
 
 @dataclass(frozen=True)
+class Tuning:
+    """What a study fine-tunes on. The control is the same task with arbitrary labels.
+
+    The runs become the tables ``tuned_task`` and ``tuned_control``, with their scores at the task; what is measured of
+    them, ``story_task`` and ``story_control`` where the measurement is ``story``.
+
+    Attributes:
+        tasks: names of tasks (`headscope.learn.tasks`); the first is the one that is taken if none is asked for.
+        corpora: where the corpus of each lies in a folder of corpora.
+        measured: the measurements that are made again of each run, or that need both models (`similarity`).
+        epochs: of the paper.
+        learning_rate: of the paper.
+        paper: what the paper fine-tuned.
+    """
+
+    tasks: tuple[str, ...]
+    corpora: Mapping[str, str]
+    measured: tuple[str, ...]
+    epochs: int
+    learning_rate: float
+    paper: str
+
+
+@dataclass(frozen=True)
 class Derived:
     """A table that follows from others.
 
@@ -207,6 +231,7 @@ class Study:
         claims: the figures.
         figures: the paper's pictures: name -> tables, and what draws them.
         notes: what was mapped, mended or left out.
+        tuning: what is fine-tuned, if anything.
         derived: tables that follow from those that are measured, by name.
         printed: the paper's tables of what fine-tuning changes, by name.
         misprints: of the paper, named wherever its figures are shown.
@@ -219,6 +244,7 @@ class Study:
     claims: Sequence[Claim]
     figures: Mapping[str, tuple[tuple[str, ...], Callable[..., Figure]]]
     notes: Sequence[str] = ()
+    tuning: Tuning | None = None
     derived: Mapping[str, Derived] = field(default_factory=dict)
     printed: Mapping[str, Printed] = field(default_factory=dict)
     misprints: Sequence[str] = ()
@@ -322,7 +348,7 @@ def _why(study: Study, missing: Sequence[str], tables: Mapping[str, xr.Dataset],
     wanted = list(dict.fromkeys([*(name for name in missing if name not in study.derived or name in absent), *sources]))
     told = list(dict.fromkeys(absent[name] for name in wanted if name in absent))
     unknown = [name for name in wanted if name not in absent]
-    if any(name not in study.measurements for name in unknown) and not told:
+    if study.tuning and not told and any(name not in study.measurements for name in unknown):
         return NOT_TUNED
     if unknown:
         told.append(f"there is no table of {' and '.join(unknown)}")

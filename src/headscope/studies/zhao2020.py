@@ -200,6 +200,7 @@ ZHAO2020 = Study(
         "The paper's p-values take heads, and words of one text, for independent; here intervals "
         "are clustered by text.",
     ),
+    tuning=zhao2020_tuned.TUNING,
     derived=zhao2020_tuned.DERIVED,
     printed={
         "table-3": Printed("Tables 3 and A3: heads before and after fine-tuning, on stories", zhao2020_tables.table_3),

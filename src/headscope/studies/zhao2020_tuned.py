@@ -29,7 +29,7 @@ from headscope.studies.families import (
 )
 from headscope.studies.readings import largest, mean_of_heads
 from headscope.studies.readings import of_best_head as of_best
-from headscope.studies.study import Claim, Derived, Pattern, Read, Recording, Value
+from headscope.studies.study import Claim, Derived, Pattern, Read, Recording, Tuning, Value
 
 BASE, LARGE, ROBERTA, ROBERTA_LARGE = "BERT-base", "BERT-large", "RoBERTa-base", "RoBERTa-large"
 SCORES = {"precision": "P", "recall": "R", "f1": "F1"}
@@ -200,7 +200,7 @@ def _rich() -> list[Claim]:
             for which, sign, count in (("positive", 1, positive), ("negative", -1, negative), ("any", 0, None)):
                 runs = positive + negative if count is None else count
                 claims.append(
-                    Claim("table A4", f"significant, {which}: {what}", on, Value(runs, "of 10 runs"),
+                    Claim("table A4", f"significant, {which}: {what}", on, Value(float(runs), "of 10 runs"),
                           significant_changes(sign), "runs", 0, model=model)
                 )  # fmt: skip
         positive = numbers[-1][1]
@@ -236,8 +236,8 @@ def _consistencies() -> list[Claim]:
                 )  # fmt: skip
                 claims += _mean_and_sd(claim, of, sd)
                 claims.append(
-                    Claim(where, f"significant between the corpora, {what}", on, Value(runs, "of 10 runs"), count,
-                          "runs", 0, model=model)
+                    Claim(where, f"significant between the corpora, {what}", on, Value(float(runs), "of 10 runs"),
+                          count, "runs", 0, model=model)
                 )  # fmt: skip
     return claims
 
@@ -283,6 +283,15 @@ DERIVED = {f"change_{name}": Derived(STORIES, partial(compare, variable=f"scope_
 """What is compared: before, task and control on stories."""
 
 CLAIMS = (*_task_scores(), *_heads(), *_tests(), *_layers(), *_rich(), RICH_CORRECTED, *_consistencies())
+
+TUNING = Tuning(
+    tasks=("negation",),
+    corpora={"negation": "negation/conandoyle_zhao/data_story.json"},
+    measured=("story", "review"),
+    epochs=50,
+    learning_rate=4e-5,
+    paper="10 runs of 50 epochs, the best epoch on the test split kept",
+)
 
 RECORDING = Recording(
     arrays={
