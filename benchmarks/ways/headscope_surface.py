@@ -9,16 +9,16 @@ from clock import run
 from shapes import Text
 
 import headscope
-from headscope.capture import Capture, Model
+from headscope.capture import Capture
 from headscope.measure import Surface
 
 
-def load(folder: Path) -> Model:
+def load(folder: Path) -> Capture:
     """The model as headscope loads it, which includes a hash of its weights."""
-    return headscope.load(folder)
+    return Capture(headscope.load(folder), "interface")
 
 
-def measure(model: Model, text: Text) -> dict[str, np.ndarray]:
+def measure(capture: Capture, text: Text) -> dict[str, np.ndarray]:
     """One forward pass under observation; sums, then values."""
     reducer, batch, sums = Surface(), batch_of(text), defaultdict(dict)
 
@@ -27,7 +27,7 @@ def measure(model: Model, text: Text) -> dict[str, np.ndarray]:
         for name, value in reducer.observe(attention).items():
             held[name] = held[name] + value if name in held else value
 
-    Capture(model, "interface").observe(batch, see)
+    capture.observe(batch, see)
     names = sums[1]
     table = reducer.result(
         {name: np.stack([sums[layer][name].numpy() for layer in sorted(sums)]) for name in names},

@@ -13,16 +13,17 @@ Seen to go wrong, and handled here (transformers 5.23):
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedConfig, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
 from headscope.capture.attention import DenseRows
@@ -75,12 +76,13 @@ class Capture:
             )
         untouched = _hidden(model, batch)
         _prove_unpadded(model, batch, untouched)
-        route = "interface" if _takes_our_name(model.module) else "outputs"
-        capture = cls(model, route)
+        capture = cls(model, "interface")
+        if not _takes_our_name(model.module, capture._configs):
+            capture = cls(model, "outputs")
         # In more than one block of rows, since long texts will be seen in many.
         how: dict[str, Any] = {"rows": -(-batch.encoder.length // PROVEN_BLOCKS), "prove": True}
         seen = capture.observe(batch, lambda attention: prove_rows(model, attention), **how)
-        if route == "interface" and not seen.layers:
+        if capture.route == "interface" and not seen.layers:
             capture = cls(model, "outputs")
             seen = capture.observe(batch, lambda attention: prove_rows(model, attention), **how)
         if dict(seen.layers) != dict(model.layers):
@@ -116,7 +118,9 @@ class Capture:
         reasons = {"a reducer needs it": whole, "it is checked": prove, "it was asked for": fused is False}
         because = next((reason for reason, holds in reasons.items() if holds), "")
         run = Pass(self.model, batch, see, rows, whole, prove, because, FUSED_FROM if fused is None else 0)
-        with _ours(self.model.module), torch.inference_mode():
+        with _restored(self._configs), torch.inference_mode():
+            for config in self._configs:
+                config._attn_implementation = NAME
             token = _current.set(run)
             try:
                 output = self.model.module(**_inputs(self.model, batch))
@@ -133,6 +137,14 @@ class Capture:
             finally:
                 _current.reset(token)
         return Seen(run.layers, output.last_hidden_state, run.paths)
+
+    @cached_property
+    def _configs(self) -> tuple[PreTrainedConfig, ...]:
+        """Those in which the parts of the model find the name of their attention implementation."""
+        found = [part.config for part in self.model.module.modules() if isinstance(part, PreTrainedModel)]
+        for config in found:  # which grows
+            found += [part for key in config.sub_configs if (part := getattr(config, key)) is not None]
+        return tuple({id(config): config for config in found}.values())
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,28 +195,24 @@ AttentionMaskInterface.register(NAME, _keep_mask)
 
 
 @contextmanager
-def _ours(module: PreTrainedModel) -> Iterator[None]:
-    """`module` under our attention implementation; the one it had is restored whatever happens."""
-    config = module.config
-    parts = {
-        key: part
-        for key in config.sub_configs
-        if (part := getattr(config, key)) is not None and part._attn_implementation is not None
-    }
-    before = {"": config._attn_implementation} | {key: part._attn_implementation for key, part in parts.items()}
+def _restored(configs: Sequence[PreTrainedConfig]) -> Iterator[None]:
+    """Whatever happens, each configuration has the attention implementation again that it had."""
+    before = [config._attn_implementation for config in configs]
     try:
-        module.set_attn_implementation(NAME)
         yield
     finally:
-        module.set_attn_implementation(before if parts else before[""])
+        # Setting a configuration sets its parts, which come behind it and so are restored last.
+        for config, name in zip(configs, before, strict=True):
+            config._attn_implementation = name
 
 
-def _takes_our_name(module: PreTrainedModel) -> bool:
+def _takes_our_name(module: PreTrainedModel, configs: Sequence[PreTrainedConfig]) -> bool:
     # A family without the interface answers with a warning; that it did not take the name is seen.
     verbosity = transformers_logging.get_verbosity()
     transformers_logging.set_verbosity_error()
     try:
-        with _ours(module):
+        with _restored(configs):
+            module.set_attn_implementation(NAME)
             return bool(module.config._attn_implementation == NAME)
     finally:
         transformers_logging.set_verbosity(verbosity)
