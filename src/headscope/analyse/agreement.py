@@ -122,6 +122,11 @@ class Consistencies:
 
     def __str__(self) -> str:
         """One line."""
+        if len(self.taus) == 1:
+            return (
+                f"{self.variable}: tau {self.mean:.3f} over {self.heads} heads, p = {self.ps[0]:.3g} if heads were "
+                "independent, which they are not"
+            )
         return (
             f"{self.variable}: tau {self.mean:.3f} ± {self.sd:.3f} over {self.heads} heads, mean and deviation of "
             f"{len(self.taus)} runs, {self.significant} with p < {ALPHA}"

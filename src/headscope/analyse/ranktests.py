@@ -10,17 +10,18 @@ from functools import lru_cache
 from math import comb
 
 import numpy as np
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, Num
 from scipy.stats import rankdata
 
 from headscope.errors import HeadscopeError
 
 WILCOXON = "Wilcoxon 1945; exact, two-sided, with midranks (Lehmann 1975)"
 
+Values = Sequence[float | int] | Num[np.ndarray, "_"]
+"""One of each run."""
 
-def rank_sum(
-    one: Sequence[float] | Shaped[np.ndarray, " run"], other: Sequence[float] | Shaped[np.ndarray, " run_other"]
-) -> float:
+
+def rank_sum(one: Values, other: Values) -> float:
     """The exact two-sided p-value of the rank-sum test (Wilcoxon; Mann and Whitney) that two samples are of one kind.
 
     It is the test of Zhao and Bethard 2020, sections 5 and 6. Where no values are tied it is that of
@@ -39,7 +40,7 @@ def rank_sum(
     return float(rank_sums(np.asarray(one, dtype=float), np.asarray(other, dtype=float)))
 
 
-def signed_rank(differences: Sequence[float] | Shaped[np.ndarray, " run"]) -> float:
+def signed_rank(differences: Values) -> float:
     """The exact two-sided p-value of the signed-rank test (Wilcoxon) that differences are as likely above 0 as below.
 
     Differences of 0 are left out, as Wilcoxon did; 1 where there are no others. NaN where a difference is.

@@ -16,7 +16,7 @@ from headscope import heads
 from headscope.analyse.rank import of_heads
 from headscope.analyse.scores import sums_of_heads
 
-HALVES = 20
+HALVES = 10
 """Random halves of the folds, each taken in both orders."""
 
 BIAS = (

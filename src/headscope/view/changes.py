@@ -21,7 +21,7 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from headscope.heads import parse_head
-from headscope.view.compared import called, counted, groups_of, head_test, layer_values, smallest, spoken
+from headscope.view.compared import against, called, checked, counted, groups_of, layer_values, outcome, spoken
 from headscope.view.figures import STYLE, caption, integer_ticks
 from headscope.view.heatmaps import DIVERGING, cells
 from headscope.view.reported import LEVEL
@@ -41,12 +41,11 @@ def change_heatmaps(comparison: xr.Dataset) -> Figure:
     Red heads gain and blue ones lose; the scale reaches as far down as up. A dot marks a head that changes otherwise
     than with the control (where there is none: that changes at all) at a false discovery rate of at most 0.05.
     """
-    groups, sizes = groups_of(comparison), comparison.sizes
+    groups, sizes = groups_of(checked(comparison)), comparison.sizes
     change = comparison["change"].transpose("group", "layer", "head")
     most = float(np.abs(change).max())
     scale = CenteredNorm(0, most if most > 0 else 1.0)
-    variable, test = head_test(comparison)
-    marked = _rates(comparison, variable) <= LEVEL
+    marked = outcome(comparison, "q").transpose("layer", "head") <= LEVEL
     height = min(5.0, max(1.8, 2.9 * sizes["layer"] / sizes["head"]))
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(1.4 + 3.1 * len(groups), 0.9 + height))
@@ -61,11 +60,9 @@ def change_heatmaps(comparison: xr.Dataset) -> Figure:
         bar.set_label(f"mean change ({comparison['change'].attrs['units']})")
         bar.outline.set_visible(False)
         signed_ticks(bar.ax.yaxis, most)
-        what = f"change of {spoken(comparison.attrs['variable'])} by fine-tuning on {called(comparison, 'task')}"
-        keys = [_key(comparison, marked, test), f"□ {comparison.attrs['best_head']}, the best head before"]
-        if bool(change.isnull().any()):
-            keys.append("▨ no value")
-        title(figure, comparison, what, " · ".join(keys))
+        what = f"change of {spoken(comparison)} by fine-tuning on {called(comparison, 'task')}"
+        keys = [_key(comparison, marked), f"□ {comparison.attrs['best_head']}, the best head before"]
+        title(figure, comparison, what, *keys, *(["▨ no value"] if change.isnull().any() else []))
         heads = f"{sizes['layer']} layers of {sizes['head']} heads"
         caption(figure, comparison.assign_attrs(model=""), f"{heads}, mean over runs of each")
     return figure
@@ -77,7 +74,7 @@ def layer_boxes(comparison: xr.Dataset) -> Figure:
     Each dot is a run. A box spans the quartiles over runs, its line is the median, and its whiskers reach the farthest
     run within 1.5 times its height; fewer than five runs have no box.
     """
-    groups, layers = groups_of(comparison), comparison["layer"].values
+    groups, layers = groups_of(checked(comparison)), comparison["layer"].values
     apart = 0.8 / len(groups)
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(3.2 + max(3.6, (0.2 + 0.12 * len(groups)) * len(layers)), 3.1))
@@ -107,17 +104,20 @@ def layer_boxes(comparison: xr.Dataset) -> Figure:
             handles.append(Line2D([], [], color=colour, marker=MARKERS[group], linestyle="", markersize=5, label=label))
         if any(_has_box(comparison, group) for group in groups):
             handles.append(Patch(facecolor="0.9", edgecolor="0.3", label="quartiles and median"))
-        if _stars(axes, comparison):
-            rate = f"q ≤ {LEVEL}, {called(comparison, 'task')}\nagainst control, rank-sum"
-            handles.append(Line2D([], [], color="0.1", marker="*", linestyle="", markersize=7, label=rate))
+        starred = layers[outcome(comparison, "q", "layer_").values <= LEVEL]
+        if len(starred):
+            _stars(axes, starred)
+            label = f"q ≤ {LEVEL}, " + against(comparison)[1].replace(" against", "\nagainst")
+            handles.append(Line2D([], [], color="0.1", marker="*", linestyle="", markersize=7, label=label))
         axes.set(xlabel="layer", ylabel=f"mean change of its heads\n({comparison['change'].attrs['units']})")
         axes.set_xlim(layers[0] - 0.5, layers[-1] + 0.5)
         signed_ticks(axes.yaxis, float(np.abs(comparison["layer_change"]).max()))
         integer_ticks(axes, "x", layers)
         axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.02, 1), frameon=False, borderaxespad=0)
-        variable, task = spoken(comparison.attrs["variable"]), called(comparison, "task")
+        variable, task = spoken(comparison), called(comparison, "task")
         title(figure, comparison, f"change of {variable} by fine-tuning on {task}, by layer")
-        caption(figure, comparison.assign_attrs(model=""), "each dot is a run")
+        unstarred = "" if len(starred) else f"; no layer has q ≤ {LEVEL} ({against(comparison)[1]})"
+        caption(figure, comparison.assign_attrs(model=""), f"each dot is a run{unstarred}")
     return figure
 
 
@@ -126,7 +126,7 @@ def rich_scatter(comparison: xr.Dataset) -> Figure:
 
     Above each panel, Kendall's tau as the paper has it, and corrected by split halves where it could be.
     """
-    groups = groups_of(comparison)
+    groups = groups_of(checked(comparison))
     before = comparison["before"].transpose("layer", "head").values.ravel()
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(0.8 + 3.3 * len(groups), 3.9))
@@ -140,17 +140,17 @@ def rich_scatter(comparison: xr.Dataset) -> Figure:
             axes.set_xlabel(f"before ({comparison['before'].attrs['units']})")
         signed_ticks(panels[0].yaxis, float(np.abs(comparison["change"]).max()))
         panels[0].set_ylabel(f"mean change ({comparison['change'].attrs['units']})")
-        variable, task = spoken(comparison.attrs["variable"]), called(comparison, "task")
+        variable, task = spoken(comparison), called(comparison, "task")
         title(figure, comparison, f"{variable} before, and its change by fine-tuning on {task}")
         note = "each dot is a head; τ as published ranks a score and its own change, which draws it below 0"
         caption(figure, comparison.assign_attrs(model=""), note)
     return figure
 
 
-def title(figure: Figure, table: xr.Dataset, what: str, keys: str = "") -> None:
+def title(figure: Figure, table: xr.Dataset, what: str, *keys: str) -> None:
     """What a figure shows, of which model, and what its marks mean: in lines that fit; the figure grows by them."""
     width = int(11.5 * figure.get_figwidth())
-    lines = [line for part in (what, str(table.attrs["model"]), keys) for line in textwrap.wrap(part, width)]
+    lines = [line for part in (what, str(table.attrs["model"]), *keys) for line in textwrap.wrap(part, width)]
     figure.set_figheight(figure.get_figheight() + 0.19 * len(lines))
     figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize="medium")
 
@@ -173,12 +173,6 @@ def outlined(axes: Axes, comparison: xr.Dataset) -> None:
     axes.add_patch(outline)
 
 
-def _rates(comparison: xr.Dataset, variable: str) -> xr.DataArray:
-    rates = comparison[variable]
-    rates = rates.sel(group="task") if "group" in rates.dims else rates
-    return rates.transpose("layer", "head")
-
-
 def _dots(axes: Axes, marked: xr.DataArray, height: float) -> None:
     """A dot in the cell of each marked head, a third as wide as the cell."""
     where = np.argwhere(marked.values)
@@ -194,12 +188,12 @@ def _dots(axes: Axes, marked: xr.DataArray, height: float) -> None:
     )
 
 
-def _key(comparison: xr.Dataset, marked: xr.DataArray, test: str) -> str:
+def _key(comparison: xr.Dataset, marked: xr.DataArray) -> str:
     """What dots mean and how many there are; where no head can be marked, that."""
-    least = smallest(comparison)
+    least = float(outcome(comparison, "p_least"))
     if least > LEVEL:
-        return f"no head can be marked: with so few runs, p is {least:.2g} at least"
-    return f"● q ≤ {LEVEL} ({test}): {int(marked.sum())} of {marked.size} heads"
+        return f"no head can be marked: p is {least:.3g} at least with so few runs"
+    return f"● q ≤ {LEVEL} ({against(comparison)[1]}): {int(marked.sum())} of {comparison.attrs['heads']} heads"
 
 
 def _box(axes: Axes, values: np.ndarray, at: float, apart: float, colour: str) -> None:
@@ -223,11 +217,8 @@ def _has_box(comparison: xr.Dataset, group: str) -> bool:
     return any(len(values) >= FEW for _, values in layer_values(comparison, group))
 
 
-def _stars(axes: Axes, comparison: xr.Dataset) -> bool:
-    """A star above each layer whose change is other than the control's; whether there is any."""
-    if "layer_q" not in comparison:
-        return False
-    layers = comparison["layer"].values[comparison["layer_q"].values <= LEVEL]
+def _stars(axes: Axes, layers: np.ndarray) -> None:
+    """A star above each of these layers."""
     axes.scatter(
         layers,
         np.full(len(layers), 1.03),
@@ -239,7 +230,6 @@ def _stars(axes: Axes, comparison: xr.Dataset) -> bool:
         clip_on=False,
         gid="starred",
     )
-    return bool(len(layers))
 
 
 def _taus(of: xr.Dataset) -> str:

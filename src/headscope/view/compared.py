@@ -3,22 +3,32 @@
 The figures, the terminal and the page use the same words; they come from here.
 """
 
+import json
 import math
 from collections.abc import Iterator
 
 import numpy as np
 import xarray as xr
 
+from headscope.errors import TableError
 from headscope.view.reported import LEVEL
 
-BIAS = (
-    "The published τ ranks heads by their score before and by their own change. What is chance in the score before is "
-    "in its change with the opposite sign, so that this τ is below 0 where nothing changes (about −0.5 if scores are "
-    "chance alone). The corrected τ takes the score before from one half of the documents, the change from the other."
-)
-"""Zhao and Bethard 2020, section 5, on whether the rich get richer."""
 
-INDEPENDENT = "The p-values of Kendall's τ take heads as independent, which they are not."
+def checked(comparison: xr.Dataset) -> xr.Dataset:
+    """The comparison itself.
+
+    Raises:
+        TableError: it is none, or it is of a model with several stacks.
+    """
+    if not {"before", "change", "best_head"} <= {*comparison.data_vars, *comparison.attrs}:
+        raise TableError("the table is not a comparison; `headscope compare` makes one of tables before and after.")
+    if "stack" in comparison.dims:
+        stacks = ", ".join(map(str, comparison["stack"].values))
+        raise TableError(
+            f"the comparison is of a model with the stacks {stacks}, and what is shown has one; "
+            "compare the tables of one stack."
+        )
+    return comparison
 
 
 def groups_of(comparison: xr.Dataset) -> list[str]:
@@ -31,20 +41,25 @@ def called(comparison: xr.Dataset, group: str) -> str:
     return str(comparison.attrs.get("task") or "task") if group == "task" else group
 
 
-def runs_of(comparison: xr.Dataset, group: str) -> int:
-    """How many runs a group has."""
-    return int(comparison["average"].sel(group=group).notnull().sum())
-
-
 def counted(comparison: xr.Dataset, group: str) -> str:
     """A group and its runs in words: ``negation, 10 runs``."""
-    runs = runs_of(comparison, group)
-    return f"{called(comparison, group)}, {runs} run{'' if runs == 1 else 's'}"
+    return f"{called(comparison, group)}, {of_runs(int(comparison['runs'].sel(group=group)))}"
 
 
-def spoken(variable: str) -> str:
-    """The name of a variable in words: ``scope_f1`` is the scope F1."""
+def of_runs(count: int) -> str:
+    """So many runs in words."""
+    return f"{count} run{'' if count == 1 else 's'}"
+
+
+def named(variable: str) -> str:
+    """A variable in words: ``scope_f1`` is the scope F1."""
     return variable.replace("_", " ").replace(" f1", " F1")
+
+
+def spoken(comparison: xr.Dataset) -> str:
+    """What is compared, in words, with its place along other dimensions."""
+    places = json.loads(comparison.attrs.get("where", "{}")).values()
+    return ", ".join([named(comparison.attrs["variable"]), *(str(place).replace("_", " ") for place in places)])
 
 
 def factor(comparison: xr.Dataset) -> int:
@@ -52,8 +67,14 @@ def factor(comparison: xr.Dataset) -> int:
     return 100 if str(comparison["before"].attrs["units"]).startswith("share") else 1
 
 
+def unit(comparison: xr.Dataset) -> str:
+    """In which unit the numbers of `factor` are."""
+    units = str(comparison["before"].attrs["units"])
+    return units.replace("share", "%", 1) if factor(comparison) == 100 else units
+
+
 def number(value: float, scale: int = 1, *, sign: bool = False) -> str:
-    """A value with three significant digits or, of a share, in percent with one decimal; empty where there is none."""
+    """A value with three decimals or, of a share, in percent with one; empty where there is none."""
     if math.isnan(value):
         return ""
     digits = 1 if scale == 100 else 3
@@ -70,10 +91,10 @@ def spread(values: xr.DataArray, scale: int = 1) -> str:
     return mean if len(known) == 1 else f"{mean} ± {number(float(known.std()), scale)}"
 
 
-def interval(value: float, lower: float, upper: float, scale: int = 1) -> str:
-    """A change and its 95 % interval, where there is one."""
-    ends = "" if math.isnan(lower) else f" [{number(lower, scale, sign=True)}, {number(upper, scale, sign=True)}]"
-    return f"{number(value, scale, sign=True)}{ends}"
+def gain(change: xr.DataArray, lower: xr.DataArray, upper: xr.DataArray, scale: int = 1) -> str:
+    """A mean change over runs with its 95 % interval, where there is one."""
+    ends = [number(float(end), scale, sign=True) for end in (lower, upper)]
+    return number(float(change), scale, sign=True) + (f" [{ends[0]}, {ends[1]}]" if all(ends) else "")
 
 
 def probability(p: float) -> str:
@@ -83,53 +104,34 @@ def probability(p: float) -> str:
     return f"{p:.3e}" if p < 0.001 else f"{p:.4g}"
 
 
-def smallest_rank_sum(one: int, other: int) -> float:
-    """The smallest p that the exact two-sided rank-sum test can give for so many runs against so many.
-
-    >>> smallest_rank_sum(3, 3)
-    0.1
-    """
-    return min(1.0, 2 / math.comb(one + other, one))
-
-
-def smallest_signed_rank(runs: int) -> float:
-    """The smallest p that the exact two-sided signed-rank test can give for so many runs (or pairs of them).
-
-    >>> smallest_signed_rank(5)
-    0.0625
-    """
-    return min(1.0, 2.0 ** (1 - runs))
-
-
-def head_test(comparison: xr.Dataset) -> tuple[str, str]:
-    """The variable with the q of each head's change, and the test in words: against the control where there is one."""
+def against(comparison: xr.Dataset) -> tuple[str, str]:
+    """The test of a change, as names of variables begin and in words: against the control where there is one."""
     if "control" in groups_of(comparison):
-        return "q", f"{_against(comparison)}, rank-sum"
-    return "before_q", "after against before, signed-rank"
+        return "", f"{called(comparison, 'task')} against control, rank-sum"
+    return "before_", "after against before, signed-rank"
 
 
-def smallest(comparison: xr.Dataset) -> float:
-    """The smallest p that the test of each head's change can give for the runs that there are."""
-    runs = [runs_of(comparison, group) for group in groups_of(comparison)]
-    return smallest_rank_sum(*runs) if len(runs) == 2 else smallest_signed_rank(runs[0])
+def outcome(comparison: xr.Dataset, found: str, of: str = "") -> xr.DataArray:
+    """What the test of `against` found of the task.
+
+    Args:
+        comparison: of which.
+        found: ``p``, ``q`` or ``p_least``.
+        of: nothing for each head; else ``layer_``, ``average_`` or ``best_``.
+    """
+    values = comparison[f"{of}{against(comparison)[0]}{found}"]
+    return values.sel(group="task") if "group" in values.dims else values
 
 
 def too_few(comparison: xr.Dataset) -> str:
     """What so few runs cannot show, in a sentence; empty where they are enough for a p of 0.05."""
-    least = smallest(comparison)
+    least = float(outcome(comparison, "p_least"))
     if least <= LEVEL:
         return ""
-    if len(groups_of(comparison)) == 2:
-        one, other = (runs_of(comparison, group) for group in groups_of(comparison))
-        return (
-            f"With {one} against {other} runs, p is {least:.2g} at least: whether a change is more than the control's "
-            "cannot be told by this test; tune more seeds."
-        )
-    runs = runs_of(comparison, "task")
-    return (
-        f"With {runs} run{'' if runs == 1 else 's'}, p is {least:.2g} at least: whether a score changes at all cannot "
-        "be told by this test; tune more seeds."
-    )
+    runs = [int(count) for count in comparison["runs"].values]
+    told = f"{runs[0]} against {runs[1]} runs" if len(runs) == 2 else of_runs(runs[0])
+    asked = "whether the task changes more than its control" if len(runs) == 2 else "whether tuning changes anything"
+    return f"With {told}, p is {least:.3g} at least: {asked} cannot be told by this test; tune more seeds."
 
 
 def layer_values(comparison: xr.Dataset, group: str) -> Iterator[tuple[int, np.ndarray]]:
@@ -137,7 +139,3 @@ def layer_values(comparison: xr.Dataset, group: str) -> Iterator[tuple[int, np.n
     changes = comparison["layer_change"].sel(group=group).transpose("layer", "run")
     for layer, values in zip(changes["layer"].values, changes.values, strict=True):
         yield int(layer), values[np.isfinite(values)]
-
-
-def _against(comparison: xr.Dataset) -> str:
-    return f"{called(comparison, 'task')} against control"

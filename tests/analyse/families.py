@@ -1,0 +1,63 @@
+"""Head tables of a model before tuning, and of runs tuned from it, with the sums by fold of their scores."""
+
+import json
+
+import numpy as np
+import xarray as xr
+
+from analyse.tables import ATTRIBUTES
+from headscope import heads
+
+WORDS = 29
+"""In scope, in each fold."""
+
+
+def weights(seed: int, control: bool) -> str:
+    """Of the run of this seed."""
+    return f"{seed:02x}{int(control)}0" * 16
+
+
+def scope_table(
+    hits: np.ndarray,
+    said: np.ndarray,
+    gold: np.ndarray,
+    *,
+    seeds: list[int] | None = None,
+    control: bool = False,
+    **attrs: str | int,
+) -> xr.Dataset:
+    """Scores of negation scopes with their sums: ``hits[layer, head, fold]``, or ``hits[run, layer, head, fold]``."""
+    dims = ("run", "layer", "head", "fold")[-hits.ndim :]
+    found, answers = hits.sum(-1), said.sum(-1)
+    values = {
+        "scope_precision": (dims[:-1], found / np.maximum(answers, 1)),
+        "scope_recall": (dims[:-1], found / gold.sum()),
+        "scope_f1": (dims[:-1], 2 * found / (answers + gold.sum())),
+        "fold_scope_said_hits": (dims, hits),
+        "fold_scope_said": (dims, said),
+        "fold_scope": (("fold",), gold),
+    }
+    coords = {"layer": np.arange(1, hits.shape[-3] + 1), "head": np.arange(1, hits.shape[-2] + 1)}
+    about = ATTRIBUTES | attrs
+    if seeds is not None:
+        coords |= {"run": [f"seed-{seed}" for seed in seeds], "seed": ("run", seeds)}
+        about["runs"] = json.dumps([
+            {"name": f"seed-{seed}", "seed": seed, "weights_sha256": weights(seed, control), "kept": 3}
+            | {"task": "negation", "control": control}
+            for seed in seeds
+        ])  # fmt: skip
+    variables = {
+        name: heads.variable(data, on, name=f"{name} of words", units="share", source="loops")
+        for name, (on, data) in values.items()
+    }
+    return heads.check(xr.Dataset(variables, coords=coords, attrs=about))
+
+
+def drawn(
+    draw: np.random.Generator, shares: np.ndarray, folds: int = 13, *, said: bool = True, **options: object
+) -> xr.Dataset:
+    """Texts in which each head, or each head of each run, finds its share of the words of scopes."""
+    gold = np.full(folds, WORDS)
+    hits = draw.binomial(WORDS, np.repeat(shares[..., None], folds, -1))
+    wrong = draw.binomial(WORDS, 0.1, hits.shape) if said else np.zeros_like(hits)
+    return scope_table(hits, hits + wrong, gold, **options)
