@@ -301,7 +301,10 @@ REFUSALS = {
         "the corpus has links labelled 'all', which is the name of a row that pools others; "
         "call the label something else.",
     ),
-    "an unknown list": (("list", "colours"), "there is no list of 'colours'; there are reducers, corpora and studies."),
+    "an unknown list": (
+        ("list", "colours"),
+        "there is no list of 'colours'; there are reducers, corpora, studies and tasks.",
+    ),
 }
 
 

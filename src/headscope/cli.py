@@ -212,8 +212,8 @@ def _recorded(name: str, folder: Path, out: Path) -> None:
 
 
 @app.command("list", epilog="Example: headscope list corpora")
-def list_(what: Annotated[str, typer.Argument(help="reducers, corpora or studies.")]) -> None:
-    """List what there is: reducers, corpora or studies."""
+def list_(what: Annotated[str, typer.Argument(help="reducers, corpora, studies or tasks.")]) -> None:
+    """List what there is: reducers, corpora, studies or tasks."""
     from headscope.corpora import FORMATS
 
     rows: dict[str, str]
@@ -228,8 +228,12 @@ def list_(what: Annotated[str, typer.Argument(help="reducers, corpora or studies
         from headscope.studies import STUDIES
 
         rows = {name: study.title for name, study in STUDIES.items()}
+    elif what == "tasks":
+        from headscope.learn.tasks import TASKS
+
+        rows = {name: task.description for name, task in TASKS.items()}
     else:
-        raise HeadscopeError(f"there is no list of {what!r}; there are reducers, corpora and studies.")
+        raise HeadscopeError(f"there is no list of {what!r}; there are reducers, corpora, studies and tasks.")
     table = Table(box=None, show_header=False)
     for name, description in rows.items():
         table.add_row(f"[bold]{name}[/]", description)

@@ -1,12 +1,13 @@
 """Files: written whole or not at all, and refused in one sentence."""
 
+import hashlib
 import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from glob import escape
 from io import BufferedReader
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from headscope.errors import HeadscopeError
 
@@ -56,6 +57,27 @@ def writable(path: Path) -> None:
     folder = next(parent for parent in path.absolute().parents if parent.exists())
     if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
         raise HeadscopeError(f"{path} cannot be written, because {folder} does not allow it; choose another place.")
+
+
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file of the user's.
+
+    Raises:
+        HeadscopeError: the system refuses to read it.
+    """
+    with reading(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def below(folder: Path, path: str) -> Path | None:
+    """Where a file or folder is, of which a folder may hold the whole path or its end; None if it is not there.
+
+    ``ud/UD_English-EWT/en_ewt-ud-dev.conllu`` is looked for under that path in the folder, under
+    ``UD_English-EWT/en_ewt-ud-dev.conllu``, and as ``en_ewt-ud-dev.conllu``.
+    """
+    parts = PurePosixPath(path).parts
+    places = (folder.joinpath(*parts[start:]) for start in range(len(parts)))
+    return next((place for place in places if place.exists()), None)
 
 
 @contextmanager

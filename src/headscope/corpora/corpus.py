@@ -13,7 +13,7 @@ from headscope.corpora.document import Document, Skipped
 from headscope.corpora.formats import FORMATS
 from headscope.corpora.patterns import Patterns
 from headscope.corpora.patterns import read as read_patterns
-from headscope.disk import reading
+from headscope.disk import reading, sha256
 from headscope.errors import CorpusError
 
 GRAMMAR = "grammar"
@@ -75,11 +75,8 @@ class Corpus:
             return _sha256((replace(self, patterns=None).sha256, self.patterns.sha256))
         if self.format == GRAMMAR:
             return _sha256(repr(document) for document in self)
-        digests = []
         paths = [one for path in self.files for one in (path, *FORMATS[self.format].beside(path))]
-        for path in paths:
-            with reading(path) as file:
-                digests.append(hashlib.file_digest(file, "sha256").hexdigest())
+        digests = [sha256(path) for path in paths]
         if len(digests) == 1:
             return digests[0]
         names = [self._called(path) for path in paths]

@@ -19,11 +19,12 @@ class Example:
     """One input with its label.
 
     Attributes:
-        name: where it comes from, for messages: ``train.tsv, line 7``.
+        name: where it comes from, for messages: ``corpus/train.tsv:7``.
         texts: one text or two; the text of a tagging task is its words.
         label: of the whole: one of the task's labels, or a number; none in a tagging task.
         words: of a tagging task, with what marks a place among them (the braces round a cue).
         tags: a label for each word; none where a word is not to be tagged.
+        group: what it was taken from (a sentence, a chapter): the examples of one group are in one split.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Example:
     label: str | float | None = None
     words: tuple[str, ...] = ()
     tags: tuple[str | None, ...] = ()
+    group: str = ""
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,7 @@ class Task:
         positive: the label that precision, recall and F1 are of; empty where there is none.
         source: the files and their SHA-256.
         skipped: what was left out, by reason.
+        notes: what the reader decided, to be told: a sentence each, without its full stop.
         control: the labels are arbitrary.
     """
 
@@ -57,4 +60,5 @@ class Task:
     positive: str = ""
     source: Mapping[str, str] = field(default_factory=dict)
     skipped: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
     control: bool = False

@@ -3,10 +3,11 @@
 import random
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from headscope.corpora import Corpus, Survey, read, survey
 from headscope.corpora.document import Document
+from headscope.disk import below
 from headscope.errors import CorpusError
 from headscope.studies.study import Measurement, Study
 
@@ -14,8 +15,7 @@ from headscope.studies.study import Measurement, Study
 def locate(study: Study, data: Path, given: Mapping[str, Path]) -> dict[str, Path]:
     """Where the corpora of a study are.
 
-    A corpus ``ud/UD_English-EWT/en_ewt-ud-dev.conllu`` is looked for under that path in the folder, under
-    ``UD_English-EWT/en_ewt-ud-dev.conllu``, and as ``en_ewt-ud-dev.conllu``.
+    A corpus is looked for under its path in the folder and under the ends of that (`headscope.disk.below`).
 
     Args:
         study: names its corpora.
@@ -33,7 +33,7 @@ def locate(study: Study, data: Path, given: Mapping[str, Path]) -> dict[str, Pat
             )
     found = dict(given)
     for name, one in study.measurements.items():
-        if name not in found and (path := _below(data, one.corpus)) is not None:
+        if name not in found and (path := below(data, one.corpus)) is not None:
             found[name] = path
     missing = [f"{one.corpus} ({one.source})" for name, one in study.measurements.items() if name not in found]
     if missing:
@@ -43,12 +43,6 @@ def locate(study: Study, data: Path, given: Mapping[str, Path]) -> dict[str, Pat
             f"corpus by --corpus {next(name for name in study.measurements if name not in found)}=PATH."
         )
     return {name: found[name] for name in study.measurements}
-
-
-def _below(data: Path, corpus: str) -> Path | None:
-    parts = PurePosixPath(corpus).parts
-    places = (data.joinpath(*parts[start:]) for start in range(len(parts)))
-    return next((place for place in places if place.exists()), None)
 
 
 def chosen(measurement: Measurement, path: Path, seed: int) -> tuple[Corpus, Iterable[Document], Survey, str]:

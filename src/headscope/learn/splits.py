@@ -1,0 +1,144 @@
+"""Training, validation and test: what is held out, and that their labels are the same."""
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from headscope.errors import CorpusError
+from headscope.learn.task import SPLITS, TEST, TRAIN, VALIDATION, Example, Task
+
+SHARE = 0.15
+"""Of the training examples, held out for validation where a corpus has no split for that."""
+
+TEST_SHARE = 0.2
+"""Of all examples, where a corpus has no splits at all."""
+
+MOST = 1000
+"""Held out from a large corpus, so that scoring an epoch stays cheap beside training it."""
+
+FEWEST_GROUPS = 5
+"""Texts that a corpus must have for whole texts to be held out; below that, whole sentences are."""
+
+
+def held_out(
+    examples: Sequence[Example], share: float = SHARE, most: float = MOST
+) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
+    """The examples that stay, and those that are held out, both in their order.
+
+    Whole groups are held out. Their order is that of a hash of their names, so it is the same for all seeds and
+    does not depend on the order of the file. A group is held out if that brings the number of examples nearer to
+    the share; if that holds of none, the smallest is.
+
+    Args:
+        examples: of which some are held out.
+        share: of the examples.
+        most: hold out no more than about so many.
+
+    Raises:
+        CorpusError: the examples are one group or none.
+    """
+    sizes = Counter(example.group or example.name for example in examples)
+    if len(sizes) < 2:
+        raise CorpusError(
+            f"{examples[0].name if examples else 'the corpus'} is the only text there is, and none can be held out; "
+            "give a split of its own for validation and one for test, or a larger corpus."
+        )
+    wanted, count, chosen = min(share * len(examples), most), 0, set()
+    order = sorted(sizes, key=lambda group: hashlib.sha256(group.encode()).digest())
+    for group in order:
+        if abs(count + sizes[group] - wanted) < abs(count - wanted):
+            chosen.add(group)
+            count += sizes[group]
+    chosen = chosen or {min(order, key=sizes.__getitem__)}
+    apart: tuple[list[Example], list[Example]] = ([], [])
+    for example in examples:
+        apart[(example.group or example.name) in chosen].append(example)
+    return tuple(apart[0]), tuple(apart[1])
+
+
+def completed(splits: Mapping[str, Sequence[Example]]) -> tuple[dict[str, tuple[Example, ...]], tuple[str, ...]]:
+    """All three splits, and what was decided.
+
+    Without a test, the validation examples are the test, or a fifth of all examples where there are none of these
+    either. Without a validation, it is held out of the training examples.
+    """
+    found = {split: tuple(examples) for split, examples in splits.items() if examples}
+    notes = []
+    if TEST not in found and VALIDATION in found:
+        found[TEST] = found.pop(VALIDATION)
+        notes.append(f"test is the {len(found[TEST]):,} examples of validation, since none of test have labels")
+    if TEST not in found:
+        every = found.get(TRAIN, ())
+        found[TRAIN], found[TEST] = held_out(every, TEST_SHARE, math.inf)
+        notes.append(f"test is {len(found[TEST]):,} of {len(every):,} examples, chosen by a fixed hash")
+    if VALIDATION not in found:
+        every = found.get(TRAIN, ())
+        found[TRAIN], found[VALIDATION] = held_out(every)
+        notes.append(
+            f"validation is {len(found[VALIDATION]):,} of {len(every):,} examples for training, chosen by a fixed hash"
+        )
+    return found, tuple(notes)
+
+
+def without_validation(task: Task) -> Task:
+    """The task with its validation examples among those trained on.
+
+    Zhao and Bethard 2020 (section 5.2) train on all that is not test, and choose the epoch on the test examples. A
+    control is to be made of what this returns, since its labels are those of the training vocabulary.
+    """
+    train, validation, test = (task.splits[split] for split in SPLITS)
+    note = f"trained on all {len(train) + len(validation):,} examples that are not test; none is held out"
+    return replace(
+        task, splits={TRAIN: (*train, *validation), VALIDATION: (), TEST: test}, notes=(*task.notes, note)
+    )  # fmt: skip
+
+
+def labels_of(example: Example) -> tuple[str, ...]:
+    """The labels that an example has, of the whole or of its words."""
+    if isinstance(example.label, str):
+        return (example.label,)
+    return tuple(tag for tag in example.tags if tag is not None)
+
+
+def checked(task: Task) -> Task:
+    """The task, if each split has examples and they have the same labels.
+
+    In a tagging task, a label of the training words may be missing elsewhere, since some are rare.
+
+    Raises:
+        CorpusError: a split is empty, or a label is in one and not in another.
+    """
+    for split in SPLITS:
+        if not task.splits.get(split):
+            raise CorpusError(f"the task {task.name} has no examples for {split}; give it some, or a larger corpus.")
+    if task.kind == "regression":
+        return task
+    first: dict[str, dict[str, str]] = {split: {} for split in SPLITS}
+    for split in SPLITS:
+        for example in task.splits[split]:
+            for label in labels_of(example):
+                first[split].setdefault(label, example.name)
+    for split in (VALIDATION, TEST):
+        for one, other in ((split, TRAIN), (TRAIN, split)):
+            if task.kind == "tagging" and one == TRAIN:
+                continue
+            for label, name in first[one].items():
+                if label not in first[other]:
+                    raise CorpusError(
+                        f"the task {task.name} has the label {label!r} in {one} (first in {name}) and not in {other}, "
+                        f"which has {_listed(first[other])}; all splits want the same labels: correct it, or deal the "
+                        "examples anew."
+                    )
+    if len(first[TRAIN]) < 2:
+        raise CorpusError(
+            f"the task {task.name} has one label only, {next(iter(first[TRAIN]), 'none')!r}; there is nothing to learn "
+            "with fewer than two: check the column of the labels."
+        )
+    return task
+
+
+def _listed(labels: dict[str, str], most: int = 7) -> str:
+    shown = ", ".join(map(repr, sorted(labels)[:most]))
+    return f"{shown} and {len(labels) - most} more" if len(labels) > most else shown or "none"
