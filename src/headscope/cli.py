@@ -171,6 +171,15 @@ def study(
     ] = None,
     device: Device = "cpu",
     seed: Annotated[int, typer.Option(help="Of a sample of documents.")] = 0,
+    seeds: Annotated[
+        int | None, typer.Option(help="Fine-tune on the study's task and its control, so many runs each.")
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Of each run. Default: those of the paper.")] = None,
+    task: Annotated[str, typer.Option(help="Which of the study's tasks to fine-tune on. Default: the first.")] = "",
+    examples: Annotated[int | None, typer.Option(min=1, help="Fine-tune on at most so many, drawn at random.")] = None,
+    select: Annotated[
+        str, typer.Option(help="The split on which an epoch is chosen: validation or test.")
+    ] = "validation",
     batch_tokens: BatchTokens = None,
     trust_remote_code: Trust = False,
     resume: Resume = False,
@@ -179,6 +188,8 @@ def study(
     from headscope.studies import STUDIES
 
     if recorded is not None:
+        if seeds is not None:
+            raise HeadscopeError("recorded scores need no fine-tuning; give --recorded or --seeds, not both.")
         _recorded(name, recorded, out)
         return
     from headscope.studies.run import study as run
@@ -193,7 +204,8 @@ def study(
     with _progress() as report:
         made = run(
             name, model, data, out, corpora=corpora, plan=_plan(None, None, None, batch_tokens), device=device,
-            seed=seed, trust_remote_code=trust_remote_code, resume=resume, report=report,
+            seed=seed, seeds=seeds, epochs=epochs, task=task, examples=examples, select=select,
+            trust_remote_code=trust_remote_code, resume=resume, report=report,
         )  # fmt: skip
     show(STUDIES[name], made.findings, made.tables, console)
     sheet, folder = escape(str(made.folder / f"{name}.md")), escape(str(made.folder))

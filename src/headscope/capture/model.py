@@ -207,7 +207,7 @@ def glance(folder: Path, *, trust_remote_code: bool = False) -> tuple[Shape, str
     try:
         config = AutoConfig.from_pretrained(folder, trust_remote_code=trust_remote_code)
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=trust_remote_code)
-        return Shape.of(config, tokenizer), _sha256_of_files(folder)
+        return Shape.of(config, tokenizer), sha256_of_weights(folder)
     except Exception as error:  # transformers, tokenizers and json each raise their own
         raise ModelError(
             f"no model could be read from {str(folder)!r} ({first_line(error)}); "

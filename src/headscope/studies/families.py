@@ -16,11 +16,11 @@ from scipy.stats import t
 
 from headscope.analyse.agreement import consistencies
 from headscope.analyse.rank import top_heads
-from headscope.analyse.ranktests import rank_sum
+from headscope.analyse.ranktests import least_rank_sum, rank_sum
 from headscope.analyse.uncertainty import LEVEL
 from headscope.heads import parse_head
 from headscope.studies.readings import PERCENT
-from headscope.studies.study import NotMeasuredError, Read, Value
+from headscope.studies.study import RECORDED, NotMeasuredError, Read, Value
 
 SIGNIFICANT = 0.05
 """A run counts as significant below this."""
@@ -91,12 +91,11 @@ def rank_sum_p(task: Of, control: Of) -> Read:
 
     def read(*tables: xr.Dataset) -> Value:
         one, other = task(*tables), control(*tables)
-        least = 2 / math.comb(len(one) + len(other), len(one))
-        of = f"{len(one)} and {len(other)} runs"
-        # Few runs cannot differ significantly, however far apart they are; a reader must see that.
-        return Value(
-            rank_sum(one, other), of if least < SIGNIFICANT else f"{of}, which cannot give less than {least:.2g}"
-        )
+        runs = f"{len(one)} and {len(other)} runs"
+        # However far apart they are; a verdict would speak of the number of runs alone.
+        if (least := least_rank_sum(len(one), len(other))) >= SIGNIFICANT:
+            raise NotMeasuredError(f"{runs} cannot give a p-value below {least:.2g}; take more seeds")
+        return Value(rank_sum(one, other), runs)
 
     return read
 
@@ -120,13 +119,15 @@ def of_change(variable: str, group: str = "task") -> Of:
             raise NotMeasuredError(f"the comparison has no {group}")
         values = comparison[variable].sel(group=group).values
         if not (known := np.isfinite(values)).any():
-            raise NotMeasuredError(NO_FOLDS if variable == "rich_corrected" else f"the comparison has no {variable}")
+            recorded = variable == "rich_corrected" and RECORDED in comparison.attrs
+            raise NotMeasuredError(NO_FOLDS if recorded else ALIKE)
         return np.asarray(values[known])
 
     return read
 
 
 NO_FOLDS = "it needs the counts of each part of the corpus, which recorded scores do not have"
+ALIKE = "all heads have the same score before, or the same change"
 
 
 def significant_changes(sign: int = 0, group: str = "task") -> Read:
@@ -135,6 +136,8 @@ def significant_changes(sign: int = 0, group: str = "task") -> Read:
     def read(comparison: xr.Dataset) -> Value:
         of = comparison.sel(group=group)
         known = of["rich_tau"].notnull().values
+        if not known.any():
+            raise NotMeasuredError(ALIKE)
         tau, p = (of[name].values[known] for name in ("rich_tau", "rich_p"))
         return _significant(np.where(tau * sign >= 0, p, 1.0) if sign else p)
 
@@ -169,6 +172,12 @@ def of_layers(first: float, last: float, *, group: str = "task", others: bool = 
         return PERCENT * changes.isel(layer=np.flatnonzero(chosen)).mean("layer").values
 
     return read
+
+
+def selectivity(task: xr.Dataset, control: xr.Dataset) -> Value:
+    """Accuracy at the task less accuracy at the control (Hewitt and Liang 2019)."""
+    one, other = (float(np.mean(score("accuracy")(table))) for table in (task, control))
+    return Value(one - other, f"{one:.1f} less {other:.1f}")
 
 
 def _family(family: xr.Dataset, variable: str) -> xr.DataArray:

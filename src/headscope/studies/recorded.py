@@ -6,7 +6,6 @@ the tables alone.
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,8 +23,6 @@ from headscope.studies.arrays import named, read
 from headscope.studies.study import (
     RECORDED,
     Finding,
-    NotMeasuredError,
-    Printed,
     Recording,
     Study,
     derive,
@@ -137,20 +134,11 @@ def judged(study: Study, recording: Recording, path: Path) -> Recorded:
     return Recorded(path.stem, derive(study, tables)[0], findings, absent, unread)
 
 
-def printed(study: Study, tables: Mapping[str, xr.Dataset]) -> dict[str, tuple[Printed, pd.DataFrame]]:
-    """The paper's tables of what fine-tuning changes, as far as they can be made."""
-    made = {}
-    for name, table in study.printed.items():
-        with suppress(NotMeasuredError):
-            made[name] = (table, table.make(tables))
-    return made
-
-
 def _fill(folder: Path, name: str, study: Study, models: Sequence[Recorded]) -> None:
     rows = []
     for model in models:
         place = folder / model.name
-        for which, (_, frame) in printed(study, model.tables).items():
+        for which, (_, frame) in sheet.printed(study, model.tables).items():
             with replacing(place / f"{which}.csv") as temporary:
                 frame.to_csv(temporary, index=False, float_format="%.6g")
         for figure, (on, draw) in study.figures.items():
@@ -176,7 +164,7 @@ def markdown(name: str, study: Study, models: Sequence[Recorded]) -> str:
     for model in models:
         lines += ["", f"## {model.name}", "", f"{model.shape}."]
         lines += ["", *(f"- {told}" for told in model.told)] if model.told else []
-        for table, frame in printed(study, model.tables).values():
+        for table, frame in sheet.printed(study, model.tables).values():
             lines += ["", f"### {table.title}", "", *sheet.grid(sheet.laid_out(table, frame))]
         lines += ["", "### Claims", ""]
         if model.findings:
@@ -195,7 +183,7 @@ def show(study: Study, models: Sequence[Recorded], console: Console) -> None:
         console.print(f"\n[bold]{escape(model.name)}[/]: {escape(model.shape)}", soft_wrap=True)
         for told in model.told:
             console.print(escape(told), soft_wrap=True)
-        for table, frame in printed(study, model.tables).values():
+        for table, frame in sheet.printed(study, model.tables).values():
             console.print(f"\n{escape(table.title)}", soft_wrap=True)
             console.print(sheet.terminal(sheet.laid_out(table, frame)))
         if model.findings:

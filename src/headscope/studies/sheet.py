@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 import pandas as pd
 import xarray as xr
@@ -10,7 +11,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from headscope.studies.study import VERDICTS, Finding, Printed, Study, Value
+from headscope.runs import Runs
+from headscope.studies.study import VERDICTS, Finding, NotMeasuredError, Printed, Study, Value
 
 
 def frame(findings: Sequence[Finding]) -> pd.DataFrame:
@@ -54,8 +56,24 @@ def number(value: float, digits: int, significant: int = 0) -> str:
     return f"{value:.{significant - 1}e}" if 0 < abs(value) < 1e-4 else f"{value:#.{significant}g}"
 
 
-def markdown(name: str, study: Study, findings: Sequence[Finding], tables: Mapping[str, xr.Dataset]) -> str:
-    """The whole sheet."""
+def markdown(
+    name: str,
+    study: Study,
+    findings: Sequence[Finding],
+    tables: Mapping[str, xr.Dataset],
+    runs: Mapping[str, Runs] | None = None,
+    made: Sequence[tuple[Printed, pd.DataFrame]] = (),
+) -> str:
+    """The whole sheet.
+
+    Args:
+        name: of the study.
+        study: the study.
+        findings: how its claims stand.
+        tables: on which; those that were measured head the sheet.
+        runs: what was fine-tuned, by group.
+        made: the paper's tables of that.
+    """
     model, beside = str(next(iter(tables.values())).attrs["model"]), study.beside(tables)
     lines = [
         f"# {study.title}",
@@ -65,15 +83,34 @@ def markdown(name: str, study: Study, findings: Sequence[Finding], tables: Mappi
         _line("", "the paper's corpus", "this corpus", "documents", "words", "the same"),
         "| --- | --- | --- | ---: | ---: | --- |",
     ]
-    for of, table in tables.items():
-        about, one = table.attrs, study.measurements[of]
+    for of, one in study.measurements.items():
+        if of not in tables:
+            continue
+        about = tables[of].attrs
         counts = (f"{about[what]:,}" for what in ("documents", "words"))
         same = "yes" if about["corpus_sha256"] in one.published else "no"
         corpus = f"{about['corpus']}, {about['part']}" if "part" in about else str(about["corpus"])
         lines.append(_line(of, one.paper, corpus, *counts, same))
-    lines += ["", *table_of(beside, model, findings)]
+    lines += tuned_of(study, runs) if runs else []
+    for table, frame in made:
+        lines += ["", f"## {table.title}", "", *grid(laid_out(table, frame))]
+    lines += ["", *(["## Claims", ""] if runs else []), *table_of(beside, model, findings)]
     lines += ["", *(f"- {note}" for note in study.notes)]
     return "\n".join(lines) + "\n"
+
+
+def tuned_of(study: Study, runs: Mapping[str, Runs]) -> list[str]:
+    """What was fine-tuned and how, beside the paper's."""
+    lines = ["", "## Fine-tuning", ""]
+    lines += [f"The paper: {study.tuning.paper}."] if study.tuning else []
+    for group, one in runs.items():
+        kept = ", ".join(f"{run.name} {run.kept}" for run in one.runs)
+        counts = ", ".join(f"{count:,} {split}" for split, count in one.settings["examples"].items())
+        lines += ["", f"{one.task}{' (control)' if group == 'control' else ''}: examples {counts}; "
+                  f"{one.settings['epochs']} epochs at a learning rate of {one.settings['learning_rate']:g}; the epoch "
+                  f"that is best by {one.metric} on {one.select} is kept: {kept}."]  # fmt: skip
+        lines += [f"- {note}." for note in one.settings.get("notes", ())]
+    return lines
 
 
 def table_of(beside: str, model: str, findings: Sequence[Finding]) -> list[str]:
@@ -89,6 +126,15 @@ def table_of(beside: str, model: str, findings: Sequence[Finding]) -> list[str]:
         held_out = text(held, finding.claim.digits, finding.claim.significant) if held else ""
         lines.append(_line(where, what, paper, own, difference, held_out, verdict, _note(finding)))
     return lines
+
+
+def printed(study: Study, tables: Mapping[str, xr.Dataset]) -> dict[str, tuple[Printed, pd.DataFrame]]:
+    """The paper's tables of what fine-tuning changes, as far as they can be made."""
+    made = {}
+    for name, table in study.printed.items():
+        with suppress(NotMeasuredError):
+            made[name] = (table, table.make(tables))
+    return made
 
 
 def laid_out(table: Printed, frame: pd.DataFrame) -> pd.DataFrame:

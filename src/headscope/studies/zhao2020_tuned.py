@@ -22,6 +22,7 @@ from headscope.studies.families import (
     of_layers,
     rank_sum_p,
     score,
+    selectivity,
     share_of_rich_runs,
     significant_changes,
     significant_consistencies,
@@ -93,6 +94,11 @@ IMPOSSIBLE = (
     "F1 of the means, 95.1 however they were rounded"
 )
 """Of RoBERTa-base tuned on negation: F1 is concave in P and R."""
+
+SELECTIVITY = Claim(
+    "not in the paper", "selectivity: accuracy at the task less accuracy at the control", ("tuned_task", "tuned_control"),
+    Value(math.nan), selectivity, unit="points", note="Hewitt and Liang 2019; low where a model learns anything at all",
+)  # fmt: skip
 
 STORIES = ("story", "story_task", "story_control")
 TAUS = ("story", "review", "story_task", "review_task", "story_control", "review_control")
@@ -282,7 +288,8 @@ BIASED = (
 DERIVED = {f"change_{name}": Derived(STORIES, partial(compare, variable=f"scope_{name}")) for name in SCORES}
 """What is compared: before, task and control on stories."""
 
-CLAIMS = (*_task_scores(), *_heads(), *_tests(), *_layers(), *_rich(), RICH_CORRECTED, *_consistencies())
+CLAIMS = (
+    *_task_scores(), SELECTIVITY, *_heads(), *_tests(), *_layers(), *_rich(), RICH_CORRECTED, *_consistencies())
 
 TUNING = Tuning(
     tasks=("negation",),
