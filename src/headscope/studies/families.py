@@ -6,7 +6,8 @@ Zhao and Bethard 2020, whatever is read of it.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -18,7 +19,7 @@ from headscope.analyse.agreement import consistencies
 from headscope.analyse.rank import top_heads
 from headscope.analyse.ranktests import least_rank_sum, rank_sum
 from headscope.analyse.uncertainty import LEVEL
-from headscope.heads import parse_head
+from headscope.heads import head_name, parse_head
 from headscope.studies.readings import PERCENT
 from headscope.studies.study import RECORDED, NotMeasuredError, Read, Value
 
@@ -58,6 +59,69 @@ def over_runs(values: Float[np.ndarray, " run"]) -> Value:
 def of_average_head(variable: str) -> Of:
     """The mean over all heads; of a family."""
     return lambda family: PERCENT * _family(family, variable).mean(("layer", "head")).values
+
+
+def of_heads_mean(variable: str, **place: str) -> Of:
+    """The mean over all heads at a place along the other dimensions; of a family."""
+    return lambda family: of_average_head(variable)(_at(family, variable, place))
+
+
+def of_last_layers(variable: str, count: int, *, scale: float = PERCENT, **place: str) -> Of:
+    """The mean over the heads of the last layers; of a family."""
+
+    def read(family: xr.Dataset) -> Float[np.ndarray, " run"]:
+        values = _family(_at(family, variable, place), variable)
+        return np.asarray(scale * values.isel(layer=slice(-count, None)).mean(("layer", "head")).values)
+
+    return read
+
+
+def of_least_layer(variable: str, but_last: int, *, scale: float = PERCENT) -> Of:
+    """The layer with the least mean over its heads, the last ones left out; of a family."""
+
+    def read(family: xr.Dataset) -> Float[np.ndarray, " run"]:
+        layers = _family(family, variable).mean("head").isel(layer=slice(None, -but_last))
+        if not layers.sizes["layer"]:
+            raise NotMeasuredError(f"the model has no more than {but_last} layers")
+        return np.asarray(scale * layers.min("layer").values)
+
+    return read
+
+
+def best_after(variable: str, **place: str) -> Read:
+    """The head that is best after fine-tuning, in the mean over runs; of a family."""
+
+    def read(family: xr.Dataset) -> Value:
+        values = _family(_at(family, variable, place), variable)
+        best = best_before(values.mean("run").to_dataset(name=variable), variable)
+        return replace(over_runs(PERCENT * values.sel(best).values), of=head_name(**best))
+
+    return read
+
+
+def at_head(layer: int, head: int, variable: str, **place: str) -> Read:
+    """A head by its number; of a family, or of the table before."""
+
+    def read(table: xr.Dataset) -> Value:
+        if layer > table.sizes["layer"] or head > table.sizes["head"]:
+            raise NotMeasuredError(f"the model has no head {head_name(layer, head)}")
+        values = _at(table, variable, place)[variable].sel(layer=layer, head=head)
+        runs = np.atleast_1d(PERCENT * values.values)
+        return replace(over_runs(runs), of=head_name(layer, head))
+
+    return read
+
+
+def _at(table: xr.Dataset, variable: str, place: Mapping[str, str]) -> xr.Dataset:
+    if variable not in table:
+        raise NotMeasuredError(f"the table has no {variable}")
+    for dim, label in place.items():
+        if label not in table[dim].values:
+            raise NotMeasuredError(f"the corpus has no {dim} {label}")
+    found = table.sel(dict(place))
+    if not bool(found[variable].notnull().any()):
+        raise NotMeasuredError("there is nothing of this kind in the corpus or the model")
+    return found
 
 
 def of_best_head(variable: str, by: str) -> Of:

@@ -4,6 +4,7 @@ study, model --locate--> corpora --measure--> head tables --analyse--> with inte
        model --tune--> runs of the task and its control --measure--> tables of them -------^
 """
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -18,15 +19,16 @@ from headscope._job import Job, Stage
 from headscope.analyse import analysed
 from headscope.capture import load
 from headscope.capture.model import Model
-from headscope.corpora import Corpus, Survey
+from headscope.corpora import Survey, survey
 from headscope.corpora.document import Document
 from headscope.disk import replacing
 from headscope.errors import HeadscopeError, TableError
+from headscope.learn.task import Task
 from headscope.measure.run import Plan, resolve
 from headscope.measure.shuffle import with_draws
 from headscope.runs import Runs
 from headscope.studies import STUDIES, sheet
-from headscope.studies.locate import chosen, locate
+from headscope.studies.locate import chosen, locate, texts_of
 from headscope.studies.sheet import printed
 from headscope.studies.study import Finding, Measurement, Study, derive, judge
 from headscope.studies.tuning import Asked, families, scores, task_of, tuned
@@ -113,6 +115,12 @@ def study(
         table: _source(of.measurements[table], path, subject, plan or Plan(), seed, report)
         for table, path in paths.items()
     }
+    if learnt:
+        sources |= {
+            table: _texts(one, learnt, subject, plan or Plan(), seed)
+            for table, one in of.measurements.items()
+            if one.of_task
+        }
     tables = {table: _measured(job, table, source) for table, source in sources.items()}
     runs: dict[str, Runs] = {}
     if asked and learnt and of.tuning:
@@ -130,10 +138,11 @@ def study(
 
 @dataclass(frozen=True)
 class _Source:
-    """What is measured, and of which corpus."""
+    """What is measured, and of which corpus: its name and hash, and which part of it."""
 
     wanted: Measurement
-    corpus: Corpus
+    corpus: str
+    sha256: str
     documents: Iterable[Document]
     found: Survey
     which: str
@@ -155,21 +164,27 @@ def _source(wanted: Measurement, path: Path, model: Model, plan: Plan, seed: int
     corpus, documents, found, which = chosen(wanted, path, seed)
     if wanted.max_tokens is not None:
         plan = replace(plan, max_tokens=wanted.max_tokens, cut=True)
-    return _Source(wanted, corpus, documents, found, which, model, plan)
+    return _Source(wanted, corpus.name, corpus.sha256, documents, found, which, model, plan)
+
+
+def _texts(wanted: Measurement, task: Task, model: Model, plan: Plan, seed: int) -> _Source:
+    documents, which = texts_of(task, seed, wanted.sample)
+    sha256 = hashlib.sha256(repr(sorted(task.source.items())).encode()).hexdigest()
+    return _Source(wanted, task.name, sha256, documents, survey(documents), which, model, plan)
 
 
 def _measured(job: Job, name: str, source: _Source, runs: Runs | None = None) -> xr.Dataset:
     """One of the tables; before fine-tuning with intervals and reported heads where it has scores."""
     model, documents, plan, found = source.model, source.documents, source.plan, source.found
     # The papers have no p-values of heads, and draws take longer than all the rest.
-    reducers = [with_draws(one, 0) for one in resolve(source.wanted.reducers, found)]
+    wanted = source.wanted.reducers + (source.wanted.tuned if runs else ())
+    reducers = [with_draws(one, 0) for one in resolve(wanted, found)]
     if runs is None:
         table = job.measure(name, model, documents, reducers, called=f"measuring {name}", plan=plan, found=found)
     else:
         table = job.measure_runs(name, model, runs, documents, reducers, plan=plan, found=found)
     if source.which:
-        corpus = source.corpus
-        table = table.assign_attrs(corpus=corpus.name, corpus_sha256=corpus.sha256, part=source.which)
+        table = table.assign_attrs(corpus=source.corpus, corpus_sha256=source.sha256, part=source.which)
     if "stack" in table.dims:
         # The papers are about encoders. Another stack may have more layers.
         table = table.sel(stack="encoder", drop=True)
@@ -208,7 +223,7 @@ def _about(of: Study, tables: Mapping[str, xr.Dataset], runs: Mapping[str, Runs]
     """What the tables have in common, the corpus of each, and how the runs were tuned."""
     of_model = ("model", "revision", "weights_sha256", "tokenizer", "dtype", "device", "seed")
     of_corpus = ("corpus", "corpus_sha256", "documents", "words", "tokens", "skipped", "part")
-    measured = {name: tables[name].attrs for name in of.measurements}
+    measured = {name: tables[name].attrs for name in of.measurements if name in tables}
     first = next(iter(measured.values()))
     corpora = {name: {key: attrs[key] for key in of_corpus if key in attrs} for name, attrs in measured.items()}
     for about in corpora.values():

@@ -128,6 +128,8 @@ class Measurement:
         having: only documents that have a span of this kind; the others add nothing to the scores.
         sample: so many documents, drawn at random; by default all.
         max_tokens: documents are cut to this.
+        of_task: in place of a corpus, the texts of the test split of the task that is fine-tuned on.
+        tuned: what is measured of the runs beside `reducers`: what needs the model before as well.
     """
 
     corpus: str
@@ -138,6 +140,8 @@ class Measurement:
     having: str = ""
     sample: int | None = None
     max_tokens: int | None = None
+    of_task: bool = False
+    tuned: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -348,11 +352,15 @@ def _why(study: Study, missing: Sequence[str], tables: Mapping[str, xr.Dataset],
     wanted = list(dict.fromkeys([*(name for name in missing if name not in study.derived or name in absent), *sources]))
     told = list(dict.fromkeys(absent[name] for name in wanted if name in absent))
     unknown = [name for name in wanted if name not in absent]
-    if study.tuning and not told and any(name not in study.measurements for name in unknown):
+    if study.tuning and not told and any(_is_tuned(study, name) for name in unknown):
         return NOT_TUNED
     if unknown:
         told.append(f"there is no table of {' and '.join(unknown)}")
     return "; ".join(told)
+
+
+def _is_tuned(study: Study, name: str) -> bool:
+    return name not in study.measurements or study.measurements[name].of_task
 
 
 def _read(read: Read, on: Sequence[xr.Dataset]) -> Value:

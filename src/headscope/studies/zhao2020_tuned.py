@@ -96,8 +96,9 @@ IMPOSSIBLE = (
 """Of RoBERTa-base tuned on negation: F1 is concave in P and R."""
 
 SELECTIVITY = Claim(
-    "not in the paper", "selectivity: accuracy at the task less accuracy at the control", ("tuned_task", "tuned_control"),
-    Value(math.nan), selectivity, unit="points", note="Hewitt and Liang 2019; low where a model learns anything at all",
+    "not in the paper", "selectivity: accuracy at the task less accuracy at the control",
+    ("tuned_task", "tuned_control"), Value(math.nan), selectivity, unit="points",
+    note="Hewitt and Liang 2019; low where a model learns anything at all",
 )  # fmt: skip
 
 STORIES = ("story", "story_task", "story_control")
@@ -110,7 +111,12 @@ HALF_TO_DEEP = (6 / 12, 10 / 12)
 def _mean_and_sd(first: Claim, of: Of, sd: float) -> list[Claim]:
     """A claim about a mean over runs, and the one about the spread that stands beside it."""
     second = replace(
-        first, what=f"{first.what}, sd over runs", paper=replace(first.paper, number=sd), read=spread(of), pattern=None
+        first,
+        what=f"{first.what}, sd over runs",
+        paper=replace(first.paper, number=sd),
+        read=spread(of),
+        pattern=None,
+        note="",
     )
     # One mean of tau is printed with a decimal more: 0.0005.
     digits = 4 if first.paper.number == 0.0005 else first.digits
@@ -288,8 +294,7 @@ BIASED = (
 DERIVED = {f"change_{name}": Derived(STORIES, partial(compare, variable=f"scope_{name}")) for name in SCORES}
 """What is compared: before, task and control on stories."""
 
-CLAIMS = (
-    *_task_scores(), SELECTIVITY, *_heads(), *_tests(), *_layers(), *_rich(), RICH_CORRECTED, *_consistencies())
+CLAIMS = (*_task_scores(), SELECTIVITY, *_heads(), *_tests(), *_layers(), *_rich(), RICH_CORRECTED, *_consistencies())
 
 TUNING = Tuning(
     tasks=("negation",),
