@@ -4,10 +4,13 @@ import re
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
 import typer.main
 
-from headscope import cli
+from analyse.families import drawn
+from headscope import cli, heads
+from headscope.analyse.ranktests import least_rank_sum, least_signed_rank
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
@@ -58,6 +61,31 @@ def test_the_readmes_python_runs(monkeypatch) -> None:
     exec(block.replace('"grammar"', '"grammar:211"'), names)
     assert names["table"].mass_previous.sel(layer=1, head=3) > 0.98
     assert names["table"]["reported_layer"].max() > 0
+
+
+def test_the_python_of_comparing_runs(monkeypatch, tmp_path) -> None:
+    draw = np.random.default_rng(3)
+    shares = draw.beta(2, 6, (3, 5))
+    families = {"after": np.repeat(shares[None] + 0.2, 7, 0), "control": np.repeat(shares[None], 7, 0)}
+    heads.write(drawn(draw, shares), tmp_path / "before.nc")
+    for name, runs in families.items():
+        table = drawn(draw, runs, seeds=list(range(7)), control=name == "control")
+        heads.write(table, tmp_path / f"{name}.nc")
+    monkeypatch.chdir(tmp_path)
+    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "comparing.md").read_text(), flags=re.DOTALL)
+    names: dict = {}
+    exec(block, names)
+    assert names["found"].average_p <= 0.001
+
+
+def test_the_smallest_p_values_of_few_runs_are_as_told() -> None:
+    rows = re.findall(
+        r"^\| (\d+) \| ([\d.]+) \| ([\d.]+) \|$", (ROOT / "docs" / "comparing.md").read_text(), flags=re.MULTILINE
+    )
+    assert len(rows) == 5
+    for runs, sums, signs in rows:
+        for told, least in ((sums, least_rank_sum(int(runs), int(runs))), (signs, least_signed_rank(int(runs)))):
+            assert float(told) == pytest.approx(least, rel=0.03)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -212,15 +212,38 @@ def study(
     console.print(f"\nRead [bold]{sheet}[/]; {len(made.files)} files in {folder}.", soft_wrap=True)
 
 
-def _recorded(name: str, folder: Path, out: Path) -> None:
-    from headscope.studies import STUDIES
-    from headscope.studies.recorded import recorded, show
+@app.command(epilog="Example: headscope compare before.nc after.nc --control control.nc -o changes")
+def compare(
+    before: Annotated[Path, typer.Argument(help="The head table of the model before it was tuned.")],
+    after: Annotated[Path, typer.Argument(help="That of the runs that were tuned, on the same corpus.")],
+    control: Annotated[Path | None, typer.Option(help="That of the runs of the task's control.")] = None,
+    other_before: Annotated[Path | None, typer.Option(help="The same on another corpus: before.")] = None,
+    other_after: Annotated[Path | None, typer.Option(help="The runs there.")] = None,
+    other_control: Annotated[Path | None, typer.Option(help="The runs of the control there.")] = None,
+    variable: Annotated[
+        list[str] | None,
+        typer.Option(help="What to compare: mass_sep, or token_class_mass:token_class=noun. Default: the scores."),
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write.")] = Path("headscope-compare"),
+) -> None:
+    """Compare heads before and after tuning, task against control: tables, tests, figures and a page."""
+    from headscope._comparison import write_comparison
+    from headscope.view.comparison import summarise_comparison
 
+    if (other_before is None) != (other_after is None) or (other_control is not None and other_before is None):
+        raise HeadscopeError("--other-before and --other-after go together, and --other-control goes with both.")
+    others = None if other_before is None or other_after is None else (other_before, other_after, other_control)
     with _progress() as report:
-        models, written = recorded(name, folder, out, report=report)
-    show(STUDIES[name], models, console)
-    console.print(f"\nRead [bold]{escape(str(out / f'{name}.md'))}[/]; {len(written)} files in {escape(str(out))}.",
-                  soft_wrap=True)  # fmt: skip
+        made = write_comparison(before, after, control, others=others, variables=variable or [], out=out, report=report)
+    for comparison in made.comparisons:
+        summarise_comparison(comparison, console)
+    for name, found in made.agreements.items():
+        for one in found:
+            console.print(f"On the other corpus, {name}: {one}", soft_wrap=True, markup=False, highlight=False)
+    for sentence in made.left_out:
+        console.print(sentence, soft_wrap=True, markup=False, highlight=False, style="yellow")
+    page, folder = escape(str(made.folder / "comparison.md")), escape(str(made.folder))
+    console.print(f"\nRead [bold]{page}[/]; {len(made.files)} files in {folder}.", soft_wrap=True)
 
 
 @app.command("list", epilog="Example: headscope list corpora")
@@ -259,6 +282,17 @@ def main() -> None:
     except HeadscopeError as error:
         errors.print(f"headscope: {error}", soft_wrap=True, markup=False, highlight=False)
         sys.exit(2)
+
+
+def _recorded(name: str, folder: Path, out: Path) -> None:
+    from headscope.studies import STUDIES
+    from headscope.studies.recorded import recorded, show
+
+    with _progress() as report:
+        models, written = recorded(name, folder, out, report=report)
+    show(STUDIES[name], models, console)
+    console.print(f"\nRead [bold]{escape(str(out / f'{name}.md'))}[/]; {len(written)} files in {escape(str(out))}.",
+                  soft_wrap=True)  # fmt: skip
 
 
 def _plan(max_tokens: int | None, cut: bool | None, pair_tokens: int | None, batch_tokens: int | None) -> "Plan":

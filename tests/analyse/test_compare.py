@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 from scipy.stats import false_discovery_control, kendalltau, mannwhitneyu, ttest_1samp, wilcoxon
 
-from analyse.families import drawn
+from analyse.families import drawn, weights
 from headscope import heads
 from headscope.analyse import Consistencies, compare, consistencies, rank_sum, top_heads
 from headscope.errors import TableError
@@ -142,6 +142,11 @@ def test_it_is_a_table_that_can_be_kept(found: xr.Dataset, tmp_path) -> None:
     assert found["seed"].values.tolist() == [SEEDS + [-1] * 4, OTHER_SEEDS]
     assert (found.attrs["variable"], found.attrs["task"]) == ("scope_f1", "negation")
     assert found["change"].attrs["units"] == "share"
+    told = [(run["group"], run["seed"], run["weights_sha256"]) for run in json.loads(found.attrs["runs"])]
+    assert told == [
+        *(("task", seed, weights(seed, False)) for seed in SEEDS),
+        *(("control", seed, weights(seed, True)) for seed in OTHER_SEEDS),
+    ]
 
 
 def test_the_order_of_axes_and_of_runs_does_not_matter(found: xr.Dataset) -> None:
@@ -402,7 +407,7 @@ REFUSED = {
     ),
     "no such variable": (
         lambda: [table.drop_vars("scope_f1") for table in tables()],
-        "the head table has no variable 'scope_f1'; of each head it has scope_precision, scope_recall.",
+        "the table before has no variable 'scope_f1'; measure the same in all tables.",
     ),
 }  # fmt: skip
 

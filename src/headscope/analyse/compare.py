@@ -33,7 +33,7 @@ def compare(
     control: xr.Dataset | None = None,
     variable: str = "scope_f1",
     *,
-    where: Mapping[str, str] | None = None,
+    where: Mapping[str, str | int] | None = None,
 ) -> xr.Dataset:
     """What tuning changed in a variable of the heads: how much, where, how surely, and more than the control?
 
@@ -79,7 +79,7 @@ def compare(
     check_before_after(before, after, control)
     tables = {"task": after} | ({} if control is None else {"control": control})
     named = [(before, "the table before"), (after, "the table after"), (control, "the table of the control")]
-    chosen = [_at(table, where or {}, called(table, name)) for table, name in named if table is not None]
+    chosen = [_at(table, where or {}, variable, called(table, name)) for table, name in named if table is not None]
     start = of_heads(chosen[0], variable).astype(float).reset_coords(drop=True)
     runs = _Runs.of({group: _of_runs(table, variable) for group, table in zip(tables, chosen[1:], strict=True)}, tables)
     known = start.notnull() & runs.every.notnull().all("run")
@@ -103,7 +103,7 @@ def compare(
             "heads": int(known.sum()),
             "heads_left_out": int((some & ~known).sum()),
             "task": _task(after),
-            "runs": json.dumps({group: runs_of(table) for group, table in tables.items()}),
+            "runs": json.dumps([run | {"group": group} for group, table in tables.items() for run in runs_of(table)]),
             "call": f"compare(variable={variable!r}, where={dict(where or {})!r}) after {before.attrs.get('call')}",
         },
     )
@@ -265,7 +265,9 @@ def _of_runs(table: xr.Dataset, variable: str) -> xr.DataArray:
     return values.assign_coords(run=np.arange(1, len(rows) + 1))
 
 
-def _at(table: xr.Dataset, where: Mapping[str, str], name: str) -> xr.Dataset:
+def _at(table: xr.Dataset, where: Mapping[str, str | int], variable: str, name: str) -> xr.Dataset:
+    if variable not in table:
+        raise TableError(f"{name} has no variable {variable!r}; measure the same in all tables.")
     for dim, label in where.items():
         if dim not in table.coords or dim not in table.dims:
             raise TableError(f"{name} has no dimension {dim!r}; it has {', '.join(map(str, table.dims))}.")

@@ -15,7 +15,7 @@ from headscope import heads
 from headscope._job import Job
 from headscope.capture.model import Model
 from headscope.disk import below
-from headscope.errors import CorpusError, HeadscopeError
+from headscope.errors import HeadscopeError
 from headscope.learn.control import control_of
 from headscope.learn.task import TEST, Task
 from headscope.learn.tasks import read_task
@@ -71,10 +71,7 @@ def task_of(name: str, study: Study, asked: Asked, data: Path, corpora: Mapping[
     which = asked.task or tuning.tasks[0]
     corpus = tuning.corpora[which]
     replaced = [corpora[one] for one in tuning.measured if one in corpora and study.measurements[one].corpus == corpus]
-    path = replaced[0] if replaced else below(data, corpus)
-    if path is None:
-        raise CorpusError(f"the task {which} needs {corpus}, which is not in the folder {data}; put it there.")
-    task = read_task(which, path)
+    task = read_task(which, replaced[0] if replaced else below(data, corpus) or data)
     return task if asked.examples is None else at_most(task, asked.examples)
 
 

@@ -171,9 +171,8 @@ def _heads(comparison: xr.Dataset) -> Iterator[str]:
         yield _row(head_name(layer, head), number(float(row["before"]), scale), ends, *gains, *found)
     yield ""
     heads = f"{int((outcome(comparison, 'q') <= LEVEL).sum())} of {comparison.attrs['heads']} heads"
-    yield f"p: {against(comparison)[1]}; q: corrected for all heads. {heads} have q ≤ {LEVEL}."
-    if few := too_few(comparison):
-        yield few
+    standing = too_few(comparison) or f"{heads} have q ≤ {LEVEL}."
+    yield f"p: {against(comparison)[1]}; q: corrected for all heads. {standing}"
 
 
 def _rich(comparisons: Sequence[xr.Dataset]) -> Iterator[str]:

@@ -24,7 +24,7 @@ from headscope.analyse.comparable import runs_of
 from headscope.errors import TableError
 from headscope.heads import parse_head
 from headscope.view.changes import COLOURS, MARKERS, signed_ticks, title
-from headscope.view.compared import checked, groups_of, of_runs
+from headscope.view.compared import called, checked, groups_of, of_runs
 from headscope.view.figures import COLOURS as SEQUENTIAL
 from headscope.view.figures import STYLE, caption
 from headscope.view.heatmaps import DIVERGING, cells
@@ -53,7 +53,8 @@ def similarity_heatmap(table: xr.Dataset, control: xr.Dataset | None = None) -> 
             )
     found = {group: _with_runs(one["similarity"]) for group, one in tables.items()}
     least = min(float(values.mean("run").min()) for values in found.values())
-    scale = Normalize(min(math.floor(least * 10) / 10, 0.9), 1)
+    lowest = min(math.floor(least * 10) / 10, 0.9)
+    scale = Normalize(lowest, 1.0)
     height = min(5.0, max(1.8, 2.9 * table.sizes["layer"] / table.sizes["head"]))
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(5.8, 0.8 + height * len(found)))
@@ -61,7 +62,7 @@ def similarity_heatmap(table: xr.Dataset, control: xr.Dataset | None = None) -> 
         for (heat, side), (group, values) in zip(grid, found.items(), strict=True):
             cells(heat, values.mean("run"), scale, SEQUENTIAL)
             heat.set_title(f"{_called(tables[group], group)}, {of_runs(values.sizes['run'])}")
-            _layer_means(side, values, group, (scale.vmin or 0, 1))
+            _layer_means(side, values, group, lowest)
         bar = figure.colorbar(ScalarMappable(scale, SEQUENTIAL), ax=grid, aspect=18 * len(found), pad=0.03)
         bar.set_label("cosine of the maps")
         bar.outline.set_visible(False)
@@ -254,16 +255,16 @@ def _slopes(axes: Axes, rows: pd.DataFrame, group: str) -> None:
         axes.plot(ends, means, **look, linewidth=2, markersize=6, markeredgecolor="white", gid=f"{group}-mean")
 
 
-def _layer_means(axes: Axes, values: xr.DataArray, group: str, limits: tuple[float, float]) -> None:
+def _layer_means(axes: Axes, values: xr.DataArray, group: str, lowest: float) -> None:
     """The mean of each layer beside its row of heads, and that of each run."""
     layers = values["layer"].values
     for row in values.mean("head").transpose("run", "layer").values if values.sizes["run"] > 1 else ():
         axes.plot(row, layers, color=COLOURS[group], linewidth=0.6, alpha=0.5, gid="run")
     means = values.mean(["run", "head"])
     axes.plot(means, layers, color=COLOURS[group], marker=MARKERS[group], markersize=4, linewidth=1.6, gid="mean")
-    lowest = min(limits[0], float(values.mean("head").min()))
+    lowest = min(lowest, float(values.mean("head").min()))
     axes.set(
-        xlim=(lowest, limits[1] + 0.05 * (limits[1] - lowest)),
+        xlim=(lowest, 1 + 0.05 * (1 - lowest)),
         ylim=(layers[-1] + 0.5, layers[0] - 0.5),
         xlabel="mean of layer",
         yticks=[],
@@ -297,7 +298,6 @@ def _class(name: str) -> str:
 
 def _called(table: xr.Dataset, group: str) -> str:
     """What runs were tuned on, of a head table or a comparison."""
-    if group == "control":
-        return group
-    named = [table.attrs.get("task"), *(run.get("task") for run in runs_of(table) if "task" not in table.attrs)]
-    return str(next(filter(None, named), "task"))
+    if group == "control" or "task" in table.attrs:
+        return called(table, group)
+    return next((str(run["task"]) for run in runs_of(table) if run.get("task")), group)

@@ -1,0 +1,238 @@
+"""A comparison in words: its numbers by hand, by scipy and, of the released scores, by the paper."""
+
+import io
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from rich.console import Console
+from scipy.stats import mannwhitneyu, t
+
+from headscope.analyse import Consistencies
+from headscope.view.comparison import frames, markdown, sections, summarise_comparison
+from view.comparisons import comparison, drawn, released
+
+
+def rows(page: str, heading: str) -> list[list[str]]:
+    """The cells of the tables below a heading, without the first lines of each."""
+    part = page.partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    lines = [line for line in part.splitlines() if line.startswith("|")]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return [
+        row
+        for place, row in enumerate(cells)
+        if "---" not in row[0] and "---" not in (cells[place + 1 :] or [row])[0][0]
+    ]
+
+
+def said(changed, width: int = 80) -> str:
+    text = io.StringIO()
+    summarise_comparison(changed, Console(file=text, width=width))
+    return text.getvalue()
+
+
+def percent(values: Sequence[float]) -> str:
+    return f"{100 * np.mean(values):.1f} ± {100 * np.std(values):.1f}"
+
+
+def test_average_and_best_head_with_the_interval_of_their_change() -> None:
+    before, afters = drawn(runs=(7, 5))
+    page = markdown([comparison(before, afters)])
+    best = np.unravel_index(before.argmax(), before.shape)
+    expected = []
+    for name, start, ends in (
+        ("average", before.mean(), [after.mean((1, 2)) for after in afters]),
+        (f"best before, {best[0] + 1}-{best[1] + 1}", before.max(), [after[:, *best] for after in afters]),
+    ):
+        gains = []
+        for values in ends:
+            half = t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
+            middle = values.mean() - start
+            numbers = (f"{100 * value:+.1f}".replace("-", "−") for value in (middle, middle - half, middle + half))
+            gains.append("{} [{}, {}]".format(*numbers))
+        expected.append(["scope F1 (% of words)", name, f"{100 * start:.1f}", *map(percent, ends), *gains])
+    assert rows(page, "Before and after") == expected
+    assert page.startswith(
+        "# What fine-tuning on negation changes in the heads of tiny/bert\n\n"
+        "story.json, 757 documents; negation, 7 runs and control, 5 runs; 35 heads.\n\n## Before and after\n"
+    )
+
+
+def test_each_test_with_its_runs_and_the_smallest_p_that_they_can_give() -> None:
+    before, afters = drawn(runs=(7, 5))
+    found = rows(markdown([comparison(before, afters)]), "Tests")
+    p = mannwhitneyu(*(after.mean((1, 2)) for after in afters), method="exact").pvalue
+    assert found[0] == ["scope F1", "average", "negation against control, rank-sum", "7 + 5", f"{p:.4g}", "0.002525"]
+    tests = [row[2:4] + row[5:] for row in found[:4]]
+    assert tests[1:] == [
+        ["negation against control by seed, signed-rank", "5 pairs", "0.0625"],
+        ["negation against before, signed-rank", "7", "0.01562"],
+        ["control against before, signed-rank", "5", "0.0625"],
+    ]
+    assert len(found) == 8
+
+
+def test_three_runs_against_three_are_said_to_be_too_few() -> None:
+    changed = comparison(*drawn(runs=(3, 3)))
+    few = (
+        "With 3 against 3 runs, p is 0.1 at least: whether the task changes more than its control cannot be told by "
+        "this test; tune more seeds."
+    )
+    page = markdown([changed])
+    assert page.count(few) == 2
+    assert "heads have q" not in page
+    assert few in " ".join(said(changed).split())
+    enough = comparison(*drawn(runs=(4, 4)))
+    assert "tune more seeds" not in markdown([enough]) + said(enough)
+    alone = comparison(*drawn(runs=(1,)))
+    assert "With 1 run, p is 1 at least: whether tuning changes anything cannot be told by this test" in markdown(
+        [alone]
+    )
+
+
+def test_layers_and_heads_in_their_tables() -> None:
+    before, afters = drawn(7, 3, runs=(5, 4))
+    changed = comparison(before, afters)
+    page = markdown([changed])
+    layers = rows(page, "Layers")
+    assert [row[0] for row in layers] == [str(layer) for layer in range(1, 8)]
+    assert [float(row[1]) for row in layers] == pytest.approx(100 * before.mean(1), abs=0.05)
+    gains = [float(row[2].split(" [")[0].replace("−", "-")) for row in layers]
+    assert gains == pytest.approx(100 * (afters[0].mean((0, 2)) - before.mean(1)), abs=0.05)
+    assert [float(row[5]) for row in layers] == pytest.approx(changed["layer_q"].values, rel=1e-3)
+    change = np.abs(afters[0].mean(0) - before)
+    order = np.argsort(-change, axis=None)[:10]
+    heads = rows(page, "The heads that change most")
+    assert [row[0] for row in heads] == [f"{place // 3 + 1}-{place % 3 + 1}" for place in order]
+    layer, head = divmod(int(order[0]), 3)
+    assert heads[0][1:3] == [f"{100 * before[layer, head]:.1f}", percent(afters[0][:, layer, head])]
+    assert float(heads[0][-1]) == pytest.approx(changed["q"].values[layer, head], rel=1e-3)
+    standing = int((changed["q"] <= 0.05).sum())
+    assert f"{standing} of 21 heads have q ≤ 0.05." in page
+
+
+def test_what_has_another_unit_is_not_in_percent() -> None:
+    before, afters = drawn(runs=(3, 2))
+    (average, _) = rows(markdown([comparison(before, afters, variable="entropy", units="nats")]), "Before and after")
+    assert average[:3] == ["entropy (nats)", "average", f"{before.mean():.3f}"]
+
+
+def test_both_taus_and_one_sentence_on_the_bias() -> None:
+    changed = comparison(*drawn(runs=(3, 2)))
+    without = markdown([changed, changed])
+    assert without.count("so chance in the score before is in both with opposite signs") == 1
+    assert without.count("There is no corrected τ where the tables have no sums by fold.") == 1
+    assert [row[-1] for row in rows(without, "Do the rich get richer?")] == ["none"] * 4
+    taus, ps = np.array([[-0.3, -0.1, 0.2], [0.1, 0.3, np.nan]]), np.array([[0.01, 0.2, 0.03], [0.04, 0.5, np.nan]])
+    known = {"rich_tau": taus, "rich_p": ps, "rich_corrected": taus + 0.25}
+    changed = changed.assign({name: changed[name].copy(data=values) for name, values in known.items()})
+    page = markdown([changed])
+    assert rows(page, "Do the rich get richer?") == [
+        ["scope F1", "negation", "−0.067 ± 0.205", "2/3", "1 / 1", "0.183 ± 0.205"],
+        ["scope F1", "control", "0.200 ± 0.100", "1/2", "1 / 0", "0.450 ± 0.100"],
+    ]
+    assert "There is no corrected" not in page
+    assert "τ −0.067 ± 0.205 as published, which chance pulls down; 0.183 ± 0.205 corrected" in said(changed, 200)
+
+
+def test_consistency_between_corpora_where_it_is_given() -> None:
+    taus = {"before": (0.4,), "control": (0.3, 0.35, 0.4), "negation": (0.5, 0.55, 0.6)}
+    ps = {"before": (0.001,), "control": (0.001, 0.2, 0.003), "negation": (0.001, 0.002, 0.003)}
+    names = ("seed-1", "seed-2", "seed-3")
+    found = {of: [Consistencies("scope_f1", 35, names[: len(taus[of])], taus[of], ps[of])] for of in taus}
+    changed = comparison(*drawn())
+    page = markdown([changed], found)
+    heading = "Do the same heads score well on the other corpus?"
+    assert rows(page, heading) == [
+        ["scope F1", "before", "0.400", "1/1"],
+        ["scope F1", "control", "0.350 ± 0.041", "2/3"],
+        ["scope F1", "negation", "0.550 ± 0.041", "3/3"],
+    ]
+    assert page.endswith("scope F1: control against negation, rank-sum, p = 0.1.\n")
+    assert heading not in markdown([changed])
+    assert "\n".join(sections([changed], found)) in page
+
+
+def test_figures_stand_before_the_tables() -> None:
+    page = markdown([comparison(*drawn())], figures={"change of each head": "figures/change.png"})
+    assert page.index("![change of each head](figures/change.png)") < page.index("## Before and after")
+
+
+def test_a_summary_of_eighty_columns() -> None:
+    before, afters = drawn(24, 16, runs=(7, 5))
+    changed = comparison(before, afters)
+    text = said(changed)
+    lines = [line.rstrip() for line in text.splitlines()]
+    assert max(map(len, lines)) <= 80
+    (average,) = [line for line in lines if line.startswith("average ")]
+    numbers = [f"{100 * before.mean():.1f}", *(percent(after.mean((1, 2))) for after in afters)]
+    p = mannwhitneyu(*(after.mean((1, 2)) for after in afters), method="exact").pvalue
+    assert " ".join(average.split()) == f"average {' '.join(numbers)} {p:.4g}"
+    layers = ", ".join(str(layer) for layer in changed["layer"].values[(changed["layer_q"] <= 0.05).values])
+    assert f"Layers with q ≤ 0.05: {layers}" in " ".join(text.split())
+    assert f"Heads with q ≤ 0.05: {int((changed['q'] <= 0.05).sum())} of 384" in text
+
+
+def test_brackets_in_names_are_printed_as_they_are() -> None:
+    text = said(comparison(*drawn(), model="tiny/[bold]bert", task="[red]negation"), 200)
+    assert "tiny/[bold]bert: scope F1 before and after fine-tuning on [red]negation" in text
+    assert "after [red]negation" in text
+
+
+def test_a_row_for_each_head_layer_and_run() -> None:
+    before, afters = drawn(runs=(3, 2))
+    changed = comparison(before, afters)
+    found = frames(changed)
+    assert {name: len(frame) for name, frame in found.items() if name != "columns"} == {
+        "heads": 5 * 7,
+        "layers": 5,
+        "runs": 3 + 2,
+    }
+    head = found["heads"].set_index(["layer", "head"]).loc[(2, 3)]
+    assert head["before"] == before[1, 2]
+    assert head["after_control"] == pytest.approx(afters[1][:, 1, 2].mean())
+    assert head["change_task"] == pytest.approx(afters[0][:, 1, 2].mean() - before[1, 2])
+    assert head["q"] == changed["q"].sel(layer=2, head=3).item()
+    layer = found["layers"].set_index("layer").loc[4]
+    assert layer["layer_before"] == pytest.approx(before[3].mean())
+    assert layer["layer_change_control"] == pytest.approx((afters[1][:, 3] - before[3]).mean())
+    run = found["runs"].set_index(["group", "run"]).loc[("control", 2)]
+    assert run["seed"] == 2
+    assert run["average"] == pytest.approx(afters[1][1].mean())
+    about = found["columns"].set_index(["table", "column"])
+    for name in ("heads", "layers", "runs"):
+        assert about.loc[name].index.tolist() == found[name].columns.tolist()
+    assert about.loc[("heads", "change_task"), "units"] == "share of words"
+    assert (about["what"].str.len() > 0).all()
+
+
+def test_heads_that_are_left_out_are_counted_and_in_no_mean() -> None:
+    before, afters = drawn(runs=(3, 2))
+    afters[0][1, 2, 3] = np.nan
+    changed = comparison(before, afters)
+    assert "; 34 heads, 1 left out, which lack a value in a run." in markdown([changed])
+    layer = frames(changed)["layers"].set_index("layer").loc[3]
+    assert layer["layer_before"] == pytest.approx(np.delete(before[2], 3).mean())
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("model", "average", "best"),
+    [
+        ("bert-base", ["9.0", "11.1 ± 1.2", "9.0 ± 0.4"], "8-4"),
+        ("roberta-base", ["12.1", "13.4 ± 1.4", "12.0 ± 0.5"], "9-12"),
+    ],
+)
+def test_released_scores_give_the_tables_of_the_paper(model, average, best) -> None:
+    """Zhao and Bethard 2020, tables 3, A3 and A4 and the tests of section 5."""
+    page = markdown([released(model)])
+    assert rows(page, "Before and after")[0][2:5] == average
+    assert rows(page, "Before and after")[1][1] == f"best before, {best}"
+    rich = rows(page, "Do the rich get richer?")[0]
+    if model == "bert-base":
+        assert rows(page, "Before and after")[1][2:5] == ["53.8", "67.7 ± 7.9", "53.1 ± 6.7"]
+        assert [rows(page, "Tests")[place][4] for place in (0, 4)] == ["7.578e-05", "0.002089"]
+        assert rich[2:5] == ["0.085 ± 0.079", "5/10", "5 / 0"]
+    else:
+        assert rich[2].startswith("−0.113 ± ")
+        assert rich[3:5] == ["6/10", "0 / 6"]
