@@ -8,6 +8,8 @@
 `read(corpus)`                                 annotated files -> documents
 `load(model)`                                  a transformer and its tokenizer, identified
 `measure(model, documents, reducers)`          -> head table, an `xarray.Dataset` over layer, head
+`measure_runs(model, runs, documents, ...)`    the same for each model that was tuned from one
+`similarity(before, after, documents)`         how alike the attention of each head is in two models
 `atlas(model, corpus, out)`                    everything at once, into a folder
 `study(name, model, data, out)`                a paper's figures beside one's own, into a folder
 `random_twin(model)`                           the same shape, untrained: a control
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from headscope.corpora import read
     from headscope.heads import read as read_table
     from headscope.heads import write as write_table
+    from headscope.measure.family import measure_runs, similarity
     from headscope.measure.run import measure
     from headscope.studies.run import study
 
@@ -60,9 +63,11 @@ __all__ = [
     "consistency",
     "load",
     "measure",
+    "measure_runs",
     "random_twin",
     "read",
     "read_table",
+    "similarity",
     "study",
     "with_intervals",
     "with_regression",
@@ -76,6 +81,8 @@ _HOMES = {
     "analysed": ("headscope.analyse", "analysed"),
     "atlas": ("headscope._atlas", "atlas"),
     "load": ("headscope.capture", "load"),
+    "measure_runs": ("headscope.measure.family", "measure_runs"),
+    "similarity": ("headscope.measure.family", "similarity"),
     "study": ("headscope.studies.run", "study"),
     "random_twin": ("headscope.capture", "random_twin"),
     "read": ("headscope.corpora", "read"),

@@ -119,6 +119,9 @@ def measure(
     explain: Annotated[
         bool, typer.Option("--explain", help="Say of each layer whether its matrix was made, and why.")
     ] = False,
+    runs: Annotated[
+        Path | None, typer.Option(help="A folder of runs that were tuned from MODEL; each of them is measured instead.")
+    ] = None,
 ) -> None:
     """Measure every head with the named reducers and write a head table."""
     from headscope import heads
@@ -126,13 +129,18 @@ def measure(
     from headscope.capture import load
     from headscope.corpora import read, survey
     from headscope.disk import remove_unfinished, writable
+    from headscope.measure.family import checkpoints, measure_runs
     from headscope.measure.run import measure as run
     from headscope.measure.run import resolve
     from headscope.measure.shuffle import DRAWS, with_draws
+    from headscope.runs import read as read_runs
     from headscope.view.terminal import explain as explained
     from headscope.view.terminal import summarise
 
     writable(out)
+    if runs is None and "similarity" in reducer:
+        raise HeadscopeError("-r similarity compares runs with the model that they were tuned from; add --runs FOLDER.")
+    family = None if runs is None else read_runs(runs)
     documents = read(corpus, format=format, patterns=patterns)
     checkpoint = out.with_name(f".{out.name}.partial.npz")
     plan = _plan(max_tokens, cut, pair_tokens, batch_tokens)
@@ -140,17 +148,27 @@ def measure(
         report("reading the corpus", 0, 0)
         found = survey(documents)
         asked = resolve(_asked(reducer, offset or [], words or []), found)
-        reducers = [with_draws(one, DRAWS if draws is None else draws) for one in asked]
+        # Chance is asked of all runs together, when they are compared.
+        usual = DRAWS if family is None else 0
+        reducers = [with_draws(one, usual if draws is None else draws) for one in asked]
         report("loading the model", 0, 0)
         subject = load(model, device=device, trust_remote_code=trust_remote_code)
-        table = run(
-            subject, documents, reducers, plan=plan, found=found, checkpoint=checkpoint, resume=resume,
-            report=lambda done, total: report(f"measuring {subject.name}", done, total),
-        )  # fmt: skip
+        if family is None:
+            table = run(
+                subject, documents, reducers, plan=plan, found=found, checkpoint=checkpoint, resume=resume,
+                report=lambda done, total: report(f"measuring {subject.name}", done, total),
+            )  # fmt: skip
+        else:
+            table = measure_runs(
+                subject, family, documents, reducers, plan=plan, found=found, checkpoint=checkpoint, resume=resume,
+                report=lambda done, total: report(f"measuring {len(family.runs)} runs of {family.task}", done, total),
+                trust_remote_code=trust_remote_code,
+            )  # fmt: skip
     table = analysed(table)
     heads.write(table, out)
-    checkpoint.unlink(missing_ok=True)
-    remove_unfinished(checkpoint)
+    for kept in [checkpoint] if family is None else checkpoints(checkpoint, family):
+        kept.unlink(missing_ok=True)
+        remove_unfinished(kept)
     summarise(table, console)
     if explain:
         explained(table, console)

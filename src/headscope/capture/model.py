@@ -65,12 +65,12 @@ class Shape:
         return sum(layers * self.heads[stack] for stack, layers in self.layers.items())
 
     def difference(self, other: "Shape") -> str:
-        """What `other` has more or less of, in words; nothing if they are alike."""
+        """What two models differ in, and what each has, in words; nothing if they are alike."""
         for what, ours, theirs in (("layers", self.layers, other.layers), ("heads", self.heads, other.heads)):
             if ours != theirs:
-                return f"{_listed(theirs)} {what} and not {_listed(ours)}"
+                return f"their {what} ({_listed(ours)}; {_listed(theirs)})"
         if self.vocabulary != other.vocabulary:
-            return f"another vocabulary, of {len(other.vocabulary):,} tokens beside {len(self.vocabulary):,}"
+            return f"their vocabularies (of {len(self.vocabulary):,} tokens; of {len(other.vocabulary):,})"
         return ""
 
 

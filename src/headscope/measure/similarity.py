@@ -98,7 +98,8 @@ def refuse_other_shape(before: Model, after: Model) -> None:
     """
     if difference := before.shape.difference(after.shape):
         raise ModelError(
-            f"{after.name!r} has {difference} as {before.name!r} has; compare a model with the one it was tuned from."
+            f"{before.name!r} and {after.name!r} differ in {difference}; "
+            "compare a model with the one that it was tuned from."
         )
     if before.device != after.device:
         raise ModelError(

@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from headscope.analyse import top_heads
+from headscope.view.family import family
 from headscope.view.reported import MOVED, Q, chosen, regression, reports, rule
 
 SHOWN = 24
@@ -32,6 +33,9 @@ def summarise(table: xr.Dataset, console: Console) -> None:
     if about["tokens_unknown"]:
         console.print(f"Unknown to the tokenizer: {about['tokens_unknown']:,} tokens", style="yellow")
     console.print(f"Skipped: {reasons or 'nothing'}", style="yellow" if skipped else "")
+    if "run" in table.dims:
+        family(table, console)
+        return
     _surface(table, console)
     _token_classes(table, console)
     _hypotheses(table, console)
