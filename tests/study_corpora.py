@@ -24,6 +24,7 @@ ROLES = {
     "rest": "\t_\t_",
 }
 CHAINS = "(1)|_|(2)|_|(1)|(2)|(1)|_".split("|")
+POLARITIES = ("positive", "negative", "neutral", "conflict")
 WORDS = "the dog sees by the house of .".split()
 
 
@@ -43,8 +44,8 @@ def write(folder: Path, count: int = 43) -> Path:
     (folder / "data_story.json").write_text(json.dumps([_frame(number) for number in range(count)]))
     (folder / "sfu_review_xml").mkdir()
     (folder / "sfu_review_xml" / "no1.xml").write_text(_reviews(count))
-    (folder / "Restaurants_Train.xml").write_text(_restaurants(count))
-    (folder / "Restaurants_Test_Gold.xml").write_text(_restaurants(count // 2, first=count))
+    (folder / "Restaurants_Train.xml").write_text(_restaurants(2 * count))
+    (folder / "Restaurants_Test_Gold.xml").write_text(_restaurants(count // 2, first=2 * count))
     (folder / "MRPC").mkdir()
     for number, name in enumerate(("train", "dev")):
         rows = (_paraphrase(place + number * count) for place in range(count // (number + 1)))
@@ -86,7 +87,7 @@ def _restaurants(count: int, first: int = 0) -> str:
         terms, categories = "", ""
         for term, category, there in (("soup", "food", food), ("waiter", "service", service)):
             if there:
-                start, polarity = text.index(term), ("positive", "negative")[number % 2]
+                start, polarity = text.index(term), POLARITIES[(number + 2 * (term == "waiter")) % 4]
                 terms += f'<aspectTerm term="{term}" polarity="{polarity}" from="{start}" to="{start + len(term)}"/>'
                 categories += f'<aspectCategory category="{category}" polarity="{polarity}"/>'
         reviews.append(

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from scipy.stats import t
 
 from headscope.analyse.agreement import consistencies
@@ -66,26 +66,31 @@ def of_heads_mean(variable: str, **place: str) -> Of:
     return lambda family: of_average_head(variable)(_at(family, variable, place))
 
 
-def of_last_layers(variable: str, count: int, *, scale: float = PERCENT, **place: str) -> Of:
-    """The mean over the heads of the last layers; of a family."""
+def of_deep_layers(variable: str, depth: float, *, scale: float = PERCENT, **place: str) -> Of:
+    """The mean over the heads of the layers that lie deeper, as a share of all layers; of a family."""
 
     def read(family: xr.Dataset) -> Float[np.ndarray, " run"]:
         values = _family(_at(family, variable, place), variable)
-        return np.asarray(scale * values.isel(layer=slice(-count, None)).mean(("layer", "head")).values)
+        return np.asarray(scale * values.isel(layer=_deeper(values, depth)).mean(("layer", "head")).values)
 
     return read
 
 
-def of_least_layer(variable: str, but_last: int, *, scale: float = PERCENT) -> Of:
-    """The layer with the least mean over its heads, the last ones left out; of a family."""
+def least_of_other_layers(variable: str, depth: float, *, scale: float = PERCENT) -> Of:
+    """The least mean over the heads of one of the layers that do not lie deeper; of a family."""
 
     def read(family: xr.Dataset) -> Float[np.ndarray, " run"]:
-        layers = _family(family, variable).mean("head").isel(layer=slice(None, -but_last))
+        values = _family(family, variable)
+        layers = values.isel(layer=~_deeper(values, depth)).mean("head")
         if not layers.sizes["layer"]:
-            raise NotMeasuredError(f"the model has no more than {but_last} layers")
+            raise NotMeasuredError("the model has no other layers")
         return np.asarray(scale * layers.min("layer").values)
 
     return read
+
+
+def _deeper(values: xr.DataArray, depth: float) -> Bool[np.ndarray, " layer"]:
+    return np.asarray(values["layer"].values / values.sizes["layer"] > depth + 1e-9)
 
 
 def best_after(variable: str, **place: str) -> Read:

@@ -9,6 +9,7 @@ from functools import partial
 import xarray as xr
 
 from headscope.analyse import consistency
+from headscope.analyse.agreement import consistencies
 from headscope.studies import zhao2020_tables, zhao2020_tuned
 from headscope.studies.readings import best_head, mean_of_heads, mean_of_offsets, of_best_head, offset, value
 from headscope.studies.study import Claim, Measurement, Pattern, Printed, Read, Study, Value
@@ -95,7 +96,7 @@ def _consistencies() -> list[Claim]:
 
 
 def _p_of_tau(variable: str) -> Read:
-    return lambda story, review: Value(consistency(story, review, variable).p)
+    return lambda story, review: Value(consistencies(story, review, variable).ps[0])
 
 
 P_OF_TAUS = tuple(

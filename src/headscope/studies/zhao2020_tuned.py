@@ -9,7 +9,7 @@ from functools import partial
 
 import xarray as xr
 
-from headscope.analyse import consistency
+from headscope.analyse.agreement import consistencies
 from headscope.analyse.compare import compare
 from headscope.studies.families import (
     Of,
@@ -258,7 +258,7 @@ TAU_F1 = of_consistency("scope_f1")
 
 
 def _before(story: xr.Dataset, review: xr.Dataset) -> Value:
-    return Value(consistency(story, review, "scope_f1").tau)
+    return Value(consistencies(story, review, "scope_f1").taus[0])
 
 
 def _agrees_more(model: str) -> Pattern | None:
