@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headscope.disk import remove_unfinished, replacing
+from headscope.disk import below, remove_unfinished, replacing, sha256
 from headscope.errors import HeadscopeError, TableError
 
 
@@ -151,3 +151,19 @@ def test_the_file_is_as_open_as_the_umask_says(tmp_path: Path, mask: int, mode: 
         assert os.umask(before) == mask
     finally:
         os.umask(before)
+
+
+@pytest.mark.parametrize("place", ["ud/EWT/dev.conllu", "EWT/dev.conllu", "dev.conllu"])
+def test_a_file_is_found_by_the_end_of_its_path(tmp_path: Path, place: str) -> None:
+    assert below(tmp_path, "ud/EWT/dev.conllu") is None
+    (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / place).touch()
+    assert below(tmp_path, "ud/EWT/dev.conllu") == tmp_path / place
+
+
+def test_the_hash_of_a_file_is_that_of_its_bytes(tmp_path: Path) -> None:
+    (tmp_path / "abc").write_bytes(b"abc")
+    # FIPS 180-2, appendix B.1.
+    assert sha256(tmp_path / "abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    with pytest.raises(HeadscopeError, match=r"cannot be read \(No such file or directory\); check whose it is.$"):
+        sha256(tmp_path / "missing")

@@ -95,6 +95,6 @@ def read_glue(data: str | Path, name: str) -> Task:
             name, kind="classification" if found.labels else "regression", labels=found.labels,
             splits=splits, metric=found.metric, positive=found.positive,
             source={f"glue/{found.folder}/{path.name}": sha256(path) for path in files.values()},
-            notes=(f"test is GLUE's development set ({len(splits[TEST]):,} examples), as its test has no labels", *notes),
+            notes=(f"test is GLUE's development set ({len(splits[TEST]):,} examples): its test has no labels", *notes),
         )
     )  # fmt: skip

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -62,8 +63,7 @@ def read_hub(name: str) -> Task:
     """
     place, _, column = name.removeprefix(PREFIX).partition("#")
     loaded = _loaded(name, place)
-    first = next(iter(loaded.values()))
-    columns = _columns(name, first.features, column)
+    columns = _columns(name, loaded.get("train", next(iter(loaded.values()))).features, column)
     skipped: Counter[str] = Counter()
     splits: dict[str, tuple[Example, ...]] = {}
     unlabelled: list[str] = []
@@ -79,8 +79,8 @@ def read_hub(name: str) -> Task:
             unlabelled.append(str(own_name))
     if not splits.get(TRAIN):
         raise CorpusError(
-            f"{name} has no rows with a label to train on; its splits are {', '.join(map(str, loaded))}, and 'train' is "
-            "wanted."
+            f"{name} has no rows with a label to train on; its splits are {', '.join(map(str, loaded))}, and "
+            "'train' is wanted."
         )
     notes = [f"the texts are in {' and '.join(columns.texts)}, the labels in {columns.label}"]
     notes += [f"its split {split} has no labels" for split in unlabelled]
@@ -92,8 +92,8 @@ def _loaded(name: str, place: str) -> Mapping[str, Any]:
         import datasets
     except ImportError:
         raise CorpusError(
-            f"the task {name} is loaded by `datasets`, which is not installed; install headscope with the extra `tune`: "
-            "pip install 'headscope[tune]'."
+            f"the task {name} is loaded by `datasets`, which is not installed; install headscope with the extra "
+            "`tune`: pip install 'headscope[tune]'."
         ) from None
     if not place:
         raise CorpusError(f"{name} names no set; write {PREFIX}NAME, {PREFIX}NAME/CONFIG or {PREFIX}FOLDER.")
@@ -105,8 +105,8 @@ def _loaded(name: str, place: str) -> Mapping[str, Any]:
         except Exception as error:  # of another library's loaders, each with errors of its own
             if number == len(tries):
                 raise CorpusError(
-                    f"{name} could not be loaded by `datasets` ({first_line(error)}); check the name, the configuration "
-                    "and the network, or name a folder of parquet, JSON Lines or CSV files."
+                    f"{name} could not be loaded by `datasets` ({first_line(error)}); check the name, the "
+                    "configuration and the network, or name a folder of parquet, JSON Lines or CSV files."
                 ) from error
         else:
             return dict(loaded)
@@ -142,8 +142,8 @@ def _columns(name: str, features: Mapping[str, Any], asked: str) -> _Columns:
     label = asked or next((one for one in LABELS if one in features), "")
     if not label:
         raise CorpusError(
-            f"{name} has the columns {listed}, and none of them is called {' or '.join(map(repr, LABELS))}; name the one "
-            f"of the labels: {name}#COLUMN."
+            f"{name} has the columns {listed}, and none of them is called {' or '.join(map(repr, LABELS))}; name "
+            f"the one of the labels: {name}#COLUMN."
         )
     strings = [
         one for one, kind in features.items()
@@ -192,7 +192,7 @@ def _examples(where: str, rows: Any, columns: _Columns, left_out: Counter[str]) 
                 yield Example(called, words=words, tags=tags, group=" ".join(words))
             continue
         texts = tuple((row[one] or "").strip() for one in columns.texts)
-        known = label if columns.kind == "regression" else _label(label, columns)
+        known = _number(label) if columns.kind == "regression" else _label(label, columns)
         if not all(texts):
             left_out[NO_TEXT] += 1
         elif known is None:
@@ -203,9 +203,13 @@ def _examples(where: str, rows: Any, columns: _Columns, left_out: Counter[str]) 
 
 def _label(value: Any, columns: _Columns) -> str | None:
     """A label by its name; None where there is none, which sets without labels write as -1."""
-    if value is None or (columns.names and value == -1):
+    if value in (None, "") or (columns.names and value == -1):
         return None
     return columns.names[value] if columns.names else str(value)
+
+
+def _number(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
 
 
 def _sha256(splits: Mapping[str, Sequence[Example]]) -> str:

@@ -98,9 +98,9 @@ def read_negation(data: str | Path, name: str = "negation") -> Task:
 
 def _corpus(data: str | Path) -> tuple[Corpus, str]:
     """The corpus, and what it is called in a folder that may lie anywhere."""
-    if str(data).partition(":")[0] == GRAMMAR:
-        return read(str(data)), str(data)
     folder = Path(data).expanduser()
+    if str(data).partition(":")[0] == GRAMMAR and not folder.exists():
+        return read(str(data)), str(data)
     path = below(folder, CORPUS) if folder.is_dir() else None
     return (read(folder), folder.name or str(folder)) if path is None else (read(path), CORPUS)
 

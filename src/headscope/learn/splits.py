@@ -1,7 +1,6 @@
 """Training, validation and test: what is held out, and that their labels are the same."""
 
 import hashlib
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -23,7 +22,7 @@ FEWEST_GROUPS = 5
 
 
 def held_out(
-    examples: Sequence[Example], share: float = SHARE, most: float = MOST
+    examples: Sequence[Example], share: float = SHARE, most: int = MOST
 ) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
     """The examples that stay, and those that are held out, both in their order.
 
@@ -71,7 +70,7 @@ def completed(splits: Mapping[str, Sequence[Example]]) -> tuple[dict[str, tuple[
         notes.append(f"test is the {len(found[TEST]):,} examples of validation, since none of test have labels")
     if TEST not in found:
         every = found.get(TRAIN, ())
-        found[TRAIN], found[TEST] = held_out(every, TEST_SHARE, math.inf)
+        found[TRAIN], found[TEST] = held_out(every, TEST_SHARE, len(every))
         notes.append(f"test is {len(found[TEST]):,} of {len(every):,} examples, chosen by a fixed hash")
     if VALIDATION not in found:
         every = found.get(TRAIN, ())
