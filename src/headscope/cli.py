@@ -194,7 +194,7 @@ def study(
     ] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Of each run. Default: those of the paper.")] = None,
     task: Annotated[str, typer.Option(help="Which of the study's tasks to fine-tune on. Default: the first.")] = "",
-    examples: Annotated[int | None, typer.Option(min=1, help="Fine-tune on at most so many, drawn at random.")] = None,
+    most: Annotated[int | None, typer.Option(min=1, help="Train on a random sample of so many examples.")] = None,
     select: Annotated[
         str, typer.Option(help="The split on which an epoch is chosen: validation or test.")
     ] = "validation",
@@ -222,7 +222,7 @@ def study(
     with _progress() as report:
         made = run(
             name, model, data, out, corpora=corpora, plan=_plan(None, None, None, batch_tokens), device=device,
-            seed=seed, seeds=seeds, epochs=epochs, task=task, examples=examples, select=select,
+            seed=seed, seeds=seeds, epochs=epochs, task=task, most=most, select=select,
             trust_remote_code=trust_remote_code, resume=resume, report=report,
         )  # fmt: skip
     show(STUDIES[name], made.findings, made.tables, console)
@@ -262,6 +262,51 @@ def compare(
         console.print(sentence, soft_wrap=True, markup=False, highlight=False, style="yellow")
     page, folder = escape(str(made.folder / "comparison.md")), escape(str(made.folder))
     console.print(f"\nRead [bold]{page}[/]; {len(made.files)} files in {folder}.", soft_wrap=True)
+
+
+@app.command(epilog="Example: headscope tune negation minilm --data corpora/negation -o negation --seeds 5 --control")
+def tune(
+    task: Annotated[str, typer.Argument(help="A task (`headscope list tasks`), or a folder of TSV files.")],
+    model: Model,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write.")] = Path("headscope-runs"),
+    seeds: Annotated[int, typer.Option(min=1, help="As many runs, of the seeds 1, 2, 3 and so on.")] = 3,
+    seed: Annotated[list[int] | None, typer.Option(help="Runs of these seeds instead.")] = None,
+    control: Annotated[
+        bool, typer.Option("--control", help="Also tune as many runs on arbitrary labels, into OUT/control.")
+    ] = False,
+    data: Annotated[Path, typer.Option(envvar="HEADSCOPE_DATA", help="The corpus of the task.")] = Path(),
+    epochs: Annotated[int, typer.Option(help="Times that all examples are seen.")] = 8,
+    learning_rate: Annotated[float, typer.Option(help="At the first step; it falls to 0.")] = 4e-5,
+    batch_size: Annotated[int, typer.Option(help="Examples of a step, on each device.")] = 16,
+    select: Annotated[
+        str, typer.Option(help="Choose the epoch on validation, or on test and train on validation too.")
+    ] = "validation",
+    most: Annotated[int | None, typer.Option(help="Train on a random sample of so many examples.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Cut examples to this. Default: what the model takes.")] = None,
+    precision: Annotated[str, typer.Option(help="float32, or bfloat16 or float16, mixed.")] = "float32",
+    device: Annotated[str, typer.Option(help="cpu, or cuda for all GPUs that are visible.")] = "cpu",
+    trust_remote_code: Trust = False,
+    resume: Resume = False,
+) -> None:
+    """Fine-tune a model on a task, and on its control, several seeds each: a folder of runs."""
+    from headscope.learn.control import control_of
+    from headscope.learn.tasks import read_task
+    from headscope.learn.tune import at_most
+    from headscope.learn.tune import tune as run
+    from headscope.view.tuned import tuned
+
+    with _progress() as report:
+        report(f"reading {task}", 0, 0)
+        learnt = read_task(task, data)
+        if most is not None:
+            learnt = at_most(learnt, most)
+        made = run(
+            learnt, model, out, seeds=seed or range(1, seeds + 1), control=control_of(learnt) if control else None,
+            epochs=epochs, learning_rate=learning_rate, batch_size=batch_size, select=select, max_tokens=max_tokens,
+            precision=precision, device=device, trust_remote_code=trust_remote_code, resume=resume, report=report,
+        )  # fmt: skip
+    tuned(made.task, made.control, console)
+    console.print(f"\nThe runs are listed in {escape(str(out / 'runs.json'))}.", soft_wrap=True)
 
 
 @app.command("list", epilog="Example: headscope list corpora")

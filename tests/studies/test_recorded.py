@@ -152,3 +152,13 @@ def test_tables_read_from_the_file_name_its_model(data) -> None:
     assert {table.attrs["model"] for table in tables.values()} == {"roberta-base"}
     assert tables["story"].scope_f1.sel(layer=9, head=12) == tables["story"].scope_f1.max()
     assert (set(absent), unread) == ({"tuned_task", "tuned_control"}, ())
+
+
+def test_the_documentation_shows_these_figures(models) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "studies.md").read_text()
+    for name, model in models.items():
+        agree = sum(one.verdict == "agrees" for one in model.findings)
+        table, frame = printed(ZHAO, model.tables)["tests"]
+        of = laid_out(table, frame).set_index(["score", "of"])["negation against control"]
+        ps = [of["F1", what] for what in ("average head", "best head", "consistency")]
+        assert f"| {' | '.join((MODELS[name], str(agree), *ps))} |" in page

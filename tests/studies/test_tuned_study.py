@@ -113,7 +113,7 @@ def test_without_seeds_nothing_is_fine_tuned_and_it_says_so(run, model, data, tm
 def test_kovaleva2019_on_a_glue_set(run, model, data, tmp_path, undrawn) -> None:
     code, _, _ = run(
         "study", "kovaleva2019", "--model", model, "--data", data, "-o", tmp_path, "--seeds", 1, "--epochs", 1,
-        "--task", "mrpc", "--examples", 17,
+        "--task", "mrpc", "--most", 17,
     )  # fmt: skip
     assert code == 0
     similarity = heads.read(tmp_path / "texts_task.nc")["similarity"]
@@ -130,7 +130,7 @@ def test_kovaleva2019_on_a_glue_set(run, model, data, tmp_path, undrawn) -> None
 
 
 def test_aspects2019(model, data, tmp_path) -> None:
-    made = study("aspects2019", str(model), data, tmp_path, seeds=1, epochs=1, examples=31)
+    made = study("aspects2019", str(model), data, tmp_path, seeds=1, epochs=1, most=31)
     mass = made.tables["pairs_task"]["aspect_mass"].sel(target="same_aspect").isel(run=0)
     layer, head = divmod(int(mass.values.argmax()), mass.sizes["head"])
     best = finding(made, "attention to the aspect's words in the review, best head").ours

@@ -156,6 +156,7 @@ class _Family:
     """The runs on one task: what they are trained and scored on, and the folder for them."""
 
     task: Task
+    judged: Task
     folder: Path
     pretrained: Any
     settings: Any
@@ -190,12 +191,15 @@ class _Family:
             "examples": {name: len(examples) for name, examples in encoded.items()},
             "examples_sha256": hashlib.sha256(repr((task.kind, task.labels, splits)).encode()).hexdigest(),
             "skipped": {"reading": dict(task.skipped), **skipped},
+            "notes": list(task.notes),
             "source": dict(task.source),
             "versions": _versions(),
         }
         words = sum(len(e.words) + sum(len(text.split()) for text in e.texts) for e in splits[TRAIN])
         trained = encoded.pop(TRAIN)
-        return cls(task, folder, pretrained, settings, select, trained, encoded, words, facts)
+        # On the task itself a control run is judged as the task is.
+        judged = replace(task, positive=main.positive)
+        return cls(task, judged, folder, pretrained, settings, select, trained, encoded, words, facts)
 
     def begun(self, seeds: Sequence[int]) -> Runs:
         """The runs of the folder as they stand, none if there are none yet.
@@ -242,7 +246,7 @@ class _Family:
                 made.mkdir(exist_ok=True)
             together.wait_for_everyone()
             fitted = fit(
-                self.pretrained, self.task, self.trained, self.scored, made, name=name, seed=seed, select=self.select,
+                self.pretrained, self.judged, self.trained, self.scored, made, name=name, seed=seed, select=self.select,
                 settings=self.settings, report=_in_words(report, stage, self.words * self.settings.epochs),
             )  # fmt: skip
             if together.is_main_process:

@@ -65,7 +65,7 @@ def study(
     seeds: int | None = None,
     epochs: int | None = None,
     task: str = "",
-    examples: int | None = None,
+    most: int | None = None,
     select: str = "validation",
     trust_remote_code: bool = False,
     resume: bool = False,
@@ -86,7 +86,7 @@ def study(
             and what the paper says of that is not measured.
         epochs: of each run; by default those of the paper.
         task: which of the study's tasks; by default the first.
-        examples: at most so many for training.
+        most: training examples, drawn at random; by default all.
         select: the split on which the epoch that is kept is chosen: ``validation``, or ``test`` as in the papers.
         trust_remote_code: run the Python that a hub repository brings.
         resume: go on where a killed run with the same arguments stopped.
@@ -102,7 +102,7 @@ def study(
     job = Job("the study", Path(out), f"{name}.json", (*of.measurements, *measured), resume, report)
     job.check()
     data = Path(data).expanduser()
-    asked = _asked(seeds, epochs, task, examples, select)
+    asked = _asked(seeds, epochs, task, most, select)
     learnt = task_of(name, of, asked, data, corpora or {}) if asked else None
     paths = locate(of, data, corpora or {})
     report("loading the model", 0, 0)
@@ -150,11 +150,11 @@ class _Source:
     plan: Plan
 
 
-def _asked(seeds: int | None, epochs: int | None, task: str, examples: int | None, select: str) -> Asked | None:
+def _asked(seeds: int | None, epochs: int | None, task: str, most: int | None, select: str) -> Asked | None:
     """How to fine-tune, if at all."""
     if seeds is not None:
-        return Asked(seeds, epochs, task, examples, select)
-    if epochs is not None or task or examples is not None:
+        return Asked(seeds, epochs, task, most, select)
+    if epochs is not None or task or most is not None:
         raise HeadscopeError("nothing is fine-tuned without seeds; give --seeds, the number of runs, as well.")
     return None
 

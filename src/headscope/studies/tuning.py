@@ -34,14 +34,14 @@ class Asked:
         seeds: how many runs of the task, and of its control; their seeds are 1, 2, ....
         epochs: of each; by default those of the paper.
         task: one of the study's; by default its first.
-        examples: at most so many for training, drawn at random; by default all.
+        most: training examples, drawn at random; by default all.
         select: the split on which the epoch that is kept is chosen: ``validation``, or ``test`` as in the papers.
     """
 
     seeds: int
     epochs: int | None = None
     task: str = ""
-    examples: int | None = None
+    most: int | None = None
     select: str = "validation"
 
 
@@ -72,7 +72,7 @@ def task_of(name: str, study: Study, asked: Asked, data: Path, corpora: Mapping[
     corpus = tuning.corpora[which]
     replaced = [corpora[one] for one in tuning.measured if one in corpora and study.measurements[one].corpus == corpus]
     task = read_task(which, replaced[0] if replaced else below(data, corpus) or data)
-    return task if asked.examples is None else at_most(task, asked.examples)
+    return task if asked.most is None else at_most(task, asked.most)
 
 
 def tuned(job: Job, tuning: Tuning, task: Task, asked: Asked, model: Model, trust_remote_code: bool) -> Tuned:
