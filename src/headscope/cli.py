@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from headscope.errors import HeadscopeError
+from headscope.view.progress import stages
 
 if TYPE_CHECKING:
     from headscope._job import Stage
@@ -390,31 +390,10 @@ def _asked(names: list[str], offsets: list[int], classes: list[str]) -> "list[st
 
 @contextmanager
 def _progress() -> Iterator["Stage"]:
-    """A bar on a terminal; elsewhere a line for each stage."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:3.0f}% {task.fields[rate]}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    stages: dict[str, TaskID] = {}
-    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bars:
-
-        def report(stage: str, done: int, total: int) -> None:
-            if stage not in stages:
-                for task in bars.tasks:
-                    bars.update(task.id, total=1, completed=1, visible=False)
-                stages[stage] = bars.add_task(escape(stage), total=total or None, rate="")
-                if not errors.is_terminal:
-                    errors.print(f"{escape(stage)} ...", soft_wrap=True)
-            task = bars.tasks[bars.task_ids.index(stages[stage])]
-            rate = f"{task.speed:,.0f} words/s" if task.speed and total else ""
-            bars.update(stages[stage], total=total or None, completed=done, rate=rate)
-
-        try:
+    """Progress on the terminal; an interrupted job says how to go on."""
+    try:
+        with stages(errors) as report:
             yield report
-        except KeyboardInterrupt:
-            errors.print("headscope: interrupted; add --resume to the same command to go on.", soft_wrap=True)
-            raise typer.Exit(130) from None
+    except KeyboardInterrupt:
+        errors.print("headscope: interrupted; add --resume to the same command to go on.", soft_wrap=True)
+        raise typer.Exit(130) from None

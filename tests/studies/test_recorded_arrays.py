@@ -13,7 +13,8 @@ from scipy.stats import kendalltau, mannwhitneyu, permutation_test, rankdata, wi
 
 from headscope.errors import CorpusError, HeadscopeError
 from headscope.studies import STUDIES
-from headscope.studies.recorded import judged, markdown, printed, recorded
+from headscope.studies.recorded import judged, markdown, recorded
+from headscope.studies.sheet import printed
 from headscope.studies.study import Claim, Finding
 
 ZHAO = STUDIES["zhao2020"]
