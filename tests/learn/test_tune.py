@@ -23,7 +23,7 @@ from headscope.learn.task import Task
 from headscope.learn.tune import Tuned, tune
 
 FAST = {"epochs": 3, "learning_rate": 2e-2, "batch_size": 3}
-SLOW = {"epochs": 1, "learning_rate": 1e-3}
+BRIEF = {"epochs": 1, "learning_rate": 1e-3, "batch_size": 13}
 Stage = Callable[[str, int, int], None]
 
 
@@ -136,7 +136,7 @@ def test_the_same_seed_gives_the_same_weights_and_another_seed_others(made, mode
     assert asdict(again.runs[0]) == asdict(made.task.runs[1])
 
 
-@pytest.mark.parametrize("share", [0.1, 0.5, 0.9], ids=["in the first epoch", "in the second", "in the third"])
+@pytest.mark.parametrize("share", [0.2, 0.7], ids=["in the first epoch", "in the third"])
 def test_a_killed_run_goes_on_and_ends_as_if_nothing_had_happened(made, model, tmp_path, share) -> None:
     with pytest.raises(KeyboardInterrupt):
         tune(toys.tagging(), model, tmp_path, seeds=[1], report=killed_at(share), **FAST)
@@ -216,12 +216,19 @@ def test_selected_on_test_it_is_trained_on_validation_too(model, tmp_path) -> No
     assert run.kept == best.index(max(best)) + 1
 
 
-@pytest.mark.parametrize("task", [toys.classification(), toys.classification(texts=2), toys.regression()],
-                         ids=["texts", "pairs", "numbers"])  # fmt: skip
-@pytest.mark.parametrize("family", ["bert", "gpt2", "roberta"])
+@pytest.mark.parametrize(
+    ("task", "family"),
+    [
+        (toys.classification(), "roberta"),
+        (toys.classification(texts=2), "bert"),
+        (toys.classification(texts=2), "gpt2"),
+        (toys.regression(), "bert"),
+    ],
+    ids=["texts", "pairs", "pairs for a decoder", "numbers"],
+)
 def test_texts_and_pairs_are_classified_and_scored(task, family, tmp_path) -> None:
     folder = tiny.save(tmp_path / "model", family)
-    made = tune(task, folder, tmp_path / "out", seeds=[1], max_tokens=13, **FAST | SLOW).task
+    made = tune(task, folder, tmp_path / "out", seeds=[1], max_tokens=13, **FAST | BRIEF).task
     (run,) = made.runs
     classifier = AutoModelForSequenceClassification.from_pretrained(made.path(run)).eval()
     tokenizer = AutoTokenizer.from_pretrained(made.path(run))
@@ -248,7 +255,7 @@ def test_what_is_cut_or_cannot_be_tagged_is_counted(model, tmp_path) -> None:
     long = replace(task.splits["train"][0], words=("the", *["dog"] * 17), tags=("0", *"1" * 17))
     empty = replace(long, tags=(None,) * 18)
     splits = {**task.splits, "train": (*task.splits["train"], long, empty)}
-    made = tune(replace(task, splits=splits), model, tmp_path, seeds=[1], max_tokens=11, **FAST | {"epochs": 1}).task
+    made = tune(replace(task, splits=splits), model, tmp_path, seeds=[1], max_tokens=11, **FAST | BRIEF).task
     over = [one for one in splits["train"] if len(pieces(model, one.words)) > 11]
     assert 2 < len(over) < 50
     skipped = made.settings["skipped"]["train"]
@@ -277,24 +284,31 @@ def test_random_numbers_go_on_as_if_none_had_been_seeded() -> None:
 
 def test_the_library_is_silent_and_left_as_it_was(model, tmp_path, capfd) -> None:
     verbosity = transformers_logging.get_verbosity()
-    tune(toys.tagging(), model, tmp_path, seeds=[1], **FAST | {"epochs": 1})
+    tune(toys.tagging(), model, tmp_path, seeds=[1], **FAST | {"epochs": 1, "batch_size": 31})
     assert capfd.readouterr() == ("", "")
     assert transformers_logging.get_verbosity() == verbosity
 
 
 def test_the_progress_is_told_in_words(model, tmp_path) -> None:
     told: list[tuple[str, int, int]] = []
-    tune(toys.tagging(), model, tmp_path, seeds=[1, 2], **FAST | {"epochs": 1}, report=lambda *one: told.append(one))
+    tune(
+        toys.tagging(),
+        model,
+        tmp_path,
+        seeds=[1, 2],
+        **FAST | {"epochs": 1, "batch_size": 31},
+        report=lambda *one: told.append(one),
+    )
     words = sum(len(one.words) for one in toys.tagging().splits["train"])
     stages = list(dict.fromkeys(stage for stage, _, _ in told))
     assert stages[-2:] == ["tuning seed-1 on marks (1 of 2)", "tuning seed-2 on marks (2 of 2)"]
-    assert [one[1:] for one in told if one[0] == stages[-1]][::34] == [(0, words), (words, words)]
+    assert [one[1:] for one in told if one[0] == stages[-1]][::4] == [(0, words), (words, words)]
 
 
 def test_a_layer_of_another_shape_is_replaced(made, tmp_path) -> None:
     """A tagger of two labels is tuned further, to call texts one of three."""
     tagger = made.task.path(made.task.runs[0])
-    again = tune(toys.classification(), tagger, tmp_path, seeds=[1], **FAST | {"epochs": 1}).task
+    again = tune(toys.classification(), tagger, tmp_path, seeds=[1], **FAST | BRIEF).task
     layer = load_file(again.path(again.runs[0]) / "model.safetensors")["classifier.weight"]
     assert tuple(layer.shape) == (3, 35)
     assert json.loads((again.path(again.runs[0]) / "config.json").read_text())["id2label"] == {
