@@ -76,10 +76,10 @@ def test_a_change_in_one_head_shows_in_that_head_and_in_later_layers(layer: int,
     other = copy.deepcopy(module)
     rows = slice(7 * (head - 1), 7 * head)
     with torch.no_grad():
-        other.encoder.layer[layer - 1].attention.self.query.weight[rows] += 0.2
+        other.encoder.layer[layer - 1].attention.self.query.weight[rows] *= -1
     models = (Model.of(one, tokenizer, name=name) for one, name in ((module, "before"), (other, "after")))
     found = headscope.similarity(*models, DOCUMENTS)["similarity"]
-    assert found.sel(layer=layer, head=head) < 0.99
+    assert found.sel(layer=layer, head=head) < 0.9
     same = found.sel(layer=layer).drop_sel(head=head), found.sel(layer=slice(None, layer - 1))
     for untouched in same:
         np.testing.assert_allclose(untouched, 1, atol=1e-12, rtol=0)
@@ -104,7 +104,7 @@ def expected(family: str) -> xr.Dataset:
 
 
 @pytest.mark.parametrize("family", EXACT)
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(
     plan=laws.PLANS,
     order=st.permutations(range(len(DOCUMENTS))),

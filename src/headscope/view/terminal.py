@@ -10,8 +10,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from headscope.analyse import top_heads
-from headscope.view.family import family
 from headscope.view.reported import MOVED, Q, chosen, regression, reports, rule
+from headscope.view.runs import summarise_runs
 
 SHOWN = 24
 """Rows of a hypothesis that are shown; all are in the table."""
@@ -34,7 +34,7 @@ def summarise(table: xr.Dataset, console: Console) -> None:
         console.print(f"Unknown to the tokenizer: {about['tokens_unknown']:,} tokens", style="yellow")
     console.print(f"Skipped: {reasons or 'nothing'}", style="yellow" if skipped else "")
     if "run" in table.dims:
-        family(table, console)
+        summarise_runs(table, console)
         return
     _surface(table, console)
     _token_classes(table, console)

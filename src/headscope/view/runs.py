@@ -18,10 +18,11 @@ _SHARES = ("mass_previous", "mass_next", "mass_cls", "mass_sep", "mass_first")
 _BY_HEAD = ("stack", "layer", "head", "direction")
 
 
-def family(table: xr.Dataset, console: Console) -> None:
+def summarise_runs(table: xr.Dataset, console: Console) -> None:
     """How the runs score: the average head and the best head of each, as mean and deviation over the runs."""
     kind = "a control of " if table.attrs["control"] else ""
-    console.print(f"{table.sizes['run']} runs, tuned on {kind}{escape(str(table.attrs['task']))}", soft_wrap=True)
+    count = table.sizes["run"]
+    console.print(f"{count} run{'s' * (count > 1)}, tuned on {kind}{escape(str(table.attrs['task']))}", soft_wrap=True)
     grid = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     for column in ("", "average head", "best head", "in most runs"):
         grid.add_column(column, justify="right" if column.endswith("head") else "left")
