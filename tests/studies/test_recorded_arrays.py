@@ -302,3 +302,11 @@ def test_the_tolerance_of_a_p_value_is_half_of_its_last_digit(printed_p, digits,
 
     claim = Claim("text", "p", (), Value(printed_p), lambda: Value(0.0), "p", significant=digits)
     assert claim.tolerance == pytest.approx(tolerance)
+
+
+def test_a_comparison_says_what_was_tuned_on(tmp_path) -> None:
+    change = judged(ZHAO, ZHAO.recording, save(tmp_path)).tables["change_f1"]
+    assert (change.attrs["task"], change.attrs["best_head"]) == ("negation", "5-3")
+    assert change["runs"].values.tolist() == [RUNS, CONTROLS]
+    # Nothing says that runs of the same number had the same seed.
+    assert int(change["pairs"]) == 0

@@ -146,8 +146,7 @@ def _table(values: np.ndarray, name: str, path: Path, model: str, sha256: str, r
         RECORDED: path.name,
     }
     if group:
-        runs = [{"name": f"run-{number}", "task": recording.task, "control": group == "control"}
-                for number in coords["run"]]  # fmt: skip
-        attrs["runs"] = json.dumps(runs)
         coords["run"] = np.array([f"run-{number}" for number in coords["run"]])
+        attrs |= {"task": recording.task, "control": int(group == "control")}
+        attrs["runs"] = json.dumps([{"name": str(name)} for name in coords["run"]])
     return heads.check(xr.Dataset(variables, coords=coords, attrs=attrs))
