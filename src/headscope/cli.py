@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from headscope.errors import HeadscopeError
+from headscope.view.progress import stages
 
 if TYPE_CHECKING:
     from headscope._job import Stage
@@ -184,14 +184,32 @@ def study(
     corpus: Annotated[
         list[str] | None, typer.Option(help="Another corpus for one of the tables, as TABLE=PATH: treebank=wsj.conllu.")
     ] = None,
+    recorded: Annotated[
+        Path | None, typer.Option(help="A folder of recorded scores (.npz), in place of any model: no weights needed.")
+    ] = None,
     device: Device = "cpu",
     seed: Annotated[int, typer.Option(help="Of a sample of documents.")] = 0,
+    seeds: Annotated[
+        int | None, typer.Option(help="Fine-tune on the study's task and its control, so many runs each.")
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Of each run. Default: those of the paper.")] = None,
+    task: Annotated[str, typer.Option(help="Which of the study's tasks to fine-tune on. Default: the first.")] = "",
+    most: Annotated[int | None, typer.Option(min=1, help="Train on a random sample of so many examples.")] = None,
+    select: Annotated[
+        str, typer.Option(help="The split on which an epoch is chosen: validation or test.")
+    ] = "validation",
     batch_tokens: BatchTokens = None,
     trust_remote_code: Trust = False,
     resume: Resume = False,
 ) -> None:
     """Measure what a paper measured, and write its figures and one's own side by side."""
     from headscope.studies import STUDIES
+
+    if recorded is not None:
+        if seeds is not None:
+            raise HeadscopeError("recorded scores need no fine-tuning; give --recorded or --seeds, not both.")
+        _recorded(name, recorded, out)
+        return
     from headscope.studies.run import study as run
     from headscope.studies.sheet import show
 
@@ -204,7 +222,8 @@ def study(
     with _progress() as report:
         made = run(
             name, model, data, out, corpora=corpora, plan=_plan(None, None, None, batch_tokens), device=device,
-            seed=seed, trust_remote_code=trust_remote_code, resume=resume, report=report,
+            seed=seed, seeds=seeds, epochs=epochs, task=task, most=most, select=select,
+            trust_remote_code=trust_remote_code, resume=resume, report=report,
         )  # fmt: skip
     show(STUDIES[name], made.findings, made.tables, console)
     sheet, folder = escape(str(made.folder / f"{name}.md")), escape(str(made.folder))
@@ -245,6 +264,51 @@ def compare(
     console.print(f"\nRead [bold]{page}[/]; {len(made.files)} files in {folder}.", soft_wrap=True)
 
 
+@app.command(epilog="Example: headscope tune negation minilm --data corpora/negation -o negation --seeds 5 --control")
+def tune(
+    task: Annotated[str, typer.Argument(help="A task (`headscope list tasks`), or a folder of TSV files.")],
+    model: Model,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write.")] = Path("headscope-runs"),
+    seeds: Annotated[int, typer.Option(min=1, help="As many runs, of the seeds 1, 2, 3 and so on.")] = 3,
+    seed: Annotated[list[int] | None, typer.Option(help="Runs of these seeds instead.")] = None,
+    control: Annotated[
+        bool, typer.Option("--control", help="Also tune as many runs on arbitrary labels, into OUT/control.")
+    ] = False,
+    data: Annotated[Path, typer.Option(envvar="HEADSCOPE_DATA", help="The corpus of the task.")] = Path(),
+    epochs: Annotated[int, typer.Option(help="Times that all examples are seen.")] = 8,
+    learning_rate: Annotated[float, typer.Option(help="At the first step; it falls to 0.")] = 4e-5,
+    batch_size: Annotated[int, typer.Option(help="Examples of a step, on each device.")] = 16,
+    select: Annotated[
+        str, typer.Option(help="Choose the epoch on validation, or on test and train on validation too.")
+    ] = "validation",
+    most: Annotated[int | None, typer.Option(help="Train on a random sample of so many examples.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Cut examples to this. Default: what the model takes.")] = None,
+    precision: Annotated[str, typer.Option(help="float32, or bfloat16 or float16, mixed.")] = "float32",
+    device: Annotated[str, typer.Option(help="cpu, or cuda for all GPUs that are visible.")] = "cpu",
+    trust_remote_code: Trust = False,
+    resume: Resume = False,
+) -> None:
+    """Fine-tune a model on a task, and on its control, several seeds each: a folder of runs."""
+    from headscope.learn.control import control_of
+    from headscope.learn.tasks import read_task
+    from headscope.learn.tune import at_most
+    from headscope.learn.tune import tune as run
+    from headscope.view.tuned import tuned
+
+    with _progress() as report:
+        report(f"reading {task}", 0, 0)
+        learnt = read_task(task, data)
+        if most is not None:
+            learnt = at_most(learnt, most)
+        made = run(
+            learnt, model, out, seeds=seed or range(1, seeds + 1), control=control_of(learnt) if control else None,
+            epochs=epochs, learning_rate=learning_rate, batch_size=batch_size, select=select, max_tokens=max_tokens,
+            precision=precision, device=device, trust_remote_code=trust_remote_code, resume=resume, report=report,
+        )  # fmt: skip
+    tuned(made.task, made.control, console)
+    console.print(f"\nThe runs are listed in {escape(str(out / 'runs.json'))}.", soft_wrap=True)
+
+
 @app.command("list", epilog="Example: headscope list corpora")
 def list_(what: Annotated[str, typer.Argument(help="reducers, corpora, studies or tasks.")]) -> None:
     """List what there is: reducers, corpora, studies or tasks."""
@@ -283,6 +347,17 @@ def main() -> None:
         sys.exit(2)
 
 
+def _recorded(name: str, folder: Path, out: Path) -> None:
+    from headscope.studies import STUDIES
+    from headscope.studies.recorded import recorded, show
+
+    with _progress() as report:
+        models, written = recorded(name, folder, out, report=report)
+    show(STUDIES[name], models, console)
+    console.print(f"\nRead [bold]{escape(str(out / f'{name}.md'))}[/]; {len(written)} files in {escape(str(out))}.",
+                  soft_wrap=True)  # fmt: skip
+
+
 def _plan(max_tokens: int | None, cut: bool | None, pair_tokens: int | None, batch_tokens: int | None) -> "Plan":
     from headscope.measure import Plan
 
@@ -315,31 +390,10 @@ def _asked(names: list[str], offsets: list[int], classes: list[str]) -> "list[st
 
 @contextmanager
 def _progress() -> Iterator["Stage"]:
-    """A bar on a terminal; elsewhere a line for each stage."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:3.0f}% {task.fields[rate]}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    stages: dict[str, TaskID] = {}
-    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bars:
-
-        def report(stage: str, done: int, total: int) -> None:
-            if stage not in stages:
-                for task in bars.tasks:
-                    bars.update(task.id, total=1, completed=1, visible=False)
-                stages[stage] = bars.add_task(escape(stage), total=total or None, rate="")
-                if not errors.is_terminal:
-                    errors.print(f"{escape(stage)} ...", soft_wrap=True)
-            task = bars.tasks[bars.task_ids.index(stages[stage])]
-            rate = f"{task.speed:,.0f} words/s" if task.speed and total else ""
-            bars.update(stages[stage], total=total or None, completed=done, rate=rate)
-
-        try:
+    """Progress on the terminal; an interrupted job says how to go on."""
+    try:
+        with stages(errors) as report:
             yield report
-        except KeyboardInterrupt:
-            errors.print("headscope: interrupted; add --resume to the same command to go on.", soft_wrap=True)
-            raise typer.Exit(130) from None
+    except KeyboardInterrupt:
+        errors.print("headscope: interrupted; add --resume to the same command to go on.", soft_wrap=True)
+        raise typer.Exit(130) from None

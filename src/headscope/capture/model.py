@@ -3,7 +3,8 @@
 import copy
 import hashlib
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -165,25 +166,19 @@ def load(model: str | Path, *, device: str = "cpu", trust_remote_code: bool = Fa
         ModelError: nothing is there, a part of the weights is missing, or the tokenizer is slow.
     """
     name = str(model)
-    source = _source(name)
-    # Missing weights are an error below; the library's own report would say the same at length.
-    verbosity, bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
-    transformers_logging.set_verbosity_error()
-    transformers_logging.disable_progress_bar()
+    where = source(name)
     try:
-        module, loading = AutoModel.from_pretrained(
-            source, trust_remote_code=trust_remote_code, output_loading_info=True
-        )
-        tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=trust_remote_code, add_prefix_space=True)
+        # Missing weights are an error below; the library's own report would say the same at length.
+        with quiet():
+            module, loading = AutoModel.from_pretrained(
+                where, trust_remote_code=trust_remote_code, output_loading_info=True
+            )
+            tokenizer = AutoTokenizer.from_pretrained(where, trust_remote_code=trust_remote_code, add_prefix_space=True)
     except Exception as error:  # safetensors, tokenizers, pickle and torch each raise their own
         raise ModelError(
             f"no model could be loaded from {name!r} ({first_line(error)}); "
             "give a hub id, a folder with config.json, weights and tokenizer, or `minilm`."
         ) from error
-    finally:
-        transformers_logging.set_verbosity(verbosity)
-        if bars:
-            transformers_logging.enable_progress_bar()
     _refuse_missing_weights(name, loading["missing_keys"])
     _refuse_slow(tokenizer, name)
     # Without tokenizer files transformers makes up a tokenizer that knows no word.
@@ -199,7 +194,7 @@ def load(model: str | Path, *, device: str = "cpu", trust_remote_code: bool = Fa
             f"{name!r} cannot be put on the device {device!r} ({first_line(error)}); give cpu, or a GPU that is there."
         ) from error
     revision = getattr(module.config, "_commit_hash", None) or ""
-    digest = _sha256_of_files(_folder(source)) or _sha256_of_parameters(module)
+    digest = sha256_of_weights(_folder(where)) or _sha256_of_parameters(module)
     return Model(module, tokenizer, name, revision, digest)
 
 
@@ -212,7 +207,7 @@ def glance(folder: Path, *, trust_remote_code: bool = False) -> tuple[Shape, str
     try:
         config = AutoConfig.from_pretrained(folder, trust_remote_code=trust_remote_code)
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=trust_remote_code)
-        return Shape.of(config, tokenizer), _sha256_of_files(folder)
+        return Shape.of(config, tokenizer), sha256_of_weights(folder)
     except Exception as error:  # transformers, tokenizers and json each raise their own
         raise ModelError(
             f"no model could be read from {str(folder)!r} ({first_line(error)}); "
@@ -233,7 +228,12 @@ def random_twin(model: Model, *, seed: int = 0) -> Model:
     return Model.of(module, model.tokenizer, name=f"random weights (seed {seed}) of {model.name}")
 
 
-def _source(name: str) -> str:
+def source(name: str) -> str:
+    """What transformers loads under the name that a user gave: a folder or a hub id.
+
+    Raises:
+        ModelError: it can only be a folder, and there is none.
+    """
     if name.startswith((".", "/")) and not Path(name).is_dir():  # no hub id begins so
         raise ModelError(
             f"there is no folder {name!r}; "
@@ -247,14 +247,31 @@ def _source(name: str) -> str:
     return str(Path(package.origin).parent / "model")
 
 
-def _folder(source: str) -> Path:
-    if Path(source).is_dir():
-        return Path(source)
-    return Path(str(cached_file(source, "config.json"))).parent
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Within, transformers logs errors alone and draws no bars."""
+    verbosity, bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(verbosity)
+        if bars:
+            transformers_logging.enable_progress_bar()
 
 
-def _sha256_of_files(folder: Path) -> str:
-    """Of the weights that transformers takes from `folder`; `sha256sum` gives the same for a single file."""
+def _folder(where: str) -> Path:
+    if Path(where).is_dir():
+        return Path(where)
+    return Path(str(cached_file(where, "config.json"))).parent
+
+
+def sha256_of_weights(folder: Path) -> str:
+    """Of the weights that transformers takes from `folder`, empty if there are none.
+
+    `sha256sum` gives the same for a single file.
+    """
     patterns = ("model.safetensors", "model-*-of-*.safetensors", "pytorch_model.bin", "pytorch_model-*-of-*.bin")
     files = next((found for pattern in patterns if (found := sorted(folder.glob(pattern)))), [])
     if not files:
