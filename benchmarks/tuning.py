@@ -1,6 +1,6 @@
 """What an epoch of `headscope tune` costs, as a ratio to a bare Trainer's with the same arguments.
 
-    python benchmarks/tuning.py NEGATION [--rounds 3] [--examples 160] [--write docs/performance.md]
+    python benchmarks/tuning.py NEGATION [--rounds 3] [--examples 160] [--cpu] [--write docs/performance.md]
 
 minilm on negation. Both train one epoch on the same batches, score the same splits and write the same checkpoint,
 each in a process of its own, in turn, so that a machine that gets slower gets slower for both. Timed is what comes
@@ -23,6 +23,7 @@ from headscope.learn.tune import at_most, tune
 
 BEGIN, END = "<!-- benchmarks/tuning.py writes from here -->", "<!-- to here, tuning -->"
 WAYS = ("headscope", "bare")
+CLOCK = time.process_time if "--cpu" in sys.argv else time.perf_counter
 
 
 def main() -> None:
@@ -31,6 +32,7 @@ def main() -> None:
     arguments.add_argument("negation", type=Path)
     arguments.add_argument("--rounds", type=int, default=3)
     arguments.add_argument("--examples", type=int, default=160)
+    arguments.add_argument("--cpu", action="store_true", help="seconds of the processor, where others use it too")
     arguments.add_argument("--write", type=Path)
     arguments.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
     given = arguments.parse_args()
@@ -68,6 +70,7 @@ def _report(given: argparse.Namespace) -> str:
 
 def _in_a_process(given: argparse.Namespace, way: str) -> tuple[float, float]:
     command = [sys.executable, __file__, str(given.negation), "--examples", str(given.examples), "--way", way]
+    command += ["--cpu"] if given.cpu else []
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     loop, end = map(float, done.stdout.split()[-2:])
     return loop, end
@@ -79,15 +82,15 @@ def _headscope(task: Task) -> tuple[float, float]:
     fit = training.fit
 
     def timed(*given: object, **further: object) -> training.Fitted:
-        ends.append(time.perf_counter())
+        ends.append(CLOCK())
         made = fit(*given, **further)
-        ends.append(time.perf_counter())
+        ends.append(CLOCK())
         return made
 
     training.fit = timed
     with tempfile.TemporaryDirectory() as folder:
         tune(task, "minilm", folder, seeds=[1], epochs=1)
-        ends.append(time.perf_counter())
+        ends.append(CLOCK())
     return ends[1] - ends[0], ends[2] - ends[1]
 
 
@@ -124,7 +127,7 @@ def _bare(task: Task) -> tuple[float, float]:
 
     trained, scored = features("train"), {split: features(split) for split in ("validation", "test")}
     with tempfile.TemporaryDirectory() as folder:
-        begin = time.perf_counter()
+        begin = CLOCK()
         set_seed(1)
         Trainer(
             model=AutoModelForTokenClassification.from_pretrained(source("minilm"), num_labels=2),
@@ -141,7 +144,7 @@ def _bare(task: Task) -> tuple[float, float]:
             compute_metrics=scores,
             preprocess_logits_for_metrics=lambda logits, labels: logits.argmax(-1),
         ).train()  # fmt: skip
-        return time.perf_counter() - begin, np.nan
+        return CLOCK() - begin, np.nan
 
 
 if __name__ == "__main__":
