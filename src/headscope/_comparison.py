@@ -21,7 +21,7 @@ from headscope.analyse.scores import SCORES
 from headscope.disk import replacing
 from headscope.errors import HeadscopeError, TableError
 from headscope.view.changes import change_heatmaps, layer_boxes, rich_scatter
-from headscope.view.compared import checked, spoken
+from headscope.view.compared import checked, scored, spoken
 from headscope.view.comparison import frames, markdown
 from headscope.view.families import paired_dots, pairs
 from headscope.view.figures import save
@@ -283,8 +283,7 @@ def _fill(
         drawn = {"changes": change_heatmaps, "layers": layer_boxes, "rich": rich_scatter}
         told = {"changes": "change of every head", "layers": "change of layers", "rich": "before, and change"}
         for what, draw in drawn.items():
-            # Where attention goes is no score: none of its heads are rich.
-            if what == "rich" and entry.variable == "token_class_mass":
+            if what == "rich" and not scored(comparison):
                 continue
             figures[f"{spoken(comparison)}: {told[what]}"] = _saved(draw(comparison), folder, f"{entry.name}-{what}")
     of_entries = {spoken(comparison): comparison for comparison in comparisons}

@@ -283,6 +283,26 @@ def changed(**attrs: str | int) -> tuple[xr.Dataset, xr.Dataset, xr.Dataset]:
     return before, after.assign_attrs(attrs), control
 
 
+def unsaid(which: int) -> xr.Dataset:
+    """One of the tables, without a word on its runs."""
+    table = tables()[which]
+    return table.assign_attrs(runs="[]")
+
+
+def copied(after: xr.Dataset) -> xr.Dataset:
+    """The control, of which one run is the task's."""
+    control = tables()[2]
+    runs = json.loads(control.attrs["runs"])
+    runs[1]["weights_sha256"], runs[1]["name"] = json.loads(after.attrs["runs"])[4]["weights_sha256"], "seed-11"
+    return control.assign_attrs(runs=json.dumps(runs))
+
+
+def single() -> xr.Dataset:
+    """A single model after it was tuned."""
+    after = tables()[1].isel(run=0, drop=True)
+    return after.drop_vars("seed", errors="ignore").assign_attrs(weights_sha256="ef" * 32, runs="[]")
+
+
 REFUSED = {
     "swapped": (
         lambda: tables()[1::-1],
@@ -320,6 +340,20 @@ REFUSED = {
     "a task as the control": (
         lambda: (tables()[0], tables()[1], tables()[1]),
         "the runs of the table of the control are those of a task, not of a control; give it as the table after.",
+    ),
+    "one table twice": (
+        lambda: (tables()[0], unsaid(1), unsaid(1)),
+        "the table after and the table of the control are the same table; give that of the runs of the control.",
+    ),
+    "a run in both": (
+        lambda: (*tables()[:2], copied(tables()[1])),
+        "the run seed-11 of the table after has the same weights as the run seed-11 of the table of the control; give "
+        "runs of the task and runs of its control.",
+    ),
+    "one model twice": (
+        lambda: (tables()[0], single(), single().assign_attrs(call="again")),
+        "the model of the table after has the same weights as the model of the table of the control; give runs of the "
+        "task and runs of its control.",
     ),
     "a seed twice": (
         lambda: (tables()[0], tables()[1].isel(run=[0, 1, 0])),

@@ -60,6 +60,23 @@ def test_with_ties_the_signed_rank_is_a_count_of_signs(values: list[int]) -> Non
     assert signed_rank(values) == pytest.approx(signs(values), rel=1e-12)
 
 
+@given(values=TIED, words=st.integers(7, 997), start=st.integers(3, 501))
+def test_shares_of_counts_are_tied_as_their_counts_are(values: list[int], words: int, start: int) -> None:
+    before = start / words
+    after = np.array([(start + value) / words for value in values])
+    assert signed_rank(after - before) == pytest.approx(signs(values), rel=1e-12)
+    assert signed_ranks(after, np.array([before])) == pytest.approx(signs(values), rel=1e-12)
+
+
+def test_means_that_are_equal_but_for_rounding_are_tied() -> None:
+    counts = np.random.default_rng(5).integers(0, 50, (11, 143)) / 97
+    one, other = counts.mean(1), np.array([row[::-1].sum() / 143 for row in counts]) * (1 + 3e-16)
+    assert (one != other).sum() > 3
+    assert signed_ranks(one, other) == 1
+    assert rank_sum(one, other) == 1
+    assert signed_rank([1.0, 1 + 1e-9, -1.0]) == signs([10, 11, -10]) != signs([1, 1, -1])
+
+
 def test_with_ties_scipys_permutation_test_says_the_same() -> None:
     one, other = [1, 2, 2, 5, 7], [2, 3, 3, 1, 0, 2, 2]
     ranks = rankdata([*one, *other])
@@ -73,7 +90,7 @@ def test_every_place_is_tested_for_itself() -> None:
     draw = np.random.default_rng(3)
     one, other = draw.integers(0, 9, (5, 3, 7)).astype(float), draw.integers(2, 11, (11, 3, 7)).astype(float)
     one[2, 1, 4] = np.nan
-    p, signed = rank_sums(one, other), signed_ranks(one - 4)
+    p, signed = rank_sums(one, other), signed_ranks(one, np.full((1, 3, 7), 4.0))
     for place in np.ndindex(3, 7):
         at = (slice(None), *place)
         if place == (1, 4):

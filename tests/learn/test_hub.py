@@ -53,7 +53,11 @@ def test_the_only_column_of_strings_is_the_text(folder):
     assert [len(task.splits[split]) for split in SPLITS] == [7, 3, 5]
     assert (task.kind, task.labels, task.metric) == ("classification", ("a", "b"), "accuracy")
     assert task.skipped == {NO_TEXT: 3, UNLABELLED: 1}
-    assert task.notes == ("the texts are in review, the labels in label",)
+    assert task.notes == (
+        "the texts are in review, the labels in label",
+        "3 of the 3 examples of validation have the same text as one that is trained on, but for case and punctuation",
+        "5 of the 5 examples of test have the same text as one that is trained on, but for case and punctuation",
+    )
     assert task.splits["test"][0].name == f"datasets:{where}, test, row 1"
     (sha,) = task.source.values()
     folder(train=[*rows(7), *rows(1, review="another")])

@@ -3,7 +3,7 @@
 import pytest
 
 from headscope.errors import CorpusError
-from headscope.learn.splits import checked, completed, held_out, without_validation
+from headscope.learn.splits import checked, completed, held_out, plain, without_validation
 from headscope.learn.task import SPLITS, Example, Task
 
 
@@ -44,6 +44,33 @@ def test_no_more_are_held_out_than_are_wanted_of_a_large_corpus():
 def test_where_all_texts_are_large_the_smallest_is_held_out():
     every = (*examples(11, 1), *(Example(f"x:{i}", group="small") for i in range(5)))
     assert {one.group for one in held_out(every, 0.1)[1]} == {"small"}
+
+
+def test_texts_that_differ_in_case_and_punctuation_are_held_out_together():
+    texts = [f"{'The' if again else 'the'} word{i} {'!' * again}" for i in range(97) for again in range(2)]
+    every = tuple(Example(f"file:{i}", texts=(text,), group=text) for i, text in enumerate(texts))
+    stay, held = held_out(every, 0.2)
+    numbers = [{one.texts[0].split()[1] for one in part} for part in (stay, held)]
+    assert not numbers[0] & numbers[1]
+    assert len(held) == pytest.approx(0.2 * len(every), abs=2)
+    assert plain("Don't -- DO\tthat: ß 2.5 किताब") == "don t do that ss 2 5 किताब"
+
+
+def test_texts_that_are_trained_on_are_counted_in_other_splits():
+    def one(words: str, group: str) -> Example:
+        return Example(group, words=tuple(words.split()), tags=("a", "b", *[None] * (len(words.split()) - 2)))
+
+    splits = {
+        "train": (one("{ No } .", "1"), one("I know .", "2"), one("— —", "3")),
+        "validation": (one("we do", "4"),),
+        "test": (one("no !", "5"), one("NO { } .", "6"), one("i know not", "7"), one("… …", "8")),
+    }
+    made = checked(Task("own", "tagging", ("a", "b"), splits, metric="accuracy", notes=("dealt by hand",)))
+    assert made.notes == (
+        "dealt by hand",
+        "2 of the 4 examples of test have the same text as one that is trained on, but for case and punctuation",
+    )
+    assert made.splits == splits
 
 
 def test_examples_without_a_group_are_groups_of_their_own():
@@ -131,4 +158,4 @@ def test_splits_that_do_not_fit_are_refused(case):
 
 def test_a_rare_tag_may_be_missing_where_it_is_not_learned():
     made = task("abc", "ab", "ba", kind="tagging")
-    assert checked(made) is made
+    assert checked(made).splits == made.splits

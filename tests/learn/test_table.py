@@ -54,7 +54,9 @@ def test_words_and_tags(folder):
     )
     assert [(one.name, one.words) for one in task.splits["test"]] == [(f"{where}/test.tsv:3", ("I",))]
     assert (task.kind, task.labels, task.metric) == ("tagging", ("PRON", "VERB"), "accuracy")
-    assert task.notes == ()
+    assert task.notes == (
+        "1 of the 1 examples of validation have the same text as one that is trained on, but for case and punctuation",
+    )
 
 
 def test_tags_of_0_and_1_are_scored_by_f1(folder):

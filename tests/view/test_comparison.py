@@ -92,6 +92,7 @@ def test_three_runs_against_three_are_said_to_be_too_few() -> None:
 
 def test_layers_and_heads_in_their_tables() -> None:
     before, afters = drawn(7, 3, runs=(5, 4))
+    afters[1][:, 0] += 0.3  # the control's
     changed = comparison(before, afters)
     page = markdown([changed])
     layers = rows(page, "Layers")
@@ -108,7 +109,13 @@ def test_layers_and_heads_in_their_tables() -> None:
     assert heads[0][1:3] == [f"{100 * before[layer, head]:.1f}", percent(afters[0][:, layer, head])]
     assert float(heads[0][-1]) == pytest.approx(changed["q"].values[layer, head], rel=1e-3)
     standing = int((changed["q"] <= 0.05).sum())
-    assert f"{standing} of 21 heads have q ≤ 0.05." in page
+    more = afters[0].mean(0) > afters[1].mean(0)
+    above = int(((changed["q"].values <= 0.05) & more).sum())
+    assert standing > above > 0
+    assert (
+        f"{standing} of 21 heads have q ≤ 0.05: {above} are higher than with the control, {standing - above} lower."
+        in page
+    )
 
 
 def test_what_has_another_unit_is_not_in_percent() -> None:
@@ -133,6 +140,36 @@ def test_both_taus_and_one_sentence_on_the_bias() -> None:
     ]
     assert "There is no corrected" not in page
     assert "τ −0.067 ± 0.205 as published, which chance pulls down; 0.183 ± 0.205 corrected" in said(changed, 200)
+
+
+def test_where_nothing_changes_no_head_is_named_and_there_is_no_tau() -> None:
+    before, afters = drawn(runs=(3, 2))
+    changed = comparison(before, [np.repeat(before[None], len(after), 0) for after in afters])
+    page = markdown([changed])
+    assert rows(page, "The heads that change most") == []
+    assert [row[2] for row in rows(page, "Do the rich get richer?")] == ["none", "none"]
+    why = "no τ where all heads score the same before, or all change by the same"
+    assert f" There is {why}. " in page
+    text = said(changed, 200)
+    assert "Changing most: no head changes" in text
+    assert f"Do the rich get richer? {why}\n" in text
+
+
+def test_where_attention_goes_is_no_score_of_which_heads_are_rich() -> None:
+    attention = comparison(*drawn(), variable="token_class_mass")
+    assert "rich" not in markdown([attention])
+    assert "rich" not in said(attention)
+    page = markdown([comparison(*drawn()), attention])
+    assert [row[0] for row in rows(page, "Do the rich get richer?")] == ["scope F1"] * 2
+    assert "\nNo p or q on this page is corrected for there being 2 variables.\n" in page
+
+
+def test_consistency_that_cannot_be_told_is_not_tested() -> None:
+    names, nothing = ("seed-1", "seed-2"), (np.nan, np.nan)
+    found = {of: [Consistencies("scope_f1", 35, names, nothing, nothing)] for of in ("negation", "control")}
+    page = markdown([comparison(*drawn())], found)
+    assert rows(page, "Do the same heads score well on the other corpus?")[0] == ["scope F1", "negation", "none", "0/2"]
+    assert "rank-sum, p = " not in page.partition("## Do the same heads")[2]
 
 
 def test_consistency_between_corpora_where_it_is_given() -> None:
@@ -210,7 +247,14 @@ def test_heads_that_are_left_out_are_counted_and_in_no_mean() -> None:
     before, afters = drawn(runs=(3, 2))
     afters[0][1, 2, 3] = np.nan
     changed = comparison(before, afters)
-    assert "; 34 heads, 1 left out, which lack a value in a run." in markdown([changed])
+    assert "; 34 heads, 1 left out, which lack a value before or in a run." in markdown([changed])
+    assert "story.json: 34 heads, 1 left out, which lack a value before or in a run; negation, 3 runs" in said(
+        changed, 200
+    )
+    other = comparison(before, drawn(runs=(3, 2))[1], variable="scope_recall")
+    assert "scope F1: 34 heads, 1 left out, which lack a value before or in a run; scope recall: 35 heads." in markdown(
+        [changed, other]
+    )
     layer = frames(changed)["layers"].set_index("layer").loc[3]
     assert layer["layer_before"] == pytest.approx(np.delete(before[2], 3).mean())
 

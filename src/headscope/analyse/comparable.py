@@ -36,7 +36,8 @@ def check_before_after(before: xr.Dataset, after: xr.Dataset, control: xr.Datase
 
     Raises:
         TableError: the table before holds runs; shapes, corpora or the model that was tuned differ; the runs after are
-            those of a control, or those of the control are not; or a seed is there twice.
+            those of a control, or those of the control are not; a seed is there twice; or a run is both after and of
+            the control.
     """
     first = called(before, "the table before")
     if "run" in before.dims:
@@ -52,6 +53,8 @@ def check_before_after(before: xr.Dataset, after: xr.Dataset, control: xr.Datase
         _check_same_texts(before, first, table, name)
         _check_tuned(before, first, table, name)
         _check_group(table, name, is_control)
+    if control is not None:
+        _check_apart(after, called(after, "the table after"), control, called(control, "the table of the control"))
 
 
 def _check_same_heads(before: xr.Dataset, first: str, table: xr.Dataset, name: str) -> None:
@@ -96,3 +99,24 @@ def _check_group(table: xr.Dataset, name: str, is_control: bool) -> None:
     twice = [seed for seed in np.unique(seeds) if seeds.count(int(seed)) > 1]
     if twice:
         raise TableError(f"{name} has the seed {twice[0]} more than once; runs of one seed are one run.")
+
+
+def _check_apart(after: xr.Dataset, first: str, control: xr.Dataset, second: str) -> None:
+    """Refuse a model that is in both, as when one file is given twice."""
+    if after.identical(control):
+        raise TableError(f"{first} and {second} are the same table; give that of the runs of the control.")
+    both = [_weights(table) for table in (after, control)]
+    for weights in sorted(both[0].keys() & both[1].keys()):
+        raise TableError(
+            f"{both[0][weights]} of {first} has the same weights as {both[1][weights]} of {second}; give runs of the "
+            "task and runs of its control."
+        )
+
+
+def _weights(table: xr.Dataset) -> dict[str, str]:
+    """Which model of a table has which weights, as far as it says."""
+    if "run" not in table.dims:
+        return {str(table.attrs.get("weights_sha256")): "the model"}
+    return {
+        str(run["weights_sha256"]): f"the run {run.get('name')}" for run in runs_of(table) if "weights_sha256" in run
+    }

@@ -210,12 +210,12 @@ def _ends(name: str, change: xr.DataArray, what: str, units: str) -> dict[str, x
 def _tests(prefix: str, start: xr.DataArray, runs: _Runs, of: str) -> dict[str, xr.Variable]:
     """The p-values of each place of `start`, and where there are several the false discovery rates."""
     values = {group: one.transpose("run", ...).values for group, one in runs.groups.items()}
-    against_before = np.stack([signed_ranks(one - start.values) for one in values.values()])
+    against_before = np.stack([signed_ranks(one, start.values[None]) for one in values.values()])
     p = {"before_p": (("group", *start.dims), against_before, "changes of the runs against 0")}
     if "control" in values:
         pairs = runs.pairs
-        differences = np.array([values["task"][one] - values["control"][other] for one, other in pairs])
-        paired = signed_ranks(differences) if pairs else np.full(start.shape, np.nan)
+        sides = zip(values.values(), zip(*pairs, strict=True), strict=True)
+        paired = signed_ranks(*(one[list(places)] for one, places in sides)) if pairs else np.full(start.shape, np.nan)
         p["p"] = (start.dims, rank_sums(values["task"], values["control"]), "task against control")
         p["paired_p"] = (start.dims, paired, "task less control over seeds")
     made = {}

@@ -3,6 +3,9 @@
 With ten runs or three no approximation is needed: the p-value is the share of all ways to deal the ranks that are as
 far out. Ties have the mean of their ranks (midranks), and the deals are of those (Lehmann 1975, sections 1.4 and 3.2),
 so the tests stay exact with ties. A two-sided p-value is twice the smaller tail, at most 1, as in R and scipy.
+
+Scores are shares of counts, so their differences are often equal, and floating point parts what is equal: 0.3 - 0.2 is
+not 0.2 - 0.1. What differs by less than `TIED` of the values is therefore tied, as it is not in R and scipy.
 """
 
 from collections.abc import Sequence
@@ -16,6 +19,9 @@ from scipy.stats import rankdata
 from headscope.errors import HeadscopeError
 
 WILCOXON = "Wilcoxon 1945; exact, two-sided, with midranks (Lehmann 1975)"
+
+TIED = 1e-10
+"""What differs by less, as a share of the largest value of a place, differs by rounding alone."""
 
 Values = Sequence[float | int] | Num[np.ndarray, "_"]
 """One of each run."""
@@ -54,7 +60,8 @@ def signed_rank(differences: Values) -> float:
     >>> signed_rank([0.02, 0.01, 0.03])
     0.25
     """
-    return float(signed_ranks(np.asarray(differences, dtype=float)))
+    of = np.asarray(differences, dtype=float)
+    return float(signed_ranks(of, np.zeros_like(of)))
 
 
 def rank_sums(one: Float[np.ndarray, "..."], other: Float[np.ndarray, "..."]) -> np.ndarray:
@@ -62,6 +69,7 @@ def rank_sums(one: Float[np.ndarray, "..."], other: Float[np.ndarray, "..."]) ->
     if not (len(one) and len(other)):
         raise HeadscopeError("the rank-sum test got a sample without values; it needs one of each group at least.")
     joint = np.concatenate([one, other]).reshape(len(one) + len(other), -1)
+    joint = _in_steps(joint, joint)
     doubled = _doubled_ranks(joint)
     p = np.full(joint.shape[1], np.nan)
     for place in np.flatnonzero(np.isfinite(joint).all(0)):
@@ -70,10 +78,11 @@ def rank_sums(one: Float[np.ndarray, "..."], other: Float[np.ndarray, "..."]) ->
     return p.reshape(one.shape[1:])
 
 
-def signed_ranks(differences: Float[np.ndarray, "..."]) -> np.ndarray:
-    """`signed_rank` down the first axis, for every place of the others."""
-    if not len(differences):
+def signed_ranks(one: Float[np.ndarray, "..."], other: Float[np.ndarray, "..."]) -> np.ndarray:
+    """`signed_rank` of `one` less `other` down the first axis, for every place of the others."""
+    if not len(one):
         raise HeadscopeError("the signed-rank test got no differences; it needs one at least.")
+    differences = _in_steps(one - other, np.maximum(np.abs(one), np.abs(other)))
     flat = differences.reshape(len(differences), -1)
     p = np.full(flat.shape[1], np.nan)
     for place in np.flatnonzero(np.isfinite(flat).all(0)):
@@ -91,6 +100,12 @@ def least_rank_sum(one: int, other: int) -> float:
 def least_signed_rank(runs: int) -> float:
     """The smallest p-value that `signed_rank` can give for so many runs: 0.25 for three."""
     return min(1.0, 0.5 ** (runs - 1))
+
+
+def _in_steps(values: Float[np.ndarray, "..."], beside: Float[np.ndarray, "..."]) -> np.ndarray:
+    """The values of each place as whole numbers of steps, of which the largest one beside them has 1 / `TIED`."""
+    step = TIED * np.abs(beside).max(0)
+    return np.asarray(np.round(values / np.where(step > 0, step, 1)))
 
 
 def _doubled_ranks(values: Float[np.ndarray, "..."]) -> np.ndarray:

@@ -22,7 +22,8 @@ HALVES = 10
 BIAS = (
     "A head's change is its score after less its score before, so chance in the score before is in both with opposite "
     "signs and pulls tau down (to -0.50 for scores that are chance alone); the corrected tau takes the score before "
-    "from one half of the texts and the change from the other."
+    "from one half of the texts and the change from the other. Chance that is left pulls it towards 0, so a relation "
+    "that there is comes out too weak."
 )
 
 SOURCE = "Zhao and Bethard 2020, table A4 (Kendall's tau-b over heads)"

@@ -1,9 +1,11 @@
 """Training, validation and test: what is held out, and that their labels are the same."""
 
 import hashlib
+import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 
 from headscope.errors import CorpusError
 from headscope.learn.task import SPLITS, TEST, TRAIN, VALIDATION, Example, Task
@@ -26,7 +28,8 @@ def held_out(
 ) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
     """The examples that stay, and those that are held out, both in their order.
 
-    Whole groups are held out. Their order is that of a hash of their names, so it is the same for all seeds and
+    Whole groups are held out; those whose names differ in case and punctuation alone are one, since the name of a
+    group is often its text. Their order is that of a hash of their names, so it is the same for all seeds and
     does not depend on the order of the file. A group is held out if that brings the number of examples nearer to
     the share; if that holds of none, the smallest is.
 
@@ -38,7 +41,11 @@ def held_out(
     Raises:
         CorpusError: the examples are one group or none.
     """
-    sizes = Counter(example.group or example.name for example in examples)
+    named: dict[str, str] = {}
+    for name in sorted({example.group or example.name for example in examples}):
+        named.setdefault(plain(name) or name, name)
+    of = [named[plain(name) or name] for name in (example.group or example.name for example in examples)]
+    sizes = Counter(of)
     if len(sizes) < 2:
         raise CorpusError(
             f"{examples[0].name if examples else 'the corpus'} is the only text there is, and none can be held out; "
@@ -52,9 +59,20 @@ def held_out(
             count += sizes[group]
     chosen = chosen or {min(order, key=sizes.__getitem__)}
     apart: tuple[list[Example], list[Example]] = ([], [])
-    for example in examples:
-        apart[(example.group or example.name) in chosen].append(example)
+    for example, group in zip(examples, of, strict=True):
+        apart[group in chosen].append(example)
     return tuple(apart[0]), tuple(apart[1])
+
+
+def plain(text: str) -> str:
+    """A text in small letters and without punctuation, by which near duplicates are told."""
+    return " ".join("".join(map(_kept, text.casefold())).split())
+
+
+@cache
+def _kept(character: str) -> str:
+    """Letters, marks and numbers as they are; else a space."""
+    return character if unicodedata.category(character)[0] in "LMN" else " "
 
 
 def completed(splits: Mapping[str, Sequence[Example]]) -> tuple[dict[str, tuple[Example, ...]], tuple[str, ...]]:
@@ -104,7 +122,8 @@ def labels_of(example: Example) -> tuple[str, ...]:
 def checked(task: Task) -> Task:
     """The task, if each split has examples and they have the same labels.
 
-    In a tagging task, a label of the training words may be missing elsewhere, since some are rare.
+    In a tagging task, a label of the training words may be missing elsewhere, since some are rare. Examples whose
+    text is also trained on are left where the corpus has them, and a note says how many they are.
 
     Raises:
         CorpusError: a split is empty, or a label is in one and not in another.
@@ -112,6 +131,7 @@ def checked(task: Task) -> Task:
     for split in SPLITS:
         if not task.splits.get(split):
             raise CorpusError(f"the task {task.name} has no examples for {split}; give it some, or a larger corpus.")
+    task = replace(task, notes=(*task.notes, *_known(task)))
     if task.kind == "regression":
         return task
     first: dict[str, dict[str, str]] = {split: {} for split in SPLITS}
@@ -136,6 +156,24 @@ def checked(task: Task) -> Task:
             "with fewer than two: check the column of the labels."
         )
     return task
+
+
+def _known(task: Task) -> list[str]:
+    """How many examples have a text that is trained on, where there are such."""
+    trained, notes = {_text(one) for one in task.splits[TRAIN]}, []
+    for split in (VALIDATION, TEST):
+        count = sum(_text(one) in trained for one in task.splits[split])
+        if count:
+            notes.append(
+                f"{count:,} of the {len(task.splits[split]):,} examples of {split} have the same text as one that is "
+                "trained on, but for case and punctuation"
+            )
+    return notes
+
+
+def _text(example: Example) -> tuple[str, ...]:
+    texts = example.texts or (" ".join(example.words),)
+    return tuple(plain(text) or text for text in texts)
 
 
 def _listed(labels: dict[str, str], most: int = 7) -> str:

@@ -53,7 +53,7 @@ def read_table(data: str | Path, name: str = "table") -> Task:
 
     A folder has ``train.tsv``, ``test.tsv`` and perhaps ``validation.tsv`` or ``dev.tsv``; if it has none of
     these two, a part of the training examples is held out. Of a single file, a fifth is the test and a part of the
-    rest is held out. Equal texts are never divided between splits that are made here.
+    rest is held out. Texts that are equal but for case and punctuation are never divided between splits made here.
 
     The score is accuracy, in a tagging task that of the words; it is F1 of ``1`` where the tags are ``0`` and ``1``,
     and Pearson's correlation where the labels are numbers.

@@ -233,6 +233,8 @@ def _stars(axes: Axes, layers: np.ndarray) -> None:
 
 
 def _taus(of: xr.Dataset) -> str:
+    if bool(of["rich_tau"].isnull().all()):
+        return "no τ: the heads are all alike before, or change alike"
     published = f"τ as published {float(of['rich_tau'].mean()):.2f}".replace("-", "−")
     corrected = float(of["rich_corrected"].mean())
     if np.isnan(corrected):

@@ -13,6 +13,9 @@ import xarray as xr
 from headscope.errors import TableError
 from headscope.view.reported import LEVEL
 
+NO_SCORES = ("token_class_mass",)
+"""Variables by which no head is good."""
+
 
 def checked(comparison: xr.Dataset) -> xr.Dataset:
     """The comparison itself.
@@ -73,6 +76,11 @@ def unit(comparison: xr.Dataset) -> str:
     return units.replace("share", "%", 1) if factor(comparison) == 100 else units
 
 
+def scored(comparison: xr.Dataset) -> bool:
+    """Whether it is of a score; where attention goes is none, and none of its heads are rich."""
+    return str(comparison.attrs["variable"]) not in NO_SCORES
+
+
 def number(value: float, scale: int = 1, *, sign: bool = False) -> str:
     """A value with three decimals or, of a share, in percent with one; empty where there is none."""
     if math.isnan(value):
@@ -121,6 +129,21 @@ def outcome(comparison: xr.Dataset, found: str, of: str = "") -> xr.DataArray:
     """
     values = comparison[f"{of}{against(comparison)[0]}{found}"]
     return values.sel(group="task") if "group" in values.dims else values
+
+
+def sides(comparison: xr.Dataset) -> tuple[int, int]:
+    """Of the heads with a q of at most `LEVEL`, those above the control (or above before), and those below."""
+    change = comparison["change"].sel(group="task")
+    if "control" in groups_of(comparison):
+        change = change - comparison["change"].sel(group="control")
+    found = outcome(comparison, "q") <= LEVEL
+    return int((found & (change > 0)).sum()), int((found & (change < 0)).sum())
+
+
+def left_out(comparison: xr.Dataset) -> str:
+    """How many heads are not compared, and why; empty where all are."""
+    count = int(comparison.attrs["heads_left_out"])
+    return f", {count} left out, which lack a value before or in a run" if count else ""
 
 
 def too_few(comparison: xr.Dataset) -> str:

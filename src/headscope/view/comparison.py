@@ -20,10 +20,14 @@ from headscope.view.compared import (
     factor,
     gain,
     groups_of,
+    left_out,
     named,
     number,
+    of_runs,
     outcome,
     probability,
+    scored,
+    sides,
     spoken,
     spread,
     too_few,
@@ -35,6 +39,8 @@ MOST = 10
 """Heads on the page: those whose mean change is largest."""
 
 UNCORRECTED = "no corrected τ where the tables have no sums by fold"
+
+UNRANKED = "no τ where all heads score the same before, or all change by the same"
 
 INDEPENDENT = "Kendall's p-values take heads as independent, which they are not."
 
@@ -57,9 +63,11 @@ def markdown(
     """
     first = checked(comparisons[0])
     runs = " and ".join(counted(first, group) for group in groups_of(first))
-    left_out = int(first.attrs["heads_left_out"])
-    heads = f"{first.attrs['heads']} heads" + (
-        f", {left_out} left out, which lack a value in a run" if left_out else ""
+    told = list(dict.fromkeys(f"{one.attrs['heads']} heads{left_out(one)}" for one in comparisons))
+    heads = (
+        told[0]
+        if len(told) == 1
+        else "; ".join(f"{spoken(one)}: {one.attrs['heads']} heads{left_out(one)}" for one in comparisons)
     )
     lines = [
         f"# What fine-tuning on {called(first, 'task')} changes in the heads of {first.attrs['model']}",
@@ -82,7 +90,8 @@ def sections(
         for comparison in comparisons:
             lines += [f"### {spoken(comparison)} ({unit(comparison)})", ""] if len(comparisons) > 1 else []
             lines += [*part(comparison), ""]
-    lines += _rich(comparisons)
+    if scores := [comparison for comparison in comparisons if scored(comparison)]:
+        lines += _rich(scores)
     if agreements:
         lines += _agreements(agreements)
     return lines[:-1]
@@ -106,7 +115,8 @@ def _scores(comparisons: Sequence[xr.Dataset]) -> Iterator[str]:
     yield ""
     yield (
         "After: mean ± standard deviation over runs (of these runs, ddof 0, as in the paper). In brackets: the 95 % "
-        "interval of the mean change, by Student's t over runs."
+        "interval of the mean change, by Student's t over runs. The head that is best before was chosen by that score, "
+        "so chance alone lets it fall."
     )
     yield ""
 
@@ -121,6 +131,8 @@ def _tests(comparisons: Sequence[xr.Dataset]) -> Iterator[str]:
                 yield _row(spoken(comparison), name, test, runs, probability(p), probability(least))
     yield ""
     yield "All tests are exact and two-sided (Wilcoxon). With few runs they cannot give a small p, whatever changes."
+    if len(comparisons) > 1:
+        yield f"No p or q on this page is corrected for there being {len(comparisons)} variables."
     if few := too_few(comparisons[0]):
         yield few
     yield ""
@@ -135,7 +147,8 @@ def _test_rows(comparison: xr.Dataset, of: str) -> Iterator[tuple[str, str, floa
         yield f"{task} against control, rank-sum", f"{runs[0]} + {runs[1]}", float(comparison[f"{of}_p"]), least
     if "pairs" in comparison and int(comparison["pairs"]):
         p, least = float(comparison[f"{of}_paired_p"]), float(comparison["paired_p_least"])
-        yield f"{task} against control by seed, signed-rank", f"{int(comparison['pairs'])} pairs", p, least
+        pairs = of_runs(int(comparison["pairs"])).replace("run", "pair")
+        yield f"{task} against control by seed, signed-rank", pairs, p, least
     for group, count in zip(groups_of(comparison), runs, strict=True):
         one = comparison.sel(group=group)
         p, least = float(one[f"{of}_before_p"]), float(one["before_p_least"])
@@ -170,9 +183,15 @@ def _heads(comparison: xr.Dataset) -> Iterator[str]:
         ends = spread(by_group[0]["after"], scale)
         yield _row(head_name(layer, head), number(float(row["before"]), scale), ends, *gains, *found)
     yield ""
-    heads = f"{int((outcome(comparison, 'q') <= LEVEL).sum())} of {comparison.attrs['heads']} heads"
-    standing = too_few(comparison) or f"{heads} have q ≤ {LEVEL}."
-    yield f"p: {against(comparison)[1]}; q: corrected for all heads. {standing}"
+    yield f"p: {against(comparison)[1]}; q: corrected for all heads. {too_few(comparison) or _standing(comparison)}"
+
+
+def _standing(comparison: xr.Dataset) -> str:
+    """How many heads have a small q, and on which side."""
+    above, below = sides(comparison)
+    told = f"{int((outcome(comparison, 'q') <= LEVEL).sum())} of {comparison.attrs['heads']} heads have q ≤ {LEVEL}"
+    than = "with the control" if "control" in groups_of(comparison) else "before"
+    return told + (f": {above} are higher than {than}, {below} lower." if above + below else ".")
 
 
 def _rich(comparisons: Sequence[xr.Dataset]) -> Iterator[str]:
@@ -188,12 +207,19 @@ def _rich(comparisons: Sequence[xr.Dataset]) -> Iterator[str]:
             signs = [int((significant & (sign * one["rich_tau"] > 0)).sum()) for sign in (1, -1)]
             counts = f"{int(significant.sum())}/{runs}", f"{signs[0]} / {signs[1]}"
             corrected = spread(one["rich_corrected"]) or "none"
-            yield _row(spoken(comparison), called(comparison, group), spread(one["rich_tau"]), *counts, corrected)
+            tau = spread(one["rich_tau"]) or "none"
+            yield _row(spoken(comparison), called(comparison, group), tau, *counts, corrected)
     yield ""
-    lacking = any(bool(comparison["rich_corrected"].isnull().all()) for comparison in comparisons)
-    without = [f"There is {UNCORRECTED}."] if lacking else []
+    without = [f"There is {lacking}." for lacking in dict.fromkeys(filter(None, map(_lacking, comparisons)))]
     yield " ".join([BIAS, *without, INDEPENDENT])
     yield ""
+
+
+def _lacking(comparison: xr.Dataset) -> str:
+    """Which tau there is not, and where that is so."""
+    if bool(comparison["rich_tau"].isnull().all()):
+        return UNRANKED
+    return UNCORRECTED if bool(comparison["rich_corrected"].isnull().all()) else ""
 
 
 def _agreements(agreements: Mapping[str, Sequence[Consistencies]]) -> Iterator[str]:
@@ -204,15 +230,15 @@ def _agreements(agreements: Mapping[str, Sequence[Consistencies]]) -> Iterator[s
         for called_so, found in agreements.items():
             if place < len(found):
                 one = found[place]
-                taus = spread(xr.DataArray(np.array(one.taus)))
+                taus = spread(xr.DataArray(np.array(one.taus))) or "none"
                 yield _row(named(one.variable), called_so, taus, f"{one.significant}/{len(one.taus)}")
     yield ""
     told = [f"Kendall's τ between the scores of the heads on the two corpora. {INDEPENDENT}"]
     families = [name for name, found in agreements.items() if len(found[0].taus) > 1]
     if len(families) == 2:
         for one, other in zip(*(agreements[name] for name in families), strict=True):
-            p = probability(rank_sum(one.taus, other.taus))
-            told.append(f"{named(one.variable)}: {families[0]} against {families[1]}, rank-sum, p = {p}.")
+            if p := probability(rank_sum(one.taus, other.taus)):
+                told.append(f"{named(one.variable)}: {families[0]} against {families[1]}, rank-sum, p = {p}.")
     yield " ".join(told)
     yield ""
 
@@ -220,7 +246,7 @@ def _agreements(agreements: Mapping[str, Sequence[Consistencies]]) -> Iterator[s
 def _changing_most(comparison: xr.Dataset, count: int) -> Iterator[tuple[int, int, xr.Dataset]]:
     """The heads whose mean change with the task is largest, in either direction."""
     change = np.abs(comparison["change"].sel(group="task").transpose("layer", "head").values)
-    order = np.argsort(-change, axis=None, kind="stable")[: min(count, int(np.isfinite(change).sum()))]
+    order = np.argsort(-change, axis=None, kind="stable")[: min(count, int((change > 0).sum()))]
     for place in order:
         layer, head = (int(at) + 1 for at in np.unravel_index(place, change.shape))
         yield layer, head, comparison.sel(layer=layer, head=head)
@@ -249,7 +275,9 @@ def summarise_comparison(comparison: xr.Dataset, console: Console) -> None:
     )
     runs = "; ".join(counted(comparison, group) for group in groups)
     console.print(
-        f"{comparison.attrs['corpus']}: {comparison.attrs['heads']} heads; {runs}", highlight=False, markup=False
+        f"{comparison.attrs['corpus']}: {comparison.attrs['heads']} heads{left_out(comparison)}; {runs}",
+        highlight=False,
+        markup=False,
     )
     console.print(f"In {unit(comparison)}; mean ± standard deviation over runs\n", highlight=False, markup=False)
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
@@ -273,14 +301,15 @@ def summarise_comparison(comparison: xr.Dataset, console: Console) -> None:
         f"{head_name(layer, head)} {number(float(row['change'].sel(group='task')), scale, sign=True)}"
         for layer, head, row in _changing_most(comparison, 4)
     ]
-    console.print(f"Changing most: {'   '.join(most)}", highlight=False)
+    console.print(f"Changing most: {'   '.join(most) or 'no head changes'}", highlight=False)
+    if not scored(comparison):
+        return
     taus = comparison.sel(group="task")
     corrected = spread(taus["rich_corrected"])
-    console.print(
-        f"Do the rich get richer? τ {spread(taus['rich_tau'])} as published, which chance pulls down; "
-        + (f"{corrected} corrected" if corrected else UNCORRECTED),
-        highlight=False,
-    )
+    published = f"τ {spread(taus['rich_tau'])} as published, which chance pulls down; "
+    told = _lacking(taus)
+    told = told if told == UNRANKED else published + (told or f"{corrected} corrected")
+    console.print(f"Do the rich get richer? {told}", highlight=False)
 
 
 def frames(comparison: xr.Dataset) -> dict[str, pd.DataFrame]:
