@@ -64,6 +64,7 @@ def study(
     seed: int = 0,
     seeds: int | None = None,
     epochs: int | None = None,
+    learning_rate: float | None = None,
     task: str = "",
     most: int | None = None,
     select: str = "validation",
@@ -85,6 +86,7 @@ def study(
         seeds: fine-tune on the study's task and on its control, so many runs each; by default nothing is fine-tuned,
             and what the paper says of that is not measured.
         epochs: of each run; by default those of the paper.
+        learning_rate: at the first step; by default that of the paper, which a small model may need to be larger.
         task: which of the study's tasks; by default the first.
         most: training examples, drawn at random; by default all.
         select: the split on which the epoch that is kept is chosen: ``validation``, or ``test`` as in the papers.
@@ -102,7 +104,7 @@ def study(
     job = Job("the study", Path(out), f"{name}.json", (*of.measurements, *measured), resume, report)
     job.check()
     data = Path(data).expanduser()
-    asked = _asked(seeds, epochs, task, most, select)
+    asked = _asked(seeds, epochs, learning_rate, task, most, select)
     learnt = task_of(name, of, asked, data, corpora or {}) if asked else None
     paths = locate(of, data, corpora or {})
     report("loading the model", 0, 0)
@@ -150,11 +152,13 @@ class _Source:
     plan: Plan
 
 
-def _asked(seeds: int | None, epochs: int | None, task: str, most: int | None, select: str) -> Asked | None:
+def _asked(
+    seeds: int | None, epochs: int | None, learning_rate: float | None, task: str, most: int | None, select: str
+) -> Asked | None:
     """How to fine-tune, if at all."""
     if seeds is not None:
-        return Asked(seeds, epochs, task, most, select)
-    if epochs is not None or task or most is not None:
+        return Asked(seeds, epochs, learning_rate, task, most, select)
+    if epochs is not None or learning_rate is not None or task or most is not None:
         raise HeadscopeError("nothing is fine-tuned without seeds; give --seeds, the number of runs, as well.")
     return None
 

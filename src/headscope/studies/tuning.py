@@ -33,6 +33,7 @@ class Asked:
     Attributes:
         seeds: how many runs of the task, and of its control; their seeds are 1, 2, ....
         epochs: of each; by default those of the paper.
+        learning_rate: at the first step; by default that of the paper, which a small model may need to be larger.
         task: one of the study's; by default its first.
         most: training examples, drawn at random; by default all.
         select: the split on which the epoch that is kept is chosen: ``validation``, or ``test`` as in the papers.
@@ -40,6 +41,7 @@ class Asked:
 
     seeds: int
     epochs: int | None = None
+    learning_rate: float | None = None
     task: str = ""
     most: int | None = None
     select: str = "validation"
@@ -79,8 +81,9 @@ def tuned(job: Job, tuning: Tuning, task: Task, asked: Asked, model: Model, trus
     """Fine-tune on a task and its control; what a killed job finished is kept."""
     return tune(
         task, model.name, job.folder / "runs" / task.name, seeds=range(1, asked.seeds + 1), control=control_of(task),
-        epochs=asked.epochs or tuning.epochs, learning_rate=tuning.learning_rate, select=asked.select,
-        device=model.device.type, trust_remote_code=trust_remote_code, resume=job.resume, report=job.report,
+        epochs=asked.epochs or tuning.epochs, learning_rate=asked.learning_rate or tuning.learning_rate,
+        select=asked.select, device=model.device.type, trust_remote_code=trust_remote_code, resume=job.resume,
+        report=job.report,
     )  # fmt: skip
 
 
