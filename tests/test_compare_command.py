@@ -148,6 +148,27 @@ def test_of_relations_the_frequent_ones_are_compared_in_their_reported_direction
     assert "4 rarer relations were not compared; name one as --variable relation_accuracy:relation=NAME." in said
 
 
+def test_each_stack_of_an_encoder_decoder_is_compared_alone(run, files, tmp_path) -> None:
+    paths, halves = {}, {}
+    for name in ("before", "after", "control"):
+        table = heads.read(files[name]).drop_vars("token_class_mass")
+        other = table.map(lambda values: values * 0.5 if "head" in values.dims else values, keep_attrs=True)
+        by_head = [name for name, values in table.items() if "head" in values.dims]
+        both = xr.concat([table, other], dim="stack", data_vars=by_head).assign_coords(stack=["encoder", "decoder"])
+        paths[name], halves[name] = heads.write(both, tmp_path / f"{name}.nc"), other
+    out = tmp_path / "out"
+    code, said, _ = run("compare", *words(paths), "--variable", "scope_f1", "-o", out)
+    assert code == 0
+    assert {path.stem for path in (out / "comparisons").iterdir()} == {"scope_f1-encoder", "scope_f1-decoder"}
+    kept, alone = heads.read(out / "comparisons" / "scope_f1-decoder.nc"), compare(*halves.values())
+    xr.testing.assert_allclose(kept, alone)
+    assert kept.attrs["best_head"] == alone.attrs["best_head"]
+    assert "scope F1, decoder before and after fine-tuning" in said
+    one = ["--variable", "scope_f1:stack=encoder", "-o", tmp_path / "one"]
+    assert run("compare", *words(paths), *one)[0] == 0
+    assert [path.stem for path in (tmp_path / "one" / "comparisons").iterdir()] == ["scope_f1-encoder"]
+
+
 def test_what_the_other_corpus_lacks_is_counted(run, files, others, tmp_path) -> None:
     less = {
         name: heads.write(heads.read(path).drop_vars("token_class_mass"), tmp_path / f"{name}.nc")
@@ -164,6 +185,14 @@ REFUSED = {
     "half of another corpus": (
         lambda files, others: [*words(files), f"--other-before={others['before']}"],
         "--other-before and --other-after go together, and --other-control goes with both.",
+    ),
+    "a control on the other corpus alone": (
+        lambda files, others: [
+            files["before"],
+            files["after"],
+            *(f"--other-{name}={path}" for name, path in others.items()),
+        ],
+        "--other-control is the control on another corpus; give it on this one too, as --control.",
     ),
     "swapped": (
         lambda files, others: [files["after"], files["before"]],

@@ -32,7 +32,8 @@ DEFAULT = ("scope_precision", "scope_recall", *SCORES, "token_class_mass")
 FREQUENT = 12
 """Relations that are compared unless some are named, most frequent first."""
 
-BY_HEAD = ("run", "stack", "layer", "head")
+BY_HEAD = ("run", "layer", "head")
+"""Dimensions that a comparison has itself; each stack of an encoder-decoder is compared alone."""
 
 Place = Mapping[str, str | int]
 
@@ -179,8 +180,10 @@ def _usual(before: xr.Dataset, variable: str) -> tuple[list[Place], int]:
         return _places(before, variable, {}), 0
     counts = before["relation_count"]
     order = [str(name) for name in counts.sortby(-counts)["relation"].values if counts.sel(relation=name) > 0]
-    frequent: list[Place] = [
-        {"relation": relation, "direction": _direction(before, relation)} for relation in order[:FREQUENT]
+    frequent = [
+        place
+        for relation in order[:FREQUENT]
+        for place in _places(before, variable, {"relation": relation, "direction": _direction(before, relation)})
     ]
     return frequent, len(order) - len(frequent)
 
@@ -189,7 +192,11 @@ def _direction(before: xr.Dataset, relation: str) -> str:
     """That of the reported head of a relation; where none is reported, that of its best head."""
     if "reported_direction" in before and (told := str(before["reported_direction"].sel(relation=relation).item())):
         return told
-    best = before["relation_accuracy"].sel(relation=relation).max([dim for dim in BY_HEAD if dim in before.dims])
+    best = (
+        before["relation_accuracy"]
+        .sel(relation=relation)
+        .max([dim for dim in (*BY_HEAD, "stack") if dim in before.dims])
+    )
     return str(best["direction"].values[int(best.values.argmax())])
 
 

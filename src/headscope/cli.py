@@ -250,6 +250,8 @@ def compare(
 
     if (other_before is None) != (other_after is None) or (other_control is not None and other_before is None):
         raise HeadscopeError("--other-before and --other-after go together, and --other-control goes with both.")
+    if other_control is not None and control is None:
+        raise HeadscopeError("--other-control is the control on another corpus; give it on this one too, as --control.")
     others = None if other_before is None or other_after is None else (other_before, other_after, other_control)
     with _progress() as report:
         made = write_comparison(before, after, control, others=others, variables=variable or [], out=out, report=report)

@@ -1,6 +1,7 @@
 """Controls: arbitrary labels that are the task's by distribution, and can only be learned by heart."""
 
 from collections import Counter
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -111,6 +112,17 @@ def test_braces_stay_untagged_and_unseen_words_are_counted():
     assert {cue, word} == {"a", "b"}
     assert [one.tags for one in control.splits["validation"]] == [(cue, None, None)]
     assert control.skipped == {UNSEEN: 4, NOTHING_SEEN: 1}
+
+
+def test_a_split_without_a_word_of_training_is_refused():
+    task = tagging()
+    strange = tuple(replace(one, words=tuple(f"x{word}" for word in one.words)) for one in task.splits["test"])
+    with pytest.raises(HeadscopeError) as refused:
+        control_of(replace(task, splits={**task.splits, "test": strange}))
+    assert str(refused.value) == (
+        "the control of tags has nothing to tag in test, since none of its words are in train; give splits of one kind "
+        "of text."
+    )
 
 
 def test_a_control_is_told_from_its_task_and_scored_by_accuracy():

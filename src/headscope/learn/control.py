@@ -38,7 +38,7 @@ def control_of(task: Task, seed: int = 0) -> Task:
         seed: of the labels. It is no run's seed: all runs are tuned on one control.
 
     Raises:
-        HeadscopeError: the task is a control.
+        HeadscopeError: the task is a control, or none of the words of a split are in training.
     """
     if task.control:
         raise HeadscopeError(f"the task {task.name} is a control already; make one of the task itself.")
@@ -66,6 +66,11 @@ def _of_words(task: Task, rng: random.Random) -> Task:
                 found.append(replace(one, tags=tags))
             else:
                 skipped[NOTHING_SEEN] += 1
+        if examples and not found:
+            raise HeadscopeError(
+                f"the control of {task.name} has nothing to tag in {split}, since none of its words are in train; give "
+                "splits of one kind of text."
+            )
         splits[split] = tuple(found)
     note = f"each of the {len(label_of):,} word types of the training examples has one arbitrary label"
     return replace(task, splits=splits, skipped=dict(skipped), notes=(*task.notes, note))
