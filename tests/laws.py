@@ -22,10 +22,17 @@ PLANS = st.builds(
 """Any batch size (and so any padding), any block of rows, with or without the matrix."""
 
 
-def totals(model: Model, documents: Sequence[Document], reducers: Sequence[Reducer], plan: Plan) -> Totals:
+def totals(
+    model: Model,
+    documents: Sequence[Document],
+    reducers: Sequence[Reducer],
+    plan: Plan,
+    *,
+    before: Model | None = None,
+) -> Totals:
     """The sums over some documents; none for none."""
     done = Totals({})
-    for sums in accumulate(model, documents, reducers, plan=plan, skipped=Counter()):
+    for sums in accumulate(model, documents, reducers, plan=plan, skipped=Counter(), before=before):
         done = Totals.of(sums)
     return done
 

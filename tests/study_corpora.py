@@ -24,6 +24,7 @@ ROLES = {
     "rest": "\t_\t_",
 }
 CHAINS = "(1)|_|(2)|_|(1)|(2)|(1)|_".split("|")
+POLARITIES = ("positive", "negative", "neutral", "conflict")
 WORDS = "the dog sees by the house of .".split()
 
 
@@ -43,6 +44,12 @@ def write(folder: Path, count: int = 43) -> Path:
     (folder / "data_story.json").write_text(json.dumps([_frame(number) for number in range(count)]))
     (folder / "sfu_review_xml").mkdir()
     (folder / "sfu_review_xml" / "no1.xml").write_text(_reviews(count))
+    (folder / "Restaurants_Train.xml").write_text(_restaurants(2 * count))
+    (folder / "Restaurants_Test_Gold.xml").write_text(_restaurants(count // 2, first=2 * count))
+    (folder / "MRPC").mkdir()
+    for number, name in enumerate(("train", "dev")):
+        rows = (_paraphrase(place + number * count) for place in range(count // (number + 1)))
+        (folder / "MRPC" / f"{name}.tsv").write_text("Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n" + "".join(rows))
     return folder
 
 
@@ -69,3 +76,28 @@ def _reviews(count: int) -> str:
     other = "<SENTENCE><W>the</W><W>dog</W><W>sees</W></SENTENCE>\n"
     lines = (negated + other) * count
     return f'<?xml version="1.0" encoding="UTF-8"?>\n<DOCUMENT><DESC></DESC><P>\n{lines}</P></DOCUMENT>'
+
+
+def _restaurants(count: int, first: int = 0) -> str:
+    """Of each three reviews one is of food, one of service, and one of both."""
+    reviews = []
+    for number in range(first, first + count):
+        food, service = number % 3 != 1, number % 3 != 2
+        text = f"the dog sees {'soup' if food else 'trees'} , and a {'waiter' if service else 'house'} of {number} ."
+        terms, categories = "", ""
+        for term, category, there in (("soup", "food", food), ("waiter", "service", service)):
+            if there:
+                start, polarity = text.index(term), POLARITIES[(number + 2 * (term == "waiter")) % 4]
+                terms += f'<aspectTerm term="{term}" polarity="{polarity}" from="{start}" to="{start + len(term)}"/>'
+                categories += f'<aspectCategory category="{category}" polarity="{polarity}"/>'
+        reviews.append(
+            f'<sentence id="{number}">\n<text>{text}</text>\n<aspectTerms>{terms}</aspectTerms>\n'
+            f"<aspectCategories>{categories}</aspectCategories>\n</sentence>\n"
+        )
+    return f"<sentences>\n{''.join(reviews)}</sentences>\n"
+
+
+def _paraphrase(number: int) -> str:
+    same = number % 3 > 0
+    one, other = f"the dog {number} sees the house .", f"the house of {number if same else number + 1} sees ."
+    return f"{int(same)}\t{number}\t{number + 1}\t{one}\t{other}\n"

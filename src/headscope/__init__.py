@@ -8,8 +8,11 @@
 `read(corpus)`                                 annotated files -> documents
 `load(model)`                                  a transformer and its tokenizer, identified
 `measure(model, documents, reducers)`          -> head table, an `xarray.Dataset` over layer, head
+`measure_runs(model, runs, documents, ...)`    the same for each model that was tuned from one
+`similarity(before, after, documents)`         how alike the attention of each head is in two models
 `atlas(model, corpus, out)`                    everything at once, into a folder
 `study(name, model, data, out)`                a paper's figures beside one's own, into a folder
+`tune(read_task(name, data), model, out)`      fine-tune for several seeds, and on `control_of(task)`: a folder of runs
 `random_twin(model)`                           the same shape, untrained: a control
 `analysed(table, twin)`                        how sure we are: the next four at once
 `with_intervals(table)`, `with_report(table)`  intervals; the head to report, beside its controls
@@ -48,6 +51,10 @@ if TYPE_CHECKING:
     from headscope.corpora import read
     from headscope.heads import read as read_table
     from headscope.heads import write as write_table
+    from headscope.learn.control import control_of
+    from headscope.learn.tasks import read_task
+    from headscope.learn.tune import tune
+    from headscope.measure.family import measure_runs, similarity
     from headscope.measure.run import measure
     from headscope.studies.run import study
 
@@ -58,12 +65,17 @@ __all__ = [
     "compare",
     "consistencies",
     "consistency",
+    "control_of",
     "load",
     "measure",
+    "measure_runs",
     "random_twin",
     "read",
     "read_table",
+    "read_task",
+    "similarity",
     "study",
+    "tune",
     "with_intervals",
     "with_regression",
     "with_report",
@@ -76,7 +88,12 @@ _HOMES = {
     "analysed": ("headscope.analyse", "analysed"),
     "atlas": ("headscope._atlas", "atlas"),
     "load": ("headscope.capture", "load"),
+    "measure_runs": ("headscope.measure.family", "measure_runs"),
+    "similarity": ("headscope.measure.family", "similarity"),
     "study": ("headscope.studies.run", "study"),
+    "tune": ("headscope.learn.tune", "tune"),
+    "read_task": ("headscope.learn.tasks", "read_task"),
+    "control_of": ("headscope.learn.control", "control_of"),
     "random_twin": ("headscope.capture", "random_twin"),
     "read": ("headscope.corpora", "read"),
     "read_table": ("headscope.heads", "read"),

@@ -6,18 +6,22 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from glob import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
-from headscope.capture.model import Model
 from headscope.corpora import Survey
 from headscope.corpora.document import Document
 from headscope.disk import remove_unfinished, replacing, writable
 from headscope.errors import HeadscopeError
-from headscope.measure.reducer import Reducer
-from headscope.measure.run import Plan, measure
+from headscope.runs import Runs
+
+if TYPE_CHECKING:  # jobs that measure nothing must not load torch
+    from headscope.capture.model import Model
+    from headscope.measure.reducer import Reducer
+    from headscope.measure.run import Plan
 
 WRITTEN = (".nc", ".html", ".csv", ".md", ".png", ".svg")
 """What jobs write, their manifests aside."""
@@ -61,12 +65,12 @@ class Job:
     def measure(
         self,
         table: str,
-        model: Model,
+        model: "Model",
         documents: Iterable[Document],
-        reducers: Sequence[str | Reducer],
+        reducers: "Sequence[str | Reducer]",
         *,
         called: str,
-        plan: Plan | None,
+        plan: "Plan | None",
         found: Survey,
     ) -> xr.Dataset:
         """One of the tables, measured; its sums so far are kept in the folder until everything is written.
@@ -80,9 +84,30 @@ class Job:
             plan: how to batch.
             found: what the corpus holds.
         """
+        from headscope.measure.run import measure
+
         return measure(
             model, documents, reducers, plan=plan, found=found, checkpoint=self._checkpoint(table), resume=self.resume,
             report=lambda done, total: self.report(called, done, total),
+        )  # fmt: skip
+
+    def measure_runs(
+        self,
+        table: str,
+        model: "Model",
+        runs: Runs,
+        documents: Iterable[Document],
+        reducers: "Sequence[str | Reducer]",
+        *,
+        plan: "Plan | None",
+        found: Survey,
+    ) -> xr.Dataset:
+        """One of the tables, measured of each run of a folder; arguments as for `measure`."""
+        from headscope.measure.family import measure_runs
+
+        return measure_runs(
+            model, runs, documents, reducers, plan=plan, found=found, checkpoint=self._checkpoint(table),
+            resume=self.resume, report=lambda done, total: self.report(f"measuring {table}", done, total),
         )  # fmt: skip
 
     def write(self, fill: Callable[[Path], None], about: Mapping[str, Any]) -> tuple[str, ...]:
@@ -126,9 +151,10 @@ class Job:
             ) from error
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
-        for checkpoint in map(self._checkpoint, self.tables):
-            checkpoint.unlink(missing_ok=True)
-            remove_unfinished(checkpoint)
+        for first in map(self._checkpoint, self.tables):
+            for checkpoint in (first, *self.folder.glob(f"{escape(first.stem)}.*{first.suffix}")):
+                checkpoint.unlink(missing_ok=True)
+                remove_unfinished(checkpoint)
         return written
 
     def _checkpoint(self, table: str) -> Path:

@@ -5,6 +5,7 @@ split that was decided; the model of a run is in a folder of the run's name besi
 """
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -28,7 +29,8 @@ class Run:
         name: of its folder, and of its place in the dimension ``run``.
         seed: of the order of the examples, of dropout, and of the weights of the new layer.
         kept: the epoch whose weights were kept, counted from 1.
-        epochs: for each epoch, the score of each split by name: ``{"validation": {"f1": 0.9}, "test": ...}``.
+        epochs: for each epoch, the score of each split by name: ``{"validation": {"f1": 0.9}, "test": ...}``. A run on
+            a control has a split ``task`` too: its scores on the test split of the task itself.
         weights_sha256: of ``model.safetensors``.
     """
 
@@ -75,11 +77,16 @@ class Runs:
         return self.folder / run.name
 
 
-def read(folder: str | Path) -> Runs:
+def read(folder: str | Path, *, empty: bool = False) -> Runs:
     """The finished runs of a folder.
 
+    Args:
+        folder: where they are.
+        empty: take a folder in which no run is finished yet.
+
     Raises:
-        HeadscopeError: there is no `FILE`, it is damaged or of another version, or the model of a run is not there.
+        HeadscopeError: there is no `FILE`, it is damaged or of another version, it lists no run or one twice, or the
+            model of a run is not there.
     """
     folder = Path(folder)
     path = folder / FILE
@@ -94,10 +101,19 @@ def read(folder: str | Path) -> Runs:
             raise HeadscopeError(f"{path} has format {version}, and this headscope reads format {FORMAT}; tune again.")
         runs = tuple(Run(**{**run, "epochs": tuple(run["epochs"])}) for run in stored.pop("runs"))
         found = Runs(folder=folder, runs=runs, **stored)
+        if not all(1 <= run.kept <= len(run.epochs) for run in runs):
+            raise ValueError("an epoch was kept that is not listed")
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise HeadscopeError(f"{path} is damaged ({error}); copy it again, or tune again.") from error
+    if not found.runs and not empty:
+        raise HeadscopeError(f"{path} lists no finished run; go on with `headscope tune --resume`.")
+    for what in ("name", "seed"):
+        if repeated := [value for value, count in Counter(getattr(run, what) for run in runs).items() if count > 1]:
+            raise HeadscopeError(
+                f"{path} lists the {what} {repeated[0]} more than once; runs differ in their seeds, so take one out."
+            )
     for run in found.runs:
-        if not (found.path(run) / "model.safetensors").is_file():
+        if not any(found.path(run).glob("model*.safetensors")):  # a large model's are in several files
             raise HeadscopeError(
                 f"{path} lists the run {run.name}, but {found.path(run)} holds no model.safetensors; copy that folder "
                 "again, or take the run out of the list."
@@ -112,3 +128,22 @@ def write(runs: Runs) -> Path:
     with replacing(path) as temporary:
         temporary.write_text(json.dumps({"format": FORMAT, **stored}, indent=2) + "\n", encoding="utf-8")
     return path
+
+
+def selectivity(task: Runs, control: Runs) -> dict[int, float]:
+    """How much better the task is learnt than its control: accuracy less accuracy, on the test splits.
+
+    Hewitt and Liang 2019, section 2. Runs are paired by their seeds; those that one side lacks have none.
+
+    Args:
+        task: the runs on a task.
+        control: the runs on its control.
+
+    Returns:
+        For each seed, a share of examples; empty where no accuracy is scored, as in a regression.
+    """
+    of_task, of_control = (
+        {run.seed: run.scores["test"]["accuracy"] for run in runs.runs if "accuracy" in run.scores.get("test", {})}
+        for runs in (task, control)
+    )
+    return {seed: of_task[seed] - of_control[seed] for seed in of_task if seed in of_control}

@@ -1,6 +1,7 @@
 """Head tables of a model before tuning, and of runs tuned from it, with the sums by fold of their scores."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import xarray as xr
@@ -41,9 +42,9 @@ def scope_table(
     about = ATTRIBUTES | attrs
     if seeds is not None:
         coords |= {"run": [f"seed-{seed}" for seed in seeds], "seed": ("run", seeds)}
+        about |= {"task": "negation", "control": int(control)}
         about["runs"] = json.dumps([
             {"name": f"seed-{seed}", "seed": seed, "weights_sha256": weights(seed, control), "kept": 3}
-            | {"task": "negation", "control": control}
             for seed in seeds
         ])  # fmt: skip
     variables = {
@@ -61,3 +62,21 @@ def drawn(
     hits = draw.binomial(WORDS, np.repeat(shares[..., None], folds, -1))
     wrong = draw.binomial(WORDS, 0.1, hits.shape) if said else np.zeros_like(hits)
     return scope_table(hits, hits + wrong, gold, **options)
+
+
+def released(data: Path, model: str, *names: str) -> list[xr.Dataset]:
+    """The arrays that Zhao and Bethard released, as head tables."""
+    arrays = np.load(data / f"negation/zhao_head_scores/{model}.npz")
+    made = []
+    for name in names:
+        corpus, values = name.split("_")[0], arrays[name]
+        about = {"units": "share", "source": "released", "long_name": "score"}
+        dims = ("run", "layer", "head")[-values.ndim + 1 :]
+        coords = {"layer": np.arange(1, 13), "head": np.arange(1, 13)} | (
+            {"run": np.arange(10)} if "run" in dims else {}
+        )
+        parts = ("scope_precision", "scope_recall", "scope_f1")
+        attrs = {"model": model, "weights_sha256": model, "corpus": corpus, "corpus_sha256": corpus, "documents": 1}
+        variables = {part: (dims, values[..., place], about) for place, part in enumerate(parts)}
+        made.append(xr.Dataset(variables, coords=coords, attrs=attrs))
+    return made

@@ -8,9 +8,9 @@ import pytest
 import xarray as xr
 from scipy.stats import false_discovery_control, kendalltau, mannwhitneyu, ttest_1samp, wilcoxon
 
-from analyse.families import drawn, weights
+from analyse.families import drawn, released, weights
 from headscope import heads
-from headscope.analyse import Consistencies, compare, consistencies, rank_sum, top_heads
+from headscope.analyse import compare, top_heads
 from headscope.errors import TableError
 
 LAYERS, HEADS, RUNS, OTHERS = 3, 5, 7, 11
@@ -172,7 +172,8 @@ def test_a_single_model_is_one_run_without_an_interval() -> None:
     before, after, control = tables()
     one, other = (table.isel(run=0, drop=True).assign_attrs(weights_sha256="ef" * 32) for table in (after, control))
     for table in (one, other):
-        del table.attrs["runs"]
+        for told in ("runs", "task", "control"):
+            del table.attrs[told]
     found = compare(before, one, other)
     np.testing.assert_allclose(found["change"].sel(group="task"), one["scope_f1"] - before["scope_f1"])
     assert found["change_lower"].isnull().all()
@@ -246,24 +247,6 @@ def test_a_place_of_a_variable_with_more_dimensions_is_compared() -> None:
 # ------------------------------------------------------------------- the paper
 
 
-def released(data, model: str, *names: str) -> list[xr.Dataset]:
-    """The arrays that Zhao and Bethard released, as head tables."""
-    arrays = np.load(data / f"negation/zhao_head_scores/{model}.npz")
-    made = []
-    for name in names:
-        corpus, values = name.split("_")[0], arrays[name]
-        about = {"units": "share", "source": "released", "long_name": "score"}
-        dims = ("run", "layer", "head")[-values.ndim + 1 :]
-        coords = {"layer": np.arange(1, 13), "head": np.arange(1, 13)} | (
-            {"run": np.arange(10)} if "run" in dims else {}
-        )
-        parts = ("scope_precision", "scope_recall", "scope_f1")
-        attrs = {"model": model, "weights_sha256": model, "corpus": corpus, "corpus_sha256": corpus, "documents": 1}
-        variables = {part: (dims, values[..., place], about) for place, part in enumerate(parts)}
-        made.append(xr.Dataset(variables, coords=coords, attrs=attrs))
-    return made
-
-
 @pytest.mark.data
 def test_the_released_scores_give_the_papers_tests(data) -> None:
     """Section 5: both p-values are two-sided, although the text says "significantly higher"."""
@@ -289,65 +272,6 @@ def test_the_released_scores_give_table_a4(data, model: str, variable: str, tau:
         found["rich_corrected"]
         .attrs["note"]
         .endswith(f"There is no corrected tau: {variable} is not a ratio of sums by fold that all tables have.")
-    )
-
-
-@pytest.mark.data
-def test_the_released_scores_give_table_4_and_its_test(data) -> None:
-    groups = {
-        name: consistencies(*released(data, "bert-base", f"story_{name}", f"review_{name}"))
-        for name in ("pretrained", "control", "neg")
-    }
-    told = {name: (f"{one.mean:.3f}", f"{one.sd:.3f}", one.significant) for name, one in groups.items()}
-    assert told == {
-        "pretrained": ("0.415", "0.000", 1),
-        "control": ("0.409", "0.026", 10),
-        "neg": ("0.516", "0.020", 10),
-    }
-    assert f"{rank_sum(groups['neg'].taus, groups['control'].taus):.3e}" == "1.083e-05"
-
-
-# ----------------------------------------------------------- consistency of runs
-
-
-def reviews(table: xr.Dataset) -> xr.Dataset:
-    return table.assign_attrs(corpus="reviews", corpus_sha256="ee" * 32)
-
-
-def test_runs_are_compared_on_two_corpora_one_by_one() -> None:
-    one, other = tables()[1], reviews(tables(2)[1])
-    found = consistencies(one, other, "scope_recall")
-    assert found.runs == tuple(f"seed-{seed}" for seed in SEEDS)
-    for run in range(RUNS):
-        tau, p = kendalltau(*(table["scope_recall"].values[run].ravel() for table in (one, other)))
-        assert (found.taus[run], found.ps[run]) == pytest.approx((tau, p))
-    assert (found.heads, found.sd) == (15, pytest.approx(np.std(found.taus)))
-
-
-def test_consistency_of_runs_reads_as_a_line() -> None:
-    assert str(Consistencies("scope_f1", 72, ("a", "b"), (0.25, 0.75), (0.2, 0.01))) == (
-        "scope_f1: tau 0.500 ± 0.250 over 72 heads, mean and deviation of 2 runs, 1 with p < 0.05"
-    )
-    assert str(Consistencies("scope_f1", 72, ("",), (0.25,), (0.2,))) == (
-        "scope_f1: tau 0.250 over 72 heads, p = 0.2 if heads were independent, which they are not"
-    )
-
-
-def test_other_runs_on_the_other_corpus_are_refused() -> None:
-    after = tables()[1]
-    with pytest.raises(TableError) as refused:
-        consistencies(after.isel(run=[0, 1]), reviews(after.isel(run=[1, 0])))
-    assert str(refused.value) == (
-        "the first table is of seed-2, seed-3 and the second table of seed-3, seed-2; measure the same runs, in the "
-        "same order, on both corpora."
-    )
-    other = reviews(after)
-    other.attrs["runs"] = other.attrs["runs"].replace("0500", "ffff")
-    with pytest.raises(TableError) as refused:
-        consistencies(after, other)
-    assert str(refused.value) == (
-        "the weights of the run seed-5 in the first table are not those in the second table; measure the same runs on "
-        "both corpora."
     )
 
 

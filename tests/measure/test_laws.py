@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import laws
 import tiny
+import tuned
 from headscope.capture.model import Model
 from headscope.corpora import survey
 from headscope.errors import HeadscopeError
@@ -36,6 +37,15 @@ def model(family: str) -> Model:
 
 
 @cache
+def before(family: str, names: tuple[str, ...] = EVERY) -> Model | None:
+    """What the model was tuned from, for those who compare the two."""
+    if "similarity" not in names:
+        return None
+    module, tokenizer = tiny.make(family)
+    return Model.of(tuned.moved(module, 5), tokenizer, name=f"{family} before")
+
+
+@cache
 def reducers(names: tuple[str, ...] = EVERY) -> tuple[run.Reducer, ...]:
     """The reducers of these names; `surface` with all that can be asked of it."""
     more = Surface(offsets=(-2, 3), classes=(KeyClass("determiners", ("the", "a")),), edges=(1, 2, 5, 11))
@@ -48,7 +58,7 @@ def expected(family: str, names: tuple[str, ...]) -> xr.Dataset:
     """One document after the other, each alone and unpadded."""
     done = Totals({})
     for document in DOCUMENTS:
-        done = done + laws.totals(model(family), [document], reducers(names), Plan())
+        done = done + laws.totals(model(family), [document], reducers(names), Plan(), before=before(family, names))
     return laws.table(done, model(family), reducers(names))
 
 
@@ -57,7 +67,8 @@ def expected(family: str, names: tuple[str, ...]) -> xr.Dataset:
 @settings(max_examples=12, deadline=None)
 @given(plan=laws.PLANS, order=st.permutations(range(len(DOCUMENTS))))
 def test_any_order_padding_batch_and_block(family: str, names: tuple, plan: Plan, order: list) -> None:
-    done = laws.totals(model(family), [DOCUMENTS[place] for place in order], reducers(names), plan)
+    shuffled = [DOCUMENTS[place] for place in order]
+    done = laws.totals(model(family), shuffled, reducers(names), plan, before=before(family, names))
     laws.assert_same(laws.table(done, model(family), reducers(names)), expected(family, names))
 
 
@@ -70,7 +81,7 @@ def test_any_split_and_any_order_of_merging(
 ) -> None:
     edges = [0, *sorted(cuts), len(DOCUMENTS)]
     parts = [DOCUMENTS[start:end] for start, end in pairwise(edges)]
-    sums = [laws.totals(model(family), part, reducers(names), plan) for part in parts]
+    sums = [laws.totals(model(family), part, reducers(names), plan, before=before(family, names)) for part in parts]
     merged = Totals({})
     for part in data.draw(st.permutations(sums)):
         merged = merged + part
@@ -79,16 +90,16 @@ def test_any_split_and_any_order_of_merging(
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_result_changes_nothing_and_can_be_asked_for_twice(family: str) -> None:
-    done = laws.totals(model(family), DOCUMENTS, reducers(), Plan())
-    before = {key: np.copy(value) for key, value in done.values.items()}
+    done = laws.totals(model(family), DOCUMENTS, reducers(), Plan(), before=before(family))
+    unchanged = {key: np.copy(value) for key, value in done.values.items()}
     first, second = (laws.table(done, model(family), reducers()) for _ in range(2))
     xr.testing.assert_identical(first, second)
-    for key, value in before.items():
+    for key, value in unchanged.items():
         np.testing.assert_array_equal(done.values[key], value)
 
 
 def test_sums_survive_the_disk(tmp_path) -> None:
-    done = laws.totals(model("bert"), DOCUMENTS, reducers(), Plan())
+    done = laws.totals(model("bert"), DOCUMENTS, reducers(), Plan(), before=before("bert"))
     save(done, tmp_path / "sums.npz", facts={"of": "this run"})
     again, facts = load(tmp_path / "sums.npz")
     assert facts == {"of": "this run"}
@@ -106,7 +117,8 @@ class KilledError(Exception):
 def test_a_killed_run_goes_on_to_the_same_table_to_the_last_bit(tmp_path, monkeypatch, after: int) -> None:
     monkeypatch.setattr(run, "SAVE_EVERY", 0.0)
     plan = Plan(batch_tokens=31)
-    whole = measure(model("bert"), DOCUMENTS, list(REDUCERS), plan=plan)
+    asked = {"reducers": list(REDUCERS), "plan": plan, "before": before("bert")}
+    whole = measure(model("bert"), DOCUMENTS, **asked)
     saved = tmp_path / "sums.npz"
     reports = []
 
@@ -116,12 +128,12 @@ def test_a_killed_run_goes_on_to_the_same_table_to_the_last_bit(tmp_path, monkey
             raise KilledError
 
     with pytest.raises(KilledError):
-        measure(model("bert"), DOCUMENTS, list(REDUCERS), plan=plan, checkpoint=saved, report=kill)
+        measure(model("bert"), DOCUMENTS, **asked, checkpoint=saved, report=kill)
     finished, _ = load(saved)
     assert finished.of_run("seen")["batches"] == after
     batches = []
     resumed = measure(
-        model("bert"), DOCUMENTS, list(REDUCERS), plan=plan, checkpoint=saved, resume=True,
+        model("bert"), DOCUMENTS, **asked, checkpoint=saved, resume=True,
         report=lambda done, total: batches.append(done),
     )  # fmt: skip
     assert len(batches) == finished_batches(plan) - after
@@ -130,7 +142,8 @@ def test_a_killed_run_goes_on_to_the_same_table_to_the_last_bit(tmp_path, monkey
 
 
 def finished_batches(plan: Plan) -> int:
-    return laws.totals(model("bert"), DOCUMENTS, reducers(), plan).of_run("seen")["batches"]
+    done = laws.totals(model("bert"), DOCUMENTS, reducers(), plan, before=before("bert"))
+    return done.of_run("seen")["batches"]
 
 
 def test_another_run_cannot_be_resumed(tmp_path) -> None:

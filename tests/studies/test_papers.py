@@ -5,6 +5,7 @@ from collections import defaultdict
 import pytest
 
 from headscope.studies import STUDIES, Claim
+from headscope.studies.sheet import number
 
 CLARK_TABLE_1 = """\
 All	7-6	34.5	26.3 (1)
@@ -59,7 +60,7 @@ def claims(name: str, where: str = "") -> list[Claim]:
 
 
 def printed(claim: Claim) -> str:
-    return f"{claim.paper.number:.{claim.digits}f}"
+    return number(claim.paper.number, claim.digits, claim.significant)
 
 
 def test_clark_table_1() -> None:
@@ -104,6 +105,8 @@ def test_clark_in_the_text() -> None:
 def test_zhao_tables_1_and_a1() -> None:
     rows: dict[str, list[str]] = {}
     for claim in claims("zhao2020", "table "):
+        if claim.where not in ("table 1", "table A1"):
+            continue
         letter, _, what = claim.what.partition(", ")
         first = f"{claim.model} attention" if claim.model else "baseline"
         of = f" ({claim.paper.of})" if claim.paper.of else ""
@@ -116,7 +119,7 @@ def test_zhao_tables_1_and_a1() -> None:
 
 
 def test_zhaos_misprint_contradicts_itself() -> None:
-    (claim,) = (claim for claim in STUDIES["zhao2020"].claims if "misprint" in claim.note)
+    (claim,) = (claim for claim in claims("zhao2020", "table A1") if "misprint" in claim.note)
     assert (claim.model, claim.what, claim.paper.number) == ("RoBERTa-base", "P, best head", 82.9)
     f1 = [2 * p * 19.1 / (p + 19.1) for p in (82.9, 92.9)]
     assert [round(f, 1) for f in f1] == [31.0, 31.7]
@@ -124,7 +127,7 @@ def test_zhaos_misprint_contradicts_itself() -> None:
 
 def test_zhao_consistencies() -> None:
     rows = defaultdict(list)
-    for claim in STUDIES["zhao2020"].claims:
+    for claim in claims("zhao2020", "figure "):
         if claim.what.startswith("Kendall"):
             rows[claim.model].append(printed(claim))
     lines = [f"{model} Pretrain\t" + "\t\t".join(cells) for model, cells in rows.items()]
@@ -143,16 +146,137 @@ def test_zhao_in_the_text() -> None:
         "sum of squares that the scope explains": "207.7",
         "sum of squares that the distance explains": "1.5",
         "rank on reviews of the head that is best on stories": "1",
+        "p of Kendall's tau between the corpora, P": "5.24e-15",
+        "p of Kendall's tau between the corpora, R": "1.20e-13",
+        "p of Kendall's tau between the corpora, F1": "1.56e-13",
     }
+    # "the average F1 (p = 7.578 x 10^-5) and the F1 of the best head (p = 0.002089)"; "(p = 1.083 x 10^-5)"
+    assert {claim.what: printed(claim) for claim in claims("zhao2020", "section 5.3")} == {
+        "p of task against control, F1, average head": "7.578e-05",
+        "p of task against control, F1, best head": "0.002089",
+        "p of task against control, consistency of F1": "1.083e-05",
+    }
+
+
+ZHAO_TABLE_A2 = """\
+BERT-base Negation	96.1 ± 1.3	89.7 ± 1.3	92.8 ± 1.1	-
+BERT-base Control	34.8 ± 0.4	36.1 ± 2.2	35.4 ± 1.2	95.9 ± 3.0
+BERT-large Negation	97.3 ± 0.9	93.0 ± 1.1	95.1 ± 0.6	-
+BERT-large Control	39.2 ± 0.9	33.1 ± 1.0	35.9 ± 0.6	100.0 ± 0.0
+RoBERTa-base Negation	97.2 ± 0.9	92.9 ± 1.0	95.9 ± 0.3	-
+RoBERTa-base Control	43.4 ± 0.7	45.4 ± 1.2	44.4 ± 0.7	98.3 ± 0.4
+RoBERTa-large Negation	97.9 ± 0.9	93.5 ± 1.2	95.7 ± 0.9	-
+RoBERTa-large Control	44.1 ± 0.6	45.2 ± 1.8	44.6 ± 1.0	97.9 ± 2.2
+"""
+
+ZHAO_TABLE_A3 = """\
+BERT-base Average	Control	48.6 ± 1.7	5.3 ± 0.2	9.0 ± 0.4
+BERT-base Average	Negation	52.2 ± 2.2	6.6 ± 0.8	11.1 ± 1.2
+BERT-large Average	Control	44.8 ± 0.3	4.6 ± 0.1	8.3 ± 0.2
+BERT-large Average	Negation	46.0 ± 3.7	4.8 ± 1.5	8.0 ± 2.3
+RoBERTa-base Average	Control	53.7 ± 1.7	7.0 ± 0.3	12.0 ± 0.5
+RoBERTa-base Average	Negation	55.5 ± 1.9	7.9 ± 0.9	13.4 ± 1.4
+RoBERTa-large Average	Control	48.2 ± 2.2	7.0 ± 1.0	11.5 ± 1.3
+RoBERTa-large Average	Negation	54.2 ± 3.4	8.0 ± 1.8	13.2 ± 2.7
+BERT-base Best (8-4)	Control	65.0 ± 8.9	47.5 ± 11.7	53.1 ± 6.7
+BERT-base Best (8-4)	Negation	82.3 ± 4.1	58.6 ± 10.8	67.7 ± 7.9
+"""
+"""With the two rows that table 3 has and A3 has not; without those before fine-tuning, which are in table A1."""
+
+ZHAO_TABLE_A4 = """\
+BERT-base	-0.065	0/3	3/10	0.096	5/0	5/10	0.085	5/0	5/10
+BERT-large	-0.098	2/5	7/10	-0.132	0/7	7/10	-0.132	0/8	8/10
+RoBERTa-base	-0.134	0/7	7/10	-0.107	0/5	5/10	-0.113	0/6	6/10
+RoBERTa-large	-0.155	0/8	8/10	-0.142	0/8	8/10	-0.144	0/8	8/10
+"""
+
+ZHAO_TABLE_A5 = """\
+BERT-base Control	0.438 \\pm 0.020	10/10	0.406 \\pm 0.034	10/10	0.409 \\pm 0.026	10/10
+BERT-base Negation	0.469 \\pm 0.025	10/10	0.519 \\pm 0.020	10/10	0.516 \\pm 0.020	10/10
+BERT-large Control	0.0005 \\pm 0.057	3/10	0.007 \\pm 0.039	1/10	0.006 \\pm 0.039	1/10
+BERT-large Negation	0.474 \\pm 0.038	10/10	0.523 \\pm 0.082	10/10	0.530 \\pm 0.066	10/10
+RoBERTa-base Control	0.456 \\pm 0.022	10/10	0.502 \\pm 0.023	10/10	0.487 \\pm 0.021	10/10
+RoBERTa-base Negation	0.521 \\pm 0.024	10/10	0.538 \\pm 0.033	10/10	0.531 \\pm 0.033	10/10
+RoBERTa-large Control	0.389 \\pm 0.031	10/10	0.579 \\pm 0.029	10/10	0.561 \\pm 0.026	10/10
+RoBERTa-large Negation	0.516 \\pm 0.037	10/10	0.593 \\pm 0.056	10/10	0.584 \\pm 0.054	10/10
+"""
+
+GROUPS = {"tuned on negation": "Negation", "tuned on the control": "Control", "tuned on it": "Control"}
+
+
+def rows_of(*where: str) -> dict[str, list[str]]:
+    """The claims of some tables by model and what it was tuned on; a deviation follows its mean."""
+    rows = defaultdict(list)
+    for claim in (
+        claim for one in where for claim in claims("zhao2020", f"table {one}") if claim.where == f"table {one}"
+    ):
+        group = next((name for words, name in GROUPS.items() if words in claim.what), "")
+        head = "\tBest (8-4)" if "best head, tuned" in claim.what else ""
+        rows[f"{claim.model} {group}{head}".strip()].append(printed(claim))
+    return rows
+
+
+def test_zhao_tables_2_and_a2() -> None:
+    lines = []
+    for name, cells in rows_of("2", "A2").items():
+        pairs = [f"{mean} ± {sd}" for mean, sd in zip(cells[::2], cells[1::2], strict=True)]
+        lines.append("\t".join((name, *pairs, *(["-"] if len(pairs) == 3 else []))))
+    assert set(lines) == set(ZHAO_TABLE_A2.splitlines())
+
+
+def test_zhaos_second_misprint_is_impossible_and_no_other_row_is() -> None:
+    """F1 is concave in P and R, so that its mean over runs is at most the F1 of their means; P and R rounded up."""
+    for line in ZHAO_TABLE_A2.splitlines():
+        p, r, f1 = (float(cell.split(" ±")[0]) for cell in line.split("\t")[1:4])
+        most = 2 * (p + 0.05) * (r + 0.05) / (p + r + 0.1)
+        assert (f1 - 0.05 > most) == line.startswith("RoBERTa-base Negation"), line
+    assert round(2 * 97.25 * 92.95 / (97.25 + 92.95), 1) == 95.1
+    named = [claim for claim in claims("zhao2020", "table A2") if "misprint" in claim.note]
+    assert {(claim.model, claim.paper.number) for claim in named} == {("RoBERTa-base", 95.9)}
+
+
+def test_zhao_tables_3_and_a3() -> None:
+    lines = []
+    for name, cells in rows_of("3", "A3").items():
+        if len(cells) == 1:  # a test
+            continue
+        pairs = [f"{mean} ± {sd}" for mean, sd in zip(cells[::2], cells[1::2], strict=True)]
+        model, group, *head = name.replace("\t", " ").split(" ", 2)
+        lines.append("\t".join((f"{model} {head[0] if head else 'Average'}", group, *pairs)))
+    assert set(lines) == set(ZHAO_TABLE_A3.splitlines())
+
+
+def test_zhao_table_a4() -> None:
+    lines = []
+    for name, cells in rows_of("A4").items():
+        of = [cells[place : place + 4] for place in (0, 4, 8)]
+        lines.append("\t".join((name, *(f"{tau}\t{up}\t{either}/10" for tau, up, either in
+                                        ((tau, f"{pos}/{neg}", either) for tau, pos, neg, either in of)))))  # fmt: skip
+        assert cells[12] == f"{10 * int(of[2][1])}"
+    assert set(lines) == set(ZHAO_TABLE_A4.splitlines())
+
+
+def test_zhao_tables_4_and_a5() -> None:
+    lines = []
+    for name, cells in rows_of("4", "A5").items():
+        of = [cells[place : place + 3] for place in (0, 3, 6)]
+        lines.append("\t".join((name, *(f"{tau} \\pm {sd}\t{runs}/10" for tau, sd, runs in of))))
+    assert set(lines) == set(ZHAO_TABLE_A5.splitlines())
 
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_a_study_is_whole(name) -> None:
     study = STUDIES[name]
     assert len({(claim.where, claim.what, claim.model) for claim in study.claims}) == len(study.claims)
-    measured = set(study.measurements)
+    measured = set(study.measurements) | set(study.derived)
+    if study.tuning:
+        assert set(study.tuning.measured) <= set(study.measurements)
+        assert set(study.tuning.corpora) == set(study.tuning.tasks)
+        measured |= {f"{name}_{group}" for name in (*study.tuning.measured, "tuned") for group in ("task", "control")}
+    assert all(set(one.on) <= measured for one in study.derived.values())
     for claim in study.claims:
         assert set(claim.on) <= measured, claim
         assert claim.model in ("", *study.models), claim
         assert claim.paper.number == claim.paper.number or claim.pattern or claim.paper.of or claim.note, claim
+        assert claim.unit != "p" or claim.significant, claim
     assert all(set(on) <= measured for on, _ in study.figures.values())

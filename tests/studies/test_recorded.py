@@ -1,85 +1,164 @@
-"""The scores that Zhao and Bethard released, judged without any weights: their tables come out to the last digit."""
+"""The scores that Zhao and Bethard released, without any weights: their tables and tests, to the last printed digit."""
 
-import hashlib
+import csv
 from pathlib import Path
 
-import numpy as np
 import pytest
-import xarray as xr
 
-from headscope import heads
-from headscope.studies import STUDIES, judge
+from headscope.studies import STUDIES
+from headscope.studies.arrays import read
+from headscope.studies.recorded import Recorded, judged, markdown
+from headscope.studies.sheet import cells, laid_out, printed
 
 pytestmark = pytest.mark.data
 
-MODELS = {"bert-base": "bert-base-uncased", "roberta-base": "roberta-base"}
-SCORES = ("precision", "recall", "f1")
+ZHAO = STUDIES["zhao2020"]
+MODELS = {"bert-base": "BERT-base", "roberta-base": "RoBERTa-base"}
+
+TABLES = {
+    # As the paper prints them; RoBERTa-base's best head is in no table.
+    ("bert-base", "table-3"): """\
+average none 49.5 5.2 9.0
+average control 48.6 ± 1.7 5.3 ± 0.2 9.0 ± 0.4
+average negation 52.2 ± 2.2 6.6 ± 0.8 11.1 ± 1.2
+best (8-4) none 76.2 41.5 53.8
+best (8-4) control 65.0 ± 8.9 47.5 ± 11.7 53.1 ± 6.7
+best (8-4) negation 82.3 ± 4.1 58.6 ± 10.8 67.7 ± 7.9
+""",
+    ("roberta-base", "table-3"): """\
+average none 56.0 6.9 12.1
+average control 53.7 ± 1.7 7.0 ± 0.3 12.0 ± 0.5
+average negation 55.5 ± 1.9 7.9 ± 0.9 13.4 ± 1.4
+""",
+    ("bert-base", "table-4"): """\
+none 0.440 0.418 0.415
+control 0.438 ± 0.020 10 0.406 ± 0.034 10 0.409 ± 0.026 10
+negation 0.469 ± 0.025 10 0.519 ± 0.020 10 0.516 ± 0.020 10
+""",
+    ("roberta-base", "table-4"): """\
+none 0.438 0.472 0.471
+control 0.456 ± 0.022 10 0.502 ± 0.023 10 0.487 ± 0.021 10
+negation 0.521 ± 0.024 10 0.538 ± 0.033 10 0.531 ± 0.033 10
+""",
+    ("bert-base", "table-A4"): """\
+negation -0.065 0 3 3 0.096 5 0 5 0.085 5 0 5
+""",
+    ("roberta-base", "table-A4"): """\
+negation -0.134 0 7 7 -0.107 0 5 5 -0.113 0 6 6
+""",
+}
+
+TESTS = {
+    "p of task against control, F1, average head": "7.578e-05",
+    "p of task against control, F1, best head": "0.002089",
+    "p of task against control, consistency of F1": "1.083e-05",
+    "p of Kendall's tau between the corpora, P": "5.24e-15",
+    "p of Kendall's tau between the corpora, R": "1.20e-13",
+    "p of Kendall's tau between the corpora, F1": "1.56e-13",
+}
+"""Sections 4.2.1 and 5.3, of BERT-base."""
 
 
-def recorded(folder: Path, name: str) -> dict[str, xr.Dataset]:
-    """The head tables of the pretrained model; its corpus of stories is the authors' own file."""
-    path = folder / "zhao_head_scores" / f"{name}.npz"
-    story = hashlib.sha256((folder / "conandoyle_zhao" / "data_story.json").read_bytes()).hexdigest()
-    tables = {}
-    with np.load(path) as arrays:
-        for corpus, sha256 in (("story", story), ("review", "not released")):
-            scores = arrays[f"{corpus}_pretrained"]
-            assert scores.shape == (12, 12, 3)
-            variables = {
-                f"scope_{score}": heads.variable(
-                    scores[..., place], ("layer", "head"), name=score, units="share of words", source="their release"
-                )
-                for place, score in enumerate(SCORES)
-            }
-            tables[corpus] = xr.Dataset(
-                variables,
-                coords={"layer": np.arange(1, 13), "head": np.arange(1, 13)},
-                attrs={
-                    "model": MODELS[name], "weights_sha256": name, "corpus": corpus, "corpus_sha256": sha256,
-                    "documents": 757, "tokens": 0, "skipped": "{}", "call": "released",
-                },
-            )  # fmt: skip
-    return tables
+def scores(folder: Path, name: str) -> Path:
+    return folder / "negation" / "zhao_head_scores" / f"{name}.npz"
+
+
+@pytest.fixture(scope="module")
+def models(data) -> dict[str, Recorded]:
+    return {name: judged(ZHAO, ZHAO.recording, scores(data, name)) for name in MODELS}
+
+
+@pytest.mark.parametrize(("model", "table"), TABLES)
+def test_the_tables_are_the_papers_to_the_last_digit(models, model, table) -> None:
+    made, frame = printed(ZHAO, models[model].tables)[table]
+    frame = frame.drop(columns="runs")
+    rows = [" ".join(filter(None, map(str, row))) for row in laid_out(made, frame).itertuples(index=False)]
+    wanted = TABLES[model, table].splitlines()
+    assert rows[: len(wanted)] == wanted
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_every_claim_about_heads_agrees(data, name) -> None:
-    found = judge(STUDIES["zhao2020"], recorded(data / "negation", name))
-    of_heads = [one for one in found if one.claim.where.startswith("table") and one.claim.model]
-    assert len(of_heads) == 6
-    assert {one.verdict for one in of_heads} == {"agrees"}
-    for one in of_heads:
-        assert f"{one.ours.number:.1f}" == f"{one.claim.paper.number:.1f}"
-        assert one.ours.of == one.claim.paper.of
+def test_every_figure_that_the_scores_hold_agrees(models, name) -> None:
+    found = models[name].findings
+    stated = [one for one in found if one.verdict not in ("not measured", "holds", "unclear")]
+    assert {one.verdict for one in stated} == {"agrees"}
+    for one in stated:
+        _, _, paper, ours, _, _ = cells(one)
+        assert ours.split()[0] == paper.split()[0], one.claim.what
+        assert one.ours.of in ("", one.claim.paper.of) or "run" in one.ours.of or "heads" in one.ours.of
+    # Table A1 without its baselines, which follow from the corpus; 12 figures of table A3, and of BERT-base 12 of table
+    # 3; 18 of table 4; 13 of table A4; the taus and the tests.
+    of = {where: sum(one.claim.where == where for one in stated) for where in {one.claim.where for one in stated}}
+    if name == "bert-base":
+        assert of == {"table 1": 6, "table 3": 24, "table 4": 18, "table A4": 13, "figure 2": 3, "section 4.2.1": 5,
+                      "section 5.3": 3}  # fmt: skip
+    else:
+        assert of == {"table A1": 6, "table A3": 12, "table A5": 18, "table A4": 13, "figure A3": 3}
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_the_consistencies_are_the_papers(data, name) -> None:
-    # Their file of reviews was not released, so these are not held against each other; they agree all the same.
-    found = judge(STUDIES["zhao2020"], recorded(data / "negation", name))
-    taus = [one for one in found if one.claim.what.startswith("Kendall")]
-    assert len(taus) == 3
-    for one in taus:
-        assert f"{one.ours.number:.3f}" == f"{one.claim.paper.number:.3f}"
-        assert one.verdict == "holds"
+def test_the_p_values_are_the_papers(models) -> None:
+    found = {one.claim.what: one for one in models["bert-base"].findings}
+    for what, p in TESTS.items():
+        assert found[what].verdict == "agrees"
+        assert cells(found[what])[3].split()[0] == cells(found[what])[2].split()[0] == p
 
 
-def test_the_same_head_is_best_on_both_corpora(data) -> None:
-    found = judge(STUDIES["zhao2020"], recorded(data / "negation", "bert-base"))
-    (rank,) = [one for one in found if one.claim.what.startswith("rank")]
-    assert (rank.ours.number, rank.ours.of, rank.verdict) == (1, "8-4", "holds")
+@pytest.mark.parametrize(("name", "verdicts"), [("bert-base", ["holds"] * 2), ("roberta-base", ["holds", "unclear"])])
+def test_the_layers_of_the_figures(models, name, verdicts) -> None:
+    found = [one for one in models[name].findings if one.claim.what.startswith("mean change of F1, half")]
+    assert [one.verdict for one in found] == verdicts
 
 
-def test_the_misprint_is_named(data) -> None:
-    found = judge(STUDIES["zhao2020"], recorded(data / "negation", "roberta-base"))
-    (named,) = [one for one in found if "misprint" in one.claim.note]
-    assert (named.claim.what, named.ours.of, named.verdict) == ("P, best head", "9-12", "agrees")
-    assert f"{named.ours.number:.1f}" == "82.9"
-
-
-def test_what_was_not_released_is_not_measured(data) -> None:
-    found = judge(STUDIES["zhao2020"], recorded(data / "negation", "bert-base"))
-    missing = {one.claim.what: one.why for one in found if one.verdict == "not measured"}
+def test_what_was_not_released_is_not_measured_and_says_why(models) -> None:
+    missing = {one.claim.what: one.why for one in models["bert-base"].findings if one.verdict == "not measured"}
     assert missing["P, all in scope"] == "the table has no scope_all_precision"
     assert missing["coefficient of the scope, best head"] == "the table has no scope_label_coefficient"
-    assert len(missing) == 9 + 4
+    assert missing["F1 at the task, tuned on negation"] == (
+        "recorded scores are those of heads; what the models score at the task is not among them"
+    )
+    corrected = "Kendall's tau, F1 before in one half of the texts and its change in the other"
+    assert missing[corrected] == ("it needs the counts of each part of the corpus, which recorded scores do not have")
+    assert len(missing) == 9 + 4 + 14 + 2
+
+
+def test_the_misprints_are_named(models) -> None:
+    named = {one.claim.where: one for one in models["roberta-base"].findings if "misprint" in one.claim.note}
+    assert set(named) == {"table A1", "table A2"}
+    best = named["table A1"]
+    assert (best.claim.what, best.ours.of, best.verdict) == ("P, best head", "9-12", "agrees")
+    assert f"{best.ours.number:.1f}" == "82.9"
+    sheet = markdown("zhao2020", ZHAO, [models["bert-base"]])
+    assert "- Misprint: P of RoBERTa-base's best head, 9-12: table A1 prints 92.9" in sheet
+    assert "- Misprint: RoBERTa-base: table A2 prints P 97.2, R 92.9 and F1 95.9" in sheet
+
+
+def test_the_command_writes_everything_and_needs_no_weights(run, data, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("headscope.view.figures.save", lambda figure, folder, name: (folder / name).write_text("drawn"))
+    code, said, _ = run("study", "zhao2020", "--recorded", scores(data, "x").parent, "-o", tmp_path)
+    assert code == 0
+    written = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
+    files = ("table-3.csv", "table-4.csv", "table-A4.csv", "tests.csv", "figure-4", "figure-5")
+    assert written == {"zhao2020.md", "zhao2020.csv", "zhao2020.json", *(f"{m}/{f}" for m in MODELS for f in files)}
+    assert "103 claims about BERT-base: 72 agrees, 2 holds" in said
+    assert "table A1 prints 92.9, a misprint" in said.replace("\n", " ")
+    with (tmp_path / "bert-base" / "table-3.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [round(float(row["F1"]), 1) for row in rows] == [9.0, 9.0, 11.1, 53.8, 53.1, 67.7]
+    assert rows[1]["runs"] == "10"
+
+
+def test_tables_read_from_the_file_name_its_model(data) -> None:
+    tables, absent, unread = read(ZHAO, ZHAO.recording, scores(data, "roberta-base"))
+    assert {table.attrs["model"] for table in tables.values()} == {"roberta-base"}
+    assert tables["story"].scope_f1.sel(layer=9, head=12) == tables["story"].scope_f1.max()
+    assert (set(absent), unread) == ({"tuned_task", "tuned_control"}, ())
+
+
+def test_the_documentation_shows_these_figures(models) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "studies.md").read_text()
+    for name, model in models.items():
+        agree = sum(one.verdict == "agrees" for one in model.findings)
+        table, frame = printed(ZHAO, model.tables)["tests"]
+        of = laid_out(table, frame).set_index(["score", "of"])["negation against control"]
+        ps = [of["F1", what] for what in ("average head", "best head", "consistency")]
+        assert f"| {' | '.join((MODELS[name], str(agree), *ps))} |" in page

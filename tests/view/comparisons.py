@@ -73,9 +73,8 @@ def family(
     if "run" in dims:
         seeds = np.arange(1, sizes["run"] + 1)
         places |= {"run": [f"seed-{seed}" for seed in seeds], "seed": ("run", seeds)}
-        attrs["runs"] = json.dumps(
-            [{"name": f"seed-{seed}", "seed": int(seed), "task": task, "control": control} for seed in seeds]
-        )
+        attrs |= {"task": task, "control": int(control)}
+        attrs["runs"] = json.dumps([{"name": f"seed-{seed}", "seed": int(seed)} for seed in seeds])
     of = heads.variable(values, dims, name=variable.replace("_", " "), units=units, source="drawn")
     return heads.check(xr.Dataset({variable: of}, coords=places, attrs=attrs))
 

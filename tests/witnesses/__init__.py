@@ -13,6 +13,7 @@ from witnesses.roles import roles
 from witnesses.scope import ToCue, attention_to_cues, scope
 from witnesses.seen import Seen, Token, see
 from witnesses.shuffled import shuffled_coreference, shuffled_relations, shuffled_scope
+from witnesses.similarity import similarity
 from witnesses.surface import SURFACE, masses, surface
 from witnesses.words import best_other, word_weights
 
@@ -38,6 +39,7 @@ __all__ = [
     "shuffled_coreference",
     "shuffled_relations",
     "shuffled_scope",
+    "similarity",
     "surface",
     "word_weights",
 ]

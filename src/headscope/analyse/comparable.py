@@ -88,10 +88,10 @@ def _check_tuned(before: xr.Dataset, first: str, table: xr.Dataset, name: str) -
 
 
 def _check_group(table: xr.Dataset, name: str, is_control: bool) -> None:
-    said = [bool(run["control"]) for run in runs_of(table) if "control" in run]
-    if is_control and not all(said):
+    said = table.attrs.get("control")  # what was not tuned by headscope does not say
+    if is_control and said == 0:
         raise TableError(f"the runs of {name} are those of a task, not of a control; give it as the table after.")
-    if not is_control and any(said):
+    if not is_control and said == 1:
         raise TableError(
             f"the runs of {name} are those of a control; give them with --control, beside those of the task."
         )

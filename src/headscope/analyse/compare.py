@@ -102,7 +102,7 @@ def compare(
             "best_head": top_heads(xr.Dataset({"x": start.where(known)}), "x", 1)[0][0],
             "heads": int(known.sum()),
             "heads_left_out": int((some & ~known).sum()),
-            "task": _task(after),
+            "task": str(after.attrs.get("task", "")),
             "runs": json.dumps([run | {"group": group} for group, table in tables.items() for run in runs_of(table)]),
             "call": f"compare(variable={variable!r}, where={dict(where or {})!r}) after {before.attrs.get('call')}",
         },
@@ -274,9 +274,3 @@ def _at(table: xr.Dataset, where: Mapping[str, str | int], variable: str, name: 
         if label not in table[dim].values:
             raise TableError(f"{name} has no {dim} {label!r}; it has {', '.join(map(str, table[dim].values))}.")
     return table.sel(dict(where))
-
-
-def _task(after: xr.Dataset) -> str:
-    """What the runs were tuned on; empty where the table does not say."""
-    runs = runs_of(after)
-    return str(runs[0].get("task", "")) if runs else ""

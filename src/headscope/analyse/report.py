@@ -48,9 +48,12 @@ def analysed(table: xr.Dataset, twin: xr.Dataset | None = None) -> xr.Dataset:
     """`table` with all that can be told of the scores that it has; without any, as it is.
 
     Args:
-        table: of any reducers.
+        table: of any reducers. Of several runs their scores get intervals and nothing else: what runs have in
+            common, and whether it is more than chance, is asked of all of them together.
         twin: the same for a model of the same shape with random weights, on the same corpus.
     """
+    if "run" in table.dims:
+        return with_intervals(table) if any(score in table for score in SCORES) else table
     if any(score in table for score in SCORES):
         table = with_report(with_significance(with_intervals(table)), twin)
     return with_regression(table) if "scope_f1" in table else table

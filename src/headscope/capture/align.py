@@ -80,7 +80,7 @@ class Alignment:
         for index, document in enumerate(documents):
             ids, one = encoded["input_ids"][index], encoded.encodings[index]
             if not pairs and self.max_tokens is not None and len(ids) > self.max_tokens:
-                fit = _words_that_fit(one.word_ids, self.max_tokens) if self.cut else 0
+                fit = words_that_fit(one.word_ids, self.max_tokens) if self.cut else 0
                 if fit == 0:
                     skipped[f"documents longer than {self.max_tokens} tokens"] += 1
                     continue
@@ -109,7 +109,7 @@ class Alignment:
             )
 
 
-def _words_that_fit(word: Sequence[int | None], max_tokens: int) -> int:
+def words_that_fit(word: Sequence[int | None], max_tokens: int) -> int:
     """How many words a text that is too long may have, from the word of each of its tokens."""
     of_words = [one for one in word if one is not None]
     room = max_tokens - (len(word) - len(of_words))

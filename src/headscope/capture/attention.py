@@ -55,6 +55,10 @@ class Attention(Protocol):
     def heads(self) -> int:
         """The number of query heads."""
 
+    @property
+    def before(self) -> "Attention | None":
+        """The same rows of the model that this one was tuned from, where two models are compared."""
+
     def average(self, columns: Float[Tensor, "batch key feature"]) -> Float[Tensor, "batch head query feature"]:
         """The average of each column under the attention: sum_k a[q, k] * columns[k]."""
 
@@ -89,6 +93,7 @@ class DenseRows:
         matrix: the weights as the model's own attention function made them, in float32.
         columns: the keys they are on; the mask hides all others from every row of the block.
         allowed: how many keys the mask leaves to each query.
+        before: the same rows of the model that this one was tuned from, where two models are compared.
     """
 
     layer: int
@@ -98,6 +103,7 @@ class DenseRows:
     matrix: Float[Tensor, "batch head query held"]
     columns: slice
     allowed: Float[Tensor, "batch query"]
+    before: Attention | None = None
 
     @property
     def queries(self) -> Tokens:

@@ -92,6 +92,7 @@ def batches(
     cut: bool = False,
     pair_tokens: int = PAIR_TOKENS,
     batch_tokens: int = BATCH_TOKENS,
+    batch_weights: int | None = None,
     skipped: Counter[str],
 ) -> Iterator[Batch]:
     """Padded batches of `documents`, the longest of each window first.
@@ -106,6 +107,8 @@ def batches(
         cut: longer documents are cut behind the last word that fits; otherwise they are skipped.
         pair_tokens: longer pairs of segments are cut.
         batch_tokens: tokens of a batch, padding included.
+        batch_weights: attention weights of one head in a batch, padding included; at least one document whatever
+            its length.
         skipped: what was left out is counted here, by reason.
     """
     alignment = Alignment.of(model, max_tokens=max_tokens, cut=cut, pair_tokens=pair_tokens)
@@ -113,7 +116,10 @@ def batches(
     while window := list(islice(stream, WINDOW)):
         aligned = sorted(alignment.align(window, skipped), key=lambda one: -len(one.ids))
         while aligned:
-            count = max(1, batch_tokens // len(aligned[0].ids))
+            longest = len(aligned[0].ids)
+            count = max(1, batch_tokens // longest)
+            if batch_weights is not None:
+                count = max(1, min(count, batch_weights // longest**2))
             yield collate(model, aligned[:count])
             aligned = aligned[count:]
 

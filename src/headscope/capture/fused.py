@@ -20,6 +20,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from headscope.capture import distance
+from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch, Tokens
 from headscope.capture.kernel import Attended, attend, products
 from headscope.capture.mask import Reach, added
@@ -73,6 +74,11 @@ class FusedRows:
     def heads(self) -> int:
         """The number of query heads."""
         return self.query.shape[1]
+
+    @property
+    def before(self) -> Attention | None:
+        """None: two models are compared by their matrices."""
+        return None
 
     def attend(self, values: Float[Tensor, "batch key_head key size"]) -> Attended:
         """The average of `values` under the attention, and the log-sum-exp of the scores."""

@@ -3,8 +3,9 @@
 import copy
 import hashlib
 import importlib.util
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import torch
 from jaxtyping import Int
 from torch import Tensor
-from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import cached_file
 from transformers.utils import logging as transformers_logging
 
@@ -23,6 +24,54 @@ MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 
 _UNLIMITED = 10**6
 """Tokenizers without a limit state an astronomic one; above this we take their word for it."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What two models have in common whose heads can be compared one by one.
+
+    Attributes:
+        layers: the number of attention layers of each stack.
+        heads: the number of query heads of these.
+        vocabulary: the number of each token.
+    """
+
+    layers: Mapping[str, int]
+    heads: Mapping[str, int]
+    vocabulary: Mapping[str, int] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, config: Any, tokenizer: PreTrainedTokenizerBase | None = None) -> "Shape":
+        """What a configuration says, and a tokenizer."""
+        vocabulary = {} if tokenizer is None else tokenizer.get_vocab()
+        if not config.is_encoder_decoder:
+            text = config.get_text_config()
+            heads = _first(text, "num_attention_heads")
+            return cls({"encoder": text.num_hidden_layers}, {"encoder": heads}, vocabulary)
+        encoder, decoder = getattr(config, "encoder", config), getattr(config, "decoder", config)
+        first = getattr(encoder, "encoder_layers", encoder.num_hidden_layers)
+        second = _first(decoder, "decoder_layers", "num_decoder_layers", "num_hidden_layers")
+        of_first = _first(encoder, "encoder_attention_heads", "num_attention_heads")
+        of_second = _first(decoder, "decoder_attention_heads", "num_attention_heads")
+        return cls(
+            {"encoder": first, "decoder": second, "cross": second},
+            {"encoder": of_first, "decoder": of_second, "cross": of_second},
+            vocabulary,
+        )
+
+    @property
+    def together(self) -> int:
+        """The heads of all layers."""
+        return sum(layers * self.heads[stack] for stack, layers in self.layers.items())
+
+    def difference(self, other: "Shape") -> str:
+        """What two models differ in, and what each has, in words; nothing if they are alike."""
+        for what, ours, theirs in (("layers", self.layers, other.layers), ("heads", self.heads, other.heads)):
+            if ours != theirs:
+                return f"their {what} ({_listed(ours)}; {_listed(theirs)})"
+        if self.vocabulary != other.vocabulary:
+            return f"their vocabularies (of {len(self.vocabulary):,} tokens; of {len(other.vocabulary):,})"
+        return ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,13 +116,12 @@ class Model:
 
         A model of one stack has it under ``encoder``, whether its attention is causal or not.
         """
-        config = self.module.config
-        if not config.is_encoder_decoder:
-            return {"encoder": config.get_text_config().num_hidden_layers}
-        encoder, decoder = getattr(config, "encoder", config), getattr(config, "decoder", config)
-        first = getattr(encoder, "encoder_layers", encoder.num_hidden_layers)
-        second = _first(decoder, "decoder_layers", "num_decoder_layers", "num_hidden_layers")
-        return {"encoder": first, "decoder": second, "cross": second}
+        return Shape.of(self.module.config).layers
+
+    @property
+    def shape(self) -> "Shape":
+        """Its layers, heads and vocabulary."""
+        return Shape.of(self.module.config, self.tokenizer)
 
     @property
     def start_id(self) -> int | None:
@@ -118,25 +166,19 @@ def load(model: str | Path, *, device: str = "cpu", trust_remote_code: bool = Fa
         ModelError: nothing is there, a part of the weights is missing, or the tokenizer is slow.
     """
     name = str(model)
-    source = _source(name)
-    # Missing weights are an error below; the library's own report would say the same at length.
-    verbosity, bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
-    transformers_logging.set_verbosity_error()
-    transformers_logging.disable_progress_bar()
+    where = source(name)
     try:
-        module, loading = AutoModel.from_pretrained(
-            source, trust_remote_code=trust_remote_code, output_loading_info=True
-        )
-        tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=trust_remote_code, add_prefix_space=True)
+        # Missing weights are an error below; the library's own report would say the same at length.
+        with quiet():
+            module, loading = AutoModel.from_pretrained(
+                where, trust_remote_code=trust_remote_code, output_loading_info=True
+            )
+            tokenizer = AutoTokenizer.from_pretrained(where, trust_remote_code=trust_remote_code, add_prefix_space=True)
     except Exception as error:  # safetensors, tokenizers, pickle and torch each raise their own
         raise ModelError(
             f"no model could be loaded from {name!r} ({first_line(error)}); "
             "give a hub id, a folder with config.json, weights and tokenizer, or `minilm`."
         ) from error
-    finally:
-        transformers_logging.set_verbosity(verbosity)
-        if bars:
-            transformers_logging.enable_progress_bar()
     _refuse_missing_weights(name, loading["missing_keys"])
     _refuse_slow(tokenizer, name)
     # Without tokenizer files transformers makes up a tokenizer that knows no word.
@@ -152,8 +194,25 @@ def load(model: str | Path, *, device: str = "cpu", trust_remote_code: bool = Fa
             f"{name!r} cannot be put on the device {device!r} ({first_line(error)}); give cpu, or a GPU that is there."
         ) from error
     revision = getattr(module.config, "_commit_hash", None) or ""
-    digest = _sha256_of_files(_folder(source)) or _sha256_of_parameters(module)
+    digest = sha256_of_weights(_folder(where)) or _sha256_of_parameters(module)
     return Model(module, tokenizer, name, revision, digest)
+
+
+def glance(folder: Path, *, trust_remote_code: bool = False) -> tuple[Shape, str]:
+    """The shape of the model in a folder and the SHA-256 of its weights, without loading them.
+
+    Raises:
+        ModelError: the configuration or the tokenizer is not there, or is damaged.
+    """
+    try:
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=trust_remote_code)
+        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=trust_remote_code)
+        return Shape.of(config, tokenizer), sha256_of_weights(folder)
+    except Exception as error:  # transformers, tokenizers and json each raise their own
+        raise ModelError(
+            f"no model could be read from {str(folder)!r} ({first_line(error)}); "
+            "it needs config.json, weights and tokenizer, all whole."
+        ) from error
 
 
 def random_twin(model: Model, *, seed: int = 0) -> Model:
@@ -169,7 +228,12 @@ def random_twin(model: Model, *, seed: int = 0) -> Model:
     return Model.of(module, model.tokenizer, name=f"random weights (seed {seed}) of {model.name}")
 
 
-def _source(name: str) -> str:
+def source(name: str) -> str:
+    """What transformers loads under the name that a user gave: a folder or a hub id.
+
+    Raises:
+        ModelError: it can only be a folder, and there is none.
+    """
     if name.startswith((".", "/")) and not Path(name).is_dir():  # no hub id begins so
         raise ModelError(
             f"there is no folder {name!r}; "
@@ -183,14 +247,31 @@ def _source(name: str) -> str:
     return str(Path(package.origin).parent / "model")
 
 
-def _folder(source: str) -> Path:
-    if Path(source).is_dir():
-        return Path(source)
-    return Path(str(cached_file(source, "config.json"))).parent
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Within, transformers logs errors alone and draws no bars."""
+    verbosity, bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(verbosity)
+        if bars:
+            transformers_logging.enable_progress_bar()
 
 
-def _sha256_of_files(folder: Path) -> str:
-    """Of the weights that transformers takes from `folder`; `sha256sum` gives the same for a single file."""
+def _folder(where: str) -> Path:
+    if Path(where).is_dir():
+        return Path(where)
+    return Path(str(cached_file(where, "config.json"))).parent
+
+
+def sha256_of_weights(folder: Path) -> str:
+    """Of the weights that transformers takes from `folder`, empty if there are none.
+
+    `sha256sum` gives the same for a single file.
+    """
     patterns = ("model.safetensors", "model-*-of-*.safetensors", "pytorch_model.bin", "pytorch_model-*-of-*.bin")
     files = next((found for pattern in patterns if (found := sorted(folder.glob(pattern)))), [])
     if not files:
@@ -235,6 +316,14 @@ def _positions_reserved(module: PreTrainedModel) -> int:
         if name.endswith("position_embeddings") and getattr(part, "padding_idx", None) is not None:
             return int(part.padding_idx) + 1
     return 0
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    """5, or 2 encoder, 3 decoder and 3 cross."""
+    if len(counts) == 1:
+        return str(next(iter(counts.values())))
+    *others, last = [f"{count} {stack}" for stack, count in counts.items()]
+    return f"{', '.join(others)} and {last}"
 
 
 def _first(config: Any, *names: str) -> Any:

@@ -1,11 +1,13 @@
 """Attention -> sums -> head table.
 
-==========  ================================================================================
-`measure`   model and documents -> head table; ``headscope.measure`` is this function
-`REDUCERS`  what can be measured, by name: `Surface`, `Relations`, `Coreference`, `Scope`, `Aspects`, `Classes`, `Roles`
-`Plan`      how to batch
-`Reducer`   what a new statistic has to provide
-==========  ================================================================================
+==============  ================================================================================
+`measure`       model and documents -> head table; ``headscope.measure`` is this function
+`measure_runs`  the same for all models of a folder of runs, with the dimension ``run``
+`REDUCERS`      what can be measured, by name: `Surface`, `Relations`, `Coreference`, `Scope`, `Aspects`, `Classes`,
+                `Roles`, `Similarity`
+`Plan`          how to batch
+`Reducer`       what a new statistic has to provide
+==============  ================================================================================
 """
 
 import sys
@@ -17,11 +19,13 @@ import xarray as xr
 from headscope.measure.aspects import Aspects
 from headscope.measure.classes import Classes
 from headscope.measure.coreference import Coreference
+from headscope.measure.family import measure_runs
 from headscope.measure.reducer import Reducer, Sums
 from headscope.measure.relations import Relations
 from headscope.measure.roles import Roles
 from headscope.measure.run import REDUCERS, Plan, measure
 from headscope.measure.scope import Scope
+from headscope.measure.similarity import Similarity
 from headscope.measure.surface import KeyClass, Surface
 
 __all__ = [
@@ -35,9 +39,11 @@ __all__ = [
     "Relations",
     "Roles",
     "Scope",
+    "Similarity",
     "Sums",
     "Surface",
     "measure",
+    "measure_runs",
 ]
 
 

@@ -1,6 +1,9 @@
 """Documents and a model in, a head table out.
 
 documents --batches--> Batch --capture--> Attention --reducers--> sums --+--> Totals --tabulate--> head table
+
+Where two models are compared, the one before reads the same batches, and what its layers did is held while the other
+one runs (`headscope.measure.similarity`).
 """
 
 import datetime
@@ -12,17 +15,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import metadata
+from itertools import tee, zip_longest
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 import xarray as xr
 from torch import Tensor
 
 from headscope.capture.align import PAIR_TOKENS, Alignment
-from headscope.capture.attention import Attention
+from headscope.capture.attention import Attention, DenseRows
 from headscope.capture.batch import BATCH_TOKENS, Batch, batches, collate
 from headscope.capture.interface import Capture
 from headscope.capture.model import Model, load
@@ -37,7 +40,9 @@ from headscope.measure.reducer import Reducer
 from headscope.measure.relations import Relations
 from headscope.measure.roles import Roles
 from headscope.measure.scope import Scope
+from headscope.measure.similarity import Similarity, batch_weights, refuse_other_shape, refuse_other_tokens
 from headscope.measure.surface import Surface
+from headscope.measure.table import tabulate
 from headscope.measure.totals import Totals
 
 REDUCERS: Mapping[str, type[Reducer]] = {
@@ -48,6 +53,7 @@ REDUCERS: Mapping[str, type[Reducer]] = {
     "aspects": Aspects,
     "classes": Classes,
     "roles": Roles,
+    "similarity": Similarity,
 }
 """All reducers by name."""
 
@@ -59,6 +65,9 @@ PROVEN_WORDS = 128
 
 Report = Callable[[int, int], None]
 """Told, after each batch, how many words are done and how many there are."""
+
+Held = dict[tuple[str, int], Attention]
+"""What each layer of a stack did on a batch."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +108,7 @@ def measure(
     resume: bool = False,
     report: Report | None = None,
     found: Survey | None = None,
+    before: Model | str | Path | None = None,
 ) -> xr.Dataset:
     """Measure every head of a model on a corpus.
 
@@ -112,24 +122,26 @@ def measure(
         resume: go on from `checkpoint` if it exists; the table is the same to the last bit.
         report: is told of the progress.
         found: what `headscope.corpora.survey` found in `documents`, if that is known already.
+        before: what the model was tuned from; the reducer ``similarity`` compares the two.
 
     Returns:
         A head table (`headscope.heads`) with all variables of all reducers.
 
     Raises:
         CorpusError: the corpus cannot be read or lacks what a reducer needs.
-        ModelError: the model cannot be loaded, or its attention cannot be captured faithfully.
-        HeadscopeError: the checkpoint belongs to another run.
+        ModelError: a model cannot be loaded, its attention cannot be captured faithfully, or two cannot be compared.
+        HeadscopeError: the checkpoint belongs to another run, or there is nothing to compare with.
     """
     model = model if isinstance(model, Model) else load(model)
     if isinstance(documents, Iterator):
         documents = list(documents)
     found = found or survey(documents)
     chosen = resolve(reducers, found)
+    before = _before(before, model, chosen)
     plan = plan or Plan()
     if plan.cut is None:
         plan = replace(plan, cut="mention" in found.spans)
-    facts = _facts(model, documents, chosen, plan)
+    facts = _facts(model, documents, chosen, plan, before)
     done = Totals({})
     if resume and checkpoint is not None and checkpoint.exists():
         done = _resumed(checkpoint, facts)
@@ -137,7 +149,7 @@ def measure(
     skipped: Counter[str] = Counter(found.skipped)
     sums: Mapping[files.Key, Tensor] = {}
     saved = time.monotonic()
-    for sums in accumulate(model, documents, chosen, plan=plan, done=done, skipped=skipped):
+    for sums in accumulate(model, documents, chosen, plan=plan, done=done, skipped=skipped, before=before):
         if checkpoint is not None and time.monotonic() - saved >= SAVE_EVERY:
             files.save(Totals.of(sums), checkpoint, facts=facts)
             saved = time.monotonic()
@@ -188,6 +200,7 @@ def accumulate(
     plan: Plan,
     skipped: Counter[str],
     done: Totals | None = None,
+    before: Model | None = None,
 ) -> Iterator[Mapping[files.Key, Tensor]]:
     """The sums over `documents`, yielded after each batch as they have grown; the last ones are complete.
 
@@ -198,65 +211,53 @@ def accumulate(
         plan: how to batch.
         skipped: what was left out is counted here, by reason.
         done: sums of the first batches, which are not run again.
+        before: a model that is run beside it, for reducers that compare the two.
     """
-    limits = [limit for limit in (plan.max_tokens, *(r.max_tokens for r in reducers)) if limit is not None]
+    pair = [model] if before is None else [model, before]
+    limits = [plan.max_tokens, *(r.max_tokens for r in reducers), *(one.max_tokens for one in pair)]
     done = done or Totals({})
     sums = {key: torch.as_tensor(value, device=model.device) for key, value in done.values.items()}
     first = done.of_run("seen").get("batches", 0)
-    capture = None
-    stream = batches(
-        model,
-        documents,
-        max_tokens=min(limits, default=None),
-        cut=bool(plan.cut),
-        pair_tokens=plan.pair_tokens,
-        batch_tokens=plan.batch_tokens,
-        skipped=skipped,
-    )
-    for number, batch in enumerate(stream):
-        if capture is None:
-            capture = Capture.proven(model, _sample(model, batch, padded=plan.batch_tokens > 1))
+    captures: list[Capture] = []
+    streams = [
+        batches(
+            one,
+            copy,
+            max_tokens=min((limit for limit in limits if limit is not None), default=None),
+            cut=bool(plan.cut),
+            pair_tokens=plan.pair_tokens,
+            batch_tokens=plan.batch_tokens,
+            batch_weights=None if before is None else batch_weights(before),
+            skipped=counted,
+        )
+        for one, copy, counted in zip(pair, tee(documents, len(pair)), (skipped, Counter[str]()), strict=False)
+    ]
+    for number, (batch, *beside) in enumerate(zip_longest(*streams)):
+        if before is not None:
+            refuse_other_tokens(before, model, batch, beside[0])
+        if not captures:
+            padded = plan.batch_tokens > 1
+            captures = [Capture.proven(one, _sample(one, batch, padded=padded)) for one in pair]
         if number >= first:
-            _add(sums, _of_batch(capture, batch, reducers, plan))
+            held = _held(captures[1], beside[0], plan) if before is not None else None
+            _add(sums, _of_batch(captures[0], batch, reducers, plan, held))
             yield sums
 
 
-def tabulate(done: Totals, model: Model, reducers: Sequence[Reducer]) -> xr.Dataset:
-    """The head table of sums, with what was counted and what was skipped."""
-    stacks = []
-    for stack, layers in model.layers.items():
-        of_stack = []
-        for reducer in reducers:
-            values = reducer.result(
-                done.of_layers(type(reducer).name, stack, layers), done.counts(type(reducer).name, stack)
-            )
-            of_stack.append(
-                values.assign_coords(
-                    layer=np.arange(1, values.sizes["layer"] + 1), head=np.arange(1, values.sizes["head"] + 1)
-                )
-            )
-        stacks.append(xr.merge(of_stack, join="exact", compat="no_conflicts"))
-    table = stacks[0] if len(stacks) == 1 else _side_by_side(stacks, list(model.layers))
-    seen = done.of_run("seen")
-    return table.assign_attrs(
-        documents=seen["documents"],
-        words=seen["words"],
-        tokens=seen["tokens"],
-        tokens_unknown=seen["unknown"],
-        skipped=json.dumps(done.of_run("skipped"), sort_keys=True),
-    )
+def _held(capture: Capture, batch: Batch, plan: Plan) -> Held:
+    """The attention of all layers of a batch."""
+    held: Held = {}
+
+    def hold(attention: Attention) -> None:
+        held[attention.stack, attention.layer] = attention
+
+    capture.observe(batch, hold, rows=plan.rows, whole=True)
+    return held
 
 
-def _side_by_side(tables: Sequence[xr.Dataset], stacks: Sequence[str]) -> xr.Dataset:
-    """Tables of several stacks as one; NaN where a stack has fewer layers or heads than another."""
-    # A draw is of heads too: it holds the best of them.
-    by_head = [name for name, values in tables[0].data_vars.items() if {"layer", "draw"} & set(values.dims)]
-    # What is counted without attention (links, offsets) is the same in every stack.
-    together = xr.concat([table[by_head] for table in tables], pd.Index(stacks, name="stack"), join="outer")
-    return together.merge(tables[0].drop_vars(by_head), join="left")
-
-
-def _of_batch(capture: Capture, batch: Batch, reducers: Sequence[Reducer], plan: Plan) -> dict[files.Key, Tensor]:
+def _of_batch(
+    capture: Capture, batch: Batch, reducers: Sequence[Reducer], plan: Plan, held: Held | None
+) -> dict[files.Key, Tensor]:
     unknown = capture.model.tokenizer.unk_token_id
     unknown = -1 if unknown is None else unknown
     sums: dict[files.Key, Tensor] = {
@@ -272,6 +273,9 @@ def _of_batch(capture: Capture, batch: Batch, reducers: Sequence[Reducer], plan:
             _add(sums, {(type(reducer).name, stack, "-", name): value for name, value in counts.items()})
 
     def see(attention: Attention) -> None:
+        if held is not None and isinstance(attention, DenseRows):
+            # Each layer is let go of when it has been compared.
+            attention = replace(attention, before=held.pop((attention.stack, attention.layer)))
         for reducer in reducers:
             key = (type(reducer).name, attention.stack, str(attention.layer))
             _add(sums, {(*key, name): value for name, value in reducer.observe(attention).items()})
@@ -297,7 +301,22 @@ def _sample(model: Model, batch: Batch, *, padded: bool) -> Batch:
     return collate(model, list(alignment.align(documents, Counter())))
 
 
-def _facts(model: Model, documents: Iterable[Document], reducers: Sequence[Reducer], plan: Plan) -> dict[str, Any]:
+def _before(before: Model | str | Path | None, model: Model, reducers: Sequence[Reducer]) -> Model | None:
+    """The model to compare with, if there is something to compare."""
+    if not any(isinstance(reducer, Similarity) for reducer in reducers):
+        return None
+    if before is None:
+        raise HeadscopeError(
+            "the reducer `similarity` compares two models, and one was given; give `before`, what it was tuned from."
+        )
+    before = before if isinstance(before, Model) else load(before, device=str(model.device))
+    refuse_other_shape(before, model)
+    return before
+
+
+def _facts(
+    model: Model, documents: Iterable[Document], reducers: Sequence[Reducer], plan: Plan, before: Model | None
+) -> dict[str, Any]:
     """What makes a run this run and no other; checked when it is resumed, and told in the table."""
     about = {
         "model": model.name,
@@ -309,6 +328,8 @@ def _facts(model: Model, documents: Iterable[Document], reducers: Sequence[Reduc
         "corpus": documents.name if isinstance(documents, Corpus) else "documents in memory",
         "corpus_sha256": documents.sha256 if isinstance(documents, Corpus) else _sha256(documents),
     }
+    if before is not None:
+        about |= {"before": before.name, "before_weights_sha256": before.weights_sha256}
     versions = _versions()
     if isinstance(documents, Corpus) and documents.patterns is not None:
         about["patterns"] = documents.patterns.content

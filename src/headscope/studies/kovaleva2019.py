@@ -1,18 +1,20 @@
-"""Kovaleva, Romanov, Rogers and Rumshisky 2019, Revealing the Dark Secrets of BERT: what needs no fine-tuning.
+"""Kovaleva, Romanov, Rogers and Rumshisky 2019, Revealing the Dark Secrets of BERT.
 
-Semantic roles (section 4.2), attention to classes of tokens (4.4) and from [CLS] in the last layer (4.5). What the
-paper says of these in words is what stands here; it prints them as pictures.
+Semantic roles (section 4.2), what fine-tuning changes (4.3), attention to classes of tokens (4.4) and from [CLS] in the
+last layer (4.5). What the paper says of these in words is what stands here; it prints them as pictures.
 """
 
 import math
+from functools import partial
 
 import numpy as np
 import xarray as xr
 
 from headscope.heads import head_name
-from headscope.studies.readings import best_head, in_layers, largest, mean_of_heads, of_best_head, offset
-from headscope.studies.study import Claim, Measurement, NotMeasuredError, Pattern, Read, Study, Value
-from headscope.view import heatmaps
+from headscope.studies.families import at, least_of_other_layers, mean, of_average_head, of_deep_layers, of_heads_mean
+from headscope.studies.readings import PERCENT, best_head, in_layers, largest, mean_of_heads, of_best_head, offset
+from headscope.studies.study import Claim, Measurement, NotMeasuredError, Pattern, Read, Study, Tuning, Value
+from headscope.view import families, heatmaps
 
 BERT = "BERT-base"
 CLASSES, ROLES = ("classes",), ("roles",)
@@ -46,8 +48,68 @@ def _heads_for_roles(table: xr.Dataset) -> Value:
 SPECIAL = largest(_to("cls"), _to("sep"))
 MORE_THAN_WORDS = Pattern("more than to any class of words", above=largest(*map(_to, WORD_CLASSES)))
 
+TASKS = {"mrpc": "MRPC", "rte": "RTE", "cola": "CoLA", "sst2": "SST-2", "stsb": "STS-B", "wnli": "WNLI"}
+"""GLUE sets of the paper; QNLI and QQP are not read."""
+
+RUNS, CLASS_RUNS = ("texts_task", "texts_control"), ("classes_task",)
+LAST = 10 / 12
+"""The last two of 12 layers lie deeper, as a share of the depth."""
+
+
+LAST_LAYER = 0.999
+"""Deeper than this is the last layer alone."""
+
+
+def _other_layers() -> Read:
+    return mean(at(least_of_other_layers("similarity", LAST, scale=1.0), 0))
+
+
+def _last(group: int) -> Read:
+    return mean(at(of_deep_layers("similarity", LAST, scale=1.0), group))
+
+
+def _cls_after(name: str) -> Read:
+    return mean(of_deep_layers("token_class_attention_from_cls", LAST_LAYER, token_class=name))
+
+
+def _to_after(name: str) -> Read:
+    return mean(of_heads_mean("token_class_attention", token_class=name))
+
+
+def _change_to(variable: str) -> Read:
+    of = of_average_head(variable)
+    return mean(lambda before, after: of(after) - PERCENT * float(before[variable].mean()))
+
+
+TUNED = (
+    Claim("section 4.3, figure 5", "similarity of maps before and after, last sixth of the layers", RUNS,
+          Value(math.nan, "least, last two of 12 layers"), _last(0), "cosine", 3,
+          Pattern("below that of every other layer", below=_other_layers()),
+          BERT),
+    Claim("not in the paper", "the same, tuned on arbitrary labels", RUNS, Value(math.nan), _last(1), "cosine", 3,
+          Pattern("above that of the task", above=_last(0)),
+          note="if it is as low, the change is not the task's: last layers get the largest gradients in any training"),
+    *(
+        Claim("section 4.4, figure 6", f"change of attention to {name}, average head", ("texts", "texts_task"),
+              Value(math.nan, "no change" if name == "[CLS]" else "most stays"), _change_to(variable), "points")
+        for name, variable in (("[CLS]", "mass_cls"), ("[SEP]", "mass_sep"))
+    ),
+    Claim("section 4.4, figure 6", "attention to [SEP] after fine-tuning, average head", CLASS_RUNS,
+          Value(math.nan, "most, with [CLS]"), _to_after("sep"), model=BERT,
+          pattern=Pattern("more than to any class of words", above=largest(*map(_to_after, WORD_CLASSES)))),
+    Claim("section 4.5, figure 7", "attention from [CLS] to [SEP] after fine-tuning, last layer", CLASS_RUNS,
+          Value(math.nan, "most"), _cls_after("sep"), model=BERT,
+          pattern=Pattern("more than to any class of words", above=largest(*map(_cls_after, WORD_CLASSES)))),
+    *(
+        Claim("section 4.5, figure 7", f"attention from [CLS] to {name} after fine-tuning, last layer", CLASS_RUNS,
+              Value(math.nan, "less"), _cls_after(key), model=BERT)
+        for key, name in WORD_CLASSES.items()
+    ),
+)  # fmt: skip
+"""Sections 4.3 to 4.5, of fine-tuned models."""
+
 KOVALEVA2019 = Study(
-    title="Kovaleva, Romanov, Rogers and Rumshisky 2019, Revealing the Dark Secrets of BERT (before fine-tuning)",
+    title="Kovaleva, Romanov, Rogers and Rumshisky 2019, Revealing the Dark Secrets of BERT",
     models={BERT: ("bert-base-uncased", "google-bert/bert-base-uncased")},
     measurements={
         "classes": Measurement(
@@ -61,6 +123,10 @@ KOVALEVA2019 = Study(
             "Universal Propositions, English EWT, development set: https://github.com/UniversalPropositions/UP-1.0",
             ("roles",),
             "FrameNet: core elements of frames",
+        ),
+        "texts": Measurement(
+            "", "the test split of the task", ("surface",), "development sets of GLUE", sample=1000, of_task=True,
+            tuned=("similarity",),
         ),
     },
     claims=(
@@ -92,15 +158,36 @@ KOVALEVA2019 = Study(
                   Value(math.nan, "less"), _from_cls_to(key), model=BERT)
             for key, name in WORD_CLASSES.items()
         ),
+        *TUNED,
+    ),
+    tuning=Tuning(
+        tasks=tuple(TASKS),
+        corpora={name: f"glue/{folder}" for name, folder in TASKS.items()},
+        measured=("classes", "texts"),
+        epochs=3,
+        learning_rate=2e-5,
+        paper="each GLUE set, one run; figure 5 is over its development set",
     ),
     figures={
         "figure-3": (ROLES, heatmaps.role_heads),
         "figure-6": (CLASSES, heatmaps.token_class_heads),
+        "figure-5": (RUNS, families.similarity_heatmap),
+        "figure-6-tuned": (("classes", "classes_task"), families.attention_to_classes),
+        "figure-7-tuned": (
+            ("classes", "classes_task"),
+            partial(
+                families.attention_to_classes,
+                classes=("cls", "sep", *WORD_CLASSES),
+                variable="token_class_attention_from_cls",
+            ),
+        ),
     },
     notes=(
         "The paper prints these results as pictures; where it gives no number, its column has its word.",
         "It finds words by their letters; here they are found by position and annotation, so that *north* is no "
         "negation. Of a class, the token that gets most attention counts.",
-        "Not here: the five kinds of maps, what fine-tuning changes, and disabling heads.",
+        "What is fine-tuned on has a control, which the paper has not: the same texts with arbitrary labels. The "
+        "classes of words of fine-tuned models are measured on the treebank, since GLUE has no annotation of words.",
+        "Not here: the five kinds of maps, and disabling heads.",
     ),
 )  # fmt: skip

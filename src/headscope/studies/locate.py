@@ -9,6 +9,7 @@ from headscope.corpora import Corpus, Survey, read, survey
 from headscope.corpora.document import Document
 from headscope.disk import below
 from headscope.errors import CorpusError
+from headscope.learn.task import TEST, Task
 from headscope.studies.study import Measurement, Study
 
 
@@ -25,24 +26,43 @@ def locate(study: Study, data: Path, given: Mapping[str, Path]) -> dict[str, Pat
     Raises:
         CorpusError: one or more are not there, or one is given for a measurement that the study does not have.
     """
+    wanted = {name: one for name, one in study.measurements.items() if not one.of_task}
     for name in given:
-        if name not in study.measurements:
+        if name not in wanted:
             raise CorpusError(
-                f"a corpus was given for {name!r}, which the study does not measure; "
-                f"it measures {', '.join(study.measurements)}."
+                f"a corpus was given for {name!r}, which the study does not measure; it measures {', '.join(wanted)}."
             )
     found = dict(given)
-    for name, one in study.measurements.items():
+    for name, one in wanted.items():
         if name not in found and (path := below(data, one.corpus)) is not None:
             found[name] = path
-    missing = [f"{one.corpus} ({one.source})" for name, one in study.measurements.items() if name not in found]
+    missing = [f"{one.corpus} ({one.source})" for name, one in wanted.items() if name not in found]
     if missing:
         place = f"the folder {data}" if data.is_dir() else f"{data}, which is no folder"
         raise CorpusError(
             f"the study needs what is not in {place}: {'; '.join(missing)}. Put it there, or name another "
-            f"corpus by --corpus {next(name for name in study.measurements if name not in found)}=PATH."
+            f"corpus by --corpus {next(name for name in wanted if name not in found)}=PATH."
         )
-    return {name: found[name] for name in study.measurements}
+    return {name: found[name] for name in wanted}
+
+
+def texts_of(task: Task, seed: int, most: int | None) -> tuple[list[Document], str]:
+    """The texts of the test split of a task, as documents without annotation, and which they are.
+
+    Args:
+        task: of one text or two.
+        seed: of a sample.
+        most: at most so many, drawn at random.
+    """
+    examples = [example for example in task.splits[TEST] if all(text.split() for text in example.texts)]
+    if most is not None and len(examples) > most:
+        examples = [examples[place] for place in sorted(random.Random(seed).sample(range(len(examples)), most))]
+    documents = []
+    for example in examples:
+        first, *second = (tuple(text.split()) for text in example.texts)
+        boundary = len(first) if second else None
+        documents.append(Document(example.name, (*first, *(second[0] if second else ())), boundary=boundary))
+    return documents, f"{len(documents):,} of {len(task.splits[TEST]):,} test examples"
 
 
 def chosen(measurement: Measurement, path: Path, seed: int) -> tuple[Corpus, Iterable[Document], Survey, str]:

@@ -1,10 +1,12 @@
 """One study, run: its corpora found and measured, its claims judged, and all of it written down.
 
 study, model --locate--> corpora --measure--> head tables --analyse--> with intervals --judge--> findings --> sheet
+       model --tune--> runs of the task and its control --measure--> tables of them -------^
 """
 
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,13 +19,19 @@ from headscope._job import Job, Stage
 from headscope.analyse import analysed
 from headscope.capture import load
 from headscope.capture.model import Model
+from headscope.corpora import Survey, survey
+from headscope.corpora.document import Document
 from headscope.disk import replacing
 from headscope.errors import HeadscopeError, TableError
+from headscope.learn.task import Task
 from headscope.measure.run import Plan, resolve
 from headscope.measure.shuffle import with_draws
+from headscope.runs import Runs
 from headscope.studies import STUDIES, sheet
-from headscope.studies.locate import chosen, locate
-from headscope.studies.study import Finding, Study, judge
+from headscope.studies.locate import chosen, locate, texts_of
+from headscope.studies.sheet import printed
+from headscope.studies.study import Finding, Measurement, Study, derive, judge
+from headscope.studies.tuning import Asked, families, scores, task_of, tuned
 from headscope.view import figures
 
 
@@ -54,6 +62,12 @@ def study(
     plan: Plan | None = None,
     device: str = "cpu",
     seed: int = 0,
+    seeds: int | None = None,
+    epochs: int | None = None,
+    learning_rate: float | None = None,
+    task: str = "",
+    most: int | None = None,
+    select: str = "validation",
     trust_remote_code: bool = False,
     resume: bool = False,
     report: Stage | None = None,
@@ -69,6 +83,13 @@ def study(
         plan: how to batch; what the study says of the length of texts goes before it.
         device: where to run the model.
         seed: of a sample of documents.
+        seeds: fine-tune on the study's task and on its control, so many runs each; by default nothing is fine-tuned,
+            and what the paper says of that is not measured.
+        epochs: of each run; by default those of the paper.
+        learning_rate: at the first step; by default that of the paper, which a small model may need to be larger.
+        task: which of the study's tasks; by default the first.
+        most: training examples, drawn at random; by default all.
+        select: the split on which the epoch that is kept is chosen: ``validation``, or ``test`` as in the papers.
         trust_remote_code: run the Python that a hub repository brings.
         resume: go on where a killed run with the same arguments stopped.
         report: is told of the progress.
@@ -79,61 +100,139 @@ def study(
     if name not in STUDIES:
         raise HeadscopeError(f"there is no study {name!r}; there are {', '.join(STUDIES)}.")
     of, report = STUDIES[name], report or (lambda stage, done, total: None)
-    job = Job("the study", Path(out), f"{name}.json", tuple(of.measurements), resume, report)
+    measured = [f"{one}_{group}" for one in (of.tuning.measured if of.tuning else ()) for group in ("task", "control")]
+    job = Job("the study", Path(out), f"{name}.json", (*of.measurements, *measured), resume, report)
     job.check()
-    paths = locate(of, Path(data).expanduser(), corpora or {})
+    data = Path(data).expanduser()
+    asked = _asked(seeds, epochs, learning_rate, task, most, select)
+    learnt = task_of(name, of, asked, data, corpora or {}) if asked else None
+    paths = locate(of, data, corpora or {})
     report("loading the model", 0, 0)
     subject = model if isinstance(model, Model) else load(model, device=device, trust_remote_code=trust_remote_code)
     given = {of_table: str(path) for of_table, path in (corpora or {}).items()}
-    call = f"study({name!r}, model={subject.name!r}, data={str(data)!r}, corpora={given}, plan={plan}, seed={seed})"
-    tables = {}
-    for table, path in paths.items():
-        measured = _measured(job, of, table, path, subject, plan or Plan(), seed)
-        tables[table] = measured.assign_attrs(call=call, seed=seed)
+    call = f"study({name!r}, model={subject.name!r}, data={str(data)!r}, corpora={given}, plan={plan}, seed={seed}" + (
+        f", {asked})" if asked else ")"
+    )
+    sources = {
+        table: _source(of.measurements[table], path, subject, plan or Plan(), seed, report)
+        for table, path in paths.items()
+    }
+    if learnt:
+        sources |= {
+            table: _texts(one, learnt, subject, plan or Plan(), seed)
+            for table, one in of.measurements.items()
+            if one.of_task
+        }
+    tables = {table: _measured(job, table, source) for table, source in sources.items()}
+    runs: dict[str, Runs] = {}
+    if asked and learnt and of.tuning:
+        runs = families(tuned(job, of.tuning, learnt, asked, subject, trust_remote_code))
+        for group, each in runs.items():
+            tables[f"tuned_{group}"] = scores(each, subject)
+            for table in of.tuning.measured:
+                tables[f"{table}_{group}"] = _measured(job, f"{table}_{group}", sources[table], each)
+    tables = {table: values.assign_attrs(call=call, seed=seed) for table, values in tables.items()}
+    tables, _ = derive(of, tables)
     findings = judge(of, tables)
-    written = job.write(lambda fresh: _fill(fresh, name, of, findings, tables), _about(tables, call))
+    written = job.write(lambda fresh: _fill(fresh, name, of, findings, tables, runs), _about(of, tables, runs, call))
     return Studied(findings, tables, job.folder, written)
 
 
-def _measured(job: Job, of: Study, name: str, path: Path, model: Model, plan: Plan, seed: int) -> xr.Dataset:
-    """One of the tables, with intervals and reported heads where it has scores."""
-    wanted = of.measurements[name]
-    job.report(f"reading {path}", 0, 0)
+@dataclass(frozen=True)
+class _Source:
+    """What is measured, and of which corpus: its name and hash, and which part of it."""
+
+    wanted: Measurement
+    corpus: str
+    sha256: str
+    documents: Iterable[Document]
+    found: Survey
+    which: str
+    model: Model
+    plan: Plan
+
+
+def _asked(
+    seeds: int | None, epochs: int | None, learning_rate: float | None, task: str, most: int | None, select: str
+) -> Asked | None:
+    """How to fine-tune, if at all."""
+    if seeds is not None:
+        return Asked(seeds, epochs, learning_rate, task, most, select)
+    if epochs is not None or learning_rate is not None or task or most is not None:
+        raise HeadscopeError("nothing is fine-tuned without seeds; give --seeds, the number of runs, as well.")
+    return None
+
+
+def _source(wanted: Measurement, path: Path, model: Model, plan: Plan, seed: int, report: Stage) -> _Source:
+    report(f"reading {path}", 0, 0)
     corpus, documents, found, which = chosen(wanted, path, seed)
     if wanted.max_tokens is not None:
         plan = replace(plan, max_tokens=wanted.max_tokens, cut=True)
+    return _Source(wanted, corpus.name, corpus.sha256, documents, found, which, model, plan)
+
+
+def _texts(wanted: Measurement, task: Task, model: Model, plan: Plan, seed: int) -> _Source:
+    documents, which = texts_of(task, seed, wanted.sample)
+    sha256 = hashlib.sha256(repr(sorted(task.source.items())).encode()).hexdigest()
+    return _Source(wanted, task.name, sha256, documents, survey(documents), which, model, plan)
+
+
+def _measured(job: Job, name: str, source: _Source, runs: Runs | None = None) -> xr.Dataset:
+    """One of the tables; before fine-tuning with intervals and reported heads where it has scores."""
+    model, documents, plan, found = source.model, source.documents, source.plan, source.found
     # The papers have no p-values of heads, and draws take longer than all the rest.
-    reducers = [with_draws(one, 0) for one in resolve(wanted.reducers, found)]
-    table = job.measure(name, model, documents, reducers, called=f"measuring {name}", plan=plan, found=found)
-    if which:
-        table = table.assign_attrs(corpus=corpus.name, corpus_sha256=corpus.sha256, part=which)
+    wanted = source.wanted.reducers + (source.wanted.tuned if runs else ())
+    reducers = [with_draws(one, 0) for one in resolve(wanted, found)]
+    if runs is None:
+        table = job.measure(name, model, documents, reducers, called=f"measuring {name}", plan=plan, found=found)
+    else:
+        table = job.measure_runs(name, model, runs, documents, reducers, plan=plan, found=found)
+    if source.which:
+        table = table.assign_attrs(corpus=source.corpus, corpus_sha256=source.sha256, part=source.which)
     if "stack" in table.dims:
         # The papers are about encoders. Another stack may have more layers.
         table = table.sel(stack="encoder", drop=True)
         table = table.isel(layer=slice(0, model.layers["encoder"]))
-    return analysed(table)
+    return table if runs else analysed(table)
 
 
-def _fill(folder: Path, name: str, of: Study, findings: tuple[Finding, ...], tables: Mapping[str, xr.Dataset]) -> None:
+def _fill(
+    folder: Path,
+    name: str,
+    of: Study,
+    findings: tuple[Finding, ...],
+    tables: Mapping[str, xr.Dataset],
+    runs: Mapping[str, Runs],
+) -> None:
     for table, values in tables.items():
-        heads.write(values, folder / f"{table}.nc")
+        if "layer" in values.dims:  # the scores of the models are in the folders of runs
+            heads.write(values, folder / f"{table}.nc")
     for figure, (on, draw) in of.figures.items():
+        if any(table not in tables for table in on):
+            continue
         with suppress(TableError):  # what cannot be drawn was not measured, and the sheet says why
             figures.save(draw(*(tables[table] for table in on)), folder / "figures", f"{name}-{figure}")
+    laid_out = printed(of, tables) if runs else {}
+    for table, (_, made) in laid_out.items():
+        with replacing(folder / f"{name}-{table}.csv") as temporary:
+            made.to_csv(temporary, index=False, float_format="%.6g")
     with replacing(folder / f"{name}.csv") as temporary:
         sheet.frame(findings).to_csv(temporary, index=False, float_format="%.6g")
     with replacing(folder / f"{name}.md") as temporary:
-        temporary.write_text(sheet.markdown(name, of, findings, tables), encoding="utf-8")
+        page = sheet.markdown(name, of, findings, tables, runs, list(laid_out.values()))
+        temporary.write_text(page, encoding="utf-8")
 
 
-def _about(tables: Mapping[str, xr.Dataset], call: str) -> dict[str, Any]:
-    """What the tables have in common, and the corpus of each."""
+def _about(of: Study, tables: Mapping[str, xr.Dataset], runs: Mapping[str, Runs], call: str) -> dict[str, Any]:
+    """What the tables have in common, the corpus of each, and how the runs were tuned."""
     of_model = ("model", "revision", "weights_sha256", "tokenizer", "dtype", "device", "seed")
     of_corpus = ("corpus", "corpus_sha256", "documents", "words", "tokens", "skipped", "part")
-    first = next(iter(tables.values())).attrs
-    corpora = {name: {key: t.attrs[key] for key in of_corpus if key in t.attrs} for name, t in tables.items()}
+    measured = {name: tables[name].attrs for name in of.measurements if name in tables}
+    first = next(iter(measured.values()))
+    corpora = {name: {key: attrs[key] for key in of_corpus if key in attrs} for name, attrs in measured.items()}
     for about in corpora.values():
         about["skipped"] = json.loads(about["skipped"])
     return {key: first[key] for key in of_model} | {
-        "call": call, "versions": json.loads(first["versions"]), "corpora": corpora
+        "call": call, "versions": json.loads(first["versions"]), "corpora": corpora,
+        "runs": {group: {"folder": str(one.folder), **one.settings} for group, one in runs.items()},
     }  # fmt: skip

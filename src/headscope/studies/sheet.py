@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 import pandas as pd
 import xarray as xr
@@ -10,7 +11,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from headscope.studies.study import VERDICTS, Finding, Study, Value
+from headscope.runs import Runs
+from headscope.studies.study import VERDICTS, Finding, NotMeasuredError, Printed, Study, Value
 
 
 def frame(findings: Sequence[Finding]) -> pd.DataFrame:
@@ -28,25 +30,50 @@ def cells(finding: Finding) -> tuple[str, str, str, str, str, str]:
     """Where, what, the paper's figure, one's own, the difference and the verdict, as text."""
     claim, ours, digits = finding.claim, finding.ours, finding.claim.digits
     # Less than half of the last digit is no difference; 0.0 is added so that none is "-0.0".
-    difference = "" if math.isnan(finding.difference) else f"{round(finding.difference, digits) + 0.0:+.{digits}f}"
+    known = not (math.isnan(finding.difference) or claim.significant)
+    difference = f"{round(finding.difference, digits) + 0.0:+.{digits}f}" if known else ""
     by_pattern = finding.verdict in ("holds", "fails", "unclear")
     verdict = f"{finding.verdict}: {claim.pattern.says}" if claim.pattern and by_pattern else finding.verdict
-    own = "" if ours is None else text(ours, digits)
-    if claim.unit != "%":
-        return claim.where, f"{claim.what} ({claim.unit})", text(claim.paper, digits), own, difference, verdict
-    return claim.where, claim.what, text(claim.paper, digits), own, difference, verdict
+    paper = text(claim.paper, digits, claim.significant)
+    own = "" if ours is None else text(ours, digits, claim.significant)
+    what = claim.what if claim.unit in ("%", "p") else f"{claim.what} ({claim.unit})"
+    return claim.where, what, paper, own, difference, verdict
 
 
-def text(value: Value, digits: int) -> str:
+def text(value: Value, digits: int, significant: int = 0) -> str:
     """A figure, its interval, and what it is of."""
     if math.isnan(value.number):
         return value.of
-    interval = "" if math.isnan(value.lower) else f" [{value.lower:.{digits}f}, {value.upper:.{digits}f}]"
-    return f"{value.number:.{digits}f}{interval}" + (f" ({value.of})" if value.of else "")
+    lower, upper = (number(end, digits, significant) for end in (value.lower, value.upper))
+    interval = "" if math.isnan(value.lower) else f" [{lower}, {upper}]"
+    return f"{number(value.number, digits, significant)}{interval}" + (f" ({value.of})" if value.of else "")
 
 
-def markdown(name: str, study: Study, findings: Sequence[Finding], tables: Mapping[str, xr.Dataset]) -> str:
-    """The whole sheet."""
+def number(value: float, digits: int, significant: int = 0) -> str:
+    """A number with so many decimals; or a p-value with so many digits, as papers print it: ``7.578e-05``."""
+    if not significant:
+        return f"{round(value, digits) + 0.0:.{digits}f}"  # 0.0 is added so that none is "-0.0"
+    return f"{value:.{significant - 1}e}" if 0 < abs(value) < 1e-4 else f"{value:#.{significant}g}"
+
+
+def markdown(
+    name: str,
+    study: Study,
+    findings: Sequence[Finding],
+    tables: Mapping[str, xr.Dataset],
+    runs: Mapping[str, Runs] | None = None,
+    made: Sequence[tuple[Printed, pd.DataFrame]] = (),
+) -> str:
+    """The whole sheet.
+
+    Args:
+        name: of the study.
+        study: the study.
+        findings: how its claims stand.
+        tables: on which; those that were measured head the sheet.
+        runs: what was fine-tuned, by group.
+        made: the paper's tables of that.
+    """
     model, beside = str(next(iter(tables.values())).attrs["model"]), study.beside(tables)
     lines = [
         f"# {study.title}",
@@ -56,24 +83,93 @@ def markdown(name: str, study: Study, findings: Sequence[Finding], tables: Mappi
         _line("", "the paper's corpus", "this corpus", "documents", "words", "the same"),
         "| --- | --- | --- | ---: | ---: | --- |",
     ]
-    for of, table in tables.items():
-        about, one = table.attrs, study.measurements[of]
+    for of, one in study.measurements.items():
+        if of not in tables:
+            continue
+        about = tables[of].attrs
         counts = (f"{about[what]:,}" for what in ("documents", "words"))
         same = "yes" if about["corpus_sha256"] in one.published else "no"
         corpus = f"{about['corpus']}, {about['part']}" if "part" in about else str(about["corpus"])
         lines.append(_line(of, one.paper, corpus, *counts, same))
+    lines += tuned_of(study, runs) if runs else []
+    for table, frame in made:
+        lines += ["", f"## {table.title}", "", *grid(laid_out(table, frame))]
+    lines += ["", *(["## Claims", ""] if runs else []), *table_of(beside, model, findings)]
+    lines += ["", *(f"- {note}" for note in study.notes)]
+    return "\n".join(lines) + "\n"
+
+
+def tuned_of(study: Study, runs: Mapping[str, Runs]) -> list[str]:
+    """What was fine-tuned and how, beside the paper's."""
+    lines = ["", "## Fine-tuning", ""]
+    lines += [f"The paper: {study.tuning.paper}."] if study.tuning else []
+    for group, one in runs.items():
+        kept = ", ".join(f"{run.name} {run.kept}" for run in one.runs)
+        counts = ", ".join(f"{count:,} {split}" for split, count in one.settings["examples"].items())
+        lines += ["", f"{one.task}{' (control)' if group == 'control' else ''}: examples {counts}; "
+                  f"{one.settings['epochs']} epochs at a learning rate of {one.settings['learning_rate']:g}; the epoch "
+                  f"that is best by {one.metric} on {one.select} is kept: {kept}."]  # fmt: skip
+        lines += [f"- {note}." for note in one.settings.get("notes", ())]
+    return lines
+
+
+def table_of(beside: str, model: str, findings: Sequence[Finding]) -> list[str]:
+    """How many claims stand how, what that means, and a line for each."""
     verdicts = {finding.verdict for finding in findings}
-    lines += ["", f"{len(findings)} claims: {summary(findings)}.", ""]
+    lines = [f"{len(findings)} claims: {summary(findings)}.", ""]
     lines += [f"- *{verdict}*: {meaning}" for verdict, meaning in VERDICTS.items() if verdict in verdicts]
     lines += ["", _line("where", "what", beside, model, "difference", "held out", "verdict", "note")]
     lines.append("| --- | --- | --- | --- | ---: | --- | --- | --- |")
     for finding in findings:
         where, what, paper, own, difference, verdict = cells(finding)
         held = finding.ours.held_out if finding.ours else None
-        held_out = text(held, finding.claim.digits) if held else ""
+        held_out = text(held, finding.claim.digits, finding.claim.significant) if held else ""
         lines.append(_line(where, what, paper, own, difference, held_out, verdict, _note(finding)))
-    lines += ["", *(f"- {note}" for note in study.notes)]
-    return "\n".join(lines) + "\n"
+    return lines
+
+
+def printed(study: Study, tables: Mapping[str, xr.Dataset]) -> dict[str, tuple[Printed, pd.DataFrame]]:
+    """The paper's tables of what fine-tuning changes, as far as they can be made."""
+    made = {}
+    for name, table in study.printed.items():
+        with suppress(NotMeasuredError):
+            made[name] = (table, table.make(tables))
+    return made
+
+
+def laid_out(table: Printed, frame: pd.DataFrame) -> pd.DataFrame:
+    """A table as a reader wants it: rounded, a deviation beside its mean, and no column without a value."""
+    text = pd.DataFrame(index=frame.index)
+    for name in map(str, frame.dropna(axis="columns", how="all").columns):
+        if name.endswith(" sd") and name.removesuffix(" sd") in frame:
+            continue
+        text[name] = [_cell(value, table) for value in frame[name]]
+        if f"{name} sd" in frame:
+            deviations = [_cell(value, table) for value in frame[f"{name} sd"]]
+            text[name] = [f"{one} ± {sd}" if sd else one for one, sd in zip(text[name], deviations, strict=True)]
+    return text
+
+
+def _cell(value: object, table: Printed) -> str:
+    if not isinstance(value, float):
+        return str(value)
+    return "" if math.isnan(value) else number(value, table.digits, table.significant)
+
+
+def terminal(frame: pd.DataFrame) -> Table:
+    """A data frame of text for the terminal."""
+    grid = Table(box=None, pad_edge=False)
+    for name in frame.columns:
+        grid.add_column(escape(str(name)))
+    for row in frame.itertuples(index=False):
+        grid.add_row(*(escape(str(cell)) for cell in row))
+    return grid
+
+
+def grid(frame: pd.DataFrame) -> list[str]:
+    """A data frame of text in Markdown."""
+    lines = [_line(*map(str, frame.columns)), f"| {' | '.join('---' for _ in frame.columns)} |"]
+    return lines + [_line(*map(str, row)) for row in frame.itertuples(index=False)]
 
 
 def _line(*cells: str) -> str:

@@ -5,9 +5,10 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
+import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 
@@ -91,6 +92,7 @@ class Claim:
         pattern: what the claim says of any model, if anything.
         model: whose figure it is, one of `Study.models`; empty where it follows from the corpus alone.
         note: what a reader must know to compare the two.
+        significant: digits that the paper prints of a p-value, instead of decimals.
     """
 
     where: str
@@ -103,10 +105,13 @@ class Claim:
     pattern: Pattern | None = None
     model: str = ""
     note: str = ""
+    significant: int = 0
 
     @property
     def tolerance(self) -> float:
         """Half of the last digit that the paper prints."""
+        if self.significant:
+            return 0.5 * 10.0 ** (math.floor(math.log10(abs(self.paper.number))) - self.significant + 1)
         return 0.5 * 10.0**-self.digits
 
 
@@ -123,6 +128,8 @@ class Measurement:
         having: only documents that have a span of this kind; the others add nothing to the scores.
         sample: so many documents, drawn at random; by default all.
         max_tokens: documents are cut to this.
+        of_task: in place of a corpus, the texts of the test split of the task that is fine-tuned on.
+        tuned: what is measured of the runs beside `reducers`: what needs the model before as well.
     """
 
     corpus: str
@@ -133,6 +140,87 @@ class Measurement:
     having: str = ""
     sample: int | None = None
     max_tokens: int | None = None
+    of_task: bool = False
+    tuned: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What a study fine-tunes on. The control is the same task with arbitrary labels.
+
+    The runs become the tables ``tuned_task`` and ``tuned_control``, with their scores at the task; what is measured of
+    them, ``story_task`` and ``story_control`` where the measurement is ``story``.
+
+    Attributes:
+        tasks: names of tasks (`headscope.learn.tasks`); the first is the one that is taken if none is asked for.
+        corpora: where the corpus of each lies in a folder of corpora.
+        measured: the measurements that are made again of each run, or that need both models (`similarity`).
+        epochs: of the paper.
+        learning_rate: of the paper.
+        paper: what the paper fine-tuned.
+    """
+
+    tasks: tuple[str, ...]
+    corpora: Mapping[str, str]
+    measured: tuple[str, ...]
+    epochs: int
+    learning_rate: float
+    paper: str
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A table that follows from others.
+
+    Attributes:
+        on: the names of those.
+        make: takes them in this order.
+    """
+
+    on: tuple[str, ...]
+    make: Callable[..., xr.Dataset]
+
+
+@dataclass(frozen=True)
+class Recording:
+    """How scores of heads that were recorded elsewhere are laid out: an ``.npz`` for each model.
+
+    Attributes:
+        arrays: the name of the array that a table is made of, by the table's name. Axes: layer, head, score; before
+            them the runs, of a model that was fine-tuned.
+        needed: tables without which there is nothing to compare.
+        variables: what the last axis holds.
+        units: of the scores.
+        source: of the scores.
+        task: what the runs of the task were fine-tuned on.
+        notes: what a reader of these scores must know.
+    """
+
+    arrays: Mapping[str, str]
+    needed: tuple[str, ...]
+    variables: tuple[str, ...]
+    units: str
+    source: str
+    task: str
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A table as the paper lays it out.
+
+    Attributes:
+        title: what it is.
+        make: takes all tables that there are, by name; a row a setting. Where a column is called ``X sd``, it is the
+            deviation of column ``X``.
+        digits: decimals.
+        significant: digits of p-values, instead of decimals.
+    """
+
+    title: str
+    make: Callable[[Mapping[str, xr.Dataset]], pd.DataFrame]
+    digits: int = 1
+    significant: int = 0
 
 
 @dataclass(frozen=True)
@@ -145,8 +233,13 @@ class Study:
             a model of another name is shown beside.
         measurements: the head tables, by name.
         claims: the figures.
-        figures: the paper's pictures: name -> measurements, and what draws them.
+        figures: the paper's pictures: name -> tables, and what draws them.
         notes: what was mapped, mended or left out.
+        tuning: what is fine-tuned, if anything.
+        derived: tables that follow from those that are measured, by name.
+        printed: the paper's tables of what fine-tuning changes, by name.
+        misprints: of the paper, named wherever its figures are shown.
+        recording: how recorded scores are laid out, if the paper's are.
     """
 
     title: str
@@ -155,6 +248,11 @@ class Study:
     claims: Sequence[Claim]
     figures: Mapping[str, tuple[tuple[str, ...], Callable[..., Figure]]]
     notes: Sequence[str] = ()
+    tuning: Tuning | None = None
+    derived: Mapping[str, Derived] = field(default_factory=dict)
+    printed: Mapping[str, Printed] = field(default_factory=dict)
+    misprints: Sequence[str] = ()
+    recording: Recording | None = None
 
     def beside(self, tables: Mapping[str, xr.Dataset]) -> str:
         """The paper's name of the model whose figures stand beside those of some tables."""
@@ -187,28 +285,55 @@ class Finding:
         return math.nan if self.ours is None else self.ours.number - self.claim.paper.number
 
 
-def judge(study: Study, tables: Mapping[str, xr.Dataset]) -> tuple[Finding, ...]:
+RECORDED = "recorded"
+"""The attribute of tables that were made of recorded scores: the file."""
+
+NOT_TUNED = "nothing was fine-tuned: give --seeds"
+
+
+def derive(study: Study, tables: Mapping[str, xr.Dataset]) -> tuple[dict[str, xr.Dataset], dict[str, str]]:
+    """The tables, with those that follow from them; and why others do not."""
+    made, why = dict(tables), {}
+    for name, one in study.derived.items():
+        if name in made or any(on not in made for on in one.on):
+            continue
+        try:
+            table = one.make(*(made[on] for on in one.on))
+        except (NotMeasuredError, TableError) as error:
+            why[name] = str(error).rstrip(".")
+            continue
+        made[name] = table
+    return made, why
+
+
+def judge(
+    study: Study, tables: Mapping[str, xr.Dataset], absent: Mapping[str, str] | None = None
+) -> tuple[Finding, ...]:
     """How the claims of a study stand on head tables.
 
     Figures are held against each other only where the model and the corpus are those of the paper: the
     model by its hub id, the corpus by its hash. Elsewhere they are shown side by side, and what is judged is
-    the claim's pattern, on the held-out figure where there is one.
+    the claim's pattern, on the held-out figure where there is one. Recorded scores are the paper's where their file
+    is named after one of its models.
 
     Args:
         study: the paper.
         tables: by the names of its measurements; some may be missing.
+        absent: why tables are missing.
 
     Returns:
         A finding for each claim about the model whose figures stand beside these tables, or about no model.
     """
     whose = study.beside(tables)
-    return tuple(_judged(claim, study, tables) for claim in study.claims if claim.model in ("", whose))
+    made, why = derive(study, tables)
+    why = {**dict(absent or {}), **why}
+    return tuple(_judged(claim, study, made, why) for claim in study.claims if claim.model in ("", whose))
 
 
-def _judged(claim: Claim, study: Study, tables: Mapping[str, xr.Dataset]) -> Finding:
+def _judged(claim: Claim, study: Study, tables: Mapping[str, xr.Dataset], absent: Mapping[str, str]) -> Finding:
     missing = [name for name in claim.on if name not in tables]
     if missing:
-        return Finding(claim, None, False, "not measured", f"there is no table of {' and '.join(missing)}")
+        return Finding(claim, None, False, "not measured", _why(study, missing, tables, absent))
     on = [tables[name] for name in claim.on]
     try:
         ours = _read(claim.read, on)
@@ -221,6 +346,23 @@ def _judged(claim: Claim, study: Study, tables: Mapping[str, xr.Dataset]) -> Fin
         return Finding(claim, None, False, "not measured", str(error))
 
 
+def _why(study: Study, missing: Sequence[str], tables: Mapping[str, xr.Dataset], absent: Mapping[str, str]) -> str:
+    """Why tables are missing: of a derived one, why those are that it follows from."""
+    sources = [on for name in missing if name in study.derived for on in study.derived[name].on if on not in tables]
+    wanted = list(dict.fromkeys([*(name for name in missing if name not in study.derived or name in absent), *sources]))
+    told = list(dict.fromkeys(absent[name] for name in wanted if name in absent))
+    unknown = [name for name in wanted if name not in absent]
+    if study.tuning and not told and any(_is_tuned(study, name) for name in unknown):
+        return NOT_TUNED
+    if unknown:
+        told.append(f"there is no table of {' and '.join(unknown)}")
+    return "; ".join(told)
+
+
+def _is_tuned(study: Study, name: str) -> bool:
+    return name not in study.measurements or study.measurements[name].of_task
+
+
 def _read(read: Read, on: Sequence[xr.Dataset]) -> Value:
     value = read(*on)
     if math.isnan(value.number):
@@ -229,7 +371,9 @@ def _read(read: Read, on: Sequence[xr.Dataset]) -> Value:
 
 
 def _same(claim: Claim, study: Study, name: str, table: xr.Dataset) -> bool:
-    corpus = table.attrs["corpus_sha256"] in study.measurements[name].published
+    """Whether a table is the paper's own. What a user fine-tunes never is: its figures depend on the seeds."""
+    published = study.measurements[name].published if name in study.measurements else ()
+    corpus = RECORDED in table.attrs or table.attrs["corpus_sha256"] in published
     return corpus and (not claim.model or table.attrs["model"] in study.models[claim.model])
 
 

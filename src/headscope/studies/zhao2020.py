@@ -1,6 +1,7 @@
-"""Zhao and Bethard 2020, on attention and the scope of negation: what holds of models before fine-tuning.
+"""Zhao and Bethard 2020, on attention and the scope of negation.
 
-Tables 1 and A1, the regression of section 4.2.1, and figures 2 and A1 to A4.
+Here is what holds of models before fine-tuning: tables 1 and A1, section 4.2.1, and figures 2 and A1 to A4. What
+fine-tuning changes is in `headscope.studies.zhao2020_tuned`.
 """
 
 from functools import partial
@@ -8,9 +9,11 @@ from functools import partial
 import xarray as xr
 
 from headscope.analyse import consistency
+from headscope.analyse.agreement import consistencies
+from headscope.studies import zhao2020_tables, zhao2020_tuned
 from headscope.studies.readings import best_head, mean_of_heads, mean_of_offsets, of_best_head, offset, value
-from headscope.studies.study import Claim, Measurement, Pattern, Read, Study, Value
-from headscope.view import heatmaps
+from headscope.studies.study import Claim, Measurement, Pattern, Printed, Read, Study, Value
+from headscope.view import changes, heatmaps
 
 STORY, BOTH = ("story",), ("story", "review")
 SCORES = {"precision": "P", "recall": "R", "f1": "F1"}
@@ -37,6 +40,9 @@ MISPRINT = (
     "authors released give 82.9"
 )
 """Of the precision of RoBERTa-base's best head."""
+
+TEXT_P = {"precision": 5.24e-15, "recall": 1.20e-13, "f1": 1.56e-13}
+"""Section 4.2.1: the p-values of BERT-base's taus."""
 
 TAUS = {
     BASE: ("figure 2", (0.440, 0.418, 0.415)),
@@ -89,6 +95,18 @@ def _consistencies() -> list[Claim]:
     ]  # fmt: skip
 
 
+def _p_of_tau(variable: str) -> Read:
+    return lambda story, review: Value(consistencies(story, review, variable).ps[0])
+
+
+P_OF_TAUS = tuple(
+    Claim("section 4.2.1", f"p of Kendall's tau between the corpora, {SCORES[score]}", BOTH, Value(p),
+          _p_of_tau(f"scope_{score}"), "p", 6, None, BASE, "takes heads for independent, which they are not",
+          significant=3)
+    for score, p in TEXT_P.items()
+)  # fmt: skip
+
+
 def _tau(variable: str) -> Read:
     def read(story: xr.Dataset, review: xr.Dataset) -> Value:
         found = consistency(story, review, variable)
@@ -135,7 +153,7 @@ SAME_HEAD = Claim(
 )  # fmt: skip
 
 ZHAO2020 = Study(
-    title="Zhao and Bethard 2020, How does BERT's attention change when you fine-tune? (before fine-tuning)",
+    title="Zhao and Bethard 2020, How does BERT's attention change when you fine-tune?",
     models={
         BASE: ("bert-base-uncased", "google-bert/bert-base-uncased"),
         LARGE: ("bert-large-uncased", "google-bert/bert-large-uncased"),
@@ -159,11 +177,21 @@ ZHAO2020 = Study(
             having="cue",
         ),
     },
-    claims=(*_baselines(), *_heads(), BEATS_ALL_IN_SCOPE, *REGRESSION, SAME_HEAD, *_consistencies()),
+    claims=(
+        *_baselines(),
+        *_heads(),
+        BEATS_ALL_IN_SCOPE,
+        *REGRESSION,
+        SAME_HEAD,
+        *_consistencies(),
+        *P_OF_TAUS,
+        *zhao2020_tuned.CLAIMS,
+    ),
     figures={
         f"figure-{name}": (BOTH, partial(heatmaps.consistency_heads, variable=f"scope_{score}"))
         for name, score in (("2", "f1"), ("A1-precision", "precision"), ("A1-recall", "recall"))
-    },
+    }
+    | {"figure-4": (zhao2020_tuned.F1, changes.change_heatmaps), "figure-5": (zhao2020_tuned.F1, changes.layer_boxes)},
     notes=(
         "Baselines follow from the corpus alone, so on the paper's corpus they must agree whatever the model.",
         "The paper chooses the best of all heads on the data that it scores them on. So is the figure beside the "
@@ -172,6 +200,15 @@ ZHAO2020 = Study(
         "do not.",
         "The paper's p-values take heads, and words of one text, for independent; here intervals "
         "are clustered by text.",
-        "Not here: fine-tuning (tables 2 to 4 and A2 to A5, figures 4, 5, A5 and A6).",
     ),
+    tuning=zhao2020_tuned.TUNING,
+    derived=zhao2020_tuned.DERIVED,
+    printed={
+        "table-3": Printed("Tables 3 and A3: heads before and after fine-tuning, on stories", zhao2020_tables.table_3),
+        "tests": Printed("Section 5.3: p-values over runs, exact and two-sided", zhao2020_tables.tests, significant=4),
+        "table-4": Printed("Tables 4 and A5: Kendall's tau between stories and reviews", zhao2020_tables.table_4, 3),
+        "table-A4": Printed("Table A4: Kendall's tau of score before and change", zhao2020_tables.table_a4, 3),
+    },
+    misprints=(f"P of RoBERTa-base's best head, 9-12: {MISPRINT}", f"RoBERTa-base: {zhao2020_tuned.IMPOSSIBLE}"),
+    recording=zhao2020_tuned.RECORDING,
 )

@@ -21,7 +21,6 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from headscope.analyse.comparable import called as filed
-from headscope.analyse.comparable import runs_of
 from headscope.errors import TableError
 from headscope.heads import parse_head
 from headscope.view.changes import COLOURS, MARKERS, signed_ticks, title
@@ -64,7 +63,7 @@ def similarity_heatmap(table: xr.Dataset, control: xr.Dataset | None = None) -> 
         grid = figure.subplots(len(found), 2, squeeze=False, width_ratios=[3, 1.1])
         for (heat, side), (group, values) in zip(grid, found.items(), strict=True):
             cells(heat, values.mean("run"), scale, SEQUENTIAL)
-            heat.set_title(f"{_called(tables[group], group)}, {of_runs(values.sizes['run'])}")
+            heat.set_title(f"{called(tables[group], group)}, {of_runs(values.sizes['run'])}")
             _layer_means(side, values, group, lowest)
         bar = figure.colorbar(ScalarMappable(scale, SEQUENTIAL), ax=grid, aspect=18 * len(found), pad=0.03)
         bar.set_label("cosine of the maps")
@@ -128,7 +127,7 @@ def attention_to_classes(
             bar.outline.set_visible(False)
         signed_ticks(bar.ax.yaxis, change)
         missing = ["▨ no value"] if any(bool(values.isnull().any()) for values in (*start, *runs)) else []
-        what = f"{variable.replace('_', ' ')} before and after fine-tuning on {_called(after, 'task')}"
+        what = f"{variable.replace('_', ' ')} before and after fine-tuning on {called(after, 'task')}"
         title(figure, before, what, *missing)
         caption(figure, before.assign_attrs(model=""), f"after: mean of {of_runs(after.sizes.get('run', 1))}")
     return figure
@@ -235,7 +234,7 @@ def paired_dots(
         handles = []
         for group in groups:
             count = frame[frame["group"] == group].groupby("entry").size().max()
-            label = f"{_called(about, group)}, {of_runs(int(count))}"
+            label = f"{called(about, group)}, {of_runs(int(count))}"
             line = Line2D([], [], color=COLOURS[group], marker=MARKERS[group], linewidth=2, markersize=5, label=label)
             handles.append(line)
         grid[0, columns - 1].legend(
@@ -311,10 +310,3 @@ def _check_classes(table: xr.Dataset, variable: str) -> None:
 
 def _class(name: str) -> str:
     return f"[{name.upper()}]" if name in {"cls", "sep"} else str(name)
-
-
-def _called(table: xr.Dataset, group: str) -> str:
-    """What runs were tuned on, of a head table or a comparison."""
-    if group == "control" or "task" in table.attrs:
-        return called(table, group)
-    return next((str(run["task"]) for run in runs_of(table) if run.get("task")), group)

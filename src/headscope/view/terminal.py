@@ -11,6 +11,7 @@ from rich.table import Table
 
 from headscope.analyse import top_heads
 from headscope.view.reported import MOVED, Q, chosen, regression, reports, rule
+from headscope.view.runs import summarise_runs
 
 SHOWN = 24
 """Rows of a hypothesis that are shown; all are in the table."""
@@ -32,6 +33,9 @@ def summarise(table: xr.Dataset, console: Console) -> None:
     if about["tokens_unknown"]:
         console.print(f"Unknown to the tokenizer: {about['tokens_unknown']:,} tokens", style="yellow")
     console.print(f"Skipped: {reasons or 'nothing'}", style="yellow" if skipped else "")
+    if "run" in table.dims:
+        summarise_runs(table, console)
+        return
     _surface(table, console)
     _token_classes(table, console)
     _hypotheses(table, console)

@@ -1,0 +1,67 @@
+"""What measuring a folder of runs costs: one run against ten of them, in turn, each a whole call.
+
+    python benchmarks/family.py [--corpus grammar:400] [--runs 10] [--times 3] [-r surface]
+
+The runs are minilm with a little noise on its weights. A call loads everything, surveys the corpus and writes nothing.
+"""
+
+import argparse
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+
+import torch
+
+import headscope
+from headscope.capture import Model
+from headscope.runs import Run, Runs, write
+
+
+def main() -> None:
+    """Time both in turn and print the ratio."""
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--corpus", default="grammar:400")
+    arguments.add_argument("--runs", type=int, default=10)
+    arguments.add_argument("--times", type=int, default=3)
+    arguments.add_argument("-r", "--reducer", nargs="+", default=["surface"])
+    given = arguments.parse_args()
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as folder:
+        many = _family(Path(folder), given.runs)
+        one = replace(many, runs=many.runs[:1])
+        seconds: dict[int, list[float]] = {1: [], given.runs: []}
+        for _ in range(given.times):
+            for runs in (one, many):
+                start = time.perf_counter()
+                headscope.measure_runs("minilm", runs, headscope.read(given.corpus), given.reducer)
+                seconds[len(runs.runs)].append(time.perf_counter() - start)
+    first, last = (median(seconds[count]) for count in (1, given.runs))
+    print(f"{'+'.join(given.reducer)} on {given.corpus}: 1 run {first:.2f} s, {given.runs} runs {last:.2f} s: ", end="")
+    print(f"{last / first:.2f} times one run")
+
+
+def _family(folder: Path, count: int) -> Runs:
+    model = headscope.load("minilm")
+    runs = [_saved(model, folder, seed) for seed in range(1, count + 1)]
+    found = Runs(
+        folder, "noise", False, "minilm", model.weights_sha256, "validation", "none", {}, tuple(runs),
+    )  # fmt: skip
+    write(found)
+    return found
+
+
+def _saved(model: Model, folder: Path, seed: int) -> Run:
+    generator = torch.Generator().manual_seed(seed)
+    place = folder / f"seed-{seed}"
+    with torch.no_grad():
+        for weights in model.module.parameters():
+            weights.add_(1e-3 * torch.randn(weights.shape, generator=generator))
+    for part in (model.module, model.tokenizer):
+        part.save_pretrained(place)
+    return Run(place.name, seed, 1, ({},), headscope.load(place).weights_sha256)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""Examples as tokens, with a label for each word piece or for the whole."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from transformers import PreTrainedTokenizerBase
+
+from headscope.capture.align import words_that_fit
+from headscope.learn.task import Example, Task
+
+IGNORED = -100
+"""The label of what is neither learnt nor scored: special tokens, and words without a tag."""
+
+Features = dict[str, Any]
+"""One example as its model takes it: ``input_ids``, ``attention_mask``, ``labels`` and others."""
+
+
+def encode(
+    task: Task,
+    examples: Sequence[Example],
+    tokenizer: PreTrainedTokenizerBase,
+    max_tokens: int | None,
+    skipped: Counter[str],
+) -> list[Features]:
+    """The examples as tokens.
+
+    All pieces of a word have its tag. What is too long is cut, and counted: words behind the last one that fits,
+    or the end of the longer text of a pair.
+
+    Args:
+        task: whose labels they have.
+        examples: of one split.
+        tokenizer: a fast one.
+        max_tokens: what an example may have, special tokens included.
+        skipped: what was cut or left out is counted in it.
+    """
+    if task.kind == "tagging":
+        made = [_tagged(task, example, tokenizer, max_tokens, skipped) for example in examples]
+        return [features for features in made if features is not None]
+    return [_labelled(task, example, tokenizer, max_tokens, skipped) for example in examples]
+
+
+def _tagged(
+    task: Task,
+    example: Example,
+    tokenizer: PreTrainedTokenizerBase,
+    max_tokens: int | None,
+    skipped: Counter[str],
+) -> Features | None:
+    words = list(example.words)
+    encoded = tokenizer(words, is_split_into_words=True, verbose=False)
+    pieces = encoded.encodings[0].word_ids
+    if max_tokens is not None and len(pieces) > max_tokens:
+        fit = words_that_fit(pieces, max_tokens)
+        skipped[f"examples cut to {max_tokens} tokens (the rest is used)"] += 1
+        skipped["words behind the cut"] += len(words) - fit
+        encoded = tokenizer(words[:fit], is_split_into_words=True, verbose=False)
+        pieces = encoded.encodings[0].word_ids
+    tags = [None if word is None else example.tags[word] for word in pieces]
+    if not any(tag is not None for tag in tags):
+        skipped["examples without a token that is tagged"] += 1
+        return None
+    return dict(encoded) | {"labels": [IGNORED if tag is None else task.labels.index(tag) for tag in tags]}
+
+
+def _labelled(
+    task: Task,
+    example: Example,
+    tokenizer: PreTrainedTokenizerBase,
+    max_tokens: int | None,
+    skipped: Counter[str],
+) -> Features:
+    encoded = tokenizer(
+        *example.texts, truncation="longest_first" if max_tokens else False, max_length=max_tokens, verbose=False
+    )
+    if encoded.encodings[0].overflowing:
+        skipped[f"examples cut to {max_tokens} tokens (the rest is used)"] += 1
+    assert example.label is not None
+    label = float(example.label) if task.kind == "regression" else task.labels.index(str(example.label))
+    return dict(encoded) | {"labels": label}

@@ -1,0 +1,152 @@
+"""Recorded scores of heads, an ``.npz`` for each model -> head tables, as a `Recording` lays them out.
+
+Whatever is not as it must be is refused with the name of the file and of the array; nothing is ever unpickled.
+"""
+
+import hashlib
+import io
+import json
+import zlib
+from collections.abc import Mapping
+from itertools import combinations
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+import xarray as xr
+
+from headscope import heads
+from headscope.disk import reading
+from headscope.errors import CorpusError, first_line
+from headscope.studies.study import RECORDED, Recording, Study
+
+NO_SCORES = "recorded scores are those of heads; what the models score at the task is not among them"
+
+
+def named(study: Study, stem: str) -> str:
+    """The paper's name of the model that a file is named after, such as ``bert-base``; empty where there is none."""
+    wanted = stem.casefold()
+    for name, ids in study.models.items():
+        if wanted in {name.casefold(), *(one.rpartition("/")[2].casefold() for one in ids)}:
+            return name
+    return ""
+
+
+def read(
+    study: Study, recording: Recording, path: Path
+) -> tuple[dict[str, xr.Dataset], dict[str, str], tuple[str, ...]]:
+    """Recorded scores as head tables, why others are missing, and the arrays that are none of these.
+
+    Raises:
+        CorpusError: the file is no archive of plain arrays, lacks what is needed, or an array has another shape, heads
+            or values than it must have.
+    """
+    with reading(path) as file:
+        content = file.read()
+    arrays = _arrays(path, content)
+    known = {name: array for name, array in recording.arrays.items() if array in arrays}
+    missing = [recording.arrays[name] for name in recording.needed if name not in known]
+    if missing:
+        raise CorpusError(
+            f"{path} has no array {' and no '.join(missing)}; it has {', '.join(arrays) or 'none'}. Give the scores "
+            f"of the heads before fine-tuning and after it as {', '.join(recording.arrays.values())}."
+        )
+    scores = {name: _checked(path, array, arrays[array], name, recording) for name, array in known.items()}
+    _check_alike(path, known, scores)
+    whose = named(study, path.stem)
+    sha256 = hashlib.sha256(content).hexdigest()
+    model = study.models[whose][0] if whose else path.stem
+    tables = {name: _table(values, name, path, model, sha256, recording) for name, values in scores.items()}
+    absent = {name: f"{path.name} has no {array}" for name, array in recording.arrays.items() if name not in known}
+    absent |= dict.fromkeys(("tuned_task", "tuned_control"), NO_SCORES)
+    return tables, absent, tuple(name for name in arrays if name not in recording.arrays.values())
+
+
+def _arrays(path: Path, content: bytes) -> dict[str, np.ndarray]:
+    """All arrays of a file; never what would have to be unpickled."""
+    wanted = "save the scores with numpy.savez"
+    try:
+        archive = np.load(io.BytesIO(content), allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise CorpusError(f"{path} holds a single array without a name; {wanted}.")
+        with archive:
+            found = {name: archive[name] for name in archive.files}
+    except (ValueError, OSError, EOFError, KeyError, BadZipFile, zlib.error, MemoryError, RuntimeError) as error:
+        raise CorpusError(f"{path} is no archive of plain arrays ({first_line(error)}); {wanted}.") from error
+    for name, array in found.items():
+        if not isinstance(array, np.ndarray):
+            raise CorpusError(f"{path} holds {name}, which is no array; {wanted}.")
+    return found
+
+
+def _checked(path: Path, name: str, array: np.ndarray, table: str, recording: Recording) -> np.ndarray:
+    """The scores of an array, layer, head and score last."""
+    axes = (*(("run",) if _tuned(table) else ()), "layer", "head", "score")
+    scores = len(recording.variables)
+    if array.ndim != len(axes) or array.shape[-1] != scores or 0 in array.shape:
+        raise CorpusError(
+            f"{name} in {path} has the shape {array.shape}; its axes must be {', '.join(axes)}, none of them empty, "
+            f"and the last {scores} long: {', '.join(one.rpartition('_')[2] for one in recording.variables)}."
+        )
+    if array.dtype.kind not in "fiu":
+        raise CorpusError(f"{name} in {path} holds values of the type {array.dtype}; give scores as numbers.")
+    values = array.astype(float)
+    wrong = ~((values >= 0) & (values <= 1))
+    if wrong.any():
+        place = tuple(np.argwhere(wrong)[0].tolist())
+        raise CorpusError(
+            f"{name} in {path} holds {values[place]:g} at {list(place)}, and {int(wrong.sum()) - 1:,} more that are no "
+            "scores; give shares from 0 to 1."
+        )
+    return values
+
+
+def _check_alike(path: Path, arrays: Mapping[str, str], scores: Mapping[str, np.ndarray]) -> None:
+    """All arrays are of the same heads, and those of two corpora of the same runs."""
+    first, *others = scores
+    layers, of_each = scores[first].shape[-3:-1]
+    for name in others:
+        if scores[name].shape[-3:-1] != (layers, of_each):
+            raise CorpusError(
+                f"{arrays[name]} in {path} has the shape {scores[name].shape}, and {arrays[first]} is of {layers} "
+                f"layers of {of_each} heads; give the scores of one model."
+            )
+    for name, other in combinations(filter(_tuned, scores), 2):
+        one, two = len(scores[name]), len(scores[other])
+        if name.partition("_")[2] == other.partition("_")[2] and one != two:
+            raise CorpusError(
+                f"{arrays[other]} in {path} is of {two} runs, and {arrays[name]} of {one}; give the scores of the same "
+                "runs on both corpora."
+            )
+
+
+def _tuned(table: str) -> bool:
+    return "_" in table
+
+
+def _table(values: np.ndarray, name: str, path: Path, model: str, sha256: str, recording: Recording) -> xr.Dataset:
+    corpus, _, group = name.partition("_")
+    dims = ("run", "layer", "head") if group else ("layer", "head")
+    variables = {
+        variable: heads.variable(
+            values[..., place], dims, name=variable.replace("_", " "), units=recording.units, source=recording.source
+        )
+        for place, variable in enumerate(recording.variables)
+    }
+    coords = {dim: np.arange(1, size + 1) for dim, size in zip(dims, values.shape, strict=False)}
+    attrs = {
+        "model": model,
+        "weights_sha256": f"not known, scores {sha256}",
+        "corpus": f"{corpus} (recorded)",
+        "corpus_sha256": f"not known, {corpus} of {sha256}",
+        "tokens": 0,
+        "documents": 0,
+        "skipped": "{}",
+        "call": f"recorded in {path.name}, {recording.arrays[name]}",
+        RECORDED: path.name,
+    }
+    if group:
+        coords["run"] = np.array([f"run-{number}" for number in coords["run"]])
+        attrs |= {"task": recording.task, "control": int(group == "control")}
+        attrs["runs"] = json.dumps([{"name": str(name)} for name in coords["run"]])
+    return heads.check(xr.Dataset(variables, coords=coords, attrs=attrs))

@@ -1,0 +1,103 @@
+"""The essay *What does a fine-tuned BERT model look at?* (2019): what heads see after fine-tuning on aspects.
+
+It shows five observations on single pairs of a question and a review, and asks for a formal study. This is one: every
+head, before and after, beside models that were tuned on arbitrary labels.
+"""
+
+import math
+from functools import partial
+
+from headscope.studies.families import at, at_head, best_after
+from headscope.studies.readings import largest, of_best_head
+from headscope.studies.study import Claim, Measurement, Pattern, Read, Study, Tuning, Value
+from headscope.view import heatmaps
+
+BERT = "BERT-base"
+BEFORE, RUNS = ("pairs",), ("pairs", "pairs_task", "pairs_control")
+MASS = "aspect_mass"
+
+OBSERVATIONS = {
+    # target: (where, what the question's aspect attends to, what it is held against within the same runs)
+    "same_aspect": ("learning 1", "the aspect's words in the review", ""),
+    "sentiment": ("learning 2", "sentiment words about the aspect", ""),
+    "phrase": ("learning 3", "the whole phrase about the aspect", ""),
+    "other_aspect": ("learning 4", "words of another aspect", "same_beside_other"),
+    "sep_when_absent": ("learning 5", "[SEP], where the review does not speak of the aspect", "sep_when_present"),
+}
+
+HEADS = {
+    # target: (the essay's name, and layer and head counted from 1)
+    "same_aspect": ("9-8", 10, 9),
+    "sentiment": ("9-0", 10, 1),
+    "other_aspect": ("10-3", 11, 4),
+}
+"""The essay counts from 0, as BertViz does, with which its pictures are made: it has a head 9-0."""
+
+BESIDE = {
+    "same_beside_other": "more than to the aspect asked about, in the same pairs",
+    "sep_when_present": "more than where the review speaks of the aspect",
+}
+
+
+def _best_before(target: str) -> Read:
+    """The best head before fine-tuning, by the same measure."""
+    return lambda table: of_best_head(MASS, MASS)(table.sel(target=target))
+
+
+def _claims() -> list[Claim]:
+    claims = []
+    for target, (where, what, beside) in OBSERVATIONS.items():
+        after, control = (at(best_after(MASS, target=target), place) for place in (1, 2))
+        gains = Pattern("above that before and under the control", above=largest(at(_best_before(target), 0), control))
+        claims.append(
+            Claim(where, f"attention to {what}, best head", RUNS, Value(math.nan, "a head mostly attends to it"), after,
+                  pattern=gains, note="the best head of each model, chosen on what it is scored on")
+        )  # fmt: skip
+        if target in HEADS:
+            essay, layer, head = HEADS[target]
+            of_head = partial(at_head, layer, head, MASS)
+            claims += [
+                Claim(where, f"attention to {what}, the essay's head", RUNS, Value(math.nan, f"mostly, {essay} from 0"),
+                      at(of_head(target=target), 1), model=BERT,
+                      pattern=Pattern("above that before fine-tuning", above=at(of_head(target=target), 0))),
+                Claim("not in the essay", f"attention to {what}, the essay's head, tuned on arbitrary labels", RUNS,
+                      Value(math.nan), at(of_head(target=target), 2), model=BERT,
+                      note=f"head {layer}-{head}, counted from 1"),
+            ]  # fmt: skip
+        if beside:
+            within = at(best_after(MASS, target=beside), 1)
+            claims.append(
+                Claim(where, f"attention to {what}, best head, held against its like", RUNS, Value(math.nan, "mostly"),
+                      after, pattern=Pattern(BESIDE[beside], above=within))
+            )  # fmt: skip
+    return claims
+
+
+ASPECTS2019 = Study(
+    title="What does a fine-tuned BERT model look at? (essay, 2019), measured head by head",
+    models={BERT: ("bert-base-uncased", "google-bert/bert-base-uncased")},
+    measurements={
+        "pairs": Measurement(
+            "absa/semeval2014/Restaurants_Test_Gold.xml",
+            "SemEval-2014 task 4, restaurants, test set: https://alt.qcri.org/semeval2014/task4/",
+            ("aspects",),
+            "single pairs of SemEval-2014",
+        ),
+    },
+    claims=_claims(),
+    tuning=Tuning(
+        tasks=("aspects",),
+        corpora={"aspects": "absa/semeval2014"},
+        measured=("pairs",),
+        epochs=4,
+        learning_rate=2e-5,
+        paper="one model, of which the essay does not say how long; here as Sun et al. 2019, whom it follows",
+    ),
+    figures={"aspects-before": (BEFORE, heatmaps.aspect_heads)},
+    notes=(
+        "The essay has no figures and counts heads from 0: its 9-8, 9-0 and 10-3 are 10-9, 10-1 and 11-4 here.",
+        "It looks at one model after fine-tuning. That a head attends to something after fine-tuning says little if it "
+        "did before, or does after fine-tuning on arbitrary labels: both stand beside it.",
+        "The phrase of an aspect and the sentiment words are approximations (`headscope.measure.aspects`).",
+    ),
+)

@@ -1,0 +1,134 @@
+"""The tables of Zhao and Bethard 2020, laid out as there, for any model: from head tables of before and after.
+
+Each function takes all tables that there are, by name, and returns a data frame with one row a setting. Shares are in
+percent, "±" is the standard deviation over runs (of these runs: ``ddof`` 0), and what cannot be known is NaN.
+"""
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from headscope.analyse.agreement import consistencies
+from headscope.analyse.ranktests import rank_sum, signed_rank
+from headscope.studies.families import (
+    best_before,
+    of_average_head,
+    of_best_head,
+    significant_changes,
+)
+from headscope.studies.readings import PERCENT
+from headscope.studies.study import NotMeasuredError
+
+SCORES = {"precision": "P", "recall": "R", "f1": "F1"}
+SETTINGS = {"": "none", "control": "control", "task": "negation"}
+"""What a model is fine-tuned on, in the order of the paper."""
+
+Tables = Mapping[str, xr.Dataset]
+
+
+def table_3(tables: Tables) -> pd.DataFrame:
+    """The average head and the one that is best before, before and after fine-tuning (tables 3 and A3)."""
+    story = _needed(tables, "story")
+    best = best_before(story, "scope_f1")
+    named = f"best ({best['layer']}-{best['head']})"
+    rows = []
+    for head in ("average", named):
+        for group, setting in SETTINGS.items():
+            if (family := tables.get(f"story_{group}" if group else "story")) is None:
+                continue
+            row: dict[str, object] = {"head": head, "tuned on": setting, "runs": _runs(family)}
+            for name, letter in SCORES.items():
+                values = _of_head(head == "average", f"scope_{name}", story, family if group else None)
+                row |= {letter: values.mean(), f"{letter} sd": values.std() if group else math.nan}
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def table_4(tables: Tables) -> pd.DataFrame:
+    """Kendall's tau between the scores of the heads on two corpora (tables 4 and A5)."""
+    rows = []
+    for group, setting in SETTINGS.items():
+        one, other = (tables.get(f"{corpus}_{group}" if group else corpus) for corpus in ("story", "review"))
+        if one is None or other is None:
+            continue
+        row: dict[str, object] = {"tuned on": setting, "runs": _runs(one)}
+        for name, letter in SCORES.items():
+            found = consistencies(one, other, f"scope_{name}")
+            row |= {f"{letter} tau": found.mean, f"{letter} tau sd": found.sd if group else math.nan}
+            row[f"{letter} sig"] = found.significant if group else ""
+        rows.append(row)
+    if not rows:
+        raise NotMeasuredError("there are no scores on reviews")
+    return pd.DataFrame(rows)
+
+
+def table_a4(tables: Tables) -> pd.DataFrame:
+    """Kendall's tau between the score of a head before and its own change (table A4), and corrected."""
+    rows = []
+    for group in ("task", "control"):
+        row: dict[str, object] = {"tuned on": SETTINGS[group]}
+        for name, letter in SCORES.items():
+            change = _needed(tables, f"change_{name}")
+            if group not in change["group"].values:
+                break
+            row["runs"] = int(change["runs"].sel(group=group))
+            counts = [int(significant_changes(sign, group)(change).number) for sign in (1, -1, 0)]
+            taus = change["rich_tau"].sel(group=group)
+            row |= {f"{letter} tau": float(taus.mean())}
+            row |= {f"{letter} {what}": count for what, count in zip(("pos", "neg", "sig"), counts, strict=True)}
+            row[f"{letter} corrected"] = float(change["rich_corrected"].sel(group=group).mean())
+        else:
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def tests(tables: Tables) -> pd.DataFrame:
+    """Task against control (exact two-sided rank-sum test), and each against before (exact signed-rank test)."""
+    rows = []
+    for name, letter in SCORES.items():
+        for what, before, families in _tested(tables, name):
+            row: dict[str, object] = {"score": letter, "of": what}
+            for group, values in families.items():
+                row[f"{SETTINGS[group]} against before"] = signed_rank(values - before)
+            row["negation against control"] = (
+                rank_sum(families["task"], families["control"]) if len(families) == 2 else math.nan
+            )
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _tested(tables: Tables, name: str) -> list[tuple[str, float, dict[str, np.ndarray]]]:
+    """What is tested: its name, its value before, and those of the runs of each group."""
+    story, variable, found = _needed(tables, "story"), f"scope_{name}", []
+    groups = [group for group in ("task", "control") if f"story_{group}" in tables]
+    for average, what in ((True, "average head"), (False, "best head")):
+        values = {group: _of_head(average, variable, story, tables[f"story_{group}"]) for group in groups}
+        found.append((what, float(_of_head(average, variable, story, None)[0]), values))
+    if {"review", *(f"review_{group}" for group in groups)} <= set(tables):
+        before = consistencies(story, tables["review"], variable).mean
+        both = {group: (tables[f"story_{group}"], tables[f"review_{group}"]) for group in groups}
+        taus = {group: np.array(consistencies(one, other, variable).taus) for group, (one, other) in both.items()}
+        found.append(("consistency", before, taus))
+    return found
+
+
+def _of_head(average: bool, variable: str, story: xr.Dataset, family: xr.Dataset | None) -> np.ndarray:
+    """A score of the average head or of the one that is best before, in each run; before fine-tuning a single one."""
+    if family is None:
+        values = story[variable]
+        one = values.mean() if average else values.sel(best_before(story, "scope_f1"))
+        return np.array([PERCENT * float(one)])
+    return of_average_head(variable)(family) if average else of_best_head(variable, "scope_f1")(story, family)
+
+
+def _runs(table: xr.Dataset) -> int | str:
+    return table.sizes["run"] if "run" in table.dims else ""
+
+
+def _needed(tables: Tables, name: str) -> xr.Dataset:
+    if name not in tables:
+        raise NotMeasuredError(f"there is no table of {name}")
+    return tables[name]

@@ -1,0 +1,69 @@
+"""A head table of several runs on the terminal."""
+
+from collections.abc import Iterator
+
+import xarray as xr
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from headscope.analyse import top_heads
+from headscope.analyse.scores import SCORES
+from headscope.heads import head_name
+
+SHOWN = 12
+"""Relations, or other rows of a score, that are shown; all are in the table."""
+
+_SHARES = ("mass_previous", "mass_next", "mass_cls", "mass_sep", "mass_first")
+_BY_HEAD = ("stack", "layer", "head", "direction")
+
+
+def summarise_runs(table: xr.Dataset, console: Console) -> None:
+    """How the runs score: the average head and the best head of each, as mean and deviation over the runs."""
+    kind = "a control of " if table.attrs["control"] else ""
+    count = table.sizes["run"]
+    console.print(f"{count} run{'s' * (count > 1)}, tuned on {kind}{escape(str(table.attrs['task']))}", soft_wrap=True)
+    grid = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    for column in ("", "average head", "best head", "in most runs"):
+        grid.add_column(column, justify="right" if column.endswith("head") else "left")
+    for label, scores in _scores(table):
+        grid.add_row(escape(label), *_over_runs(scores))
+    if grid.row_count:
+        console.print("\nMean over runs ± standard deviation")
+        console.print(grid)
+    if "similarity" in table:
+        changed = top_heads((-table[["similarity"]]).mean("run"), "similarity")
+        least = "   ".join(f"[bold]{name}[/] {-value:.3f}" for name, value in changed)
+        console.print(f"\nThe heads that changed most (similarity to themselves before)\n{least}")
+
+
+def _scores(table: xr.Dataset) -> Iterator[tuple[str, xr.DataArray]]:
+    """Each score with only runs and heads for axes, the rows of most links first."""
+    named = [name for name in (*SCORES, *_SHARES, "similarity") if name in table and table[name].notnull().any()]
+    for name in named:
+        label, scores = name.removesuffix("_accuracy").replace("_", " "), table[name]
+        rows = [str(dim) for dim in scores.dims if dim not in ("run", *_BY_HEAD)]
+        if not rows:
+            yield label, scores
+        for dim in rows:
+            for place in scores[dim].values[:SHOWN]:
+                yield f"{label} {place}", scores.sel({dim: place})
+
+
+def _over_runs(scores: xr.DataArray) -> tuple[str, str, str]:
+    heads = [dim for dim in _BY_HEAD if dim in scores.dims]
+    flat = scores.stack(place=heads)
+    if not flat.notnull().any():
+        return "", "", ""
+    best = flat.fillna(-1).argmax("place").values.tolist()
+    most = max(dict.fromkeys(best), key=best.count)
+    at = flat["place"][most]
+    stack = [at["stack"].item()] if "stack" in heads else []
+    name = " ".join([*stack, head_name(at["layer"].item(), at["head"].item())])
+    return _spread(flat.mean("place")), _spread(flat.max("place")), f"{name} ({best.count(most)} of {len(best)})"
+
+
+def _spread(values: xr.DataArray) -> str:
+    """Mean and, of more than one, standard deviation."""
+    deviation = f" ± {values.std(ddof=1).item():.3f}" if values.size > 1 else ""
+    return f"{values.mean().item():.3f}{deviation}"

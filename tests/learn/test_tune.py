@@ -1,0 +1,316 @@
+"""Tuning: that a run is what its seed makes of it, whatever happens on the way, and that its scores are true."""
+
+import json
+import random
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from sklearn.metrics import f1_score
+from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification, AutoTokenizer, set_seed
+from transformers.utils import logging as transformers_logging
+
+import headscope
+import tiny
+import toys
+from headscope import runs
+from headscope.learn import training
+from headscope.learn.task import Task
+from headscope.learn.tune import Tuned, tune
+
+FAST = {"epochs": 3, "learning_rate": 2e-2, "batch_size": 3}
+BRIEF = {"epochs": 1, "learning_rate": 1e-3, "batch_size": 13}
+Stage = Callable[[str, int, int], None]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory) -> Path:
+    return tiny.save(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture(scope="module")
+def made(model, tmp_path_factory) -> Tuned:
+    """Two runs on a task and two on its control."""
+    task = toys.tagging()
+    out = tmp_path_factory.mktemp("tuned") / "new" / "folder"
+    return tune(task, model, out, seeds=[1, 2], control=toys.control(task), **FAST)
+
+
+def weights(family: runs.Runs, seed: int) -> bytes:
+    return (family.folder / f"seed-{seed}" / "model.safetensors").read_bytes()
+
+
+def killed_at(share: float, stage: str = "seed-1") -> Stage:
+    """A report in the midst of which the process is killed."""
+
+    def report(what: str, done: int, total: int) -> None:
+        if stage in what and done > share * total:
+            raise KeyboardInterrupt
+
+    return report
+
+
+def test_a_folder_of_runs_is_what_it_says(made) -> None:
+    for family, name in ((made.task, "marks"), (made.control, "marks")):
+        assert family == runs.read(family.folder)
+        assert [(run.name, run.seed) for run in family.runs] == [("seed-1", 1), ("seed-2", 2)]
+        assert (family.task, family.select) == (name, "validation")
+        for run in family.runs:
+            assert {path.name for path in family.path(run).iterdir()} == {
+                "config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json",
+            }  # fmt: skip
+            assert run.weights_sha256 == headscope.load(family.path(run)).weights_sha256
+    assert (made.task.control, made.control.control) == (False, True)
+    assert (made.task.metric, made.control.metric) == ("f1", "accuracy")
+    assert made.control.folder == made.task.folder / "control"
+    assert sorted(path.name for path in made.task.folder.iterdir()) == ["control", "runs.json", "seed-1", "seed-2"]
+    assert made.task.settings["examples"] == toys.SIZES
+    assert made.task.settings["learning_rate"] == FAST["learning_rate"]
+
+
+def test_the_epoch_that_is_best_on_validation_is_kept(made) -> None:
+    for family in (made.task, made.control):
+        for run in family.runs:
+            assert len(run.epochs) == 3
+            best = [epoch["validation"][family.metric] for epoch in run.epochs]
+            assert run.kept == best.index(max(best)) + 1
+            assert run.scores is run.epochs[run.kept - 1]
+
+
+def predictions(folder: Path, task: Task, split: str) -> tuple[list[int], list[int]]:
+    """What a tagger says of each word piece, one text at a time, and what it should say."""
+    tagger = AutoModelForTokenClassification.from_pretrained(folder).eval()
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    said, wanted = [], []
+    for example in task.splits[split]:
+        encoded = tokenizer(list(example.words), is_split_into_words=True, return_tensors="pt")
+        with torch.no_grad():
+            logits = tagger(**encoded).logits[0]
+        for place, word in enumerate(encoded.word_ids()):
+            if word is not None and example.tags[word] is not None:
+                said.append(int(torch.sigmoid(logits[place, 1] - logits[place, 0]) > 0.5))
+                wanted.append(int(example.tags[word]))
+    return said, wanted
+
+
+def test_the_scores_are_those_of_the_weights_that_were_kept(made) -> None:
+    task = toys.tagging()
+    for run in made.task.runs:
+        for split in ("validation", "test"):
+            said, wanted = predictions(made.task.path(run), task, split)
+            assert run.scores[split]["f1"] == pytest.approx(f1_score(wanted, said))
+            assert run.scores[split]["accuracy"] == pytest.approx(np.mean(np.equal(wanted, said)))
+    assert max(run.scores["test"]["f1"] for run in made.task.runs) > 0.95
+
+
+def test_a_control_run_is_also_scored_on_the_task_itself(made) -> None:
+    task = toys.tagging()
+    for run in made.control.runs:
+        said, wanted = predictions(made.control.path(run), task, "test")
+        assert run.scores["task"]["f1"] == pytest.approx(f1_score(wanted, said))
+        assert run.scores["task"]["f1"] < 0.9
+    chosen = {run.seed: run.scores["test"]["accuracy"] for run in made.control.runs}
+    assert runs.selectivity(made.task, made.control) == {
+        run.seed: run.scores["test"]["accuracy"] - chosen[run.seed] for run in made.task.runs
+    }
+
+
+def test_a_tuned_model_is_observed_as_any_other_and_attends_differently(made, model) -> None:
+    before, *after = (
+        headscope.measure(folder, headscope.read("grammar:31"), ["surface"])
+        for folder in (model, *(made.task.path(run) for run in made.task.runs))
+    )
+    for table in after:
+        difference = abs(table.mass_previous - before.mass_previous)
+        assert 1e-5 < difference.max() < 1
+    assert (after[0].mass_previous != after[1].mass_previous).any()
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_seed_others(made, model, tmp_path) -> None:
+    again = tune(toys.tagging(), model, tmp_path, seeds=[2], **FAST).task
+    assert weights(again, 2) == weights(made.task, 2) != weights(made.task, 1)
+    assert asdict(again.runs[0]) == asdict(made.task.runs[1])
+
+
+@pytest.mark.parametrize("share", [0.2, 0.7], ids=["in the first epoch", "in the third"])
+def test_a_killed_run_goes_on_and_ends_as_if_nothing_had_happened(made, model, tmp_path, share) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        tune(toys.tagging(), model, tmp_path, seeds=[1], report=killed_at(share), **FAST)
+    unfinished = tmp_path / ".seed-1.unfinished"
+    whole = list(unfinished.glob("checkpoint-*"))
+    assert len(whole) == int(share * 3)
+    (unfinished / "checkpoint-97").mkdir()
+    (unfinished / "checkpoint-97" / "model.safetensors").write_bytes(b"half")
+    with pytest.raises(headscope.HeadscopeError, match="lists no finished run"):
+        runs.read(tmp_path)
+
+    seen: list[int] = []
+    again = tune(
+        toys.tagging(), model, tmp_path, seeds=[1], resume=True, **FAST,
+        report=lambda stage, done, total: seen.append(done) if total else None,
+    ).task  # fmt: skip
+    assert seen[0] == (seen[-1] // 3) * len(whole)
+    assert weights(again, 1) == weights(made.task, 1)
+    assert asdict(again.runs[0]) == asdict(made.task.runs[0])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["runs.json", "seed-1"]
+
+
+def test_a_run_that_was_moved_but_not_listed_is_listed(made, model, tmp_path, monkeypatch) -> None:
+    write = runs.write
+
+    def killed(of: runs.Runs) -> Path:
+        if of.runs:
+            raise KeyboardInterrupt
+        return write(of)
+
+    monkeypatch.setattr(runs, "write", killed)
+    with pytest.raises(KeyboardInterrupt):
+        tune(toys.tagging(), model, tmp_path, seeds=[1], **FAST)
+    assert (tmp_path / "seed-1").is_dir()
+    monkeypatch.undo()
+    again = tune(toys.tagging(), model, tmp_path, seeds=[1], resume=True, **FAST).task
+    assert weights(again, 1) == weights(made.task, 1)
+    assert asdict(again.runs[0]) == asdict(made.task.runs[0])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["runs.json", "seed-1"]
+
+
+def test_finished_runs_are_kept_and_further_seeds_are_added(made, model, tmp_path) -> None:
+    first = tune(toys.tagging(), model, tmp_path, seeds=[2], **FAST).task
+    written = (first.folder / "seed-2" / "model.safetensors").stat()
+    both = tune(toys.tagging(), model, tmp_path, seeds=[1, 2], resume=True, **FAST).task
+    assert (first.folder / "seed-2" / "model.safetensors").stat() == written
+    assert [asdict(run) for run in both.runs] == [asdict(run) for run in made.task.runs]
+    assert runs.read(tmp_path) == both
+
+
+def test_a_loss_that_is_no_number_ends_the_run_and_no_other(model, tmp_path, monkeypatch) -> None:
+    arguments = training._arguments
+
+    def steep(folder: Path, seed: int, *rest: object) -> object:
+        made = arguments(folder, seed, *rest)
+        made.learning_rate = 1e30 if seed == 3 else made.learning_rate
+        return made
+
+    monkeypatch.setattr(training, "_arguments", steep)
+    with pytest.raises(headscope.HeadscopeError) as refused:
+        tune(toys.tagging(), model, tmp_path, seeds=[1, 3, 2], **FAST)
+    assert str(refused.value) == (
+        "the loss of seed-3 is nan in epoch 1 (by step 20 of 102); lower the learning rate, now 0.02."
+    )
+    assert [run.seed for run in runs.read(tmp_path).runs] == [1]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["runs.json", "seed-1"]
+
+
+def test_selected_on_test_it_is_trained_on_validation_too(model, tmp_path) -> None:
+    task = toys.tagging()
+    made = tune(task, model, tmp_path, seeds=[1], select="test", **FAST).task
+    assert made.select == "test"
+    assert made.settings["examples"] == {"train": 112, "test": 13}
+    (run,) = made.runs
+    assert all(set(epoch) == {"test"} for epoch in run.epochs)
+    best = [epoch["test"]["f1"] for epoch in run.epochs]
+    assert run.kept == best.index(max(best)) + 1
+
+
+@pytest.mark.parametrize(
+    ("task", "family"),
+    [
+        (toys.classification(), "roberta"),
+        (toys.classification(texts=2), "bert"),
+        (toys.classification(texts=2), "gpt2"),
+        (toys.regression(), "bert"),
+    ],
+    ids=["texts", "pairs", "pairs for a decoder", "numbers"],
+)
+def test_texts_and_pairs_are_classified_and_scored(task, family, tmp_path) -> None:
+    folder = tiny.save(tmp_path / "model", family)
+    made = tune(task, folder, tmp_path / "out", seeds=[1], max_tokens=13, **FAST | BRIEF).task
+    (run,) = made.runs
+    classifier = AutoModelForSequenceClassification.from_pretrained(made.path(run)).eval()
+    tokenizer = AutoTokenizer.from_pretrained(made.path(run))
+    said, cut = [], 0
+    for example in task.splits["test"]:
+        encoded = tokenizer(*example.texts, return_tensors="pt", truncation="longest_first", max_length=13)
+        cut += len(tokenizer(*example.texts)["input_ids"]) > 13
+        with torch.no_grad():
+            logits = classifier(**encoded).logits[0]
+        said.append(logits.item() if task.kind == "regression" else classifier.config.id2label[int(logits.argmax())])
+    labels = [example.label for example in task.splits["test"]]
+    if task.kind == "regression":
+        assert run.scores["test"] == {"pearson": pytest.approx(np.corrcoef(said, labels)[0, 1], abs=1e-5)}
+    else:
+        assert run.scores["test"]["accuracy"] == np.mean(
+            [one == other for one, other in zip(said, labels, strict=True)]
+        )
+    counted = made.settings["skipped"]["test"]
+    assert counted == ({"examples cut to 13 tokens (the rest is used)": cut} if cut else {})
+
+
+def test_what_is_cut_or_cannot_be_tagged_is_counted(model, tmp_path) -> None:
+    task = toys.tagging()
+    long = replace(task.splits["train"][0], words=("the", *["dog"] * 17), tags=("0", *"1" * 17))
+    empty = replace(long, tags=(None,) * 18)
+    splits = {**task.splits, "train": (*task.splits["train"], long, empty)}
+    made = tune(replace(task, splits=splits), model, tmp_path, seeds=[1], max_tokens=11, **FAST | BRIEF).task
+    over = [one for one in splits["train"] if len(pieces(model, one.words)) > 11]
+    assert 2 < len(over) < 50
+    skipped = made.settings["skipped"]["train"]
+    assert skipped["examples cut to 11 tokens (the rest is used)"] == len(over)
+    assert skipped["words behind the cut"] >= 2 * 9 + len(over) - 2
+    assert skipped["examples without a token that is tagged"] == 1
+    assert made.settings["examples"]["train"] == 102
+
+
+def pieces(model: Path, words: tuple[str, ...]) -> list[int]:
+    return AutoTokenizer.from_pretrained(model)(list(words), is_split_into_words=True)["input_ids"]
+
+
+def test_random_numbers_go_on_as_if_none_had_been_seeded() -> None:
+    def numbers() -> list[float]:
+        return [random.random(), np.random.random(), torch.rand(()).item()]  # noqa: NPY002 - the ones Trainer seeds
+
+    set_seed(5)
+    expected = numbers()
+    set_seed(5)
+    with training._random_state_kept():
+        set_seed(7)
+        assert numbers() != expected
+    assert numbers() == expected
+
+
+def test_the_library_is_silent_and_left_as_it_was(model, tmp_path, capfd) -> None:
+    verbosity = transformers_logging.get_verbosity()
+    tune(toys.tagging(), model, tmp_path, seeds=[1], **FAST | {"epochs": 1, "batch_size": 31})
+    assert capfd.readouterr() == ("", "")
+    assert transformers_logging.get_verbosity() == verbosity
+
+
+def test_the_progress_is_told_in_words(model, tmp_path) -> None:
+    told: list[tuple[str, int, int]] = []
+    tune(
+        toys.tagging(),
+        model,
+        tmp_path,
+        seeds=[1, 2],
+        **FAST | {"epochs": 1, "batch_size": 31},
+        report=lambda *one: told.append(one),
+    )
+    words = sum(len(one.words) for one in toys.tagging().splits["train"])
+    stages = list(dict.fromkeys(stage for stage, _, _ in told))
+    assert stages[-2:] == ["tuning seed-1 on marks (1 of 2)", "tuning seed-2 on marks (2 of 2)"]
+    assert [one[1:] for one in told if one[0] == stages[-1]][::4] == [(0, words), (words, words)]
+
+
+def test_a_layer_of_another_shape_is_replaced(made, tmp_path) -> None:
+    """A tagger of two labels is tuned further, to call texts one of three."""
+    tagger = made.task.path(made.task.runs[0])
+    again = tune(toys.classification(), tagger, tmp_path, seeds=[1], **FAST | BRIEF).task
+    layer = load_file(again.path(again.runs[0]) / "model.safetensors")["classifier.weight"]
+    assert tuple(layer.shape) == (3, 35)
+    assert json.loads((again.path(again.runs[0]) / "config.json").read_text())["id2label"] == {
+        "0": "few", "1": "many", "2": "some",
+    }  # fmt: skip

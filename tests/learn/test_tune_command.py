@@ -1,0 +1,69 @@
+"""`headscope tune` as a user types it."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import headscope
+import tiny
+import toys
+from headscope import runs
+
+LABELS = {"few": "no", "some": "no", "many": "yes"}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory) -> Path:
+    return tiny.save(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory) -> Path:
+    """A user's own task, in TSV."""
+    folder = tmp_path_factory.mktemp("mine")
+    for split, examples in toys.classification().splits.items():
+        rows = [f"{one.texts[0]}\t{LABELS[one.label]}" for one in examples]
+        (folder / f"{split}.tsv").write_text("\n".join(["text\tlabel", *rows]) + "\n")
+    return folder
+
+
+FAST = ("--epochs", 1, "--learning-rate", "1e-3", "--batch-size", 7)
+
+
+def test_tune_writes_runs_and_says_how_well_they_learnt(run, table, model, tmp_path) -> None:
+    out = tmp_path / "out"
+    code, said, _ = run("tune", table, model, "-o", out, "--seeds", 3, "--control", "--most", 53, *FAST)
+    assert code == 0
+    made, control = runs.read(out), runs.read(out / "control")
+    assert [one.seed for one in made.runs] == [one.seed for one in control.runs] == [1, 2, 3]
+    assert made.settings["examples"]["train"] == control.settings["examples"]["train"] == 53
+    assert made.settings["skipped"]["reading"]["training examples beyond a sample of 53"] == 48
+    found = [one.scores["test"]["accuracy"] for one in made.runs]
+    assert re.search(rf"mean ± sd .* {np.mean(found):.3f} ± {np.std(found, ddof=1):.3f} ", said)
+    assert f"{model} tuned on {table.name}: the test split" in said.replace("\n", "")
+    assert "the control of" in said
+    selective = list(runs.selectivity(made, control).values())
+    assert f"{np.mean(selective):.3f} ± {np.std(selective, ddof=1):.3f} over 3 seeds" in said
+    assert f"The runs are listed in {out / 'runs.json'}." in said
+
+    code, _, complaint = run("tune", table, model, "-o", out, "--seed", 5, *FAST)
+    assert code == 2
+    assert "holds runs (seed-1, seed-2, seed-3); add --resume" in complaint
+    code, said, _ = run("tune", table, model, "-o", out, "--seed", 5, "--seed", 2, "--most", 53, *FAST, "--resume")
+    assert code == 0
+    assert [one.seed for one in runs.read(out).runs] == [1, 2, 3, 5]
+    assert headscope.load(out / "seed-5").weights_sha256 == runs.read(out).runs[3].weights_sha256
+
+
+def test_tune_refuses_in_one_sentence(run, table, model, tmp_path) -> None:
+    code, _, complaint = run("tune", table, model, "-o", tmp_path / "out", "--select", "train")
+    assert code == 2
+    assert complaint.splitlines()[-1] == (
+        "headscope: an epoch cannot be chosen on 'train'; choose it on validation or test."
+    )
+    code, _, complaint = run("tune", table, model, "-o", tmp_path / "out", "--seed", 2, "--seed", 2)
+    assert (code, complaint.splitlines()[-1]) == (
+        2, "headscope: the seed 2 is given more than once; runs differ in their seeds.",
+    )  # fmt: skip

@@ -1,0 +1,171 @@
+"""Studies that fine-tune, from nothing to the sheet: a tiny model, a small corpus, a few steps."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import study_corpora
+import tiny
+from headscope import HeadscopeError, heads, runs, study
+from headscope.studies import STUDIES, judge
+from headscope.view import figures
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory) -> Path:
+    return tiny.save(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory) -> Path:
+    return study_corpora.write(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture(autouse=True)
+def undrawn(monkeypatch) -> list[str]:
+    """The names of the figures: to draw them takes longer than all the rest."""
+    drawn: list[str] = []
+    monkeypatch.setattr(figures, "save", lambda figure, folder, name: drawn.append(name))
+    return drawn
+
+
+@pytest.fixture(scope="module")
+def zhao(model, data, tmp_path_factory):
+    """Two runs of the task and two of its control; the figures are drawn elsewhere."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(figures, "save", lambda figure, folder, name: None)
+        return study("zhao2020", str(model), data, tmp_path_factory.mktemp("zhao"), seeds=2, epochs=1)
+
+
+def finding(made, what: str):
+    (one,) = [one for one in made.findings if one.claim.what == what]
+    return one
+
+
+def test_it_tunes_measures_compares_and_writes(zhao) -> None:
+    of_heads = {f"{corpus}{group}" for corpus in ("story", "review") for group in ("", "_task", "_control")}
+    changes = {f"change_{score}" for score in ("precision", "recall", "f1")}
+    assert set(zhao.tables) == of_heads | changes | {"tuned_task", "tuned_control"}
+    for name in of_heads | changes:
+        xr.testing.assert_equal(heads.read(zhao.folder / f"{name}.nc"), zhao.tables[name])
+    folder = zhao.folder / "runs" / "negation"
+    for group, place in (("task", folder), ("control", folder / "control")):
+        found = runs.read(place)
+        assert [run.name for run in found.runs] == ["seed-1", "seed-2"]
+        assert found.settings["epochs"] == 1
+        for name, score in zhao.tables[f"tuned_{group}"].data_vars.items():
+            if not name.startswith("task_"):
+                assert score.values.tolist() == [run.scores["test"][name] for run in found.runs]
+    assert {"zhao2020.md", "zhao2020.csv", "zhao2020-table-3.csv", "zhao2020-table-4.csv"} <= set(zhao.files)
+    sheet = (zhao.folder / "zhao2020.md").read_text()
+    assert "## Tables 3 and A3: heads before and after fine-tuning, on stories" in sheet
+    assert "the epoch that is best by f1 on validation is kept: seed-1 1, seed-2 1." in sheet
+    assert "The paper: 10 runs of 50 epochs, the best epoch on the test split kept." in sheet
+
+
+def test_its_figures_are_those_of_the_runs(zhao) -> None:
+    story, task = (zhao.tables[name]["scope_f1"] for name in ("story", "story_task"))
+    best = np.unravel_index(int(story.values.argmax()), story.shape)
+    averages = [100 * task.isel(run=run).values.mean() for run in range(2)]
+    assert finding(zhao, "F1, average head, tuned on negation").ours.number == pytest.approx(np.mean(averages))
+    of_best = [100 * float(task.isel(run=run, layer=best[0], head=best[1])) for run in range(2)]
+    assert finding(zhao, "F1, best head, tuned on negation").ours.number == pytest.approx(np.mean(of_best))
+    scores = 100 * zhao.tables["tuned_task"]["f1"].values
+    assert finding(zhao, "F1 at the task, tuned on negation").ours.number == pytest.approx(scores.mean())
+    on_task = finding(zhao, "F1 at the task, tuned on the control").ours
+    assert on_task.number == pytest.approx(100 * zhao.tables["tuned_control"]["task_f1"].values.mean())
+
+
+def test_what_is_tuned_here_is_never_the_papers(zhao) -> None:
+    assert not [one for one in zhao.findings if one.verdict in ("agrees", "differs")]
+    why = finding(zhao, "p of task against control, F1, average head").why
+    assert why == "2 and 2 runs cannot give a p-value below 0.33; take more seeds"
+
+
+def test_the_findings_follow_from_the_tables_alone(zhao) -> None:
+    assert repr(judge(STUDIES["zhao2020"], zhao.tables)) == repr(zhao.findings)
+
+
+def test_a_study_goes_on_where_it_stopped_and_leaves_finished_runs_alone(zhao, model, data) -> None:
+    weights = sorted((zhao.folder / "runs").rglob("model.safetensors"))
+    assert len(weights) == 4
+    before = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in weights}
+    with pytest.raises(HeadscopeError, match=r"holds runs \(seed-1, seed-2\); add --resume to go on with them"):
+        study("zhao2020", str(model), data, zhao.folder, seeds=2, epochs=1)
+    again = study("zhao2020", str(model), data, zhao.folder, seeds=2, epochs=1, resume=True)
+    assert {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in weights} == before
+    assert repr(again.findings) == repr(zhao.findings)
+    assert not list(zhao.folder.glob(".*"))
+
+
+def test_without_seeds_nothing_is_fine_tuned_and_it_says_so(run, model, data, tmp_path) -> None:
+    code, said, _ = run("study", "zhao2020", "--model", model, "--data", data, "-o", tmp_path)
+    assert code == 0
+    assert not (tmp_path / "runs").exists()
+    sheet = (tmp_path / "zhao2020.md").read_text().splitlines()
+    (row,) = [line for line in sheet if line.startswith("| table 3 | F1, average head, tuned on negation | ")]
+    assert row.endswith("| not measured | nothing was fine-tuned: give --seeds |")
+    assert "not measured" in said
+
+
+def test_kovaleva2019_on_a_glue_set(run, model, data, tmp_path, undrawn) -> None:
+    code, _, _ = run(
+        "study", "kovaleva2019", "--model", model, "--data", data, "-o", tmp_path, "--seeds", 1, "--epochs", 1,
+        "--task", "mrpc", "--most", 17,
+    )  # fmt: skip
+    assert code == 0
+    similarity = heads.read(tmp_path / "texts_task.nc")["similarity"]
+    assert similarity.sizes["run"] == 1
+    assert 0.5 < float(similarity.min()) <= float(similarity.max()) <= 1
+    # The texts are the test split: of MRPC, its development set.
+    assert heads.read(tmp_path / "texts.nc").attrs["part"] == "21 of 21 test examples"
+    assert runs.read(tmp_path / "runs" / "mrpc").settings["examples"]["train"] == 17
+    assert {f"kovaleva2019-figure-{name}" for name in ("5", "6-tuned", "7-tuned")} <= set(undrawn)
+    sheet = (tmp_path / "kovaleva2019.md").read_text()
+    (row,) = [line for line in sheet.splitlines() if "| similarity of maps before and after, last sixth" in line]
+    least = float(similarity.isel(layer=-1).mean())
+    assert f"| {least:.3f} (1 run) |" in row
+
+
+def test_aspects2019(model, data, tmp_path) -> None:
+    made = study("aspects2019", str(model), data, tmp_path, seeds=1, epochs=1, most=31)
+    mass = made.tables["pairs_task"]["aspect_mass"].sel(target="same_aspect").isel(run=0)
+    layer, head = divmod(int(mass.values.argmax()), mass.sizes["head"])
+    best = finding(made, "attention to the aspect's words in the review, best head").ours
+    assert (best.number, best.of) == (pytest.approx(100 * float(mass.max())), f"{layer + 1}-{head + 1}")
+    essays = finding(made, "attention to words of another aspect, the essay's head")
+    assert (essays.verdict, essays.why) == ("not measured", "the model has no head 11-4")
+
+
+REFUSALS = {
+    "no runs": (("zhao2020", "--seeds", "0"), "0 seeds make no run; give --seeds 1 or more."),
+    "epochs of nothing": (
+        ("zhao2020", "--epochs", "3"),
+        "nothing is fine-tuned without seeds; give --seeds, the number of runs, as well.",
+    ),
+    "a study that tunes nothing": (
+        ("clark2019", "--seeds", "3"), "the study clark2019 fine-tunes nothing; leave out --seeds."
+    ),
+    "another task": (
+        ("kovaleva2019", "--seeds", "3", "--task", "negation"),
+        "the study kovaleva2019 does not fine-tune on 'negation'; it does on mrpc, rte, cola, sst2, stsb, wnli.",
+    ),
+    "recorded runs and new ones": (
+        ("zhao2020", "--seeds", "3", "--recorded", "."),
+        "recorded scores need no fine-tuning; give --recorded or --seeds, not both.",
+    ),
+    "a split that is none": (
+        ("zhao2020", "--seeds", "2", "--select", "dev"),
+        "an epoch cannot be chosen on 'dev'; choose it on validation or test.",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_bad_input_is_one_sentence_and_code_2(run, model, data, tmp_path, case) -> None:
+    command, sentence = REFUSALS[case]
+    code, _, complaint = run("study", *command, "--model", model, "--data", data, "-o", tmp_path / "out")
+    assert code == 2
+    assert complaint.splitlines()[-1] == f"headscope: {sentence}"

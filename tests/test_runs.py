@@ -1,0 +1,106 @@
+"""A folder of runs on disk: written whole, read back, and refused where it is not what it says."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from headscope import runs
+from headscope.errors import HeadscopeError
+from headscope.runs import Run, Runs, selectivity
+
+
+def made(folder: Path, accuracies: dict[int, float], **changes: object) -> Runs:
+    """Runs of the given accuracies on the test split, whose models are there."""
+    of = []
+    for seed, accuracy in accuracies.items():
+        (folder / f"seed-{seed}").mkdir(parents=True)
+        (folder / f"seed-{seed}" / "model.safetensors").write_bytes(b"weights")
+        epochs = ({"test": {"accuracy": 0.0}}, {"test": {"accuracy": accuracy}})
+        of.append(Run(f"seed-{seed}", seed, 2, epochs, str(seed) * 64))
+    settings = {"epochs": 2, "learning_rate": 4e-5}
+    return replace(
+        Runs(folder, "negation", False, "minilm", "0" * 64, "validation", "f1", settings, tuple(of)), **changes
+    )
+
+
+def test_what_is_written_is_read(tmp_path) -> None:
+    written = made(tmp_path, {2: 0.5, 3: 0.25})
+    assert runs.write(written) == tmp_path / "runs.json"
+    assert runs.read(tmp_path) == written
+    assert [written.path(run).name for run in written.runs] == ["seed-2", "seed-3"]
+    assert written.runs[0].scores == {"test": {"accuracy": 0.5}}
+
+
+def test_weights_may_be_in_several_files(tmp_path) -> None:
+    runs.write(made(tmp_path, {2: 0.5}))
+    (tmp_path / "seed-2" / "model.safetensors").rename(tmp_path / "seed-2" / "model-00001-of-00002.safetensors")
+    assert len(runs.read(tmp_path).runs) == 1
+
+
+def refusal(folder: Path) -> str:
+    with pytest.raises(HeadscopeError) as refused:
+        runs.read(folder)
+    return str(refused.value)
+
+
+def test_folders_that_hold_no_runs(tmp_path) -> None:
+    assert refusal(tmp_path) == f"{tmp_path} holds no runs.json; give a folder that `headscope tune` wrote."
+    runs.write(made(tmp_path, {}))
+    path = tmp_path / "runs.json"
+    assert refusal(tmp_path) == f"{path} lists no finished run; go on with `headscope tune --resume`."
+    assert runs.read(tmp_path, empty=True).runs == ()
+
+
+def test_runs_that_repeat(tmp_path) -> None:
+    both = made(tmp_path, {2: 0.5, 3: 0.25})
+    path = runs.write(replace(both, runs=(both.runs[0], replace(both.runs[1], seed=2))))
+    said = f"{path} lists the {{}} more than once; runs differ in their seeds, so take one out."
+    assert refusal(tmp_path) == said.format("seed 2")
+    runs.write(replace(both, runs=(both.runs[0], replace(both.runs[1], name="seed-2"))))
+    assert refusal(tmp_path) == said.format("name seed-2")
+
+
+def test_a_run_without_its_model(tmp_path) -> None:
+    path = runs.write(made(tmp_path, {2: 0.5}))
+    (tmp_path / "seed-2" / "model.safetensors").unlink()
+    assert refusal(tmp_path) == (
+        f"{path} lists the run seed-2, but {tmp_path / 'seed-2'} holds no model.safetensors; copy that folder again, "
+        "or take the run out of the list."
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda stored: stored["runs"][0].pop("seed"), "required"),
+        (lambda stored: stored.pop("runs"), "'runs'"),
+        (lambda stored: stored.update(runs=3), "not iterable"),
+        (lambda stored: stored["runs"][0].update(kept=3), "an epoch was kept that is not listed"),
+    ],
+)
+def test_damage(tmp_path, change, reason) -> None:
+    path = runs.write(made(tmp_path, {2: 0.5}))
+    stored = json.loads(path.read_text())
+    change(stored)
+    path.write_text(json.dumps(stored))
+    said = refusal(tmp_path)
+    assert said.startswith(f"{path} is damaged (")
+    assert reason in said
+    assert said.endswith("); copy it again, or tune again.")
+    path.write_text("{")
+    assert "is damaged" in refusal(tmp_path)
+
+
+def test_another_version(tmp_path) -> None:
+    path = runs.write(made(tmp_path, {2: 0.5}))
+    path.write_text(path.read_text().replace('"format": 1', '"format": 7'))
+    assert refusal(tmp_path) == f"{path} has format 7, and this headscope reads format 1; tune again."
+
+
+def test_selectivity_is_of_the_seeds_that_both_have(tmp_path) -> None:
+    task, control = made(tmp_path / "a", {2: 0.75, 3: 0.5, 5: 0.9}), made(tmp_path / "b", {3: 0.25, 2: 0.875, 7: 0.1})
+    assert selectivity(task, control) == {2: -0.125, 3: 0.25}
+    of_numbers = replace(task, runs=(replace(task.runs[0], epochs=({"test": {"pearson": 0.5}},), kept=1),))
+    assert selectivity(of_numbers, control) == {}
