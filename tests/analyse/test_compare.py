@@ -170,7 +170,10 @@ def test_without_a_control_there_is_nothing_that_needs_one(found: xr.Dataset) ->
 
 def test_a_single_model_is_one_run_without_an_interval() -> None:
     before, after, control = tables()
-    one, other = (table.isel(run=0, drop=True).assign_attrs(weights_sha256="ef" * 32) for table in (after, control))
+    one, other = (
+        table.isel(run=0, drop=True).assign_attrs(weights_sha256=sha * 32)
+        for table, sha in ((after, "ef"), (control, "fe"))
+    )
     for table in (one, other):
         for told in ("runs", "task", "control"):
             del table.attrs[told]
@@ -284,9 +287,10 @@ def changed(**attrs: str | int) -> tuple[xr.Dataset, xr.Dataset, xr.Dataset]:
 
 
 def unsaid(which: int) -> xr.Dataset:
-    """One of the tables, without a word on its runs."""
-    table = tables()[which]
-    return table.assign_attrs(runs="[]")
+    """One of the tables, which does not say what its runs are."""
+    table = tables()[which].assign_attrs(runs="[]")
+    del table.attrs["control"]
+    return table
 
 
 def copied(after: xr.Dataset) -> xr.Dataset:
@@ -299,8 +303,8 @@ def copied(after: xr.Dataset) -> xr.Dataset:
 
 def single() -> xr.Dataset:
     """A single model after it was tuned."""
-    after = tables()[1].isel(run=0, drop=True)
-    return after.drop_vars("seed", errors="ignore").assign_attrs(weights_sha256="ef" * 32, runs="[]")
+    after = unsaid(1).isel(run=0, drop=True)
+    return after.drop_vars("seed", errors="ignore").assign_attrs(weights_sha256="ef" * 32)
 
 
 REFUSED = {

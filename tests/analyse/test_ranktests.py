@@ -13,7 +13,9 @@ from headscope.analyse import rank_sum
 from headscope.analyse.ranktests import least_rank_sum, least_signed_rank, rank_sums, signed_rank, signed_ranks
 from headscope.errors import HeadscopeError
 
-UNTIED = st.lists(st.floats(-100, 100).filter(lambda x: abs(x) > 1e-3), min_size=2, max_size=13, unique_by=abs)
+UNTIED = st.lists(
+    st.integers(-(10**6), 10**6).filter(bool).map(lambda x: x / 7), min_size=2, max_size=13, unique_by=abs
+)
 TIED = st.lists(st.integers(-2, 3), min_size=2, max_size=8)
 
 
