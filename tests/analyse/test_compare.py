@@ -8,27 +8,21 @@ import pytest
 import xarray as xr
 from scipy.stats import false_discovery_control, kendalltau, mannwhitneyu, ttest_1samp, wilcoxon
 
-from analyse.families import drawn, released, weights
+from analyse.families import (
+    HEADS,
+    LAYERS,
+    OTHER_SEEDS,
+    OTHERS,
+    PAIRS,
+    RUNS,
+    SEEDS,
+    released,
+    tables,
+    weights,
+)
 from headscope import heads
 from headscope.analyse import compare, top_heads
 from headscope.errors import TableError
-
-LAYERS, HEADS, RUNS, OTHERS = 3, 5, 7, 11
-SEEDS, OTHER_SEEDS = [2, 3, 5, 7, 11, 13, 17], [17, 13, 11, 7, 5, 41, 43, 47, 53, 59, 61]
-PAIRS = [(seed, SEEDS.index(seed), OTHER_SEEDS.index(seed)) for seed in (5, 7, 11, 13, 17)]
-
-
-def tables(seed: int = 1, runs: int = RUNS, others: int = OTHERS) -> tuple[xr.Dataset, xr.Dataset, xr.Dataset]:
-    """Before, after and control; the task's runs find more."""
-    draw = np.random.default_rng(seed)
-    shares = draw.beta(2, 6, (LAYERS, HEADS))
-    after = np.clip(shares + draw.normal(0.05, 0.05, (runs, LAYERS, HEADS)), 0.01, 0.99)
-    control = np.clip(shares + draw.normal(0, 0.03, (others, LAYERS, HEADS)), 0.01, 0.99)
-    return (
-        drawn(draw, shares),
-        drawn(draw, after, seeds=SEEDS[:runs]),
-        drawn(draw, control, seeds=OTHER_SEEDS[:others], control=True),
-    )
 
 
 @pytest.fixture(autouse=True)
@@ -164,7 +158,8 @@ def test_without_a_control_there_is_nothing_that_needs_one(found: xr.Dataset) ->
     ends = ("p", "q", "paired_p", "paired_q")
     levels = {"": ends, "layer_": ends, "average_": ends[::2], "best_": ends[::2]}
     tests = {f"{level}{end}" for level, some in levels.items() for end in some}
-    assert gone == tests | {"pairs", "p_least", "paired_p_least"}
+    contrasts = {f"{level}contrast{end}" for level in levels for end in ("", "_lower", "_upper")}
+    assert gone == tests | contrasts | {"pairs", "p_least", "paired_p_least"}
     xr.testing.assert_allclose(alone["change"], found["change"].sel(group=["task"]))
 
 

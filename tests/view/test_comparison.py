@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from rich.console import Console
-from scipy.stats import mannwhitneyu, t
+from scipy.stats import mannwhitneyu, t, ttest_ind
 
 from headscope.analyse import Consistencies
 from headscope.view.comparison import frames, markdown, sections, summarise_comparison
@@ -45,9 +45,11 @@ def test_average_and_best_head_with_the_interval_of_their_change() -> None:
         (f"best before, {best[0] + 1}-{best[1] + 1}", before.max(), [after[:, *best] for after in afters]),
     ):
         gains = []
-        for values in ends:
-            half = t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
-            middle = values.mean() - start
+        middles = [values.mean() - start for values in ends]
+        halves = [t.ppf(0.975, len(one) - 1) * one.std(ddof=1) / np.sqrt(len(one)) for one in ends]
+        welch = ttest_ind(*ends, equal_var=False).confidence_interval(0.95)
+        middles, halves = [*middles, (welch.low + welch.high) / 2], [*halves, (welch.high - welch.low) / 2]
+        for middle, half in zip(middles, halves, strict=True):
             numbers = (f"{100 * value:+.1f}".replace("-", "−") for value in (middle, middle - half, middle + half))
             gains.append("{} [{}, {}]".format(*numbers))
         expected.append(["scope F1 (% of words)", name, f"{100 * start:.1f}", *map(percent, ends), *gains])

@@ -25,6 +25,7 @@ GROUPS = ("task", "control")
 
 SOURCE = "Zhao and Bethard 2020, section 5"
 STUDENT = "Student's t over runs"
+WELCH = "Welch's t over runs"
 
 
 def compare(
@@ -48,6 +49,9 @@ def compare(
     * of the mean over all heads, ``average_before`` and, in each run, ``average``; the mean change over runs,
       ``average_change``, and its ends, ``average_lower`` and ``average_upper``;
     * the same of the head that is best before (attribute ``best_head``): ``best_before``, ``best`` and so on;
+    * ``contrast``, the task's mean change less the control's, with the ends of its 95 % Welch interval over runs,
+      ``contrast_lower`` and ``contrast_upper`` (NaN where a group has one run); before them stands ``layer_``,
+      ``average_`` or ``best_`` where they are not of each head;
     * tests, all exact and two-sided: ``p`` of the rank-sum test, task against control; ``paired_p`` of the signed-rank
       test over the seeds that both have, task less control; ``before_p`` of the signed-rank test of a group's changes
       against 0. Before them stands ``layer_``, ``average_`` or ``best_`` where they are not of each head. ``q``,
@@ -174,11 +178,12 @@ def _compared(
     start, runs = start.where(known), runs.where(known)
     change = runs.padded - start
     made["change"] = _variable(change.mean("run"), f"mean change over runs: {what}", units, SOURCE)
-    made |= _ends("change", change, what, units) | _tests("", start, runs, "")
+    made |= _ends("change", change, what, units) | _contrast("", runs, what, units) | _tests("", start, runs, "")
     layers, by_layer = start.mean("head"), runs.over(["head"])
     change = by_layer.padded - layers
     made["layer_change"] = _variable(change, f"change of the mean over the heads of a layer: {what}", units, SOURCE)
-    made |= _ends("layer", change, what, units) | _tests("layer_", layers, by_layer, " of a layer")
+    made |= _ends("layer", change, what, units) | _contrast("layer_", by_layer, f"{what}: mean over a layer", units)
+    made |= _tests("layer_", layers, by_layer, " of a layer")
     best = dict(zip(start.dims, np.unravel_index(int(np.nanargmax(start.values)), start.shape), strict=True))
     place = {str(dim): int(index) for dim, index in best.items()}
     every = [str(dim) for dim in start.dims]
@@ -190,7 +195,8 @@ def _compared(
         made[f"{name}_before"] = _variable(one, f"{what}, before tuning: {of}", units, SOURCE)
         made[name] = _variable(of_runs.padded, f"{what}, after tuning: {of}", units, SOURCE)
         made[f"{name}_change"] = _variable(change.mean("run"), f"mean change over runs: {what}: {of}", units, SOURCE)
-        made |= _ends(name, change, f"{what}: {of}", units) | _tests(f"{name}_", one, of_runs, f", {of}")
+        made |= _ends(name, change, f"{what}: {of}", units) | _contrast(f"{name}_", of_runs, f"{what}: {of}", units)
+        made |= _tests(f"{name}_", one, of_runs, f", {of}")
     return made | _numbers(runs)
 
 
@@ -204,6 +210,27 @@ def _ends(name: str, change: xr.DataArray, what: str, units: str) -> dict[str, x
     return {
         f"{name}_lower": _variable(mean - half, f"lower {of}", units, STUDENT),
         f"{name}_upper": _variable(mean + half, f"upper {of}", units, STUDENT),
+    }
+
+
+def _contrast(prefix: str, runs: _Runs, what: str, units: str) -> dict[str, xr.Variable]:
+    """The task's mean change less the control's, and the ends of its interval; nothing without a control."""
+    if "control" not in runs.groups:
+        return {}
+    # What was before is the same for both, so that the change of one less that of the other is after less after.
+    counts = [one.sizes["run"] for one in runs.groups.values()]
+    mean = runs.groups["task"].mean("run") - runs.groups["control"].mean("run")
+    half = xr.full_like(mean, np.nan)
+    if min(counts) > 1:
+        one, other = (values.var("run", ddof=1) / n for values, n in zip(runs.groups.values(), counts, strict=True))
+        error, of_each = (one + other) ** 0.5, one**2 / (counts[0] - 1) + other**2 / (counts[1] - 1)
+        freedom = error**4 / of_each.where(of_each > 0)
+        half = error.where(of_each == 0, error * xr.apply_ufunc(student.ppf, (1 + LEVEL) / 2, freedom))
+    of = f"mean change with the task less that with the control: {what}"
+    return {
+        f"{prefix}contrast": _variable(mean, of, units, WELCH),
+        f"{prefix}contrast_lower": _variable(mean - half, f"lower end of the 95 % interval of the {of}", units, WELCH),
+        f"{prefix}contrast_upper": _variable(mean + half, f"upper end of the 95 % interval of the {of}", units, WELCH),
     }
 
 

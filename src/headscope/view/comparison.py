@@ -103,20 +103,24 @@ def _scores(comparisons: Sequence[xr.Dataset]) -> Iterator[str]:
     after = [f"after {called(comparisons[0], group)}" for group in groups]
     change = [f"change, {called(comparisons[0], group)} [95 %]" for group in groups]
     yield from ("## Before and after", "")
-    yield from _head(["", "head", "before", *after, *change], right=2)
+    contrast = ["task less control [95 %]"] if "contrast" in comparisons[0] else []
+    yield from _head(["", "head", "before", *after, *change, *contrast], right=2)
     for comparison in comparisons:
         scale = factor(comparison)
         for of, name in (("average", "average"), ("best", f"best before, {comparison.attrs['best_head']}")):
             by_group = [comparison.sel(group=group) for group in groups]
             ends = [spread(one[of], scale) for one in by_group]
             gains = [gain(one[f"{of}_change"], one[f"{of}_lower"], one[f"{of}_upper"], scale) for one in by_group]
+            if contrast:
+                less, lower, upper = (comparison[f"{of}_contrast{end}"] for end in ("", "_lower", "_upper"))
+                gains.append(gain(less, lower, upper, scale))
             before = number(float(comparison[f"{of}_before"]), scale)
             yield _row(f"{spoken(comparison)} ({unit(comparison)})", name, before, *ends, *gains)
     yield ""
     yield (
         "After: mean ± standard deviation over runs (of these runs, ddof 0, as in the paper). In brackets: the 95 % "
-        "interval of the mean change, by Student's t over runs. The head that is best before was chosen by that score, "
-        "so chance alone lets it fall."
+        "interval over runs of the mean change, by Student's t, and of the difference of two, by Welch's. The head "
+        "that is best before was chosen by that score, so chance alone lets it fall."
     )
     yield ""
 
