@@ -3,7 +3,8 @@
     python benchmarks/length.py [--lengths 128 512 2048 8192 32768] [--rounds 3] [--save runs.jsonl]
         [--write docs/performance.md] [--figure docs/images/length.svg]
 
-Two models with random weights, of the shapes of a Llama and of BERT-base, each read one text of random tokens.
+Two models with random weights, of the shapes of a Llama and of BERT-base, each read texts of random tokens, one
+after the other: as many as make 2,048 tokens, one at least.
 Every way (`benchmarks/ways`, a script each) is a process of its own, and computes the same statistics; that they
 are the same is checked in the run. In a round all ways take their turn, so that a machine that gets slower gets
 slower for all. A way that goes over a limit of time or memory is not tried on longer texts. With `--save` a killed
@@ -42,8 +43,11 @@ BEGIN, END = "<!-- benchmarks/length.py writes from here -->", "<!-- to here, le
 WITNESSED = 2048
 """Up to so many tokens all ways are held to a witness in float64; beyond, to headscope."""
 
-MOST_PASSES, TOKENS_TIMED = 8, 4096
+MOST_PASSES, TOKENS_TIMED = 3, 8192
 """A process times so many passes at most, and fewer where they come to more tokens; one at least."""
+
+TOKENS = 2048
+"""Of the texts of a pass: statistics are of a corpus, and what is done once for it is not done for each text."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +119,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _measured(given: argparse.Namespace, path: Path) -> Results:
-    """Run every way on every text, `path` growing by a line a process."""
+    """Run every way on all texts, `path` growing by a line a process."""
     transformers_logging.disable_progress_bar()
     machine = _machine()
     if not path.exists():
@@ -129,11 +133,13 @@ def _measured(given: argparse.Namespace, path: Path) -> Results:
     for shape in given.shapes:
         for length in given.lengths:
             with tempfile.TemporaryDirectory() as folder:
-                text = _Text(shape, length, Path(folder), path.with_name(f"{path.name}.numbers"), limits, interpreters)
+                texts = _Texts(
+                    shape, length, Path(folder), path.with_name(f"{path.name}.numbers"), limits, interpreters
+                )
                 for number in range(given.rounds):
                     for name in (name for name in given.ways if versions[name]):
                         if not found.done(shape, length, name, number):
-                            run = text.run(name, number, versions[name])
+                            run = texts.run(name, number, versions[name])
                             results.append(path, [run])
                             found.runs.append(run)
                             _tell(run)
@@ -141,11 +147,11 @@ def _measured(given: argparse.Namespace, path: Path) -> Results:
 
 
 @dataclass(frozen=True)
-class _Text:
-    """All runs on one text.
+class _Texts:
+    """All runs on the texts of one length.
 
     Attributes:
-        shape, length: which text.
+        shape, length: which texts.
         model: the folder for the weights, which are drawn when they are first needed.
         numbers: the folder for the statistics of each way.
         limits: of each process.
@@ -161,7 +167,7 @@ class _Text:
 
     def run(self, name: str, number: int, version: str) -> Run:
         """Run a way once more, and compare its statistics."""
-        passes = max(1, min(MOST_PASSES, TOKENS_TIMED // self.length))
+        passes = max(1, min(MOST_PASSES, TOKENS_TIMED // (self.length * self.texts)))
         interpreter = self.interpreters.get(WAYS[name].package, sys.executable)
         of = {"shape": self.shape, "length": self.length, "way": name, "round": number, "version": version}
         ended = watch(self._command(interpreter, WAYS[name].script, name, passes), self.limits)
@@ -180,6 +186,11 @@ class _Text:
             else {},
         )
 
+    @property
+    def texts(self) -> int:
+        """How many there are."""
+        return max(1, TOKENS // self.length)
+
     def _reference(self, name: str) -> str:
         """Whose statistics those of a way are held to; nobody's where there are none."""
         if self.length > WITNESSED:
@@ -195,6 +206,7 @@ class _Text:
             save_model(SHAPES[self.shape], self.length, self.model)
         self.numbers.mkdir(parents=True, exist_ok=True)
         options = {"model": self.model, "shape": self.shape, "length": self.length, "passes": passes}
+        options["texts"] = self.texts
         options["out"] = self._file(name)
         return [interpreter, str(FOLDER / script), *(f"--{key}={value}" for key, value in options.items())]
 
@@ -230,7 +242,11 @@ def _report(found: Results) -> Iterator[str]:
         lengths = sorted({run.length for run in found.runs if run.shape == shape})
         if lengths:
             yield from ("", f"### {SHAPES[shape].title}", "", *_agreement(found, shape))
-            yield from ("", "A pass, from token ids to statistics, as a multiple of the bare model's:", "")
+            yield from (
+                "",
+                "A pass over the texts, from token ids to statistics, as a multiple of the bare model's:",
+                "",
+            )
             columns = {"bare model, s": "bare"} | {WAYS[name].label: name for name in ways if name != "bare"}
             yield from _table(found, shape, lengths, columns, _ratio)
             columns = {WAYS[name].label: name for name in ways}

@@ -1,5 +1,6 @@
 """The limit: the bare model under the implementation that transformers chooses (SDPA), nothing looked at."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from clock import run
@@ -12,9 +13,10 @@ def load(folder: Path) -> PreTrainedModel:
     return AutoModel.from_pretrained(folder).eval()
 
 
-def measure(model: PreTrainedModel, text: Text) -> dict:
-    """One forward pass."""
-    model(input_ids=text.ids, use_cache=False)
+def measure(model: PreTrainedModel, texts: Sequence[Text]) -> dict:
+    """One forward pass for each text."""
+    for text in texts:
+        model(input_ids=text.ids, use_cache=False)
     return {}
 
 

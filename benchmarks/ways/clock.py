@@ -1,12 +1,12 @@
-"""What every way's process has in common: its arguments, the text, the clock and the peak of its memory.
+"""What every way's process has in common: its arguments, the texts, the clock and the peak of its memory.
 
-arguments --> model, text --warm-up, timed passes--> numbers (a file) and one line of JSON on the standard output
+arguments --> model, texts --warm-up, timed passes--> numbers (a file) and one line of JSON on the standard output
 """
 
 import argparse
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,28 +23,35 @@ Numbers = Mapping[str, np.ndarray]
 M = TypeVar("M")
 
 
-def run(load: Callable[[Path], M], measure: Callable[[M, Text], Numbers]) -> None:
+def mean_of(found: Iterable[Numbers]) -> dict[str, np.ndarray]:
+    """The mean over texts of each statistic."""
+    texts = list(found)
+    return {name: np.mean([text[name] for text in texts], axis=0) for name in texts[0]}
+
+
+def run(load: Callable[[Path], M], measure: Callable[[M, Sequence[Text]], Numbers]) -> None:
     """Time passes of `measure`, save what it found, and tell seconds and memory.
 
     Args:
         load: makes the model from the folder of its weights.
-        measure: one pass, from token ids to statistics; nothing for a bare model.
+        measure: one pass over some texts, from token ids to the statistics of all; nothing for a bare model.
     """
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--model", type=Path, required=True, help="the folder that `shapes.save_model` wrote")
     arguments.add_argument("--shape", choices=SHAPES, required=True)
     arguments.add_argument("--length", type=int, required=True)
+    arguments.add_argument("--texts", type=int, default=1)
     arguments.add_argument("--passes", type=int, default=1)
     arguments.add_argument("--out", type=Path, required=True, help="the statistics, as .npz")
     given = arguments.parse_args()
     shape = SHAPES[given.shape]
     model, seconds = load(given.model), []
     with torch.inference_mode():
-        measure(model, Text.of(shape, min(WARM_UP, given.length)))
-        text = Text.of(shape, given.length)
+        measure(model, [Text.of(shape, min(WARM_UP, given.length))])
+        texts = [Text.of(shape, given.length, number) for number in range(1, given.texts + 1)]
         for _ in range(given.passes):
             start = time.perf_counter()
-            numbers = measure(model, text)
+            numbers = measure(model, texts)
             seconds.append(time.perf_counter() - start)
     if numbers:
         np.savez(given.out, **numbers)

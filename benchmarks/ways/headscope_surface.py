@@ -1,6 +1,7 @@
-"""headscope's reducer `surface`, on one batch of one text."""
+"""headscope's reducer `surface`: a batch for each text, and a table at the end."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,20 +19,24 @@ def load(folder: Path) -> Capture:
     return Capture(headscope.load(folder), "interface")
 
 
-def measure(capture: Capture, text: Text) -> dict[str, np.ndarray]:
-    """One forward pass under observation; sums, then values."""
-    reducer, batch, sums = Surface(), batch_of(text), defaultdict(dict)
+def measure(capture: Capture, texts: Sequence[Text]) -> dict[str, np.ndarray]:
+    """One forward pass under observation for each text; sums, then values."""
+    reducer, sums, counts = Surface(), defaultdict(dict), {}
 
     def see(attention: object) -> None:
         held = sums[attention.layer]
         for name, value in reducer.observe(attention).items():
             held[name] = held[name] + value if name in held else value
 
-    capture.observe(batch, see)
+    for text in texts:
+        batch = batch_of(text)
+        capture.observe(batch, see)
+        for name, count in reducer.count(batch, "encoder").items():
+            counts[name] = counts[name] + count if name in counts else count
     names = sums[1]
     table = reducer.result(
         {name: np.stack([sums[layer][name].numpy() for layer in sorted(sums)]) for name in names},
-        {name: count.numpy() for name, count in reducer.count(batch, "encoder").items()},
+        {name: count.numpy() for name, count in counts.items()},
     )
     # The axes layer and head come first.
     return {str(name): table.variables[name].values for name in table.data_vars}

@@ -4,11 +4,12 @@ Saving the statistics and not the weights is what nnsight is for: only one layer
 """
 
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 import nnsight
 import numpy as np
-from clock import run
+from clock import mean_of, run
 from matrix import of_layer
 from shapes import Text
 from transformers import AutoModel
@@ -22,7 +23,7 @@ def load(folder: Path) -> nnsight.NNsight:
         return nnsight.NNsight(AutoModel.from_pretrained(folder, attn_implementation="eager").eval())
 
 
-def measure(model: nnsight.NNsight, text: Text) -> dict[str, np.ndarray]:
+def of_text(model: nnsight.NNsight, text: Text) -> dict[str, np.ndarray]:
     """One traced forward pass."""
     if model.config.model_type == "bert":
         attentions = [layer.attention.self for layer in model.encoder.layer]
@@ -33,6 +34,11 @@ def measure(model: nnsight.NNsight, text: Text) -> dict[str, np.ndarray]:
         for attention in attentions:
             found.append(of_layer(attention.output[1][0], text))
     return {name: np.stack([layer[name] for layer in found]) for name in found[0]}
+
+
+def measure(model: nnsight.NNsight, texts: Sequence[Text]) -> dict[str, np.ndarray]:
+    """The mean over the texts."""
+    return mean_of(of_text(model, text) for text in texts)
 
 
 if __name__ == "__main__":

@@ -5,11 +5,12 @@ array, and every head is multiplied with it. Two of its habits are left out, for
 little to every weight to avoid the logarithm of 0, and divides by two separators wherever there is one.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from clock import run
+from clock import mean_of, run
 from shapes import Text
 from transformers import AutoModel, PreTrainedModel
 
@@ -42,7 +43,7 @@ def load(folder: Path) -> PreTrainedModel:
     return AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
 
 
-def measure(model: PreTrainedModel, text: Text) -> dict[str, np.ndarray]:
+def of_text(model: PreTrainedModel, text: Text) -> dict[str, np.ndarray]:
     """One forward pass, then the statistics of each head by itself."""
     attentions = model(input_ids=text.ids, use_cache=False, output_attentions=True).attentions
     layout = Layout.of(text)
@@ -85,6 +86,11 @@ def _buckets(by_distance: np.ndarray, length: int) -> np.ndarray:
     for side, values in enumerate((before, after)):
         sums[side, : len(there)] = np.add.reduceat(values, there)
     return np.concatenate([sums[0, ::-1], [own], sums[1]])
+
+
+def measure(model: PreTrainedModel, texts: Sequence[Text]) -> dict[str, np.ndarray]:
+    """The mean over the texts."""
+    return mean_of(of_text(model, text) for text in texts)
 
 
 if __name__ == "__main__":

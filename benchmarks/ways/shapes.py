@@ -81,9 +81,9 @@ class Text:
     causal: bool
 
     @classmethod
-    def of(cls, shape: Shape, length: int) -> "Text":
-        """The text of this length: the same in every process."""
-        ids = torch.randint(3, shape.config.vocab_size, (1, length), generator=torch.Generator().manual_seed(1))
+    def of(cls, shape: Shape, length: int, number: int = 1) -> "Text":
+        """A text of this length: the same in every process, another for each number."""
+        ids = torch.randint(3, shape.config.vocab_size, (1, length), generator=torch.Generator().manual_seed(number))
         place = torch.arange(length)
         first, last = (place == 0) & shape.separated, (place == length - 1) & shape.separated
         return cls(ids, first, last, ids[0] % 17 == 0, shape.causal)

@@ -1,9 +1,10 @@
 """TransformerLens: `run_with_cache` of the attention patterns alone, then their statistics in torch."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from clock import run
+from clock import mean_of, run
 from matrix import statistics
 from shapes import Text
 from torch import nn
@@ -26,11 +27,16 @@ def load(folder: Path) -> TransformerBridge:
     return TransformerBridge.boot_transformers(str(folder), hf_model=model, tokenizer=tokenizer)
 
 
-def measure(model: TransformerBridge, text: Text) -> dict[str, np.ndarray]:
+def of_text(model: TransformerBridge, text: Text) -> dict[str, np.ndarray]:
     """One forward pass into the cache, then the statistics of each layer."""
     names = [f"blocks.{layer}.attn.hook_pattern" for layer in range(model.cfg.n_layers)]
     _, cache = model.run_with_cache(text.ids, names_filter=names, use_cache=False)
     return statistics((cache[name][0] for name in names), text)
+
+
+def measure(model: TransformerBridge, texts: Sequence[Text]) -> dict[str, np.ndarray]:
+    """The mean over the texts."""
+    return mean_of(of_text(model, text) for text in texts)
 
 
 if __name__ == "__main__":

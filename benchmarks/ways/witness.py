@@ -3,10 +3,11 @@
 It shares no line with any way beyond the text, and is slow: for short texts.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from clock import run
+from clock import mean_of, run
 from shapes import Text
 from transformers import AutoModel, PreTrainedModel
 
@@ -16,7 +17,7 @@ def load(folder: Path) -> PreTrainedModel:
     return AutoModel.from_pretrained(folder, attn_implementation="eager").double().eval()
 
 
-def measure(model: PreTrainedModel, text: Text) -> dict[str, np.ndarray]:
+def of_text(model: PreTrainedModel, text: Text) -> dict[str, np.ndarray]:
     """One forward pass, then the statistics of each head by itself."""
     attentions = model(input_ids=text.ids, use_cache=False, output_attentions=True).attentions
     heads = [[of_head(head.double().numpy(), text) for head in layer[0]] for layer in attentions]
@@ -55,6 +56,11 @@ def of_head(weights: np.ndarray, text: Text) -> dict[str, float | list[float]]:
 
 def _between(by_distance: dict[int, float], first: int, end: int) -> float:
     return sum((mass for distance, mass in by_distance.items() if first <= distance < end), 0.0)
+
+
+def measure(model: PreTrainedModel, texts: Sequence[Text]) -> dict[str, np.ndarray]:
+    """The mean over the texts."""
+    return mean_of(of_text(model, text) for text in texts)
 
 
 if __name__ == "__main__":
