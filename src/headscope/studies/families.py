@@ -44,7 +44,14 @@ def mean(of: Of) -> Read:
 
 def spread(of: Of) -> Read:
     """The standard deviation over runs, of these runs and not of all that there could be (``ddof`` 0), as printed."""
-    return lambda *tables: Value(float(np.std(values := of(*tables))), _runs(values))
+
+    def read(*tables: xr.Dataset) -> Value:
+        values = of(*tables)
+        if len(values) < 2:
+            raise NotMeasuredError("a single run has no spread over runs; take more seeds")
+        return Value(float(np.std(values)), _runs(values))
+
+    return read
 
 
 def over_runs(values: Float[np.ndarray, " run"]) -> Value:

@@ -63,6 +63,7 @@ def markdown(
     tables: Mapping[str, xr.Dataset],
     runs: Mapping[str, Runs] | None = None,
     made: Sequence[tuple[Printed, pd.DataFrame]] = (),
+    drawn: Sequence[str] = (),
 ) -> str:
     """The whole sheet.
 
@@ -73,6 +74,7 @@ def markdown(
         tables: on which; those that were measured head the sheet.
         runs: what was fine-tuned, by group.
         made: the paper's tables of that.
+        drawn: the figures that were, by name; they are in the folder ``figures``.
     """
     model, beside = str(next(iter(tables.values())).attrs["model"]), study.beside(tables)
     lines = [
@@ -95,7 +97,9 @@ def markdown(
     for table, frame in made:
         lines += ["", f"## {table.title}", "", *grid(laid_out(table, frame))]
     lines += ["", *(["## Claims", ""] if runs else []), *table_of(beside, model, findings)]
-    lines += ["", *(f"- {note}" for note in study.notes)]
+    if drawn:
+        lines += ["", "## Figures", *pictures({figure: f"figures/{name}-{figure}.png" for figure in drawn})]
+    lines += ["", *(["## Notes", ""] if runs else []), *(f"- {note}" for note in study.notes)]
     return "\n".join(lines) + "\n"
 
 
@@ -138,16 +142,31 @@ def printed(study: Study, tables: Mapping[str, xr.Dataset]) -> dict[str, tuple[P
 
 
 def laid_out(table: Printed, frame: pd.DataFrame) -> pd.DataFrame:
-    """A table as a reader wants it: rounded, a deviation beside its mean, and no column without a value."""
+    """A table as a reader wants it: rounded, a deviation beside its mean, and no column without a value.
+
+    Counts of runs are laid out as papers do: ``0/3`` of those upwards and downwards, ``3/10`` of all.
+    """
     text = pd.DataFrame(index=frame.index)
     for name in map(str, frame.dropna(axis="columns", how="all").columns):
-        if name.endswith(" sd") and name.removesuffix(" sd") in frame:
+        of, _, kind = name.rpartition(" ")
+        if (kind == "sd" and of in frame) or (kind == "neg" and f"{of} pos" in frame):
             continue
-        text[name] = [_cell(value, table) for value in frame[name]]
-        if f"{name} sd" in frame:
-            deviations = [_cell(value, table) for value in frame[f"{name} sd"]]
-            text[name] = [f"{one} ± {sd}" if sd else one for one, sd in zip(text[name], deviations, strict=True)]
+        if kind == "pos":
+            text[f"{of} pos/neg"] = _joined(table, frame, name, "/", f"{of} neg")
+        elif kind == "sig":
+            text[name] = _joined(table, frame, name, "/", "runs")
+        else:
+            text[name] = _joined(table, frame, name, " ± ", f"{name} sd")
     return text
+
+
+def _joined(table: Printed, frame: pd.DataFrame, name: str, between: str, beside: str) -> list[str]:
+    """The cells of a column, and those that belong beside them where there are any."""
+    cells = [_cell(value, table) for value in frame[name]]
+    if beside not in frame:
+        return cells
+    others = [_cell(value, table) for value in frame[beside]]
+    return [f"{one}{between}{other}" if one and other else one for one, other in zip(cells, others, strict=True)]
 
 
 def _cell(value: object, table: Printed) -> str:
@@ -156,11 +175,20 @@ def _cell(value: object, table: Printed) -> str:
     return "" if math.isnan(value) else number(value, table.digits, table.significant)
 
 
-def terminal(frame: pd.DataFrame) -> Table:
-    """A data frame of text for the terminal."""
-    grid = Table(box=None, pad_edge=False)
-    for name in frame.columns:
-        grid.add_column(escape(str(name)))
+def terminal(frame: pd.DataFrame, width: int) -> Table:
+    """A data frame of text for a terminal so wide: where that is narrow, the names of columns break and no cell does."""
+    names = list(map(str, frame.columns))
+    cells = [max(map(len, map(str, frame[name])), default=0) for name in names]
+    whole = [max(cell, len(name)) for cell, name in zip(cells, names, strict=True)]
+    widths = [max(cell, *map(len, name.split())) for cell, name in zip(cells, names, strict=True)]
+    apart = 2 if sum(whole) + 2 * len(names) <= width else 1
+    room = width - apart * len(names)
+    while sum(widths) < room and widths != whole:
+        narrowest = min((wide, place) for place, wide in enumerate(widths) if wide < whole[place])[1]
+        widths[narrowest] += 1
+    grid = Table(box=None, pad_edge=False, padding=(0, apart, 0, 0))
+    for name, wide in zip(names, widths, strict=True):
+        grid.add_column(escape(name), width=wide)
     for row in frame.itertuples(index=False):
         grid.add_row(*(escape(str(cell)) for cell in row))
     return grid
@@ -170,6 +198,11 @@ def grid(frame: pd.DataFrame) -> list[str]:
     """A data frame of text in Markdown."""
     lines = [_line(*map(str, frame.columns)), f"| {' | '.join('---' for _ in frame.columns)} |"]
     return lines + [_line(*map(str, row)) for row in frame.itertuples(index=False)]
+
+
+def pictures(files: Mapping[str, str]) -> list[str]:
+    """Figures in Markdown, by what they show: ``figure-4`` -> its file."""
+    return [line for name, file in files.items() for line in ("", f"![{name.replace('-', ' ', 1)}](<{file}>)")]
 
 
 def _line(*cells: str) -> str:

@@ -90,8 +90,8 @@ CONSISTENCIES = {
 """Tables 4 and A5."""
 
 IMPOSSIBLE = (
-    "table A2 prints P 97.2, R 92.9 and F1 95.9, of which one is a misprint: the mean of F1 over runs is at most the "
-    "F1 of the means, 95.1 however they were rounded"
+    "table A2 has a misprint in P = 97.2, R = 92.9 and F1 = 95.9 of RoBERTa-base tuned on negation: the mean of F1 over "
+    "runs cannot exceed the F1 of the mean P and R, which is at most 95.1 however they were rounded"
 )
 """Of RoBERTa-base tuned on negation: F1 is concave in P and R."""
 
@@ -316,12 +316,15 @@ RECORDING = Recording(
     source="recorded scores; Zhao and Bethard 2020, section 4.1",
     task="negation",
     notes=(
-        "Kendall's tau between a head's score before and its own change is negative by construction: scores without "
-        "any relation give -0.50. The corrected tau takes the two from different texts; for that it needs the counts "
+        "Kendall's tau between a head's score before and its own change is biased downwards: scores without any "
+        "relation give -0.50. The corrected tau takes the two from different texts; for that it needs the counts "
         "of each part of the corpus, which recorded scores do not have. Measure the models to get it.",
         "Kendall's p-values, and so the counts of significant runs, take heads for independent, which they are not.",
         "p-values are of the exact two-sided tests: rank-sum between the runs of negation and control, signed-rank "
         "of the runs against the model before. So the paper's come out.",
+        "Not measured is what the arrays do not hold: the baselines, the regression, what the models score at the "
+        "task. Measure a model to get the first two (`headscope study zhao2020 --model ...`), fine-tune it to get all "
+        "(`--seeds`).",
     ),
 )  # fmt: skip
 """As in the files that the authors released, their pickles turned to arrays."""
