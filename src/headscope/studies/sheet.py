@@ -13,6 +13,11 @@ from rich.table import Table
 
 from headscope.runs import Runs
 from headscope.studies.study import VERDICTS, Finding, NotMeasuredError, Printed, Study, Value
+from headscope.view import tuned
+
+
+SPLITS = {"task": "of the task's test", "reading": "the task"}
+"""What is not called as a reader would call it."""
 
 
 def frame(findings: Sequence[Finding]) -> pd.DataFrame:
@@ -91,7 +96,9 @@ def markdown(
         about = tables[of].attrs
         counts = (f"{about[what]:,}" for what in ("documents", "words"))
         same = "yes" if about["corpus_sha256"] in one.published else "no"
-        corpus = f"{about['corpus']}, {about['part']}" if "part" in about else str(about["corpus"])
+        path = str(about["corpus"])
+        corpus = one.corpus if one.corpus and path.endswith(one.corpus) else path
+        corpus += f", {about['part']}" if "part" in about else ""
         lines.append(_line(of, one.paper, corpus, *counts, same))
     lines += tuned_of(study, runs) if runs else []
     for table, frame in made:
@@ -107,13 +114,25 @@ def tuned_of(study: Study, runs: Mapping[str, Runs]) -> list[str]:
     """What was fine-tuned and how, beside the paper's."""
     lines = ["", "## Fine-tuning", ""]
     lines += [f"The paper: {study.tuning.paper}."] if study.tuning else []
+    told: set[str] = set()
     for group, one in runs.items():
         kept = ", ".join(f"{run.name} {run.kept}" for run in one.runs)
-        counts = ", ".join(f"{count:,} {split}" for split, count in one.settings["examples"].items())
+        examples, epochs = one.settings["examples"], one.settings["epochs"]
+        counts = ", ".join(f"{count:,} {SPLITS.get(split, split)}" for split, count in examples.items())
         lines += ["", f"{one.task}{' (control)' if group == 'control' else ''}: examples {counts}; "
-                  f"{one.settings['epochs']} epochs at a learning rate of {one.settings['learning_rate']:g}; the epoch "
-                  f"that is best by {one.metric} on {one.select} is kept: {kept}."]  # fmt: skip
-        lines += [f"- {note}." for note in one.settings.get("notes", ())]
+                  f"{epochs} epoch{'' if epochs == 1 else 's'} at a learning rate of {one.settings['learning_rate']:g}; "
+                  f"the epoch that is best by {one.metric} on {one.select} is kept: {kept}.", ""]  # fmt: skip
+        for split, called in {"test": "the test split", "task": "the task's test split"}.items():
+            if scores := tuned.scores(one, split):
+                told_so = ", ".join(f"{name} {text}" for name, text in scores.items())
+                lines.append(f"- On {called}, mean ± standard deviation over runs: {told_so}.")
+        notes = [f"- {note}." for note in one.settings.get("notes", ())] + [
+            f"- left out of {SPLITS.get(place, place)}: {count:,} {reason}."
+            for place, reasons in one.settings.get("skipped", {}).items()
+            for reason, count in reasons.items()
+        ]
+        lines += [note for note in notes if note not in told]  # those of the control are the task's, and some more
+        told |= set(notes)
     return lines
 
 
@@ -202,7 +221,7 @@ def grid(frame: pd.DataFrame) -> list[str]:
 
 def pictures(files: Mapping[str, str]) -> list[str]:
     """Figures in Markdown, by what they show: ``figure-4`` -> its file."""
-    return [line for name, file in files.items() for line in ("", f"![{name.replace('-', ' ', 1)}](<{file}>)")]
+    return [line for name, file in files.items() for line in ("", f"![{name.replace('-', ' ')}](<{file}>)")]
 
 
 def _line(*cells: str) -> str:

@@ -101,6 +101,8 @@ SELECTIVITY = Claim(
     note="Hewitt and Liang 2019; low where a model learns anything at all",
 )  # fmt: skip
 
+TUNED = ("tuned_task", "tuned_control")
+LEARNT = Pattern("above that of the models tuned on the control", above=mean(at(score("task_f1"), 1)))
 STORIES = ("story", "story_task", "story_control")
 TAUS = ("story", "review", "story_task", "review_task", "story_control", "review_control")
 F1 = ("change_f1",)
@@ -136,7 +138,10 @@ def _task_scores() -> list[Claim]:
         for (what, on, name), (middle, sd) in zip(cells, (*negation, *other, accuracy), strict=True):
             note = IMPOSSIBLE if (model, on, name) == (ROBERTA, "tuned_task", "f1") else ""
             claim = Claim(where, what, (on,), Value(middle), mean(score(name)), model=model, note=note)
-            claims += _mean_and_sd(claim, score(name), sd)
+            of = score(name)
+            if (on, name) == ("tuned_task", "f1"):  # else the control is none, or nothing was learnt
+                claim, of = replace(claim, on=TUNED, pattern=LEARNT), at(of, 0)
+            claims += _mean_and_sd(claim, of, sd)
     return claims
 
 
@@ -302,7 +307,7 @@ TUNING = Tuning(
     measured=("story", "review"),
     epochs=50,
     learning_rate=4e-5,
-    paper="10 runs of 50 epochs, the best epoch on the test split kept",
+    paper="10 runs of 50 epochs at a learning rate of 4e-5, the best epoch on the test split kept",
 )
 
 RECORDING = Recording(
