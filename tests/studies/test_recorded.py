@@ -128,6 +128,9 @@ def test_the_misprints_are_named(models) -> None:
     assert (best.claim.what, best.ours.of, best.verdict) == ("P, best head", "9-12", "agrees")
     assert f"{best.ours.number:.1f}" == "82.9"
     sheet = markdown("zhao2020", ZHAO, [models["bert-base"]])
+    assert "misprint: " not in sheet.lower()  # one sentence each, which says it once
+    for figure in ("figure-4", "figure-5"):
+        assert f"](<bert-base/{figure}.png>)" in sheet
     assert "- Table A1 misprints P of RoBERTa-base's best head as 92.9: the scores" in sheet
     assert "- Table A2 has a misprint in P = 97.2, R = 92.9 and F1 = 95.9 of RoBERTa-base tuned on negation: " in sheet
 

@@ -221,7 +221,7 @@ def significant_changes(sign: int = 0, group: str = "task") -> Read:
 
 
 def share_of_rich_runs(comparison: xr.Dataset) -> Value:
-    """The percentage of runs in which the heads that were best gained most, with the interval of Clopper and Pearson."""
+    """The percentage of runs in which the best heads gained most, with the interval of Clopper and Pearson."""
     found = significant_changes(+1)(comparison)
     runs = int(comparison["rich_tau"].sel(group="task").notnull().sum())
     share = binomtest(int(found.number), runs)

@@ -179,7 +179,10 @@ def markdown(name: str, study: Study, models: Sequence[Recorded]) -> str:
         lines += ["", "### Claims", ""]
         if model.findings:
             beside = study.beside(model.tables)
-            lines += [f"By its name the file is of {beside}: its figures are held against those that the paper has.", ""]
+            lines += [
+                f"By its name the file is of {beside}: its figures are held against those that the paper has.",
+                "",
+            ]
             lines += sheet.table_of(beside, model.name, model.findings)
         else:
             lines.append(f"The paper has no model of this name; it has {', '.join(study.models)}.")
@@ -200,7 +203,9 @@ def show(study: Study, models: Sequence[Recorded], console: Console) -> None:
             console.print(sheet.terminal(sheet.laid_out(table, frame), console.width))
         if model.findings:
             beside = study.beside(model.tables)
-            claims = f"{len(model.findings)} claims about {beside}, by the file's name: {sheet.summary(model.findings)}."
+            claims = (
+                f"{len(model.findings)} claims about {beside}, by the file's name: {sheet.summary(model.findings)}."
+            )
             console.print(f"\n{escape(claims)}", soft_wrap=True)
         else:
             console.print("\nThe paper has no model of this name, so no claims about it.", soft_wrap=True)

@@ -31,7 +31,7 @@ from headscope.studies import STUDIES, sheet
 from headscope.studies.locate import chosen, locate, texts_of
 from headscope.studies.sheet import printed
 from headscope.studies.study import Finding, Measurement, Study, derive, judge
-from headscope.studies.tuning import Asked, families, scores, task_of, tuned
+from headscope.studies.tuning import Asked, check_runs, families, scores, task_of, tuned
 from headscope.view import figures
 
 
@@ -106,6 +106,8 @@ def study(
     data = Path(data).expanduser()
     asked = _asked(seeds, epochs, learning_rate, task, most, select)
     learnt = task_of(name, of, asked, data, corpora or {}) if asked else None
+    if learnt:
+        check_runs(job, learnt)
     paths = locate(of, data, corpora or {})
     report("loading the model", 0, 0)
     subject = model if isinstance(model, Model) else load(model, device=device, trust_remote_code=trust_remote_code)

@@ -15,7 +15,6 @@ from headscope.runs import Runs
 from headscope.studies.study import VERDICTS, Finding, NotMeasuredError, Printed, Study, Value
 from headscope.view import tuned
 
-
 SPLITS = {"task": "of the task's test", "reading": "the task"}
 """What is not called as a reader would call it."""
 
@@ -119,9 +118,9 @@ def tuned_of(study: Study, runs: Mapping[str, Runs]) -> list[str]:
         kept = ", ".join(f"{run.name} {run.kept}" for run in one.runs)
         examples, epochs = one.settings["examples"], one.settings["epochs"]
         counts = ", ".join(f"{count:,} {SPLITS.get(split, split)}" for split, count in examples.items())
-        lines += ["", f"{one.task}{' (control)' if group == 'control' else ''}: examples {counts}; "
-                  f"{epochs} epoch{'' if epochs == 1 else 's'} at a learning rate of {one.settings['learning_rate']:g}; "
-                  f"the epoch that is best by {one.metric} on {one.select} is kept: {kept}.", ""]  # fmt: skip
+        lines += ["", f"{one.task}{' (control)' if group == 'control' else ''}: examples {counts}; {epochs} "
+                  f"epoch{'' if epochs == 1 else 's'} at a learning rate of {one.settings['learning_rate']:g}; the "
+                  f"epoch that is best by {one.metric} on {one.select} is kept: {kept}.", ""]  # fmt: skip
         for split, called in {"test": "the test split", "task": "the task's test split"}.items():
             if scores := tuned.scores(one, split):
                 told_so = ", ".join(f"{name} {text}" for name, text in scores.items())
@@ -195,7 +194,7 @@ def _cell(value: object, table: Printed) -> str:
 
 
 def terminal(frame: pd.DataFrame, width: int) -> Table:
-    """A data frame of text for a terminal so wide: where that is narrow, the names of columns break and no cell does."""
+    """A data frame of text for a terminal so wide: where that is narrow, names of columns break and no cell does."""
     names = list(map(str, frame.columns))
     cells = [max(map(len, map(str, frame[name])), default=0) for name in names]
     whole = [max(cell, len(name)) for cell, name in zip(cells, names, strict=True)]

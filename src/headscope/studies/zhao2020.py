@@ -36,8 +36,8 @@ HEADS = {
 """Tables 1 and A1."""
 
 MISPRINT = (
-    "table A1 misprints P of RoBERTa-base's best head as 92.9: the scores that the authors released give 82.9, and with "
-    "R = 19.1 a P of 92.9 would make F1 31.7, where the table has 31.1"
+    "table A1 misprints P of RoBERTa-base's best head as 92.9: the scores that the authors released give 82.9, and "
+    "with R = 19.1 a P of 92.9 would make F1 31.7, where the table has 31.1"
 )
 """Of the precision of RoBERTa-base's best head."""
 

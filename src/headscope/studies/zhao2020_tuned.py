@@ -90,8 +90,8 @@ CONSISTENCIES = {
 """Tables 4 and A5."""
 
 IMPOSSIBLE = (
-    "table A2 has a misprint in P = 97.2, R = 92.9 and F1 = 95.9 of RoBERTa-base tuned on negation: the mean of F1 over "
-    "runs cannot exceed the F1 of the mean P and R, which is at most 95.1 however they were rounded"
+    "table A2 has a misprint in P = 97.2, R = 92.9 and F1 = 95.9 of RoBERTa-base tuned on negation: the mean of F1 "
+    "over runs cannot exceed the F1 of the mean P and R, which is at most 95.1 however they were rounded"
 )
 """Of RoBERTa-base tuned on negation: F1 is concave in P and R."""
 

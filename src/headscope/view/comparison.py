@@ -240,8 +240,8 @@ def _agreements(agreements: Mapping[str, Sequence[Consistencies]], other: str) -
     told = [f"Kendall's τ between the scores of the heads on the two corpora. {INDEPENDENT}"]
     families = [name for name, found in agreements.items() if len(found[0].taus) > 1]
     if len(families) == 2:
-        for one, other in zip(*(agreements[name] for name in families), strict=True):
-            if p := probability(rank_sum(one.taus, other.taus)):
+        for one, two in zip(*(agreements[name] for name in families), strict=True):
+            if p := probability(rank_sum(one.taus, two.taus)):
                 told.append(f"{named(one.variable)}: {families[0]} against {families[1]}, rank-sum, p = {p}.")
     yield " ".join(told)
     yield ""

@@ -25,7 +25,9 @@ def tuned(task: Runs, control: Runs | None, console: Console) -> None:
         return
     _family(control, f"the control of {escape(task.task)}", console)
     if all("task" in run.scores for run in control.runs):
-        on_task = f"The runs of the control, on the test split of [bold]{escape(task.task)}[/] itself, in the same epochs"
+        on_task = (
+            f"The runs of the control, on the test split of [bold]{escape(task.task)}[/] itself, in the same epochs"
+        )
         _grid(control, "task", on_task, console)
     if found := selectivity(task, control):
         console.print(
