@@ -338,7 +338,7 @@ def test_names_are_printed_as_they_are(run, model, tmp_path) -> None:
     assert f"Wrote {tmp_path / '[red]' / 'heads.nc'}." in said
 
 
-@pytest.mark.parametrize("command", ["atlas", "measure", "study", "list"])
+@pytest.mark.parametrize("command", ["atlas", "tune", "measure", "compare", "study", "list"])
 def test_help_of_each_command_has_an_example(run, command) -> None:
     code, said, _ = run(command, "--help")
     assert code == 0

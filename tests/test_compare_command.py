@@ -111,7 +111,9 @@ def test_everything_that_the_tables_have_in_common_is_compared(run, files, other
     assert "texts-3.json: 15 heads; negation, 4 runs; control, 4 runs" in said
     there = [heads.read(others[name]) for name in ("before", "after", "control")]
     found = [consistencies(*pair, "scope_f1") for pair in zip(tables, there, strict=True)]
-    assert f"On the other corpus, negation: {found[1]}" in said
+    there_called = there[0].attrs["corpus"]
+    assert f"On {there_called}, negation: {found[1]}" in said
+    assert f"## Do the same heads score well on {there_called}?" in page
     assert f"rank-sum, p = {rank_sum(found[1].taus, found[2].taus):.4g}" in page
     assert f"Read {out / 'comparison.md'}; {len(listed['sha256']) + 1} files in {out}." in said
 
@@ -178,7 +180,7 @@ def test_what_the_other_corpus_lacks_is_counted(run, files, others, tmp_path) ->
     code, said, _ = run("compare", files["before"], files["after"], *elsewhere, "-o", tmp_path / "out")
     assert code == 0
     assert "2 of 5 were not compared across corpora, because the other corpus has no values of them." in said
-    assert "On the other corpus, control" not in said
+    assert ", control: " not in said
 
 
 REFUSED = {

@@ -63,6 +63,7 @@ class Compared:
     Attributes:
         comparisons: for each entry, what `headscope.compare` returns.
         agreements: of the model before and of each group, how alike the heads score on the other corpus, by entry.
+        other: the other corpus; empty where there is none.
         left_out: what was not compared, and why, in sentences.
         folder: where everything is.
         files: what was written, relative to `folder`.
@@ -70,6 +71,7 @@ class Compared:
 
     comparisons: tuple[xr.Dataset, ...]
     agreements: Mapping[str, Sequence[Consistencies]]
+    other: str
     left_out: tuple[str, ...]
     folder: Path
     files: tuple[str, ...]
@@ -135,16 +137,19 @@ def write_comparison(
         found = compare(tables.before, tables.after, tables.control, entry.variable, where=entry.where)
         comparisons.append(checked(found))
     agreements: dict[str, list[Consistencies]] = {}
+    other = ""
     if others is not None:
-        agreements, missing = _agreements(tables, Tables.read(*others), entries, comparisons[0], report)
+        there = Tables.read(*others)
+        other = str(there.before.attrs["corpus"])
+        agreements, missing = _agreements(tables, there, entries, comparisons[0], report)
         left_out += missing
     about = {
         "variables": [entry.label for entry in entries],
         "left_out": left_out,
         "task": comparisons[0].attrs["task"],
     }
-    written = job.write(lambda fresh: _fill(fresh, entries, comparisons, agreements, report), about)
-    return Compared(tuple(comparisons), agreements, tuple(left_out), job.folder, written)
+    written = job.write(lambda fresh: _fill(fresh, entries, comparisons, agreements, other, report), about)
+    return Compared(tuple(comparisons), agreements, other, tuple(left_out), job.folder, written)
 
 
 def _entries(tables: Tables, variables: Sequence[str]) -> tuple[list[Entry], list[str]]:
@@ -278,6 +283,7 @@ def _fill(
     entries: Sequence[Entry],
     comparisons: Sequence[xr.Dataset],
     agreements: Mapping[str, Sequence[Consistencies]],
+    other: str,
     report: Stage,
 ) -> None:
     figures: dict[str, str] = {}
@@ -298,7 +304,7 @@ def _fill(
         figure = paired_dots(pairs(of_entries, of), comparisons[0], f"{told_so}, before and after")
         figures[f"{told_so}, before and after"] = _saved(figure, folder, f"pairs-{of}")
     with replacing(folder / "comparison.md") as temporary:
-        temporary.write_text(markdown(comparisons, agreements, figures), encoding="utf-8")
+        temporary.write_text(markdown(comparisons, agreements, figures, other), encoding="utf-8")
 
 
 def _saved(figure: Figure, folder: Path, name: str) -> str:

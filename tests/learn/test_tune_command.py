@@ -41,11 +41,11 @@ def test_tune_writes_runs_and_says_how_well_they_learnt(run, table, model, tmp_p
     assert made.settings["examples"]["train"] == control.settings["examples"]["train"] == 53
     assert made.settings["skipped"]["reading"]["training examples beyond a sample of 53"] == 48
     found = [one.scores["test"]["accuracy"] for one in made.runs]
-    assert re.search(rf"mean ± sd .* {np.mean(found):.3f} ± {np.std(found, ddof=1):.3f} ", said)
+    assert re.search(rf"mean ± sd .* {np.mean(found):.3f} ± {np.std(found):.3f} ", said)
     assert f"{model} tuned on {table.name}: the test split" in said.replace("\n", "")
     assert "the control of" in said
     selective = list(runs.selectivity(made, control).values())
-    assert f"{np.mean(selective):.3f} ± {np.std(selective, ddof=1):.3f} over 3 seeds" in said
+    assert f"{np.mean(selective):.3f} ± {np.std(selective):.3f} over 3 seeds" in said
     assert f"The runs are listed in {out / 'runs.json'}." in said
 
     code, _, complaint = run("tune", table, model, "-o", out, "--seed", 5, *FAST)

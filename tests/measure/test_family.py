@@ -260,9 +260,9 @@ def test_the_command_measures_a_folder_and_says_what_it_found(run, whole, tmp_pa
     assert list(tmp_path.iterdir()) == [out]
     assert "3 runs, tuned on negation" in said
     average, best = found["scope_f1"].mean(("layer", "head")), found["scope_f1"].max(("layer", "head"))
-    row = next(line for line in said.splitlines() if line.startswith("scope f1"))
+    row = next(line for line in said.splitlines() if line.startswith("scope F1"))
     for values in (average, best):
-        assert f"{values.mean().item():.3f} ± {values.std(ddof=1).item():.3f}" in row
+        assert f"{values.mean().item():.3f} ± {values.std().item():.3f}" in row
     changed = found["similarity"].mean("run")
     least = changed.argmin(...)
     name = heads.head_name(*(int(least[dim]) + 1 for dim in ("layer", "head")))

@@ -32,19 +32,19 @@ average negation 55.5 ± 1.9 7.9 ± 0.9 13.4 ± 1.4
 """,
     ("bert-base", "table-4"): """\
 none 0.440 0.418 0.415
-control 0.438 ± 0.020 10 0.406 ± 0.034 10 0.409 ± 0.026 10
-negation 0.469 ± 0.025 10 0.519 ± 0.020 10 0.516 ± 0.020 10
+control 0.438 ± 0.020 10/10 0.406 ± 0.034 10/10 0.409 ± 0.026 10/10
+negation 0.469 ± 0.025 10/10 0.519 ± 0.020 10/10 0.516 ± 0.020 10/10
 """,
     ("roberta-base", "table-4"): """\
 none 0.438 0.472 0.471
-control 0.456 ± 0.022 10 0.502 ± 0.023 10 0.487 ± 0.021 10
-negation 0.521 ± 0.024 10 0.538 ± 0.033 10 0.531 ± 0.033 10
+control 0.456 ± 0.022 10/10 0.502 ± 0.023 10/10 0.487 ± 0.021 10/10
+negation 0.521 ± 0.024 10/10 0.538 ± 0.033 10/10 0.531 ± 0.033 10/10
 """,
     ("bert-base", "table-A4"): """\
-negation -0.065 0 3 3 0.096 5 0 5 0.085 5 0 5
+negation -0.065 0/3 3/10 0.096 5/0 5/10 0.085 5/0 5/10
 """,
     ("roberta-base", "table-A4"): """\
-negation -0.134 0 7 7 -0.107 0 5 5 -0.113 0 6 6
+negation -0.134 0/7 7/10 -0.107 0/5 5/10 -0.113 0/6 6/10
 """,
 }
 
@@ -71,8 +71,8 @@ def models(data) -> dict[str, Recorded]:
 @pytest.mark.parametrize(("model", "table"), TABLES)
 def test_the_tables_are_the_papers_to_the_last_digit(models, model, table) -> None:
     made, frame = printed(ZHAO, models[model].tables)[table]
-    frame = frame.drop(columns="runs")
-    rows = [" ".join(filter(None, map(str, row))) for row in laid_out(made, frame).itertuples(index=False)]
+    shown = laid_out(made, frame).drop(columns="runs")
+    rows = [" ".join(filter(None, map(str, row))) for row in shown.itertuples(index=False)]
     wanted = TABLES[model, table].splitlines()
     assert rows[: len(wanted)] == wanted
 
@@ -128,8 +128,11 @@ def test_the_misprints_are_named(models) -> None:
     assert (best.claim.what, best.ours.of, best.verdict) == ("P, best head", "9-12", "agrees")
     assert f"{best.ours.number:.1f}" == "82.9"
     sheet = markdown("zhao2020", ZHAO, [models["bert-base"]])
-    assert "- Misprint: P of RoBERTa-base's best head, 9-12: table A1 prints 92.9" in sheet
-    assert "- Misprint: RoBERTa-base: table A2 prints P 97.2, R 92.9 and F1 95.9" in sheet
+    assert "misprint: " not in sheet.lower()  # one sentence each, which says it once
+    for figure in ("figure-4", "figure-5"):
+        assert f"](<bert-base/{figure}.png>)" in sheet
+    assert "- Table A1 misprints P of RoBERTa-base's best head as 92.9: the scores" in sheet
+    assert "- Table A2 has a misprint in P = 97.2, R = 92.9 and F1 = 95.9 of RoBERTa-base tuned on negation: " in sheet
 
 
 def test_the_command_writes_everything_and_needs_no_weights(run, data, tmp_path, monkeypatch) -> None:
@@ -139,8 +142,8 @@ def test_the_command_writes_everything_and_needs_no_weights(run, data, tmp_path,
     written = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
     files = ("table-3.csv", "table-4.csv", "table-A4.csv", "tests.csv", "figure-4", "figure-5")
     assert written == {"zhao2020.md", "zhao2020.csv", "zhao2020.json", *(f"{m}/{f}" for m in MODELS for f in files)}
-    assert "103 claims about BERT-base: 72 agrees, 2 holds" in said
-    assert "table A1 prints 92.9, a misprint" in said.replace("\n", " ")
+    assert "103 claims about BERT-base, by the file's name: 72 agrees, 2 holds" in said
+    assert "Table A1 misprints P of RoBERTa-base's best head as 92.9" in said.replace("\n", " ")
     with (tmp_path / "bert-base" / "table-3.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [round(float(row["F1"]), 1) for row in rows] == [9.0, 9.0, 11.1, 53.8, 53.1, 67.7]

@@ -9,12 +9,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from rich.console import Console
 from scipy.stats import kendalltau, mannwhitneyu, permutation_test, rankdata, wilcoxon
 
 from headscope.errors import CorpusError, HeadscopeError
 from headscope.studies import STUDIES
 from headscope.studies.recorded import judged, markdown, recorded
-from headscope.studies.sheet import printed
+from headscope.studies.sheet import laid_out, printed, terminal
 from headscope.studies.study import Claim, Finding
 
 ZHAO = STUDIES["zhao2020"]
@@ -109,6 +110,37 @@ def test_any_shape_and_any_number_of_runs(tmp_path, layers, heads, runs, control
     assert made["table-3"][1]["runs"].tolist() == ["", controls, runs] * 2
     assert made["table-3"][1]["head"].iloc[-1] == "best (5-3)"
     assert "nan" not in markdown("zhao2020", ZHAO, [model])
+
+
+@pytest.mark.parametrize(("runs", "controls"), [(100, 37), (1, 1)])
+def test_nothing_is_cut_at_80_columns(tmp_path, runs, controls) -> None:
+    path = save(tmp_path, **arrays(runs=runs, controls=controls))
+    for name, (made, frame) in printed(ZHAO, judged(ZHAO, ZHAO.recording, path).tables).items():
+        shown = laid_out(made, frame)
+        console = Console(file=io.StringIO(), width=80)
+        console.print(terminal(shown, console.width))
+        said = console.file.getvalue()
+        assert max(map(len, said.splitlines())) <= 80
+        lines = iter(said.splitlines())
+        for row in shown.itertuples(index=False):  # whole, and in a line of their own
+            assert any(all(str(cell) in line for cell in row) for line in lines), (name, row)
+
+
+def test_one_run_has_no_spread_and_its_tests_can_show_nothing(tmp_path) -> None:
+    path = save(tmp_path, "bert-base", **arrays(runs=1, controls=1))
+    model = judged(ZHAO, ZHAO.recording, path)
+    page = markdown("zhao2020", ZHAO, [model])
+    assert "±" not in page.partition("### Claims")[0].partition("## bert-base")[2]
+    assert "|  | least possible | 1.000 | 1.000 | 1.000 |" in page
+    spread = finding(path, "F1, average head, tuned on negation, sd over runs")
+    assert (spread.verdict, spread.why) == ("not measured", "a single run has no spread over runs; take more seeds")
+
+
+def test_counts_of_another_number_of_runs_are_not_held_against_the_papers(tmp_path) -> None:
+    found = judged(ZHAO, ZHAO.recording, save(tmp_path, "bert-large")).findings
+    counts = [one for one in found if one.ours and one.claim.unit == "runs"]
+    assert len(counts) == 15
+    assert {(one.verdict, one.ours.of) for one in counts} == {("shown", "of 11 runs"), ("shown", "of 3 runs")}
 
 
 def test_a_model_that_the_paper_does_not_have_gets_tables_and_no_claims(tmp_path) -> None:

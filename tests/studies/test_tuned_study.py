@@ -62,7 +62,11 @@ def test_it_tunes_measures_compares_and_writes(zhao) -> None:
     sheet = (zhao.folder / "zhao2020.md").read_text()
     assert "## Tables 3 and A3: heads before and after fine-tuning, on stories" in sheet
     assert "the epoch that is best by f1 on validation is kept: seed-1 1, seed-2 1." in sheet
-    assert "The paper: 10 runs of 50 epochs, the best epoch on the test split kept." in sheet
+    assert "The paper: 10 runs of 50 epochs at a learning rate of 4e-5, the best epoch on the test split kept." in sheet
+    assert "; 1 epoch at a learning rate of 4e-05; " in sheet
+    tuned = zhao.tables["tuned_task"]["f1"].values
+    assert f"F1 {tuned.mean():.3f} ± {tuned.std():.3f}, accuracy" in sheet
+    assert "figures/zhao2020-figure-4.png" in sheet
 
 
 def test_its_figures_are_those_of_the_runs(zhao) -> None:
@@ -92,8 +96,10 @@ def test_a_study_goes_on_where_it_stopped_and_leaves_finished_runs_alone(zhao, m
     weights = sorted((zhao.folder / "runs").rglob("model.safetensors"))
     assert len(weights) == 4
     before = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in weights}
+    stages: list[str] = []
     with pytest.raises(HeadscopeError, match=r"holds runs \(seed-1, seed-2\); add --resume to go on with them"):
-        study("zhao2020", str(model), data, zhao.folder, seeds=2, epochs=1)
+        study("zhao2020", str(model), data, zhao.folder, seeds=2, epochs=1, report=lambda *told: stages.append(told[0]))
+    assert not [stage for stage in stages if "measuring" in stage]  # before the work, not after it
     again = study("zhao2020", str(model), data, zhao.folder, seeds=2, epochs=1, resume=True)
     assert {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in weights} == before
     assert repr(again.findings) == repr(zhao.findings)
@@ -129,8 +135,17 @@ def test_kovaleva2019_on_a_glue_set(run, model, data, tmp_path, undrawn) -> None
     assert f"| {least:.3f} (1 run) |" in row
 
 
-def test_aspects2019(model, data, tmp_path) -> None:
+def test_aspects2019(model, data, tmp_path, undrawn) -> None:
     made = study("aspects2019", str(model), data, tmp_path, seeds=1, epochs=1, most=31)
+    accuracy = made.tables["pairs_task"]["aspect_accuracy"] - made.tables["pairs"]["aspect_accuracy"]
+    changed = made.tables["change_same_aspect"]["change"].sel(group="task")
+    np.testing.assert_allclose(changed, accuracy.isel(run=0).sel(target="same_aspect").transpose("layer", "head"))
+    assert {"aspects2019-best-heads", "aspects2019-change-same-aspect"} <= set(undrawn)
+    # What was left out is told once, though the control leaves it out too.
+    count = runs.read(tmp_path / "runs" / "aspects").settings["skipped"]["reading"]
+    left_out = count["training examples beyond a sample of 31"]
+    sheet = (tmp_path / "aspects2019.md").read_text().splitlines()
+    assert sheet.count(f"- left out of the task: {left_out:,} training examples beyond a sample of 31.") == 1
     mass = made.tables["pairs_task"]["aspect_mass"].sel(target="same_aspect").isel(run=0)
     layer, head = divmod(int(mass.values.argmax()), mass.sizes["head"])
     best = finding(made, "attention to the aspect's words in the review, best head").ours

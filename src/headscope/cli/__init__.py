@@ -25,13 +25,16 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-app.command(epilog="Example: headscope atlas minilm en_ewt-ud-dev.conllu -o ewt")(atlas)
-app.command(epilog="Example: headscope measure minilm en_ewt-ud-dev.conllu -r relations -o heads.nc")(measure)
-app.command(epilog="Example: headscope study clark2019 --data corpora -o clark2019")(study)
+# In the order in which one needs them; what `tune` writes in its example, `measure` and `compare` read in theirs.
+app.command(epilog="Example: headscope atlas minilm grammar:300 -o atlas")(atlas)
+app.command(epilog="Example: headscope tune negation minilm --data grammar:300 -o negation --seeds 4 --control")(tune)
+app.command(
+    epilog="Example: headscope measure minilm grammar:300 -r scope -o before.nc\n\n"
+    "headscope measure minilm grammar:300 -r scope --runs negation -o after.nc\n\n"
+    "headscope measure minilm grammar:300 -r scope --runs negation/control -o control.nc"
+)(measure)
 app.command(epilog="Example: headscope compare before.nc after.nc --control control.nc -o changes")(compare)
-app.command(epilog="Example: headscope tune negation minilm --data corpora/negation -o negation --seeds 5 --control")(
-    tune
-)
+app.command(epilog="Example: headscope study clark2019 --data corpora -o clark2019")(study)
 app.command("list", epilog="Example: headscope list corpora")(list_)
 
 

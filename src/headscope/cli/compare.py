@@ -38,7 +38,7 @@ def compare(
         summarise_comparison(comparison, console)
     for name, found in made.agreements.items():
         for one in found:
-            console.print(f"On the other corpus, {name}: {one}", soft_wrap=True, markup=False, highlight=False)
+            console.print(f"On {made.other}, {name}: {one}", soft_wrap=True, markup=False, highlight=False)
     for sentence in made.left_out:
         console.print(sentence, soft_wrap=True, markup=False, highlight=False, style="yellow")
     page, folder = escape(str(made.folder / "comparison.md")), escape(str(made.folder))

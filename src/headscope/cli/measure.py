@@ -75,6 +75,7 @@ def measure(
     if runs is None and "similarity" in reducer:
         raise HeadscopeError("-r similarity compares runs with the model that they were tuned from; add --runs FOLDER.")
     family = None if runs is None else read_runs(runs)
+    tuned_on = f"{'the control of ' if family and family.control else ''}{family.task if family else ''}"
     documents = read(corpus, format=format, patterns=patterns)
     checkpoint = out.with_name(f".{out.name}.partial.npz")
     plan = plan_of(max_tokens, cut, pair_tokens, batch_tokens)
@@ -95,7 +96,7 @@ def measure(
         else:
             table = measure_runs(
                 subject, family, documents, reducers, plan=plan, found=found, checkpoint=checkpoint, resume=resume,
-                report=lambda done, total: report(f"measuring {len(family.runs)} runs of {family.task}", done, total),
+                report=lambda done, total: report(f"measuring {len(family.runs)} runs of {tuned_on}", done, total),
                 trust_remote_code=trust_remote_code,
             )  # fmt: skip
     table = analysed(table)

@@ -19,7 +19,12 @@ def tune(
     control: Annotated[
         bool, typer.Option("--control", help="Also tune as many runs on arbitrary labels, into OUT/control.")
     ] = False,
-    data: Annotated[Path, typer.Option(envvar="HEADSCOPE_DATA", help="The corpus of the task.")] = Path(),
+    data: Annotated[
+        Path,
+        typer.Option(
+            envvar="HEADSCOPE_DATA", help="The corpus of the task: a file or folder; for negation also grammar:300."
+        ),
+    ] = Path(),
     epochs: Annotated[int, typer.Option(help="Times that all examples are seen.")] = 8,
     learning_rate: Annotated[float, typer.Option(help="At the first step; it falls to 0.")] = 4e-5,
     batch_size: Annotated[int, typer.Option(help="Examples of a step, on each device.")] = 16,

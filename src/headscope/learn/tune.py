@@ -110,7 +110,7 @@ def tune(
     asked = [(task, out), *([(control, out / CONTROL)] if control else [])]
     for one, folder in asked:
         check(one, select)
-        _check_folder(folder, resume)
+        check_folder(folder, resume)
     if control is not None:
         _check_control(task, control)
     _check_extras()
@@ -316,7 +316,12 @@ def _check_control(task: Task, control: Task) -> None:
         )
 
 
-def _check_folder(folder: Path, resume: bool) -> None:
+def check_folder(folder: Path, resume: bool) -> None:
+    """Refuse a folder for runs before any work is done for it.
+
+    Raises:
+        HeadscopeError: it is a file, cannot be written to, or holds runs that are not to be gone on with.
+    """
     if folder.exists() and not folder.is_dir():
         raise HeadscopeError(f"{folder} is a file; name a folder for the runs, or a place where one can be made.")
     writable(folder / files.FILE)

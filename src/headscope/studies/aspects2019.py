@@ -5,12 +5,18 @@ head, before and after, beside models that were tuned on arbitrary labels.
 """
 
 import math
+from contextlib import suppress
 from functools import partial
 
+import xarray as xr
+from matplotlib.figure import Figure
+
+from headscope.analyse.compare import compare
+from headscope.errors import TableError
 from headscope.studies.families import at, at_head, best_after
 from headscope.studies.readings import largest, of_best_head
-from headscope.studies.study import Claim, Measurement, Pattern, Read, Study, Tuning, Value
-from headscope.view import heatmaps
+from headscope.studies.study import Claim, Derived, Measurement, Pattern, Read, Study, Tuning, Value
+from headscope.view import changes, families, heatmaps
 
 BERT = "BERT-base"
 BEFORE, RUNS = ("pairs",), ("pairs", "pairs_task", "pairs_control")
@@ -73,6 +79,23 @@ def _claims() -> list[Claim]:
     return claims
 
 
+CHANGES = tuple(f"change_{target}" for target in OBSERVATIONS)
+"""What is compared: how often a head points at each target, before, after and under the control."""
+
+
+def _changed(target: str, before: xr.Dataset, task: xr.Dataset, control: xr.Dataset) -> xr.Dataset:
+    return compare(before, task, control, "aspect_accuracy", where={"target": target})
+
+
+def _best_heads(before: xr.Dataset, task: xr.Dataset, control: xr.Dataset) -> Figure:
+    panels = {}
+    for target in OBSERVATIONS:
+        with suppress(TableError):  # the corpus has no such target
+            panels[target.replace("_", " ")] = _changed(target, before, task, control)
+    what = "how often the head that was best before points at its target"
+    return families.paired_dots(families.pairs(panels), task, what, units="share of pairs")
+
+
 ASPECTS2019 = Study(
     title="What does a fine-tuned BERT model look at? (essay, 2019), measured head by head",
     models={BERT: ("bert-base-uncased", "google-bert/bert-base-uncased")},
@@ -93,11 +116,18 @@ ASPECTS2019 = Study(
         learning_rate=2e-5,
         paper="one model, of which the essay does not say how long; here as Sun et al. 2019, whom it follows",
     ),
-    figures={"aspects-before": (BEFORE, heatmaps.aspect_heads)},
+    figures={
+        "aspects-before": (BEFORE, heatmaps.aspect_heads),
+        "best-heads": (RUNS, _best_heads),
+        **{name.replace("_", "-"): ((name,), changes.change_heatmaps) for name in CHANGES},
+    },
+    derived={
+        name: Derived(RUNS, partial(_changed, target)) for name, target in zip(CHANGES, OBSERVATIONS, strict=True)
+    },
     notes=(
         "The essay has no figures and counts heads from 0: its 9-8, 9-0 and 10-3 are 10-9, 10-1 and 11-4 here.",
         "It looks at one model after fine-tuning. That a head attends to something after fine-tuning says little if it "
-        "did before, or does after fine-tuning on arbitrary labels: both stand beside it.",
+        "did before, or does after fine-tuning on arbitrary labels: verdicts hold it against both, and figures show both.",
         "The phrase of an aspect and the sentiment words are approximations (`headscope.measure.aspects`).",
     ),
 )

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import xarray as xr
 from jaxtyping import Bool, Float
-from scipy.stats import t
+from scipy.stats import binomtest, t
 
 from headscope.analyse.agreement import consistencies
 from headscope.analyse.rank import top_heads
@@ -44,7 +44,14 @@ def mean(of: Of) -> Read:
 
 def spread(of: Of) -> Read:
     """The standard deviation over runs, of these runs and not of all that there could be (``ddof`` 0), as printed."""
-    return lambda *tables: Value(float(np.std(values := of(*tables))), _runs(values))
+
+    def read(*tables: xr.Dataset) -> Value:
+        values = of(*tables)
+        if len(values) < 2:
+            raise NotMeasuredError("a single run has no spread over runs; take more seeds")
+        return Value(float(np.std(values)), _runs(values))
+
+    return read
 
 
 def over_runs(values: Float[np.ndarray, " run"]) -> Value:
@@ -214,9 +221,12 @@ def significant_changes(sign: int = 0, group: str = "task") -> Read:
 
 
 def share_of_rich_runs(comparison: xr.Dataset) -> Value:
-    """The percentage of runs in which the heads that were best gained most."""
+    """The percentage of runs in which the best heads gained most, with the interval of Clopper and Pearson."""
     found = significant_changes(+1)(comparison)
-    return Value(PERCENT * found.number / int(comparison["rich_tau"].sel(group="task").notnull().sum()), found.of)
+    runs = int(comparison["rich_tau"].sel(group="task").notnull().sum())
+    share = binomtest(int(found.number), runs)
+    ends = share.proportion_ci(LEVEL)
+    return Value(PERCENT * share.statistic, found.of, PERCENT * ends.low, PERCENT * ends.high)
 
 
 def of_layers(first: float, last: float, *, group: str = "task", others: bool = False) -> Of:

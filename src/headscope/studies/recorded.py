@@ -141,9 +141,9 @@ def _fill(folder: Path, name: str, study: Study, models: Sequence[Recorded]) -> 
         for which, (_, frame) in sheet.printed(study, model.tables).items():
             with replacing(place / f"{which}.csv") as temporary:
                 frame.to_csv(temporary, index=False, float_format="%.6g")
-        for figure, (on, draw) in study.figures.items():
-            if any(one in study.derived for one in on) and all(one in model.tables for one in on):
-                figures.save(draw(*(_of_unknown_texts(model.tables[one]) for one in on)), place, figure)
+        for figure in _drawn(study, model):
+            on, draw = study.figures[figure]
+            figures.save(draw(*(_of_unknown_texts(model.tables[one]) for one in on)), place, figure)
         found = sheet.frame(model.findings)
         found.insert(0, "model", model.name)
         rows.append(found)
@@ -151,6 +151,15 @@ def _fill(folder: Path, name: str, study: Study, models: Sequence[Recorded]) -> 
         pd.concat(rows).to_csv(temporary, index=False, float_format="%.6g")
     with replacing(folder / f"{name}.md") as temporary:
         temporary.write_text(markdown(name, study, models), encoding="utf-8")
+
+
+def _drawn(study: Study, model: Recorded) -> list[str]:
+    """The figures of what fine-tuning changes, as far as there are tables for them."""
+    return [
+        name
+        for name, (on, _) in study.figures.items()
+        if any(one in study.derived for one in on) and all(one in model.tables for one in on)
+    ]
 
 
 def markdown(name: str, study: Study, models: Sequence[Recorded]) -> str:
@@ -166,13 +175,19 @@ def markdown(name: str, study: Study, models: Sequence[Recorded]) -> str:
         lines += ["", *(f"- {told}" for told in model.told)] if model.told else []
         for table, frame in sheet.printed(study, model.tables).values():
             lines += ["", f"### {table.title}", "", *sheet.grid(sheet.laid_out(table, frame))]
+        lines += sheet.pictures({figure: f"{model.name}/{figure}.png" for figure in _drawn(study, model)})
         lines += ["", "### Claims", ""]
         if model.findings:
-            lines += sheet.table_of(study.beside(model.tables), model.name, model.findings)
+            beside = study.beside(model.tables)
+            lines += [
+                f"By its name the file is of {beside}: its figures are held against those that the paper has.",
+                "",
+            ]
+            lines += sheet.table_of(beside, model.name, model.findings)
         else:
             lines.append(f"The paper has no model of this name; it has {', '.join(study.models)}.")
     lines += ["", "## Notes", ""]
-    lines += [f"- Misprint: {misprint}." for misprint in study.misprints]
+    lines += [f"- {_sentence(misprint)}" for misprint in study.misprints]
     lines += [f"- {note}" for note in study.recording.notes] if study.recording else []
     return "\n".join(lines) + "\n"
 
@@ -185,16 +200,18 @@ def show(study: Study, models: Sequence[Recorded], console: Console) -> None:
             console.print(escape(told), soft_wrap=True)
         for table, frame in sheet.printed(study, model.tables).values():
             console.print(f"\n{escape(table.title)}", soft_wrap=True)
-            console.print(sheet.terminal(sheet.laid_out(table, frame)))
+            console.print(sheet.terminal(sheet.laid_out(table, frame), console.width))
         if model.findings:
             beside = study.beside(model.tables)
-            claims = f"{len(model.findings)} claims about {beside}: {sheet.summary(model.findings)}."
+            claims = (
+                f"{len(model.findings)} claims about {beside}, by the file's name: {sheet.summary(model.findings)}."
+            )
             console.print(f"\n{escape(claims)}", soft_wrap=True)
         else:
             console.print("\nThe paper has no model of this name, so no claims about it.", soft_wrap=True)
     console.print()
     for misprint in study.misprints:
-        console.print(escape(f"Misprint: {misprint}."), soft_wrap=True)
+        console.print(escape(_sentence(misprint)), soft_wrap=True)
 
 
 def _of_unknown_texts(table: xr.Dataset) -> xr.Dataset:
@@ -207,6 +224,10 @@ def _of_unknown_texts(table: xr.Dataset) -> xr.Dataset:
 def _about(model: Recorded) -> dict[str, Any]:
     files = {table.attrs[RECORDED]: table.attrs["weights_sha256"].rpartition(" ")[2] for table in model.tables.values()}
     return {"files": files, "shape": model.shape, "told": model.told}
+
+
+def _sentence(note: str) -> str:
+    return f"{note[:1].upper()}{note[1:]}."
 
 
 def _counted(count: int, what: str) -> str:

@@ -31,7 +31,7 @@ from headscope.studies import STUDIES, sheet
 from headscope.studies.locate import chosen, locate, texts_of
 from headscope.studies.sheet import printed
 from headscope.studies.study import Finding, Measurement, Study, derive, judge
-from headscope.studies.tuning import Asked, families, scores, task_of, tuned
+from headscope.studies.tuning import Asked, check_runs, families, scores, task_of, tuned
 from headscope.view import figures
 
 
@@ -106,6 +106,8 @@ def study(
     data = Path(data).expanduser()
     asked = _asked(seeds, epochs, learning_rate, task, most, select)
     learnt = task_of(name, of, asked, data, corpora or {}) if asked else None
+    if learnt:
+        check_runs(job, learnt)
     paths = locate(of, data, corpora or {})
     report("loading the model", 0, 0)
     subject = model if isinstance(model, Model) else load(model, device=device, trust_remote_code=trust_remote_code)
@@ -207,11 +209,13 @@ def _fill(
     for table, values in tables.items():
         if "layer" in values.dims:  # the scores of the models are in the folders of runs
             heads.write(values, folder / f"{table}.nc")
+    drawn = []
     for figure, (on, draw) in of.figures.items():
         if any(table not in tables for table in on):
             continue
         with suppress(TableError):  # what cannot be drawn was not measured, and the sheet says why
             figures.save(draw(*(tables[table] for table in on)), folder / "figures", f"{name}-{figure}")
+            drawn.append(figure)
     laid_out = printed(of, tables) if runs else {}
     for table, (_, made) in laid_out.items():
         with replacing(folder / f"{name}-{table}.csv") as temporary:
@@ -219,7 +223,7 @@ def _fill(
     with replacing(folder / f"{name}.csv") as temporary:
         sheet.frame(findings).to_csv(temporary, index=False, float_format="%.6g")
     with replacing(folder / f"{name}.md") as temporary:
-        page = sheet.markdown(name, of, findings, tables, runs, list(laid_out.values()))
+        page = sheet.markdown(name, of, findings, tables, runs, list(laid_out.values()), drawn)
         temporary.write_text(page, encoding="utf-8")
 
 

@@ -13,6 +13,10 @@ from rich.table import Table
 
 from headscope.runs import Runs
 from headscope.studies.study import VERDICTS, Finding, NotMeasuredError, Printed, Study, Value
+from headscope.view import tuned
+
+SPLITS = {"task": "of the task's test", "reading": "the task"}
+"""What is not called as a reader would call it."""
 
 
 def frame(findings: Sequence[Finding]) -> pd.DataFrame:
@@ -63,6 +67,7 @@ def markdown(
     tables: Mapping[str, xr.Dataset],
     runs: Mapping[str, Runs] | None = None,
     made: Sequence[tuple[Printed, pd.DataFrame]] = (),
+    drawn: Sequence[str] = (),
 ) -> str:
     """The whole sheet.
 
@@ -73,6 +78,7 @@ def markdown(
         tables: on which; those that were measured head the sheet.
         runs: what was fine-tuned, by group.
         made: the paper's tables of that.
+        drawn: the figures that were, by name; they are in the folder ``figures``.
     """
     model, beside = str(next(iter(tables.values())).attrs["model"]), study.beside(tables)
     lines = [
@@ -89,13 +95,17 @@ def markdown(
         about = tables[of].attrs
         counts = (f"{about[what]:,}" for what in ("documents", "words"))
         same = "yes" if about["corpus_sha256"] in one.published else "no"
-        corpus = f"{about['corpus']}, {about['part']}" if "part" in about else str(about["corpus"])
+        path = str(about["corpus"])
+        corpus = one.corpus if one.corpus and path.endswith(one.corpus) else path
+        corpus += f", {about['part']}" if "part" in about else ""
         lines.append(_line(of, one.paper, corpus, *counts, same))
     lines += tuned_of(study, runs) if runs else []
     for table, frame in made:
         lines += ["", f"## {table.title}", "", *grid(laid_out(table, frame))]
     lines += ["", *(["## Claims", ""] if runs else []), *table_of(beside, model, findings)]
-    lines += ["", *(f"- {note}" for note in study.notes)]
+    if drawn:
+        lines += ["", "## Figures", *pictures({figure: f"figures/{name}-{figure}.png" for figure in drawn})]
+    lines += ["", *(["## Notes", ""] if runs else []), *(f"- {note}" for note in study.notes)]
     return "\n".join(lines) + "\n"
 
 
@@ -103,13 +113,25 @@ def tuned_of(study: Study, runs: Mapping[str, Runs]) -> list[str]:
     """What was fine-tuned and how, beside the paper's."""
     lines = ["", "## Fine-tuning", ""]
     lines += [f"The paper: {study.tuning.paper}."] if study.tuning else []
+    told: set[str] = set()
     for group, one in runs.items():
         kept = ", ".join(f"{run.name} {run.kept}" for run in one.runs)
-        counts = ", ".join(f"{count:,} {split}" for split, count in one.settings["examples"].items())
-        lines += ["", f"{one.task}{' (control)' if group == 'control' else ''}: examples {counts}; "
-                  f"{one.settings['epochs']} epochs at a learning rate of {one.settings['learning_rate']:g}; the epoch "
-                  f"that is best by {one.metric} on {one.select} is kept: {kept}."]  # fmt: skip
-        lines += [f"- {note}." for note in one.settings.get("notes", ())]
+        examples, epochs = one.settings["examples"], one.settings["epochs"]
+        counts = ", ".join(f"{count:,} {SPLITS.get(split, split)}" for split, count in examples.items())
+        lines += ["", f"{one.task}{' (control)' if group == 'control' else ''}: examples {counts}; {epochs} "
+                  f"epoch{'' if epochs == 1 else 's'} at a learning rate of {one.settings['learning_rate']:g}; the "
+                  f"epoch that is best by {one.metric} on {one.select} is kept: {kept}.", ""]  # fmt: skip
+        for split, called in {"test": "the test split", "task": "the task's test split"}.items():
+            if scores := tuned.scores(one, split):
+                told_so = ", ".join(f"{name} {text}" for name, text in scores.items())
+                lines.append(f"- On {called}, mean ± standard deviation over runs: {told_so}.")
+        notes = [f"- {note}." for note in one.settings.get("notes", ())] + [
+            f"- left out of {SPLITS.get(place, place)}: {count:,} {reason}."
+            for place, reasons in one.settings.get("skipped", {}).items()
+            for reason, count in reasons.items()
+        ]
+        lines += [note for note in notes if note not in told]  # those of the control are the task's, and some more
+        told |= set(notes)
     return lines
 
 
@@ -138,16 +160,31 @@ def printed(study: Study, tables: Mapping[str, xr.Dataset]) -> dict[str, tuple[P
 
 
 def laid_out(table: Printed, frame: pd.DataFrame) -> pd.DataFrame:
-    """A table as a reader wants it: rounded, a deviation beside its mean, and no column without a value."""
+    """A table as a reader wants it: rounded, a deviation beside its mean, and no column without a value.
+
+    Counts of runs are laid out as papers do: ``0/3`` of those upwards and downwards, ``3/10`` of all.
+    """
     text = pd.DataFrame(index=frame.index)
     for name in map(str, frame.dropna(axis="columns", how="all").columns):
-        if name.endswith(" sd") and name.removesuffix(" sd") in frame:
+        of, _, kind = name.rpartition(" ")
+        if (kind == "sd" and of in frame) or (kind == "neg" and f"{of} pos" in frame):
             continue
-        text[name] = [_cell(value, table) for value in frame[name]]
-        if f"{name} sd" in frame:
-            deviations = [_cell(value, table) for value in frame[f"{name} sd"]]
-            text[name] = [f"{one} ± {sd}" if sd else one for one, sd in zip(text[name], deviations, strict=True)]
+        if kind == "pos":
+            text[f"{of} pos/neg"] = _joined(table, frame, name, "/", f"{of} neg")
+        elif kind == "sig":
+            text[name] = _joined(table, frame, name, "/", "runs")
+        else:
+            text[name] = _joined(table, frame, name, " ± ", f"{name} sd")
     return text
+
+
+def _joined(table: Printed, frame: pd.DataFrame, name: str, between: str, beside: str) -> list[str]:
+    """The cells of a column, and those that belong beside them where there are any."""
+    cells = [_cell(value, table) for value in frame[name]]
+    if beside not in frame:
+        return cells
+    others = [_cell(value, table) for value in frame[beside]]
+    return [f"{one}{between}{other}" if one and other else one for one, other in zip(cells, others, strict=True)]
 
 
 def _cell(value: object, table: Printed) -> str:
@@ -156,11 +193,20 @@ def _cell(value: object, table: Printed) -> str:
     return "" if math.isnan(value) else number(value, table.digits, table.significant)
 
 
-def terminal(frame: pd.DataFrame) -> Table:
-    """A data frame of text for the terminal."""
-    grid = Table(box=None, pad_edge=False)
-    for name in frame.columns:
-        grid.add_column(escape(str(name)))
+def terminal(frame: pd.DataFrame, width: int) -> Table:
+    """A data frame of text for a terminal so wide: where that is narrow, names of columns break and no cell does."""
+    names = list(map(str, frame.columns))
+    cells = [max(map(len, map(str, frame[name])), default=0) for name in names]
+    whole = [max(cell, len(name)) for cell, name in zip(cells, names, strict=True)]
+    widths = [max(cell, *map(len, name.split())) for cell, name in zip(cells, names, strict=True)]
+    apart = 2 if sum(whole) + 2 * len(names) <= width else 1
+    room = width - apart * len(names)
+    while sum(widths) < room and widths != whole:
+        narrowest = min((wide, place) for place, wide in enumerate(widths) if wide < whole[place])[1]
+        widths[narrowest] += 1
+    grid = Table(box=None, pad_edge=False, padding=(0, apart, 0, 0))
+    for name, wide in zip(names, widths, strict=True):
+        grid.add_column(escape(name), width=wide)
     for row in frame.itertuples(index=False):
         grid.add_row(*(escape(str(cell)) for cell in row))
     return grid
@@ -170,6 +216,11 @@ def grid(frame: pd.DataFrame) -> list[str]:
     """A data frame of text in Markdown."""
     lines = [_line(*map(str, frame.columns)), f"| {' | '.join('---' for _ in frame.columns)} |"]
     return lines + [_line(*map(str, row)) for row in frame.itertuples(index=False)]
+
+
+def pictures(files: Mapping[str, str]) -> list[str]:
+    """Figures in Markdown, by what they show: ``figure-4`` -> its file."""
+    return [line for name, file in files.items() for line in ("", f"![{name.replace('-', ' ')}](<{file}>)")]
 
 
 def _line(*cells: str) -> str:

@@ -21,7 +21,7 @@ VERDICTS: Mapping[Verdict, str] = {
     "holds": "another model or corpus; what the claim says of any model holds here, beyond what intervals there are",
     "fails": "another model or corpus; it does not hold here, beyond what intervals there are",
     "unclear": "another model or corpus; the intervals overlap",
-    "shown": "another model or corpus; side by side, not judged",
+    "shown": "another model or corpus, or another number of runs that are counted; side by side, not judged",
     "not measured": "for the reason in the last column",
 }
 """How a claim stands: the verdicts, and what each means."""
@@ -212,7 +212,8 @@ class Printed:
     Attributes:
         title: what it is.
         make: takes all tables that there are, by name; a row a setting. Where a column is called ``X sd``, it is the
-            deviation of column ``X``.
+            deviation of column ``X``; ``X sig`` counts runs, of those in the column ``runs``, and ``X pos`` and
+            ``X neg`` those of them upwards and downwards.
         digits: decimals.
         significant: digits of p-values, instead of decimals.
     """
@@ -338,6 +339,8 @@ def _judged(claim: Claim, study: Study, tables: Mapping[str, xr.Dataset], absent
     try:
         ours = _read(claim.read, on)
         same = all(_same(claim, study, name, table) for name, table in zip(claim.on, on, strict=True))
+        # 3 of 10 runs are not 3 of 7.
+        same = same and ("runs" not in claim.unit or ours.of == claim.paper.of)
         if same and not math.isnan(claim.paper.number):
             close = abs(ours.number - claim.paper.number) <= claim.tolerance * (1 + 1e-9)
             return Finding(claim, ours, same, "agrees" if close else "differs")

@@ -19,7 +19,7 @@ from headscope.errors import HeadscopeError
 from headscope.learn.control import control_of
 from headscope.learn.task import TEST, Task
 from headscope.learn.tasks import read_task
-from headscope.learn.tune import ON_TASK, Tuned, at_most, tune
+from headscope.learn.tune import CONTROL, ON_TASK, Tuned, at_most, check_folder, tune
 from headscope.runs import Runs
 from headscope.studies.study import Study, Tuning
 
@@ -77,10 +77,24 @@ def task_of(name: str, study: Study, asked: Asked, data: Path, corpora: Mapping[
     return task if asked.most is None else at_most(task, asked.most)
 
 
+def check_runs(job: Job, task: Task) -> None:
+    """Refuse the folders of the runs before anything is measured.
+
+    Raises:
+        HeadscopeError: one holds runs, and the job does not go on with them; or it cannot be written to.
+    """
+    for folder in (_folder(job, task), _folder(job, task) / CONTROL):
+        check_folder(folder, job.resume)
+
+
+def _folder(job: Job, task: Task) -> Path:
+    return job.folder / "runs" / task.name
+
+
 def tuned(job: Job, tuning: Tuning, task: Task, asked: Asked, model: Model, trust_remote_code: bool) -> Tuned:
     """Fine-tune on a task and its control; what a killed job finished is kept."""
     return tune(
-        task, model.name, job.folder / "runs" / task.name, seeds=range(1, asked.seeds + 1), control=control_of(task),
+        task, model.name, _folder(job, task), seeds=range(1, asked.seeds + 1), control=control_of(task),
         epochs=asked.epochs or tuning.epochs, learning_rate=asked.learning_rate or tuning.learning_rate,
         select=asked.select, device=model.device.type, trust_remote_code=trust_remote_code, resume=job.resume,
         report=job.report,

@@ -12,7 +12,7 @@ import pandas as pd
 import xarray as xr
 
 from headscope.analyse.agreement import consistencies
-from headscope.analyse.ranktests import rank_sum, signed_rank
+from headscope.analyse.ranktests import least_rank_sum, least_signed_rank, rank_sum, signed_rank
 from headscope.studies.families import (
     best_before,
     of_average_head,
@@ -42,7 +42,7 @@ def table_3(tables: Tables) -> pd.DataFrame:
             row: dict[str, object] = {"head": head, "tuned on": setting, "runs": _runs(family)}
             for name, letter in SCORES.items():
                 values = _of_head(head == "average", f"scope_{name}", story, family if group else None)
-                row |= {letter: values.mean(), f"{letter} sd": values.std() if group else math.nan}
+                row |= {letter: values.mean(), f"{letter} sd": values.std() if len(values) > 1 else math.nan}
             rows.append(row)
     return pd.DataFrame(rows)
 
@@ -57,7 +57,7 @@ def table_4(tables: Tables) -> pd.DataFrame:
         row: dict[str, object] = {"tuned on": setting, "runs": _runs(one)}
         for name, letter in SCORES.items():
             found = consistencies(one, other, f"scope_{name}")
-            row |= {f"{letter} tau": found.mean, f"{letter} tau sd": found.sd if group else math.nan}
+            row |= {f"{letter} tau": found.mean, f"{letter} tau sd": found.sd if len(found.taus) > 1 else math.nan}
             row[f"{letter} sig"] = found.significant if group else ""
         rows.append(row)
     if not rows:
@@ -86,7 +86,10 @@ def table_a4(tables: Tables) -> pd.DataFrame:
 
 
 def tests(tables: Tables) -> pd.DataFrame:
-    """Task against control (exact two-sided rank-sum test), and each against before (exact signed-rank test)."""
+    """Task against control (exact two-sided rank-sum test), and each against before (exact signed-rank test).
+
+    The last row is what so many runs can give at least, however far apart they are.
+    """
     rows = []
     for name, letter in SCORES.items():
         for what, before, families in _tested(tables, name):
@@ -97,7 +100,11 @@ def tests(tables: Tables) -> pd.DataFrame:
                 rank_sum(families["task"], families["control"]) if len(families) == 2 else math.nan
             )
             rows.append(row)
-    return pd.DataFrame(rows)
+    counts = {group: len(values) for group, values in families.items()}
+    least: dict[str, object] = {"score": "", "of": "least possible"}
+    least |= {f"{SETTINGS[group]} against before": least_signed_rank(count) for group, count in counts.items()}
+    least["negation against control"] = least_rank_sum(*counts.values()) if len(counts) == 2 else math.nan
+    return pd.DataFrame([*rows, least])
 
 
 def _tested(tables: Tables, name: str) -> list[tuple[str, float, dict[str, np.ndarray]]]:

@@ -49,6 +49,7 @@ def markdown(
     comparisons: Sequence[xr.Dataset],
     agreements: Mapping[str, Sequence[Consistencies]] | None = None,
     figures: Mapping[str, str] | None = None,
+    other: str = "the other corpus",
 ) -> str:
     """A page that says what fine-tuning changed: averages and best heads, tests, layers, heads, and who gets richer.
 
@@ -57,6 +58,7 @@ def markdown(
         agreements: of the model before and of the runs of each group, by what they are called: how alike their heads
             score on two corpora, for each variable.
         figures: by what they show, paths from where the page stands.
+        other: the corpus that `agreements` are with.
 
     Raises:
         TableError: something is not a comparison.
@@ -76,11 +78,13 @@ def markdown(
     ]
     for what, path in (figures or {}).items():
         lines += ["", f"![{what}]({path})"]
-    return "\n".join([*lines, "", *sections(comparisons, agreements)]) + "\n"
+    return "\n".join([*lines, "", *sections(comparisons, agreements, other)]) + "\n"
 
 
 def sections(
-    comparisons: Sequence[xr.Dataset], agreements: Mapping[str, Sequence[Consistencies]] | None = None
+    comparisons: Sequence[xr.Dataset],
+    agreements: Mapping[str, Sequence[Consistencies]] | None = None,
+    other: str = "the other corpus",
 ) -> list[str]:
     """The lines of `markdown` below its head, for a page that has a head of its own; the arguments are the same."""
     comparisons = [checked(comparison) for comparison in comparisons]
@@ -93,7 +97,7 @@ def sections(
     if scores := [comparison for comparison in comparisons if scored(comparison)]:
         lines += _rich(scores)
     if agreements:
-        lines += _agreements(agreements)
+        lines += _agreements(agreements, other)
     return lines[:-1]
 
 
@@ -226,9 +230,9 @@ def _lacking(comparison: xr.Dataset) -> str:
     return UNCORRECTED if bool(comparison["rich_corrected"].isnull().all()) else ""
 
 
-def _agreements(agreements: Mapping[str, Sequence[Consistencies]]) -> Iterator[str]:
+def _agreements(agreements: Mapping[str, Sequence[Consistencies]], other: str) -> Iterator[str]:
     """Table 4 of Zhao and Bethard 2020."""
-    yield from ("## Do the same heads score well on the other corpus?", "")
+    yield from (f"## Do the same heads score well on {other}?", "")
     yield from _head(["", "runs of", "τ between the corpora", f"p < {LEVEL}"], right=2)
     for place in range(max(map(len, agreements.values()))):
         for called_so, found in agreements.items():
@@ -240,8 +244,8 @@ def _agreements(agreements: Mapping[str, Sequence[Consistencies]]) -> Iterator[s
     told = [f"Kendall's τ between the scores of the heads on the two corpora. {INDEPENDENT}"]
     families = [name for name, found in agreements.items() if len(found[0].taus) > 1]
     if len(families) == 2:
-        for one, other in zip(*(agreements[name] for name in families), strict=True):
-            if p := probability(rank_sum(one.taus, other.taus)):
+        for one, two in zip(*(agreements[name] for name in families), strict=True):
+            if p := probability(rank_sum(one.taus, two.taus)):
                 told.append(f"{named(one.variable)}: {families[0]} against {families[1]}, rank-sum, p = {p}.")
     yield " ".join(told)
     yield ""

@@ -274,7 +274,8 @@ def integer_ticks(axes: Axes, which: str, positions: np.ndarray) -> None:
 
 def caption(figure: Figure, table: xr.Dataset, note: str = "") -> None:
     """Model, corpus and size, small and grey at the bottom: a figure says where it came from."""
-    parts = [str(table.attrs.get(key, "")) for key in ("model", "corpus")]
+    # Not the folders, which mean nothing elsewhere: the table has them.
+    parts = [str(table.attrs.get("model", "")), Path(str(table.attrs.get("corpus", ""))).name]
     if "documents" in table.attrs:
         parts.append(f"{int(table.attrs['documents']):,} documents")
     text = textwrap.fill(" · ".join(filter(None, [*parts, note])), int(17 * figure.get_figwidth()))

@@ -10,6 +10,7 @@ from rich.table import Table
 from headscope.analyse import top_heads
 from headscope.analyse.scores import SCORES
 from headscope.heads import head_name
+from headscope.view.compared import named
 
 SHOWN = 12
 """Relations, or other rows of a score, that are shown; all are in the table."""
@@ -24,7 +25,7 @@ def summarise_runs(table: xr.Dataset, console: Console) -> None:
     count = table.sizes["run"]
     console.print(f"{count} run{'s' * (count > 1)}, tuned on {kind}{escape(str(table.attrs['task']))}", soft_wrap=True)
     grid = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    for column in ("", "average head", "best head", "in most runs"):
+    for column in ("", "average head", "best head", "most often"):
         grid.add_column(column, justify="right" if column.endswith("head") else "left")
     for label, scores in _scores(table):
         grid.add_row(escape(label), *_over_runs(scores))
@@ -39,9 +40,9 @@ def summarise_runs(table: xr.Dataset, console: Console) -> None:
 
 def _scores(table: xr.Dataset) -> Iterator[tuple[str, xr.DataArray]]:
     """Each score with only runs and heads for axes, the rows of most links first."""
-    named = [name for name in (*SCORES, *_SHARES, "similarity") if name in table and table[name].notnull().any()]
-    for name in named:
-        label, scores = name.removesuffix("_accuracy").replace("_", " "), table[name]
+    there = [name for name in (*SCORES, *_SHARES, "similarity") if name in table and table[name].notnull().any()]
+    for name in there:
+        label, scores = named(name.removesuffix("_accuracy")), table[name]
         rows = [str(dim) for dim in scores.dims if dim not in ("run", *_BY_HEAD)]
         if not rows:
             yield label, scores
@@ -64,6 +65,6 @@ def _over_runs(scores: xr.DataArray) -> tuple[str, str, str]:
 
 
 def _spread(values: xr.DataArray) -> str:
-    """Mean and, of more than one, standard deviation."""
-    deviation = f" ± {values.std(ddof=1).item():.3f}" if values.size > 1 else ""
+    """Mean and, of more than one, standard deviation: of these runs (ddof 0), as in all tables of runs."""
+    deviation = f" ± {values.std().item():.3f}" if values.size > 1 else ""
     return f"{values.mean().item():.3f}{deviation}"

@@ -1,6 +1,5 @@
 """Fine-tuned runs on the terminal."""
 
-import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -21,12 +20,15 @@ def tuned(task: Runs, control: Runs | None, console: Console) -> None:
         control: those on its control, if there are any.
         console: where to.
     """
-    _family(task, escape(task.task), "test", console)
+    _family(task, escape(task.task), console)
     if control is None:
         return
-    _family(control, f"the control of {escape(task.task)}", "test", console)
+    _family(control, f"the control of {escape(task.task)}", console)
     if all("task" in run.scores for run in control.runs):
-        _family(control, f"the control's runs, scored on {escape(task.task)} itself", "task", console)
+        on_task = (
+            f"The runs of the control, on the test split of [bold]{escape(task.task)}[/] itself, in the same epochs"
+        )
+        _grid(control, "task", on_task, console)
     if found := selectivity(task, control):
         console.print(
             f"\nSelectivity (accuracy on the task less accuracy on the control; Hewitt and Liang 2019): "
@@ -36,27 +38,44 @@ def tuned(task: Runs, control: Runs | None, console: Console) -> None:
         )
 
 
-def _family(runs: Runs, called: str, split: str, console: Console) -> None:
-    scores = {run.name: run.scores[split] for run in runs.runs if split in run.scores}
-    if not scores:
+def scores(runs: Runs, split: str) -> dict[str, str]:
+    """The scores of the runs on a split, in the epoch that was kept: mean and deviation as text, by their short names.
+
+    Empty where they were not scored on it.
+    """
+    found = {run.name: run.scores[split] for run in runs.runs if split in run.scores}
+    return {SHORT[name]: _mean(_column(found, name)) for name in _names(found)} if found else {}
+
+
+def _names(scores: Mapping[str, Mapping[str, float]]) -> list[str]:
+    return [name for name in SHORT if all(name in found for found in scores.values())]
+
+
+def _family(runs: Runs, called: str, console: Console) -> None:
+    told = (
+        f"[bold]{escape(runs.model)}[/] tuned on [bold]{called}[/]: the test split, in the epoch that is best by "
+        f"{SHORT[runs.metric]} on {runs.select}"
+    )
+    _grid(runs, "test", told, console)
+
+
+def _grid(runs: Runs, split: str, told: str, console: Console) -> None:
+    found = {run.name: run.scores[split] for run in runs.runs if split in run.scores}
+    if not found:
         return
-    names = [name for name in SHORT if all(name in found for found in scores.values())]
-    lines = Table(box=None, pad_edge=False)
-    lines.add_column("run")
-    lines.add_column("epoch kept", justify="right")
+    names = _names(found)
+    # Four scores and their deviations fit 80 columns.
+    lines = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    lines.add_column("run", no_wrap=True)
+    lines.add_column("epoch kept", justify="right", no_wrap=True)
     for name in names:
-        lines.add_column(SHORT[name], justify="right")
+        lines.add_column(SHORT[name], justify="right", no_wrap=True)
     for run in runs.runs:
         of_epochs = f"{run.kept} of {len(run.epochs)}"
-        lines.add_row(run.name, of_epochs, *(_score(scores[run.name][name]) for name in names))
-    if len(scores) > 1:
-        lines.add_row("mean ± sd", "", *(_mean(_column(scores, name)) for name in names), style="bold")
-    console.print(
-        f"\n[bold]{escape(runs.model)}[/] tuned on [bold]{called}[/]: the test split, in the epoch that is best by "
-        f"{SHORT[runs.metric]} on {runs.select}",
-        soft_wrap=True,
-        highlight=False,
-    )
+        lines.add_row(run.name, of_epochs, *(_score(found[run.name][name]) for name in names))
+    if len(found) > 1:
+        lines.add_row("mean ± sd", "", *(_mean(_column(found, name)) for name in names), style="bold")
+    console.print(f"\n{told}", soft_wrap=True, highlight=False)
     console.print(lines, highlight=False)
 
 
@@ -69,5 +88,5 @@ def _score(value: float) -> str:
 
 
 def _mean(values: Sequence[float]) -> str:
-    spread = float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
-    return f"{np.mean(values):.3f}" + ("" if math.isnan(spread) else f" ± {spread:.3f}")
+    """Mean and, of more than one, standard deviation: of these runs (ddof 0), as in all tables of runs."""
+    return f"{np.mean(values):.3f}" + (f" ± {np.std(values):.3f}" if len(values) > 1 else "")
