@@ -127,8 +127,7 @@ ASPECTS2019 = Study(
     notes=(
         "The essay has no figures and counts heads from 0: its 9-8, 9-0 and 10-3 are 10-9, 10-1 and 11-4 here.",
         "It looks at one model after fine-tuning. That a head attends to something after fine-tuning says little if it "
-        "did before, or does after fine-tuning on arbitrary labels: verdicts hold it against both, and so do the "
-        "figures.",
+        "did before, or does after fine-tuning on arbitrary labels: verdicts ask for more than both.",
         "The phrase of an aspect and the sentiment words are approximations (`headscope.measure.aspects`).",
     ),
 )
