@@ -9,6 +9,9 @@ from headscope.learn.task import Example, Task
 MARKED = ("dog", "cat", "old", "house", "red")
 SIZES = {"train": 101, "validation": 11, "test": 13}
 
+FAST = {"epochs": 3, "learning_rate": 2e-2, "batch_size": 3}
+"""How to tune so that `tagging` is learnt."""
+
 
 def tagging(**changes: object) -> Task:
     """Which words are not of `MARKED`; the first word of a text is not asked about."""
