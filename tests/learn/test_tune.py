@@ -131,18 +131,32 @@ def test_selected_on_test_it_is_trained_on_validation_too(model, tmp_path) -> No
     assert run.kept == best.index(max(best)) + 1
 
 
+def without_padding(folder: Path) -> None:
+    """The tokenizer has no token to pad with, and would pad before the text, as one does who generates."""
+    changes = {
+        "tokenizer_config.json": {"pad_token": None, "padding_side": "left"},
+        "config.json": {"pad_token_id": None},
+    }
+    for name, change in changes.items():
+        path = folder / name
+        path.write_text(json.dumps(json.loads(path.read_text()) | change))
+
+
 @pytest.mark.parametrize(
     ("task", "family"),
     [
         (toys.classification(), "roberta"),
         (toys.classification(texts=2), "bert"),
         (toys.classification(texts=2), "gpt2"),
+        (toys.classification(), "gpt2 that does not pad"),
         (toys.regression(), "bert"),
     ],
-    ids=["texts", "pairs", "pairs for a decoder", "numbers"],
+    ids=["texts", "pairs", "pairs for a decoder", "texts for a decoder that does not pad", "numbers"],
 )
 def test_texts_and_pairs_are_classified_and_scored(task, family, tmp_path) -> None:
-    folder = tiny.save(tmp_path / "model", family)
+    folder = tiny.save(tmp_path / "model", family.split()[0])
+    if "pad" in family:
+        without_padding(folder)
     made = tune(task, folder, tmp_path / "out", seeds=[1], max_tokens=13, **toys.FAST | BRIEF).task
     (run,) = made.runs
     classifier = AutoModelForSequenceClassification.from_pretrained(made.path(run)).eval()

@@ -98,7 +98,7 @@ TASKS = {
     "the test split of marks never has the label '1', whose F1 is the score; give splits with the same labels.": only(
         TASK, "test", NEVER
     ),
-    "the validation split of amounts has the label 'few' (validation.tsv:2), and the training split has only 'many', "
+    "the validation split of amounts has the label 'few' (validation.tsv:0), and the training split has only 'many', "
     "'some'; give splits with the same labels.": only(TEXTS, "train", UNSEEN),
     "the training split of amounts never has the label 'none'; give splits with the same labels.": replace(
         TEXTS, labels=(*THREE, "none")

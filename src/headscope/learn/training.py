@@ -79,7 +79,7 @@ class Pretrained:
         name: as the user gave it.
         source: where transformers finds it.
         weights_sha256: of its weights.
-        tokenizer: its tokenizer, which can pad.
+        tokenizer: its tokenizer, which can pad, and does so behind the text.
         max_tokens: the longest text that it takes; None if it has no limit.
         trust_remote_code: the user allows Python of the hub.
     """
@@ -113,6 +113,9 @@ class Pretrained:
                     f"the tokenizer of {loaded.name!r} has no token to pad with; add pad_token to its files."
                 )
             tokenizer.pad_token = tokenizer.eos_token
+        # GPT-2 counts positions from the padding on, and is measured with it behind; XLNet's layer reads the end.
+        if getattr(loaded.module.config, "summary_type", None) != "last":
+            tokenizer.padding_side = "right"
         where = source(loaded.name)
         return cls(loaded.name, where, loaded.weights_sha256, tokenizer, loaded.max_tokens, trust_remote_code)
 
