@@ -175,6 +175,8 @@ def test_texts_and_pairs_are_classified_and_scored(task, family, tmp_path) -> No
         assert run.scores["test"]["accuracy"] == np.mean(
             [one == other for one, other in zip(said, labels, strict=True)]
         )
+    written = json.loads((made.path(run) / "tokenizer.json").read_text())
+    assert written["truncation"] is written["padding"] is None
     counted = made.settings["skipped"]["test"]
     assert counted == ({"examples cut to 13 tokens (the rest is used)": cut} if cut else {})
 
