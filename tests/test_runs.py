@@ -1,8 +1,10 @@
 """A folder of runs on disk: written whole, read back, and refused where it is not what it says."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -71,13 +73,33 @@ def test_a_run_without_its_model(tmp_path) -> None:
     )
 
 
+def of_run(**changes: object) -> Callable[[dict[str, Any]], object]:
+    return lambda stored: stored["runs"][0].update(changes)
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda stored: stored["runs"][0].pop("seed"), "required"),
+        (lambda stored: stored["runs"][0].pop("seed"), "'seed'"),
         (lambda stored: stored.pop("runs"), "'runs'"),
-        (lambda stored: stored.update(runs=3), "not iterable"),
-        (lambda stored: stored["runs"][0].update(kept=3), "an epoch was kept that is not listed"),
+        (lambda stored: stored.update(runs=3), "runs is 3"),
+        (lambda stored: stored.update(runs=[3]), ""),
+        (lambda stored: stored.update(settings=None), "settings is None"),
+        (lambda stored: stored.update(control=1), "control is 1"),
+        (lambda stored: stored.update(colour="red"), "colour"),
+        (of_run(kept=3), "of seed-2 an epoch was kept that is not listed"),
+        (of_run(epochs=[]), "of seed-2 an epoch was kept that is not listed"),
+        (of_run(kept=True), "kept is True"),
+        (of_run(seed="2"), "seed is '2'"),
+        (of_run(weights_sha256=None), "weights_sha256 is None"),
+        (of_run(epochs="ab"), "epochs is 'ab'"),
+        (of_run(epochs=[{"test": 3}, {}]), "no attribute 'values'"),
+        (of_run(epochs=[{"test": {"f1": "x"}}, {}]), "seed-2 has the score 'x'"),
+        (of_run(epochs=[{"test": {"f1": float("nan")}}, {}]), "seed-2 has the score nan"),
+        *(
+            (of_run(name=name), f"the run {name!r} is not named as a")
+            for name in ("../a", "..", ".", "", "a/b", "/a", "a/")
+        ),
     ],
 )
 def test_damage(tmp_path, change, reason) -> None:

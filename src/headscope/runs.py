@@ -5,6 +5,7 @@ split that was decided; the model of a run is in a folder of the run's name besi
 """
 
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -98,11 +99,12 @@ def read(folder: str | Path, *, empty: bool = False) -> Runs:
         stored = json.loads(content)
         version = stored.pop("format")
         if version != FORMAT:
-            raise HeadscopeError(f"{path} has format {version}, and this headscope reads format {FORMAT}; tune again.")
-        runs = tuple(Run(**{**run, "epochs": tuple(run["epochs"])}) for run in stored.pop("runs"))
+            raise HeadscopeError(
+                f"{path} has format {version!r}, and this headscope reads format {FORMAT}; tune again."
+            )
+        _check_kinds(stored, _KINDS)
+        runs = tuple(_run(run) for run in stored.pop("runs"))
         found = Runs(folder=folder, runs=runs, **stored)
-        if not all(1 <= run.kept <= len(run.epochs) for run in runs):
-            raise ValueError("an epoch was kept that is not listed")
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise HeadscopeError(f"{path} is damaged ({error}); copy it again, or tune again.") from error
     if not found.runs and not empty:
@@ -119,6 +121,32 @@ def read(folder: str | Path, *, empty: bool = False) -> Runs:
                 "again, or take the run out of the list."
             )
     return found
+
+
+_KINDS = {
+    "task": str, "control": bool, "model": str, "weights_sha256": str, "select": str, "metric": str, "settings": dict,
+    "runs": list,
+}  # fmt: skip
+_KINDS_OF_RUN = {"name": str, "seed": int, "kept": int, "epochs": list, "weights_sha256": str}
+
+
+def _run(stored: dict[str, Any]) -> Run:
+    _check_kinds(stored, _KINDS_OF_RUN)
+    name, epochs = stored["name"], stored["epochs"]
+    if name in ("", "..") or Path(name).name != name:
+        raise ValueError(f"the run {name!r} is not named as a folder beside it")
+    if not 1 <= stored["kept"] <= len(epochs):
+        raise ValueError(f"of {name} an epoch was kept that is not listed")
+    for score in (score for epoch in epochs for scores in epoch.values() for score in scores.values()):
+        if type(score) not in (int, float) or not math.isfinite(score):
+            raise ValueError(f"{name} has the score {score!r}")
+    return Run(**{**stored, "epochs": tuple(epochs)})
+
+
+def _check_kinds(stored: dict[str, Any], kinds: Mapping[str, type]) -> None:
+    for name, kind in kinds.items():
+        if type(stored[name]) is not kind:
+            raise ValueError(f"{name} is {stored[name]!r}")
 
 
 def write(runs: Runs) -> Path:

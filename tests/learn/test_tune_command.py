@@ -7,16 +7,10 @@ import numpy as np
 import pytest
 
 import headscope
-import tiny
 import toys
 from headscope import runs
 
 LABELS = {"few": "no", "some": "no", "many": "yes"}
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory) -> Path:
-    return tiny.save(tmp_path_factory.mktemp("model"))
 
 
 @pytest.fixture(scope="module")

@@ -20,11 +20,6 @@ from headscope.learn.tune import at_most, tune
 TASK, TEXTS = toys.tagging(), toys.classification()
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory) -> Path:
-    return tiny.save(tmp_path_factory.mktemp("model"))
-
-
 @pytest.fixture(autouse=True)
 def _nothing_is_trained(monkeypatch) -> None:
     monkeypatch.setattr(training, "fit", lambda *_, **__: pytest.fail("trained"))
@@ -103,7 +98,7 @@ TASKS = {
     "the test split of marks never has the label '1', whose F1 is the score; give splits with the same labels.": only(
         TASK, "test", NEVER
     ),
-    "the validation split of amounts has the label 'few' (validation.tsv:2), and the training split has only 'many', "
+    "the validation split of amounts has the label 'few' (validation.tsv:0), and the training split has only 'many', "
     "'some'; give splits with the same labels.": only(TEXTS, "train", UNSEEN),
     "the training split of amounts never has the label 'none'; give splits with the same labels.": replace(
         TEXTS, labels=(*THREE, "none")
@@ -191,13 +186,21 @@ def test_a_run_folder_that_is_half_written_or_not_listed(model, tmp_path, monkey
     recorded(model, out, monkeypatch)
     (out / "seed-2").mkdir()
     assert refusal(TASK, model, out, resume=True) == (
-        f"{out / 'seed-2'} is in the way: runs.json does not list it as a finished run; move it away, or name another "
-        "folder."
+        f"{out / 'seed-2'} is in the way: runs.json does not list it as the finished run of that seed; move it away, "
+        "or name another folder."
     )
     (out / "seed-1" / "model.safetensors").unlink()
     assert refusal(TASK, model, out, resume=True) == (
         f"{out / 'runs.json'} lists the run seed-1, but {out / 'seed-1'} holds no model.safetensors; copy that folder "
         "again, or take the run out of the list."
+    )
+
+
+def test_a_run_in_the_making_of_which_nothing_is_known(model, tmp_path) -> None:
+    (tmp_path / ".seed-5.unfinished").mkdir()
+    assert refusal(TASK, model, tmp_path, resume=True) == (
+        f"{tmp_path} holds .seed-5.unfinished, and no runs.json that says what is tuned there; move it away, or name "
+        "another folder."
     )
 
 

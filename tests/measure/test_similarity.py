@@ -226,6 +226,19 @@ def test_models_that_read_other_tokens_are_refused() -> None:
     )
 
 
+def test_a_model_that_was_given_a_token_to_pad_with_reads_the_same() -> None:
+    """A decoder often has none; tuning lends it the one that ends a text."""
+    module, tokenizer = tiny.make("llama")
+    tokenizer.pad_token = None
+    before = Model.of(module, tokenizer, name="before")
+    lent = copy.deepcopy(tokenizer)
+    lent.pad_token = lent.eos_token
+    assert lent.pad_token_id != 0
+    after = Model.of(tuned.moved(module, seed=5), lent, name="after")
+    expected = headscope.similarity(before, Model.of(after.module, tokenizer, name="after"), FEW)
+    xr.testing.assert_equal(headscope.similarity(before, after, FEW), expected)
+
+
 @pytest.mark.data
 @pytest.mark.demo
 def test_noise_on_a_layer_of_real_weights_shows_there_and_less_behind_it(data) -> None:

@@ -36,9 +36,11 @@ def encode(
         skipped: what was cut or left out is counted in it.
     """
     if task.kind == "tagging":
-        made = [_tagged(task, example, tokenizer, max_tokens, skipped) for example in examples]
-        return [features for features in made if features is not None]
-    return [_labelled(task, example, tokenizer, max_tokens, skipped) for example in examples]
+        tagged = [_tagged(task, example, tokenizer, max_tokens, skipped) for example in examples]
+        return [features for features in tagged if features is not None]
+    made = [_labelled(task, example, tokenizer, max_tokens, skipped) for example in examples]
+    tokenizer.backend_tokenizer.no_truncation()  # it would be written with the runs
+    return made
 
 
 def _tagged(

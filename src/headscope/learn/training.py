@@ -36,6 +36,7 @@ from transformers import (
 from headscope.capture.model import Model, load, quiet, source
 from headscope.errors import HeadscopeError, ModelError, first_line
 from headscope.learn.encode import IGNORED, Features
+from headscope.learn.folder import written
 from headscope.learn.scoring import NAMES, scores
 from headscope.learn.task import Task
 
@@ -78,7 +79,7 @@ class Pretrained:
         name: as the user gave it.
         source: where transformers finds it.
         weights_sha256: of its weights.
-        tokenizer: its tokenizer, which can pad.
+        tokenizer: its tokenizer, which can pad, and does so behind the text.
         max_tokens: the longest text that it takes; None if it has no limit.
         trust_remote_code: the user allows Python of the hub.
     """
@@ -112,6 +113,9 @@ class Pretrained:
                     f"the tokenizer of {loaded.name!r} has no token to pad with; add pad_token to its files."
                 )
             tokenizer.pad_token = tokenizer.eos_token
+        # GPT-2 counts positions from the padding on, and is measured with it behind; XLNet's layer reads the end.
+        if getattr(loaded.module.config, "summary_type", None) != "last":
+            tokenizer.padding_side = "right"
         where = source(loaded.name)
         return cls(loaded.name, where, loaded.weights_sha256, tokenizer, loaded.max_tokens, trust_remote_code)
 
@@ -187,6 +191,7 @@ def fit(
     """
     with quiet(), _random_state_kept():
         set_seed(seed)
+        last, watch = _last_checkpoint(folder), _Watch(name, settings, report)
         trainer = Trainer(
             model=pretrained.with_layer(task),
             args=_arguments(folder, seed, f"eval_{select}_{task.metric}", settings),
@@ -196,24 +201,22 @@ def fit(
             processing_class=pretrained.tokenizer,
             compute_metrics=lambda found: _scores(task, found),
             preprocess_logits_for_metrics=lambda logits, labels: _predicted(task, logits),
-            callbacks=[_Watch(name, settings, report)],
+            callbacks=[watch],
         )
         trainer.remove_callback(PrinterCallback)
-        try:
-            trainer.train(resume_from_checkpoint=_last_checkpoint(folder))
-        except _LossError:
-            shutil.rmtree(folder, ignore_errors=True)  # going on from its checkpoints would end there again
-            raise
-        except torch.OutOfMemoryError as error:
-            raise HeadscopeError(
-                f"{name} needs more memory than {settings.device} has ({first_line(error)}); lower the batch size, now "
-                f"{settings.batch_size}, or the most tokens of an example."
-            ) from error
-        except OSError as error:
-            raise HeadscopeError(
-                f"{name} could not be written to {folder} ({error.strerror or error}); free some space and add "
-                "--resume to go on."
-            ) from error
+        with written(folder, name), _told(name, settings):
+            try:
+                trainer.train(resume_from_checkpoint=last)
+            except _LossError:
+                shutil.rmtree(folder, ignore_errors=True)  # going on from its checkpoints would end there again
+                raise
+            except Exception as error:  # each library has its own for a file that is damaged
+                if last is None or watch.begun or isinstance(error, torch.OutOfMemoryError):
+                    raise
+                raise HeadscopeError(
+                    f"{name} cannot go on from {last} ({first_line(error)}); remove {folder} and add --resume, to tune "
+                    "it anew."
+                ) from error
     epochs, steps = _by_epoch(trainer.state.log_history, scored, settings.epochs)
     kept = max(range(settings.epochs), key=lambda epoch: epochs[epoch][select][task.metric])
     return Fitted(epochs, kept + 1, folder / f"checkpoint-{steps[kept]}")
@@ -232,6 +235,18 @@ def without_state(checkpoint: Path, folder: Path) -> None:
             shutil.copy2(file, folder / file.name)
 
 
+@contextmanager
+def _told(name: str, settings: Settings) -> Iterator[None]:
+    """That memory is out is told in one sentence."""
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        raise HeadscopeError(
+            f"{name} needs more memory than {settings.device} has ({first_line(error)}); lower the batch size, now "
+            f"{settings.batch_size}, or the most tokens of an example."
+        ) from error
+
+
 class _LossError(HeadscopeError):
     """A loss that is not a number, or infinite."""
 
@@ -241,9 +256,13 @@ class _Watch(TrainerCallback):  # type: ignore[misc]
 
     def __init__(self, name: str, settings: Settings, report: Callable[[int, int], None]) -> None:
         self.name, self.settings, self.report = name, settings, report
+        self.begun = False
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **about: Any) -> None:
         self._tell(state)
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **about: Any) -> None:
+        self.begun = True
 
     def on_step_end(self, args: Any, state: Any, control: Any, **about: Any) -> None:
         self._tell(state)
@@ -252,11 +271,13 @@ class _Watch(TrainerCallback):  # type: ignore[misc]
         control.should_log = True  # so that a loss that is no number is seen before the weights are kept
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **about: Any) -> None:
-        loss = (logs or {}).get("loss")
-        if loss is not None and not math.isfinite(loss):
+        # That of evaluation too: the last step before it may be the one that went wrong.
+        losses = [value for name, value in (logs or {}).items() if name.endswith("loss")]
+        if wrong := [loss for loss in losses if not math.isfinite(loss)]:
             raise _LossError(
-                f"the loss of {self.name} is {loss} in epoch {math.ceil(state.epoch)} (by step {state.global_step} of "
-                f"{state.max_steps}); lower the learning rate, now {self.settings.learning_rate:g}."
+                f"the loss of {self.name} is {wrong[0]} in epoch {math.ceil(state.epoch)} (by step {state.global_step} "
+                f"of {state.max_steps}); lower the learning rate, now {self.settings.learning_rate:g}, and name "
+                "another folder if this one has finished runs."
             )
 
     def _tell(self, state: Any) -> None:
@@ -352,7 +373,7 @@ def _by_epoch(
 def _random_state_kept() -> Iterator[None]:
     """Trainer seeds all of Python's random numbers; the caller's go on as if it had not."""
     python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002 - it is this one that is seeded
-    with torch.random.fork_rng():
+    with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
         try:
             yield
         finally:

@@ -11,17 +11,18 @@ import random
 import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from headscope import runs as files
-from headscope.disk import writable
 from headscope.errors import HeadscopeError
 from headscope.learn.encode import Features, encode
+from headscope.learn.folder import alone, check_folder, clear, making, unfinished, written
 from headscope.learn.soundness import SELECT, check
-from headscope.learn.task import TEST, TRAIN, VALIDATION, Task
+from headscope.learn.task import TEST, TRAIN, VALIDATION, Example, Task
 from headscope.runs import Run, Runs
 
 CONTROL = "control"
@@ -125,9 +126,11 @@ def tune(
     for one, folder in asked:
         report(f"tokenizing {_called(one)}", 0, 0)
         families.append(_Family.of(one, task, folder, pretrained, settings, select, longest))
-    begun = [family.begun(seeds) for family in families]  # before any of them is trained
-    processes(device).wait_for_everyone()
-    made = [family.train(runs, seeds, report) for family, runs in zip(families, begun, strict=True)]
+    together = processes(device)
+    with alone(out) if together.is_main_process else nullcontext():
+        begun = [family.begun(seeds) for family in families]  # before any of them is trained
+        together.wait_for_everyone()
+        made = [family.train(runs, seeds, report) for family, runs in zip(families, begun, strict=True)]
     return Tuned(*made)
 
 
@@ -189,7 +192,7 @@ class _Family:
             **asdict(settings),
             "max_tokens": max_tokens,
             "examples": {name: len(examples) for name, examples in encoded.items()},
-            "examples_sha256": hashlib.sha256(repr((task.kind, task.labels, splits)).encode()).hexdigest(),
+            "examples_sha256": hashlib.sha256(repr((task.kind, task.labels, _anywhere(splits))).encode()).hexdigest(),
             "skipped": {"reading": dict(task.skipped), **skipped},
             "notes": list(task.notes),
             "source": dict(task.source),
@@ -211,8 +214,15 @@ class _Family:
             self.folder, self.task.name, self.task.control, self.pretrained.name, self.pretrained.weights_sha256,
             self.select, self.task.metric, self.facts, (),
         )  # fmt: skip
-        found = files.read(self.folder, empty=True) if (self.folder / files.FILE).is_file() else wanted
-        if not found.runs and not _unfinished(self.folder):
+        there = unfinished(self.folder)
+        listed = (self.folder / files.FILE).is_file()
+        if there and not listed:
+            raise HeadscopeError(
+                f"{self.folder} holds {there[0]}, and no {files.FILE} that says what is tuned there; move it away, or "
+                "name another folder."
+            )
+        found = files.read(self.folder, empty=True) if listed else wanted
+        if not found.runs and not there:
             found = wanted
         before, now = _compared(found), _compared(wanted)
         if different := [name for name in now if before[name] != now[name]]:
@@ -221,11 +231,12 @@ class _Family:
                 f"the runs in {self.folder} are not what is asked for now: {told}; ask for the same, or name another "
                 "folder."
             )
-        for name in sorted({_name(seed) for seed in seeds} - {run.name for run in found.runs}):
-            if (self.folder / name).exists() and not _making(self.folder, name).exists():
+        finished, names = {run.seed for run in found.runs}, {run.name for run in found.runs}
+        for name in [_name(seed) for seed in seeds if seed not in finished]:
+            if (self.folder / name).exists() and (name in names or not making(self.folder, name).exists()):
                 raise HeadscopeError(
-                    f"{self.folder / name} is in the way: {files.FILE} does not list it as a finished run; move it "
-                    "away, or name another folder."
+                    f"{self.folder / name} is in the way: {files.FILE} does not list it as the finished run of that "
+                    "seed; move it away, or name another folder."
                 )
         return found
 
@@ -233,14 +244,16 @@ class _Family:
         """Train the runs that are missing, and list each as soon as it is finished."""
         from headscope.learn.training import fit, processes
 
+        together = processes(self.settings.device)
+        if together.is_main_process:
+            clear(runs)
         finished = {run.seed for run in runs.runs}
         for number, seed in enumerate(seeds, start=1):
             if seed in finished:
                 continue
             name = _name(seed)
-            made = _making(self.folder, name)
+            made = making(self.folder, name)
             stage = f"tuning {name} on {_called(self.task)} ({number} of {len(seeds)})"
-            together = processes(self.settings.device)
             if together.is_main_process:
                 files.write(runs)
                 made.mkdir(exist_ok=True)
@@ -260,12 +273,13 @@ class _Family:
         from headscope.capture.model import sha256_of_weights
         from headscope.learn.training import without_state
 
-        made, place = _making(self.folder, name), self.folder / name
+        made, place = making(self.folder, name), self.folder / name
         weights = sha256_of_weights(fitted.checkpoint)
         if not place.exists():
-            shutil.rmtree(made / "whole", ignore_errors=True)
-            without_state(fitted.checkpoint, made / "whole")
-            (made / "whole").rename(place)
+            with written(made, name):
+                shutil.rmtree(made / "whole", ignore_errors=True)
+                without_state(fitted.checkpoint, made / "whole")
+                (made / "whole").rename(place)
         elif sha256_of_weights(place) != weights:  # if a kill came before it was listed, it is this very run
             raise HeadscopeError(f"{place} is in the way, with other weights; move it away, and add --resume to go on.")
         run = Run(name, seed, fitted.kept, fitted.epochs, weights)
@@ -316,24 +330,6 @@ def _check_control(task: Task, control: Task) -> None:
         )
 
 
-def check_folder(folder: Path, resume: bool) -> None:
-    """Refuse a folder for runs before any work is done for it.
-
-    Raises:
-        HeadscopeError: it is a file, cannot be written to, or holds runs that are not to be gone on with.
-    """
-    if folder.exists() and not folder.is_dir():
-        raise HeadscopeError(f"{folder} is a file; name a folder for the runs, or a place where one can be made.")
-    writable(folder / files.FILE)
-    if resume:
-        return
-    listed = [run.name for run in files.read(folder, empty=True).runs] if (folder / files.FILE).is_file() else []
-    if there := [*listed, *_unfinished(folder)]:
-        raise HeadscopeError(
-            f"{folder} holds runs ({', '.join(there)}); add --resume to go on with them, or name another folder."
-        )
-
-
 def _check_extras() -> None:
     for package, called in {"accelerate": "accelerate", "sklearn": "scikit-learn"}.items():
         if importlib.util.find_spec(package) is None:
@@ -348,21 +344,20 @@ def _compared(runs: Runs) -> dict[str, Any]:
     return about | {name: runs.settings.get(name) for name in COMPARED}
 
 
+def _anywhere(splits: Mapping[str, Sequence[Example]]) -> dict[str, tuple[Example, ...]]:
+    """The examples as they are wherever their files lie: these may be moved while a run is interrupted."""
+    return {
+        name: tuple(replace(example, name=PurePath(example.name).name) for example in examples)
+        for name, examples in splits.items()
+    }
+
+
 def _in_words(report: Stage, stage: str, words: int) -> Callable[[int, int], None]:
     return lambda done, steps: report(stage, words * done // steps, words)
 
 
 def _name(seed: int) -> str:
     return f"seed-{seed}"
-
-
-def _making(folder: Path, name: str) -> Path:
-    """The folder in which a run is made."""
-    return folder / f".{name}.unfinished"
-
-
-def _unfinished(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.glob(_making(folder, "seed-*").name))
 
 
 def _called(one: Task | Runs) -> str:

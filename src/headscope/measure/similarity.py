@@ -133,12 +133,18 @@ def batch_weights(model: Model) -> int:
 
 
 def _same(batch: Batch, beside: Batch) -> bool:
-    same = [one.id for one in batch.documents] == [one.id for one in beside.documents]
-    return (
-        same
-        and batch.inputs.keys() == beside.inputs.keys()
-        and all(torch.equal(values, beside.inputs[name]) for name, values in batch.inputs.items())
-    )
+    if [one.id for one in batch.documents] != [one.id for one in beside.documents]:
+        return False
+    ours, theirs = _shown(batch), _shown(beside)
+    return ours.keys() == theirs.keys() and all(torch.equal(values, theirs[name]) for name, values in ours.items())
+
+
+def _shown(batch: Batch) -> dict[str, Tensor]:
+    """What the model is called with, padding as 0: a tokenizer that had no token to pad with was given one."""
+    shown = batch.inputs | {"input_ids": batch.encoder.ids.where(batch.encoder.real, 0)}
+    if batch.decoder is not None:
+        shown["decoder_input_ids"] = batch.decoder.ids.where(batch.decoder.real, 0)
+    return shown
 
 
 def _products(

@@ -17,9 +17,10 @@ from headscope.capture.model import Model
 from headscope.disk import below
 from headscope.errors import HeadscopeError
 from headscope.learn.control import control_of
+from headscope.learn.folder import check_folder
 from headscope.learn.task import TEST, Task
 from headscope.learn.tasks import read_task
-from headscope.learn.tune import CONTROL, ON_TASK, Tuned, at_most, check_folder, tune
+from headscope.learn.tune import CONTROL, ON_TASK, Tuned, at_most, tune
 from headscope.runs import Runs
 from headscope.studies.study import Study, Tuning
 
