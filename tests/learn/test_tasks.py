@@ -17,7 +17,7 @@ def test_each_name_says_what_is_learned(run):
         assert task.description[:40] in said
 
 
-def test_a_task_is_read_by_its_name(tmp_path):
+def test_a_task_is_read_by_its_name(tmp_path, monkeypatch):
     task = read_task("negation", "grammar:101")
     assert (task.name, task.kind) == ("negation", "tagging")
     for file in ("train", "dev", "test"):
@@ -25,6 +25,8 @@ def test_a_task_is_read_by_its_name(tmp_path):
     own, same = read_task("table", tmp_path), read_task(str(tmp_path))
     assert (own.name, same.name) == ("table", tmp_path.name)
     assert own.splits == same.splits
+    monkeypatch.chdir(tmp_path)
+    assert read_task(".").name == tmp_path.name
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def read_task(name: str, data: str | Path = "") -> Task:
             raise HeadscopeError(f"the task {name} needs its corpus; name the file or folder that holds it.")
         return TASKS[name].read(data)
     if Path(name).expanduser().exists():
-        return read_table(name, name=Path(name).expanduser().name)
+        return read_table(name, name=Path(name).expanduser().resolve().name)
     raise HeadscopeError(
         f"there is no task {name!r}; there are {', '.join(TASKS)}, {PREFIX}NAME for what the library `datasets` loads, "
         "and any folder with a train.tsv and a test.tsv."
