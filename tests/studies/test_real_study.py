@@ -24,7 +24,7 @@ def findings(data):
 
 
 def test_what_follows_from_the_corpus_is_the_papers_to_the_last_digit(findings) -> None:
-    baselines = [one for one in findings if not one.claim.model]
+    baselines = [one for one in findings if not one.claim.model and one.claim.where == "table 1"]
     assert len(baselines) == 9
     assert {one.verdict for one in baselines} == {"agrees"}
     assert [one.ours.of for one in baselines] == [one.claim.paper.of for one in baselines]
