@@ -22,7 +22,7 @@ from headscope.errors import HeadscopeError, TableError
 
 KNOWN = (
     "layer, head, stack, relation, direction, offset, distance, token_offset, class, token_class, mention, target, "
-    "length, draw, fold, regressor, regressor_other"
+    "length, draw, run, group, fold, regressor, regressor_other"
 )
 
 
