@@ -18,8 +18,9 @@ from statistics import median
 
 from headscope.learn import training
 from headscope.learn.negation import read_negation
+from headscope.learn.splits import at_most
 from headscope.learn.task import Task
-from headscope.learn.tune import at_most, tune
+from headscope.learn.tune import tune
 
 BEGIN, END = "<!-- benchmarks/tuning.py writes from here -->", "<!-- to here, tuning -->"
 WAYS = ("headscope", "bare")

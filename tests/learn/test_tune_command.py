@@ -51,6 +51,28 @@ def test_tune_writes_runs_and_says_how_well_they_learnt(run, table, model, tmp_p
     assert headscope.load(out / "seed-5").weights_sha256 == runs.read(out).runs[3].weights_sha256
 
 
+def test_selected_on_test_the_control_has_labels_for_all_that_is_trained_on(run, model, tmp_path) -> None:
+    splits = {split: examples[:17] for split, examples in toys.tagging().splits.items()}
+    folder, held = tmp_path / "mine", ("zebra", "0")  # a word of which the training file knows nothing
+    folder.mkdir()
+    pairs = {
+        split: [[(word, tag or "0") for word, tag in zip(one.words, one.tags, strict=True)] for one in examples]
+        for split, examples in splits.items()
+    }
+    pairs["validation"][2].append(held)
+    for split, examples in pairs.items():
+        rows = ["".join(f"{word}\t{tag}\n" for word, tag in example) for example in examples]
+        (folder / f"{split}.tsv").write_text("\n".join(rows))
+    out = tmp_path / "out"
+    assert run("tune", folder, model, "-o", out, "--seeds", 1, "--control", "--select", "test", *FAST)[0] == 0
+    trained = pairs["train"] + pairs["validation"]
+    types = {word.casefold() for example in trained for word, _ in example}
+    for made in (runs.read(out), runs.read(out / "control")):
+        assert made.settings["examples"]["train"] == len(trained) == 28
+    said = f"each of the {len(types)} word types of the training examples has one arbitrary label"
+    assert said in made.settings["notes"]
+
+
 def test_tune_refuses_in_one_sentence(run, table, model, tmp_path) -> None:
     code, _, complaint = run("tune", table, model, "-o", tmp_path / "out", "--select", "train")
     assert code == 2

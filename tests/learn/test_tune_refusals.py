@@ -14,8 +14,9 @@ import toys
 from headscope import runs
 from headscope.errors import HeadscopeError
 from headscope.learn import training
+from headscope.learn.splits import at_most
 from headscope.learn.task import Example, Task
-from headscope.learn.tune import at_most, tune
+from headscope.learn.tune import tune
 
 TASK, TEXTS = toys.tagging(), toys.classification()
 
@@ -49,6 +50,8 @@ ARGUMENTS = {
     "'amounts' is no control of 'marks': a control has the kind and the labels of its task; make it by control_of.": {
         "control": replace(TEXTS, control=True)
     },
+    "the control of marks holds 11 examples out, and none are where epochs are chosen on test; make it by "
+    "control_of(without_validation(task)).": {"control": toys.control(TASK), "select": "test"},
 }
 
 

@@ -40,14 +40,17 @@ def tune(
 ) -> None:
     """Fine-tune a model on a task, and on its control, several seeds each: a folder of runs."""
     from headscope.learn.control import control_of
+    from headscope.learn.splits import at_most, without_validation
+    from headscope.learn.task import TEST
     from headscope.learn.tasks import read_task
-    from headscope.learn.tune import at_most
     from headscope.learn.tune import tune as run
     from headscope.view.tuned import tuned
 
     with progress() as report:
         report(f"reading {task}", 0, 0)
         learnt = read_task(task, data)
+        if select == TEST:  # before a control is made, whose labels are those of what is trained on
+            learnt = without_validation(learnt)
         if most is not None:
             learnt = at_most(learnt, most)
         made = run(

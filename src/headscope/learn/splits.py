@@ -1,13 +1,14 @@
-"""Training, validation and test: what is held out, and that their labels are the same."""
+"""Training, validation and test: what is held out, how much is trained on, and that their labels are the same."""
 
 import hashlib
+import random
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
-from headscope.errors import CorpusError
+from headscope.errors import CorpusError, HeadscopeError
 from headscope.learn.task import SPLITS, TEST, TRAIN, VALIDATION, Example, Task
 
 SHARE = 0.15
@@ -105,11 +106,33 @@ def without_validation(task: Task) -> Task:
     Zhao and Bethard 2020 (section 5.2) train on all that is not test, and choose the epoch on the test examples. A
     control is to be made of what this returns, since its labels are those of the training vocabulary.
     """
-    train, validation, test = (task.splits[split] for split in SPLITS)
+    train, validation, test = (task.splits.get(split, ()) for split in SPLITS)
+    if not validation:
+        return task
     note = f"trained on all {len(train) + len(validation):,} examples that are not test; none is held out"
     return replace(
         task, splits={TRAIN: (*train, *validation), VALIDATION: (), TEST: test}, notes=(*task.notes, note)
     )  # fmt: skip
+
+
+def at_most(task: Task, most: int) -> Task:
+    """The task with a random sample of its training examples, the same each time; the rest is counted.
+
+    Args:
+        task: any task; one that has no more examples is returned as it is.
+        most: training examples, 1 or more.
+
+    Raises:
+        HeadscopeError: `most` is below 1.
+    """
+    if most < 1:
+        raise HeadscopeError(f"a task of {most} training examples cannot be learnt; give 1 or more.")
+    examples = task.splits.get(TRAIN, ())
+    if len(examples) <= most:
+        return task
+    chosen = sorted(random.Random(0).sample(range(len(examples)), most))
+    skipped = {**task.skipped, f"training examples beyond a sample of {most}": len(examples) - most}
+    return replace(task, splits={**task.splits, TRAIN: tuple(examples[i] for i in chosen)}, skipped=skipped)
 
 
 def labels_of(example: Example) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -40,8 +40,6 @@ from headscope.learn.folder import written
 from headscope.learn.scoring import NAMES, scores
 from headscope.learn.task import Task
 
-Precision = Literal["float32", "bfloat16", "float16"]
-
 LOGGED = 20
 """Steps after which the loss is looked at, and at the end of each epoch."""
 
@@ -67,7 +65,7 @@ class Settings:
     epochs: int
     learning_rate: float
     batch_size: int
-    precision: Precision
+    precision: str
     device: str
 
 
@@ -251,7 +249,7 @@ class _LossError(HeadscopeError):
     """A loss that is not a number, or infinite."""
 
 
-class _Watch(TrainerCallback):  # type: ignore[misc]
+class _Watch(TrainerCallback):  # type: ignore[misc]  # transformers is untyped to mypy
     """Tells how far a run is, and ends it where its loss is no number."""
 
     def __init__(self, name: str, settings: Settings, report: Callable[[int, int], None]) -> None:
@@ -378,4 +376,4 @@ def _random_state_kept() -> Iterator[None]:
             yield
         finally:
             random.setstate(python)
-            np.random.set_state(numpy)  # noqa: NPY002
+            np.random.set_state(numpy)  # noqa: NPY002 - the same

@@ -7,7 +7,6 @@ A run is made in ``.seed-K.unfinished``, with Trainer's checkpoints in it. When 
 import hashlib
 import importlib.util
 import platform
-import random
 import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +21,8 @@ from headscope.errors import HeadscopeError
 from headscope.learn.encode import Features, encode
 from headscope.learn.folder import alone, check_folder, clear, making, unfinished, written
 from headscope.learn.soundness import SELECT, check
-from headscope.learn.task import TEST, TRAIN, VALIDATION, Example, Task
+from headscope.learn.splits import without_validation
+from headscope.learn.task import SPLITS, TEST, TRAIN, VALIDATION, Example, Task
 from headscope.runs import Run, Runs
 
 CONTROL = "control"
@@ -84,8 +84,9 @@ def tune(
         model: a hub id, a folder, or ``minilm``.
         out: the folder for ``runs.json`` and a folder for each run; the control's are in ``control`` in it.
         seeds: a run each, of the new layer, of dropout and of the order of the examples.
-        control: the same inputs with arbitrary labels (`headscope.learn.tasks.control_of`). Its runs are also scored
-            on the task's own test split (Zhao and Bethard 2020, table 2).
+        control: the same inputs with arbitrary labels (`headscope.learn.control.control_of`). Its runs are also scored
+            on the task's own test split (Zhao and Bethard 2020, table 2). Where epochs are chosen on ``test`` it is to
+            be made of `headscope.learn.splits.without_validation`, so that all that is trained on has its labels.
         epochs: how often all training examples are seen.
         learning_rate: of AdamW at the first step; it falls to 0 in a straight line.
         batch_size: examples of a step, on each device.
@@ -108,19 +109,21 @@ def tune(
     report = report or (lambda stage, done, total: None)
     out = Path(out)
     _check_arguments(seeds, epochs, learning_rate, batch_size, select, precision, device, max_tokens)
+    if select == TEST:
+        task = without_validation(task)
     asked = [(task, out), *([(control, out / CONTROL)] if control else [])]
     for one, folder in asked:
         check(one, select)
         check_folder(folder, resume)
     if control is not None:
-        _check_control(task, control)
+        _check_control(task, control, select)
     _check_extras()
 
     from headscope.learn.training import Pretrained, Settings, processes  # transformers' Trainer needs the extra
 
     report("loading the model", 0, 0)
     pretrained = Pretrained.of(model, task, device=device, trust_remote_code=trust_remote_code)
-    settings = Settings(epochs, learning_rate, batch_size, precision, device)  # type: ignore[arg-type]
+    settings = Settings(epochs, learning_rate, batch_size, precision, device)
     longest = min((limit for limit in (pretrained.max_tokens, max_tokens) if limit is not None), default=None)
     families = []
     for one, folder in asked:
@@ -132,26 +135,6 @@ def tune(
         together.wait_for_everyone()
         made = [family.train(runs, seeds, report) for family, runs in zip(families, begun, strict=True)]
     return Tuned(*made)
-
-
-def at_most(task: Task, most: int) -> Task:
-    """The task with a random sample of its training examples, the same each time; the rest is counted.
-
-    Args:
-        task: any task; one that has no more examples is returned as it is.
-        most: training examples, 1 or more.
-
-    Raises:
-        HeadscopeError: `most` is below 1.
-    """
-    if most < 1:
-        raise HeadscopeError(f"a task of {most} training examples cannot be learnt; give 1 or more.")
-    examples = task.splits.get(TRAIN, ())
-    if len(examples) <= most:
-        return task
-    chosen = sorted(random.Random(0).sample(range(len(examples)), most))
-    skipped = {**task.skipped, f"training examples beyond a sample of {most}": len(examples) - most}
-    return replace(task, splits={**task.splits, TRAIN: tuple(examples[i] for i in chosen)}, skipped=skipped)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,9 +156,7 @@ class _Family:
     def of(
         cls, task: Task, main: Task, folder: Path, pretrained: Any, settings: Any, select: str, max_tokens: int | None
     ) -> "_Family":
-        splits = {name: task.splits.get(name, ()) for name in (TRAIN, VALIDATION, TEST)}
-        if select == TEST:
-            splits = {TRAIN: splits[TRAIN] + splits[VALIDATION], TEST: splits[TEST]}
+        splits = {name: task.splits[name] for name in SPLITS if (name, select) != (VALIDATION, TEST)}
         if task is not main:
             splits[ON_TASK] = main.splits[TEST]
         encoded, skipped = {}, {}
@@ -322,11 +303,16 @@ def _check_arguments(
         )
 
 
-def _check_control(task: Task, control: Task) -> None:
+def _check_control(task: Task, control: Task, select: str) -> None:
     if (control.kind, control.labels) != (task.kind, task.labels) or not control.control:
         raise HeadscopeError(
             f"{control.name!r} is no control of {task.name!r}: a control has the kind and the labels of its task; make "
             "it by control_of."
+        )
+    if select == TEST and control.splits.get(VALIDATION):
+        raise HeadscopeError(
+            f"the control of {task.name} holds {len(control.splits[VALIDATION])} examples out, and none are where "
+            "epochs are chosen on test; make it by control_of(without_validation(task))."
         )
 
 

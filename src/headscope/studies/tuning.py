@@ -18,9 +18,10 @@ from headscope.disk import below
 from headscope.errors import HeadscopeError
 from headscope.learn.control import control_of
 from headscope.learn.folder import check_folder
+from headscope.learn.splits import at_most, without_validation
 from headscope.learn.task import TEST, Task
 from headscope.learn.tasks import read_task
-from headscope.learn.tune import CONTROL, ON_TASK, Tuned, at_most, tune
+from headscope.learn.tune import CONTROL, ON_TASK, Tuned, tune
 from headscope.runs import Runs
 from headscope.studies.study import Study, Tuning
 
@@ -75,6 +76,8 @@ def task_of(name: str, study: Study, asked: Asked, data: Path, corpora: Mapping[
     corpus = tuning.corpora[which]
     replaced = [corpora[one] for one in tuning.measured if one in corpora and study.measurements[one].corpus == corpus]
     task = read_task(which, replaced[0] if replaced else below(data, corpus) or data)
+    if asked.select == TEST:  # before a control is made, whose labels are those of what is trained on
+        task = without_validation(task)
     return task if asked.most is None else at_most(task, asked.most)
 
 
