@@ -21,10 +21,10 @@ from headscope.analyse.scores import SCORES
 from headscope.disk import replacing
 from headscope.errors import HeadscopeError, TableError
 from headscope.view.changes import change_heatmaps, layer_boxes, rich_scatter
-from headscope.view.compared import checked, scored, spoken
 from headscope.view.comparison import frames, markdown
 from headscope.view.families import paired_dots, pairs
 from headscope.view.figures import save
+from headscope.view.wording import checked, scored, spoken
 
 DEFAULT = ("scope_precision", "scope_recall", *SCORES, "token_class_mass")
 """The variables that are compared unless others are named."""

@@ -21,10 +21,10 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from headscope.heads import parse_head
-from headscope.view.compared import against, called, checked, counted, groups_of, layer_values, outcome, spoken
 from headscope.view.figures import STYLE, caption, integer_ticks
 from headscope.view.heatmaps import DIVERGING, cells
 from headscope.view.reported import LEVEL
+from headscope.view.wording import against, called, checked, counted, groups_of, layer_values, outcome, spoken
 
 COLOURS = {"task": "#0072B2", "control": "#E69F00"}
 """Of the groups (of Okabe and Ito)."""

@@ -12,7 +12,8 @@ from rich.table import Table
 from headscope.analyse import Consistencies, rank_sum
 from headscope.analyse.richer import BIAS
 from headscope.heads import DIMENSIONS, head_name
-from headscope.view.compared import (
+from headscope.view.reported import LEVEL
+from headscope.view.wording import (
     against,
     called,
     checked,
@@ -33,7 +34,6 @@ from headscope.view.compared import (
     too_few,
     unit,
 )
-from headscope.view.reported import LEVEL
 
 MOST = 10
 """Heads on the page: those whose mean change is largest."""

@@ -24,10 +24,10 @@ from headscope.analyse.comparable import called as filed
 from headscope.errors import TableError
 from headscope.heads import parse_head
 from headscope.view.changes import COLOURS, MARKERS, signed_ticks, title
-from headscope.view.compared import called, checked, groups_of, of_runs
 from headscope.view.figures import COLOURS as SEQUENTIAL
 from headscope.view.figures import STYLE, caption
 from headscope.view.heatmaps import DIVERGING, cells
+from headscope.view.wording import called, checked, groups_of, of_runs
 
 ABREAST = 4
 """Panels side by side; more stand below."""

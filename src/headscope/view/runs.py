@@ -10,7 +10,7 @@ from rich.table import Table
 from headscope.analyse import top_heads
 from headscope.analyse.scores import SCORES
 from headscope.heads import head_name
-from headscope.view.compared import named
+from headscope.view.wording import named
 
 SHOWN = 12
 """Relations, or other rows of a score, that are shown; all are in the table."""
