@@ -8,7 +8,7 @@ after the other: as many as make 2,048 tokens, one at least.
 Every way (`benchmarks/ways`, a script each) is a process of its own, and computes the same statistics; that they
 are the same is checked in the run. In a round all ways take their turn, so that a machine that gets slower gets
 slower for all. A way that goes over a limit of time or memory is not tried on longer texts. With `--save` a killed
-run goes on where it stopped, and `--from` draws its tables and its figure again.
+run goes on where it stopped, and `--from` permutations its tables and its figure again.
 
 TransformerLens and nnsight belong into headscope's environment, so that all ways start from the same packages:
 `pip install -c constraints.txt transformer-lens==4.3.0 nnsight==0.8.1`. Where they cannot be, give their own

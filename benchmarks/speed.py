@@ -28,10 +28,11 @@ from transformers import BertConfig, BertModel
 
 import headscope
 from headscope.capture import Model, batches
-from headscope.corpora import Document, survey
-from headscope.measure.relations import Relations
-from headscope.measure.run import REDUCERS, measure, resolve
-from headscope.measure.shuffle import DRAWS, with_draws
+from headscope.corpora import Document, summarize
+from headscope.reducers import REDUCERS
+from headscope.reducers.relations import Relations
+from headscope.reducers.support.permutations import PERMUTATIONS, with_permutations
+from headscope.runner.local import measure, resolve
 
 BEGIN, END = "<!-- benchmarks/speed.py writes from here -->", "<!-- to here -->"
 WORDS = ("the", "dog", "house", "was", "red", "and", "old", "by", "in", "of", "water", "day", "said", "people", ".")
@@ -77,7 +78,7 @@ def _relations(treebank: Path, rounds: int) -> Iterator[Row]:
     model = headscope.load("minilm")
     documents = list(headscope.read(treebank))
     prepared = list(batches(model, documents, skipped=Counter()))
-    relations = [with_draws(Relations.over(survey(documents)), 0)]
+    relations = [with_permutations(Relations.for_corpus(summarize(documents)), 0)]
     seconds, results = _in_turn(
         rounds,
         bare=lambda: _bare(model, prepared),
@@ -108,13 +109,15 @@ def _surface(rounds: int) -> Iterator[Row]:
 
 
 def _together(treebank: Path, coreference: Path, rounds: int) -> Iterator[Row]:
-    """All reducers that fit a treebank and texts with coreference, and what the draws for p-values add to them."""
+    """All reducers that fit a treebank and texts with coreference, and what the permutations for p-values add to
+    them.
+    """
     model = headscope.load("minilm")
     documents = [*headscope.read(treebank), *headscope.read(coreference, format="ontogum")]
-    found = survey(documents)
-    names = [name for name, reducer in REDUCERS.items() if reducer.fits(found)]
+    found = summarize(documents)
+    names = [name for name, reducer in REDUCERS.items() if reducer.supports(found)]
     drawn = resolve(names, found)
-    plain = [with_draws(reducer, 0) for reducer in drawn]
+    plain = [with_permutations(reducer, 0) for reducer in drawn]
     (alone,) = (reducer for reducer in plain if isinstance(reducer, Relations))
     seconds, _ = _in_turn(
         rounds,
@@ -124,7 +127,14 @@ def _together(treebank: Path, coreference: Path, rounds: int) -> Iterator[Row]:
     )
     what = f"{', '.join(f'`{name}`' for name in names)}, minilm, {len(documents):,} sentences and whole texts"
     yield _row(what, "`relations` alone", seconds, "together", "alone", "at most 1.5")
-    yield _row(f"the same with {DRAWS} draws for p-values", "without draws", seconds, "drawn", "together", "none set")
+    yield _row(
+        f"the same with {PERMUTATIONS} permutations for p-values",
+        "without permutations",
+        seconds,
+        "drawn",
+        "together",
+        "none set",
+    )
 
 
 def _bare(model: Model, prepared: list) -> None:

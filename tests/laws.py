@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from headscope.capture.model import Model
 from headscope.corpora.document import Document
-from headscope.measure.reducer import Reducer
-from headscope.measure.run import Plan, accumulate, tabulate
-from headscope.measure.totals import Totals
+from headscope.reducers.reducer import Reducer
+from headscope.runner.local import Plan, accumulate, tabulate
+from headscope.runner.totals import Totals
 
 PLANS = st.builds(
     Plan,

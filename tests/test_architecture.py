@@ -14,7 +14,7 @@ import pytest
 
 import headscope
 import witnesses
-from headscope.measure import REDUCERS
+from headscope.reducers import REDUCERS
 
 TESTS = Path(__file__).parent
 SOURCE = TESTS.parent / "src"
@@ -34,7 +34,7 @@ def loads_torch(*modules: str) -> bool:
     return in_a_new_process(f"import sys, {', '.join(modules)}; print('torch' in sys.modules)") == "True"
 
 
-LIGHT = ["", ".analyse", ".corpora", ".disk", ".errors", ".heads", ".studies", ".view", ".view.figures", ".view.page"]
+LIGHT = ["", ".analyse", ".corpora", ".files", ".errors", ".heads", ".studies", ".view", ".view.figures", ".view.page"]
 
 
 def test_what_does_not_need_torch_does_not_load_it() -> None:
@@ -100,7 +100,7 @@ def depth(found: type) -> int:
 
 def test_classes_are_found_wherever_they_are() -> None:
     names = {found.__name__ for found in classes()}
-    assert {"Model", "Document", "_Gold", "_CallableModule", "Reducer", "TableError", "Counts"} <= names
+    assert {"Model", "Document", "_Gold", "Reducer", "TableError", "Counts"} <= names
 
 
 def test_nothing_inherits_from_what_inherits() -> None:
@@ -147,29 +147,5 @@ def test_witnesses_are_not_ours() -> None:
 
 
 def test_a_witness_of_ours_would_be_noticed() -> None:
-    text = "import numpy\n\ndef f():\n    from headscope import heads\n    import headscope.measure as m\n"
-    assert imports_of_ours(text) == {"from headscope import heads", "import headscope.measure as m"}
-
-
-ORDERS = {
-    "the function first": "import headscope; measure = headscope.measure; import headscope.measure.relations",
-    "a part of the package first": "import headscope.measure.relations; from headscope import measure",
-}
-
-
-@pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
-def test_measure_is_a_function_and_a_package(order: str) -> None:
-    code = f"""
-{order}
-import sys
-import headscope
-assert measure is headscope.measure is sys.modules["headscope.measure"]
-from headscope.measure.relations import Relations
-from headscope.measure.run import REDUCERS
-assert REDUCERS["relations"] is Relations is measure.Relations is measure.relations.Relations
-try:
-    measure()
-except TypeError as error:
-    print(error)
-"""
-    assert in_a_new_process(code) == "measure() missing 2 required positional arguments: 'model' and 'documents'"
+    text = "import numpy\n\ndef f():\n    from headscope import heads\n    import headscope.reducers as m\n"
+    assert imports_of_ours(text) == {"from headscope import heads", "import headscope.reducers as m"}

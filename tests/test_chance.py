@@ -17,12 +17,12 @@ from headscope.capture.align import Alignment
 from headscope.capture.attention import DenseRows
 from headscope.capture.batch import collate
 from headscope.capture.model import Model
-from headscope.corpora import survey
-from headscope.measure.relations import Relations
-from headscope.measure.shuffle import Shuffle
-from headscope.measure.totals import Totals
+from headscope.corpora import summarize
+from headscope.reducers.relations import Relations
+from headscope.reducers.support.permutations import Permutations
+from headscope.runner.totals import Totals
 
-LAYERS, HEADS, DOCUMENTS, DRAWS, SEEDS = 11, 13, 61, 99, 31
+LAYERS, HEADS, DOCUMENTS, PERMUTATIONS, SEEDS = 11, 13, 61, 99, 31
 LABELS = ("amod", "case", "det", "nsubj", "nsubj:pass", "obj", "obl")
 PLANTED = (7, 5)
 
@@ -34,8 +34,8 @@ def table(seed: int, planted: float = 0.0) -> xr.Dataset:
     documents = tiny.documents(DOCUMENTS * (SEEDS + 1))[DOCUMENTS * seed : DOCUMENTS * (seed + 1)]
     model = Model.of(*tiny.make("bert"), name="bert")
     batch = collate(model, list(Alignment.of(model).align(documents, Counter())))
-    relations = Relations.over(survey(documents))
-    relations = Relations(relations.links, shuffle=Shuffle(DRAWS, seed=seed))
+    relations = Relations.for_corpus(summarize(documents))
+    relations = Relations(relations.links, permutations=Permutations(PERMUTATIONS, seed=seed))
     draw = torch.Generator().manual_seed(seed)
     tokens = batch.encoder.length
     everything, allowed = slice(0, tokens), torch.full((DOCUMENTS, tokens), float(tokens))
@@ -105,12 +105,12 @@ def test_the_best_of_286_shows_a_lift_and_held_out_there_is_none() -> None:
     held_out = (found["heldout_accuracy"] - chance).mean(("relation", "world")).item()
     spread = found["heldout_accuracy"].std(("relation", "world")).item() / np.sqrt(SEEDS * len(LABELS))
     assert abs(held_out) < 4 * spread < lift / 4
-    moved = (found["reported_shuffled"] - chance).mean().item()
+    moved = (found["reported_permuted"] - chance).mean().item()
     assert abs(moved) < lift / 4
 
 
 def test_a_head_that_looks_at_the_gold_is_found_and_no_other() -> None:
     found = with_significance(table(SEEDS, planted=0.7)).sel(relation="all")
-    assert found["best_p"] == 1 / (DRAWS + 1)
+    assert found["best_p"] == 1 / (PERMUTATIONS + 1)
     sure = (found["relation_p_corrected"].sel(direction="dependent_to_head") == found["best_p"]).values
     assert np.argwhere(sure).tolist() == [[PLANTED[0] - 1, PLANTED[1] - 1]]

@@ -16,7 +16,7 @@ import tiny
 from headscope import _atlas, heads
 from headscope.capture import interface
 from headscope.corpora import FORMATS
-from headscope.measure import REDUCERS
+from headscope.reducers import REDUCERS
 from headscope.studies import STUDIES
 
 TREEBANK = """\
@@ -113,7 +113,7 @@ def test_atlas_writes_everything(run, model, tmp_path) -> None:
     assert code == 0
     assert f"Open {out / 'atlas.html'}" in said.replace("\n", "")
     assert {path.name for path in out.iterdir()} == {
-        "heads.nc", "twin.nc", "atlas.html", "manifest.json", "figures", "tables",
+        "heads.nc", "untrained.nc", "atlas.html", "manifest.json", "figures", "tables",
     }  # fmt: skip
     assert {path.name for path in (out / "tables").iterdir()} == {
         "heads.csv", "distances.csv", "relations.csv", "accuracies.csv", "lengths.csv", "offsets.csv", "scope.csv",
@@ -131,11 +131,13 @@ def test_atlas_writes_everything(run, model, tmp_path) -> None:
     assert set(manifest["sha256"]) == {
         path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()
     } - {"manifest.json"}
-    table, twin = heads.read(out / "heads.nc"), heads.read(out / "twin.nc")
-    assert table.attrs["weights_sha256"] != twin.attrs["weights_sha256"]
-    assert {"reported_head", "heldout_accuracy", "twin_accuracy", "relation_accuracy_lower"} <= set(table.data_vars)
+    table, untrained = heads.read(out / "heads.nc"), heads.read(out / "untrained.nc")
+    assert table.attrs["weights_sha256"] != untrained.attrs["weights_sha256"]
+    assert {"reported_head", "heldout_accuracy", "untrained_accuracy", "relation_accuracy_lower"} <= set(
+        table.data_vars
+    )
     assert "token_class_mass" in table
-    assert "token_class_mass" not in twin
+    assert "token_class_mass" not in untrained
     shown = {
         (path.stem, column)
         for path in (out / "tables").iterdir()
@@ -178,7 +180,7 @@ def test_an_atlas_of_plain_text_has_no_relations(run, model, tmp_path) -> None:
     code, said, _ = run("atlas", model, text, "-o", tmp_path / "atlas")
     assert code == 0
     assert "relation" not in said
-    assert not (tmp_path / "atlas" / "twin.nc").exists()
+    assert not (tmp_path / "atlas" / "untrained.nc").exists()
     assert "relation_accuracy" not in heads.read(tmp_path / "atlas" / "heads.nc")
 
 
@@ -207,7 +209,12 @@ def test_what_killed_runs_left_unfinished_is_removed(run, model, tmp_path) -> No
     out = tmp_path / "atlas"
     left = out / ".manifest.json.new-abc" / "heads.nc"
     left.parent.mkdir(parents=True)
-    for path in (left, out / "..twin.partial.abc.npz", out / ".mine.new-abc", tmp_path / "..heads.nc.partial.abc.npz"):
+    for path in (
+        left,
+        out / "..untrained.partial.abc.npz",
+        out / ".mine.new-abc",
+        tmp_path / "..heads.nc.partial.abc.npz",
+    ):
         path.write_text("half")
     assert run("atlas", model, "grammar:101", "-o", out)[0] == 0
     assert [path.name for path in out.iterdir() if path.name.startswith(".")] == [".mine.new-abc"]
@@ -356,7 +363,7 @@ def test_the_lists_name_what_there_is(run) -> None:
 def test_a_run_that_was_killed_goes_on_and_ends_in_the_same_table(model, tmp_path) -> None:
     """A real process, really killed, between two savings."""
     command = ["measure", str(model), "grammar:503", "-r", "surface", "-r", "relations", "--batch-tokens", "499"]
-    script = "import headscope.measure.run as r; r.SAVE_EVERY = 0.0; import headscope.cli; headscope.cli.main()"
+    script = "import headscope.runner.local as r; r.SAVE_EVERY = 0.0; import headscope.cli; headscope.cli.main()"
 
     def start(out: Path, *more: str) -> subprocess.Popen:
         return subprocess.Popen(

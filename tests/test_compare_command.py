@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 from matplotlib.figure import Figure
 
-from analyse.families import drawn
+from analyse.run_tables import drawn
 from analyse.tables import RELATIONS, head_table, texts
 from headscope import heads
 from headscope.analyse import compare, consistencies, rank_sum
@@ -58,7 +58,7 @@ def _few_figures(monkeypatch) -> None:
             path.touch()
         return paths
 
-    monkeypatch.setattr("headscope._comparison.save", save)
+    monkeypatch.setattr("headscope.jobs.compare.save", save)
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +137,7 @@ def test_variables_are_named_with_their_places(run, files, tmp_path) -> None:
 
 
 def test_of_relations_the_frequent_ones_are_compared_in_their_reported_direction(run, monkeypatch, tmp_path) -> None:
-    monkeypatch.setattr("headscope._comparison.FREQUENT", 3)
+    monkeypatch.setattr("headscope.jobs.compare.FREQUENT", 3)
     before = head_table(texts(np.random.default_rng(3)), RELATIONS)
     after = head_table(texts(np.random.default_rng(5)), RELATIONS).assign_attrs(weights_sha256="ef" * 32)
     paths = [heads.write(table, tmp_path / f"{place}.nc") for place, table in enumerate((before, after))]
@@ -156,7 +156,9 @@ def test_each_stack_of_an_encoder_decoder_is_compared_alone(run, files, tmp_path
         table = heads.read(files[name]).drop_vars("token_class_mass")
         other = table.map(lambda values: values * 0.5 if "head" in values.dims else values, keep_attrs=True)
         by_head = [name for name, values in table.items() if "head" in values.dims]
-        both = xr.concat([table, other], dim="stack", data_vars=by_head).assign_coords(stack=["encoder", "decoder"])
+        both = xr.concat([table, other], dim="attention_type", data_vars=by_head).assign_coords(
+            attention_type=["encoder", "decoder"]
+        )
         paths[name], halves[name] = heads.write(both, tmp_path / f"{name}.nc"), other
     out = tmp_path / "out"
     code, said, _ = run("compare", *words(paths), "--variable", "scope_f1", "-o", out)
@@ -166,7 +168,7 @@ def test_each_stack_of_an_encoder_decoder_is_compared_alone(run, files, tmp_path
     xr.testing.assert_allclose(kept, alone)
     assert kept.attrs["best_head"] == alone.attrs["best_head"]
     assert "scope F1, decoder before and after fine-tuning" in said
-    one = ["--variable", "scope_f1:stack=encoder", "-o", tmp_path / "one"]
+    one = ["--variable", "scope_f1:attention_type=encoder", "-o", tmp_path / "one"]
     assert run("compare", *words(paths), *one)[0] == 0
     assert [path.stem for path in (tmp_path / "one" / "comparisons").iterdir()] == ["scope_f1-encoder"]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import typer.main
 
-from analyse.families import drawn
+from analyse.run_tables import drawn
 from headscope import cli, heads
 from headscope.analyse.ranktests import least_rank_sum, least_signed_rank
 

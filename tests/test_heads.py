@@ -21,8 +21,8 @@ from headscope.analyse import with_intervals, with_report
 from headscope.errors import HeadscopeError, TableError
 
 KNOWN = (
-    "layer, head, stack, relation, direction, offset, distance, token_offset, class, token_class, mention, target, "
-    "length, draw, run, group, fold, regressor, regressor_other"
+    "layer, head, attention_type, relation, direction, offset, distance, token_offset, class, token_class, mention, "
+    "target, length, permutation, run, group, fold, regressor, regressor_other"
 )
 
 

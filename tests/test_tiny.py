@@ -44,11 +44,11 @@ def test_the_attention_has_the_planned_shape_and_its_rows_sum_to_one(family):
     model, tokenizer = tiny.make(family)
     assert not model.training
     for document in [*tiny.documents(), tiny.tokenless_document()]:
-        stacks = witnesses.see(model, tokenizer, document)
-        assert {stack: seen.weights.shape[:2] for stack, seen in stacks.items()} == {
-            stack: (layers, plan.heads) for stack, layers in plan.stacks.items()
+        attention_types = witnesses.see(model, tokenizer, document)
+        assert {attention_type: seen.weights.shape[:2] for attention_type, seen in attention_types.items()} == {
+            attention_type: (layers, plan.heads) for attention_type, layers in plan.attention_types.items()
         }
-        for seen in stacks.values():
+        for seen in attention_types.values():
             sums = seen.weights.sum(axis=-1)
             if family == "gpt_oss":  # the rest went to the sink
                 assert (sums < 1).all()
@@ -70,8 +70,8 @@ def test_a_key_has_weight_exactly_where_the_witness_says_that_it_is_visible(fami
 def test_heads_are_peaked_and_differ_and_no_argmax_is_close(family):
     model, tokenizer = tiny.make(family)
     documents = tiny.documents()
-    for stack in {**tiny.FAMILIES, **tiny.UNSUPPORTED}[family].stacks:
-        corpus = [witnesses.see(model, tokenizer, document)[stack] for document in documents]
+    for attention_type in {**tiny.FAMILIES, **tiny.UNSUPPORTED}[family].attention_types:
+        corpus = [witnesses.see(model, tokenizer, document)[attention_type] for document in documents]
         values = witnesses.surface(corpus)
         assert (values["entropy"] < 0.98 * values["entropy_uniform"]).all()
         distinct = np.unique(np.round(values["entropy"], 4))
@@ -208,8 +208,8 @@ def test_a_pair_of_segments_is_seen_as_one_text(family, separators, special):
 def test_the_decoder_repeats_the_encoder_after_its_start():
     model, tokenizer = tiny.make("bart")
     assert model.config.decoder_start_token_id == tokenizer.sep_token_id  # and yet the start is no separator
-    stacks = witnesses.see(model, tokenizer, tiny.documents()[0])
-    encoder, decoder, cross = (stacks[stack] for stack in ("encoder", "decoder", "cross"))
+    attention_types = witnesses.see(model, tokenizer, tiny.documents()[0])
+    encoder, decoder, cross = (attention_types[attention_type] for attention_type in ("encoder", "decoder", "cross"))
     assert encoder.keys == encoder.queries == cross.keys
     assert cross.queries == decoder.queries == decoder.keys == (Token(-1), *encoder.keys)
 

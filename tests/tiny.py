@@ -257,12 +257,12 @@ def _unigram(special: list[str], style: Style) -> Tokenizer:
 
 @dataclass(frozen=True)
 class Family:
-    """A bare model and what it is made with. ``stacks`` gives its layers, so that the maker can check them."""
+    """A bare model and what it is made with. ``attention_types`` gives its layers, so that the maker can check them."""
 
     model: type[PreTrainedModel]
     config: type[hf.PreTrainedConfig]
     style: Style
-    stacks: dict[str, int]
+    attention_types: dict[str, int]
     settings: dict[str, Any]
     heads: int = 5
     width: int = 35
@@ -367,7 +367,9 @@ def make(family: str, seed: int = 0) -> tuple[PreTrainedModel, PreTrainedTokeniz
     if config.is_encoder_decoder:
         deep = config.decoder_layers if family == "bart" else config.num_decoder_layers
         layers |= {"decoder": deep, "cross": deep}
-    assert {stack: layers[stack] for stack in plan.stacks} == plan.stacks, (family, layers)
+    assert {
+        attention_type: layers[attention_type] for attention_type in plan.attention_types
+    } == plan.attention_types, (family, layers)
     assert config.num_attention_heads == plan.heads, (family, config.num_attention_heads)
     assert config.hidden_size == plan.width, (family, config.hidden_size)
     assert model.num_parameters() < LARGEST, (family, model.num_parameters())

@@ -11,7 +11,7 @@ from shapes import Text
 
 import headscope
 from headscope.capture import Capture
-from headscope.measure import Surface
+from headscope.reducers import Surface
 
 
 def load(folder: Path) -> Capture:

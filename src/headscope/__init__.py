@@ -13,8 +13,8 @@
 `atlas(model, corpus, out)`                    everything at once, into a folder
 `study(name, model, data, out)`                a paper's figures beside one's own, into a folder
 `tune(read_task(name, data), model, out)`      fine-tune for several seeds, and on `control_of(task)`: a folder of runs
-`random_twin(model)`                           the same shape, untrained: a control
-`analysed(table, twin)`                        how sure we are: the next four at once
+`untrained_model(model)`                           the same shape, untrained: a control
+`analysed(table, untrained)`                        how sure we are: the next four at once
 `with_intervals(table)`, `with_report(table)`  intervals; the head to report, beside its controls
 `with_significance(table)`                     p-values, corrected
 `with_regression(table)`                       what attention to a negation's cue depends on
@@ -36,7 +36,6 @@ from typing import TYPE_CHECKING, Any
 from headscope.errors import HeadscopeError
 
 if TYPE_CHECKING:
-    from headscope._atlas import atlas
     from headscope.analyse import (
         analysed,
         consistencies,
@@ -47,15 +46,16 @@ if TYPE_CHECKING:
         with_significance,
     )
     from headscope.analyse.compare import compare
-    from headscope.capture import load, random_twin
+    from headscope.capture import load, untrained_model
     from headscope.corpora import read
     from headscope.heads import read as read_table
     from headscope.heads import write as write_table
+    from headscope.jobs.atlas import atlas
     from headscope.learn.control import control_of
     from headscope.learn.tasks import read_task
     from headscope.learn.tune import tune
-    from headscope.measure.family import measure_runs, similarity
-    from headscope.measure.run import measure
+    from headscope.runner.local import measure
+    from headscope.runner.runs import measure_runs, similarity
     from headscope.studies.run import study
 
 __all__ = [
@@ -69,13 +69,13 @@ __all__ = [
     "load",
     "measure",
     "measure_runs",
-    "random_twin",
     "read",
     "read_table",
     "read_task",
     "similarity",
     "study",
     "tune",
+    "untrained_model",
     "with_intervals",
     "with_regression",
     "with_report",
@@ -86,15 +86,16 @@ __all__ = [
 # Found when first asked for: reading a table or drawing it must not load torch.
 _HOMES = {
     "analysed": ("headscope.analyse", "analysed"),
-    "atlas": ("headscope._atlas", "atlas"),
+    "atlas": ("headscope.jobs.atlas", "atlas"),
     "load": ("headscope.capture", "load"),
-    "measure_runs": ("headscope.measure.family", "measure_runs"),
-    "similarity": ("headscope.measure.family", "similarity"),
+    "measure": ("headscope.runner.local", "measure"),
+    "measure_runs": ("headscope.runner.runs", "measure_runs"),
+    "similarity": ("headscope.runner.runs", "similarity"),
     "study": ("headscope.studies.run", "study"),
     "tune": ("headscope.learn.tune", "tune"),
     "read_task": ("headscope.learn.tasks", "read_task"),
     "control_of": ("headscope.learn.control", "control_of"),
-    "random_twin": ("headscope.capture", "random_twin"),
+    "untrained_model": ("headscope.capture", "untrained_model"),
     "read": ("headscope.corpora", "read"),
     "read_table": ("headscope.heads", "read"),
     "write_table": ("headscope.heads", "write"),
@@ -109,9 +110,6 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "measure":
-        # The package of that name can be called, and importing it makes it an attribute of this one.
-        return import_module("headscope.measure")
     if name not in _HOMES:
         raise AttributeError(f"module 'headscope' has no attribute {name!r}; it has {', '.join(__all__)}")
     module, attribute = _HOMES[name]

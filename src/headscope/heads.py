@@ -14,8 +14,8 @@ import h5py
 import numpy as np
 import xarray as xr
 
-from headscope.disk import replacing
 from headscope.errors import TableError
+from headscope.files import atomic_write
 
 FORMAT = 1
 """The version of the schema, stored in each file. A file of another version is refused."""
@@ -23,7 +23,7 @@ FORMAT = 1
 DIMENSIONS: Mapping[str, str] = {
     "layer": "attention layer, counted from 1 in the order of the forward pass",
     "head": "attention head, counted from 1",
-    "stack": "which attention of an encoder-decoder: encoder, decoder or cross",
+    "attention_type": "which attention of an encoder-decoder: encoder, decoder or cross",
     "relation": "linguistic relation; `nsubj:*` pools a label with its subtypes, `all` pools all but punct",
     "direction": "dependent_to_head or head_to_dependent",
     "offset": "signed distance in words; -1 is the word before",
@@ -32,12 +32,12 @@ DIMENSIONS: Mapping[str, str] = {
     "class": "class of words whose tokens are counted together",
     "token_class": "class of tokens by annotation: noun, verb, pronoun, subject, object, negation, cls or sep",
     "mention": "class of mentions by the part of speech of the head word; `all` also has those without one",
-    "target": "what is looked at from the words of a question that name an aspect (`headscope.measure.targets`)",
+    "target": "what is looked at from the words of a question that name an aspect (its terms, phrase and others)",
     "length": "signed length of a link in words; -6 and 6 are that and longer",
-    "draw": "one of the draws in which the gold stands elsewhere",
+    "permutation": "one of the permutations in which the gold stands elsewhere",
     "run": "one of several models that differ in the seed with which they were fine-tuned",
     "group": "task or control: what runs were fine-tuned on",
-    "fold": "part of the corpus; the groups of documents are dealt to the folds by a hash",
+    "fold": "part of the corpus; the groups of documents are assigned to the folds by a hash",
     "regressor": "what attention is regressed on: the constant, in_scope (0 or 1), and the distance in words",
     "regressor_other": "the same, for products of two of them",
 }
@@ -103,7 +103,7 @@ def write(table: xr.Dataset, path: str | Path) -> Path:
     }
     # HDF5 does not survive a disk that refuses a write: it takes the process with it. So it writes to memory.
     content = io.BytesIO()
-    with replacing(path) as temporary:
+    with atomic_write(path) as temporary:
         table.assign_attrs(headscope_format=FORMAT).to_netcdf(content, engine="h5netcdf", encoding=encoding)
         temporary.write_bytes(content.getbuffer())
     return path

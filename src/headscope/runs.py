@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from headscope.disk import reading, replacing
 from headscope.errors import HeadscopeError
+from headscope.files import atomic_write, reading
 
 FILE = "runs.json"
 """Lists the runs of a folder."""
@@ -153,7 +153,7 @@ def write(runs: Runs) -> Path:
     """Write `FILE`, whole or not at all."""
     stored = {name: value for name, value in asdict(runs).items() if name != "folder"}
     path = runs.folder / FILE
-    with replacing(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_text(json.dumps({"format": FORMAT, **stored}, indent=2) + "\n", encoding="utf-8")
     return path
 

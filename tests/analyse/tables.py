@@ -47,7 +47,7 @@ class Links:
 
 @dataclass(frozen=True)
 class Text:
-    """A document: the fold it was dealt to, and its links by relation."""
+    """A document: the fold it was assigned to, and its links by relation."""
 
     fold: int
     links: Mapping[str, Links]
@@ -96,7 +96,9 @@ def head_table(texts: Sequence[Text], relations: Sequence[str]) -> xr.Dataset:
 
 
 def stacked(tables: Mapping[str, xr.Dataset]) -> xr.Dataset:
-    """Tables of several stacks as one, the first the deepest; NaN for the layers that a stack does not have."""
+    """Tables of several attention types as one, the first the deepest; NaN for the layers that a attention type does
+    not have.
+    """
     first = next(iter(tables.values()))
     joint = {}
     for name, values in first.data_vars.items():
@@ -106,8 +108,8 @@ def stacked(tables: Mapping[str, xr.Dataset]) -> xr.Dataset:
         data = np.full((len(tables), *values.shape), np.nan)
         for place, table in enumerate(tables.values()):
             data[place, : table.sizes["layer"]] = table[name].values
-        joint[name] = xr.DataArray(data, dims=("stack", *values.dims), attrs=values.attrs)
-    return xr.Dataset(joint, coords={**first.coords, "stack": list(tables)}, attrs=first.attrs)
+        joint[name] = xr.DataArray(data, dims=("attention_type", *values.dims), attrs=values.attrs)
+    return xr.Dataset(joint, coords={**first.coords, "attention_type": list(tables)}, attrs=first.attrs)
 
 
 def texts(draw: np.random.Generator, layers: int = 3, heads: int = 5) -> list[Text]:

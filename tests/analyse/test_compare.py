@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 from scipy.stats import false_discovery_control, kendalltau, mannwhitneyu, ttest_1samp, wilcoxon
 
-from analyse.families import (
+from analyse.run_tables import (
     HEADS,
     LAYERS,
     OTHER_SEEDS,
@@ -28,7 +28,7 @@ from headscope.errors import TableError
 @pytest.fixture(autouse=True)
 def _few_halves(monkeypatch) -> None:
     """Of the corrected tau, which other tests are about."""
-    monkeypatch.setattr("headscope.analyse.richer.HALVES", 1)
+    monkeypatch.setattr("headscope.analyse.change_against_baseline.HALVES", 1)
 
 
 @pytest.fixture(scope="module")
@@ -202,7 +202,9 @@ def test_stacks_are_compared_head_by_head() -> None:
     def deeper(table: xr.Dataset) -> xr.Dataset:
         values = table["scope_f1"].copy()
         values[{"layer": 2}] = np.nan
-        both = xr.concat([table["scope_f1"], values / 2], dim="stack").assign_coords(stack=["encoder", "decoder"])
+        both = xr.concat([table["scope_f1"], values / 2], dim="attention_type").assign_coords(
+            attention_type=["encoder", "decoder"]
+        )
         return table[[]].assign(scope_f1=both.assign_attrs(table["scope_f1"].attrs))
 
     before, after, control = (deeper(table) for table in tables())
@@ -211,9 +213,9 @@ def test_stacks_are_compared_head_by_head() -> None:
     assert found.attrs["best_head"] == top_heads(before, "scope_f1", 1)[0][0]
     assert found.attrs["best_head"].startswith("encoder ")
     plain = compare(*tables())
-    np.testing.assert_allclose(found["p"].sel(stack="encoder"), plain["p"])
-    np.testing.assert_allclose(found["layer_change"].sel(stack="encoder"), plain["layer_change"])
-    assert found["layer_change"].sel(stack="decoder", layer=3).isnull().all()
+    np.testing.assert_allclose(found["p"].sel(attention_type="encoder"), plain["p"])
+    np.testing.assert_allclose(found["layer_change"].sel(attention_type="encoder"), plain["layer_change"])
+    assert found["layer_change"].sel(attention_type="decoder", layer=3).isnull().all()
 
 
 def test_a_place_of_a_variable_with_more_dimensions_is_compared() -> None:

@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 from scipy.stats import kendalltau
 
-from analyse.families import drawn, released
+from analyse.run_tables import drawn, released
 from headscope.analyse import Consistencies, consistencies, rank_sum
 from headscope.errors import TableError
 

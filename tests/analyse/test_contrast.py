@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_ind
 
-from analyse.families import SEEDS, tables
+from analyse.run_tables import SEEDS, tables
 from headscope.analyse import compare
 
 

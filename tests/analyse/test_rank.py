@@ -15,11 +15,11 @@ LAYERS, HEADS = 3, 5
 
 
 def table(values: np.ndarray, **more: xr.DataArray) -> xr.Dataset:
-    """Values over layer and head, with stacks in front if there are three axes."""
-    dims = ("stack", "layer", "head")[-values.ndim :]
+    """Values over layer and head, with attention types in front if there are three axes."""
+    dims = ("attention_type", "layer", "head")[-values.ndim :]
     coords = {"layer": np.arange(1, values.shape[-2] + 1), "head": np.arange(1, values.shape[-1] + 1)}
     if values.ndim == 3:
-        coords["stack"] = ["encoder", "decoder"]
+        coords["attention_type"] = ["encoder", "decoder"]
     return xr.Dataset({"entropy": (dims, values), **more}, coords=coords)
 
 

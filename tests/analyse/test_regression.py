@@ -15,11 +15,11 @@ import tiny
 import witnesses
 from headscope.analyse import with_regression
 from headscope.capture.model import Model
-from headscope.corpora import survey
+from headscope.corpora import summarize
 from headscope.errors import TableError
 from headscope.heads import check
-from headscope.measure.folds import FOLDS, Deal
-from headscope.measure.run import measure
+from headscope.reducers.support.folds import FOLDS, FoldAssignment
+from headscope.runner.local import measure
 
 EXACT = {"rtol": 1e-8, "atol": 1e-300}
 DOCUMENTS = tiny.documents(23)
@@ -32,8 +32,8 @@ def seen() -> tuple[list[witnesses.ToCue], list[int]]:
     """What a tiny model gives to cues, word by word, and the fold of each word."""
     module, tokenizer = tiny.make("bert")
     words = witnesses.attention_to_cues([witnesses.see(module, tokenizer, one)["encoder"] for one in DOCUMENTS])
-    deal = Deal.over(survey(DOCUMENTS))
-    return words, [deal.fold(word.document) for word in words]
+    fold_assignment = FoldAssignment.for_corpus(summarize(DOCUMENTS))
+    return words, [fold_assignment.fold(word.document) for word in words]
 
 
 def sums(words: Sequence[witnesses.ToCue], folds: Sequence[int]) -> xr.Dataset:
@@ -117,13 +117,15 @@ def test_a_table_of_several_stacks_has_what_each_stack_has() -> None:
     first = sums(words, folds)
     second = sums([witnesses.ToCue(w.document, w.in_scope, w.distance, 1 - w.attention[:1]) for w in words], folds)
     by_head = ["fold_scope_products", "fold_scope_squares"]
-    both = xr.concat([first[by_head], second[by_head]], pd.Index(["encoder", "decoder"], name="stack"), join="outer")
+    both = xr.concat(
+        [first[by_head], second[by_head]], pd.Index(["encoder", "decoder"], name="attention_type"), join="outer"
+    )
     table = with_regression(both.assign(fold_scope_regressors=first["fold_scope_regressors"]))
-    for stack, alone in (("encoder", with_regression(first)), ("decoder", with_regression(second))):
-        ours = table.sel(stack=stack).isel(layer=slice(alone.sizes["layer"]))
+    for attention_type, alone in (("encoder", with_regression(first)), ("decoder", with_regression(second))):
+        ours = table.sel(attention_type=attention_type).isel(layer=slice(alone.sizes["layer"]))
         for name in ("scope_label_coefficient", "scope_distance_p_clustered", "scope_r_squared"):
             np.testing.assert_allclose(ours[name], alone[name], **EXACT)
-    assert table["scope_label_q"].sel(stack="decoder", layer=2).isnull().all()
+    assert table["scope_label_q"].sel(attention_type="decoder", layer=2).isnull().all()
 
 
 def test_words_of_one_fold_leave_the_spread_between_folds_open() -> None:

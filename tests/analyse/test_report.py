@@ -57,7 +57,7 @@ def test_where_all_heads_are_at_chance_the_reported_one_is_too_though_the_best_l
     assert best.mean() > 0.28
     report = with_report(table, chance(23)[0])
     assert_on_average(report["heldout_accuracy"], CHANCE)
-    assert_on_average(report["twin_accuracy"], CHANCE)
+    assert_on_average(report["untrained_accuracy"], CHANCE)
     assert report["reported_again"].mean() < 0.05
     assert (report["heldout_count"] == 100).all()
 
@@ -69,7 +69,7 @@ def test_a_head_that_was_planted_is_found_and_scored_as_it_was_planted() -> None
     assert (report["reported_direction"] == "head_to_dependent").all()
     assert (report["reported_again"] == 1).all()
     assert_on_average(report["heldout_accuracy"], 0.6)
-    assert_on_average(report["twin_accuracy"], CHANCE)
+    assert_on_average(report["untrained_accuracy"], CHANCE)
 
 
 def rate(texts: list[Text], name: str, half: int) -> tuple[np.ndarray, np.ndarray, list[str]]:
@@ -93,8 +93,8 @@ def first_best(hits: np.ndarray) -> tuple[int, ...]:
 @pytest.mark.parametrize("seed", [37, 41, 43, 47, 53])
 def test_the_report_is_what_naive_loops_choose_and_score(seed: int) -> None:
     draw = np.random.default_rng(seed)
-    made, twins = texts(draw), texts(draw)
-    report = with_report(head_table(made, RELATIONS), head_table(twins, RELATIONS), minimum=1)
+    made, untrained_counts = texts(draw), texts(draw)
+    report = with_report(head_table(made, RELATIONS), head_table(untrained_counts, RELATIONS), minimum=1)
     for name in RELATIONS:
         row = report.sel(relation=name)
         (hits, near, _), (later, later_near, clusters) = rate(made, name, 0), rate(made, name, 1)
@@ -107,8 +107,10 @@ def test_the_report_is_what_naive_loops_choose_and_score(seed: int) -> None:
         (offset,) = first_best(near)
         assert row["heldout_offset"] == OFFSETS[offset]
         assert_scored(row, "heldout_offset", later_near[:, offset], clusters)
-        scored, _, clusters = rate(twins, name, 1)
-        assert_scored(row, "twin", scored[(slice(None), *first_best(rate(twins, name, 0)[0]))], clusters)
+        scored, _, clusters = rate(untrained_counts, name, 1)
+        assert_scored(
+            row, "untrained", scored[(slice(None), *first_best(rate(untrained_counts, name, 0)[0]))], clusters
+        )
 
 
 def assert_scored(row: xr.Dataset, name: str, hits: np.ndarray, clusters: list[str]) -> None:
@@ -144,7 +146,7 @@ def test_a_relation_too_rare_in_either_half_is_not_reported(even: int, odd: int)
     row = with_report(table, table, minimum=5).squeeze()
     assert (row["reported_layer"], row["reported_head"], row["reported_direction"]) == (0, 0, "")
     assert (row["reported_again"], row["heldout_count"], row["heldout_offset"]) == (0, 0, 0)
-    for name in ("heldout", "heldout_offset", "twin"):
+    for name in ("heldout", "heldout_offset", "untrained"):
         for what in ("accuracy", "lower", "upper"):
             assert math.isnan(row[f"{name}_{what}"].item())
 
@@ -159,10 +161,10 @@ def test_without_a_twin_nothing_is_said_of_one_and_the_table_is_kept() -> None:
     table = head_table(texts(np.random.default_rng(59)), RELATIONS)
     before = table.copy(deep=True)
     report = with_report(table, minimum=1)
-    assert not [name for name in report.data_vars if "twin" in str(name)]
+    assert not [name for name in report.data_vars if "untrained" in str(name)]
     xr.testing.assert_identical(table, before)
     split = report.attrs["split"]
-    assert split.startswith("The documents are dealt to 64 folds by a hash of the text that they come from.")
+    assert split.startswith("The documents are assigned to 64 folds by a hash of the text that they come from.")
     assert split.endswith("lies in one fold, so the intervals allow for texts that differ.")
     xr.testing.assert_identical(report[list(table.data_vars)], table.assign_attrs(split=split))
     assert check(report) is report
@@ -170,44 +172,48 @@ def test_without_a_twin_nothing_is_said_of_one_and_the_table_is_kept() -> None:
 
 def test_the_table_says_how_the_documents_were_dealt() -> None:
     table = head_table(texts(np.random.default_rng(61)), RELATIONS)
-    table["fold_link"].attrs["dealt_by"] = "document"
+    table["fold_link"].attrs["fold_unit"] = "document"
     split = with_report(table, minimum=1).attrs["split"]
     assert split.startswith(
-        "The documents are dealt to 64 folds by a hash of their names, since they come from few texts."
+        "The documents are assigned to 64 folds by a hash of their names, since they come from few texts."
     )
     assert split.endswith("where those of one text resemble each other the intervals are too narrow.")
 
 
 def test_a_twin_whose_relations_stand_in_another_order() -> None:
     draw = np.random.default_rng(61)
-    table, twin = (head_table(texts(draw), RELATIONS) for _ in range(2))
-    report = with_report(table, twin, minimum=1)
-    assert len(set(report["twin_accuracy"].values)) > 2
-    xr.testing.assert_identical(with_report(table, twin.isel(relation=slice(None, None, -1)), minimum=1), report)
+    table, untrained = (head_table(texts(draw), RELATIONS) for _ in range(2))
+    report = with_report(table, untrained, minimum=1)
+    assert len(set(report["untrained_accuracy"].values)) > 2
+    xr.testing.assert_identical(with_report(table, untrained.isel(relation=slice(None, None, -1)), minimum=1), report)
 
 
 @pytest.mark.parametrize("seed", [67, 71, 73])
 def test_of_several_stacks_only_heads_that_exist_are_reported(seed: int) -> None:
     encoder, decoder = two_stacks(seed)
-    stacks = {"encoder": encoder, "decoder": decoder}
-    report = with_report(stacked(stacks), stacked(stacks), minimum=1)
-    alone = {name: with_report(table, minimum=1) for name, table in stacks.items()}
+    attention_types = {"encoder": encoder, "decoder": decoder}
+    report = with_report(stacked(attention_types), stacked(attention_types), minimum=1)
+    alone = {name: with_report(table, minimum=1) for name, table in attention_types.items()}
     for name in RELATIONS:
         row = report.sel(relation=name)
         best = {
-            stack: Counts.of(table, "fold_correct").half(slice(0, None, 2)).accuracy.sel(relation=name).max().item()
-            for stack, table in stacks.items()
+            attention_type: Counts.of(table, "fold_correct")
+            .half(slice(0, None, 2))
+            .accuracy.sel(relation=name)
+            .max()
+            .item()
+            for attention_type, table in attention_types.items()
         }
-        chosen = max(best, key=lambda stack: best[stack])  # the first of equals
-        assert row["reported_stack"] == chosen
+        chosen = max(best, key=lambda attention_type: best[attention_type])  # the first of equals
+        assert row["reported_attention_type"] == chosen
         for value in ("reported_layer", "reported_head", "reported_direction", "heldout_accuracy", "heldout_upper"):
             assert row[value].item() == alone[chosen][value].sel(relation=name).item()
-        assert row["twin_accuracy"].item() == row["heldout_accuracy"].item()
+        assert row["untrained_accuracy"].item() == row["heldout_accuracy"].item()
 
 
 def test_a_rare_relation_has_no_stack() -> None:
     report = with_report(stacked(dict(zip(("encoder", "decoder"), two_stacks(79), strict=True))), minimum=1000)
-    assert report["reported_stack"].values.tolist() == [""] * len(RELATIONS)
+    assert report["reported_attention_type"].values.tolist() == [""] * len(RELATIONS)
 
 
 def test_without_relations_there_is_nothing_to_report() -> None:

@@ -1,4 +1,4 @@
-"""p-values from draws: against loops and statsmodels."""
+"""p-values from permutations: against loops and statsmodels."""
 
 import numpy as np
 import pytest
@@ -10,19 +10,22 @@ from headscope import heads
 from headscope.analyse import with_report, with_significance
 from headscope.heads import check
 
-DRAWS = 97
+PERMUTATIONS = 97
 
 
 def drawn(table: xr.Dataset, seed: int) -> xr.Dataset:
-    """`table` with z of all heads, and the best in each draw; some of them equal."""
+    """`table` with z of all heads, and the best in each permutation; some of them equal."""
     draw = np.random.default_rng(seed)
     dims = ("layer", "head", "direction", "relation")
     shape = [table.sizes[dim] for dim in dims]
     values = {
         "relation_z": (draw.normal(size=shape).round(1) + 2 * (draw.random(shape) < 0.1), dims),
-        "relation_p": (draw.integers(1, DRAWS + 2, shape) / (DRAWS + 1), dims),
-        "relation_shuffled": (draw.random(shape), dims),
-        "relation_z_shuffled": ((2 + draw.normal(size=(shape[-1], DRAWS))).round(1), ("relation", "draw")),
+        "relation_p": (draw.integers(1, PERMUTATIONS + 2, shape) / (PERMUTATIONS + 1), dims),
+        "relation_permuted": (draw.random(shape), dims),
+        "relation_z_permuted": (
+            (2 + draw.normal(size=(shape[-1], PERMUTATIONS))).round(1),
+            ("relation", "permutation"),
+        ),
     }
     return table.assign(
         {name: heads.variable(data, of, name=name, units="1", source="numpy") for name, (data, of) in values.items()}
@@ -38,13 +41,13 @@ def test_corrected_p_values_count_the_draws_in_which_any_head_does_as_well(table
     found = with_significance(table)
     for relation in RELATIONS:
         row = found.sel(relation=relation)
-        best = row["relation_z_shuffled"].values
+        best = row["relation_z_permuted"].values
         for layer, head in np.ndindex(3, 5):
             for direction in DIRECTIONS:
                 one = row.sel(layer=layer + 1, head=head + 1, direction=direction)
-                p = (1 + sum(value >= one["relation_z"].item() for value in best)) / (DRAWS + 1)
+                p = (1 + sum(value >= one["relation_z"].item() for value in best)) / (PERMUTATIONS + 1)
                 assert one["relation_p_corrected"].item() == pytest.approx(p)
-        p = (1 + sum(value >= row["relation_z"].values.max() for value in best)) / (DRAWS + 1)
+        p = (1 + sum(value >= row["relation_z"].values.max() for value in best)) / (PERMUTATIONS + 1)
         assert row["best_p"].item() == pytest.approx(p)
     check(found)
 
@@ -66,24 +69,26 @@ def test_of_several_stacks_the_best_of_all_counts() -> None:
         best = [
             max(pair)
             for pair in zip(
-                *(t["relation_z_shuffled"].sel(relation=relation).values for t in tables.values()), strict=True
+                *(t["relation_z_permuted"].sel(relation=relation).values for t in tables.values()), strict=True
             )
         ]
         most = max(t["relation_z"].sel(relation=relation).values.max() for t in tables.values())
-        p = (1 + sum(value >= most for value in best)) / (DRAWS + 1)
+        p = (1 + sum(value >= most for value in best)) / (PERMUTATIONS + 1)
         assert found["best_p"].sel(relation=relation).item() == pytest.approx(p)
-    missing = found.sel(stack="decoder", layer=3)
+    missing = found.sel(attention_type="decoder", layer=3)
     assert missing["relation_p_corrected"].isnull().all()
     assert missing["relation_q"].isnull().all()
 
 
 def stacked_with_draws(tables: dict[str, xr.Dataset]) -> xr.Dataset:
-    """What `headscope.measure` makes of several stacks: what a draw has of heads is of each stack by itself."""
-    best = {name: table["relation_z_shuffled"] for name, table in tables.items()}
-    joint = stacked({name: table.drop_vars("relation_z_shuffled") for name, table in tables.items()})
+    """What `headscope.reducers` makes of several attention types: what a draw has of heads is of each attention type
+    by itself.
+    """
+    best = {name: table["relation_z_permuted"] for name, table in tables.items()}
+    joint = stacked({name: table.drop_vars("relation_z_permuted") for name, table in tables.items()})
     data = np.stack([values.values for values in best.values()])
     attrs = next(iter(best.values())).attrs
-    return joint.assign(relation_z_shuffled=xr.Variable(("stack", "relation", "draw"), data, attrs))
+    return joint.assign(relation_z_shuffled=xr.Variable(("attention_type", "relation", "permutation"), data, attrs))
 
 
 def test_the_reported_head_stands_beside_itself_on_moved_gold(table) -> None:
@@ -91,14 +96,14 @@ def test_the_reported_head_stands_beside_itself_on_moved_gold(table) -> None:
     for relation in RELATIONS:
         row = report.sel(relation=relation)
         place = {dim: row[f"reported_{dim}"].item() for dim in ("layer", "head", "direction")}
-        assert row["reported_shuffled"] == row["relation_shuffled"].sel(place)
+        assert row["reported_permuted"] == row["relation_permuted"].sel(place)
         assert row["reported_p"] == row["relation_p_corrected"].sel(place)
     theirs = multipletests(report["reported_p"].values, method="fdr_bh")[1]
     np.testing.assert_allclose(report["reported_q"].values, theirs)
     rare = with_report(table, minimum=10_000)
-    assert rare["reported_shuffled"].isnull().all()
+    assert rare["reported_permuted"].isnull().all()
 
 
 def test_without_draws_nothing_is_added(table) -> None:
-    plain = table.drop_vars(["relation_z", "relation_p", "relation_shuffled", "relation_z_shuffled"])
+    plain = table.drop_vars(["relation_z", "relation_p", "relation_permuted", "relation_z_permuted"])
     xr.testing.assert_identical(with_significance(plain), plain)

@@ -29,10 +29,10 @@ from analyse.tables import (
 from headscope.analyse import with_intervals
 from headscope.analyse.uncertainty import Counts
 from headscope.capture.model import Model
-from headscope.corpora import survey
+from headscope.corpora import summarize
 from headscope.errors import TableError
-from headscope.measure.folds import Deal
-from headscope.measure.run import measure
+from headscope.reducers.support.folds import FoldAssignment
+from headscope.runner.local import measure
 
 EXACT = {"rtol": 1e-9, "atol": 1e-12}
 
@@ -161,7 +161,7 @@ def test_the_interval_covers_the_truth_as_often_as_it_says_and_the_naive_one_doe
     replicates, documents, most, correlation = 2_000, 151, 11, 0.3
     draw = np.random.default_rng(round(100 * p))
     links = draw.integers(1, most + 1, (replicates, documents))
-    spread = 1 / correlation - 1  # of a beta distribution whose draws correlate links as much as that
+    spread = 1 / correlation - 1  # of a beta distribution whose permutations correlate links as much as that
     right = draw.binomial(links, draw.beta(p * spread, (1 - p) * spread, links.shape))
     lower, upper = Counts(*(xr.DataArray(values, dims=("replicate", "fold")) for values in (right, links))).interval()
     covered = ((lower <= p) & (p <= upper)).mean().item()
@@ -206,9 +206,9 @@ def test_heads_that_a_stack_does_not_have_have_no_interval() -> None:
         depth = alone.sizes["layer"]
         for end in ("relation_accuracy_lower", "relation_accuracy_upper"):
             assert table[end].dims == table["relation_accuracy"].dims
-            of_stack = table[end].sel(stack=name)
-            np.testing.assert_array_equal(of_stack[:depth], with_intervals(alone)[end])
-            assert of_stack[depth:].isnull().all()
+            of_attention_type = table[end].sel(attention_type=name)
+            np.testing.assert_array_equal(of_attention_type[:depth], with_intervals(alone)[end])
+            assert of_attention_type[depth:].isnull().all()
 
 
 def test_the_ends_are_described() -> None:
@@ -239,7 +239,7 @@ def tiny_bert() -> tuple[xr.Dataset, dict[str, witnesses.Relation], dict[str, in
     documents = tiny.documents(17)
     seen = [witnesses.see(module, tokenizer, document)["encoder"] for document in documents]
     table = measure(Model.of(module, tokenizer, name="bert"), documents, ["relations"])
-    folds = {document.id: Deal.over(survey(documents)).fold(document) for document in documents}
+    folds = {document.id: FoldAssignment.for_corpus(summarize(documents)).fold(document) for document in documents}
     return table, witnesses.relations(seen), folds
 
 

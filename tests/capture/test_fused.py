@@ -13,7 +13,7 @@ from headscope.capture.fused import FusedRows
 from headscope.capture.interface import Capture
 from headscope.capture.model import Model
 from headscope.errors import ModelError
-from headscope.measure.surface import Surface
+from headscope.reducers.surface import Surface
 
 DOCUMENTS = tiny.documents(7)
 PLAIN = (
@@ -44,8 +44,8 @@ def test_the_answers_are_those_of_the_matrix(family: str) -> None:
     model, batch = of(family)
     for dense, fused in zip(seen(model, batch, fused=False), seen(model, batch, fused=True), strict=True):
         assert (type(dense), type(fused)) == (DenseRows, FusedRows)
-        assert (dense.stack, dense.layer, dense.rows, dense.heads) == (
-            fused.stack, fused.layer, fused.rows, fused.heads,
+        assert (dense.attention_type, dense.layer, dense.rows, dense.heads) == (
+            fused.attention_type, fused.layer, fused.rows, fused.heads,
         )  # fmt: skip
         close = {"atol": 1e-5, "rtol": 0}
         torch.testing.assert_close(real(fused, fused.weights()), real(dense, dense.weights()), **close)
@@ -239,10 +239,10 @@ def test_scores_too_large_for_float32_keep_their_matrix() -> None:
 
 def test_a_proof_does_not_look_at_padding(monkeypatch) -> None:
     """A query of padding may see nothing but padding; what it adds up to says nothing of how exact the others are."""
-    from headscope.capture import proof
+    from headscope.capture import verify
 
     sizes = []
-    monkeypatch.setattr(proof, "_prove_close", lambda *arguments: sizes.append(float(arguments[-1])))
+    monkeypatch.setattr(verify, "_verify_close", lambda *arguments: sizes.append(float(arguments[-1])))
     model, batch = of("modernbert")
     Capture(model, "interface").observe(batch, lambda attention: None, fused=True)
     assert len(sizes) == 6  # outputs and entropies of three layers

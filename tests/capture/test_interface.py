@@ -46,7 +46,7 @@ def test_outputs_are_those_of_the_untouched_model(family: str, rows: int | None)
     batch = one_batch(model)
     tokens = batch.decoder or batch.encoder
     expected = untouched(model, batch)[tokens.real]
-    passed = Capture.proven(model, batch).observe(batch, lambda attention: None, rows=rows)
+    passed = Capture.verified(model, batch).observe(batch, lambda attention: None, rows=rows)
     assert dict(passed.layers) == dict(model.layers)
     bound = 1e-5 * max(1.0, float(expected.abs().max()))
     torch.testing.assert_close(passed.hidden[tokens.real], expected, atol=bound, rtol=0)
@@ -56,9 +56,9 @@ def test_outputs_are_those_of_the_untouched_model(family: str, rows: int | None)
 def test_gathered_blocks_are_the_whole(family: str) -> None:
     model = of(family)
     batch = one_batch(model)
-    capture = Capture.proven(model, batch)
+    capture = Capture.verified(model, batch)
     for whole, pieces in zip(seen(capture, batch), seen(capture, batch, rows=3, whole=True), strict=True):
-        assert (whole.stack, whole.layer, whole.rows) == (pieces.stack, pieces.layer, pieces.rows)
+        assert (whole.attention_type, whole.layer, whole.rows) == (pieces.attention_type, pieces.layer, pieces.rows)
         torch.testing.assert_close(whole.weights(), pieces.weights(), atol=1e-5, rtol=0)
         torch.testing.assert_close(whole.visible(), pieces.visible())
 
@@ -66,7 +66,7 @@ def test_gathered_blocks_are_the_whole(family: str) -> None:
 def test_blocks_cover_every_row_once() -> None:
     model = of("bert")
     batch = one_batch(model)
-    rows = [a.rows for a in seen(Capture.proven(model, batch), batch, rows=5) if a.layer == 2]
+    rows = [a.rows for a in seen(Capture.verified(model, batch), batch, rows=5) if a.layer == 2]
     assert [row for block in rows for row in range(block.start, block.stop)] == list(range(batch.encoder.length))
 
 
@@ -74,7 +74,7 @@ def test_blocks_cover_every_row_once() -> None:
 def test_answers_follow_from_the_matrix(family: str) -> None:
     model = of(family)
     batch = one_batch(model)
-    for attention in seen(Capture.proven(model, batch), batch, rows=7):
+    for attention in seen(Capture.verified(model, batch), batch, rows=7):
         weights = attention.weights().double()
         keys = attention.keys.length
         columns = torch.rand(len(batch.documents), keys, 3, generator=torch.Generator().manual_seed(5))
@@ -92,7 +92,7 @@ def test_answers_follow_from_the_matrix(family: str) -> None:
 def test_the_implementation_is_restored_even_after_an_error(family: str) -> None:
     model = of(family)
     batch = one_batch(model)
-    capture = Capture.proven(model, batch)
+    capture = Capture.verified(model, batch)
     before, outputs = model.module.config._attn_implementation, untouched(model, batch)
 
     def fail(attention: Attention) -> None:
@@ -109,7 +109,7 @@ def test_training_mode_is_refused() -> None:
     batch = one_batch(model)
     model.module.train()
     with pytest.raises(ModelError) as refused:
-        Capture.proven(model, batch)
+        Capture.verified(model, batch)
     assert str(refused.value) == (
         "'bert' is in training mode, where dropout changes attention; call `.eval()` on it first."
     )
@@ -120,7 +120,7 @@ def test_a_layer_that_is_not_seen_is_refused() -> None:
     batch = one_batch(model)
     model.module.config.num_hidden_layers = 3  # the model has 2
     with pytest.raises(ModelError) as refused:
-        Capture.proven(model, batch)
+        Capture.verified(model, batch)
     assert str(refused.value) == (
         "the attention of 'bert' cannot be captured: 3 encoder layers were expected and 2 encoder layers seen. "
         "The model mixes attention with other layers, or computes it apart."
@@ -145,7 +145,7 @@ def test_the_proof_notices_a_wrong_capture(monkeypatch, how: str) -> None:
     monkeypatch.setattr(modeling_bert, "eager_attention_forward", lying)
     what = "the outputs" if how == "leave the mask out" else "the values averaged by layer 1"
     with pytest.raises(ModelError) as refused:
-        Capture.proven(model, batch)
+        Capture.verified(model, batch)
     assert re.fullmatch(
         rf"{what} of 'bert' change by [\d.e-]+ under observation, more than [\d.e-]+; "
         "what was captured is not what the model computes.",
@@ -155,7 +155,7 @@ def test_the_proof_notices_a_wrong_capture(monkeypatch, how: str) -> None:
 
 def test_a_fallback_family_is_proven_too() -> None:
     model = of("mpnet")
-    assert Capture.proven(model, one_batch(model)).route == "outputs"
+    assert Capture.verified(model, one_batch(model)).route == "outputs"
 
 
 def test_our_name_is_registered_once() -> None:
@@ -166,5 +166,5 @@ def test_half_precision_is_measured_in_float32() -> None:
     module, tokenizer = tiny.make("llama")
     model = Model.of(module.to(torch.bfloat16), tokenizer, name="llama")
     batch = collate(model, list(Alignment.of(model).align(DOCUMENTS, Counter())))
-    attentions = seen(Capture.proven(model, batch), batch)
+    attentions = seen(Capture.verified(model, batch), batch)
     assert {attention.weights().dtype for attention in attentions} == {torch.float32}

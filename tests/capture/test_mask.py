@@ -74,7 +74,7 @@ def test_a_mask_that_a_model_made_is_not_known_either() -> None:
 
 @pytest.mark.parametrize("wrong", [(None, None), (None, 0), (6, 0), (5, 5)])
 def test_in_a_long_text_what_is_thought_of_a_mask_is_compared_with_the_mask(wrong, monkeypatch) -> None:
-    """A run is proven on short texts, in which a long window is none."""
+    """A run is verified on short texts, in which a long window is none."""
     length = mask.CHECKED_FROM + 3
     sizes = {"batch_size": TEXTS, "q_length": length, "kv_length": length}
     padding = torch.arange(length) < torch.tensor([length, 7, 2])[:, None]

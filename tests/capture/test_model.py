@@ -10,10 +10,10 @@ import torch
 
 import tiny
 from headscope.capture.batch import batches
-from headscope.capture.model import Model, load, random_twin
+from headscope.capture.model import Model, load, untrained_model
 from headscope.corpora.document import Document
 from headscope.errors import ModelError
-from headscope.measure.run import Plan, measure
+from headscope.runner.local import Plan, measure
 
 
 @pytest.fixture
@@ -101,17 +101,17 @@ def test_nobodys_code_is_run_unasked(folder) -> None:
 @pytest.mark.parametrize("family", tiny.FAMILIES)
 def test_a_twin_has_the_shape_but_not_the_weights(family) -> None:
     model = Model.of(*tiny.make(family), name=family)
-    twin, again, other = random_twin(model), random_twin(model), random_twin(model, seed=1)
-    shapes = [{name: p.shape for name, p in m.module.named_parameters()} for m in (model, twin)]
+    untrained, again, other = untrained_model(model), untrained_model(model), untrained_model(model, seed=1)
+    shapes = [{name: p.shape for name, p in m.module.named_parameters()} for m in (model, untrained)]
     assert shapes[0] == shapes[1]
-    assert twin.weights_sha256 == again.weights_sha256
-    assert len({model.weights_sha256, twin.weights_sha256, other.weights_sha256}) == 3
-    assert twin.name == f"random weights (seed 0) of {family}"
+    assert untrained.weights_sha256 == again.weights_sha256
+    assert len({model.weights_sha256, untrained.weights_sha256, other.weights_sha256}) == 3
+    assert untrained.name == f"random weights (seed 0) of {family}"
 
 
 def test_a_twin_has_the_precision_of_its_model() -> None:
     module, tokenizer = tiny.make("llama")
-    assert random_twin(Model.of(module.to(torch.bfloat16), tokenizer)).module.dtype == torch.bfloat16
+    assert untrained_model(Model.of(module.to(torch.bfloat16), tokenizer)).module.dtype == torch.bfloat16
 
 
 def test_a_family_that_reads_padding_is_refused_unless_each_text_is_alone() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headscope.corpora import FORMATS, Corpus, Document, Link, Span, Survey, read, survey
+from headscope.corpora import FORMATS, Corpus, CorpusSummary, Document, Link, Span, read, summarize
 from headscope.errors import CorpusError
 
 TREE = "1\tone\t_\tNUM\t_\t_\t0\troot\t_\t_\n2\tday\t_\tNOUN\t_\t_\t1\tobj\t_\t_\n"
@@ -229,8 +229,8 @@ def test_what_a_reader_leaves_out_is_counted_and_is_no_document(tmp_path):
     files = {"a.conll": ontogum("(1) _ (1)"), "b.conll": ontogum("(1) 2)"), "c.conll": ontogum("(3 _ _")}
     corpus = read(lay_out(tmp_path, files))
     assert [document.id for document in corpus] == ["a.conll:a"]
-    assert survey(corpus).skipped == {"documents with an unbalanced coreference bracket": 2}
-    assert survey(corpus).documents == 1
+    assert summarize(corpus).skipped == {"documents with an unbalanced coreference bracket": 2}
+    assert summarize(corpus).documents == 1
 
 
 def test_a_corpus_of_which_all_is_left_out_is_refused(tmp_path):
@@ -246,7 +246,7 @@ def test_a_corpus_of_which_all_is_left_out_is_refused(tmp_path):
 def test_the_grammar_is_a_corpus_without_files(name, count):
     corpus = read(name)
     assert corpus == Corpus(name, files=(), format="grammar", passed_over=())
-    assert survey(corpus).documents == count
+    assert summarize(corpus).documents == count
     assert list(corpus) == list(corpus)
 
 
@@ -301,7 +301,7 @@ def test_a_survey_counts_what_documents_hold():
         Document("3", words=("a", "b", "c", "d", "e"), boundary=2),
         Document("4", words=("a",)),
     ]
-    assert survey(iter(documents)) == Survey(
+    assert summarize(iter(documents)) == CorpusSummary(
         documents=4,
         words=11,
         groups=3,
@@ -310,7 +310,7 @@ def test_a_survey_counts_what_documents_hold():
         spans={"upos": 2, "cue": 1},
         skipped={},
     )
-    assert list(survey(documents).links["dependency"]) == ["det", "obj"]
+    assert list(summarize(documents).links["dependency"]) == ["det", "obj"]
 
 
 @pytest.mark.parametrize(
@@ -335,7 +335,7 @@ def test_a_survey_counts_what_documents_hold():
 )
 def test_a_survey_refuses_what_no_model_can_read(documents, message):
     with pytest.raises(CorpusError) as caught:
-        survey(documents)
+        summarize(documents)
     assert str(caught.value) == message
 
 
@@ -352,7 +352,7 @@ def test_a_survey_refuses_what_no_model_can_read(documents, message):
 )
 def test_real_folders_are_read_in_their_own_format(data, folder, format, files, documents, groups):
     corpus = read(data / folder)
-    found = survey(corpus)
+    found = summarize(corpus)
     assert (corpus.format, len(corpus.files), found.documents) == (format, files, documents)
     assert groups in (None, found.groups)
     assert found.pairs == (0 if format == "conllu" else documents)
@@ -362,7 +362,7 @@ def test_real_folders_are_read_in_their_own_format(data, folder, format, files, 
 def test_a_treebank_is_surveyed_with_what_lies_beside_it(data):
     corpus = read(data / "ud/UD_English-EWT")
     assert {path.name for path in corpus.passed_over} == {"LICENSE.txt", "UPSTREAM_README.md", "stats.xml"}
-    found = survey(read(data / "ud/UD_English-EWT/en_ewt-ud-dev.conllu"))
+    found = summarize(read(data / "ud/UD_English-EWT/en_ewt-ud-dev.conllu"))
     assert (found.documents, found.words, found.groups) == (2001, 25147, 318)
     assert found.spans == {"upos": 25147, "negation": 273}
     assert found.links["dependency"]["nsubj"] == 1958

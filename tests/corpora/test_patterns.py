@@ -10,7 +10,7 @@ import pytest
 import headscope
 import tiny
 from headscope.capture.model import Model
-from headscope.corpora import survey
+from headscope.corpora import summarize
 from headscope.corpora.patterns import read
 from headscope.errors import CorpusError
 from refusals import refusal
@@ -42,7 +42,7 @@ def test_a_corpus_with_patterns_has_their_links_and_keeps_its_name(file):
     corpus = headscope.read("grammar:101", patterns=file(EXAMPLE))
     bare = headscope.read("grammar:101")
     assert (corpus.name, corpus.format) == ("grammar:101", "grammar")
-    found, without = survey(corpus), survey(bare)
+    found, without = summarize(corpus), summarize(bare)
     assert list(found.links["pattern"]) == ["determiner"]
     assert found.links["pattern"]["determiner"] > 53
     del found.links["pattern"]
@@ -61,7 +61,7 @@ def test_the_hash_is_of_the_corpus_and_the_bytes_of_the_patterns(file):
 def test_a_corpus_that_a_pattern_matches_nowhere_is_refused_when_it_is_read(file, tmp_path):
     corpus = headscope.read("grammar:7", patterns=file('{"patterns": {"own": {"tokens": [{"LOWER": "zyx"}]}}}'))
     with pytest.raises(CorpusError) as caught:
-        survey(corpus)
+        summarize(corpus)
     assert str(caught.value) == (
         f"the pattern \"own\" of {tmp_path / FILE} matches nothing in the corpus 'grammar:7', so there would be no row "
         f"for it: correct it, or leave it out."

@@ -65,9 +65,9 @@ def test_texts_that_are_trained_on_are_counted_in_other_splits():
         "validation": (one("we do", "4"),),
         "test": (one("no !", "5"), one("NO { } .", "6"), one("i know not", "7"), one("… …", "8")),
     }
-    made = checked(Task("own", "tagging", ("a", "b"), splits, metric="accuracy", notes=("dealt by hand",)))
+    made = checked(Task("own", "tagging", ("a", "b"), splits, metric="accuracy", notes=("assigned by hand",)))
     assert made.notes == (
-        "dealt by hand",
+        "assigned by hand",
         "2 of the 4 examples of test have the same text as one that is trained on, but for case and punctuation",
     )
     assert made.splits == splits

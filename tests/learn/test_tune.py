@@ -228,7 +228,7 @@ def test_the_progress_is_told_in_words(model, tmp_path) -> None:
         tmp_path,
         seeds=[1, 2],
         **toys.FAST | {"epochs": 1, "batch_size": 31},
-        report=lambda *one: told.append(one),
+        progress=lambda *one: told.append(one),
     )
     words = sum(len(one.words) for one in toys.tagging().splits["train"])
     stages = list(dict.fromkeys(stage for stage, _, _ in told))

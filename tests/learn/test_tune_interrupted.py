@@ -15,14 +15,14 @@ from headscope.learn import training
 from headscope.learn.folder import alone
 from headscope.learn.tune import tune
 
-Stage = Callable[[str, int, int], None]
+Progress = Callable[[str, int, int], None]
 
 
 def weights(family: runs.Runs, seed: int) -> bytes:
     return (family.folder / f"seed-{seed}" / "model.safetensors").read_bytes()
 
 
-def killed_at(share: float, stage: str = "seed-1") -> Stage:
+def killed_at(share: float, stage: str = "seed-1") -> Progress:
     """A report in the midst of which the process is killed."""
 
     def report(what: str, done: int, total: int) -> None:
@@ -35,7 +35,7 @@ def killed_at(share: float, stage: str = "seed-1") -> Stage:
 @pytest.mark.parametrize("share", [0.2, 0.7], ids=["in the first epoch", "in the third"])
 def test_a_killed_run_goes_on_and_ends_as_if_nothing_had_happened(made, model, tmp_path, share) -> None:
     with pytest.raises(KeyboardInterrupt):
-        tune(toys.tagging(), model, tmp_path, seeds=[1], report=killed_at(share), **toys.FAST)
+        tune(toys.tagging(), model, tmp_path, seeds=[1], progress=killed_at(share), **toys.FAST)
     unfinished = tmp_path / ".seed-1.unfinished"
     whole = list(unfinished.glob("checkpoint-*"))
     assert len(whole) == int(share * 3)
@@ -47,7 +47,7 @@ def test_a_killed_run_goes_on_and_ends_as_if_nothing_had_happened(made, model, t
     seen: list[int] = []
     again = tune(
         toys.tagging(), model, tmp_path, seeds=[1], resume=True, **toys.FAST,
-        report=lambda stage, done, total: seen.append(done) if total else None,
+        progress=lambda stage, done, total: seen.append(done) if total else None,
     ).task  # fmt: skip
     assert seen[0] == (seen[-1] // 3) * len(whole)
     assert weights(again, 1) == weights(made.task, 1)
@@ -158,7 +158,7 @@ def test_the_files_of_a_task_may_lie_elsewhere(made, model) -> None:
 
 def test_a_checkpoint_that_is_damaged_is_named(model, tmp_path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        tune(toys.tagging(), model, tmp_path, seeds=[1], report=killed_at(0.4), **toys.FAST)
+        tune(toys.tagging(), model, tmp_path, seeds=[1], progress=killed_at(0.4), **toys.FAST)
     unfinished = tmp_path / ".seed-1.unfinished"
     (checkpoint,) = unfinished.glob("checkpoint-*")
     (checkpoint / "optimizer.pt").write_bytes(b"half")

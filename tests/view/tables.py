@@ -40,7 +40,7 @@ def head_table(
     count_of_heads: int = 7,
     relations: Sequence[str] = ("nsubj", "obj", "nsubj:pass"),
     *,
-    stacks: bool = False,
+    attention_types: bool = False,
     rare: Sequence[str] = ("nsubj:pass",),
     model: str = "tiny/bert",
     seed: int = 0,
@@ -51,18 +51,18 @@ def head_table(
         layers: layers of the model, or of its encoder.
         count_of_heads: heads in each layer.
         relations: names, most frequent first.
-        stacks: give the table a dim ``stack``; decoder and cross have 3 layers, NaN beyond.
+        attention_types: give the table a dim ``attention_type``; decoder and cross have 3 layers, NaN beyond.
         rare: relations that are too rare to report.
         model: the model's name.
         seed: of the random numbers.
     """
     random = np.random.default_rng(seed)
-    dims = ("stack", "layer", "head") if stacks else ("layer", "head")
-    shape = ((len(STACKS),) if stacks else ()) + (layers, count_of_heads)
+    dims = ("attention_type", "layer", "head") if attention_types else ("layer", "head")
+    shape = ((len(STACKS),) if attention_types else ()) + (layers, count_of_heads)
 
     def per_head(values: np.ndarray) -> np.ndarray:
-        """Blank the layers that a shorter stack does not have."""
-        if stacks:
+        """Blank the layers that a shorter attention type does not have."""
+        if attention_types:
             for position, depth in enumerate(STACKS.values()):
                 values[position, depth:] = np.nan
         return values
@@ -78,7 +78,7 @@ def head_table(
         values = np.full(shape, np.log(31.0)) if key == "entropy_uniform" else random.uniform(0.2, 3.4, shape)
         add(key, per_head(values), dims, name, "nats")
     _add_relations(add, per_head, random, dims, shape, list(relations))
-    _add_reported(add, random, list(relations), rare, layers, count_of_heads, stacks)
+    _add_reported(add, random, list(relations), rare, layers, count_of_heads, attention_types)
     add("mean_distance", per_head(random.uniform(1, 23, shape)), dims, "distance", "tokens")
 
     coords: dict[str, object] = {
@@ -89,8 +89,8 @@ def head_table(
         "offset": OFFSETS,
         "length": LENGTHS,
     }
-    if stacks:
-        coords["stack"] = list(STACKS)
+    if attention_types:
+        coords["attention_type"] = list(STACKS)
     attrs = {
         "model": model,
         "revision": "0a1b2c3d",
@@ -105,7 +105,7 @@ def head_table(
         "versions": json.dumps({"headscope": "0.1.0", "torch": "2.13.0"}),
         "call": "headscope atlas tiny/bert ewt-test.conllu -o out",
         "created": "2026-01-02T03:04:05+00:00",
-        "split": "Documents are dealt to two halves by a hash of their name.",
+        "split": "Documents are assigned to two halves by a hash of their name.",
     }
     return heads.check(xr.Dataset(variables, coords=coords, attrs=attrs))
 
@@ -127,17 +127,23 @@ def _add_relations(add, per_head, random, dims, shape, relations) -> None:
     add("length_accuracy", at_length, (*over, "length"), "links of a length that the head gets right", "accuracy")
 
 
-def _add_reported(add, random, relations, rare, layers, count_of_heads, stacks) -> None:
+def _add_reported(add, random, relations, rare, layers, count_of_heads, attention_types) -> None:
     n = len(relations)
     is_rare = np.isin(relations, list(rare))
     over = ("relation",)
-    depth = min(layers, 3) if stacks else layers
+    depth = min(layers, 3) if attention_types else layers
     add("reported_layer", np.where(is_rare, 0, random.integers(1, depth + 1, n)), over, "layer", "layer")
     add("reported_head", np.where(is_rare, 0, random.integers(1, count_of_heads + 1, n)), over, "head", "head")
     add("reported_direction", np.where(is_rare, "", random.choice(DIRECTIONS, n)), over, "direction", "direction")
-    if stacks:
-        add("reported_stack", np.where(is_rare, "", random.choice(list(STACKS), n)), over, "stack", "stack")
-    for key, low, high in (("heldout", 0.3, 0.9), ("twin", 0.1, 0.3)):
+    if attention_types:
+        add(
+            "reported_attention_type",
+            np.where(is_rare, "", random.choice(list(STACKS), n)),
+            over,
+            "attention_type",
+            "attention_type",
+        )
+    for key, low, high in (("heldout", 0.3, 0.9), ("untrained", 0.1, 0.3)):
         middle = np.where(is_rare, np.nan, random.uniform(low, high, n))
         add(f"{key}_accuracy", middle, over, f"{key} accuracy", "accuracy")
         add(f"{key}_lower", middle - 0.05, over, "lower end of the 95 % interval", "accuracy")
@@ -148,7 +154,11 @@ def _add_reported(add, random, relations, rare, layers, count_of_heads, stacks) 
     add("heldout_offset_accuracy", offset, over, "its accuracy", "accuracy")
     add("heldout_offset_lower", offset - 0.03, over, "lower end of the 95 % interval", "accuracy")
     add("heldout_offset_upper", offset + 0.05, over, "upper end of the 95 % interval", "accuracy")
-    for key, low, high in (("heldout_detectable", 0.02, 0.2), ("reported_wins", 0, 1), ("reported_shuffled", 0, 0.3)):
+    for key, low, high in (
+        ("heldout_detectable", 0.02, 0.2),
+        ("reported_selection_frequency", 0, 1),
+        ("reported_permuted", 0, 0.3),
+    ):
         add(key, np.where(is_rare, np.nan, random.uniform(low, high, n)), over, key, "share")
     add("reported_q", random.uniform(0, 0.04, n), over, "false discovery rate of the reported head", "probability")
 

@@ -20,12 +20,12 @@ from headscope.view.heatmaps import relation_heads
 from view.tables import STACKS, head_table
 
 
-def panel_of(figure: Figure, variable: str, stack: str = "") -> Axes:
-    """The axes that show a variable (for a stack)."""
+def panel_of(figure: Figure, variable: str, attention_type: str = "") -> Axes:
+    """The axes that show a variable (for a attention type)."""
     found = [
         axes
         for axes in figure.axes
-        if any(points.get_gid() == variable for points in axes.collections) and stack in axes.get_title("left")
+        if any(points.get_gid() == variable for points in axes.collections) and attention_type in axes.get_title("left")
     ]
     assert len(found) == 1
     return found[0]
@@ -79,7 +79,7 @@ SHOWN = [
 ]
 
 
-@pytest.mark.parametrize(("draw", "variables"), SHOWN)
+@pytest.mark.parametrize(("permutation", "variables"), SHOWN)
 def test_every_head_is_a_point_and_the_line_is_their_mean(draw, variables) -> None:
     table = head_table()
     figure = draw(table)
@@ -90,15 +90,15 @@ def test_every_head_is_a_point_and_the_line_is_their_mean(draw, variables) -> No
         np.testing.assert_allclose(np.asarray(line(axes, f"{variable}-mean").get_ydata()), means)
 
 
-@pytest.mark.parametrize(("draw", "variables"), SHOWN)
+@pytest.mark.parametrize(("permutation", "variables"), SHOWN)
 def test_each_stack_has_its_own_column(draw, variables) -> None:
-    table = head_table(stacks=True)
+    table = head_table(attention_types=True)
     figure = draw(table)
     for variable in variables:
-        for stack, depth in STACKS.items():
-            drawn = points(panel_of(figure, variable, stack), variable)
+        for attention_type, depth in STACKS.items():
+            drawn = points(panel_of(figure, variable, attention_type), variable)
             assert len(drawn) == depth * 7
-            np.testing.assert_allclose(drawn, expected(table[variable].sel(stack=stack)))
+            np.testing.assert_allclose(drawn, expected(table[variable].sel(attention_type=attention_type)))
 
 
 def test_a_decoder_without_special_tokens_shows_its_first_token() -> None:
@@ -172,7 +172,7 @@ def test_the_title_has_count_offset_and_held_out_accuracy() -> None:
         f"held out: {int(row['reported_layer'])}-{int(row['reported_head'])} "
         f"{row['reported_direction'].item().replace('_', ' ')}: {float(row['heldout_accuracy']):.2f} "
         f"[{float(row['heldout_lower']):.2f}, {float(row['heldout_upper']):.2f}] "
-        f"· random twin {float(row['twin_accuracy']):.2f}"
+        f"· untrained model {float(row['untrained_accuracy']):.2f}"
     )
 
 
@@ -189,23 +189,23 @@ def test_the_colour_bar_marks_the_best_offset() -> None:
 
 
 def test_heatmaps_of_stacks_have_the_layers_that_the_stack_has() -> None:
-    table = head_table(stacks=True)
+    table = head_table(attention_types=True)
     panels = heatmaps(relation_heads(table, "nsubj"))
     assert len(panels) == 6
-    names = [(stack, way) for way in ("dependent_to_head", "head_to_dependent") for stack in STACKS]
-    for axes, (stack, direction) in zip(panels, names, strict=True):
-        values = table["relation_accuracy"].sel(relation="nsubj", direction=direction, stack=stack)
-        values = values.isel(layer=slice(0, STACKS[stack]))
+    names = [(attention_type, way) for way in ("dependent_to_head", "head_to_dependent") for attention_type in STACKS]
+    for axes, (attention_type, direction) in zip(panels, names, strict=True):
+        values = table["relation_accuracy"].sel(relation="nsubj", direction=direction, attention_type=attention_type)
+        values = values.isel(layer=slice(0, STACKS[attention_type]))
         np.testing.assert_array_equal(np.ma.getdata(mesh(axes).get_array()), values.values)
-        assert axes.get_title("left").startswith(f"{stack} · ")
+        assert axes.get_title("left").startswith(f"{attention_type} · ")
 
 
 def test_one_layer_one_head_and_missing_numbers_are_drawn() -> None:
     tiny = head_table(1, 1)
     assert mesh(heatmaps(relation_heads(tiny, "obj"))[0]).get_array().shape == (1, 1)
     assert figures.special_tokens(tiny).axes
-    table = head_table(stacks=True)
-    table["relation_accuracy"].loc[{"stack": "cross"}] = np.nan
+    table = head_table(attention_types=True)
+    table["relation_accuracy"].loc[{"attention_type": "cross"}] = np.nan
     figure = relation_heads(table, "obj")
     assert sum(axes.get_title("left").endswith("no value") for axes in figure.axes) == 2
     table["relation_accuracy"][:] = np.nan
@@ -271,6 +271,6 @@ def loaded_by(code: str, *modules: str) -> list[str]:
 
 def test_drawing_leaves_torch_unloaded() -> None:
     code = "import headscope.view, headscope.view.figures, headscope.view.page"
-    assert loaded_by(code, "torch", "transformers", "headscope.measure", "headscope.capture") == []
+    assert loaded_by(code, "torch", "transformers", "headscope.reducers", "headscope.capture") == []
     assert loaded_by(code, "headscope.view.page", "matplotlib") == ["headscope.view.page", "matplotlib"]
     assert loaded_by("import headscope.view.page", "matplotlib", "seaborn") == []

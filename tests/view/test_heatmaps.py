@@ -13,7 +13,7 @@ import tiny
 from headscope.analyse import consistency, with_intervals, with_regression, with_report
 from headscope.capture.model import Model
 from headscope.errors import TableError
-from headscope.measure.run import measure
+from headscope.runner.local import measure
 from headscope.view.frames import frames
 from headscope.view.heatmaps import (
     antecedent_heads,
@@ -52,8 +52,8 @@ def test_the_scope_of_every_head_beside_its_baselines(table) -> None:
     )
     head = f"{table['scope_reported_layer'].item()}-{table['scope_reported_head'].item()}"
     ends = [table[f"scope_heldout_{name}"].item() for name in ("f1", "lower", "upper")]
-    twin = table["scope_twin_f1"].item()
-    assert third == f"held out: {head}: {ends[0]:.2f} [{ends[1]:.2f}, {ends[2]:.2f}] · random twin {twin:.2f}"
+    untrained = table["scope_twin_f1"].item()
+    assert third == f"held out: {head}: {ends[0]:.2f} [{ends[1]:.2f}, {ends[2]:.2f}] · untrained model {untrained:.2f}"
 
 
 def test_a_panel_for_each_class_of_mentions_that_there_is(table) -> None:
@@ -176,8 +176,8 @@ def test_roles_beside_any_two_words_and_their_report(table) -> None:
     )
     head = f"{table['role_reported_layer'].item()}-{table['role_reported_head'].item()}"
     ends = [table[f"role_heldout_{name}"].item() for name in ("weight", "lower", "upper")]
-    twin = table["role_twin_weight"].item()
-    assert second == f"held out: {head}: {ends[0]:.2f} [{ends[1]:.2f}, {ends[2]:.2f}] · random twin {twin:.2f}"
+    untrained = table["role_twin_weight"].item()
+    assert second == f"held out: {head}: {ends[0]:.2f} [{ends[1]:.2f}, {ends[2]:.2f}] · untrained model {untrained:.2f}"
 
 
 def test_frames_of_classes_and_roles(table) -> None:
@@ -206,7 +206,7 @@ def test_classes_and_roles_on_the_terminal(table) -> None:
     assert line.split()[2:5] == [head, "either", score]
 
 
-@pytest.mark.parametrize(("draw", "lacking", "corpus"), [
+@pytest.mark.parametrize(("permutation", "lacking", "corpus"), [
     (scope_heads, "scope_f1", "negations"), (antecedent_heads, "antecedent_accuracy", "coreference"),
     (aspect_heads, "aspect_accuracy", "questions after aspects"),
     (token_class_heads, "token_class_mass", "parts of speech"), (role_heads, "role_weight", "semantic roles"),

@@ -10,15 +10,15 @@ from headscope.view.reported import Length
 from view.tables import head_table
 
 
-@pytest.mark.parametrize("stacks", [False, True])
-def test_each_length_that_there_is_has_a_bar_as_high_as_the_accuracy(stacks) -> None:
-    table = head_table(stacks=stacks)
+@pytest.mark.parametrize("attention_types", [False, True])
+def test_each_length_that_there_is_has_a_bar_as_high_as_the_accuracy(attention_types) -> None:
+    table = head_table(attention_types=attention_types)
     figure = accuracy_by_length(table)
     panels = [axes for axes in figure.axes if axes.get_title("left")]
     assert [axes.get_title("left").split(" · ")[0] for axes in panels] == ["nsubj", "obj"]
     for axes, name in zip(panels, ["nsubj", "obj"], strict=True):
         row = table.sel(relation=name)
-        dims = ["layer", "head", "direction", *(["stack"] if stacks else [])]
+        dims = ["layer", "head", "direction", *(["attention_type"] if attention_types else [])]
         accuracy = row["length_accuracy"].sel({dim: row[f"reported_{dim}"].item() for dim in dims})
         there = row["length_count"].values > 0
         bars = [(bar.get_x() + 0.4, bar.get_height(), bar) for bar in axes.patches]

@@ -1,4 +1,4 @@
-"""The page: its data are the table's, nothing in it reaches out, and its script draws every head."""
+"""The page: its data are the table's, nothing in it reaches out, and its script permutations every head."""
 
 import base64
 import json
@@ -21,18 +21,18 @@ HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>&lt;\"'
 
 def same(values: Any, wanted: xr.DataArray, *dims: str) -> None:
     """Equal to six digits, and null where the table has no number."""
-    if "stack" not in wanted.dims:
-        wanted = wanted.expand_dims("stack")
+    if "attention_type" not in wanted.dims:
+        wanted = wanted.expand_dims("attention_type")
     read = np.array(values, dtype=float)
-    np.testing.assert_allclose(read, wanted.transpose(*dims, "stack", "layer", "head").values, rtol=1e-5)
+    np.testing.assert_allclose(read, wanted.transpose(*dims, "attention_type", "layer", "head").values, rtol=1e-5)
 
 
-@pytest.mark.parametrize("stacks", [False, True])
-def test_the_data_are_the_tables_numbers(stacks) -> None:
-    table = head_table(stacks=stacks)
+@pytest.mark.parametrize("attention_types", [False, True])
+def test_the_data_are_the_tables_numbers(attention_types) -> None:
+    table = head_table(attention_types=attention_types)
     data = Page(page(table, figures={})).data()
     assert (data["layers"], data["heads"]) == (5, 7)
-    assert data["stacks"] == (list(STACKS) if stacks else [])
+    assert data["attention_types"] == (list(STACKS) if attention_types else [])
     assert [one["name"] for one in data["surface"]] == [
         name for name in table.data_vars if str(name).startswith(("mass_", "entropy", "mean_"))
     ]
@@ -234,9 +234,9 @@ def test_the_profile_lists_relations_by_their_gain_over_the_best_offset(browse: 
 
 
 def test_stacks_can_be_chosen_and_missing_layers_say_so(browse: Browse) -> None:
-    table = head_table(stacks=True)
-    parsed = browse(page(table, figures={}), address="#variable=mass_cls&stack=decoder")
-    values = labels_of(table["mass_cls"].sel(stack="decoder"), "share of attention")
+    table = head_table(attention_types=True)
+    parsed = browse(page(table, figures={}), address="#variable=mass_cls&attention_type=decoder")
+    values = labels_of(table["mass_cls"].sel(attention_type="decoder"), "share of attention")
     shown = cells(parsed)
     assert len(shown) == 35
     for head, label in shown.items():

@@ -36,17 +36,17 @@ def test_reported_heads_stand_beside_their_controls() -> None:
         lengths.replace("-", "−"),
         f"{int(row['heldout_count']):,}",
         f"{float(row['heldout_offset_accuracy']):.2f} at {int(row['heldout_offset']):+d}".replace("-", "−"),
-        shared(row, "twin"),
-        f"{float(row['reported_shuffled']):.2f}",
+        shared(row, "untrained"),
+        f"{float(row['reported_permuted']):.2f}",
         f"{float(row['reported_q']):.3f}",
         f"+{float(row['heldout_detectable']):.2f}",
-        f"{float(row['reported_wins']):.0%}",
+        f"{float(row['reported_selection_frequency']):.0%}",
     ]
     assert [row[0] for row in rows] == ["nsubj", "obj", "nsubj:pass"]
     assert rows[2] == ["nsubj:pass", "too rare", *["–"] * 4, "1,457 in all", *["–"] * 6]
-    table = head_table(stacks=True, rare=())
+    table = head_table(attention_types=True, rare=())
     row = table.sel(relation="obj")
-    wanted = f"{row['reported_stack'].item()} {int(row['reported_layer'])}-{int(row['reported_head'])}"
+    wanted = f"{row['reported_attention_type'].item()} {int(row['reported_layer'])}-{int(row['reported_head'])}"
     assert rows_of_reported(Page(page(table, figures={})))[1][1] == wanted
 
 
@@ -63,9 +63,9 @@ def test_each_hypothesis_has_its_rows_below_its_heading() -> None:
 
 
 @pytest.mark.parametrize(("dropped", "lost"), [
-    (["twin_accuracy", "twin_lower", "twin_upper"], ["random twin"]),
-    (["reported_q", "reported_shuffled"], ["moved", "q"]),
-    (["heldout_detectable", "reported_wins"], ["detectable", "chosen again"]),
+    (["untrained_accuracy", "untrained_lower", "untrained_upper"], ["untrained model"]),
+    (["reported_q", "reported_permuted"], ["permuted", "q"]),
+    (["heldout_detectable", "reported_selection_frequency"], ["detectable", "chosen again"]),
     (["length_accuracy", "length_count"], ["by length"]),
 ])  # fmt: skip
 def test_what_was_not_measured_has_no_column_or_an_empty_cell(dropped, lost) -> None:

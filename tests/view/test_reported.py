@@ -14,10 +14,10 @@ from headscope.analyse import analysed
 from headscope.analyse.report import with_report
 from headscope.analyse.scores import SCORES
 from headscope.capture.model import Model
-from headscope.corpora import survey
+from headscope.corpora import summarize
 from headscope.heads import head_name
-from headscope.measure.run import measure, resolve
-from headscope.measure.shuffle import with_draws
+from headscope.reducers.support.permutations import with_permutations
+from headscope.runner.local import measure, resolve
 from headscope.view.page import page
 from headscope.view.reported import HYPOTHESES, Interval, Reported, regression, reports
 from headscope.view.terminal import summarise
@@ -36,9 +36,9 @@ def table() -> xr.Dataset:
     """All that a table can report, on documents so few that nearly everything but chance is missing."""
     module, tokenizer = tiny.make("bert")
     documents = tiny.documents_with_roles(23)
-    reducers = resolve(["surface", "relations", "coreference", "scope", "aspects", "roles"], survey(documents))
+    reducers = resolve(["surface", "relations", "coreference", "scope", "aspects", "roles"], summarize(documents))
     subject = Model.of(module, tokenizer, name="bert")
-    found = measure(subject, documents, [with_draws(one, 19) for one in reducers])
+    found = measure(subject, documents, [with_permutations(one, 19) for one in reducers])
     return with_report(analysed(found), found, minimum=5)
 
 
@@ -59,9 +59,9 @@ def test_rows_are_the_tables_numbers(table) -> None:
             wanted = {
                 "score": [of[f"{prefix}heldout_{end}"].item() for end in (score, "lower", "upper")],
                 "at_offset": [of[f"{prefix}heldout_offset_{end}"].item() for end in (score, "lower", "upper")],
-                "twin": [of[f"{prefix}twin_{end}"].item() for end in (score, "lower", "upper")],
+                "untrained": [of[f"{prefix}untrained_{end}"].item() for end in (score, "lower", "upper")],
                 "detectable": of[f"{prefix}heldout_detectable"].item(),
-                "wins": of[f"{prefix}reported_wins"].item(),
+                "selection_frequency": of[f"{prefix}reported_selection_frequency"].item(),
                 "count": of[count].item(),
                 "scored": of[f"{prefix}heldout_count"].item(),
                 "offset": of[f"{prefix}heldout_offset"].item(),
@@ -69,7 +69,7 @@ def test_rows_are_the_tables_numbers(table) -> None:
                 "head": of[f"{prefix}reported_head"].item(),
             }
             if f"{prefix}reported_q" in of:
-                wanted |= {"q": of[f"{prefix}reported_q"].item(), "moved": of[f"{prefix}reported_shuffled"].item()}
+                wanted |= {"q": of[f"{prefix}reported_q"].item(), "permuted": of[f"{prefix}reported_permuted"].item()}
             for field, value in wanted.items():
                 np.testing.assert_array_equal(getattr(row, field), value, err_msg=f"{name} {field}")
             if dim:
@@ -77,7 +77,7 @@ def test_rows_are_the_tables_numbers(table) -> None:
 
 
 def test_no_aspects_or_roles_were_drawn(table) -> None:
-    # Else the last test would not have seen rows without draws.
+    # Else the last test would not have seen rows without permutations.
     drawn = {report.hypothesis.title: any(row.q >= 0 for row in report.rows) for report in reports(table)}
     assert list(drawn.values()) == [True, True, True, False, False]
 
@@ -98,8 +98,8 @@ def test_the_accuracies_by_length_are_parts_of_the_accuracy(table) -> None:
 @pytest.mark.parametrize(("changed", "out"), [
     ({}, True),
     ({"at_offset": Interval(0.3, 0.2, 0.5)}, False),
-    ({"twin": Interval(0.3, 0.2, 0.5)}, False),
-    ({"twin": Interval(np.nan, np.nan, np.nan)}, True),
+    ({"untrained": Interval(0.3, 0.2, 0.5)}, False),
+    ({"untrained": Interval(np.nan, np.nan, np.nan)}, True),
     ({"blind": 0.5}, False),
     ({"blind": 0.49}, True),
     ({"q": 0.05}, False),

@@ -10,7 +10,7 @@ from rich.console import Console
 import tiny
 from headscope.analyse import analysed
 from headscope.capture import Model
-from headscope.measure import measure
+from headscope.runner import measure
 from headscope.view.terminal import summarise
 
 

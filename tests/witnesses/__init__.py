@@ -1,6 +1,6 @@
 """What the reducers must say, worked out by naive loops over the attention that the model itself returns.
 
-Nothing here comes from `headscope.capture` or `headscope.measure`. One document at a time, unpadded, eager attention
+Nothing here comes from `headscope.capture` or `headscope.reducers`. One document at a time, unpadded, eager attention
 with ``output_attentions=True``, plain loops in float64. Each reducer has a function of its name, in a file of its name.
 """
 
@@ -8,11 +8,11 @@ from witnesses.aspects import aspects
 from witnesses.classes import CLASSES, classes
 from witnesses.coreference import coreference
 from witnesses.means import clustered_error
+from witnesses.permuted import shuffled_coreference, shuffled_relations, shuffled_scope
 from witnesses.relations import DIRECTIONS, Relation, relations
 from witnesses.roles import roles
 from witnesses.scope import ToCue, attention_to_cues, scope
 from witnesses.seen import Seen, Token, see
-from witnesses.shuffled import shuffled_coreference, shuffled_relations, shuffled_scope
 from witnesses.similarity import similarity
 from witnesses.surface import SURFACE, masses, surface
 from witnesses.words import best_other, word_weights

@@ -24,7 +24,9 @@ class Token:
 
 @dataclass(frozen=True)
 class Seen:
-    """What one stack did on one document: ``weights[layer, head, query, key]``, ``visible[layer, query, key]``."""
+    """What one attention type did on one document: ``weights[layer, head, query, key]``, ``visible[layer, query,
+    key]``.
+    """
 
     document: Document
     weights: np.ndarray
@@ -34,7 +36,7 @@ class Seen:
 
 
 def see(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, document: Document) -> dict[str, Seen]:
-    """The attention of each stack of a model: ``encoder``, ``decoder``, ``cross``.
+    """The attention of each attention type of a model: ``encoder``, ``decoder``, ``cross``.
 
     The decoder of an encoder-decoder reads the start token and then what the encoder read. A token of it has the
     position, the word and the kind of the encoder's token that it repeats; the start token is at -1, has no word and is
@@ -50,8 +52,8 @@ def see(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, document: Do
         inputs["decoder_input_ids"] = torch.cat([start, encoded["input_ids"]], dim=1)
     output = _ask(model, inputs)
     if not model.config.is_encoder_decoder:
-        stack = "decoder" if model.config.model_type in CAUSAL else "encoder"
-        return {stack: _seen(model, stack, document, output.attentions, tokens, tokens)}
+        attention_type = "decoder" if model.config.model_type in CAUSAL else "encoder"
+        return {attention_type: _seen(model, attention_type, document, output.attentions, tokens, tokens)}
     started = (Token(position=-1), *tokens)
     return {
         "encoder": _seen(model, "encoder", document, output.encoder_attentions, tokens, tokens),
@@ -94,7 +96,7 @@ def _tokens(tokenizer: PreTrainedTokenizerFast, encoded, boundary: int) -> tuple
 
 def _seen(
     model: PreTrainedModel,
-    stack: str,
+    attention_type: str,
     document: Document,
     attentions: Sequence[torch.Tensor],
     queries: tuple[Token, ...],
@@ -106,14 +108,14 @@ def _seen(
     for layer in range(len(weights)):
         for query in range(len(queries)):
             for key in range(len(keys)):
-                visible[layer, query, key] = _may_see(model.config, stack, layer, query, key)
+                visible[layer, query, key] = _may_see(model.config, attention_type, layer, query, key)
     return Seen(document, weights, visible, queries, keys)
 
 
-def _may_see(config, stack: str, layer: int, query: int, key: int) -> bool:
+def _may_see(config, attention_type: str, layer: int, query: int, key: int) -> bool:
     kinds = getattr(config, "layer_types", None)
     sliding = kinds[layer] == "sliding_attention" if kinds is not None else config.model_type == "mistral"
-    if stack == "decoder":
+    if attention_type == "decoder":
         return key <= query and (not sliding or query - key < config.sliding_window)
     if sliding:  # ModernBERT: so many to the left and so many to the right
         return abs(query - key) <= config.local_attention // 2

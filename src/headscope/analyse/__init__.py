@@ -5,7 +5,7 @@
 `with_intervals`     confidence intervals of scores, clustered by text
 `with_significance`  p-values of heads and of the best of all heads, corrected for their number
 `with_report`        for each score, the head chosen on one half and scored on the other,
-                     beside the best fixed offset and a random-weights twin
+                     beside the best fixed offset and an untrained model
 `with_regression`    what the attention to a negation's cue depends on
 `consistency`        whether the same heads score well on two corpora
 `consistencies`      the same, run by run

@@ -14,7 +14,7 @@ from headscope.analyse.scores import sums_of_heads
 from headscope.analyse.uncertainty import ALPHA, LEVEL
 from headscope.errors import TableError
 
-DRAWS = 1000
+PERMUTATIONS = 1000
 """Bootstrap samples of the folds of each corpus."""
 
 
@@ -196,7 +196,7 @@ def _drawn(sums: Float[np.ndarray, "2 head fold"], draw: np.random.Generator) ->
     """Scores on folds drawn with replacement from those that have any; 0 where nothing is left to divide by."""
     sums = sums[..., sums[1].any(0)]
     folds = sums.shape[-1]
-    times = draw.multinomial(folds, np.full(folds, 1 / folds), DRAWS)
+    times = draw.multinomial(folds, np.full(folds, 1 / folds), PERMUTATIONS)
     hits, of = sums @ times.T
     return np.asarray((hits / np.maximum(of, 1)).T)
 

@@ -16,7 +16,9 @@ def called(table: xr.Dataset, otherwise: str) -> str:
 
 def shape(table: xr.Dataset) -> str:
     """How many heads a table is of, in words: ``6 layers and 12 heads``."""
-    return " and ".join(f"{table.sizes[dim]} {dim}s" for dim in ("stack", "layer", "head") if dim in table.sizes)
+    return " and ".join(
+        f"{table.sizes[dim]} {dim}s" for dim in ("attention_type", "layer", "head") if dim in table.sizes
+    )
 
 
 def runs_of(table: xr.Dataset) -> list[dict[str, Any]]:

@@ -13,10 +13,10 @@ import xarray as xr
 from scipy.stats import t as student
 
 from headscope import heads
+from headscope.analyse.change_against_baseline import rich
 from headscope.analyse.comparable import called, check_before_after, runs_of, seeds_of
 from headscope.analyse.rank import of_heads, top_heads
 from headscope.analyse.ranktests import WILCOXON, least_rank_sum, least_signed_rank, rank_sums, signed_ranks
-from headscope.analyse.richer import rich
 from headscope.analyse.significance import BENJAMINI, false_discoveries
 from headscope.analyse.uncertainty import LEVEL
 from headscope.errors import TableError
@@ -60,7 +60,7 @@ def compare(
       above 0.05 of three runs against three says nothing, since 0.1 is the smallest; ``runs`` and ``pairs`` say how
       many there are;
     * whether "the rich get richer": ``rich_tau`` and ``rich_p`` in each run as published, and ``rich_corrected``
-      (`headscope.analyse.richer`).
+      (`headscope.analyse.change_against_baseline`).
 
     Without a control there are no variables that need one.
 
@@ -279,7 +279,7 @@ def _least(values: xr.DataArray, of: str) -> xr.Variable:
 
 
 def _variable(values: xr.DataArray, what: str, units: str, source: str) -> xr.Variable:
-    dims = [dim for dim in ("group", "run", "stack", "layer", "head") if dim in values.dims]
+    dims = [dim for dim in ("group", "run", "attention_type", "layer", "head") if dim in values.dims]
     return heads.variable(values.transpose(*dims).values, dims, name=what, units=units, source=source)
 
 

@@ -8,16 +8,19 @@ from headscope.heads import head_name
 
 
 def of_heads(table: xr.Dataset, variable: str) -> xr.DataArray:
-    """A variable with one value for each head; axes ``stack`` (where there are several), ``layer`` and ``head``.
+    """A variable with one value for each head; axes ``attention_type`` (where there are several), ``layer`` and
+    ``head``.
 
     Raises:
         TableError: there is no such variable, or it is not one value for each head.
     """
     if variable not in table:
-        there = [str(name) for name, v in table.data_vars.items() if set(v.dims) - {"stack"} == {"layer", "head"}]
+        there = [
+            str(name) for name, v in table.data_vars.items() if set(v.dims) - {"attention_type"} == {"layer", "head"}
+        ]
         raise TableError(f"the head table has no variable {variable!r}; of each head it has {', '.join(there)}.")
     values = table[variable]
-    dims = ("stack", "layer", "head") if "stack" in values.dims else ("layer", "head")
+    dims = ("attention_type", "layer", "head") if "attention_type" in values.dims else ("layer", "head")
     if set(values.dims) != set(dims):
         raise TableError(
             f"{variable!r} is not one value for each head; its dimensions are {', '.join(map(str, values.dims))}."
@@ -28,7 +31,7 @@ def of_heads(table: xr.Dataset, variable: str) -> xr.DataArray:
 def top_heads(table: xr.Dataset, variable: str, count: int = 3) -> list[tuple[str, float]]:
     """The heads with the largest values of a variable over layer and head, by name.
 
-    In an encoder-decoder a name begins with its stack: ``decoder 2-3``. Heads without a value are
+    In an encoder-decoder a name begins with its attention type: ``decoder 2-3``. Heads without a value are
     left out, so there may be fewer than `count`.
 
     Raises:
@@ -42,6 +45,6 @@ def top_heads(table: xr.Dataset, variable: str, count: int = 3) -> list[tuple[st
         where = np.unravel_index(place, flat.shape)
         if np.isnan(flat[where]):
             break
-        *stack, layer, head = (values[dim].values[i] for dim, i in zip(values.dims, where, strict=True))
-        found.append((" ".join([*map(str, stack), head_name(int(layer), int(head))]), float(flat[where])))
+        *attention_type, layer, head = (values[dim].values[i] for dim, i in zip(values.dims, where, strict=True))
+        found.append((" ".join([*map(str, attention_type), head_name(int(layer), int(head))]), float(flat[where])))
     return found

@@ -26,9 +26,9 @@ _SUMS = ("fold_scope_regressors", "fold_scope_products", "fold_scope_squares")
 def with_regression(table: xr.Dataset) -> xr.Dataset:
     """`table` with the regression, for each head, of a word's attention to the cue on scope and distance.
 
-    Ordinary least squares over the words of all negations (`headscope.measure.cue.Cues` says which): attention =
-    intercept + label * (1 in the scope, 0 outside) + distance * (words to the nearest word of the cue). In the paper
-    a head knows of negation if the label counts, and for more than the distance.
+    Ordinary least squares over the words of all negations (`headscope.reducers.support.negation_cue.Cues` says which):
+    attention = intercept + label * (1 in the scope, 0 outside) + distance * (words to the nearest word of the cue). In
+    the paper a head knows of negation if the label counts, and for more than the distance.
 
     That is too kind to heads that look at a neighbour, since the word behind a cue is mostly in its scope, and a
     straight line cannot say "next to it": head 1-3 of minilm, which gives 0.98 of its attention to the token before,

@@ -21,9 +21,9 @@ HALVES = 100
 
 SOURCE = "headscope"
 SPLIT = (
-    "The documents are dealt to {folds} folds by a hash of {unit}. The head (and its direction), the offset and the "
-    "twin's head are chosen on the even folds and scored on the odd ones. The folds are the clusters of the intervals: "
-    "{clusters}"
+    "The documents are assigned to {folds} folds by a hash of {unit}. The head (and its direction), the offset and the "
+    "untrained model's head are chosen on the even folds and scored on the odd ones. The folds are the clusters of the "
+    "intervals: {clusters}"
 )
 """How the reported numbers are made; stored in the table and shown beside them."""
 
@@ -38,24 +38,24 @@ _UNITS = {
         "narrow.",
     ),
 }
-"""What is dealt, and what follows for the intervals."""
+"""What is assigned, and what follows for the intervals."""
 
 _CHOOSE, _SCORE = slice(0, None, 2), slice(1, None, 2)
 _HEAD = ("layer", "head", "direction")
 
 
-def analysed(table: xr.Dataset, twin: xr.Dataset | None = None) -> xr.Dataset:
+def analysed(table: xr.Dataset, untrained: xr.Dataset | None = None) -> xr.Dataset:
     """`table` with all that can be told of the scores that it has; without any, as it is.
 
     Args:
         table: of any reducers. Of several runs their scores get intervals and nothing else: what runs have in
             common, and whether it is more than chance, is asked of all of them together.
-        twin: the same for a model of the same shape with random weights, on the same corpus.
+        untrained: the same for a model of the same shape with random weights, on the same corpus.
     """
     if "run" in table.dims:
         return with_intervals(table) if any(score in table for score in SCORES) else table
     if any(score in table for score in SCORES):
-        table = with_report(with_significance(with_intervals(table)), twin)
+        table = with_report(with_significance(with_intervals(table)), untrained)
     return with_regression(table) if "scope_f1" in table else table
 
 
@@ -74,27 +74,27 @@ def with_intervals(table: xr.Dataset) -> xr.Dataset:
     return table.assign(new)
 
 
-def with_report(table: xr.Dataset, twin: xr.Dataset | None = None, *, minimum: int = MINIMUM) -> xr.Dataset:
+def with_report(table: xr.Dataset, untrained: xr.Dataset | None = None, *, minimum: int = MINIMUM) -> xr.Dataset:
     """`table` with the head to report for each relation, class of mentions and negation scope, beside its baselines.
 
     The best of many heads looks better than it is on the very links on which it was chosen (the
     best of 288 chance predictors at 0.20 shows 0.32 on 100 links). So the head, its direction and
     the fixed offset are chosen on one half of the documents and scored on the other; the same is
-    done with the heads of a random-weights twin.
+    done with the heads of an untrained model.
 
     Args:
         table: with the sums that the reducers ``relations``, ``coreference`` and ``scope`` keep.
-        twin: the same for a model of the same shape with random weights, on the same corpus.
+        untrained: the same for a model of the same shape with random weights, on the same corpus.
         minimum: links that each half must hold; rarer relations get no head (layer and head 0).
 
     Returns:
         The table with, for each relation, ``reported_layer``, ``reported_head``, ``reported_direction``
-        (and ``reported_stack``), ``reported_again`` (whether the other half would have chosen the same),
-        ``reported_wins`` (the share of 100 random halves that would),
-        ``reported_shuffled|p|q`` (its score where the gold stands elsewhere, and how likely that is to be as large,
-        corrected for all heads, and for the rows of this score that have a head; if there were draws),
+        (and ``reported_attention_type``), ``reported_again`` (whether the other half would have chosen the same),
+        ``reported_selection_frequency`` (the share of 100 random halves that would),
+        ``reported_permuted|p|q`` (its score where the gold stands elsewhere, and how likely that is to be as large,
+        corrected for all heads, and for the rows of this score that have a head; if there were permutations),
         ``heldout_accuracy|lower|upper|bootstrap_lower|bootstrap_upper|count|detectable``, ``heldout_offset``,
-        ``heldout_offset_accuracy|lower|upper``, and ``twin_accuracy|lower|upper``; for each class of mentions
+        ``heldout_offset_accuracy|lower|upper``, and ``untrained_accuracy|lower|upper``; for each class of mentions
         the same with ``antecedent_`` before, for each target of aspects with ``aspect_``, and for negation scope
         with ``scope_`` before and F1 for accuracy.
 
@@ -102,21 +102,21 @@ def with_report(table: xr.Dataset, twin: xr.Dataset | None = None, *, minimum: i
         TableError: the table has none of these scores, or lacks their sums.
     """
     new: dict[str, xr.Variable] = {}
-    if twin is not None and "relation" in table.dims:
-        twin = twin.reindex(relation=table["relation"])
+    if untrained is not None and "relation" in table.dims:
+        untrained = untrained.reindex(relation=table["relation"])
     found = scores_of(table)
     for score in found:
-        twins = None if twin is None else score.heads(twin)
-        reported = _report(score, score.heads(table), score.offsets(table), twins, minimum)
+        untrained_counts = None if untrained is None else score.heads(untrained)
+        reported = _report(score, score.heads(table), score.offsets(table), untrained_counts, minimum)
         new |= {f"{score.prefix}{name}": values for name, values in reported.items()}
-        new |= _against_draws(table.assign(new), score)
-    unit, clusters = _UNITS[table[found[0].count].attrs.get("dealt_by", "text")]
+        new |= _against_permutations(table.assign(new), score)
+    unit, clusters = _UNITS[table[found[0].count].attrs.get("fold_unit", "text")]
     split = SPLIT.format(folds=table.sizes["fold"], unit=unit, clusters=clusters)
     return table.assign(new).assign_attrs(split=split)
 
 
 def _report(
-    score: Score, counts: Counts, offsets: Counts, twins: Counts | None, minimum: int
+    score: Score, counts: Counts, offsets: Counts, untrained_counts: Counts | None, minimum: int
 ) -> dict[str, xr.Variable]:
     """The variables that report one score."""
     place = _best(counts.half(_CHOOSE))
@@ -136,8 +136,8 @@ def _report(
     new["reported_again"] = _described(
         (same & enough).astype(np.int8), "1 if the other half chooses the same head", "flag"
     )
-    new["reported_wins"] = _described(
-        _wins(counts, place).where(enough), "random halves that choose the same head", "share of halves"
+    new["reported_selection_frequency"] = _described(
+        _selection_frequency(counts, place).where(enough), "random halves that choose the same head", "share of halves"
     )
     new["heldout_count"] = _described(there[1].where(enough, 0), f"{score.of} on which the head is scored", score.of)
     new["heldout_offset"] = _described(offset["offset"].where(enough, 0), "best fixed offset", "words")
@@ -153,9 +153,9 @@ def _report(
             f"{score.name} of the best fixed offset, chosen and scored likewise",
         ),
     }
-    if twins is not None:
-        best = twins.half(_SCORE).at(**_best(twins.half(_CHOOSE)))
-        scores["twin"] = (best, f"{score.name} of the best head of a random-weights twin, chosen and scored likewise")
+    if untrained_counts is not None:
+        best = untrained_counts.half(_SCORE).at(**_best(untrained_counts.half(_CHOOSE)))
+        scores["untrained"] = (best, f"{score.name} of the best head of an untrained model, chosen and scored likewise")
     for name, (scored, what) in scores.items():
         ends = {score.name: (scored.accuracy, what)}
         for kind, interval in (("", scored.interval()), ("bootstrap_", scored.bootstrap())):
@@ -177,18 +177,20 @@ def at_reported(table: xr.Dataset, variable: str, prefix: str = "") -> xr.DataAr
         prefix: what stands before the names of the report.
     """
     there = table[f"{prefix}reported_layer"] > 0
-    place = {dim: table.get(f"{prefix}reported_{dim}") for dim in ("stack", *_HEAD)}
+    place = {dim: table.get(f"{prefix}reported_{dim}") for dim in ("attention_type", *_HEAD)}
     chosen = {dim: where.where(there, table[dim][0]) for dim, where in place.items() if where is not None}
-    return table[variable].sel(chosen).drop_vars(["stack", *_HEAD], errors="ignore").where(there)
+    return table[variable].sel(chosen).drop_vars(["attention_type", *_HEAD], errors="ignore").where(there)
 
 
-def _against_draws(table: xr.Dataset, score: Score) -> dict[str, xr.Variable]:
-    """What the reported head scores where the gold stands elsewhere, and how likely that is; if there were draws."""
+def _against_permutations(table: xr.Dataset, score: Score) -> dict[str, xr.Variable]:
+    """What the reported head scores where the gold stands elsewhere, and how likely that is; if there were
+    permutations.
+    """
     new = {}
-    if f"{score.drawn}_shuffled" in table:
-        moved = at_reported(table, f"{score.drawn}_shuffled", score.prefix)
+    if f"{score.drawn}_permuted" in table:
+        moved = at_reported(table, f"{score.drawn}_permuted", score.prefix)
         what = f"{score.name} of the reported head where the gold stands elsewhere"
-        new["reported_shuffled"] = _described(moved, what, f"share of {score.of}")
+        new["reported_permuted"] = _described(moved, what, f"share of {score.of}")
     if f"{score.drawn}_p_corrected" in table:
         p = at_reported(table, f"{score.drawn}_p_corrected", score.prefix)
         new["reported_p"] = _described(p, "p-value of the reported head, corrected for all heads", "probability")
@@ -199,7 +201,7 @@ def _against_draws(table: xr.Dataset, score: Score) -> dict[str, xr.Variable]:
     return {f"{score.prefix}{name}": values for name, values in new.items()}
 
 
-def _wins(counts: Counts, place: Mapping[str, xr.DataArray]) -> xr.DataArray:
+def _selection_frequency(counts: Counts, place: Mapping[str, xr.DataArray]) -> xr.DataArray:
     """The share of random halves of the folds on which the head at `place` is the best."""
     draw, folds = np.random.default_rng(0), counts.links.sizes["fold"]
     halves = xr.DataArray([draw.permutation(folds) < folds // 2 for _ in range(HALVES)], dims=("half", "fold")).astype(
@@ -221,7 +223,7 @@ def _best(counts: Counts, dims: tuple[str, ...] | None = None) -> dict[str, xr.D
 
 
 def _best_of(scores: xr.DataArray, dims: tuple[str, ...] | None = None) -> dict[str, xr.DataArray]:
-    dims = dims or tuple(dim for dim in ("stack", *_HEAD) if dim in scores.dims)
+    dims = dims or tuple(dim for dim in ("attention_type", *_HEAD) if dim in scores.dims)
     flat = scores.fillna(-1).stack(place=dims)
     where = flat.argmax("place")
     return {dim: flat[dim].isel(place=where).drop_vars(["place", *dims], errors="ignore") for dim in dims}

@@ -19,10 +19,10 @@ class Score:
     Attributes:
         variable: its name in the table.
         prefix: what stands before the names of the variables that report it.
-        drawn: what stands before the names of the variables that compare it with draws.
+        drawn: what stands before the names of the variables that compare it with permutations.
         name: what it is called in them.
         of: what is scored.
-        count: the variable that says how many there are, and how the documents were dealt.
+        count: the variable that says how many there are, and how the documents were assigned.
         heads, offsets: its sums in a table, for heads and for fixed offsets.
     """
 

@@ -12,12 +12,12 @@ BENJAMINI = "Benjamini and Hochberg 1995"
 
 
 def with_significance(table: xr.Dataset) -> xr.Dataset:
-    """`table` with p-values of heads, corrected for how many there are, for each score that has draws.
+    """`table` with p-values of heads, corrected for how many there are, for each score that has permutations.
 
-    In a draw the gold stands where it does not belong (`headscope.measure.shuffle`). For ``relation_accuracy``
-    the new variables are
+    In a draw the gold stands where it does not belong (`headscope.reducers.support.permutations`). For
+    ``relation_accuracy`` the new variables are
 
-    * ``relation_p_corrected``: of each head, the share of the draws in which *any* head stands out as much: the
+    * ``relation_p_corrected``: of each head, the share of the permutations in which *any* head stands out as much: the
       p-value corrected for all heads and both directions (the family-wise error, by the maximum statistic);
     * ``relation_q``: Benjamini and Hochberg's false discovery rate over all heads, directions and relations. A relation
       that others are pooled in counts as one more, and so does a rare one;
@@ -25,7 +25,7 @@ def with_significance(table: xr.Dataset) -> xr.Dataset:
       corrected for the number of relations (Benjamini and Hochberg).
 
     For ``antecedent_accuracy`` and ``scope_f1`` they are named accordingly (``antecedent_p_corrected``,
-    ``antecedent_best_p``). A table without draws, or without scores, is returned as it is.
+    ``antecedent_best_p``). A table without permutations, or without scores, is returned as it is.
     """
     new: dict[str, xr.Variable] = {}
     for score in scores_of(table):
@@ -35,19 +35,19 @@ def with_significance(table: xr.Dataset) -> xr.Dataset:
 
 
 def _significance(table: xr.Dataset, score: Score) -> dict[str, xr.Variable]:
-    z, p, best = (table[f"{score.drawn}_{end}"] for end in ("z", "p", "z_shuffled"))
-    if "stack" in best.dims:
-        best = best.max("stack")
-    # The score itself is one draw more.
-    ranked, draws = np.sort(best.transpose(..., "draw").values, axis=-1), best.sizes["draw"]
-    of_head = z.transpose(..., *(dim for dim in best.dims if dim != "draw"))
+    z, p, best = (table[f"{score.drawn}_{end}"] for end in ("z", "p", "z_permuted"))
+    if "attention_type" in best.dims:
+        best = best.max("attention_type")
+    # The score itself is one permutation more.
+    ranked, permutations = np.sort(best.transpose(..., "permutation").values, axis=-1), best.sizes["permutation"]
+    of_head = z.transpose(..., *(dim for dim in best.dims if dim != "permutation"))
     corrected = np.empty(of_head.shape)
     for row in np.ndindex(ranked.shape[:-1]):
         at = (..., *row)
-        above = draws - np.searchsorted(ranked[row], of_head.values[at], side="left")
-        corrected[at] = (1 + above) / (1 + draws)
+        above = permutations - np.searchsorted(ranked[row], of_head.values[at], side="left")
+        corrected[at] = (1 + above) / (1 + permutations)
     corrected_p = of_head.copy(data=np.where(np.isnan(of_head), np.nan, corrected))
-    over = [dim for dim in ("stack", "layer", "head", "direction") if dim in of_head.dims]
+    over = [dim for dim in ("attention_type", "layer", "head", "direction") if dim in of_head.dims]
     best_p = corrected_p.min(over)
     values = {
         f"{score.drawn}_p_corrected": (corrected_p, "p-value corrected for all heads", WESTFALL),

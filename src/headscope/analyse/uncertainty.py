@@ -49,7 +49,7 @@ class Counts:
     def accuracy(self) -> xr.DataArray:
         """The share of links got right; NaN where there are none."""
         links = self.links.sum("fold")
-        # A head that a stack does not have is NaN, and stays so.
+        # A head that a attention type does not have is NaN, and stays so.
         return self.right.sum("fold", skipna=False) / links.where(links > 0)
 
     @property

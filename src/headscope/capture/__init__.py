@@ -2,9 +2,9 @@
 
 =============  ==============================================================================
 `load`         hub id, folder or ``minilm`` -> `Model`, identified by the hash of its weights
-`random_twin`  the same shape with untrained weights, as a control
+`untrained_model`  the same shape with untrained weights, as a control
 `batches`      documents -> padded batches of tokens that know their words
-`Capture`      the proven way to a model's attention; shows it layer by layer
+`Capture`      the verified way to a model's attention; shows it layer by layer
 `Attention`    what a reducer may ask: averages, entropies, single weights
 =============  ==============================================================================
 """
@@ -12,6 +12,6 @@
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch, Tokens, batches
 from headscope.capture.interface import Capture
-from headscope.capture.model import Model, load, random_twin
+from headscope.capture.model import Model, load, untrained_model
 
-__all__ = ["Attention", "Batch", "Capture", "Model", "Tokens", "batches", "load", "random_twin"]
+__all__ = ["Attention", "Batch", "Capture", "Model", "Tokens", "batches", "load", "untrained_model"]

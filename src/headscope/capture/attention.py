@@ -29,11 +29,11 @@ class Attention(Protocol):
 
     @property
     def layer(self) -> int:
-        """Counted from 1 in the order of the forward pass, in each stack by itself."""
+        """Counted from 1 in the order of the forward pass, in each attention type by itself."""
 
     @property
-    def stack(self) -> str:
-        """``encoder``, ``decoder`` or ``cross``; ``encoder`` where a model has one stack."""
+    def attention_type(self) -> str:
+        """``encoder``, ``decoder`` or ``cross``; ``encoder`` where a model has one attention type."""
 
     @property
     def rows(self) -> slice:
@@ -97,7 +97,7 @@ class DenseRows:
     """
 
     layer: int
-    stack: str
+    attention_type: str
     rows: slice
     batch: Batch
     matrix: Float[Tensor, "batch head query held"]
@@ -108,12 +108,12 @@ class DenseRows:
     @property
     def queries(self) -> Tokens:
         """The tokens that attend; all of them, of which `rows` are held."""
-        return self.batch.queries(self.stack)
+        return self.batch.queries(self.attention_type)
 
     @property
     def keys(self) -> Tokens:
         """The tokens that are attended to."""
-        return self.batch.keys(self.stack)
+        return self.batch.keys(self.attention_type)
 
     @property
     def heads(self) -> int:

@@ -71,16 +71,16 @@ class Batch:
     words: int
     inputs: dict[str, Tensor]
 
-    def queries(self, stack: str) -> Tokens:
-        """The tokens that attend in `stack`."""
-        return self.encoder if stack == "encoder" else self._decoder()
+    def queries(self, attention_type: str) -> Tokens:
+        """The tokens that attend in `attention_type`."""
+        return self.encoder if attention_type == "encoder" else self._decoder()
 
-    def keys(self, stack: str) -> Tokens:
-        """The tokens that are attended to in `stack`."""
-        return self._decoder() if stack == "decoder" else self.encoder
+    def keys(self, attention_type: str) -> Tokens:
+        """The tokens that are attended to in `attention_type`."""
+        return self._decoder() if attention_type == "decoder" else self.encoder
 
     def _decoder(self) -> Tokens:
-        # A model of one stack is filed under `encoder`, whether its attention is causal or not.
+        # A model of one attention type is filed under `encoder`, whether its attention is causal or not.
         return self.encoder if self.decoder is None else self.decoder
 
 

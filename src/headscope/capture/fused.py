@@ -47,7 +47,7 @@ class FusedRows:
     """
 
     layer: int
-    stack: str
+    attention_type: str
     batch: Batch
     query: Float[Tensor, "batch head query size"]
     key: Float[Tensor, "batch key_head key size"]
@@ -63,12 +63,12 @@ class FusedRows:
     @property
     def queries(self) -> Tokens:
         """The tokens that attend."""
-        return self.batch.queries(self.stack)
+        return self.batch.queries(self.attention_type)
 
     @property
     def keys(self) -> Tokens:
         """The tokens that are attended to."""
-        return self.batch.keys(self.stack)
+        return self.batch.keys(self.attention_type)
 
     @property
     def heads(self) -> int:

@@ -32,7 +32,7 @@ from headscope.capture.fused import FusedRows
 from headscope.capture.layer import Call, Pass, Paths, See, with_matrix, without_matrix
 from headscope.capture.model import Model
 from headscope.capture.path import plain
-from headscope.capture.proof import prove_rows, prove_same, prove_unpadded
+from headscope.capture.verify import verify_rows, verify_same, verify_unpadded
 from headscope.errors import HeadscopeError, ModelError, first_line
 
 NAME = "headscope"
@@ -41,8 +41,8 @@ NAME = "headscope"
 FUSED_FROM = 1536
 """Keys from which on attention is measured without its matrix; below, the matrix is the faster way."""
 
-PROVEN_BLOCKS = 2
-"""Blocks of rows in which the capture is proven."""
+VERIFIED_BLOCKS = 2
+"""Blocks of rows in which the capture is verified."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ class Capture:
     route: str
 
     @classmethod
-    def proven(cls, model: Model, batch: Batch) -> "Capture":
+    def verified(cls, model: Model, batch: Batch) -> "Capture":
         """Find a route to the attention of `model` and prove it on `batch`.
 
         The model's outputs must be those of the untouched model, and the same for a text with and
@@ -75,22 +75,22 @@ class Capture:
                 f"{model.name!r} is in training mode, where dropout changes attention; call `.eval()` on it first."
             )
         untouched = _hidden(model, batch)
-        _prove_unpadded(model, batch, untouched)
+        _verify_unpadded(model, batch, untouched)
         capture = cls(model, "interface")
         if not _takes_our_name(model.module, capture._configs):
             capture = cls(model, "outputs")
         # In more than one block of rows, since long texts will be seen in many.
-        how: dict[str, Any] = {"rows": -(-batch.encoder.length // PROVEN_BLOCKS), "prove": True}
-        seen = capture.observe(batch, lambda attention: prove_rows(model, attention), **how)
+        how: dict[str, Any] = {"rows": -(-batch.encoder.length // VERIFIED_BLOCKS), "verify": True}
+        seen = capture.observe(batch, lambda attention: verify_rows(model, attention), **how)
         if capture.route == "interface" and not seen.layers:
             capture = cls(model, "outputs")
-            seen = capture.observe(batch, lambda attention: prove_rows(model, attention), **how)
+            seen = capture.observe(batch, lambda attention: verify_rows(model, attention), **how)
         if dict(seen.layers) != dict(model.layers):
             raise ModelError(
                 f"the attention of {model.name!r} cannot be captured: {_counts(model.layers)} were expected and "
                 f"{_counts(seen.layers)} seen. The model mixes attention with other layers, or computes it apart."
             )
-        prove_same(model, batch, untouched, seen.hidden)
+        verify_same(model, batch, untouched, seen.hidden)
         return capture
 
     def observe(
@@ -101,7 +101,7 @@ class Capture:
         rows: int | None = None,
         whole: bool = False,
         fused: bool | None = None,
-        prove: bool = False,
+        verify: bool = False,
     ) -> "Seen":
         """Run the model on `batch` and show each layer's attention to `see`.
 
@@ -111,13 +111,13 @@ class Capture:
             rows: the number of query rows of a block; by default as many as `BLOCK_WEIGHTS` allows.
             whole: gather the blocks, so that `see` gets all rows of a layer at once, with their matrix.
             fused: do without the matrix where a layer allows it; by default from `FUSED_FROM` keys on.
-            prove: check that the values averaged by the weights are what the layer returns.
+            verify: check that the values averaged by the weights are what the layer returns.
         """
         if self.route == "outputs":
             return _through_outputs(self.model, batch, see)
-        reasons = {"a reducer needs it": whole, "it is checked": prove, "it was asked for": fused is False}
+        reasons = {"a reducer needs it": whole, "it is checked": verify, "it was asked for": fused is False}
         because = next((reason for reason, holds in reasons.items() if holds), "")
-        run = Pass(self.model, batch, see, rows, whole, prove, because, FUSED_FROM if fused is None else 0)
+        run = Pass(self.model, batch, see, rows, whole, verify, because, FUSED_FROM if fused is None else 0)
         with _restored(self._configs), torch.inference_mode():
             for config in self._configs:
                 config._attn_implementation = NAME
@@ -127,7 +127,7 @@ class Capture:
             except HeadscopeError:
                 raise
             except Exception as error:
-                if not prove:
+                if not verify:
                     raise
                 # The untouched model took the same input.
                 raise ModelError(
@@ -149,7 +149,7 @@ class Capture:
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """What a forward pass showed: each stack's layers, the model's last hidden state, and each layer's way."""
+    """What a forward pass showed: each attention type's layers, the model's last hidden state, and each layer's way."""
 
     layers: Mapping[str, int]
     hidden: Float[Tensor, "batch token width"]
@@ -164,21 +164,25 @@ def _attend(
 ) -> tuple[Tensor, None]:
     """Our attention implementation, chosen for the layer, which shows its attention to `see`."""
     run = _current.get()
-    stack = run.stack(query.shape[2], key.shape[2])
-    run.layers[stack] += 1
-    layer, reach = run.layers[stack], run.masks.reach(attention_mask)
+    attention_type = run.attention_type_of(query.shape[2], key.shape[2])
+    run.layers[attention_type] += 1
+    layer, reach = run.layers[attention_type], run.masks.reach(attention_mask)
     width = torch.promote_types(query.dtype, torch.float32)
-    call = Call(module, stack, layer, query.to(width), key.to(width), value.to(width), attention_mask, reach, terms)
+    call = Call(
+        module, attention_type, layer, query.to(width), key.to(width), value.to(width), attention_mask, reach, terms
+    )
     because = run.matrix_because
     if not because and key.shape[2] < run.fused_from:
         because = f"fewer than {FUSED_FROM:,} keys, for which it is faster"
-    fused = because or plain(run.batch, stack, layer, call.query, call.key, call.value, reach, terms)
+    fused = because or plain(run.batch, attention_type, layer, call.query, call.key, call.value, reach, terms)
     output = None
     if isinstance(fused, FusedRows):
         output, because = without_matrix(run, call, fused)
     else:
         because = fused
-    run.paths[stack, layer, f"with the matrix: {because}" if because else f"without the matrix: {reach}"] += len(query)
+    run.paths[attention_type, layer, f"with the matrix: {because}" if because else f"without the matrix: {reach}"] += (
+        len(query)
+    )
     if output is None:
         output = with_matrix(run, call)
     return output.to(query.dtype), None
@@ -235,7 +239,7 @@ def _hidden(model: Model, batch: Batch) -> Float[Tensor, "batch token width"]:
     return hidden
 
 
-def _prove_unpadded(model: Model, batch: Batch, untouched: Tensor) -> None:
+def _verify_unpadded(model: Model, batch: Batch, untouched: Tensor) -> None:
     """The shortest text of a batch gives the same outputs alone; some families mix padding into the text."""
     row = int(batch.encoder.real.sum(1).argmin())
     alone = int(batch.encoder.real[row].sum())
@@ -246,7 +250,7 @@ def _prove_unpadded(model: Model, batch: Batch, untouched: Tensor) -> None:
         name: values[row : row + 1, : alone + (name.startswith("decoder"))] for name, values in batch.inputs.items()
     }
     hidden = _hidden(model, replace(batch, inputs=inputs))
-    prove_unpadded(model, untouched[row, : hidden.shape[1]], hidden[0])
+    verify_unpadded(model, untouched[row, : hidden.shape[1]], hidden[0])
 
 
 def _through_outputs(model: Model, batch: Batch, see: See) -> Seen:
@@ -275,4 +279,4 @@ def _through_outputs(model: Model, batch: Batch, see: See) -> Seen:
 
 
 def _counts(layers: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {stack} layers" for stack, count in layers.items()) or "no layers"
+    return ", ".join(f"{count} {attention_type} layers" for attention_type, count in layers.items()) or "no layers"

@@ -22,7 +22,7 @@ from headscope.capture.fused import FusedRows
 from headscope.capture.mask import Masks, Reach
 from headscope.capture.model import Model
 from headscope.capture.path import cut, may_leave_out, too_large
-from headscope.capture.proof import prove_average, prove_fused
+from headscope.capture.verify import verify_average, verify_fused
 from headscope.errors import ModelError
 
 BLOCK_WEIGHTS = 1 << 20
@@ -34,7 +34,7 @@ CHECKED_ROWS = 3
 See = Callable[[Attention], None]
 
 Paths = Counter[tuple[str, int, str]]
-"""How many texts were measured by stack, layer and way: with the matrix or without it, and why."""
+"""How many texts were measured by attention type, layer and way: with the matrix or without it, and why."""
 
 
 @dataclass(eq=False)
@@ -46,14 +46,14 @@ class Pass:
     see: See
     block_rows: int | None
     whole: bool
-    prove: bool
+    verify: bool
     matrix_because: str
     fused_from: int
     layers: Counter[str] = field(default_factory=Counter)
     paths: Paths = field(default_factory=Counter)
     masks: Masks = field(default_factory=Masks)
 
-    def stack(self, queries: int, keys: int) -> str:
+    def attention_type_of(self, queries: int, keys: int) -> str:
         """Which attention a call belongs to.
 
         A decoder reads one token more than its encoder (its start token), so the two lengths tell.
@@ -83,7 +83,7 @@ class Call:
     """
 
     module: nn.Module
-    stack: str
+    attention_type: str
     layer: int
     query: Float[Tensor, "batch head query size"]
     key: Float[Tensor, "batch key_head key size"]
@@ -131,7 +131,7 @@ def without_matrix(run: Pass, call: Call, attention: FusedRows) -> tuple[Tensor 
     # Seen first: the proof asks for entropies, which a pass that answers the reducers finds as well.
     run.see(attention)
     expected, weights = call.exact(run, rows)
-    prove_fused(run.model, attention, rows, output[:, rows], expected, weights)
+    verify_fused(run.model, attention, rows, output[:, rows], expected, weights)
     return output, ""
 
 
@@ -143,9 +143,9 @@ def with_matrix(run: Pass, call: Call) -> Tensor:
     for rows in run.blocks(batch, heads, queries, keys):
         columns = call.reach.keys(rows, keys) if partly and call.reach is not None else slice(0, keys)
         output, weights, allowed = call.eager(run, rows, columns)
-        attention = DenseRows(call.layer, call.stack, rows, run.batch, weights, columns, allowed)
-        if run.prove:
-            prove_average(run.model, attention, call.value[:, :, columns], output)
+        attention = DenseRows(call.layer, call.attention_type, rows, run.batch, weights, columns, allowed)
+        if run.verify:
+            verify_average(run.model, attention, call.value[:, :, columns], output)
         outputs.append(output)
         if run.whole:
             held.append(attention)
@@ -168,7 +168,7 @@ def _gathered(blocks: list[DenseRows]) -> DenseRows:
     first = blocks[0]
     return DenseRows(
         first.layer,
-        first.stack,
+        first.attention_type,
         slice(first.rows.start, blocks[-1].rows.stop),
         first.batch,
         torch.cat([block.matrix for block in blocks], dim=2),

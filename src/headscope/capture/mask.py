@@ -17,7 +17,8 @@ KEPT = 1 << 20
 """Numbers of a mask that are kept from one layer to the next (4 MiB)."""
 
 CHECKED_FROM = 256
-"""Keys from which on two rows of each mask are compared: a capture is proven on shorter texts, with shorter windows."""
+"""Keys from which on two rows of each mask are compared: a capture is verified on shorter texts, with shorter
+windows."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,7 +31,7 @@ class Shape:
     """What two models have in common whose heads can be compared one by one.
 
     Attributes:
-        layers: the number of attention layers of each stack.
+        layers: the number of attention layers of each attention type.
         heads: the number of query heads of these.
         vocabulary: the number of each token.
     """
@@ -62,7 +62,7 @@ class Shape:
     @property
     def together(self) -> int:
         """The heads of all layers."""
-        return sum(layers * self.heads[stack] for stack, layers in self.layers.items())
+        return sum(layers * self.heads[attention_type] for attention_type, layers in self.layers.items())
 
     def difference(self, other: "Shape") -> str:
         """What two models differ in, and what each has, in words; nothing if they are alike."""
@@ -112,9 +112,9 @@ class Model:
 
     @property
     def layers(self) -> Mapping[str, int]:
-        """The number of attention layers of each stack.
+        """The number of attention layers of each attention type.
 
-        A model of one stack has it under ``encoder``, whether its attention is causal or not.
+        A model of one attention type has it under ``encoder``, whether its attention is causal or not.
         """
         return Shape.of(self.module.config).layers
 
@@ -198,7 +198,7 @@ def load(model: str | Path, *, device: str = "cpu", trust_remote_code: bool = Fa
     return Model(module, tokenizer, name, revision, digest)
 
 
-def glance(folder: Path, *, trust_remote_code: bool = False) -> tuple[Shape, str]:
+def read_identity(folder: Path, *, trust_remote_code: bool = False) -> tuple[Shape, str]:
     """The shape of the model in a folder and the SHA-256 of its weights, without loading them.
 
     Raises:
@@ -215,7 +215,7 @@ def glance(folder: Path, *, trust_remote_code: bool = False) -> tuple[Shape, str
         ) from error
 
 
-def random_twin(model: Model, *, seed: int = 0) -> Model:
+def untrained_model(model: Model, *, seed: int = 0) -> Model:
     """A model of the same shape with untrained weights, as a control.
 
     What it scores, the architecture and the tokenizer score by themselves.
@@ -249,7 +249,7 @@ def source(name: str) -> str:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Within, transformers logs errors alone and draws no bars."""
+    """Within, transformers logs errors alone and permutations no bars."""
     verbosity, bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
@@ -322,7 +322,7 @@ def _listed(counts: Mapping[str, int]) -> str:
     """5, or 2 encoder, 3 decoder and 3 cross."""
     if len(counts) == 1:
         return str(next(iter(counts.values())))
-    *others, last = [f"{count} {stack}" for stack, count in counts.items()]
+    *others, last = [f"{count} {attention_type}" for attention_type, count in counts.items()]
     return f"{', '.join(others)} and {last}"
 
 

@@ -28,7 +28,7 @@ KEY_BY_KEY = frozenset({"softcap", "s_aux", "position_bias"})
 
 def plain(
     batch: Batch,
-    stack: str,
+    attention_type: str,
     layer: int,
     query: Float[Tensor, "batch head query size"],
     key: Float[Tensor, "batch key_head key size"],
@@ -51,7 +51,7 @@ def plain(
     if reach is None:
         return "the mask is of a kind that is not known"
     scale = terms.get("scaling") or query.shape[-1] ** -0.5
-    return FusedRows(layer, stack, batch, query, key, scale, reach)
+    return FusedRows(layer, attention_type, batch, query, key, scale, reach)
 
 
 def too_large(log_sum: Float[Tensor, "batch head query"], real: Bool[Tensor, "batch query"]) -> str:

@@ -11,17 +11,17 @@ from headscope.cli.options import (
     CorpusName,
     Cut,
     Device,
-    Draws,
     Format,
     MaxTokens,
     Model,
     PairTokens,
     PatternFile,
+    Permutations,
     Resume,
     Trust,
     plan_of,
 )
-from headscope.cli.terminal import console, progress
+from headscope.cli.terminal import console, show_progress
 
 
 def atlas(
@@ -36,20 +36,21 @@ def atlas(
     cut: Cut = None,
     pair_tokens: PairTokens = None,
     batch_tokens: BatchTokens = None,
-    draws: Draws = None,
+    permutations: Permutations = None,
     trust_remote_code: Trust = False,
     resume: Resume = False,
 ) -> None:
     """Measure everything that the corpus's annotation allows, with controls: tables, figures and a page."""
-    from headscope._atlas import atlas as make
-    from headscope.measure.shuffle import DRAWS
+    from headscope.jobs.atlas import atlas as make
+    from headscope.reducers.support.permutations import PERMUTATIONS
     from headscope.view.terminal import summarise
 
     plan = plan_of(max_tokens, cut, pair_tokens, batch_tokens)
-    with progress() as report:
+    with show_progress() as progress:
         made = make(
             model, corpus, out, format=format, patterns=patterns, plan=plan, device=device, seed=seed,
-            draws=DRAWS if draws is None else draws, trust_remote_code=trust_remote_code, resume=resume, report=report,
+            permutations=PERMUTATIONS if permutations is None else permutations,
+            trust_remote_code=trust_remote_code, resume=resume, progress=progress,
         )  # fmt: skip
     summarise(made.table, console)
     page, folder = escape(str(made.folder / "atlas.html")), escape(str(made.folder))

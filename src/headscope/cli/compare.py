@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from headscope.cli.terminal import console, progress
+from headscope.cli.terminal import console, show_progress
 from headscope.errors import HeadscopeError
 
 
@@ -24,7 +24,7 @@ def compare(
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write.")] = Path("headscope-compare"),
 ) -> None:
     """Compare heads before and after tuning, task against control: tables, tests, figures and a page."""
-    from headscope._comparison import write_comparison
+    from headscope.jobs.compare import write_comparison
     from headscope.view.comparison import summarise_comparison
 
     if (other_before is None) != (other_after is None) or (other_control is not None and other_before is None):
@@ -32,8 +32,10 @@ def compare(
     if other_control is not None and control is None:
         raise HeadscopeError("--other-control is the control on another corpus; give it on this one too, as --control.")
     others = None if other_before is None or other_after is None else (other_before, other_after, other_control)
-    with progress() as report:
-        made = write_comparison(before, after, control, others=others, variables=variable or [], out=out, report=report)
+    with show_progress() as progress:
+        made = write_comparison(
+            before, after, control, others=others, variables=variable or [], out=out, progress=progress
+        )
     for comparison in made.comparisons:
         summarise_comparison(comparison, console)
     for name, found in made.agreements.items():

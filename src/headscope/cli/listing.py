@@ -18,7 +18,7 @@ def list_(what: Annotated[str, typer.Argument(help="reducers, corpora, studies o
         rows = {"grammar": "generated English with exact dependencies, coreference and negation (grammar:COUNT:SEED)"}
         rows |= {name: format.description for name, format in FORMATS.items()}
     elif what == "reducers":
-        from headscope.measure import REDUCERS
+        from headscope.reducers import REDUCERS
 
         rows = {name: (reducer.__doc__ or "").strip().splitlines()[0] for name, reducer in REDUCERS.items()}
     elif what == "studies":

@@ -11,21 +11,21 @@ from headscope.cli.options import (
     CorpusName,
     Cut,
     Device,
-    Draws,
     Format,
     MaxTokens,
     Model,
     PairTokens,
     PatternFile,
+    Permutations,
     Resume,
     Trust,
     plan_of,
 )
-from headscope.cli.terminal import console, progress
+from headscope.cli.terminal import console, show_progress
 from headscope.errors import HeadscopeError
 
 if TYPE_CHECKING:
-    from headscope.measure.reducer import Reducer
+    from headscope.reducers.reducer import Reducer
 
 
 def measure(
@@ -40,7 +40,7 @@ def measure(
     cut: Cut = None,
     pair_tokens: PairTokens = None,
     batch_tokens: BatchTokens = None,
-    draws: Draws = None,
+    permutations: Permutations = None,
     trust_remote_code: Trust = False,
     resume: Resume = False,
     offset: Annotated[
@@ -61,12 +61,12 @@ def measure(
     from headscope import heads
     from headscope.analyse import analysed
     from headscope.capture import load
-    from headscope.corpora import read, survey
-    from headscope.disk import remove_unfinished, writable
-    from headscope.measure.family import checkpoints, measure_runs
-    from headscope.measure.run import measure as run
-    from headscope.measure.run import resolve
-    from headscope.measure.shuffle import DRAWS, with_draws
+    from headscope.corpora import read, summarize
+    from headscope.files import remove_unfinished, writable
+    from headscope.reducers.support.permutations import PERMUTATIONS, with_permutations
+    from headscope.runner.local import measure as run
+    from headscope.runner.local import resolve
+    from headscope.runner.runs import checkpoints, measure_runs
     from headscope.runs import read as read_runs
     from headscope.view.terminal import explain as explained
     from headscope.view.terminal import summarise
@@ -79,24 +79,24 @@ def measure(
     documents = read(corpus, format=format, patterns=patterns)
     checkpoint = out.with_name(f".{out.name}.partial.npz")
     plan = plan_of(max_tokens, cut, pair_tokens, batch_tokens)
-    with progress() as report:
-        report("reading the corpus", 0, 0)
-        found = survey(documents)
-        asked = resolve(_asked(reducer, offset or [], words or []), found)
+    with show_progress() as progress:
+        progress("reading the corpus", 0, 0)
+        summary = summarize(documents)
+        asked = resolve(_asked(reducer, offset or [], words or []), summary)
         # Chance is asked of all runs together, when they are compared.
-        usual = DRAWS if family is None else 0
-        reducers = [with_draws(one, usual if draws is None else draws) for one in asked]
-        report("loading the model", 0, 0)
+        usual = PERMUTATIONS if family is None else 0
+        reducers = [with_permutations(one, usual if permutations is None else permutations) for one in asked]
+        progress("loading the model", 0, 0)
         subject = load(model, device=device, trust_remote_code=trust_remote_code)
         if family is None:
             table = run(
-                subject, documents, reducers, plan=plan, found=found, checkpoint=checkpoint, resume=resume,
-                report=lambda done, total: report(f"measuring {subject.name}", done, total),
+                subject, documents, reducers, plan=plan, summary=summary, checkpoint=checkpoint, resume=resume,
+                progress=lambda done, total: progress(f"measuring {subject.name}", done, total),
             )  # fmt: skip
         else:
             table = measure_runs(
-                subject, family, documents, reducers, plan=plan, found=found, checkpoint=checkpoint, resume=resume,
-                report=lambda done, total: report(f"measuring {len(family.runs)} runs of {tuned_on}", done, total),
+                subject, family, documents, reducers, plan=plan, summary=summary, checkpoint=checkpoint, resume=resume,
+                progress=lambda done, total: progress(f"measuring {len(family.runs)} runs of {tuned_on}", done, total),
                 trust_remote_code=trust_remote_code,
             )  # fmt: skip
     table = analysed(table)
@@ -112,7 +112,7 @@ def measure(
 
 def _asked(names: list[str], offsets: list[int], classes: list[str]) -> "list[str | Reducer]":
     """The reducers by name, `surface` with what else is asked of it."""
-    from headscope.measure import KeyClass, Surface
+    from headscope.reducers import KeyClass, Surface
 
     if not offsets and not classes:
         return list(names)

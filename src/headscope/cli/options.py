@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from headscope.measure.run import Plan
+    from headscope.runner.local import Plan
 
 Model = Annotated[str, typer.Argument(help="A hub id, a folder, or minilm (all-MiniLM-L6-v2 from the extra `demo`).")]
 CorpusName = Annotated[
@@ -30,7 +30,7 @@ PairTokens = Annotated[int | None, typer.Option(min=5, help="Cut pairs of paragr
 BatchTokens = Annotated[
     int | None, typer.Option(min=1, help="Tokens of a batch, padding included. Less needs less memory.")
 ]
-Draws = Annotated[
+Permutations = Annotated[
     int | None,
     typer.Option(min=0, help="Times that the gold is moved elsewhere, for p-values. Default: 999; 0 for none."),
 ]
@@ -39,7 +39,7 @@ Trust = Annotated[bool, typer.Option("--trust-remote-code", help="Run the Python
 
 def plan_of(max_tokens: int | None, cut: bool | None, pair_tokens: int | None, batch_tokens: int | None) -> "Plan":
     """How to batch, by the options that were given."""
-    from headscope.measure import Plan
+    from headscope.runner import Plan
 
     plan = Plan(max_tokens=max_tokens, cut=cut)
     if pair_tokens is not None:

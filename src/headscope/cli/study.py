@@ -7,7 +7,7 @@ import typer
 from rich.markup import escape
 
 from headscope.cli.options import BatchTokens, Device, Resume, Trust, plan_of
-from headscope.cli.terminal import console, progress
+from headscope.cli.terminal import console, show_progress
 from headscope.errors import HeadscopeError
 
 
@@ -57,11 +57,11 @@ def study(
         if not (table and parted and path):
             raise HeadscopeError(f"--corpus {one} names no file; write TABLE=PATH, such as treebank=wsj.conllu.")
         corpora[table] = Path(path).expanduser()
-    with progress() as report:
+    with show_progress() as progress:
         made = run(
             name, model, data, out, corpora=corpora, plan=plan_of(None, None, None, batch_tokens), device=device,
             seed=seed, seeds=seeds, epochs=epochs, learning_rate=learning_rate, task=task, most=most, select=select,
-            trust_remote_code=trust_remote_code, resume=resume, report=report,
+            trust_remote_code=trust_remote_code, resume=resume, progress=progress,
         )  # fmt: skip
     show(STUDIES[name], made.findings, made.tables, console)
     sheet, folder = escape(str(made.folder / f"{name}.md")), escape(str(made.folder))
@@ -72,8 +72,8 @@ def _recorded(name: str, folder: Path, out: Path) -> None:
     from headscope.studies import STUDIES
     from headscope.studies.recorded import recorded, show
 
-    with progress() as report:
-        models, written = recorded(name, folder, out, report=report)
+    with show_progress() as progress:
+        models, written = recorded(name, folder, out, progress=progress)
     show(STUDIES[name], models, console)
     console.print(f"\nRead [bold]{escape(str(out / f'{name}.md'))}[/]; {len(written)} files in {escape(str(out))}.",
                   soft_wrap=True)  # fmt: skip

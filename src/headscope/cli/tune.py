@@ -7,7 +7,7 @@ import typer
 from rich.markup import escape
 
 from headscope.cli.options import Model, Resume, Trust
-from headscope.cli.terminal import console, progress
+from headscope.cli.terminal import console, show_progress
 
 
 def tune(
@@ -46,8 +46,8 @@ def tune(
     from headscope.learn.tune import tune as run
     from headscope.view.tuned import tuned
 
-    with progress() as report:
-        report(f"reading {task}", 0, 0)
+    with show_progress() as progress:
+        progress(f"reading {task}", 0, 0)
         learnt = read_task(task, data)
         if select == TEST:  # before a control is made, whose labels are those of what is trained on
             learnt = without_validation(learnt)
@@ -56,7 +56,7 @@ def tune(
         made = run(
             learnt, model, out, seeds=seed or range(1, seeds + 1), control=control_of(learnt) if control else None,
             epochs=epochs, learning_rate=learning_rate, batch_size=batch_size, select=select, max_tokens=max_tokens,
-            precision=precision, device=device, trust_remote_code=trust_remote_code, resume=resume, report=report,
+            precision=precision, device=device, trust_remote_code=trust_remote_code, resume=resume, progress=progress,
         )  # fmt: skip
     tuned(made.task, made.control, console)
     console.print(f"\nThe runs are listed in {escape(str(out / 'runs.json'))}.", soft_wrap=True)

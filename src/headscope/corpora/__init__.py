@@ -2,7 +2,7 @@
 
 =============  ==============================================================================
 `read`         a file, a folder or ``grammar`` -> `Corpus`, which yields documents anew each time
-`survey`       documents -> `Survey`: check them all and count words, groups, links and spans
+`summarize`       documents -> `CorpusSummary`: check them all and count words, groups, links and spans
 `Document`     words, and what is annotated on them: `Span`, `Link`, a label, a boundary
 `FORMATS`      the formats that `read` knows, each a `Format`
 =============  ==============================================================================
@@ -13,8 +13,8 @@ for what users write down; `text` for paragraphs, `grammar` for what is generate
 the documents of any of them.
 """
 
-from headscope.corpora.corpus import Corpus, Survey, read, survey
+from headscope.corpora.corpus import Corpus, CorpusSummary, read, summarize
 from headscope.corpora.document import Document, Link, Skipped, Span
 from headscope.corpora.formats import FORMATS, Format
 
-__all__ = ["FORMATS", "Corpus", "Document", "Format", "Link", "Skipped", "Span", "Survey", "read", "survey"]
+__all__ = ["FORMATS", "Corpus", "CorpusSummary", "Document", "Format", "Link", "Skipped", "Span", "read", "summarize"]

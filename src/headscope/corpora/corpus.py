@@ -13,8 +13,8 @@ from headscope.corpora.document import Document, Skipped
 from headscope.corpora.formats import FORMATS
 from headscope.corpora.patterns import Patterns
 from headscope.corpora.patterns import read as read_patterns
-from headscope.disk import reading, sha256
 from headscope.errors import CorpusError
+from headscope.files import reading, sha256
 
 GRAMMAR = "grammar"
 """The name of the corpus that is generated and not read."""
@@ -116,14 +116,14 @@ def read(corpus: str | Path, *, format: str | None = None, patterns: str | Path 
     Raises:
         CorpusError: there is no such file or folder, nothing in it can be read, its format cannot
             be told, or the patterns cannot be used. What is wrong inside a file, and that a pattern matches
-            nothing, is raised when it is read; `survey` reads them all.
+            nothing, is raised when it is read; `summarize` reads them all.
     """
     found = _located(corpus, format)
     return found if patterns is None else replace(found, patterns=read_patterns(patterns))
 
 
 @dataclass(frozen=True)
-class Survey:
+class CorpusSummary:
     """What a corpus holds.
 
     Attributes:
@@ -145,7 +145,7 @@ class Survey:
     skipped: dict[str, int]
 
 
-def survey(documents: Iterable[Document]) -> Survey:
+def summarize(documents: Iterable[Document]) -> CorpusSummary:
     """Read all documents once and count what they hold, before any model runs.
 
     Raises:
@@ -178,7 +178,7 @@ def survey(documents: Iterable[Document]) -> Survey:
         spans.update(span.kind for span in document.spans)
     if not ids:
         raise CorpusError("the corpus has no documents; at least one is needed: check the path and the format.")
-    return Survey(
+    return CorpusSummary(
         documents=len(ids),
         words=words,
         groups=len(groups),
@@ -261,7 +261,7 @@ def _format(path: Path) -> str | None:
     with reading(path) as file:
         # A file in another encoding is recognised all the same; its reader then says which line is not UTF-8.
         beginning = file.read(_BEGINNING).decode("utf-8-sig", errors="replace").split("\n")
-    return next((name for name, format in FORMATS.items() if format.fits(path.suffix.lower(), beginning)), None)
+    return next((name for name, format in FORMATS.items() if format.supports(path.suffix.lower(), beginning)), None)
 
 
 def _grammar_arguments(name: str) -> dict[str, int]:

@@ -44,7 +44,7 @@ class Format:
     annotated: bool
     beside: Callable[[Path], tuple[Path, ...]] = lambda path: ()
 
-    def fits(self, suffix: str, beginning: Sequence[str]) -> bool:
+    def supports(self, suffix: str, beginning: Sequence[str]) -> bool:
         """Whether a file whose name ends in `suffix` and that begins with these lines is in this format."""
         named, recognised = suffix in self.suffixes, self.recognise(beginning)
         return (named or recognised) if self.annotated else (named and recognised)

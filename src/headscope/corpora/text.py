@@ -21,8 +21,8 @@ from itertools import groupby
 from pathlib import Path
 
 from headscope.corpora.document import Document
-from headscope.disk import reading
 from headscope.errors import CorpusError
+from headscope.files import reading
 
 MIN_WORDS = 20
 """Shorter paragraphs are mostly headings, captions and lines of dialogue, not segments of text."""

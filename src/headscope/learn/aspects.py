@@ -11,8 +11,8 @@ from pathlib import Path
 from headscope.corpora import read
 from headscope.corpora.document import Document
 from headscope.corpora.semeval import ABSENT, POLARITIES
-from headscope.disk import below, sha256
 from headscope.errors import CorpusError
+from headscope.files import find_by_suffix, sha256
 from headscope.learn.splits import checked, held_out
 from headscope.learn.task import TEST, TRAIN, VALIDATION, Example, Task
 
@@ -36,7 +36,7 @@ def read_aspects(data: str | Path, name: str = "aspects") -> Task:
         CorpusError: a file is not there, or cannot be read.
     """
     folder = Path(data).expanduser()
-    files = {split: below(folder, file) for split, file in FILES.items()}
+    files = {split: find_by_suffix(folder, file) for split, file in FILES.items()}
     missing = [FILES[split] for split, path in files.items() if path is None]
     if missing:
         raise CorpusError(

@@ -27,8 +27,8 @@ def control_of(task: Task, seed: int = 0) -> Task:
     braces round a cue) is not tagged either.
 
     **Classification and regression.** The labels of the distinct texts (pairs of texts) of the training examples are
-    dealt to these texts anew, so that the same text always has the same label. What a sentence was dealt cannot be
-    known before it was seen. So validation and test are training examples, chosen at random, as many as the
+    assigned to these texts anew, so that the same text always has the same label. What a sentence was assigned cannot
+    be known before it was seen. So validation and test are training examples, chosen at random, as many as the
     task has or as there are: the scores of this control say how well it is learned by heart, and no more.
 
     The score is accuracy, or Pearson's correlation where the labels are numbers.
@@ -83,7 +83,7 @@ def _tagged(example: Example) -> list[tuple[str, str]]:
 def _dealt(words: Mapping[str, int], wanted: Mapping[str, int], rng: random.Random) -> dict[str, str]:
     """A label for each type, such that each label has about as many tokens as are wanted of it.
 
-    The most frequent types are dealt first, so that the many rare ones even out what these leave.
+    The most frequent types are assigned first, so that the many rare ones even out what these leave.
     """
     order = sorted(words)
     rng.shuffle(order)

@@ -8,8 +8,8 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from headscope import runs as files
-from headscope.disk import remove_unfinished, writable
 from headscope.errors import HeadscopeError, first_line
+from headscope.files import remove_unfinished, writable
 from headscope.runs import Runs
 
 LOCK = ".tune.lock"

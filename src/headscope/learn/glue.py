@@ -7,8 +7,8 @@ held out of the training set: published figures that were chosen on the developm
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from headscope.disk import below, sha256
 from headscope.errors import CorpusError
+from headscope.files import find_by_suffix, sha256
 from headscope.learn.splits import checked, completed
 from headscope.learn.table import LABEL, SCORE, Columns, labelled
 from headscope.learn.task import TEST, TRAIN, Task
@@ -80,7 +80,7 @@ def read_glue(data: str | Path, name: str) -> Task:
     """
     found = GLUE[name]
     folder = Path(data).expanduser()
-    folder = below(folder, f"glue/{found.folder}") or folder
+    folder = find_by_suffix(folder, f"glue/{found.folder}") or folder
     files = {TRAIN: folder / "train.tsv", TEST: folder / "dev.tsv"}
     missing = [path.name for path in files.values() if not path.is_file()]
     if missing:

@@ -18,8 +18,8 @@ from pathlib import Path
 from headscope.corpora import Corpus, read
 from headscope.corpora.corpus import GRAMMAR
 from headscope.corpora.document import Document, Skipped
-from headscope.disk import below
 from headscope.errors import CorpusError
+from headscope.files import find_by_suffix
 from headscope.learn.splits import FEWEST_GROUPS, SHARE, TEST_SHARE, checked, held_out
 from headscope.learn.task import TEST, TRAIN, VALIDATION, Example, Task
 
@@ -101,7 +101,7 @@ def _corpus(data: str | Path) -> tuple[Corpus, str]:
     folder = Path(data).expanduser()
     if str(data).partition(":")[0] == GRAMMAR and not folder.exists():
         return read(str(data)), str(data)
-    path = below(folder, CORPUS) if folder.is_dir() else None
+    path = find_by_suffix(folder, CORPUS) if folder.is_dir() else None
     return (read(folder), folder.name or str(folder)) if path is None else (read(path), CORPUS)
 
 

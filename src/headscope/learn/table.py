@@ -18,8 +18,8 @@ from itertools import groupby
 from pathlib import Path
 
 from headscope.corpora.text import numbered_lines
-from headscope.disk import sha256
 from headscope.errors import CorpusError
+from headscope.files import sha256
 from headscope.learn.splits import checked, completed, labels_of
 from headscope.learn.task import TEST, TRAIN, VALIDATION, Example, Kind, Task
 

@@ -168,7 +168,7 @@ def fit(
     seed: int,
     select: str,
     settings: Settings,
-    report: Callable[[int, int], None],
+    progress: Callable[[int, int], None],
 ) -> Fitted:
     """Train one run, from the last whole checkpoint in `folder` if there is one.
 
@@ -182,14 +182,14 @@ def fit(
         seed: of the new layer, of dropout and of the order of the examples.
         select: one of `scored`, on which the epoch is chosen.
         settings: how to train.
-        report: told how many steps are done, and of how many.
+        progress: told how many steps are done, and of how many.
 
     Raises:
         HeadscopeError: the loss is no number (`folder` is removed then), memory is out, or the disk is full.
     """
     with quiet(), _random_state_kept():
         set_seed(seed)
-        last, watch = _last_checkpoint(folder), _Watch(name, settings, report)
+        last, watch = _last_checkpoint(folder), _Watch(name, settings, progress)
         trainer = Trainer(
             model=pretrained.with_layer(task),
             args=_arguments(folder, seed, f"eval_{select}_{task.metric}", settings),
@@ -252,8 +252,8 @@ class _LossError(HeadscopeError):
 class _Watch(TrainerCallback):  # type: ignore[misc]  # transformers is untyped to mypy
     """Tells how far a run is, and ends it where its loss is no number."""
 
-    def __init__(self, name: str, settings: Settings, report: Callable[[int, int], None]) -> None:
-        self.name, self.settings, self.report = name, settings, report
+    def __init__(self, name: str, settings: Settings, progress: Callable[[int, int], None]) -> None:
+        self.name, self.settings, self.progress = name, settings, progress
         self.begun = False
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **about: Any) -> None:
@@ -280,7 +280,7 @@ class _Watch(TrainerCallback):  # type: ignore[misc]  # transformers is untyped 
 
     def _tell(self, state: Any) -> None:
         if state.is_world_process_zero:
-            self.report(state.global_step, state.max_steps)
+            self.progress(state.global_step, state.max_steps)
 
 
 def _head(task: Task) -> Any:

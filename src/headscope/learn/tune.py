@@ -20,9 +20,9 @@ from headscope import runs as files
 from headscope.errors import HeadscopeError
 from headscope.learn.encode import Features, encode
 from headscope.learn.folder import alone, check_folder, clear, making, unfinished, written
-from headscope.learn.soundness import SELECT, check
 from headscope.learn.splits import without_validation
 from headscope.learn.task import SPLITS, TEST, TRAIN, VALIDATION, Example, Task
+from headscope.learn.validation import SELECT, check
 from headscope.runs import Run, Runs
 
 CONTROL = "control"
@@ -40,7 +40,7 @@ LEAST_TOKENS = 5
 COMPARED = ("examples_sha256", "epochs", "learning_rate", "batch_size", "precision", "max_tokens")
 """The settings in which all runs of a folder agree."""
 
-Stage = Callable[[str, int, int], None]
+Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def tune(
     device: str = "cpu",
     trust_remote_code: bool = False,
     resume: bool = False,
-    report: Stage | None = None,
+    progress: Progress | None = None,
 ) -> Tuned:
     """Fine-tune a model on a task, once for each seed, and on its control if there is one.
 
@@ -99,14 +99,14 @@ def tune(
         trust_remote_code: run the Python that a hub repository brings. Never done unasked.
         resume: go on in a folder that has runs: finished ones are kept as they are, one that was killed goes on from
             its last epoch, and missing seeds are added.
-        report: told of the progress, in words that were trained on.
+        progress: told of the progress, in words that were trained on.
 
     Raises:
         HeadscopeError: an argument, the task or the folder is refused, before anything is trained; the runs of the
             folder are of other settings; or the loss of a run is no number, which the runs finished before survive.
         ModelError: the model cannot be loaded, or is not one for the task.
     """
-    report = report or (lambda stage, done, total: None)
+    progress = progress or (lambda stage, done, total: None)
     out = Path(out)
     _check_arguments(seeds, epochs, learning_rate, batch_size, select, precision, device, max_tokens)
     if select == TEST:
@@ -121,19 +121,19 @@ def tune(
 
     from headscope.learn.training import Pretrained, Settings, processes  # transformers' Trainer needs the extra
 
-    report("loading the model", 0, 0)
+    progress("loading the model", 0, 0)
     pretrained = Pretrained.of(model, task, device=device, trust_remote_code=trust_remote_code)
     settings = Settings(epochs, learning_rate, batch_size, precision, device)
     longest = min((limit for limit in (pretrained.max_tokens, max_tokens) if limit is not None), default=None)
     families = []
     for one, folder in asked:
-        report(f"tokenizing {_called(one)}", 0, 0)
+        progress(f"tokenizing {_called(one)}", 0, 0)
         families.append(_Family.of(one, task, folder, pretrained, settings, select, longest))
     together = processes(device)
     with alone(out) if together.is_main_process else nullcontext():
         begun = [family.begun(seeds) for family in families]  # before any of them is trained
         together.wait_for_everyone()
-        made = [family.train(runs, seeds, report) for family, runs in zip(families, begun, strict=True)]
+        made = [family.train(runs, seeds, progress) for family, runs in zip(families, begun, strict=True)]
     return Tuned(*made)
 
 
@@ -221,7 +221,7 @@ class _Family:
                 )
         return found
 
-    def train(self, runs: Runs, seeds: Sequence[int], report: Stage) -> Runs:
+    def train(self, runs: Runs, seeds: Sequence[int], progress: Progress) -> Runs:
         """Train the runs that are missing, and list each as soon as it is finished."""
         from headscope.learn.training import fit, processes
 
@@ -241,7 +241,7 @@ class _Family:
             together.wait_for_everyone()
             fitted = fit(
                 self.pretrained, self.judged, self.trained, self.scored, made, name=name, seed=seed, select=self.select,
-                settings=self.settings, report=_in_words(report, stage, self.words * self.settings.epochs),
+                settings=self.settings, progress=_in_words(progress, stage, self.words * self.settings.epochs),
             )  # fmt: skip
             if together.is_main_process:
                 self._keep(runs, name, seed, fitted)
@@ -338,8 +338,8 @@ def _anywhere(splits: Mapping[str, Sequence[Example]]) -> dict[str, tuple[Exampl
     }
 
 
-def _in_words(report: Stage, stage: str, words: int) -> Callable[[int, int], None]:
-    return lambda done, steps: report(stage, words * done // steps, words)
+def _in_words(progress: Progress, stage: str, words: int) -> Callable[[int, int], None]:
+    return lambda done, steps: progress(stage, words * done // steps, words)
 
 
 def _name(seed: int) -> str:

@@ -16,8 +16,8 @@ import numpy as np
 import xarray as xr
 
 from headscope import heads
-from headscope.disk import reading
 from headscope.errors import CorpusError, first_line
+from headscope.files import reading
 from headscope.studies.study import RECORDED, Recording, Study
 
 NO_SCORES = "recorded scores are those of heads; what the models score at the task is not among them"

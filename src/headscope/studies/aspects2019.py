@@ -13,10 +13,10 @@ from matplotlib.figure import Figure
 
 from headscope.analyse.compare import compare
 from headscope.errors import TableError
-from headscope.studies.families import at, at_head, best_after
-from headscope.studies.readings import largest, of_best_head
+from headscope.studies.extractors import largest, of_best_head
+from headscope.studies.run_extractors import at, at_head, best_after
 from headscope.studies.study import Claim, Derived, Measurement, Pattern, Read, Study, Tuning, Value
-from headscope.view import changes, families, heatmaps
+from headscope.view import changes, heatmaps, run_figures
 
 BERT = "BERT-base"
 BEFORE, RUNS = ("pairs",), ("pairs", "pairs_task", "pairs_control")
@@ -93,7 +93,7 @@ def _best_heads(before: xr.Dataset, task: xr.Dataset, control: xr.Dataset) -> Fi
         with suppress(TableError):  # the corpus has no such target
             panels[target.replace("_", " ")] = _changed(target, before, task, control)
     what = "how often the head that was best before points at its target"
-    return families.paired_dots(families.pairs(panels), task, what, units="share of pairs")
+    return run_figures.paired_dots(run_figures.pairs(panels), task, what, units="share of pairs")
 
 
 ASPECTS2019 = Study(
@@ -128,6 +128,6 @@ ASPECTS2019 = Study(
         "The essay has no figures and counts heads from 0: its 9-8, 9-0 and 10-3 are 10-9, 10-1 and 11-4 here.",
         "It looks at one model after fine-tuning. That a head attends to something after fine-tuning says little if it "
         "did before, or does after fine-tuning on arbitrary labels: verdicts ask for more than both.",
-        "The phrase of an aspect and the sentiment words are approximations (`headscope.measure.aspects`).",
+        "The phrase of an aspect and the sentiment words are approximations (`headscope.reducers.aspects`).",
     ),
 )

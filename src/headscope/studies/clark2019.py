@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import xarray as xr
 
-from headscope.studies.readings import (
+from headscope.studies.extractors import (
     best_head,
     heads_above,
     in_layers,

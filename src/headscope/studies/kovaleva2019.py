@@ -11,10 +11,17 @@ import numpy as np
 import xarray as xr
 
 from headscope.heads import head_name
-from headscope.studies.families import at, least_of_other_layers, mean, of_average_head, of_deep_layers, of_heads_mean
-from headscope.studies.readings import PERCENT, best_head, in_layers, largest, mean_of_heads, of_best_head, offset
+from headscope.studies.extractors import PERCENT, best_head, in_layers, largest, mean_of_heads, of_best_head, offset
+from headscope.studies.run_extractors import (
+    at,
+    least_of_other_layers,
+    mean,
+    of_average_head,
+    of_deep_layers,
+    of_heads_mean,
+)
 from headscope.studies.study import Claim, Measurement, NotMeasuredError, Pattern, Read, Study, Tuning, Value
-from headscope.view import families, heatmaps
+from headscope.view import heatmaps, run_figures
 
 BERT = "BERT-base"
 CLASSES, ROLES = ("classes",), ("roles",)
@@ -171,12 +178,12 @@ KOVALEVA2019 = Study(
     figures={
         "figure-3": (ROLES, heatmaps.role_heads),
         "figure-6": (CLASSES, heatmaps.token_class_heads),
-        "figure-5": (RUNS, families.similarity_heatmap),
-        "figure-6-tuned": (("classes", "classes_task"), families.attention_to_classes),
+        "figure-5": (RUNS, run_figures.similarity_heatmap),
+        "figure-6-tuned": (("classes", "classes_task"), run_figures.attention_to_classes),
         "figure-7-tuned": (
             ("classes", "classes_task"),
             partial(
-                families.attention_to_classes,
+                run_figures.attention_to_classes,
                 classes=("cls", "sep", *WORD_CLASSES),
                 variable="token_class_attention_from_cls",
             ),

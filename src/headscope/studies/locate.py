@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from headscope.corpora import Corpus, Survey, read, survey
+from headscope.corpora import Corpus, CorpusSummary, read, summarize
 from headscope.corpora.document import Document
-from headscope.disk import below
 from headscope.errors import CorpusError
+from headscope.files import find_by_suffix
 from headscope.learn.task import TEST, Task
 from headscope.studies.study import Measurement, Study
 
@@ -16,7 +16,7 @@ from headscope.studies.study import Measurement, Study
 def locate(study: Study, data: Path, given: Mapping[str, Path]) -> dict[str, Path]:
     """Where the corpora of a study are.
 
-    A corpus is looked for under its path in the folder and under the ends of that (`headscope.disk.below`).
+    A corpus is looked for under its path in the folder and under the ends of that (`headscope.files.find_by_suffix`).
 
     Args:
         study: names its corpora.
@@ -34,7 +34,7 @@ def locate(study: Study, data: Path, given: Mapping[str, Path]) -> dict[str, Pat
             )
     found = dict(given)
     for name, one in wanted.items():
-        if name not in found and (path := below(data, one.corpus)) is not None:
+        if name not in found and (path := find_by_suffix(data, one.corpus)) is not None:
             found[name] = path
     missing = [f"{one.corpus} ({one.source})" for name, one in wanted.items() if name not in found]
     if missing:
@@ -65,7 +65,7 @@ def texts_of(task: Task, seed: int, most: int | None) -> tuple[list[Document], s
     return documents, f"{len(documents):,} of {len(task.splits[TEST]):,} test examples"
 
 
-def chosen(measurement: Measurement, path: Path, seed: int) -> tuple[Corpus, Iterable[Document], Survey, str]:
+def chosen(measurement: Measurement, path: Path, seed: int) -> tuple[Corpus, Iterable[Document], CorpusSummary, str]:
     """A corpus, those of its documents that are measured, what these hold, and which they are, if not all.
 
     Args:
@@ -77,7 +77,7 @@ def chosen(measurement: Measurement, path: Path, seed: int) -> tuple[Corpus, Ite
         CorpusError: the corpus cannot be read, or has no document that is wanted.
     """
     corpus = read(path)
-    found = survey(corpus)
+    summary = summarize(corpus)
     documents: Iterable[Document] = corpus
     if measurement.having:
         documents = [one for one in corpus if any(span.kind == measurement.having for span in one.spans)]
@@ -88,13 +88,13 @@ def chosen(measurement: Measurement, path: Path, seed: int) -> tuple[Corpus, Ite
             places = sorted(random.Random(seed).sample(range(len(documents)), measurement.sample))
             documents = [documents[place] for place in places]
     if documents is corpus:
-        return corpus, corpus, found, ""
+        return corpus, corpus, summary, ""
     if not documents:
         raise CorpusError(f"no document of {path} has a span of the kind {measurement.having!r}; give another corpus.")
-    measured = survey(documents)
-    which = f"{measured.documents:,} of {found.documents:,} documents"
+    measured = summarize(documents)
+    which = f"{measured.documents:,} of {summary.documents:,} documents"
     if measurement.having:
         which += f", with a span of the kind {measurement.having}"
     if measurement.sample is not None:
         which += f", at most {measurement.sample:,} at random (seed {seed})"
-    return corpus, documents, replace(measured, skipped=found.skipped), which
+    return corpus, documents, replace(measured, skipped=summary.skipped), which

@@ -15,9 +15,9 @@ import xarray as xr
 from rich.console import Console
 from rich.markup import escape
 
-from headscope._job import Job, Stage
-from headscope.disk import replacing
 from headscope.errors import CorpusError, HeadscopeError
+from headscope.files import atomic_write
+from headscope.jobs.folder import Job, Progress
 from headscope.studies import STUDIES, sheet
 from headscope.studies.arrays import named, read
 from headscope.studies.study import (
@@ -74,7 +74,7 @@ def recorded(
     folder: str | Path,
     out: str | Path = "headscope-study",
     *,
-    report: Stage | None = None,
+    progress: Progress | None = None,
 ) -> tuple[tuple[Recorded, ...], tuple[str, ...]]:
     """Make the paper's tables, tests and figures of scores that were recorded elsewhere.
 
@@ -82,7 +82,7 @@ def recorded(
         name: of `STUDIES`.
         folder: holds a ``.npz`` for each model.
         out: the folder for ``NAME.md``, ``NAME.csv``, and for each model a folder of tables and figures.
-        report: is told of the progress.
+        progress: is told of the progress.
 
     Returns:
         The models, by name, and what was written.
@@ -92,15 +92,15 @@ def recorded(
     """
     if name not in STUDIES:
         raise HeadscopeError(f"there is no study {name!r}; there are {', '.join(STUDIES)}.")
-    study, report = STUDIES[name], report or (lambda stage, done, total: None)
+    study, progress = STUDIES[name], progress or (lambda stage, done, total: None)
     if study.recording is None:
         known = ", ".join(other for other, one in STUDIES.items() if one.recording is not None)
         raise HeadscopeError(f"there is no layout of recorded scores for the study {name}; there is one for {known}.")
-    job = Job("the study", Path(out), f"{name}.json", (), False, report)
+    job = Job("the study", Path(out), f"{name}.json", (), False, progress)
     job.check()
     models = []
     for path in files(Path(folder).expanduser()):
-        report(f"reading {path}", 0, 0)
+        progress(f"reading {path}", 0, 0)
         models.append(judged(study, study.recording, path))
     call = f"recorded({name!r}, {str(folder)!r})"
     about = {"call": call, "recorded": {model.name: dict(_about(model)) for model in models}}
@@ -139,7 +139,7 @@ def _fill(folder: Path, name: str, study: Study, models: Sequence[Recorded]) -> 
     for model in models:
         place = folder / model.name
         for which, (_, frame) in sheet.printed(study, model.tables).items():
-            with replacing(place / f"{which}.csv") as temporary:
+            with atomic_write(place / f"{which}.csv") as temporary:
                 frame.to_csv(temporary, index=False, float_format="%.6g")
         for figure in _drawn(study, model):
             on, draw = study.figures[figure]
@@ -147,9 +147,9 @@ def _fill(folder: Path, name: str, study: Study, models: Sequence[Recorded]) -> 
         found = sheet.frame(model.findings)
         found.insert(0, "model", model.name)
         rows.append(found)
-    with replacing(folder / f"{name}.csv") as temporary:
+    with atomic_write(folder / f"{name}.csv") as temporary:
         pd.concat(rows).to_csv(temporary, index=False, float_format="%.6g")
-    with replacing(folder / f"{name}.md") as temporary:
+    with atomic_write(folder / f"{name}.md") as temporary:
         temporary.write_text(markdown(name, study, models), encoding="utf-8")
 
 

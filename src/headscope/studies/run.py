@@ -15,17 +15,17 @@ from typing import Any
 import xarray as xr
 
 from headscope import heads
-from headscope._job import Job, Stage
 from headscope.analyse import analysed
 from headscope.capture import load
 from headscope.capture.model import Model
-from headscope.corpora import Survey, survey
+from headscope.corpora import CorpusSummary, summarize
 from headscope.corpora.document import Document
-from headscope.disk import replacing
 from headscope.errors import HeadscopeError, TableError
+from headscope.files import atomic_write
+from headscope.jobs.folder import Job, Progress
 from headscope.learn.task import Task
-from headscope.measure.run import Plan, resolve
-from headscope.measure.shuffle import with_draws
+from headscope.reducers.support.permutations import with_permutations
+from headscope.runner.local import Plan, resolve
 from headscope.runs import Runs
 from headscope.studies import STUDIES, sheet
 from headscope.studies.locate import chosen, locate, texts_of
@@ -70,7 +70,7 @@ def study(
     select: str = "validation",
     trust_remote_code: bool = False,
     resume: bool = False,
-    report: Stage | None = None,
+    progress: Progress | None = None,
 ) -> Studied:
     """Measure what a paper measured, and write its figures and one's own side by side.
 
@@ -92,16 +92,16 @@ def study(
         select: the split on which the epoch that is kept is chosen: ``validation``, or ``test`` as in the papers.
         trust_remote_code: run the Python that a hub repository brings.
         resume: go on where a killed run with the same arguments stopped.
-        report: is told of the progress.
+        progress: is told of the progress.
 
     Raises:
         HeadscopeError: there is no such study, a corpus is missing, or the model or the folder is refused.
     """
     if name not in STUDIES:
         raise HeadscopeError(f"there is no study {name!r}; there are {', '.join(STUDIES)}.")
-    of, report = STUDIES[name], report or (lambda stage, done, total: None)
+    of, progress = STUDIES[name], progress or (lambda stage, done, total: None)
     measured = [f"{one}_{group}" for one in (of.tuning.measured if of.tuning else ()) for group in ("task", "control")]
-    job = Job("the study", Path(out), f"{name}.json", (*of.measurements, *measured), resume, report)
+    job = Job("the study", Path(out), f"{name}.json", (*of.measurements, *measured), resume, progress)
     job.check()
     data = Path(data).expanduser()
     asked = _asked(seeds, epochs, learning_rate, task, most, select)
@@ -109,14 +109,14 @@ def study(
     if learnt:
         check_runs(job, learnt)
     paths = locate(of, data, corpora or {})
-    report("loading the model", 0, 0)
+    progress("loading the model", 0, 0)
     subject = model if isinstance(model, Model) else load(model, device=device, trust_remote_code=trust_remote_code)
     given = {of_table: str(path) for of_table, path in (corpora or {}).items()}
     call = f"study({name!r}, model={subject.name!r}, data={str(data)!r}, corpora={given}, plan={plan}, seed={seed}" + (
         f", {asked})" if asked else ")"
     )
     sources = {
-        table: _source(of.measurements[table], path, subject, plan or Plan(), seed, report)
+        table: _source(of.measurements[table], path, subject, plan or Plan(), seed, progress)
         for table, path in paths.items()
     }
     if learnt:
@@ -148,7 +148,7 @@ class _Source:
     corpus: str
     sha256: str
     documents: Iterable[Document]
-    found: Survey
+    summary: CorpusSummary
     which: str
     model: Model
     plan: Plan
@@ -165,35 +165,35 @@ def _asked(
     return None
 
 
-def _source(wanted: Measurement, path: Path, model: Model, plan: Plan, seed: int, report: Stage) -> _Source:
-    report(f"reading {path}", 0, 0)
-    corpus, documents, found, which = chosen(wanted, path, seed)
+def _source(wanted: Measurement, path: Path, model: Model, plan: Plan, seed: int, progress: Progress) -> _Source:
+    progress(f"reading {path}", 0, 0)
+    corpus, documents, summary, which = chosen(wanted, path, seed)
     if wanted.max_tokens is not None:
         plan = replace(plan, max_tokens=wanted.max_tokens, cut=True)
-    return _Source(wanted, corpus.name, corpus.sha256, documents, found, which, model, plan)
+    return _Source(wanted, corpus.name, corpus.sha256, documents, summary, which, model, plan)
 
 
 def _texts(wanted: Measurement, task: Task, model: Model, plan: Plan, seed: int) -> _Source:
     documents, which = texts_of(task, seed, wanted.sample)
     sha256 = hashlib.sha256(repr(sorted(task.source.items())).encode()).hexdigest()
-    return _Source(wanted, task.name, sha256, documents, survey(documents), which, model, plan)
+    return _Source(wanted, task.name, sha256, documents, summarize(documents), which, model, plan)
 
 
 def _measured(job: Job, name: str, source: _Source, runs: Runs | None = None) -> xr.Dataset:
     """One of the tables; before fine-tuning with intervals and reported heads where it has scores."""
-    model, documents, plan, found = source.model, source.documents, source.plan, source.found
-    # The papers have no p-values of heads, and draws take longer than all the rest.
+    model, documents, plan, summary = source.model, source.documents, source.plan, source.summary
+    # The papers have no p-values of heads, and permutations take longer than all the rest.
     wanted = source.wanted.reducers + (source.wanted.tuned if runs else ())
-    reducers = [with_draws(one, 0) for one in resolve(wanted, found)]
+    reducers = [with_permutations(one, 0) for one in resolve(wanted, summary)]
     if runs is None:
-        table = job.measure(name, model, documents, reducers, called=f"measuring {name}", plan=plan, found=found)
+        table = job.measure(name, model, documents, reducers, called=f"measuring {name}", plan=plan, summary=summary)
     else:
-        table = job.measure_runs(name, model, runs, documents, reducers, plan=plan, found=found)
+        table = job.measure_runs(name, model, runs, documents, reducers, plan=plan, summary=summary)
     if source.which:
         table = table.assign_attrs(corpus=source.corpus, corpus_sha256=source.sha256, part=source.which)
-    if "stack" in table.dims:
-        # The papers are about encoders. Another stack may have more layers.
-        table = table.sel(stack="encoder", drop=True)
+    if "attention_type" in table.dims:
+        # The papers are about encoders. Another attention type may have more layers.
+        table = table.sel(attention_type="encoder", drop=True)
         table = table.isel(layer=slice(0, model.layers["encoder"]))
     return table if runs else analysed(table)
 
@@ -218,11 +218,11 @@ def _fill(
             drawn.append(figure)
     laid_out = printed(of, tables) if runs else {}
     for table, (_, made) in laid_out.items():
-        with replacing(folder / f"{name}-{table}.csv") as temporary:
+        with atomic_write(folder / f"{name}-{table}.csv") as temporary:
             made.to_csv(temporary, index=False, float_format="%.6g")
-    with replacing(folder / f"{name}.csv") as temporary:
+    with atomic_write(folder / f"{name}.csv") as temporary:
         sheet.frame(findings).to_csv(temporary, index=False, float_format="%.6g")
-    with replacing(folder / f"{name}.md") as temporary:
+    with atomic_write(folder / f"{name}.md") as temporary:
         page = sheet.markdown(name, of, findings, tables, runs, list(laid_out.values()), drawn)
         temporary.write_text(page, encoding="utf-8")
 

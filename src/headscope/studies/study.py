@@ -234,7 +234,7 @@ class Study:
             a model of another name is shown beside.
         measurements: the head tables, by name.
         claims: the figures.
-        figures: the paper's pictures: name -> tables, and what draws them.
+        figures: the paper's pictures: name -> tables, and what permutations them.
         notes: what was mapped, mended or left out.
         tuning: what is fine-tuned, if anything.
         derived: tables that follow from those that are measured, by name.

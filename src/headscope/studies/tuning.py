@@ -12,10 +12,10 @@ import numpy as np
 import xarray as xr
 
 from headscope import heads
-from headscope._job import Job
 from headscope.capture.model import Model
-from headscope.disk import below
 from headscope.errors import HeadscopeError
+from headscope.files import find_by_suffix
+from headscope.jobs.folder import Job
 from headscope.learn.control import control_of
 from headscope.learn.folder import check_folder
 from headscope.learn.splits import at_most, without_validation
@@ -75,7 +75,7 @@ def task_of(name: str, study: Study, asked: Asked, data: Path, corpora: Mapping[
     which = asked.task or tuning.tasks[0]
     corpus = tuning.corpora[which]
     replaced = [corpora[one] for one in tuning.measured if one in corpora and study.measurements[one].corpus == corpus]
-    task = read_task(which, replaced[0] if replaced else below(data, corpus) or data)
+    task = read_task(which, replaced[0] if replaced else find_by_suffix(data, corpus) or data)
     if asked.select == TEST:  # before a control is made, whose labels are those of what is trained on
         task = without_validation(task)
     return task if asked.most is None else at_most(task, asked.most)
@@ -101,7 +101,7 @@ def tuned(job: Job, tuning: Tuning, task: Task, asked: Asked, model: Model, trus
         task, model.name, _folder(job, task), seeds=range(1, asked.seeds + 1), control=control_of(task),
         epochs=asked.epochs or tuning.epochs, learning_rate=asked.learning_rate or tuning.learning_rate,
         select=asked.select, device=model.device.type, trust_remote_code=trust_remote_code, resume=job.resume,
-        report=job.report,
+        progress=job.progress,
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import xarray as xr
 from headscope.analyse import consistency
 from headscope.analyse.agreement import consistencies
 from headscope.studies import zhao2020_tables, zhao2020_tuned
-from headscope.studies.readings import best_head, mean_of_heads, mean_of_offsets, of_best_head, offset, value
+from headscope.studies.extractors import best_head, mean_of_heads, mean_of_offsets, of_best_head, offset, value
 from headscope.studies.study import Claim, Measurement, Pattern, Printed, Read, Study, Value
 from headscope.view import changes, heatmaps
 

@@ -13,13 +13,13 @@ import xarray as xr
 
 from headscope.analyse.agreement import consistencies
 from headscope.analyse.ranktests import least_rank_sum, least_signed_rank, rank_sum, signed_rank
-from headscope.studies.families import (
+from headscope.studies.extractors import PERCENT
+from headscope.studies.run_extractors import (
     best_before,
     of_average_head,
     of_best_head,
     significant_changes,
 )
-from headscope.studies.readings import PERCENT
 from headscope.studies.study import NotMeasuredError
 
 SCORES = {"precision": "P", "recall": "R", "f1": "F1"}

@@ -11,7 +11,9 @@ import xarray as xr
 
 from headscope.analyse.agreement import consistencies
 from headscope.analyse.compare import compare
-from headscope.studies.families import (
+from headscope.studies.extractors import largest, mean_of_heads
+from headscope.studies.extractors import of_best_head as of_best
+from headscope.studies.run_extractors import (
     Of,
     at,
     mean,
@@ -28,8 +30,6 @@ from headscope.studies.families import (
     significant_consistencies,
     spread,
 )
-from headscope.studies.readings import largest, mean_of_heads
-from headscope.studies.readings import of_best_head as of_best
 from headscope.studies.study import Claim, Derived, Pattern, Read, Recording, Tuning, Value
 
 BASE, LARGE, ROBERTA, ROBERTA_LARGE = "BERT-base", "BERT-large", "RoBERTa-base", "RoBERTa-large"

@@ -1,6 +1,6 @@
 """Figures of what fine-tuning changes in each head, after Zhao and Bethard 2020: task and control beside each other.
 
-Each takes a comparison (`headscope.analyse.compare`); `headscope.view.families` draws what needs no control.
+Each takes a comparison (`headscope.analyse.compare`); `headscope.view.run_figures` permutations what needs no control.
 """
 
 import math
@@ -142,7 +142,7 @@ def rich_scatter(comparison: xr.Dataset) -> Figure:
         panels[0].set_ylabel(f"mean change ({comparison['change'].attrs['units']})")
         variable, task = spoken(comparison), called(comparison, "task")
         title(figure, comparison, f"{variable} before, and its change by fine-tuning on {task}")
-        note = "each dot is a head; τ as published ranks a score and its own change, which draws it below 0"
+        note = "each dot is a head; τ as published ranks a score and its own change, which permutations it below 0"
         caption(figure, comparison.assign_attrs(model=""), note)
     return figure
 

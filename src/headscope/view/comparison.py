@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from headscope.analyse import Consistencies, rank_sum
-from headscope.analyse.richer import BIAS
+from headscope.analyse.change_against_baseline import BIAS
 from headscope.heads import DIMENSIONS, head_name
 from headscope.view.reported import LEVEL
 from headscope.view.wording import (

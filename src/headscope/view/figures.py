@@ -19,8 +19,8 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from headscope.disk import replacing
 from headscope.errors import TableError
+from headscope.files import atomic_write
 
 STYLE: dict[Any, Any] = {
     **sns.axes_style("ticks"),
@@ -150,28 +150,28 @@ def save(figure: Figure, folder: str | Path, name: str) -> list[Path]:
     with mpl.rc_context(STYLE):
         for suffix in ("png", "svg"):
             path = Path(folder) / f"{stem}.{suffix}"
-            with replacing(path) as temporary:
+            with atomic_write(path) as temporary:
                 figure.savefig(temporary, format=suffix, dpi=150, metadata={"Date": None} if suffix == "svg" else None)
             paths.append(path)
     return paths
 
 
 def _by_layer(table: xr.Dataset, panels: Sequence[Panel]) -> Figure:
-    """One row for each panel that the table has numbers for, one column for each stack."""
+    """One row for each panel that the table has numbers for, one column for each attention type."""
     rows = [panel for panel in panels if any(_present(table, series.variable) for series in panel.series)]
     if not rows:
         wanted = ", ".join(series.variable for panel in panels for series in panel.series)
         raise TableError(f"the head table has none of {wanted}; measure the surface statistics of the model first.")
-    stacks = stacks_of(table)
+    attention_types = attention_types_of(table)
     with mpl.rc_context(STYLE):
-        width = (5.0 if len(stacks) == 1 else 3.2) + 0.12 * max(0, table.sizes["layer"] - 16)
-        figure = Figure(figsize=(2.4 + width * len(stacks), 0.5 + 2.9 * len(rows)))
-        grid = figure.subplots(len(rows), len(stacks), squeeze=False, sharey="row")
+        width = (5.0 if len(attention_types) == 1 else 3.2) + 0.12 * max(0, table.sizes["layer"] - 16)
+        figure = Figure(figsize=(2.4 + width * len(attention_types), 0.5 + 2.9 * len(rows)))
+        grid = figure.subplots(len(rows), len(attention_types), squeeze=False, sharey="row")
         for axes_row, panel in zip(grid, rows, strict=True):
             labelled: dict[str, Any] = {}
-            for axes, stack in zip(axes_row, stacks, strict=True):
-                labelled |= _points(axes, table, panel, stack)
-                axes.set_title("\n".join(filter(None, (panel.title if axes is axes_row[0] else "", stack))))
+            for axes, attention_type in zip(axes_row, attention_types, strict=True):
+                labelled |= _points(axes, table, panel, attention_type)
+                axes.set_title("\n".join(filter(None, (panel.title if axes is axes_row[0] else "", attention_type))))
             axes_row[0].set_ylabel(panel.ylabel)
             axes_row[0].set_ylim(bottom=0)
             axes_row[-1].legend(
@@ -188,14 +188,14 @@ def _by_layer(table: xr.Dataset, panels: Sequence[Panel]) -> Figure:
     return figure
 
 
-def _points(axes: Axes, table: xr.Dataset, panel: Panel, stack: str) -> dict[str, Any]:
-    """Draw a panel's series for one stack; the handles for its legend by label."""
-    drawn = [series for series in panel.series if _present(table, series.variable, stack)]
+def _points(axes: Axes, table: xr.Dataset, panel: Panel, attention_type: str) -> dict[str, Any]:
+    """Draw a panel's series for one attention type; the handles for its legend by label."""
+    drawn = [series for series in panel.series if _present(table, series.variable, attention_type)]
     if CLS in drawn and FIRST in drawn:
         drawn.remove(FIRST)  # where there is a [CLS], it is the first token
     handles: dict[str, Any] = {}
     for place, series in enumerate(drawn):
-        values = part(table[series.variable], stack)
+        values = part(table[series.variable], attention_type)
         # Side by side, or the last kind of point would hide the others.
         layers = values["layer"].values + 0.2 * (place - (len(drawn) - 1) / 2)
         x, y = np.broadcast_arrays(layers[:, None], values.values)
@@ -221,8 +221,8 @@ def _points(axes: Axes, table: xr.Dataset, panel: Panel, stack: str) -> dict[str
             linewidth=1.6,
             gid=f"{series.variable}-mean",
         )
-    if panel.baseline and _present(table, "entropy_uniform", stack):
-        uniform = part(table["entropy_uniform"], stack)
+    if panel.baseline and _present(table, "entropy_uniform", attention_type):
+        uniform = part(table["entropy_uniform"], attention_type)
         uniform = uniform if panel.baseline == UNIFORM else cast(xr.DataArray, np.exp(-uniform))
         line = uniform.mean("head") if "head" in uniform.dims else uniform
         (handles[panel.baseline],) = axes.plot(
@@ -234,21 +234,21 @@ def _points(axes: Axes, table: xr.Dataset, panel: Panel, stack: str) -> dict[str
             gid="baseline",
         )
     if drawn:
-        layers = part(table[drawn[0].variable], stack)["layer"].values
+        layers = part(table[drawn[0].variable], attention_type)["layer"].values
         axes.set_xlim(layers[0] - 0.5, layers[-1] + 0.5)
         integer_ticks(axes, "x", layers)
     return handles
 
 
-def stacks_of(table: xr.Dataset) -> list[str]:
-    """The stacks of the model; one without a name where the table has no such dim."""
-    return [str(name) for name in table["stack"].values] if "stack" in table.dims else [""]
+def attention_types_of(table: xr.Dataset) -> list[str]:
+    """The attention types of the model; one without a name where the table has no such dim."""
+    return [str(name) for name in table["attention_type"].values] if "attention_type" in table.dims else [""]
 
 
-def part(values: xr.DataArray, stack: str) -> xr.DataArray:
-    """The values of one stack, layer before head, up to the last layer and head that it has."""
-    if "stack" in values.dims:
-        values = values.sel(stack=stack)
+def part(values: xr.DataArray, attention_type: str) -> xr.DataArray:
+    """The values of one attention type, layer before head, up to the last layer and head that it has."""
+    if "attention_type" in values.dims:
+        values = values.sel(attention_type=attention_type)
     values = values.transpose("layer", ...)
     for dim in values.dims:
         present = values.notnull().any([other for other in values.dims if other != dim])
@@ -256,13 +256,13 @@ def part(values: xr.DataArray, stack: str) -> xr.DataArray:
     return values
 
 
-def _present(table: xr.Dataset, variable: str, stack: str | None = None) -> bool:
-    """Whether the table has a number for this variable (of this stack)."""
+def _present(table: xr.Dataset, variable: str, attention_type: str | None = None) -> bool:
+    """Whether the table has a number for this variable (of this attention type)."""
     if variable not in table:
         return False
     values = table[variable]
-    if stack and "stack" in values.dims:
-        values = values.sel(stack=stack)
+    if attention_type and "attention_type" in values.dims:
+        values = values.sel(attention_type=attention_type)
     return bool(values.notnull().any())
 
 

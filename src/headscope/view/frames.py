@@ -15,7 +15,9 @@ def frames(table: xr.Dataset) -> dict[str, pd.DataFrame]:
     The last, ``columns``, says what each column of the others is, in which unit, and which source defines it.
     """
     by_head = [
-        name for name, v in table.data_vars.items() if {"layer", "head"} <= set(v.dims) <= {"stack", "layer", "head"}
+        name
+        for name, v in table.data_vars.items()
+        if {"layer", "head"} <= set(v.dims) <= {"attention_type", "layer", "head"}
     ]
     found = {
         "heads": table[by_head].to_dataframe().dropna(how="all").reset_index(),
@@ -68,14 +70,14 @@ def _columns(found: Mapping[str, pd.DataFrame], table: xr.Dataset) -> pd.DataFra
 
 
 def _about(table: xr.Dataset, score: str, drawn: str) -> list[str]:
-    """A score of all heads, its interval, and, where there were draws, what it is against chance."""
-    ends = (f"{drawn}_{end}" for end in ("shuffled", "z", "p", "p_corrected", "q"))
+    """A score of all heads, its interval, and, where there were permutations, what it is against chance."""
+    ends = (f"{drawn}_{end}" for end in ("permuted", "z", "p", "p_corrected", "q"))
     return [score, f"{score}_lower", f"{score}_upper", *(name for name in ends if name in table)]
 
 
 def _lengths(table: xr.Dataset) -> pd.DataFrame:
     """For each reported head, how many links there are of each length, and how many of them it gets right."""
-    head = [f"reported_{dim}" for dim in ("stack", "layer", "head", "direction") if f"reported_{dim}" in table]
+    head = [f"reported_{dim}" for dim in ("attention_type", "layer", "head", "direction") if f"reported_{dim}" in table]
     lengths = table[["length_count", *head]].assign(length_accuracy=at_reported(table, "length_accuracy"))
     there = lengths.sel(relation=lengths["reported_layer"] > 0)
     return there[["length_count", "length_accuracy", *head]].to_dataframe().reset_index()

@@ -17,7 +17,7 @@ from matplotlib.patches import Rectangle
 from headscope.analyse import consistency
 from headscope.errors import TableError
 from headscope.heads import head_name
-from headscope.view.figures import COLOURS, STYLE, caption, integer_ticks, part, stacks_of
+from headscope.view.figures import COLOURS, STYLE, attention_types_of, caption, integer_ticks, part
 from headscope.view.offset import Offset, best_offset, signed
 
 ABREAST = 4
@@ -195,8 +195,8 @@ def _heads(
     scale: Normalize | None = None,
     colours: str = COLOURS,
 ) -> Figure:
-    """A panel for each direction and stack, on one scale: by default one to the best head or the baseline."""
-    of_model = stacks_of(table)
+    """A panel for each direction and attention type, on one scale: by default one to the best head or the baseline."""
+    of_model = attention_types_of(table)
     marks = [*(float(values.max()) for values in panels.values()), baseline.accuracy if baseline else math.nan]
     least = min(0.0, *(float(values.min()) for values in panels.values()))
     scale = scale or Normalize(least, max((mark for mark in marks if mark > 0), default=1.0))
@@ -207,9 +207,9 @@ def _heads(
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(1.2 + 3.1 * columns, 1.1 + height * rows))
         grid = figure.subplots(rows, columns, squeeze=False)
-        places = [(stack, direction) for direction in panels for stack in of_model]
-        for axes, (stack, direction) in zip(grid.flat, places, strict=False):
-            _heatmap(axes, part(panels[direction], stack), scale, direction, stack, colours)
+        places = [(attention_type, direction) for direction in panels for attention_type in of_model]
+        for axes, (attention_type, direction) in zip(grid.flat, places, strict=False):
+            _heatmap(axes, part(panels[direction], attention_type), scale, direction, attention_type, colours)
         for axes in grid.flat[len(places) :]:
             axes.set_axis_off()
         bar = figure.colorbar(ScalarMappable(scale, colours), ax=grid, aspect=18 * rows, pad=0.02)
@@ -238,9 +238,11 @@ def _heads(
     return figure
 
 
-def _heatmap(axes: Axes, values: xr.DataArray, scale: Normalize, direction: str, stack: str, colours: str) -> None:
-    """Heads of one stack and direction, layer 1 at the top, the best one outlined and named in the title."""
-    title = " · ".join(filter(None, (stack, direction)))
+def _heatmap(
+    axes: Axes, values: xr.DataArray, scale: Normalize, direction: str, attention_type: str, colours: str
+) -> None:
+    """Heads of one attention type and direction, layer 1 at the top, the best one outlined and named in the title."""
+    title = " · ".join(filter(None, (attention_type, direction)))
     if not values.size:
         axes.set_axis_off()
         axes.set_title(f"{title}\nno value")
@@ -290,19 +292,21 @@ def _relation_title(table: xr.Dataset, relation: str) -> str:
 
 
 def _held_out(report: Mapping[str, xr.DataArray], score: str) -> str:
-    """The reported head with its held-out score and the twin's, as a second line; nothing where there is no report."""
+    """The reported head with its held-out score and the untrained model's, as a second line; nothing where there is
+    no report.
+    """
     if not {"reported_layer", "reported_head", f"heldout_{score}"} <= set(report) or int(report["reported_layer"]) == 0:
         return ""
     name = head_name(int(report["reported_layer"]), int(report["reported_head"]))
-    stack, direction = (
-        str(report[key].item()) if key in report else "" for key in ("reported_stack", "reported_direction")
+    attention_type, direction = (
+        str(report[key].item()) if key in report else "" for key in ("reported_attention_type", "reported_direction")
     )
-    where = " ".join(filter(None, (stack, name, direction.replace("_", " "))))
+    where = " ".join(filter(None, (attention_type, name, direction.replace("_", " "))))
     second = f"held out: {where}: {float(report[f'heldout_{score}']):.2f}"
     if {"heldout_lower", "heldout_upper"} <= set(report):
         second += f" [{float(report['heldout_lower']):.2f}, {float(report['heldout_upper']):.2f}]"
-    if f"twin_{score}" in report and bool(report[f"twin_{score}"].notnull()):
-        second += f" · random twin {float(report[f'twin_{score}']):.2f}"
+    if f"untrained_{score}" in report and bool(report[f"untrained_{score}"].notnull()):
+        second += f" · untrained model {float(report[f'untrained_{score}']):.2f}"
     return f"\n{second}"
 
 

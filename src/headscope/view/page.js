@@ -6,7 +6,7 @@
   const find = (id) => document.getElementById(id);
   const VIRIDIS = ["440154", "482475", "414487", "355f8d", "2a788e", "21918c", "22a884", "44bf70", "7ad151", "bddf26", "fde725"];
   const BEST_RELATIONS = 6;
-  const selects = { variable: find("variable"), direction: find("direction"), stack: find("stack") };
+  const selects = { variable: find("variable"), direction: find("direction"), attention_type: find("attention_type") };
   let kept = null; // the head that was clicked: {layer, head}, both counted from 0
 
   function element(tag, text, attributes = {}) {
@@ -20,7 +20,7 @@
   const signed = (offset) => (offset < 0 ? "\u2212" : "+") + Math.abs(offset);
   const number = (value, digits = 2) => (value === null || value === undefined ? "\u2013" : value.toFixed(digits));
   const headName = (layer, head) => `${layer + 1}-${head + 1}`;
-  const stack = () => Math.max(0, data.stacks.indexOf(selects.stack.value));
+  const attention_type = () => Math.max(0, data.attention_types.indexOf(selects.attention_type.value));
   const flat = (values) => values.flat(Infinity).filter((value) => value !== null);
 
   // What the grid shows: {values[layer][head], top, units, about, baseline, baselineText}.
@@ -33,7 +33,7 @@
       const count = relation.count === null ? "" : `${relation.count.toLocaleString("en")} `;
       const ends = data.directions[direction] === "head_to_dependent" ? ["head", "dependent"] : ["dependent", "head"];
       return {
-        values: data.accuracy[place][direction][stack()],
+        values: data.accuracy[place][direction][attention_type()],
         top: Math.max(...flat(data.accuracy[place]), relation.offset_accuracy ?? 0),
         units: "accuracy",
         about: `Share of the ${count}links “${relation.name}” for which the word that the ${ends[0]} attends to most is its ${ends[1]}; ` +
@@ -43,9 +43,9 @@
       };
     }
     const surface = data.surface.find((one) => one.name === name);
-    const baseline = surface.baseline[stack()] ?? null;
+    const baseline = surface.baseline[attention_type()] ?? null;
     return {
-      values: surface.values[stack()],
+      values: surface.values[attention_type()],
       top: Math.max(...flat(surface.values), baseline ?? 0),
       units: surface.units,
       about: `${surface.about} (${surface.source})`,
@@ -183,8 +183,8 @@
   }
 
   function drawProfile({ layer, head }) {
-    const side = stack();
-    const name = `Head ${headName(layer, head)}${data.stacks.length ? ", " + data.stacks[side] : ""}`;
+    const side = attention_type();
+    const name = `Head ${headName(layer, head)}${data.attention_types.length ? ", " + data.attention_types[side] : ""}`;
     find("profile-name").textContent = name;
     find("relations-name").textContent = `${name}: its relations`;
     fill("profile-surface", data.surface.map((one) => {
@@ -222,8 +222,8 @@
       group(title, data.surface.filter((one) => one.units === units).map((one) => [one.name, one.label]));
     }
     for (const name of data.directions ?? []) selects.direction.append(element("option", words(name), { value: name }));
-    for (const name of data.stacks) selects.stack.append(element("option", name, { value: name }));
-    selects.stack.parentElement.hidden = data.stacks.length === 0;
+    for (const name of data.attention_types) selects.attention_type.append(element("option", name, { value: name }));
+    selects.attention_type.parentElement.hidden = data.attention_types.length === 0;
   }
 
   // The state is the address: #variable=entropy&head=3-1, so that a view can be linked to.
@@ -240,7 +240,7 @@
   function remember() {
     const state = new URLSearchParams({ variable: selects.variable.value });
     if (!selects.direction.parentElement.hidden) state.set("direction", selects.direction.value);
-    if (data.stacks.length) state.set("stack", selects.stack.value);
+    if (data.attention_types.length) state.set("attention_type", selects.attention_type.value);
     state.set("head", headName(kept.layer, kept.head));
     try {
       history.replaceState(null, "", "#" + state);

@@ -1,6 +1,6 @@
 """The atlas page: one self-contained HTML file that shows a head table, with no network and no server.
 
-The numbers stand in the page as JSON; ``page.js`` draws the grid of heads from them. What can be
+The numbers stand in the page as JSON; ``page.js`` permutations the grid of heads from them. What can be
 read without a script (the reported heads, the figures, where it all came from) is written here.
 """
 
@@ -18,10 +18,10 @@ import numpy as np
 import xarray as xr
 
 from headscope import heads
-from headscope.disk import replacing
+from headscope.files import atomic_write
 from headscope.view.offset import best_offset
 from headscope.view.pagetable import columns_of, table_of
-from headscope.view.reported import MOVED, Q, Report, chosen, reports, rule
+from headscope.view.reported import PERMUTED, Q, Report, chosen, reports, rule
 
 SURFACE: Mapping[str, tuple[str, str]] = {
     "mass_self": ("to itself", "the token itself"),
@@ -58,7 +58,7 @@ def page(table: xr.Dataset, *, figures: Mapping[str, str]) -> str:
     found = reports(table)
     reported = table_of(found)
     rows = [row for report in found for row in report.named]
-    twin, moved = any(row.twin.value >= 0 for row in rows), any(row.q >= 0 for row in rows)
+    untrained, permuted = any(row.untrained.value >= 0 for row in rows), any(row.q >= 0 for row in rows)
     counts = f"{int(attrs['documents']):,} documents, {int(attrs['tokens']):,} tokens"
     return Template(_asset("page.html")).substitute(
         title=_escape(f"{attrs['model']}: head atlas"),
@@ -73,9 +73,11 @@ def page(table: xr.Dataset, *, figures: Mapping[str, str]) -> str:
         reported=reported,
         reported_hidden="" if reported else "hidden",
         summary=_summary(found),
-        chosen=f"{chosen(twin)} Bold green: {rule(moved)}",
+        chosen=f"{chosen(untrained)} Bold green: {rule(permuted)}",
         split=_escape(attrs.get("split", "")),
-        draws=_escape(f"Moved: {MOVED} The text below a heading says where else. q: {Q}" if moved else ""),
+        permutations=_escape(
+            f"Permuted: {PERMUTED} The text below a heading says where else. q: {Q}" if permuted else ""
+        ),
         columns="\n".join(f"<dt>{column.heading}</dt><dd>{_escape(column.about)}</dd>" for column in columns_of(found)),
         figures=_figures(figures),
         provenance=_provenance(attrs),
@@ -91,7 +93,7 @@ def write_page(table: xr.Dataset, path: str | Path, figures: Mapping[str, str] |
     """
     path = Path(path)
     text = page(table, figures=figures or {})
-    with replacing(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_bytes(text.encode("utf-8", errors="replace"))
     return path
 
@@ -114,18 +116,20 @@ def _nested(values: Any) -> Any:
 
 
 def _stacked(values: xr.DataArray, *leading: str) -> Any:
-    """Nested lists ``[leading...][stack][layer][head]``; a table without stacks has one."""
-    if "stack" not in values.dims:
-        values = values.expand_dims("stack")
-    return _nested(values.transpose(*leading, "stack", "layer", "head").astype(float).values.tolist())
+    """Nested lists ``[leading...][attention_type][layer][head]``; a table without attention types has one."""
+    if "attention_type" not in values.dims:
+        values = values.expand_dims("attention_type")
+    return _nested(values.transpose(*leading, "attention_type", "layer", "head").astype(float).values.tolist())
 
 
 def _data(table: xr.Dataset) -> dict[str, Any]:
-    """What ``page.js`` draws, in plain lists."""
+    """What ``page.js`` permutations, in plain lists."""
     data: dict[str, Any] = {
         "layers": table.sizes["layer"],
         "heads": table.sizes["head"],
-        "stacks": [str(name) for name in table["stack"].values] if "stack" in table.dims else [],
+        "attention_types": [str(name) for name in table["attention_type"].values]
+        if "attention_type" in table.dims
+        else [],
         "surface": list(_surface(table)),
         "relations": [],
     }
@@ -152,7 +156,7 @@ def _data(table: xr.Dataset) -> dict[str, Any]:
 
 
 def _surface(table: xr.Dataset) -> Iterator[dict[str, Any]]:
-    """The surface variables that have numbers: names, a sentence, a baseline for each stack, values."""
+    """The surface variables that have numbers: names, a sentence, a baseline for each attention type, values."""
     uniform: list[float] = []
     if "entropy_uniform" in table:
         mean = table["entropy_uniform"].mean([dim for dim in ("layer", "head") if dim in table["entropy_uniform"].dims])

@@ -67,7 +67,7 @@ COLUMNS = (
         "head",
         "The head, as layer and head, both counted from 1, that is best on the even folds of the corpus (headscope).",
         _head,
-        lambda row: escape(f"{row.stack} {row.layer:04d}-{row.head:04d}".strip()),
+        lambda row: escape(f"{row.attention_type} {row.layer:04d}-{row.head:04d}".strip()),
     ),
     Column(
         "from",
@@ -85,8 +85,8 @@ COLUMNS = (
     ),
     Column(
         "picture",
-        "From 0 to 1: dot and line, the score and its interval; bar, best offset; ring, random twin; cross, moved, "
-        "the columns of these names (headscope).",
+        "From 0 to 1: dot and line, the score and its interval; bar, best offset; ring, untrained model; cross, "
+        "permuted, the columns of these names (headscope).",
         lambda row: _scores(row),
         None,
         drawn=_SCALE,
@@ -117,26 +117,27 @@ COLUMNS = (
         there=lambda row: math.isfinite(row.at_offset.value),
     ),
     Column(
-        "random twin",
+        "untrained model",
         "The score of the best head of a model of the same shape with random weights, chosen and scored likewise, and "
         "its 95 % interval (headscope).",
-        lambda row: _shared(row.twin),
-        lambda row: row.twin.value,
-        there=lambda row: math.isfinite(row.twin.value),
+        lambda row: _shared(row.untrained),
+        lambda row: row.untrained.value,
+        there=lambda row: math.isfinite(row.untrained.value),
     ),
     Column(
-        "moved",
+        "permuted",
         "The score of the head, on all documents, where the gold stands elsewhere in its text, which keeps some habits "
         "(Westfall and Young 1993).",
-        lambda row: _number(row.moved),
-        lambda row: row.moved,
-        there=lambda row: math.isfinite(row.moved),
+        lambda row: _number(row.permuted),
+        lambda row: row.permuted,
+        there=lambda row: math.isfinite(row.permuted),
         right=True,
     ),
     Column(
         "q",
-        "How likely a head of so many is to score as much where the gold is moved, corrected for all heads (Westfall "
-        "and Young 1993), as a false discovery rate over the rows below the heading (Benjamini and Hochberg 1995).",
+        "How likely a head of so many is to score as much where the gold is permuted, corrected for all heads "
+        "(Westfall and Young 1993), as a false discovery rate over the rows below the heading (Benjamini and "
+        "Hochberg 1995).",
         lambda row: _number(row.q, 3),
         lambda row: row.q,
         there=lambda row: math.isfinite(row.q),
@@ -154,9 +155,9 @@ COLUMNS = (
     Column(
         "chosen again",
         "The share of 100 random halves of the corpus on which the same head is the best (headscope).",
-        lambda row: f"{row.wins:.0%}" if math.isfinite(row.wins) else NONE,
-        lambda row: row.wins,
-        there=lambda row: math.isfinite(row.wins),
+        lambda row: f"{row.selection_frequency:.0%}" if math.isfinite(row.selection_frequency) else NONE,
+        lambda row: row.selection_frequency,
+        there=lambda row: math.isfinite(row.selection_frequency),
         right=True,
     ),
 )
@@ -225,11 +226,11 @@ def _heading(column: Column) -> str:
 
 
 def _group(report: Report, columns: int) -> str:
-    """The heading of a hypothesis: what its score is, where the gold is moved to, and what to compare with."""
+    """The heading of a hypothesis: what its score is, where the gold is permuted to, and what to compare with."""
     hypothesis = report.hypothesis
-    drawn = hypothesis.moved and any(row.moved >= 0 for row in report.rows)
-    moved = f" Moved: {hypothesis.moved}." if drawn else ""
-    notes = (f"Score: {hypothesis.score} ({report.source}).{moved}", report.comparison, report.remark)
+    drawn = hypothesis.permuted and any(row.permuted >= 0 for row in report.rows)
+    permuted = f" Permuted: {hypothesis.permuted}." if drawn else ""
+    notes = (f"Score: {hypothesis.score} ({report.source}).{permuted}", report.comparison, report.remark)
     told = "".join(f"<p>{escape(note)}</p>" for note in notes if note)
     return (
         f'<tr class="group"><th scope="rowgroup" colspan="{columns}"><div><h3>{escape(hypothesis.title)}</h3>{told}'
@@ -261,15 +262,15 @@ def _sorted_by(column: Column, row: Reported) -> str:
 
 
 def _scores(row: Reported) -> str:
-    """A line from 0 to 1: score (dot) with its interval, best offset (bar), random twin (ring), moved (cross)."""
-    score, offset, twin, moved = row.score, row.at_offset.value, row.twin.value, row.moved
+    """A line from 0 to 1: score (dot), interval, best offset (bar), untrained model (ring), permuted (cross)."""
+    score, offset, untrained, permuted = row.score, row.at_offset.value, row.untrained.value, row.permuted
     marks = ['<line class="axis" x1="0" x2="100" y1="8" y2="8"/>']
     if math.isfinite(offset):
         marks.append(f'<line class="offset" x1="{100 * offset:.1f}" x2="{100 * offset:.1f}" y1="2" y2="14"/>')
-    if math.isfinite(twin):
-        marks.append(f'<circle class="twin" cx="{100 * twin:.1f}" cy="8" r="3"/>')
-    if math.isfinite(moved):
-        marks.append(f'<path class="moved" d="M{100 * moved - 3:.1f} 5l6 6m0 -6l-6 6"/>')
+    if math.isfinite(untrained):
+        marks.append(f'<circle class="untrained model" cx="{100 * untrained:.1f}" cy="8" r="3"/>')
+    if math.isfinite(permuted):
+        marks.append(f'<path class="permuted" d="M{100 * permuted - 3:.1f} 5l6 6m0 -6l-6 6"/>')
     if math.isfinite(score.lower) and math.isfinite(score.upper):
         marks.append(
             f'<line class="interval" x1="{100 * score.lower:.1f}" x2="{100 * score.upper:.1f}" y1="8" y2="8"/>'

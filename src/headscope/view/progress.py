@@ -9,7 +9,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 
 
 @contextmanager
-def stages(console: Console) -> Iterator[Callable[[str, int, int], None]]:
+def progress_bars(console: Console) -> Iterator[Callable[[str, int, int], None]]:
     """A function to be told of a stage, how much of it is done and how much there is.
 
     A bar on a terminal; elsewhere a line for each stage.
@@ -25,7 +25,7 @@ def stages(console: Console) -> Iterator[Callable[[str, int, int], None]]:
     started: dict[str, TaskID] = {}
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
 
-        def report(stage: str, done: int, total: int) -> None:
+        def update(stage: str, done: int, total: int) -> None:
             if stage not in started:
                 for task in bars.tasks:
                     bars.update(task.id, total=1, completed=1, visible=False)
@@ -36,4 +36,4 @@ def stages(console: Console) -> Iterator[Callable[[str, int, int], None]]:
             rate = f"{task.speed:,.0f} words/s" if task.speed and total else ""
             bars.update(started[stage], total=total or None, completed=done, rate=rate)
 
-        yield report
+        yield update

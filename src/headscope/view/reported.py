@@ -18,7 +18,7 @@ from headscope.heads import head_name
 LEVEL = 0.05
 """Of the false discovery rate up to which a head stands out."""
 
-MOVED = "the head's score where the gold stands elsewhere, links at the same length."
+PERMUTED = "the head's score where the gold stands elsewhere, links at the same length."
 Q = (
     "how likely a head of so many is to score as much there (corrected for all heads; false discovery rate over the "
     "rows)."
@@ -51,7 +51,7 @@ class Hypothesis:
         score: what the score of a head is.
         label: of a row where the title does not stand above it; ``{}`` is the row's own name.
         attends: the word whose attention is looked at, where the table has no direction.
-        moved: what happens in a draw, where it is not that links move.
+        permuted: what happens in a permutation, where it is not that links move.
         baselines: variables that hold what is scored without a head, or by it elsewhere, and what they are.
         blind: of these, what knows no gold, and so is a control.
     """
@@ -61,7 +61,7 @@ class Hypothesis:
     score: str
     label: str = "{}"
     attends: str = ""
-    moved: str = ""
+    permuted: str = ""
     baselines: Mapping[str, str] = field(default_factory=dict)
     blind: str = ""
 
@@ -74,7 +74,7 @@ HYPOTHESES: Mapping[str, Hypothesis] = {
     "antecedent_accuracy": Hypothesis(
         "Antecedents of mentions", "classes of mentions",
         "the share of mentions whose head word attends, of all other words, most to that of an antecedent",
-        label="coref: {}", attends="mention", moved="the antecedents of each mention go round its earlier mentions",
+        label="coref: {}", attends="mention", permuted="the antecedents of each mention go round its earlier mentions",
         baselines={
             "antecedent_nearest": "nearest earlier mention",
             "antecedent_head_match": "nearest with the same head word",
@@ -84,7 +84,7 @@ HYPOTHESES: Mapping[str, Hypothesis] = {
     "scope_f1": Hypothesis(
         "Scope of negation", "scopes of negation",
         "the F1 of the words that attend, of all other words, most to the cue, said to be its scope",
-        label="scope, F1", attends="word", moved="each scope goes round its sentence",
+        label="scope, F1", attends="word", permuted="each scope goes round its sentence",
         baselines={"scope_all_f1": "all words of the sentence"},
         blind="scope_all_f1",
     ),
@@ -113,12 +113,12 @@ class Reported:
         name, label: of what is looked for, under the title of the hypothesis and without it.
         attends: the word whose attention is looked at.
         count: how many there are in the whole corpus.
-        stack, layer, head: of the model; layer and head are 0 where too few are there to report one.
+        attention type, layer, head: of the model; layer and head are 0 where too few are there to report one.
         score, scored: its score, and on how many.
         offset, at_offset: the best fixed offset in words, and its score.
-        twin: the score of the best head of a random-weights twin.
+        untrained: the score of the best head of an untrained model.
         blind: what scores without a head, on all documents.
-        moved: the score of the head where the gold stands elsewhere, on all documents.
+        permuted: the score of the head where the gold stands elsewhere, on all documents.
         q: how likely a head of so many is to score as much there: a false discovery rate over the rows.
         detectable: the smallest rise above the offset that so many would show.
         wins: the share of random halves that choose this head.
@@ -129,30 +129,30 @@ class Reported:
     label: str
     attends: str
     count: int
-    stack: str
+    attention_type: str
     layer: int
     head: int
     score: Interval
     scored: int
     offset: int
     at_offset: Interval
-    twin: Interval
+    untrained: Interval
     blind: float
-    moved: float
+    permuted: float
     q: float
     detectable: float
-    wins: float
+    selection_frequency: float
     lengths: tuple[Length, ...]
 
     @property
     def where(self) -> str:
-        """The name of the head, after that of its stack if there are several."""
-        return f"{self.stack} {head_name(self.layer, self.head)}".strip()
+        """The name of the head, after that of its attention type if there are several."""
+        return f"{self.attention_type} {head_name(self.layer, self.head)}".strip()
 
     @property
     def stands_out(self) -> bool:
         """Whether the head beats its controls beyond their intervals and its own, and chance."""
-        above = [math.isnan(control) or self.score.lower > control for control in (self.twin.upper, self.blind)]
+        above = [math.isnan(control) or self.score.lower > control for control in (self.untrained.upper, self.blind)]
         return self.score.lower > self.at_offset.upper and all(above) and not self.q >= LEVEL
 
 
@@ -195,19 +195,18 @@ def reports(table: xr.Dataset) -> list[Report]:
     return [_report(table, score) for score in scores if f"{score.prefix}reported_layer" in table]
 
 
-def chosen(twin: bool) -> str:
+def chosen(untrained: bool) -> str:
     """How heads are chosen and scored."""
     return (
         "The head for each relation: chosen on one half of the documents, scored on the other, like the best fixed "
-        "offset (in words)" + (" and the best head of a random twin." if twin else ".")
+        "offset (in words)" + (" and the best head of an untrained model." if untrained else ".")
     )
 
 
-def rule(moved: bool) -> str:
+def rule(permuted: bool) -> str:
     """When a head stands out (`Reported.stands_out`)."""
-    return (
-        f"its interval lies above those of the controls{f', and q, if it has one, is below {LEVEL}' if moved else ''}."
-    )
+    also = f", and q, if it has one, is below {LEVEL}" if permuted else ""
+    return f"its interval lies above those of the controls{also}."
 
 
 def regression(table: xr.Dataset) -> str:
@@ -264,19 +263,19 @@ def _row(table: xr.Dataset, score: Score, place: Mapping[str, str]) -> Reported:
         label=label,
         attends=direction or hypothesis.attends,
         count=_count(table, score, place),
-        stack=text("reported_stack"),
+        attention_type=text("reported_attention_type"),
         layer=whole("reported_layer"),
         head=whole("reported_head"),
         score=interval("heldout"),
         scored=whole("heldout_count"),
         offset=whole("heldout_offset"),
         at_offset=interval("heldout_offset"),
-        twin=interval("twin"),
+        untrained=interval("untrained"),
         blind=float(table[hypothesis.blind].sel(place)) if hypothesis.blind in table else math.nan,
-        moved=value("reported_shuffled"),
+        permuted=value("reported_permuted"),
         q=value("reported_q"),
         detectable=value("heldout_detectable"),
-        wins=value("reported_wins"),
+        selection_frequency=value("reported_selection_frequency"),
         lengths=tuple(_lengths(table, place)) if score.variable == "relation_accuracy" else (),
     )
 
@@ -301,6 +300,6 @@ def _baseline(
     """The baseline of each row that has a head; one that differs from head to head is that of the row's."""
     for row, place in zip(rows, places, strict=True):
         if row.layer > 0:
-            head = {"stack": row.stack, "layer": row.layer, "head": row.head}
+            head = {"attention_type": row.attention_type, "layer": row.layer, "head": row.head}
             where = place | {dim: head[dim] for dim in head if dim in values.dims}
             yield row.name if place else "", float(values.sel(where))

@@ -16,7 +16,7 @@ SHOWN = 12
 """Relations, or other rows of a score, that are shown; all are in the table."""
 
 _SHARES = ("mass_previous", "mass_next", "mass_cls", "mass_sep", "mass_first")
-_BY_HEAD = ("stack", "layer", "head", "direction")
+_BY_HEAD = ("attention_type", "layer", "head", "direction")
 
 
 def summarise_runs(table: xr.Dataset, console: Console) -> None:
@@ -59,8 +59,8 @@ def _over_runs(scores: xr.DataArray) -> tuple[str, str, str]:
     best = flat.fillna(-1).argmax("place").values.tolist()
     most = max(dict.fromkeys(best), key=best.count)
     at = flat["place"][most]
-    stack = [at["stack"].item()] if "stack" in heads else []
-    name = " ".join([*stack, head_name(at["layer"].item(), at["head"].item())])
+    attention_type = [at["attention_type"].item()] if "attention_type" in heads else []
+    name = " ".join([*attention_type, head_name(at["layer"].item(), at["head"].item())])
     return _spread(flat.mean("place")), _spread(flat.max("place")), f"{name} ({best.count(most)} of {len(best)})"
 
 

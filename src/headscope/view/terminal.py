@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from headscope.analyse import top_heads
-from headscope.view.reported import MOVED, Q, chosen, regression, reports, rule
+from headscope.view.reported import PERMUTED, Q, chosen, regression, reports, rule
 from headscope.view.runs import summarise_runs
 
 SHOWN = 24
@@ -85,13 +85,13 @@ def _hypotheses(table: xr.Dataset, console: Console) -> None:
         console.print(f"\nToo few links in a half of the corpus to report a head for {wanted}.")
     if not rows:
         return
-    twin, moved = any(row.twin.value >= 0 for row in rows), any(row.q >= 0 for row in rows)
+    untrained, permuted = any(row.untrained.value >= 0 for row in rows), any(row.q >= 0 for row in rows)
     # Narrow enough for 80 columns; a long name takes two lines.
     grid = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     for column in ("relation", "head", "from", "score", "[95 %]", "count", "offset"):
         right = column in {"score", "count", "offset"}
         grid.add_column(column, no_wrap=column != "relation", justify="right" if right else "left")
-    for column, there in (("twin", twin), ("moved", moved), ("q", moved)):
+    for column, there in (("untrained", untrained), ("permuted", permuted), ("q", permuted)):
         if there:
             grid.add_column(column, no_wrap=True, justify="right")
     for row in rows:
@@ -103,15 +103,15 @@ def _hypotheses(table: xr.Dataset, console: Console) -> None:
             f"{_short(row.score.lower, 2)}–{_short(row.score.upper, 2)}",
             f"{row.scored:,}",
             f"{row.offset:+d}: {_short(row.at_offset.value)}",
-            *([_short(row.twin.value)] if twin else []),
-            *([_short(row.moved), _short(row.q)] if moved else []),
+            *([_short(row.untrained.value)] if untrained else []),
+            *([_short(row.permuted), _short(row.q)] if permuted else []),
             style="bold green" if row.stands_out else "",
         )
-    console.print(f"\n{chosen(twin)}")
+    console.print(f"\n{chosen(untrained)}")
     console.print(grid)
-    if moved:
-        console.print(f"Moved: {MOVED} q: {Q}")
-    console.print(f"Green: {rule(moved)}")
+    if permuted:
+        console.print(f"Permuted: {PERMUTED} q: {Q}")
+    console.print(f"Green: {rule(permuted)}")
     for report in found:
         if report.comparison:
             console.print(f"{report.hypothesis.title}. {report.comparison}")
@@ -140,13 +140,17 @@ def explain(table: xr.Dataset, console: Console) -> None:
     """How each layer was measured; neighbouring layers of one way together."""
     ways: dict[tuple[str, str, int], list[int]] = {}
     for path, texts in json.loads(table.attrs["paths"]).items():
-        stack, layer, way = path.split(" ", 2)
-        ways.setdefault((stack, way, texts), []).append(int(layer))
+        attention_type, layer, way = path.split(" ", 2)
+        ways.setdefault((attention_type, way, texts), []).append(int(layer))
     grid = Table(box=None, pad_edge=False)
-    for column in (*(["stack"] if "stack" in table.dims else []), "layers", "texts", "measured"):
+    for column in (*(["attention_type"] if "attention_type" in table.dims else []), "layers", "texts", "measured"):
         grid.add_column(column, justify="right" if column == "texts" else "left")
-    for (stack, way, texts), layers in sorted(ways.items(), key=lambda item: (item[0][0], min(item[1]), item[0][1])):
-        grid.add_row(*([stack] if "stack" in table.dims else []), _runs(sorted(layers)), f"{texts:,}", way)
+    for (attention_type, way, texts), layers in sorted(
+        ways.items(), key=lambda item: (item[0][0], min(item[1]), item[0][1])
+    ):
+        grid.add_row(
+            *([attention_type] if "attention_type" in table.dims else []), _runs(sorted(layers)), f"{texts:,}", way
+        )
     console.print("\nHow attention was measured:")
     console.print(grid)
 

@@ -21,15 +21,15 @@ def checked(comparison: xr.Dataset) -> xr.Dataset:
     """The comparison itself.
 
     Raises:
-        TableError: it is none, or it is of a model with several stacks.
+        TableError: it is none, or it is of a model with several attention types.
     """
     if not {"before", "change", "best_head"} <= {*comparison.data_vars, *comparison.attrs}:
         raise TableError("the table is not a comparison; `headscope compare` makes one of tables before and after.")
-    if "stack" in comparison.dims:
-        stacks = ", ".join(map(str, comparison["stack"].values))
+    if "attention_type" in comparison.dims:
+        attention_types = ", ".join(map(str, comparison["attention_type"].values))
         raise TableError(
-            f"the comparison is of a model with the stacks {stacks}, and what is shown has one; "
-            "compare the tables of one stack."
+            f"the comparison is of a model with the attention types {attention_types}, and what is shown has one; "
+            "compare the tables of one attention type."
         )
     return comparison
 

@@ -1,0 +1,134 @@
+"""What is captured is what the model computes: checked at the start of every run."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from headscope.capture.attention import Attention, DenseRows
+from headscope.capture.batch import Batch
+from headscope.capture.fused import FusedRows
+from headscope.capture.model import Model
+from headscope.errors import ModelError
+
+
+def verify_rows(model: Model, attention: Attention) -> None:
+    """Every row of attention sums to 1, or to less where the model has sinks.
+
+    Raises:
+        ModelError: one does not.
+    """
+    weights = attention.weights()
+    real = attention.queries.real[:, attention.rows]
+    sums = weights.sum(-1).movedim(1, -1)[real]
+    tolerance = 10 * _tolerance(model.module.dtype)
+    if not bool(torch.isfinite(sums).all()) or bool((sums > 1 + tolerance).any()):
+        raise ModelError(
+            f"layer {attention.layer} of {model.name!r} has attention rows that sum to {float(sums.max()):.6g}; "
+            "a row of attention sums to 1 at most, so something else was captured."
+        )
+    if bool((sums < 1 - tolerance).any()) and not any("sink" in name for name, _ in model.module.named_parameters()):
+        raise ModelError(
+            f"layer {attention.layer} of {model.name!r} has attention rows that sum to {float(sums.min()):.6g} and no "
+            "attention sinks that would explain it."
+        )
+
+
+def verify_average(
+    model: Model,
+    attention: DenseRows,
+    value: Float[Tensor, "batch value_head key width"],
+    output: Float[Tensor, "batch query head width"],
+) -> None:
+    """The values averaged by the weights are what the attention function returned.
+
+    Raises:
+        ModelError: they are not.
+    """
+    heads = value.repeat_interleave(attention.heads // value.shape[1], dim=1).float()
+    expected = torch.matmul(attention.matrix, heads).transpose(1, 2)
+    real = attention.queries.real[:, attention.rows]
+    _verify_close(
+        model,
+        expected[real],
+        output.float()[real],
+        f"the values averaged by layer {attention.layer}",
+        heads.abs().max(),
+    )
+
+
+def verify_fused(
+    model: Model,
+    attention: FusedRows,
+    rows: slice,
+    output: Float[Tensor, "batch query head size"],
+    expected: Float[Tensor, "batch query head size"],
+    weights: Float[Tensor, "batch head query key"],
+) -> None:
+    """Some rows of attention without its matrix are those of the model's own function.
+
+    Args:
+        model: named in the error.
+        attention: the whole layer, without its matrix.
+        rows: the rows that are compared.
+        output: what the fused kernel made of these rows.
+        expected: what the model's own function made of them.
+        weights: the weights with which it did.
+
+    Raises:
+        ModelError: they are not.
+    """
+    real = attention.queries.real[:, rows]
+    what = f"layer {attention.layer} without its matrix"
+    _verify_close(model, expected[real], output[real], what, expected.abs().max())
+    entropy = torch.special.entr(weights.float()).sum(-1).transpose(1, 2)[real]
+    fused = attention.entropy()[:, :, rows].transpose(1, 2)[real]
+    # An entropy is the difference of two numbers of the size of the log-sum-exp.
+    size = attention.log_sum[:, :, rows].transpose(1, 2)[real].abs().amax() if bool(real.any()) else torch.zeros(())
+    _verify_close(model, entropy, fused, f"the entropies of {what}", size)
+
+
+def verify_same(
+    model: Model,
+    batch: Batch,
+    untouched: Float[Tensor, "batch token width"],
+    observed: Float[Tensor, "batch token width"],
+) -> None:
+    """The model's outputs under observation are those of the untouched model.
+
+    Raises:
+        ModelError: they are not.
+    """
+    tokens = batch.encoder if batch.decoder is None else batch.decoder
+    before, after = untouched[tokens.real].float(), observed[tokens.real].float()
+    _verify_close(model, before, after, "the outputs", before.abs().max())
+
+
+def verify_unpadded(model: Model, padded: Float[Tensor, "token width"], alone: Float[Tensor, "token width"]) -> None:
+    """The outputs for a text do not depend on the padding beside it.
+
+    Raises:
+        ModelError: they do.
+    """
+    difference = float((padded.float() - alone.float()).abs().max())
+    if not difference <= _tolerance(model.module.dtype) * max(1.0, float(alone.float().abs().max())):
+        raise ModelError(
+            f"the outputs of {model.name!r} change by {difference:.2g} with the padding beside a text; "
+            "measure each text alone (--batch-tokens 1)."
+        )
+
+
+def _verify_close(model: Model, expected: Tensor, got: Tensor, what: str, scale: Tensor) -> None:
+    if expected.numel() == 0:
+        return
+    difference = float((expected - got).abs().max())
+    bound = _tolerance(model.module.dtype) * max(1.0, float(scale))
+    if not difference <= bound:
+        raise ModelError(
+            f"{what} of {model.name!r} change by {difference:.2g} under observation, more than {bound:.2g}; "
+            "what was captured is not what the model computes."
+        )
+
+
+def _tolerance(dtype: torch.dtype) -> float:
+    # Statistics are computed in float32 at best.
+    return max(1e-5, 16 * torch.finfo(dtype).eps if dtype.itemsize < torch.float32.itemsize else 0.0)

@@ -1,0 +1,105 @@
+"""Files: written whole or not at all, and refused in one sentence."""
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from glob import escape
+from io import BufferedReader
+from pathlib import Path, PurePosixPath
+
+from headscope.errors import HeadscopeError
+
+
+@contextmanager
+def atomic_write(path: Path) -> Iterator[Path]:
+    """A temporary file beside `path` that takes its place when the block ends well.
+
+    Whatever goes wrong, `path` is what it was before, and the temporary file is gone.
+
+    Raises:
+        HeadscopeError: the disk refuses the file.
+    """
+    temporary = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(suffix=path.suffix, prefix=_unfinished(path), dir=path.parent)
+        os.close(handle)
+        temporary = Path(name)
+        yield temporary
+        # A temporary file is made for its owner alone; a result is as open as the user's other files.
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(path)
+    except OSError as error:
+        raise HeadscopeError(
+            f"{path} could not be written ({error.strerror or error}); free some space or choose another place."
+        ) from error
+    finally:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+
+
+def remove_unfinished(path: Path) -> None:
+    """Remove the temporary files beside `path` that a killed process could not."""
+    for temporary in path.parent.glob(f"{escape(_unfinished(path))}*{escape(path.suffix)}"):
+        temporary.unlink(missing_ok=True)
+
+
+def writable(path: Path) -> None:
+    """Refuse a place for a file before any work is done for it.
+
+    Raises:
+        HeadscopeError: it is a folder, or the folder that it would be in cannot be written to.
+    """
+    if path.is_dir():
+        raise HeadscopeError(f"{path} is a folder; name a file to be written in it.")
+    folder = next(parent for parent in path.absolute().parents if parent.exists())
+    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        raise HeadscopeError(f"{path} cannot be written, because {folder} does not allow it; choose another place.")
+
+
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file of the user's.
+
+    Raises:
+        HeadscopeError: the system refuses to read it.
+    """
+    with reading(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def find_by_suffix(folder: Path, path: str) -> Path | None:
+    """Where a file or folder is, of which a folder may hold the whole path or its end; None if it is not there.
+
+    ``ud/UD_English-EWT/en_ewt-ud-dev.conllu`` is looked for under that path in the folder, under
+    ``UD_English-EWT/en_ewt-ud-dev.conllu``, and as ``en_ewt-ud-dev.conllu``.
+    """
+    parts = PurePosixPath(path).parts
+    places = (folder.joinpath(*parts[start:]) for start in range(len(parts)))
+    return next((place for place in places if place.exists()), None)
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[BufferedReader]:
+    """A file of the user's, opened.
+
+    Raises:
+        HeadscopeError: the system refuses to read it.
+    """
+    try:
+        with path.open("rb") as file:
+            yield file
+    except OSError as error:
+        raise HeadscopeError(f"{path} cannot be read ({error.strerror or error}); check whose it is.") from error
+
+
+def _unfinished(path: Path) -> str:
+    """How the names of the temporary files of `path` begin."""
+    return f".{path.stem}."
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

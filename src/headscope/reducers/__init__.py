@@ -1,0 +1,44 @@
+"""Statistics of heads: one file a statistic; what several of them share is in `support`.
+
+`REDUCERS` lists those that headscope brings, by the name that the command line has for them. `Reducer` is what a new
+one has to provide; `headscope.measure` takes it as an object.
+"""
+
+from collections.abc import Mapping
+
+from headscope.reducers.aspects import Aspects
+from headscope.reducers.coreference import Coreference
+from headscope.reducers.negation_scope import NegationScope
+from headscope.reducers.reducer import Reducer, Sums
+from headscope.reducers.relations import Relations
+from headscope.reducers.roles import Roles
+from headscope.reducers.similarity import Similarity
+from headscope.reducers.surface import KeyClass, Surface
+from headscope.reducers.token_classes import TokenClasses
+
+__all__ = [
+    "REDUCERS",
+    "Aspects",
+    "Coreference",
+    "KeyClass",
+    "NegationScope",
+    "Reducer",
+    "Relations",
+    "Roles",
+    "Similarity",
+    "Sums",
+    "Surface",
+    "TokenClasses",
+]
+
+REDUCERS: Mapping[str, type[Reducer]] = {
+    "surface": Surface,
+    "relations": Relations,
+    "coreference": Coreference,
+    "scope": NegationScope,
+    "aspects": Aspects,
+    "classes": TokenClasses,
+    "roles": Roles,
+    "similarity": Similarity,
+}
+"""All reducers by name."""

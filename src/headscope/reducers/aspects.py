@@ -1,0 +1,246 @@
+"""Heads that look for the aspect that a question names.
+
+The essay *What does a fine-tuned BERT model look at?* (2019) makes five observations of them, shows each on
+single pairs of a question and a review, and asks at its end for a more formal study, with the accuracy of
+every head as in Clark et al. 2019. The measures for that are here.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+import torch
+import xarray as xr
+from jaxtyping import Bool, Float64, Int
+from torch import Tensor
+
+from headscope import heads
+from headscope.capture.attention import Attention
+from headscope.capture.batch import Batch, Tokens
+from headscope.corpora.corpus import CorpusSummary
+from headscope.errors import CorpusError, HeadscopeError
+from headscope.reducers.reducer import Sums
+from headscope.reducers.relations import OFFSETS
+from headscope.reducers.support.aspect_targets import EVALUATIVE, SEPARATORS, TARGETS, covered, targets_of
+from headscope.reducers.support.folds import FOLDS, Bins, FoldAssignment
+from headscope.reducers.support.words import membership, pooled
+
+ESSAY = "What does a fine-tuned BERT model look at? (2019), task-specific learnings 1 to 5"
+
+
+@dataclass(frozen=True)
+class Aspects:
+    """How much each head looks from the aspect that a question names to what the review says of it.
+
+    Three measures for each of `headscope.reducers.support.aspect_targets.TARGETS`: the share of the attention of the
+    words that name the aspect that goes to the target; the share of the target's attention that comes back to
+    them (all that a causal model can show, whose question cannot see the review behind it); and how
+    often the head points at the target, as in Clark et al. 2019: the other word that the words that name
+    the aspect attend to most is in it. To point at a separator is to attend to one more than to any word
+    and any other of them. Attention to a word is the sum over its tokens, from a word the mean over them,
+    from several words the mean over these.
+
+    Beside them stand what attention that prefers nothing would show (the share of the tokens, and of the
+    words that can be pointed at), and the word at a fixed offset from the words that name the aspect; no
+    such offset leads to a separator. Two pairs of targets are each other's control: a head that looks for
+    *another* aspect looks more at ``other_aspect`` than at ``same_beside_other``, and one for which separators
+    mean that nothing is to be found looks more at them where the aspect is absent than where it is present.
+
+    The terms are annotated; two targets are our approximations, of which the essay has no definition. The
+    *phrase* of a term is the stretch of words around it up to the next mark, conjunction
+    (`headscope.reducers.support.aspect_targets.BORDERS`) or term of another aspect. It knows no syntax and misses what
+    stands behind a border (*fresh and delicious*). *Sentiment words* are the words of the phrase, outside of
+    terms, that are in a list, whatever the context (*not good*). For another domain or language, give your own.
+
+    Attributes:
+        sentiment: the sentiment words, in any mixture of upper and lower case.
+        fold_assignment: of the documents to the folds in which sums are kept.
+
+    Raises:
+        HeadscopeError: there are no sentiment words.
+    """
+
+    sentiment: Sequence[str] = EVALUATIVE
+    fold_assignment: FoldAssignment = field(default_factory=FoldAssignment)
+
+    name: ClassVar[str] = "aspects"
+    whole: ClassVar[bool] = True
+    max_tokens: ClassVar[int | None] = 4096
+
+    def __post_init__(self) -> None:
+        """Refuse a word in place of words; take any sequence of them."""
+        if isinstance(self.sentiment, str) or not self.sentiment:
+            raise HeadscopeError(f"the sentiment words are {self.sentiment!r}; give a list of at least one.")
+        object.__setattr__(self, "sentiment", tuple(word.casefold() for word in self.sentiment))
+
+    @classmethod
+    def supports(cls, summary: CorpusSummary) -> bool:
+        """Whether a corpus has questions that name an aspect."""
+        return bool(summary.spans.get("asked"))
+
+    @classmethod
+    def for_corpus(cls, summary: CorpusSummary) -> "Aspects":
+        """The reducer for a corpus with questions after aspects.
+
+        Raises:
+            CorpusError: it has none.
+        """
+        if not cls.supports(summary):
+            raise CorpusError(
+                "the reducer `aspects` needs questions that name an aspect (spans `asked`), and the corpus has none; "
+                "give one that has, such as the restaurants of SemEval-2014, or measure `surface` only."
+            )
+        return cls(fold_assignment=FoldAssignment.for_corpus(summary))
+
+    def count(self, batch: Batch, attention_type: str) -> Sums:
+        """Pairs in which each target is, those in which it has no token, and what looking at nothing would show."""
+        gold = _gold(self, batch)
+        ones = torch.ones(gold.size, 1, dtype=torch.bool, device=gold.document.device)
+        return {
+            "pair": gold.places.totals(ones)[..., 0],
+            "lost": gold.lost,
+            "offset": gold.places.totals(gold.at_offsets(OFFSETS).flatten(0, 1)),
+            "unguided": gold.places.totals(gold.unguided.flatten(0, 1)).sum(1),
+        }
+
+    def observe(self, attention: Attention) -> Sums:
+        """The shares of attention, and how often the head points at each target."""
+        gold = _gold(self, attention.batch)
+        to, of = (membership(_words(side, gold.words), gold.columns) for side in (attention.keys, attention.queries))
+        words = pooled(attention, to, of[:, attention.rows])[gold.document]
+        asked, targets = gold.asked[:, None].float(), gold.targets.float()
+        each = targets / targets.sum(-1, keepdim=True).clamp_min(1)
+        from_asked = ((asked / asked.sum(-1, keepdim=True).clamp_min(1))[:, None] @ words)[:, :, 0]
+        back = each[:, None] @ (words @ asked[:, None].mT)
+        others = from_asked.masked_fill(gold.asked[:, None], 0)
+        # A target of words is held against words, one of separators against words and separators.
+        words_alone, everything = others[..., : gold.words].max(-1), others.max(-1)
+        best = [words_alone] * (len(TARGETS) - SEPARATORS) + [everything] * SEPARATORS
+        where, weight = (torch.stack([getattr(one, name) for one in best], 1) for name in ("indices", "values"))
+        points = gold.targets.gather(2, where) & (weight > 0)
+
+        seen = {"mass": (from_asked @ targets.mT).mT.double(), "back": back[..., 0].mT.double(), "points": points}
+        return {name: gold.places.totals(values.flatten(0, 1)).movedim(-1, 0) for name, values in seen.items()}
+
+    def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
+        """Shares and accuracies, NaN where no pair has the target, and their sums by fold."""
+        pairs = counts["pair"].sum(-1)
+        with np.errstate(invalid="ignore"):
+            mass, back, accuracy = (sums[name].sum(-1) / pairs for name in ("mass", "back", "points"))
+            tokens, asked, words = (counts["unguided"] / pairs[:, None]).T
+            offsets = counts["offset"].sum(1) / pairs[:, None]
+        of, by_head, by_fold = ("target",), ("layer", "head", "target"), ("layer", "head", "target", "fold")
+        share, pair = "share of attention", "share of pairs"
+        points = "pairs in which, of all other words, those that name the aspect attend most to the target"
+        there = "pairs in which a word of the target stands at a fixed offset from the words that name the aspect"
+        lost = "pairs left out, whose words of the target or of the aspect's name have no token"
+        values = {
+            "aspect_mass": (mass, by_head, "attention from the words that name the aspect to the target", share),
+            "aspect_mass_back": (back, by_head, "attention from the target to the words that name the aspect", share),
+            "aspect_accuracy": (accuracy, by_head, points, pair),
+            "aspect_count": (pairs, of, "pairs that have the target", "pairs"),
+            "aspect_lost": (counts["lost"], of, lost, "pairs"),
+            "aspect_uniform": (tokens, of, "tokens that are the target's: what even attention would give", share),
+            "aspect_uniform_back": (asked, of, "tokens that name the aspect: what even attention would give", share),
+            "aspect_chance": (words, of, "other words that are the target's: what pointing blindly would hit", pair),
+            "aspect_offset": (offsets, ("target", "offset"), there, pair),
+            "fold_aspect": (counts["pair"], ("target", "fold"), "pairs that have the target", "pairs"),
+            "fold_aspect_correct": (sums["points"], by_fold, points, "pairs"),
+            "fold_aspect_mass": (sums["mass"], by_fold, "attention to the target, added up over pairs", share),
+            "fold_aspect_offset": (counts["offset"], ("target", "fold", "offset"), there, "pairs"),
+        }
+        table = {
+            variable: heads.variable(np.asarray(data), dims, name=name, units=units, source=ESSAY)
+            for variable, (data, dims, name, units) in values.items()
+        }
+        table["fold_aspect"].attrs["fold_unit"] = self.fold_assignment.unit
+        return xr.Dataset(table, coords={"target": list(TARGETS), "offset": list(OFFSETS)})
+
+
+@dataclass(frozen=True, eq=False)
+class _Gold:
+    """The pairs of a batch that name an aspect. Each separator is a word of its own, behind those of the text.
+
+    Attributes:
+        words: how many there are before the first separator.
+        document: of each pair, its place in the batch.
+        asked: for each pair, the words that name the aspect.
+        targets: for each pair, the words of each target, as far as they have tokens.
+        unguided: for each pair and target, three shares: of tokens that are the target's, of tokens that
+            name the aspect, of other words that are the target's.
+        places: where each pair and target counts, in the flattened axes of both, if it does.
+        lost: for each target, the pairs that have it, but not in tokens.
+    """
+
+    words: int
+    document: Int[Tensor, " pair"]
+    asked: Bool[Tensor, "pair word"]
+    targets: Bool[Tensor, "pair target word"]
+    unguided: Float64[Tensor, "pair target share"]
+    places: Bins
+    lost: Int[Tensor, " target"]
+
+    @property
+    def columns(self) -> int:
+        """The number of words, with the separators."""
+        return self.asked.shape[1]
+
+    @property
+    def size(self) -> int:
+        """The number of pairs times that of targets."""
+        return len(self.document) * len(TARGETS)
+
+    def at_offsets(self, offsets: tuple[int, ...]) -> Bool[Tensor, "pair target offset"]:
+        """Whether a word of the target stands at each offset from the words that name the aspect."""
+        places = torch.arange(self.columns, device=self.document.device)
+        first = torch.where(self.asked, places, self.words).amin(-1, keepdim=True)
+        last = torch.where(self.asked, places, -1).amax(-1, keepdim=True)
+        steps = torch.tensor(offsets, device=self.document.device)
+        there = torch.where(steps < 0, first, last) + steps
+        inside = (there >= 0) & (there < self.words)
+        found = self.targets.gather(2, there.clamp(0, self.words - 1)[:, None].expand(-1, len(TARGETS), -1))
+        return found & inside[:, None]
+
+
+@lru_cache(maxsize=2)
+def _gold(aspects: Aspects, batch: Batch) -> _Gold:
+    device = batch.encoder.ids.device
+    # Room for one at least, so that pairs that should have one and do not are counted.
+    separators = range(batch.words, batch.words + max(1, int(batch.encoder.sep.sum(1).max())))
+    tokens = membership(_words(batch.encoder, batch.words), separators.stop).sum(1)
+    pairs = [index for index, document in enumerate(batch.documents) if covered(document, "asked")]
+    document_of = torch.tensor(pairs, dtype=torch.long, device=device)
+    asked = torch.zeros(len(pairs), separators.stop, dtype=torch.bool, device=device)
+    targets = torch.zeros(len(pairs), len(TARGETS), separators.stop, dtype=torch.bool, device=device)
+    for row, index in enumerate(pairs):
+        document = batch.documents[index]
+        asked[row, sorted(covered(document, "asked"))] = True
+        words = targets_of(document, separators, frozenset(aspects.sentiment))
+        for place, name in enumerate(TARGETS):
+            targets[row, place, sorted(words[name])] = True
+    there = (tokens > 0)[document_of]
+    wanted, asked, targets = targets.any(-1), asked & there, targets & there[:, None]
+    counted = asked.any(-1, keepdim=True) & targets.any(-1)
+    others = (there & ~asked)[:, None].expand_as(targets).clone()
+    others[:, :-SEPARATORS, batch.words :] = False
+    of = tokens[document_of, :, None].double()
+    length = batch.encoder.real.sum(1)[document_of, None].double()
+    shares = (
+        (targets.double() @ of)[..., 0] / length,
+        ((asked[:, None].double() @ of)[..., 0] / length).expand(-1, len(TARGETS)),
+        targets.sum(-1).double() / others.sum(-1).clamp_min(1),
+    )
+    item = counted.flatten().nonzero()[:, 0]
+    folds = aspects.fold_assignment.folds(batch.documents, device)[document_of]
+    places = torch.arange(len(TARGETS), device=device) * FOLDS + folds[:, None]
+    return _Gold(
+        batch.words, document_of, asked, targets, torch.stack(shares, -1),
+        Bins(item, places.flatten()[item], len(TARGETS)), (wanted & ~counted).sum(0),
+    )  # fmt: skip
+
+
+def _words(tokens: Tokens, words: int) -> Int[Tensor, "batch token"]:
+    """The word of each token; separators are words too, numbered on from those of the longest text."""
+    return torch.where(tokens.sep, words - 1 + tokens.sep.cumsum(1), tokens.word)

@@ -1,0 +1,236 @@
+"""Heads as classifiers of coreference: Clark et al. 2019, section 4.3.
+
+A head is said to find the antecedent of a mention if, of all other words, the mention's head word
+attends most to the head word of an antecedent: an earlier mention of the same chain.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+import torch
+import xarray as xr
+from jaxtyping import Bool, Int, Int64
+from torch import Tensor
+
+from headscope import heads
+from headscope.capture.attention import Attention
+from headscope.capture.batch import Batch
+from headscope.corpora.corpus import CorpusSummary
+from headscope.errors import CorpusError
+from headscope.reducers.reducer import Sums
+from headscope.reducers.relations import OFFSETS
+from headscope.reducers.support.antecedents import RULES, mentions_of, with_earlier
+from headscope.reducers.support.folds import FOLDS, Bins, FoldAssignment
+from headscope.reducers.support.permutations import AT_ONCE, Permutations, Permuted
+from headscope.reducers.support.words import words_of
+
+CLARK = "Clark et al. 2019, section 4.3"
+MENTIONS = ("all", "pronoun", "proper", "nominal")
+BASELINES = {
+    "nearest": "mentions of which the nearest earlier mention is an antecedent",
+    "head_match": "mentions of which the nearest earlier mention with the same head word is an antecedent",
+    "rules": "mentions of which the first answer of four rules is an antecedent",
+}
+
+
+@dataclass(frozen=True)
+class Coreference:
+    """How often each head points from a mention at one of its antecedents.
+
+    The mentions are those that are annotated. A chain that has a single one is left out, as it is in
+    OntoNotes. What counts is head words: the first word of a mention whose syntactic head lies outside
+    of it, or the last word where the document has no tree. A mention is scored if another of its chain
+    has a head word before its own. It is left out if its head word has no token; an antecedent whose
+    head word has none, as behind the cut of a pair, is out of a head's reach.
+
+    A mention counts as a pronoun, name or nominal by the part of speech of its head word; without one
+    it counts in ``all`` alone.
+
+    Beside the heads stand the word at a fixed offset from the mention's head word (no antecedent
+    follows it, so positive offsets find nothing) and three rules that know the mentions
+    (`headscope.reducers.support.antecedents`).
+
+    And there are permutations in which the antecedents of each mention are turned round its earlier mentions, for all
+    mentions of a text by the same number of places (`headscope.reducers.support.permutations`): so a head that looks at
+    mentions, whichever they are, is not better than in the permutations. One that looks at near mentions is, since
+    antecedents are near.
+
+    Attributes:
+        fold_assignment: of the documents to the folds in which sums are kept.
+        permutations: of the antecedents.
+    """
+
+    fold_assignment: FoldAssignment = field(default_factory=FoldAssignment)
+    permutations: Permutations = field(default_factory=Permutations)
+
+    name: ClassVar[str] = "coreference"
+    whole: ClassVar[bool] = True
+    max_tokens: ClassVar[int | None] = 4096
+
+    @classmethod
+    def supports(cls, summary: CorpusSummary) -> bool:
+        """Whether a corpus has mentions."""
+        return bool(summary.spans.get("mention"))
+
+    @classmethod
+    def for_corpus(cls, summary: CorpusSummary) -> "Coreference":
+        """The reducer for a corpus with mentions.
+
+        Raises:
+            CorpusError: it has none.
+        """
+        if not cls.supports(summary):
+            raise CorpusError(
+                "the reducer `coreference` needs mentions and their chains, and the corpus has none; "
+                "give one that has, such as OntoNotes, OntoGUM or LitBank, or measure `surface` only."
+            )
+        return cls(FoldAssignment.for_corpus(summary))
+
+    def count(self, batch: Batch, attention_type: str) -> Sums:
+        """How many mentions are scored, and how often the rules and the offsets find an antecedent."""
+        gold = _gold(self, batch)
+        by_rule = gold.places.totals(gold.by_rule)
+        return {
+            "mention": gold.places.totals(torch.ones_like(gold.word, dtype=torch.bool)[:, None])[..., 0],
+            "offset": gold.places.totals(gold.at_offsets(OFFSETS)),
+        } | {name: by_rule[..., place] for place, name in enumerate(BASELINES)}
+
+    def observe(self, attention: Attention) -> Sums:
+        """How often each head finds an antecedent."""
+        gold = _gold(self, attention.batch)
+        pointing = words_of(attention).attends
+        found = pointing.weight[gold.document, :, gold.word] > 0
+        word = pointing.word[gold.document, :, gold.word]
+        right = gold.is_antecedent.gather(1, word) & found
+        sums = {"correct": gold.places.totals(right).movedim(-1, 0)}
+        return sums | ({"permuted": gold.turned(word, found)} if self.permutations.count else {})
+
+    def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
+        """Accuracies, NaN where no mention is scored, and the sums by fold."""
+        total = counts["mention"].sum(-1)
+        with np.errstate(invalid="ignore"):
+            accuracy = sums["correct"].sum(-1) / total
+            offsets = counts["offset"].sum(1) / total[:, None]
+            baselines = {name: counts[name].sum(-1) / total for name in BASELINES}
+        by_fold, by_head = ("mention", "fold"), ("layer", "head", "mention")
+        share, mentions = "share of mentions", "mentions"
+        found, scored = "mentions of which the head finds an antecedent", "mentions that have an antecedent"
+        there = "mentions that have an antecedent at a fixed offset"
+        values = {
+            "antecedent_accuracy": (accuracy, by_head, found, share),
+            "antecedent_count": (total, ("mention",), scored, mentions),
+            "antecedent_offset": (offsets, ("mention", "offset"), there, share),
+            "fold_antecedent_correct": (sums["correct"], (*by_head, "fold"), found, mentions),
+            "fold_antecedent": (counts["mention"], by_fold, scored, mentions),
+            "fold_antecedent_offset": (counts["offset"], (*by_fold, "offset"), there, mentions),
+            "fold_antecedent_rules": (counts["rules"], by_fold, BASELINES["rules"], mentions),
+        }
+        values |= {f"antecedent_{name}": (baselines[name], ("mention",), BASELINES[name], share) for name in BASELINES}
+        table = {
+            variable: heads.variable(np.asarray(data), dims, name=name, units=units, source=CLARK)
+            for variable, (data, dims, name, units) in values.items()
+        }
+        table["fold_antecedent"].attrs["fold_unit"] = self.fold_assignment.unit
+        if "permuted" in sums:
+            drawn = Permuted.of(sums["correct"].sum(-1), sums["permuted"], [[row] for row in range(len(MENTIONS))])
+            table |= drawn.variables("antecedent", by_head, total, share)
+        return xr.Dataset(table, coords={"mention": list(MENTIONS), "offset": list(OFFSETS)})
+
+
+@dataclass(frozen=True, eq=False)
+class _Gold:
+    """The scored mentions of a batch.
+
+    Attributes:
+        document: of each mention, its place in the batch.
+        word: of each mention, its head word.
+        is_antecedent: for each mention, the head words of its antecedents.
+        by_rule: for each mention, whether each baseline finds an antecedent.
+        places: where each mention counts, by class and fold.
+        rank: for each mention, the place of each word among the head words of its earlier mentions; -1 if it is none.
+        turns: for each mention and draw, how many places its antecedents are turned round these.
+    """
+
+    document: Int[Tensor, " mention"]
+    word: Int[Tensor, " mention"]
+    is_antecedent: Bool[Tensor, "mention word"]
+    by_rule: Bool[Tensor, "mention rule"]
+    places: Bins
+    rank: Int[Tensor, "mention word"]
+    turns: Int[Tensor, "mention permutation"]
+
+    def turned(
+        self, word: Int[Tensor, "mention head"], found: Bool[Tensor, "mention head"]
+    ) -> Int64[Tensor, "head row permutation"]:
+        """How often the word that a head points at is an antecedent in each permutation, by class of mentions."""
+        earlier = (self.rank >= 0).sum(1)
+        # The antecedents in the order of the earlier mentions.
+        in_order = torch.zeros_like(self.is_antecedent)
+        mention, place = (self.rank >= 0).nonzero(as_tuple=True)
+        in_order[mention, self.rank[mention, place]] = self.is_antecedent[mention, place]
+        rank = self.rank.gather(1, word)
+        in_row = torch.zeros(len(word), self.places.rows, dtype=torch.bool, device=word.device)
+        in_row[self.places.item, self.places.place // self.places.columns] = True
+        total = self.turns.new_zeros((word.shape[1], self.places.rows, self.turns.shape[1]))
+        for some in torch.split(torch.arange(len(word), device=word.device), AT_ONCE):
+            where = (rank[some][..., None] + self.turns[some][:, None]) % earlier[some][:, None, None]
+            right = in_order[some].gather(1, where.flatten(1)).view(where.shape)
+            right &= (found & (rank >= 0))[some][..., None]
+            for row in range(self.places.rows):
+                total[:, row] += right[in_row[some, row]].sum(0)
+        return total
+
+    def at_offsets(self, offsets: tuple[int, ...]) -> Bool[Tensor, "mention offset"]:
+        """Whether the head word of an antecedent stands at each offset from that of the mention."""
+        words = self.is_antecedent.shape[1]
+        there = self.word[:, None] + torch.tensor(offsets, device=self.word.device)
+        inside = (there >= 0) & (there < words)
+        return self.is_antecedent.gather(1, there.clamp(0, words - 1)) & inside
+
+
+@lru_cache(maxsize=2)
+def _gold(coreference: Coreference, batch: Batch) -> _Gold:
+    have_tokens = [set(row) for row in batch.encoder.word.tolist()]
+    scored: list[tuple[int, int]] = []
+    places: list[tuple[int, int]] = []
+    found: list[tuple[int, int]] = []
+    by_rule: list[list[bool]] = []
+    ranks: list[tuple[int, int, int]] = []
+    turns = [np.empty((0, coreference.permutations.count), dtype=np.int64)]
+    for index, document in enumerate(batch.documents):
+        fold = coreference.fold_assignment.fold(document)
+        choices: list[int] = []
+        for mention, earlier in with_earlier(mentions_of(document)):
+            antecedents = {other.head for other in earlier if other.chain == mention.chain}
+            if not antecedents or mention.head not in have_tokens[index]:
+                continue
+            places += [(len(scored), MENTIONS.index(name) * FOLDS + fold) for name in mention.classes]
+            found += [(len(scored), word) for word in antecedents]
+            heads_before = sorted({other.head for other in earlier})
+            ranks += [(len(scored), word, place) for place, word in enumerate(heads_before)]
+            choices.append(len(heads_before))
+            by_rule.append([RULES[name](mention, earlier) in antecedents for name in BASELINES])
+            scored.append((index, mention.head))
+        if choices:
+            # The whole text by as much, so that a chain that many mentions belong to stays one.
+            together = coreference.permutations.places(document, [max(choices)])
+            turns.append(together % np.array(choices)[:, None])
+    device = batch.encoder.ids.device
+    document_of, word = _columns(scored, device)
+    mention_of, place = _columns(places, device)
+    is_antecedent = torch.zeros(len(scored), batch.words, dtype=torch.bool, device=device)
+    is_antecedent[_columns(found, device)] = True
+    rank = torch.full((len(scored), batch.words), -1, device=device)
+    of, at, place_of = torch.tensor(ranks, dtype=torch.long, device=device).reshape(-1, 3).T
+    rank[of, at] = place_of
+    rules = torch.tensor(by_rule, dtype=torch.bool, device=device).view(-1, len(BASELINES))
+    moved = torch.from_numpy(np.concatenate(turns)).to(device)
+    return _Gold(document_of, word, is_antecedent, rules, Bins(mention_of, place, len(MENTIONS)), rank, moved)
+
+
+def _columns(rows: list[tuple[int, int]], device: torch.device) -> tuple[Int[Tensor, " row"], Int[Tensor, " row"]]:
+    first, second = torch.tensor(rows, dtype=torch.long, device=device).reshape(-1, 2).T
+    return first, second

@@ -1,0 +1,266 @@
+"""Heads as classifiers of negation scope: Zhao and Bethard 2020, section 4.
+
+A word is said to be in the scope of a negation if, of all other words, it attends most to a word of
+the cue. Scored over all negations together, for each head.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+import torch
+import xarray as xr
+from jaxtyping import Bool, Float64, Int, Int64
+from torch import Tensor
+
+from headscope import heads
+from headscope.capture.attention import Attention
+from headscope.capture.batch import Batch
+from headscope.corpora.corpus import CorpusSummary
+from headscope.errors import CorpusError
+from headscope.reducers.reducer import Sums
+from headscope.reducers.relations import OFFSETS
+from headscope.reducers.support.folds import FOLDS, FoldAssignment
+from headscope.reducers.support.negation_cue import REGRESSORS, Cues
+from headscope.reducers.support.negation_cue import variables as cue_variables
+from headscope.reducers.support.permutations import Permutations, Permuted
+from headscope.reducers.support.words import words_of
+
+ZHAO = "Zhao and Bethard 2020, section 4"
+SCORES = {
+    "precision": "words said to be in a scope that are",
+    "recall": "words of a scope that are said to be in it",
+    "f1": "harmonic mean of precision and recall",
+}
+
+
+@dataclass(frozen=True)
+class NegationScope:
+    """How well each head tells which words a negation is about.
+
+    Counts are pooled over negations; a precision, recall or F1 of nothing is 0, as in the paper. A
+    word without a token, and one that may attend to no other word, is said to be in no scope. A cue
+    that is part of a word (*un-*) is left out and counted, as in the paper. The negations of one
+    sentence are scored one by one. A scope without any cue is left out and counted too.
+
+    Two baselines stand beside the heads: every word of the sentence is in every scope, and the word
+    at a fixed offset from the cue (-1: the word whose predecessor is a word of the cue).
+
+    And there are permutations in which each scope is turned round its sentence, the cue left out, as far as chance
+    has it (`headscope.reducers.support.permutations`). A head that looks at neighbours of the cue, and any of a model
+    that cannot look ahead, does better than in the permutations, since most scopes begin behind the cue: compare the
+    baselines.
+
+    The sums of squares and products are kept from which the attention of a word to the cue can be regressed on
+    its being in the scope and on its distance from the cue (`headscope.analyse.with_regression`). A cue of several
+    words is given what they are given together. `headscope.reducers.support.negation_cue.Cues` says which words count.
+
+    Attributes:
+        fold_assignment: of the documents to the folds in which sums are kept.
+        permutations: of the scopes.
+    """
+
+    fold_assignment: FoldAssignment = field(default_factory=FoldAssignment)
+    permutations: Permutations = field(default_factory=Permutations)
+
+    name: ClassVar[str] = "scope"
+    whole: ClassVar[bool] = True
+    max_tokens: ClassVar[int | None] = 4096
+
+    @classmethod
+    def supports(cls, summary: CorpusSummary) -> bool:
+        """Whether a corpus has negation cues."""
+        return bool(summary.spans.get("cue"))
+
+    @classmethod
+    def for_corpus(cls, summary: CorpusSummary) -> "NegationScope":
+        """The reducer for a corpus with negations.
+
+        Raises:
+            CorpusError: it has none.
+        """
+        if not cls.supports(summary):
+            raise CorpusError(
+                "the reducer `scope` needs negation cues and their scopes, and the corpus has none; "
+                "give one that has, such as *SEM 2012 or SFU, or measure `surface` only."
+            )
+        return cls(FoldAssignment.for_corpus(summary))
+
+    def count(self, batch: Batch, attention_type: str) -> Sums:
+        """Negations, words of scopes and words that could be in them; what the offsets say."""
+        gold = _gold(self, batch)
+        near = gold.at_offsets(OFFSETS)
+        return {
+            "negations": gold.totals(torch.ones_like(gold.document)),
+            "affixal": gold.affixal,
+            "without_cue": gold.without_cue,
+            "scope": gold.totals(gold.in_scope.sum(-1)),
+            "words": gold.totals(gold.real.sum(-1)),
+            "near": gold.totals(near.sum(-1)),
+            "near_hits": gold.totals((near & gold.in_scope[:, None]).sum(-1)),
+            "regressors": gold.totals(gold.cues.products()),
+        }
+
+    def observe(self, attention: Attention) -> Sums:
+        """How many words each head says to be in a scope, how many of them are, and what words give to the cue."""
+        gold, words = _gold(self, attention.batch), words_of(attention)
+        pointing = words.attends
+        where, found = pointing.word[gold.document], pointing.weight[gold.document] > 0
+        said = gold.is_cue[:, None].expand_as(where).gather(-1, where) & found
+        hits = said & gold.in_scope[:, None]
+        products, squares = gold.cues.moments(gold.cues.attention(words.weights))
+        sums = {
+            "said": gold.totals(said.sum(-1)).mT,
+            "hits": gold.totals(hits.sum(-1)).mT,
+            "products": gold.totals(products).transpose(0, 1),
+            "squares": gold.totals(squares).mT,
+        }
+        return sums | ({"permuted": gold.turned(said)} if self.permutations.count else {})
+
+    def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
+        """Precision, recall and F1 of heads and baselines; the sums by fold."""
+        scope, words, near = (np.asarray(counts[name].sum(0)) for name in ("scope", "words", "near"))
+        scored = {
+            "scope": (sums["hits"].sum(-1), sums["said"].sum(-1), ("layer", "head"), "a head"),
+            "scope_offset": (counts["near_hits"].sum(0), near, ("offset",), "a fixed offset from the cue"),
+            "scope_all": (scope, words, (), "all words of the sentence"),
+        }
+        values = {}
+        for prefix, (hits, said, dims, whose) in scored.items():
+            for (score, what), data in zip(SCORES.items(), _scores(hits, said, scope), strict=True):
+                values[f"{prefix}_{score}"] = (data, dims, f"{what}, by {whose}", "share of words")
+        by_head = ("layer", "head", "fold")
+        values |= {
+            "scope_count": (counts["negations"].sum(0), (), "negations", "negations"),
+            "scope_affixal": (counts["affixal"], (), "negations left out, whose cue is part of a word", "negations"),
+            "scope_without_cue": (counts["without_cue"], (), "scopes left out, which have no cue", "scopes"),
+            "fold_scope_said": (sums["said"], by_head, "words that a head says to be in a scope", "words"),
+            "fold_scope_said_hits": (sums["hits"], by_head, "of these, words that are", "words"),
+            "fold_scope": (counts["scope"], ("fold",), "words in a scope", "words"),
+            "fold_scope_near": (counts["near"], ("fold", "offset"), "words at an offset from a cue", "words"),
+            "fold_scope_near_hits": (counts["near_hits"], ("fold", "offset"), "of these, words in its scope", "words"),
+        }
+        table = {
+            variable: heads.variable(np.asarray(data), dims, name=name, units=units, source=ZHAO)
+            for variable, (data, dims, name, units) in values.items()
+        }
+        table["fold_scope"].attrs["fold_unit"] = self.fold_assignment.unit
+        table |= cue_variables(sums, counts)
+        if "permuted" in sums:
+            hits, said = sums["hits"].sum(-1), sums["said"].sum(-1)
+            drawn = Permuted.of(hits[..., None], sums["permuted"][..., None, :], [[0]])
+            # What is said and what is so does not change, so hits are as good as F1.
+            count = ((said + scope) / 2)[..., None]
+            one_row = drawn.variables("scope", ("layer", "head", "row"), count, "share of words")
+            table |= {name: values.isel(row=0) for name, values in one_row.items()}
+        coords = {"offset": OFFSETS, "regressor": REGRESSORS, "regressor_other": REGRESSORS}
+        return xr.Dataset(table, coords={dim: list(places) for dim, places in coords.items()})
+
+
+@dataclass(frozen=True, eq=False)
+class _Gold:
+    """The negations of a batch.
+
+    Attributes:
+        document: of each negation, its place in the batch.
+        fold: of each negation.
+        is_cue, in_scope: for each negation, the words of its cue and of its scope.
+        real: for each negation, the words of its document.
+        affixal: how many more there are whose cue is part of a word.
+        without_cue: how many scopes have no cue at all.
+        others: for each negation, the other words of its sentence; behind them, any.
+        turns: for each negation and draw, how many words its scope is turned round these.
+        cues: and what may attend to them.
+    """
+
+    document: Int[Tensor, " negation"]
+    fold: Int[Tensor, " negation"]
+    is_cue: Bool[Tensor, "negation word"]
+    in_scope: Bool[Tensor, "negation word"]
+    real: Bool[Tensor, "negation word"]
+    affixal: Int64[Tensor, ""]
+    without_cue: Int64[Tensor, ""]
+    others: Int[Tensor, "negation word"]
+    turns: Int[Tensor, "negation permutation"]
+    cues: Cues
+
+    def at_offsets(self, offsets: tuple[int, ...]) -> Bool[Tensor, "negation offset word"]:
+        """The words from which a word of the cue stands at each offset."""
+        words = self.is_cue.shape[1]
+        there = (
+            torch.arange(words, device=self.is_cue.device) + torch.tensor(offsets, device=self.is_cue.device)[:, None]
+        )
+        inside = (there >= 0) & (there < words)
+        return self.is_cue[:, there.clamp(0, words - 1)] & inside & self.real[:, None]
+
+    def turned(self, said: Bool[Tensor, "negation head word"]) -> Int64[Tensor, "head permutation"]:
+        """How many of the words said to be in a scope are in it in each permutation."""
+        count = (self.real & ~self.is_cue).sum(-1)
+        place = torch.arange(self.others.shape[1], device=said.device)
+        in_order = self.in_scope.gather(1, self.others)
+        among = said.gather(2, self.others[:, None].expand_as(said)).float()
+        found = among.new_zeros((said.shape[1], self.turns.shape[1]))
+        # One by one, since each has as many places as its document words.
+        for item, size in enumerate(count.tolist()):
+            where = (place[:size, None] + self.turns[item]) % max(size, 1)
+            # As a product of 0 and 1, which is exact.
+            found += among[item, :, :size] @ in_order[item, where].float()
+        stay = (said & (self.in_scope & self.is_cue)[:, None]).sum((0, 2))
+        return found.long() + stay[:, None]
+
+    def totals(
+        self, values: Int64[Tensor, "negation ..."] | Float64[Tensor, "negation ..."]
+    ) -> Int64[Tensor, "fold ..."] | Float64[Tensor, "fold ..."]:
+        """Values of negations, added up for each fold."""
+        total = torch.zeros(FOLDS, *values.shape[1:], dtype=values.dtype, device=values.device)
+        return total.index_add_(0, self.fold, values)
+
+
+@lru_cache(maxsize=2)
+def _gold(scope: NegationScope, batch: Batch) -> _Gold:
+    device = batch.encoder.ids.device
+    rows: list[tuple[int, list[int], list[int]]] = []
+    affixal = without_cue = 0
+    for index, document in enumerate(batch.documents):
+        spans: dict[str, dict[str, list[int]]] = {"cue": {}, "scope": {}, "affixal_cue": {}}
+        for span in document.spans:
+            if span.kind in spans:
+                spans[span.kind].setdefault(span.label, []).extend(range(span.start, span.end))
+        affixal += len(spans["affixal_cue"].keys() - spans["cue"].keys())
+        without_cue += len(spans["scope"].keys() - spans["cue"].keys() - spans["affixal_cue"].keys())
+        rows += [(index, cue, spans["scope"].get(label, [])) for label, cue in spans["cue"].items()]
+    document_of = torch.tensor([index for index, _, _ in rows], dtype=torch.long, device=device)
+    cues, scopes = (torch.zeros(len(rows), batch.words, dtype=torch.bool, device=device) for _ in range(2))
+    for row, (_, cue, words) in enumerate(rows):
+        cues[row, cue] = True
+        scopes[row, words] = True
+    lengths = torch.tensor([len(document.words) for document in batch.documents], device=device)
+    real = torch.arange(batch.words, device=device) < lengths[document_of, None]
+    folds = scope.fold_assignment.folds(batch.documents, device)[document_of]
+    left_out = torch.tensor([affixal, without_cue], device=device)
+    # Those that are no other words come last.
+    others = (~(real & ~cues)).long().argsort(dim=-1, stable=True)
+    turns = [np.empty((0, scope.permutations.count), dtype=np.int64)]
+    for index, document in enumerate(batch.documents):
+        free = [len(document.words) - len(set(cue)) for of, cue, _ in rows if of == index]
+        turns.append(scope.permutations.places(document, free))
+    return _Gold(
+        document_of,
+        folds,
+        cues,
+        scopes,
+        real,
+        left_out[0],
+        left_out[1],
+        others,
+        torch.from_numpy(np.concatenate(turns)).to(device),
+        Cues.of(batch, document_of, cues, scopes),
+    )
+
+
+def _scores(hits: np.ndarray, said: np.ndarray, gold: np.ndarray) -> np.ndarray:
+    """Precision, recall and F1, first axis; 0 where there is nothing to divide by."""
+    pairs = ((hits, said), (hits, gold), (2 * hits, said + gold))
+    return np.stack([part / np.maximum(of, 1) for part, of in pairs])

@@ -1,0 +1,274 @@
+"""Heads as classifiers that nobody trained: Clark et al. 2019, sections 4.1 and 4.2.
+
+A head's prediction for a word is the *other* word that it attends to most
+(``dependent_to_head``), or the other word that attends to it most (``head_to_dependent``). It is
+right if that word is the gold head of the dependency. Links of other kinds (semantic roles, a user's
+own) are scored in the same way, from their source to their target.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+import torch
+import xarray as xr
+from jaxtyping import Int, Int64
+from torch import Tensor
+
+from headscope import heads
+from headscope.capture.attention import Attention
+from headscope.capture.batch import Batch
+from headscope.corpora.corpus import CorpusSummary
+from headscope.corpora.document import Document, Link
+from headscope.errors import CorpusError
+from headscope.reducers.reducer import Sums
+from headscope.reducers.support.folds import FOLDS, Bins, FoldAssignment
+from headscope.reducers.support.permutations import AT_ONCE, Permutations, Permuted
+from headscope.reducers.support.words import Pointing, words_of
+
+CLARK = "Clark et al. 2019, sections 4.1 and 4.2"
+DIRECTIONS = ("dependent_to_head", "head_to_dependent")
+OFFSETS = (-5, -4, -3, -2, -1, 1, 2, 3, 4, 5)
+LENGTHS = (-6, *OFFSETS, 6)
+"""Lengths of links, from the source to the target in words, that are counted apart; the first and last are open."""
+
+DEPENDENCY, ALL = "dependency", "all"
+
+
+@dataclass(frozen=True)
+class Relations:
+    """How often each head points from the source of a link at its target, or from the target at its source.
+
+    Attention *to* a split word is summed over its tokens, attention *from* it averaged; special
+    tokens belong to no word and are left out. Of equal weights the first word counts. A word that
+    may attend to no other word (the first one under a causal mask) predicts nothing, and is wrong.
+
+    The sums are kept in folds of the corpus, so that `headscope.analyse` can say how far they vary,
+    choose a head on one half of the corpus and score it on the other, without a second pass.
+
+    Whether a head does better than one that looks as far is seen on permutations in which each link stands elsewhere
+    in its document, at the same length (`headscope.reducers.support.permutations`), and on the links of each length.
+
+    Attributes:
+        links: kind and label of the links of the corpus.
+        fold_assignment: of the documents to the folds.
+        permutations: of the links.
+    """
+
+    links: tuple[tuple[str, str], ...]
+    fold_assignment: FoldAssignment = field(default_factory=FoldAssignment)
+    permutations: Permutations = field(default_factory=Permutations)
+
+    name: ClassVar[str] = "relations"
+    whole: ClassVar[bool] = True
+    max_tokens: ClassVar[int | None] = 4096
+
+    @classmethod
+    def supports(cls, summary: CorpusSummary) -> bool:
+        """Whether a corpus has links between words."""
+        return bool(summary.links)
+
+    @classmethod
+    def for_corpus(cls, summary: CorpusSummary) -> "Relations":
+        """The reducer for the links that the corpus has.
+
+        Raises:
+            CorpusError: it has none, or two of its rows would have one name.
+        """
+        links = [(kind, label) for kind, counts in summary.links.items() for label in counts]
+        if not cls.supports(summary):
+            raise CorpusError(
+                "the reducer `relations` needs links between words, and the corpus has none; "
+                "give a treebank (CoNLL-U), or measure `surface` only."
+            )
+        reducer = cls(tuple(sorted(links)), FoldAssignment.for_corpus(summary))
+        twice = [name for name, count in Counter(reducer.rows).items() if count > 1]
+        if twice:
+            raise CorpusError(
+                f"the corpus has links labelled {twice[0]!r}, which is the name of a row that pools others; "
+                "call the label something else."
+            )
+        return reducer
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """The values of the dimension ``relation``.
+
+        Each dependency label as it stands; ``label:*`` for a label together with its subtypes, where
+        it has any; and ``all``, which is every dependency but punctuation (the root has no link);
+        Clark's ``all`` counts both. For links of another kind ``kind label`` and ``kind all``.
+        """
+        dependencies = [label for kind, label in self.links if kind == DEPENDENCY]
+        bases = dict.fromkeys(label.split(":")[0] for label in dependencies if ":" in label)
+        others = [f"{kind} {label}" for kind, label in self.links if kind != DEPENDENCY]
+        kinds = dict.fromkeys(kind for kind, _ in self.links)
+        pooled = [ALL if kind == DEPENDENCY else f"{kind} {ALL}" for kind in kinds]
+        return (*pooled, *dependencies, *(f"{base}:*" for base in bases), *others)
+
+    def rows_of(self, kind: str, label: str) -> Iterable[str]:
+        """The rows in which a link of this kind and label counts."""
+        base = label.split(":")[0]
+        if kind != DEPENDENCY:
+            return f"{kind} {label}", f"{kind} {ALL}"
+        return (name for name in (label, f"{base}:*", ALL if base != "punct" else "") if name in self.rows)
+
+    def count(self, batch: Batch, attention_type: str) -> Sums:
+        """How many links there are, and how often each fixed offset finds the head."""
+        gold = _gold(self, batch)
+        distance = (gold.head - gold.dependent)[:, None] == torch.tensor(OFFSETS, device=gold.head.device)
+        links = torch.ones_like(gold.head, dtype=torch.bool)[:, None]
+        return {
+            "link": gold.places.totals(links)[..., 0],
+            "offset": gold.places.totals(distance),
+            "length": gold.lengths.totals(links)[..., 0],
+        }
+
+    def observe(self, attention: Attention) -> Sums:
+        """How many links each head gets right, in each direction."""
+        gold = _gold(self, attention.batch)
+        words = words_of(attention)
+        right = []
+        for pointing in (words.attends, words.attended):
+            found = pointing.weight[gold.document, :, gold.dependent] > 0
+            right.append(found & (pointing.word[gold.document, :, gold.dependent] == gold.head[:, None]))
+        found = torch.stack(right, dim=-1).flatten(1)
+        hits = {"correct": gold.places.totals(found), "at_length": gold.lengths.totals(found)}
+        if self.permutations.count:
+            hits["permuted"] = gold.permuted((words.attends, words.attended), len(self.links))
+        of_head = (attention.heads, len(DIRECTIONS))
+        return {name: count.view(*count.shape[:-1], *of_head).movedim((2, 3), (0, 1)) for name, count in hits.items()}
+
+    def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
+        """Accuracies, and the sums by fold from which their uncertainty follows."""
+        total = counts["link"].sum(-1)
+        with np.errstate(invalid="ignore"):
+            # A head that is always right must not vanish (Clark's script drops it); 0 links give NaN.
+            accuracy = sums["correct"].sum(-1).transpose(0, 1, 3, 2) / total[:, None]
+            offsets = counts["offset"].sum(1) / total[:, None]
+            at_length = sums["at_length"].transpose(0, 1, 3, 2, 4) / counts["length"][:, None]
+        by_head = ("layer", "head", "direction", "relation", "fold")
+        by_offset = ("relation", "fold", "offset")
+        by_length = ("layer", "head", "relation", "direction", "length")
+        share, links = "share of links", "links"
+        values = {
+            "relation_accuracy": (
+                accuracy,
+                ("layer", "head", "relation", "direction"),
+                "links that the head gets right",
+                share,
+            ),
+            "relation_count": (total, ("relation",), "links", links),
+            "offset_accuracy": (offsets, ("relation", "offset"), "links whose head stands at a fixed offset", share),
+            "length_accuracy": (at_length, by_length, "links of a length that the head gets right", share),
+            "length_count": (counts["length"], ("relation", "length"), "links of a length", links),
+            "fold_correct": (sums["correct"], by_head, "links got right", links),
+            "fold_offset": (counts["offset"], by_offset, "links at the offset", links),
+            "fold_link": (counts["link"], by_offset[:2], "links", links),
+        }
+        table = {
+            variable: heads.variable(np.asarray(data), dims, name=name, units=units, source=CLARK)
+            for variable, (data, dims, name, units) in values.items()
+        }
+        coords = {
+            "relation": list(self.rows),
+            "direction": list(DIRECTIONS),
+            "offset": list(OFFSETS),
+            "length": list(LENGTHS),
+        }
+        table["fold_link"].attrs["fold_unit"] = self.fold_assignment.unit
+        if "permuted" in sums:
+            pooled = [[i for i, link in enumerate(self.links) if row in self.rows_of(*link)] for row in self.rows]
+            drawn = Permuted.of(sums["correct"].sum(-1), sums["permuted"], pooled)
+            table |= drawn.variables("relation", ("layer", "head", "direction", "relation"), total, share)
+        by_count = sorted(range(len(total)), key=lambda row: (self.rows[row] != ALL, -total[row]))
+        return xr.Dataset(table, coords=coords).isel(relation=by_count)
+
+
+@dataclass(frozen=True, eq=False)
+class _Gold:
+    """The gold links of a batch.
+
+    Attributes:
+        document, dependent, head: of each link.
+        places, lengths: where each link counts, by relation and fold, and by relation and length.
+        of_label: the links of each label that is there, which no two share.
+        moved: the place of the dependent in each permutation, in the flattened axes document and word.
+    """
+
+    document: Int[Tensor, " link"]
+    dependent: Int[Tensor, " link"]
+    head: Int[Tensor, " link"]
+    places: Bins
+    lengths: Bins
+    of_label: Mapping[int, Int[Tensor, " item"]]
+    moved: Int[Tensor, "link permutation"]
+
+    def permuted(self, ways: Sequence[Pointing], labels: int) -> Int64[Tensor, "label permutation any"]:
+        """How many links of each label the heads find where these stand in each permutation; the last axis is head
+        and way.
+        """
+        far = []
+        for pointing in ways:
+            place = torch.arange(pointing.word.shape[-1], device=pointing.word.device)
+            # No link has the length 0.
+            far.append((pointing.word - place).where(pointing.weight > 0, 0).to(torch.int16))
+        by_word = torch.stack(far, dim=-1).transpose(1, 2).flatten(0, 1).flatten(1)
+        length = (self.head - self.dependent).to(torch.int16)
+        total = by_word.new_zeros((labels, self.moved.shape[1], by_word.shape[1]), dtype=torch.long)
+        for label, items in self.of_label.items():
+            for some in torch.split(items, AT_ONCE):
+                total[label] += (by_word[self.moved[some]] == length[some, None, None]).sum(0)
+        return total
+
+
+@lru_cache(maxsize=2)
+def _gold(relations: Relations, batch: Batch) -> _Gold:
+    row_of = {name: index for index, name in enumerate(relations.rows)}
+    rows_of = {link: [row_of[name] for name in relations.rows_of(*link)] for link in relations.links}
+    label_of = {link: index for index, link in enumerate(relations.links)}
+    have_tokens = [set(row) - {-1} for row in batch.encoder.word.tolist()]
+    links: list[tuple[int, int, int]] = []
+    places: list[tuple[int, int, int]] = []
+    of_label: defaultdict[int, list[int]] = defaultdict(list)
+    moved = [np.empty((0, relations.permutations.count), dtype=np.int64)]
+    for index, document in enumerate(batch.documents):
+        fold, inside = relations.fold_assignment.fold(document), have_tokens[index]
+        scored = [link for link in document.links if {link.source, link.target} <= inside]
+        for link in scored:
+            far = max(LENGTHS[0], min(link.target - link.source, LENGTHS[-1]))
+            places += [
+                (len(links), row * FOLDS + fold, row * len(LENGTHS) + LENGTHS.index(far))
+                for row in rows_of[link.kind, link.label]
+            ]
+            of_label[label_of[link.kind, link.label]].append(len(links))
+            links.append((index, link.source, link.target))
+        moved.append(index * batch.words + _elsewhere(relations.permutations, document, scored, inside))
+    device = batch.encoder.ids.device
+    document_of, dependent, head = torch.tensor(links, dtype=torch.long, device=device).reshape(-1, 3).T
+    link_of, place, length = torch.tensor(places, dtype=torch.long, device=device).reshape(-1, 3).T
+    return _Gold(
+        document_of,
+        dependent,
+        head,
+        Bins(link_of, place, len(row_of)),
+        Bins(link_of, length, len(row_of), len(LENGTHS)),
+        {label: torch.tensor(items, device=device) for label, items in of_label.items()},
+        torch.from_numpy(np.concatenate(moved)).to(device),
+    )
+
+
+def _elsewhere(
+    permutations: Permutations, document: Document, links: Sequence[Link], words: Set[int]
+) -> Int[np.ndarray, "link permutation"]:
+    """The source of each link in each permutation: any word of these from which another stands at the length of the
+    link.
+    """
+    length = np.array([link.target - link.source for link in links], dtype=np.int64)
+    sources = {far: np.array([word for word in sorted(words) if word + far in words]) for far in set(length.tolist())}
+    drawn = permutations.places(document, [len(sources[far]) for far in length.tolist()])
+    for row, far in enumerate(length.tolist()):
+        drawn[row] = sources[far][drawn[row]]
+    return drawn

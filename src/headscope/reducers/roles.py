@@ -1,0 +1,282 @@
+"""Attention between a predicate and what fills its semantic roles: Kovaleva et al. 2019, section 4.2.
+
+A pair of words has the largest weight between any token of one and any token of the other; over all
+pairs of a short sentence that are not side by side, such weights are the baseline.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+import torch
+import xarray as xr
+from jaxtyping import Bool, Float, Int, Int64
+from torch import Tensor
+
+from headscope import heads
+from headscope.capture.attention import Attention
+from headscope.capture.batch import Batch
+from headscope.corpora.corpus import CorpusSummary
+from headscope.corpora.document import Document, Link
+from headscope.errors import CorpusError, HeadscopeError
+from headscope.reducers.reducer import Sums
+from headscope.reducers.relations import OFFSETS
+from headscope.reducers.support.folds import FOLDS, FoldAssignment
+
+KOVALEVA = "Kovaleva et al. 2019, section 4.2"
+ROLE = "role"
+LEFT_OUT = {
+    "role": "links left out, whose role is not asked for or not core to its frame",
+    "sentence": "links left out, whose sentence is too long",
+    "element": "links left out, whose role is filled by too many words",
+    "distance": "links left out, whose two ends are too near to each other",
+}
+"""Why a link does not count, by the first reason that holds."""
+
+_OTHERS = ("ARGM", "R-", "C-")
+"""How the labels of PropBank begin that name no core role: modifiers, references, continuations."""
+
+_MARGINAL = ("peripheral_element", "extra_thematic_element")
+"""The kinds of spans by which FrameNet says that an element is not core to its frame."""
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The largest weight between a predicate and what fills a role of it, in either direction, as a mean over links.
+
+    The limits are the paper's, which keep sentences that evoke one frame and pairs that are no neighbours.
+    They count the words of the corpus (the paper: tokens), so that every model has the same links. What
+    fills a role is the span ``element`` around the source of a link, and its predicate the span ``target``
+    around the link's target. Without such spans (Universal Propositions has head words only) it is the two words
+    themselves, and the limit on the words that fill a role leaves nothing out. Like the paper it takes core roles
+    alone: those of `labels` that FrameNet does not call peripheral or extra-thematic.
+
+    Beside the heads stand two baselines: for each head, the weight between any two words of the
+    sentence that are as far apart as the limit wants, as a mean over all such pairs (of single words, so
+    that a role filled by several has the better chance); and what a head would get that has all its
+    weight on the word at a fixed offset, which is the same before and after.
+
+    Attributes:
+        labels: the roles that count.
+        max_words: of a sentence.
+        max_element: words that fill a role.
+        min_distance: in words, between the nearest two; 2 leaves neighbours out.
+        fold_assignment: of the documents to the folds in which sums are kept.
+    """
+
+    labels: tuple[str, ...]
+    max_words: int = 12
+    max_element: int = 3
+    min_distance: int = 2
+    fold_assignment: FoldAssignment = field(default_factory=FoldAssignment)
+
+    name: ClassVar[str] = "roles"
+    whole: ClassVar[bool] = True
+    max_tokens: ClassVar[int | None] = 4096
+
+    def __post_init__(self) -> None:
+        """Refuse limits under which nothing counts."""
+        for what in ("max_words", "max_element", "min_distance"):
+            if getattr(self, what) < 1:
+                raise HeadscopeError(f"the reducer `roles` has a {what} of {getattr(self, what)}; give 1 or more.")
+
+    @classmethod
+    def supports(cls, summary: CorpusSummary) -> bool:
+        """Whether a corpus has links from what fills a core role to its predicate."""
+        return bool(_core(summary))
+
+    @classmethod
+    def for_corpus(cls, summary: CorpusSummary) -> "Roles":
+        """The reducer for the core roles of a corpus, with the limits of the paper.
+
+        Raises:
+            CorpusError: it has none.
+        """
+        if not cls.supports(summary):
+            raise CorpusError(
+                "the reducer `roles` needs links of core semantic roles, and the corpus has none; "
+                "give one that has, such as Universal Propositions, or measure `surface` only."
+            )
+        return cls(_core(summary), fold_assignment=FoldAssignment.for_corpus(summary))
+
+    def count(self, batch: Batch, attention_type: str) -> Sums:
+        """Links that count, and that a fixed offset would find, by fold; links left out, by reason."""
+        gold = _gold(self, batch)
+        return {
+            "link": gold.totals(torch.ones_like(gold.fold)),
+            "offset": gold.totals(gold.at_offset.long()),
+            "left_out": gold.left_out,
+        }
+
+    def observe(self, attention: Attention) -> Sums:
+        """The weights of the links, added up."""
+        gold = _gold(self, attention.batch)
+        between = _between_words(attention, gold.documents, gold.words)
+        either = torch.maximum(between, between.mT)
+        from_argument, from_predicate = gold.strongest(between), gold.strongest(between.mT)
+        weight = torch.maximum(from_argument, from_predicate)
+        anywhere = (either.double() * gold.anywhere[:, None]).sum((0, 2, 3))
+        return {
+            "weight": gold.totals(weight.double()).mT,
+            "each": torch.stack([from_argument.double().sum(0), from_predicate.double().sum(0), anywhere], dim=-1),
+        }
+
+    def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
+        """The mean weights of heads and baselines; the sums by fold."""
+        links = counts["link"].sum()
+        with np.errstate(invalid="ignore"):
+            weight, each, offset = (
+                np.asarray(total / np.where(links > 0, links, np.nan))
+                for total in (sums["weight"].sum(-1), sums["each"], counts["offset"].sum(0))
+            )
+        by_head, by_fold, share = ("layer", "head"), ("fold",), "share of attention"
+        largest = "largest weight between a predicate and what fills a role of it"
+        far = f"largest weight between two words of the sentence that are {self.min_distance} or more apart"
+        fixed = "what a head would get with all its weight at a fixed offset"
+        values = {
+            "role_weight": (weight, by_head, f"{largest}, in either direction", share),
+            "role_weight_from_argument": (each[..., 0], by_head, f"{largest}, from the latter", share),
+            "role_weight_from_predicate": (each[..., 1], by_head, f"{largest}, from the predicate", share),
+            "role_weight_anywhere": (each[..., 2], by_head, f"{far}, as a mean over all of them", share),
+            "role_weight_offset": (offset, ("offset",), fixed, share),
+            "role_count": (links, (), "links that count", "links"),
+            "fold_role_weight": (sums["weight"], (*by_head, "fold"), largest, "sum of weights"),
+            "fold_role_offset": (counts["offset"], (*by_fold, "offset"), fixed, "links"),
+            "fold_role": (counts["link"], by_fold, "links that count", "links"),
+        }
+        values |= {
+            f"role_left_out_{reason}": (counts["left_out"][place], (), name, "links")
+            for place, (reason, name) in enumerate(LEFT_OUT.items())
+        }
+        table = {
+            variable: heads.variable(np.asarray(data), dims, name=name, units=units, source=KOVALEVA)
+            for variable, (data, dims, name, units) in values.items()
+        }
+        table["fold_role"].attrs["fold_unit"] = self.fold_assignment.unit
+        return xr.Dataset(table, coords={"offset": list(OFFSETS)})
+
+
+@dataclass(frozen=True, eq=False)
+class _Gold:
+    """The links of a batch that count.
+
+    Attributes:
+        documents: the places in the batch of the documents that have such links.
+        words: the most words that one of these has.
+        fold: of each link.
+        at_offset: for each link, whether some word of one end stands at each offset from one of the other.
+        cells: for each pair of a word of the argument and one of the predicate, the link, its document
+            (as a place in `documents`) and the two words.
+        anywhere: for each document, its links shared out among all pairs of words that are far enough apart.
+        left_out: how many links do not count, for each of `LEFT_OUT`.
+    """
+
+    documents: Int[Tensor, " document"]
+    words: int
+    fold: Int[Tensor, " link"]
+    at_offset: Bool[Tensor, "link offset"]
+    cells: Int[Tensor, "part cell"]
+    anywhere: Float[Tensor, "document word word"]
+    left_out: Int64[Tensor, " reason"]
+
+    def strongest(self, between: Float[Tensor, "document head word word"]) -> Float[Tensor, "link head"]:
+        """For each link the largest weight from a word of its argument to one of its predicate."""
+        link, document, source, target = self.cells
+        found = between[document, :, source, target]
+        largest = found.new_zeros(len(self.fold), found.shape[1])
+        return largest.scatter_reduce_(0, link[:, None].expand_as(found), found, "amax")
+
+    def totals(self, values: Float[Tensor, "link ..."] | Int64[Tensor, "link ..."]) -> Tensor:
+        """Values of links, added up for each fold."""
+        total = values.new_zeros(FOLDS, *values.shape[1:])
+        return total.index_add_(0, self.fold, values)
+
+
+@lru_cache(maxsize=2)
+def _gold(roles: Roles, batch: Batch) -> _Gold:
+    device = batch.encoder.ids.device
+    left_out: Counter[str] = Counter()
+    links_of: Counter[int] = Counter()
+    folds: list[int] = []
+    offsets: list[list[bool]] = []
+    cells: list[tuple[int, int, int, int]] = []
+    for index, (document, tokens) in enumerate(zip(batch.documents, batch.encoder.word.tolist(), strict=True)):
+        for argument, predicate in _ends(roles, document, set(tokens), left_out):
+            links_of[index] += 1
+            steps = {there - here for here in argument for there in predicate}
+            offsets.append([offset in steps or -offset in steps for offset in OFFSETS])
+            cells += [(len(folds), len(links_of) - 1, here, there) for here in argument for there in predicate]
+            folds.append(roles.fold_assignment.fold(document))
+    documents = torch.tensor(list(links_of), dtype=torch.long, device=device)
+    links = torch.tensor(list(links_of.values()), dtype=torch.double, device=device)
+    words = max((len(batch.documents[index].words) for index in links_of), default=0)
+    word = torch.arange(words, device=device)
+    have_tokens = (batch.encoder.word[documents, None] == word[:, None]).any(-1)
+    far = have_tokens[:, :, None] & have_tokens[:, None] & (word - word[:, None] >= roles.min_distance)
+    return _Gold(
+        documents,
+        words,
+        torch.tensor(folds, dtype=torch.long, device=device),
+        torch.tensor(offsets, dtype=torch.bool, device=device).view(-1, len(OFFSETS)),
+        torch.tensor(cells, dtype=torch.long, device=device).reshape(-1, 4).T,
+        far * (links / far.sum((1, 2)))[:, None, None],
+        torch.tensor([left_out[reason] for reason in LEFT_OUT], dtype=torch.long, device=device),
+    )
+
+
+def _ends(
+    roles: Roles, document: Document, have_tokens: set[int], left_out: Counter[str]
+) -> Iterator[tuple[set[int], set[int]]]:
+    """The words of the argument and of the predicate of each link that counts; the others are counted in `left_out`."""
+    for link in document.links:
+        if link.kind != ROLE:
+            continue
+        argument, predicate, core = _ends_of(document, link)
+        reasons = {
+            "role": not core or link.label not in roles.labels,
+            "sentence": len(document.words) > roles.max_words,
+            "element": len(argument) > roles.max_element,
+            "distance": min(abs(here - there) for here in argument for there in predicate) < roles.min_distance,
+        }
+        because = next((reason for reason, holds in reasons.items() if holds), None)
+        if because is not None:
+            left_out[because] += 1
+        elif {link.source, link.target} <= have_tokens:  # links of words without tokens are counted as skipped
+            yield argument & have_tokens, predicate & have_tokens
+
+
+def _ends_of(document: Document, link: Link) -> tuple[set[int], set[int], bool]:
+    """The words of the two spans that a link joins (the words themselves, if none), and whether the role is core."""
+    targets = [span for span in document.spans if span.kind == "target"]
+    for number in sorted({span.label for span in targets if span.start <= link.target < span.end}):
+        label = f"{number} {link.label}"
+        around = [span for span in document.spans if span.label == label and span.start <= link.source < span.end]
+        # An element in pieces has a link for each.
+        if element := next((span for span in around if span.kind == "element"), None):
+            predicate = {word for span in targets if span.label == number for word in range(span.start, span.end)}
+            return set(range(element.start, element.end)), predicate, not any(one.kind in _MARGINAL for one in around)
+    return {link.source}, {link.target}, True
+
+
+def _between_words(
+    attention: Attention, documents: Int[Tensor, " document"], words: int
+) -> Float[Tensor, "document head word word"]:
+    """The largest weight from a token of one word to a token of another, 0 where a word has none."""
+    weights = attention.weights()[documents]
+    # Tokens of no word go to one more place, behind the last word.
+    query, key = (tokens.word[documents] for tokens in (attention.queries, attention.keys))
+    query, key = (word.where(word >= 0, words) for word in (query, key))
+    count, heads, queries, _ = weights.shape
+    to_words = weights.new_zeros(count, heads, queries, words + 1)
+    to_words.scatter_reduce_(3, key[:, None, None].expand_as(weights), weights, "amax")
+    between = weights.new_zeros(count, heads, words + 1, words + 1)
+    between.scatter_reduce_(2, query[:, None, :, None].expand_as(to_words), to_words, "amax")
+    return between[:, :, :words, :words]
+
+
+def _core(summary: CorpusSummary) -> tuple[str, ...]:
+    """The core roles of a corpus."""
+    return tuple(sorted(label for label in summary.links.get(ROLE, {}) if not label.startswith(_OTHERS)))

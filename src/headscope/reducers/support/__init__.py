@@ -1,0 +1,1 @@
+"""What several reducers share: folds, permutations, attention between words, and how gold is read."""

@@ -1,0 +1,76 @@
+"""The corpus assigned to folds, in which sums are kept apart.
+
+From sums by fold follow, without a second pass and for any ratio of sums, how far it varies from text to text
+(the folds are the clusters) and what it is on texts on which nothing was chosen.
+"""
+
+import hashlib
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float64, Int, Num
+from torch import Tensor
+
+from headscope.corpora.corpus import CorpusSummary
+from headscope.corpora.document import Document
+
+FOLDS = 64
+"""Even, since the even folds are one half of the corpus and the odd ones the other."""
+
+FEWEST_GROUPS = 20
+"""Texts that a corpus must have for whole texts to be assigned."""
+
+
+@dataclass(frozen=True)
+class FoldAssignment:
+    """To which fold a document goes: its text decides, by a hash, so that no order can change it.
+
+    Attributes:
+        by_group: whole texts are assigned; otherwise, where the corpus has too few of them, single documents.
+        seed: of the hash.
+    """
+
+    by_group: bool = True
+    seed: int = 0
+
+    @classmethod
+    def for_corpus(cls, summary: CorpusSummary) -> "FoldAssignment":
+        """The deal for a corpus with so many texts."""
+        return cls(by_group=summary.groups >= FEWEST_GROUPS)
+
+    @property
+    def unit(self) -> str:
+        """What is assigned: ``text`` or ``document``."""
+        return "text" if self.by_group else "document"
+
+    def fold(self, document: Document) -> int:
+        """The fold of a document."""
+        unit = document.group if self.by_group and document.group else document.id
+        return int.from_bytes(hashlib.sha256(f"{self.seed} {unit}".encode()).digest()[:8]) % FOLDS
+
+    def folds(self, documents: tuple[Document, ...], device: torch.device) -> Int[Tensor, " document"]:
+        """The fold of each document."""
+        return torch.tensor([self.fold(document) for document in documents], dtype=torch.long, device=device)
+
+
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """Where the items of a batch (links, mentions) count: each in one or more rows of the table, in its fold.
+
+    Attributes:
+        item: for each place in which an item counts, the item.
+        place: where that is in the flattened axes row and column.
+        rows: the number of rows.
+        columns: the folds, or what else divides the items.
+    """
+
+    item: Int[Tensor, " place"]
+    place: Int[Tensor, " place"]
+    rows: int
+    columns: int = FOLDS
+
+    def totals(self, values: Bool[Tensor, "item any"] | Float64[Tensor, "item any"]) -> Num[Tensor, "row column any"]:
+        """What is right of the items, or shares that they have, added up for each row and column."""
+        values = values if values.is_floating_point() else values.long()
+        total = torch.zeros(self.rows * self.columns, values.shape[1], dtype=values.dtype, device=values.device)
+        return total.index_add_(0, self.place, values[self.item]).view(self.rows, self.columns, -1)

@@ -1,0 +1,307 @@
+"""What heads look at and how far, whatever the relation: Clark et al. 2019, section 3, and beyond it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+import torch
+import xarray as xr
+from jaxtyping import Float, Float64, Int
+from torch import Tensor
+
+from headscope import heads
+from headscope.capture import distance
+from headscope.capture.attention import Attention
+from headscope.capture.batch import Batch, Tokens
+from headscope.corpora.corpus import CorpusSummary
+from headscope.errors import HeadscopeError
+from headscope.reducers.reducer import Sums
+
+SHARE, NATS, TOKENS = "share of attention", "nats", "tokens"
+CLARK = "Clark et al. 2019, section "
+VIG = "Vig and Belinkov 2019"
+
+VARIABLES: Mapping[str, tuple[str, str, str]] = {
+    "mass_self": ("attention to the token itself", SHARE, CLARK + "3.1"),
+    # Clark divides by all queries, so that short texts weigh the first token in; only queries that
+    # have a previous (next) token count here.
+    "mass_previous": ("attention to the token before, where there is one", SHARE, CLARK + "3.1"),
+    "mass_next": ("attention to the token after, where there is one", SHARE, CLARK + "3.1"),
+    "mass_cls": ("attention to the classification token", SHARE, CLARK + "3.2"),
+    "mass_sep": ("attention to separators", SHARE, CLARK + "3.2"),
+    "mass_punctuation": ("attention to full stops and commas", SHARE, CLARK + "3.2"),
+    "mass_first": ("attention to the first token", SHARE, "Xiao et al. 2024, section 3 (attention sinks)"),
+    # Clark always divides by two separators; the number that is there counts here.
+    "mass_sep_from_sep": ("attention to separators from separators", SHARE, CLARK + "3.2"),
+    "mass_sep_from_other": ("attention to separators from all other tokens", SHARE, CLARK + "3.2"),
+    "entropy": ("entropy of the attention", NATS, CLARK + "3.3"),
+    "entropy_from_cls": ("entropy of the attention from the classification token", NATS, CLARK + "3.3"),
+    "entropy_uniform": ("entropy if all keys that the mask allows had the same weight", NATS, CLARK + "3.3"),
+    "mean_distance": ("distance to the tokens attended to, before or after, weighted by the attention", TOKENS, VIG),
+}
+"""Name -> what it is, unit, source. Each is the mean over documents of the document's mean over its queries."""
+
+SUMMED = 1024
+"""Queries that are summed up at once in float64."""
+
+FARTHEST = 2**31 - 1
+"""The largest offset or edge, far beyond any text."""
+
+_COLUMNS = ("cls", "sep", "punctuation", "first")
+_NEIGHBOURS = {"self": 0, "previous": -1, "next": 1}
+"""Buckets of distance that are a single token, as all edges begin with 1, 2."""
+
+_WITHOUT_KEYS = ("entropy", "uniform", "distance")
+
+_MEANS: Mapping[str, tuple[str, str]] = {
+    "mass_self": ("self", "self"),
+    "mass_previous": ("previous", "previous"),
+    "mass_next": ("next", "next"),
+    "mass_cls": ("cls", "has_cls"),
+    "mass_sep": ("sep", "has_sep"),
+    "mass_punctuation": ("punctuation", "all"),
+    "mass_first": ("first", "all"),
+    "mass_sep_from_sep": ("sep", "from_sep"),
+    "mass_sep_from_other": ("sep", "from_other"),
+    "entropy": ("entropy", "all"),
+    "entropy_from_cls": ("entropy", "from_cls"),
+    "entropy_uniform": ("uniform", "all"),
+    "mean_distance": ("distance", "all"),
+}
+"""What each of `VARIABLES` is the mean of, and over which queries."""
+
+
+@dataclass(frozen=True)
+class KeyClass:
+    """Tokens to which attention is counted together: all tokens of certain words.
+
+    Attributes:
+        name: what the table calls it.
+        words: in any mixture of upper and lower case.
+
+    Raises:
+        HeadscopeError: there are no words.
+    """
+
+    name: str
+    words: Sequence[str]
+
+    def __post_init__(self) -> None:
+        """Refuse a word in place of words; take any sequence of them."""
+        if isinstance(self.words, str) or not self.words:
+            raise HeadscopeError(f"the class {self.name!r} has {self.words!r} for words; give a list of at least one.")
+        object.__setattr__(self, "words", tuple(self.words))
+
+
+@dataclass(frozen=True)
+class Surface:
+    """Attention to special tokens, punctuation and neighbours, how far it reaches, and its entropy.
+
+    A document in which a value is not defined (no separator, only one token) does not count for
+    it; where no document counts, the value is NaN.
+
+    Attributes:
+        offsets: more neighbours than the next ones, as distances in tokens, negative before the query:
+            ``mass_offset``, over the queries that have such a neighbour.
+        classes: words whose tokens are counted together: ``mass_class``, beside ``class_share``, the
+            share of the tokens that they are. A document without them counts, with 0.
+        edges: distances at which a bucket of ``mass_distance`` begins: 1, 2 and any that are larger.
+
+    Raises:
+        HeadscopeError: an offset, edge or class is none, or is named twice.
+    """
+
+    offsets: Sequence[int] = ()
+    classes: Sequence[KeyClass] = ()
+    edges: Sequence[int] = distance.EDGES
+
+    name: ClassVar[str] = "surface"
+    whole: ClassVar[bool] = False
+    max_tokens: ClassVar[int | None] = None
+
+    def __post_init__(self) -> None:
+        """Refuse what has no place in a table; take any sequences."""
+        for what in ("offsets", "classes", "edges"):
+            object.__setattr__(self, what, tuple(getattr(self, what)))
+        numbers = [*self.offsets, *self.edges]
+        if wrong := [one for one in numbers if type(one) is not int or abs(one) > FARTHEST]:
+            raise HeadscopeError(f"{wrong[0]!r} is no distance in tokens; give whole numbers up to {FARTHEST:,}.")
+        if self.edges[:2] != (1, 2) or list(self.edges) != sorted(set(self.edges)):
+            raise HeadscopeError(f"the edges {self.edges} do not begin with 1, 2 and grow; give such as 1, 2, 4, 8.")
+        names = [one.name for one in self.classes]
+        for what, given in (("offset", list(map(str, self.offsets))), ("class", names)):
+            if twice := [one for one in given if given.count(one) > 1]:
+                raise HeadscopeError(f"the {what} {twice[0]} is named twice; name each once.")
+
+    @classmethod
+    def supports(cls, summary: CorpusSummary) -> bool:
+        """Any text will do."""
+        return True
+
+    @classmethod
+    def for_corpus(cls, summary: CorpusSummary) -> "Surface":
+        """The reducer as it stands."""
+        return cls()
+
+    def count(self, batch: Batch, attention_type: str) -> Sums:
+        """The number of documents in which each value is defined, and how much of them each class is."""
+        facts = _facts(self, batch, attention_type)
+        _, shares, _ = _picks(self)
+        defined = (facts.shares.sum(1) > 0).sum(0)[shares]
+        of_class = facts.columns[..., len(_COLUMNS) :].double().sum(1) / batch.keys(attention_type).real.sum(
+            1, keepdim=True
+        )
+        return {"defined": defined, "class_share": of_class.sum(0)}
+
+    def observe(self, attention: Attention) -> Sums:
+        """The sum over documents of the part of each mean that these rows make up, all values side by side."""
+        rows = attention.rows
+        facts = _facts(self, attention.batch, attention.attention_type)
+        by_distance, mean_distance = attention.distances(tuple(self.edges))
+        uniform = attention.visible().clamp_min(1).log()[:, None].expand(-1, attention.heads, -1)
+        parts = [
+            attention.average(facts.columns),
+            attention.entropy()[..., None],
+            uniform[..., None],
+            mean_distance[..., None],
+            by_distance,
+        ]
+        if self.offsets:
+            parts.append(attention.at(facts.neighbours[:, rows]))
+        seen = torch.cat(parts, dim=-1)
+        if facts.padded:
+            # Padding may hold anything, NaN included; its share is 0.
+            seen = seen.where(attention.queries.real[:, None, rows, None], 0)
+        # Every column under every share, of which most are not wanted: one product is less than one a value.
+        chunks = zip(torch.split(facts.shares[:, rows], SUMMED, 1), torch.split(seen, SUMMED, 2), strict=True)
+        totals = [(shares[:, None].mT @ chunk.double()).sum(0) for shares, chunk in chunks]
+        return {"means": torch.stack(totals).sum(0).flatten(1)[:, facts.wanted]}
+
+    def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
+        """Each value for each layer and head; by distance, offset and class where there are several."""
+        several = {
+            "mass_distance": ("attention by distance, from each distance to the next", "distance", VIG),
+            "mass_offset": ("attention to the token at an offset, where there is one", "token_offset", CLARK + "3.1"),
+            "mass_class": ("attention to the tokens of a class of words", "class", CLARK + "3.2"),
+        }
+        coords = {
+            "distance": list(distance.names(tuple(self.edges))),
+            "token_offset": list(self.offsets),
+            "class": [one.name for one in self.classes],
+        }
+        sizes, _, _ = _picks(self)
+        ends = np.cumsum(list(sizes.values()))[:-1]
+        means = dict(zip(sizes, np.split(_mean(sums["means"], counts["defined"]), ends, axis=-1), strict=True))
+        values = {}
+        for variable, (name, units, source) in VARIABLES.items():
+            mean = means[variable][..., 0]
+            values[variable] = heads.variable(mean, ("layer", "head"), name=name, units=units, source=source)
+        for variable, (name, dim, source) in several.items():
+            if coords[dim]:
+                of = ("layer", "head", dim)
+                values[variable] = heads.variable(means[variable], of, name=name, units=SHARE, source=source)
+        if self.classes:
+            documents = np.split(counts["defined"], ends)[list(sizes).index("mass_class")]
+            share = _mean(counts["class_share"], documents)
+            name = "tokens of a class of words, which attention that prefers none would give it where all can be seen"
+            values["class_share"] = heads.variable(
+                share, ("class",), name=name, units="share of tokens", source="headscope"
+            )
+        return xr.Dataset(values, coords={dim: place for dim, place in coords.items() if place})
+
+
+_SHARES = ("self", "previous", "next", "all", "has_cls", "has_sep", "from_sep", "from_other", "from_cls")
+"""The queries over which a mean is taken."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Facts:
+    """What is known of a batch before any attention.
+
+    Attributes:
+        columns: for each of `_COLUMNS` and then each class, 1 on its keys.
+        neighbours: for each further offset, the key that stands there (any, if none does).
+        shares: for each of `_SHARES` and then each further offset, the share of each query in its document's mean.
+        padded: there is padding among the queries.
+        wanted: where the values stand in the flattened axes share and column.
+    """
+
+    columns: Float[Tensor, "batch key column"]
+    neighbours: Int[Tensor, "batch query neighbour"]
+    shares: Float64[Tensor, "batch query share"]
+    padded: bool
+    wanted: Int[Tensor, " value"]
+
+
+@lru_cache(maxsize=4)
+def _picks(surface: Surface) -> tuple[dict[str, int], list[int], list[int]]:
+    """Each value's size; for all of them together their shares, and their places in the flattened share and column.
+
+    The columns are in the order of `Surface.observe`.
+    """
+    neighbour = {offset: name for name, offset in _NEIGHBOURS.items()}
+    buckets = [neighbour.get(nearest, f"bucket {nearest}") for nearest in distance.names(tuple(surface.edges))]
+    offsets = [f"offset {offset}" for offset in surface.offsets]
+    classes = [f"class {one.name}" for one in surface.classes]
+    columns = (*_COLUMNS, *classes, *_WITHOUT_KEYS, *buckets, *offsets)
+    column, share = ({name: place for place, name in enumerate(names)} for names in (columns, (*_SHARES, *offsets)))
+    means = {name: [(of, over)] for name, (of, over) in _MEANS.items()}
+    means |= {
+        "mass_distance": [(name, "all") for name in buckets],
+        "mass_offset": [(name, name) for name in offsets],
+        "mass_class": [(name, "all") for name in classes],
+    }
+    pairs = [pair for of_value in means.values() for pair in of_value]
+    sizes = {name: len(of_value) for name, of_value in means.items()}
+    places = [share[over] * len(columns) + column[of] for of, over in pairs]
+    return sizes, [share[over] for _, over in pairs], places
+
+
+@lru_cache(maxsize=4)
+def _facts(surface: Surface, batch: Batch, attention_type: str) -> _Facts:
+    queries, keys = batch.queries(attention_type), batch.keys(attention_type)
+    first = torch.zeros_like(keys.real)
+    first[:, 0] = True
+    classes = [_of_class(one, batch, keys) for one in surface.classes]
+    columns = torch.stack([keys.cls, keys.sep, keys.punctuation, first, *classes], dim=-1).float()
+    first_position = keys.position[:, :1]
+    last_position = keys.position.where(keys.real, -1).amax(1, keepdim=True)
+    offsets = torch.tensor([*_NEIGHBOURS.values(), *surface.offsets], device=keys.ids.device)
+    place = queries.position[..., None] + offsets
+    there = queries.real[..., None] & (place >= first_position[..., None]) & (place <= last_position[..., None])
+    further = place[..., len(_NEIGHBOURS) :]
+    neighbours = (further - first_position[..., None]).clamp(0, keys.length - 1)
+    has_cls, has_sep = (kind.any(1, keepdim=True) for kind in (keys.cls, keys.sep))
+    others = (
+        queries.real,
+        queries.real & has_cls,
+        queries.real & has_sep,
+        queries.sep & has_sep,
+        queries.real & ~queries.sep & has_sep,
+        queries.cls,
+    )
+    near, far = there[..., : len(_NEIGHBOURS)], there[..., len(_NEIGHBOURS) :]
+    which = torch.cat([near, torch.stack(others, dim=-1), far], dim=-1).double()
+    shares = which / which.sum(1, keepdim=True).clamp_min(1)
+    _, _, places = _picks(surface)
+    wanted = torch.tensor(places, device=keys.ids.device)
+    return _Facts(columns, neighbours, shares, not bool(queries.real.all()), wanted)
+
+
+def _of_class(of: KeyClass, batch: Batch, keys: Tokens) -> Tensor:
+    wanted = {word.casefold() for word in of.words}
+    rows = [
+        [index for index, word in enumerate(document.words) if word.casefold() in wanted]
+        for document in batch.documents
+    ]
+    found = torch.zeros_like(keys.real)
+    for row, words in enumerate(rows):
+        found[row] = torch.isin(keys.word[row], torch.tensor(words, dtype=torch.long, device=keys.word.device))
+    return found
+
+
+def _mean(total: np.ndarray, count: np.ndarray) -> np.ndarray:
+    with np.errstate(invalid="ignore"):
+        return np.asarray(total / np.where(count > 0, count, np.nan))

@@ -1,0 +1,182 @@
+"""Attention to classes of tokens: Kovaleva et al. 2019, sections 4.4 and 4.5.
+
+Of each class the token that gets most attention from all tokens of the text, and all tokens of the class together;
+the same for the attention of the classification token alone.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+import torch
+import xarray as xr
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from headscope import heads
+from headscope.capture.attention import Attention
+from headscope.capture.batch import Batch
+from headscope.corpora.corpus import CorpusSummary
+from headscope.corpora.document import Document
+from headscope.errors import CorpusError
+from headscope.reducers.reducer import Sums
+
+KOVALEVA = "Kovaleva et al. 2019, section "
+WORD_CLASSES = ("noun", "verb", "pronoun", "subject", "object", "negation")
+CLASSES = (*WORD_CLASSES, "cls", "sep")
+
+OF_UPOS: Mapping[str, str] = {"NOUN": "noun", "PROPN": "noun", "VERB": "verb", "PRON": "pronoun"}
+OF_RELATION: Mapping[str, str] = {"nsubj": "subject", "csubj": "subject", "obj": "object", "iobj": "object"}
+OF_SPAN: Mapping[str, str] = {"negation": "negation", "cue": "negation"}
+"""What makes a word one of a class: its part of speech, its relation whatever the subtype, a span of such a kind."""
+
+_QUERIES = ("", "_from_cls")
+"""Whose attention: that of all tokens, and that of the classification token."""
+
+
+@dataclass(frozen=True)
+class TokenClasses:
+    """Attention to nouns, verbs, pronouns, subjects, objects, words of negation, [CLS] and [SEP].
+
+    The attention that a token gets is the sum of its column of the attention map, divided by the
+    length of the text; of several tokens of a class the one that gets most counts. Each value is the mean
+    over the documents that have the class, and NaN where none has. The same is told of the row of the
+    classification token alone, in every layer (the paper: in the last). Under uniform attention every
+    token would get one over the length (``token_class_uniform``), and a class the share of the tokens
+    that it is (``token_class_share``), where all tokens can be seen.
+
+    A class is found by position and annotation. The paper looks its words up by their letters, so that a
+    word that comes twice is one, and *north* a negation for its *nor*. Nouns are common and proper ones, verbs are
+    not auxiliaries, and a subject or object is its head word. Words of negation are those that a
+    treebank marks so and the cues of a corpus of negations. Every token of a word counts by itself.
+    """
+
+    name: ClassVar[str] = "classes"
+    whole: ClassVar[bool] = True
+    max_tokens: ClassVar[int | None] = 4096
+
+    @classmethod
+    def supports(cls, summary: CorpusSummary) -> bool:
+        """Whether a corpus says of some words what they are: by a part of speech, a relation or a negation."""
+        return any(summary.spans.get(kind) for kind in ("upos", *OF_SPAN)) or bool(summary.links.get("dependency"))
+
+    @classmethod
+    def for_corpus(cls, summary: CorpusSummary) -> "TokenClasses":
+        """The reducer for a corpus with such annotation.
+
+        Raises:
+            CorpusError: it has none.
+        """
+        if not cls.supports(summary):
+            raise CorpusError(
+                "the reducer `classes` needs parts of speech, dependencies or negations, and the corpus has none; "
+                "give a treebank (CoNLL-U), or measure `surface` only."
+            )
+        return cls()
+
+    def count(self, batch: Batch, attention_type: str) -> Sums:
+        """How many documents have each class, and how much of them it is."""
+        facts = _facts(batch, attention_type)
+        real = batch.keys(attention_type).real.sum(1, keepdim=True).double()
+        return {
+            "documents": facts.defined.sum(0),
+            "share": (facts.members.sum(-1) / real).sum(0),
+            "uniform": (facts.defined[:, 0] / real).sum(0),
+        }
+
+    def observe(self, attention: Attention) -> Sums:
+        """The sums over documents: of the most that a token of a class gets, and of what all its tokens get."""
+        facts = _facts(attention.batch, attention.attention_type)
+        received = facts.queries[:, None] @ attention.weights()
+        of_class = received[..., None, :] * facts.members[:, None, None]
+        found = torch.stack([of_class.amax(-1), of_class.sum(-1)])
+        # From a classification token that is not there nothing is received.
+        return {"received": found.double().sum(1).movedim(1, 0)}
+
+    def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
+        """Each value for each layer, head and class, and what uniform attention would give."""
+        documents, by_head, by_class = counts["documents"], ("layer", "head", "token_class"), ("token_class",)
+        values = {}
+        for place, queries in enumerate(_QUERIES):
+            whose = "from all tokens" if not queries else "from the classification token"
+            source = KOVALEVA + ("4.4" if not queries else "4.5")
+            for kind, (variable, what) in enumerate(
+                {
+                    "token_class_attention": "attention to the token of a class that gets most",
+                    "token_class_mass": "attention to all tokens of a class together",
+                }.items()
+            ):
+                mean = _mean(sums["received"][..., kind, place, :], documents[place])
+                values[variable + queries] = heads.variable(
+                    mean, by_head, name=f"{what}, {whose}", units="share of attention", source=source
+                )
+        baselines = {
+            "token_class_share": (counts["share"], "tokens that are of the class"),
+            "token_class_uniform": (counts["uniform"], "one token of the text"),
+        }
+        for variable, (total, name) in baselines.items():
+            mean = _mean(total, documents[0])
+            values[variable] = heads.variable(mean, by_class, name=name, units="share of tokens", source="headscope")
+        values["token_class_count"] = heads.variable(
+            documents[0], by_class, name="documents that have the class", units="documents", source=KOVALEVA + "4.4"
+        )
+        return xr.Dataset(values, coords={"token_class": list(CLASSES)})
+
+
+@dataclass(frozen=True, eq=False)
+class _Facts:
+    """What is known of a batch before any attention.
+
+    Attributes:
+        members: for each of `CLASSES`, 1 on its tokens.
+        queries: for each of `_QUERIES`, the share of each query in the mean.
+        defined: whether a document has tokens of the class, and such queries.
+    """
+
+    members: Float[Tensor, "batch class key"]
+    queries: Float[Tensor, "batch whose query"]
+    defined: Bool[Tensor, "batch whose class"]
+
+
+@lru_cache(maxsize=4)
+def _facts(batch: Batch, attention_type: str) -> _Facts:
+    queries, keys = batch.queries(attention_type), batch.keys(attention_type)
+    # A token without a word looks at the place behind the last word, where no class is.
+    of_word = _of_words(batch).gather(
+        2, keys.word.where(keys.word >= 0, batch.words)[:, None].expand(-1, len(WORD_CLASSES), -1)
+    )
+    members = torch.cat([of_word, torch.stack([keys.cls, keys.sep], dim=1)], dim=1)
+    whose = torch.stack([queries.real, queries.cls], dim=1)
+    defined = members.any(-1)[:, None] & whose.any(-1)[..., None]
+    return _Facts(members.float(), whose / whose.sum(-1, keepdim=True).clamp_min(1), defined)
+
+
+@lru_cache(maxsize=2)
+def _of_words(batch: Batch) -> Bool[Tensor, "batch class word"]:
+    """Which words are of which class, with one more place behind the last word."""
+    places = [
+        (row, WORD_CLASSES.index(name), word)
+        for row, document in enumerate(batch.documents)
+        for name, word in _classes_of(document)
+    ]
+    device = batch.encoder.ids.device
+    found = torch.zeros(len(batch.documents), len(WORD_CLASSES), batch.words + 1, dtype=torch.bool, device=device)
+    found[tuple(torch.tensor(places, dtype=torch.long, device=device).reshape(-1, 3).T)] = True
+    return found
+
+
+def _classes_of(document: Document) -> Iterator[tuple[str, int]]:
+    """Each class and word of it."""
+    for link in document.links:
+        if link.kind == "dependency" and (name := OF_RELATION.get(link.label.split(":")[0])):
+            yield name, link.source
+    for span in document.spans:
+        if name := OF_UPOS.get(span.label) if span.kind == "upos" else OF_SPAN.get(span.kind):
+            yield from ((name, word) for word in range(span.start, span.end))
+
+
+def _mean(total: np.ndarray, count: np.ndarray) -> np.ndarray:
+    with np.errstate(invalid="ignore"):
+        return np.asarray(total / np.where(count > 0, count, np.nan))

@@ -1,0 +1,215 @@
+"""Any reducers over a folder of runs, side by side: a head table with the dimension ``run``.
+
+model --+                          +--> table of seed-1 --+
+        +--measure, run after run--+--> table of seed-2 --+--> one table
+runs  --+                          +--> ...             --+
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import pandas as pd
+import xarray as xr
+
+from headscope.capture.model import Model, load, read_identity
+from headscope.corpora.corpus import CorpusSummary, summarize
+from headscope.corpora.document import Document
+from headscope.errors import HeadscopeError, ModelError
+from headscope.reducers.reducer import Reducer
+from headscope.reducers.similarity import Similarity
+from headscope.reducers.support.permutations import with_permutations
+from headscope.runner.local import Plan, Report, measure, resolve
+from headscope.runner.table import side_by_side
+from headscope.runs import Run, Runs
+from headscope.runs import read as read_runs
+
+_READ_ALIKE = ("documents", "words", "tokens", "tokens_unknown", "skipped")
+"""What is told of a corpus, which is the same for all runs."""
+
+
+def measure_runs(
+    model: Model | str | Path,
+    runs: Runs | str | Path,
+    documents: Iterable[Document],
+    reducers: Sequence[str | Reducer] = ("surface",),
+    *,
+    plan: Plan | None = None,
+    checkpoint: Path | None = None,
+    resume: bool = False,
+    progress: Report | None = None,
+    summary: CorpusSummary | None = None,
+    trust_remote_code: bool = False,
+) -> xr.Dataset:
+    """Measure every head of every run of a folder on a corpus.
+
+    Args:
+        model: what the runs were tuned from: a loaded model, or what `headscope.load` takes. The runs are put on its
+            device, and ``similarity`` compares each of them with it.
+        runs: the folder, or what `headscope.runs.read` found in it.
+        documents: a corpus that `headscope.read` gave, or any documents.
+        reducers: names from `REDUCERS`, which are measured without permutations, or reducers as they are to be.
+        plan: how to batch.
+        checkpoint: where to keep the sums so far, in one file a run (`checkpoints`). The files stay there for the
+            caller to delete once the table is safe.
+        resume: go on from these files; the table is the same to the last bit.
+        progress: is told how many words are done and how many there are, in all runs together.
+        summary: what `headscope.corpora.summarize` found in `documents`, if that is known already.
+        trust_remote_code: run the Python that a run's folder brings.
+
+    Returns:
+        A head table in which what is told of heads has the dimension ``run``, with the coordinates ``run`` (names) and
+        ``seed``. What depends on the corpus alone has it not.
+
+    Raises:
+        CorpusError: the corpus cannot be read or lacks what a reducer needs.
+        ModelError: a run is damaged, is not a model of the same layers, heads and vocabulary, or reads the corpus in
+            other tokens.
+        HeadscopeError: the folder holds no runs, or they were tuned from another model.
+    """
+    model = model if isinstance(model, Model) else load(model, trust_remote_code=trust_remote_code)
+    runs = runs if isinstance(runs, Runs) else read_runs(runs)
+    _refuse_others(model, runs, trust_remote_code=trust_remote_code)
+    if isinstance(documents, Iterator):
+        documents = list(documents)
+    summary = summary or summarize(documents)
+    named = resolve(reducers, summary)
+    chosen = [
+        with_permutations(one, 0) if isinstance(name, str) else one for name, one in zip(reducers, named, strict=True)
+    ]
+    before = model if any(isinstance(one, Similarity) for one in chosen) else None
+    kept = [None] * len(runs.runs) if checkpoint is None else checkpoints(checkpoint, runs)
+    tables: list[xr.Dataset] = []
+    for place, (run, where) in enumerate(zip(runs.runs, kept, strict=True)):
+
+        def told(done: int, total: int, place: int = place) -> None:
+            if progress is not None:
+                progress(place * total + done, len(runs.runs) * total)
+
+        one = load(runs.path(run), device=str(model.device), trust_remote_code=trust_remote_code)
+        table = measure(
+            one,
+            documents,
+            chosen,
+            plan=plan,
+            checkpoint=where,
+            resume=resume,
+            progress=told,
+            summary=summary,
+            before=before,
+        )
+        told(summary.words, summary.words)
+        if tables:
+            _refuse_other_reading(runs, run, tables[0], table)
+        tables.append(table)
+    names = pd.Index([run.name for run in runs.runs], name="run")
+    family = side_by_side(tables, names).assign_coords(seed=("run", [run.seed for run in runs.runs]))
+    call = (
+        f"measure_runs(model={model.name!r}, runs={str(runs.folder)!r}, "
+        f"reducers={[type(one).name for one in chosen]}, plan={plan or Plan()})"
+    )
+    return family.drop_attrs(deep=False).assign_attrs(_about(model, runs, tables), call=call)
+
+
+def similarity(
+    before: Model | str | Path,
+    after: Model | str | Path,
+    documents: Iterable[Document],
+    *,
+    plan: Plan | None = None,
+    checkpoint: Path | None = None,
+    resume: bool = False,
+    progress: Report | None = None,
+    summary: CorpusSummary | None = None,
+) -> xr.Dataset:
+    """How alike the attention of each head is in two models of one shape: `headscope.reducers.Similarity`.
+
+    Args:
+        before: a loaded model, or what `headscope.load` takes.
+        after: the same for a model that was tuned from it.
+        documents: a corpus that `headscope.read` gave, or any documents. Those of more than 512 tokens are left out
+            and counted.
+        plan: how to batch.
+        checkpoint: where to keep the sums so far.
+        resume: go on from `checkpoint` if it exists.
+        progress: is told of the progress.
+        summary: what `headscope.corpora.summarize` found in `documents`, if that is known already.
+
+    Returns:
+        A head table of the model after with ``similarity(layer, head)``, 1 where nothing has changed, and
+        ``similarity_count``.
+
+    Raises:
+        ModelError: the models differ in layers, heads or vocabulary, or turn a document into different tokens.
+    """
+    return measure(
+        after, documents, [Similarity()], plan=plan, checkpoint=checkpoint, resume=resume, progress=progress,
+        summary=summary, before=before,
+    )  # fmt: skip
+
+
+def checkpoints(checkpoint: Path, runs: Runs) -> list[Path]:
+    """Where `measure_runs` keeps the sums of each run, beside `checkpoint`."""
+    return [checkpoint.with_name(f"{checkpoint.stem}.{run.name}{checkpoint.suffix}") for run in runs.runs]
+
+
+def _refuse_others(model: Model, runs: Runs, *, trust_remote_code: bool) -> None:
+    """Refuse runs that are damaged or that were not tuned from this model, before any of them is measured."""
+    if not runs.runs:
+        raise HeadscopeError(f"{runs.folder} lists no finished run; let `headscope tune` finish one.")
+    if runs.weights_sha256 != model.weights_sha256:
+        raise HeadscopeError(
+            f"the runs of {runs.folder} were tuned from {runs.model!r} with the weights {runs.weights_sha256[:12]}, "
+            f"and {model.name!r} has {model.weights_sha256[:12]}; give the model that they were tuned from."
+        )
+    twice = [name for name, times in Counter(run.name for run in runs.runs).items() if times > 1]
+    if twice:
+        raise HeadscopeError(f"{runs.folder} lists the run {twice[0]} twice; take one out of the list.")
+    for run in runs.runs:
+        try:
+            shape, digest = read_identity(runs.path(run), trust_remote_code=trust_remote_code)
+        except ModelError as error:
+            raise ModelError(f"the run {run.name} is not whole: {error}") from error
+        if difference := model.shape.difference(shape):
+            raise ModelError(
+                f"{model.name!r} and the run {run.name} of {runs.folder} differ in {difference}; give the model that "
+                "the runs were tuned from."
+            )
+        if digest != run.weights_sha256:
+            raise ModelError(
+                f"the weights of the run {run.name} of {runs.folder} are not those that its list tells of "
+                f"({digest[:12]} and not {run.weights_sha256[:12]}); copy its folder again, or tune it again."
+            )
+
+
+def _refuse_other_reading(runs: Runs, run: Run, first: xr.Dataset, table: xr.Dataset) -> None:
+    for name in _READ_ALIKE:
+        if first.attrs[name] != table.attrs[name]:
+            raise ModelError(
+                f"the run {run.name} of {runs.folder} reads the corpus otherwise than {runs.runs[0].name} does "
+                f"({name}: {table.attrs[name]} and {first.attrs[name]}); give all runs one tokenizer."
+            )
+
+
+def _about(model: Model, runs: Runs, tables: Sequence[xr.Dataset]) -> dict[str, object]:
+    """Where the table came from: the model, and what makes each run what it is."""
+    about = {name: value for name, value in tables[0].attrs.items() if not str(name).startswith("before")}
+    paths: Counter[str] = Counter()
+    for table in tables:
+        paths.update(json.loads(table.attrs["paths"]))
+    each = [
+        {"name": run.name, "seed": run.seed, "weights_sha256": run.weights_sha256, "kept": run.kept}
+        for run in runs.runs
+    ]
+    return {
+        **about,
+        "model": model.name,
+        "revision": model.revision,
+        "weights_sha256": model.weights_sha256,
+        "runs": json.dumps(each),
+        "task": runs.task,
+        "control": int(runs.control),
+        "paths": json.dumps(paths, sort_keys=True),
+        "created": tables[-1].attrs["created"],
+    }

@@ -1,0 +1,172 @@
+"""The laws, over all reducers at once: any order, split, padding, batch size or block of rows, the same table."""
+
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import xarray as xr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import laws
+import tiny
+import tuned
+from headscope.capture.model import Model
+from headscope.corpora import summarize
+from headscope.errors import HeadscopeError
+from headscope.reducers import REDUCERS
+from headscope.reducers.support.permutations import with_permutations
+from headscope.reducers.surface import KeyClass, Surface
+from headscope.runner import local as run
+from headscope.runner.local import Plan, measure
+from headscope.runner.totals import Totals, load, save
+
+DOCUMENTS = tiny.documents_with_roles(13)
+# One attention type, causal windows without and with other terms, three attention types; all reducers together, and
+# those that can do
+# without the matrix by themselves, since others would keep it for all.
+FAMILIES = ("bert", "mistral", "gemma2", "bart")
+EVERY = tuple(REDUCERS)
+WITHOUT_MATRIX = tuple(name for name, reducer in REDUCERS.items() if not reducer.whole)
+LAW = pytest.mark.parametrize("names", [EVERY, WITHOUT_MATRIX], ids=["all", "without the matrix"])
+
+
+@cache
+def model(family: str) -> Model:
+    return Model.of(*tiny.make(family), name=family)
+
+
+@cache
+def before(family: str, names: tuple[str, ...] = EVERY) -> Model | None:
+    """What the model was tuned from, for those who compare the two."""
+    if "similarity" not in names:
+        return None
+    module, tokenizer = tiny.make(family)
+    return Model.of(tuned.moved(module, 5), tokenizer, name=f"{family} before")
+
+
+@cache
+def reducers(names: tuple[str, ...] = EVERY) -> tuple[run.Reducer, ...]:
+    """The reducers of these names; `surface` with all that can be asked of it."""
+    more = Surface(offsets=(-2, 3), classes=(KeyClass("determiners", ("the", "a")),), edges=(1, 2, 5, 11))
+    chosen = run.resolve([more if name == "surface" else name for name in names], summarize(DOCUMENTS))
+    return tuple(with_permutations(one, 7) for one in chosen)
+
+
+@cache
+def expected(family: str, names: tuple[str, ...]) -> xr.Dataset:
+    """One document after the other, each alone and unpadded."""
+    done = Totals({})
+    for document in DOCUMENTS:
+        done = done + laws.totals(model(family), [document], reducers(names), Plan(), before=before(family, names))
+    return laws.table(done, model(family), reducers(names))
+
+
+@LAW
+@pytest.mark.parametrize("family", FAMILIES)
+@settings(max_examples=12, deadline=None)
+@given(plan=laws.PLANS, order=st.permutations(range(len(DOCUMENTS))))
+def test_any_order_padding_batch_and_block(family: str, names: tuple, plan: Plan, order: list) -> None:
+    permuted = [DOCUMENTS[place] for place in order]
+    done = laws.totals(model(family), permuted, reducers(names), plan, before=before(family, names))
+    laws.assert_same(laws.table(done, model(family), reducers(names)), expected(family, names))
+
+
+@LAW
+@pytest.mark.parametrize("family", FAMILIES)
+@settings(max_examples=12, deadline=None)
+@given(plan=laws.PLANS, cuts=st.sets(st.integers(1, len(DOCUMENTS) - 1), min_size=1, max_size=5), data=st.data())
+def test_any_split_and_any_order_of_merging(
+    family: str, names: tuple, plan: Plan, cuts: set, data: st.DataObject
+) -> None:
+    edges = [0, *sorted(cuts), len(DOCUMENTS)]
+    parts = [DOCUMENTS[start:end] for start, end in pairwise(edges)]
+    sums = [laws.totals(model(family), part, reducers(names), plan, before=before(family, names)) for part in parts]
+    merged = Totals({})
+    for part in data.draw(st.permutations(sums)):
+        merged = merged + part
+    laws.assert_same(laws.table(merged, model(family), reducers(names)), expected(family, names))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_result_changes_nothing_and_can_be_asked_for_twice(family: str) -> None:
+    done = laws.totals(model(family), DOCUMENTS, reducers(), Plan(), before=before(family))
+    unchanged = {key: np.copy(value) for key, value in done.values.items()}
+    first, second = (laws.table(done, model(family), reducers()) for _ in range(2))
+    xr.testing.assert_identical(first, second)
+    for key, value in unchanged.items():
+        np.testing.assert_array_equal(done.values[key], value)
+
+
+def test_sums_survive_the_disk(tmp_path) -> None:
+    done = laws.totals(model("bert"), DOCUMENTS, reducers(), Plan(), before=before("bert"))
+    save(done, tmp_path / "sums.npz", facts={"of": "this run"})
+    again, facts = load(tmp_path / "sums.npz")
+    assert facts == {"of": "this run"}
+    assert again.values.keys() == done.values.keys()
+    for key, value in done.values.items():
+        assert again.values[key].dtype == value.dtype
+        np.testing.assert_array_equal(again.values[key], value)
+
+
+class KilledError(Exception):
+    """What ends a run in the middle."""
+
+
+@pytest.mark.parametrize("after", [1, 2, 5])
+def test_a_killed_run_goes_on_to_the_same_table_to_the_last_bit(tmp_path, monkeypatch, after: int) -> None:
+    monkeypatch.setattr(run, "SAVE_EVERY", 0.0)
+    plan = Plan(batch_tokens=31)
+    asked = {"reducers": list(REDUCERS), "plan": plan, "before": before("bert")}
+    whole = measure(model("bert"), DOCUMENTS, **asked)
+    saved = tmp_path / "sums.npz"
+    reports = []
+
+    def kill(done: int, total: int) -> None:
+        reports.append((done, total))
+        if len(reports) == after:
+            raise KilledError
+
+    with pytest.raises(KilledError):
+        measure(model("bert"), DOCUMENTS, **asked, checkpoint=saved, progress=kill)
+    finished, _ = load(saved)
+    assert finished.of_run("seen")["batches"] == after
+    batches = []
+    resumed = measure(
+        model("bert"), DOCUMENTS, **asked, checkpoint=saved, resume=True,
+        progress=lambda done, total: batches.append(done),
+    )  # fmt: skip
+    assert len(batches) == finished_batches(plan) - after
+    xr.testing.assert_identical(resumed.drop_attrs(), whole.drop_attrs())
+    assert resumed.attrs | {"created": ""} == whole.attrs | {"created": ""}
+
+
+def finished_batches(plan: Plan) -> int:
+    done = laws.totals(model("bert"), DOCUMENTS, reducers(), plan, before=before("bert"))
+    return done.of_run("seen")["batches"]
+
+
+def test_another_run_cannot_be_resumed(tmp_path) -> None:
+    saved = tmp_path / "sums.npz"
+    measure(model("bert"), DOCUMENTS, ["surface"], checkpoint=saved)
+    with pytest.raises(HeadscopeError) as refused:
+        measure(model("bert"), DOCUMENTS, ["relations"], checkpoint=saved, resume=True)
+    assert str(refused.value) == (
+        f"{saved} was left by another run (its reducers or plan differ from what is asked for now); "
+        "delete it, or run without --resume."
+    )
+    other = [replace(DOCUMENTS[0], words=("another", *DOCUMENTS[0].words[1:])), *DOCUMENTS[1:]]
+    with pytest.raises(HeadscopeError, match=r"\(its corpus_sha256 differ from what is asked for now\)"):
+        measure(model("bert"), other, ["surface"], checkpoint=saved, resume=True)
+
+
+def test_what_is_not_a_checkpoint_is_refused(tmp_path) -> None:
+    saved = tmp_path / "sums.npz"
+    saved.write_bytes(b"not a zip file")
+    with pytest.raises(HeadscopeError) as refused:
+        measure(model("bert"), DOCUMENTS, ["surface"], checkpoint=saved, resume=True)
+    assert str(refused.value) == (
+        f"{saved} does not hold the sums of an interrupted run; delete it, or run without --resume."
+    )

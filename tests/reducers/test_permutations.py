@@ -1,0 +1,172 @@
+"""Gold that is moved elsewhere: where it goes, what is found there, and what a score is beside it."""
+
+import re
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.stats
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+import laws
+import tiny
+import witnesses
+from headscope.capture.align import Alignment
+from headscope.capture.attention import DenseRows
+from headscope.capture.batch import collate
+from headscope.capture.model import Model
+from headscope.corpora import Document, summarize
+from headscope.errors import HeadscopeError
+from headscope.reducers.coreference import MENTIONS, Coreference
+from headscope.reducers.negation_scope import NegationScope
+from headscope.reducers.relations import Relations
+from headscope.reducers.support.permutations import AT_ONCE, Permutations, Permuted, with_permutations
+from headscope.reducers.surface import Surface
+from headscope.runner.local import Plan, measure, resolve
+
+DOCUMENTS = [*tiny.documents(11), tiny.tokenless_document()]
+PERMUTATIONS = 19
+SHUFFLE = Permutations(PERMUTATIONS)
+ONE = Document("one", ("word",))
+
+
+def test_an_item_goes_to_each_of_its_places_as_often() -> None:
+    for places, row in zip((2, 3, 7), Permutations(9973).places(ONE, [2, 3, 7]), strict=True):
+        counts = np.bincount(row, minlength=places)
+        assert len(counts) == places
+        assert scipy.stats.chisquare(counts).pvalue > 0.001
+
+
+def test_draws_follow_from_the_name_of_the_document_and_the_seed_alone() -> None:
+    drawn = SHUFFLE.places(ONE, [101, 103])
+    np.testing.assert_array_equal(drawn, SHUFFLE.places(Document("one", ("other", "words")), [101, 103]))
+    assert not (drawn == SHUFFLE.places(Document("two", ("word",)), [101, 103])).all()
+    assert not (drawn == Permutations(PERMUTATIONS, seed=1).places(ONE, [101, 103])).all()
+
+
+def test_fewer_than_no_draws_are_refused() -> None:
+    sentence = "-1 permutations were asked for; ask for 0 (no p-values) or more, such as 999."
+    with pytest.raises(HeadscopeError, match=f"^{re.escape(sentence)}$"):
+        Permutations(-1)
+
+
+def test_only_what_knows_gold_is_given_draws() -> None:
+    assert with_permutations(Surface(), 3) == Surface()
+    assert with_permutations(NegationScope(), 3) == NegationScope(permutations=Permutations(3))
+
+
+def test_without_draws_there_are_no_p_values() -> None:
+    module, tokenizer = tiny.make("bert")
+    names = ["relations", "coreference", "scope"]
+    reducers = [with_permutations(one, 0) for one in resolve(names, summarize(DOCUMENTS))]
+    table = measure(Model.of(module, tokenizer, name="bert"), DOCUMENTS, reducers)
+    assert not [name for name in table if str(name).endswith(("_p", "_z", "_permuted"))]
+
+
+@pytest.mark.parametrize("family", ["bert", "mistral", "bart"])
+@pytest.mark.parametrize("plan", [Plan(), Plan(batch_tokens=1, rows=3)], ids=["batched", "alone, 3 rows"])
+def test_what_is_found_where_the_gold_stands_elsewhere(family: str, plan: Plan) -> None:
+    module, tokenizer = tiny.make(family)
+    model = Model.of(module, tokenizer, name=family)
+    relations = Relations.for_corpus(summarize(DOCUMENTS))
+    reducers = [with_permutations(one, PERMUTATIONS) for one in (relations, Coreference(), NegationScope())]
+    sums = laws.totals(model, DOCUMENTS, reducers, plan)
+    seen: dict[str, list[witnesses.Seen]] = {}
+    for document in DOCUMENTS:
+        for attention_type, one in witnesses.see(module, tokenizer, document).items():
+            seen.setdefault(attention_type, []).append(one)
+    if len(seen) == 1:  # a model of one attention type is filed under `encoder`, whatever its attention is
+        seen = {"encoder": next(iter(seen.values()))}
+    for attention_type, layers in model.layers.items():
+        of_relations, of_mentions, of_scopes = (
+            sums.of_layers(name, attention_type, layers)["permuted"] for name in ("relations", "coreference", "scope")
+        )
+        links = [found for one in seen[attention_type] for found in witnesses.shuffled_relations(one, SHUFFLE.places)]
+        for row, (_, label) in enumerate(relations.links):
+            expected = sum(hits.astype(int) for name, hits in links if name == label)
+            np.testing.assert_array_equal(of_relations[..., row, :], np.moveaxis(expected, 0, -1), err_msg=label)
+        mentions = [
+            found for one in seen[attention_type] for found in witnesses.shuffled_coreference(one, SHUFFLE.places)
+        ]
+        tags = {"pronoun": ["PRON"], "proper": ["PROPN"], "nominal": ["NOUN", "VERB"]}
+        for row, name in enumerate(MENTIONS):
+            expected = sum(hits.astype(int) for tag, hits in mentions if name == "all" or tag in tags[name])
+            np.testing.assert_array_equal(of_mentions[..., row, :], np.moveaxis(expected, 0, -1), err_msg=name)
+        expected = sum(witnesses.shuffled_scope(one, SHUFFLE.places) for one in seen[attention_type])
+        np.testing.assert_array_equal(of_scopes, np.moveaxis(expected, 0, -1))
+        assert all(found.any() for found in (of_relations, of_mentions, of_scopes))
+
+
+def test_each_stack_has_a_best_head_in_each_draw() -> None:
+    model = Model.of(*tiny.make("bart"), name="bart")
+    table = measure(model, DOCUMENTS, [with_permutations(Relations.for_corpus(summarize(DOCUMENTS)), PERMUTATIONS)])
+    best = table["relation_z_permuted"]
+    assert best.sizes["attention_type"] == 3
+    assert best.notnull().all()
+    assert not best.sel(attention_type="encoder").equals(best.sel(attention_type="cross"))
+
+
+def test_scores_beside_draws_as_loops_have_it() -> None:
+    draw = np.random.default_rng(59)
+    score, drawn = draw.integers(0, 23, (2, 3, 5)), draw.integers(0, 11, (2, 3, 7, 13))
+    drawn[0, 1] = 4  # a head that finds the same in every draw
+    score[0, 1] = (8, 8, 4, 4, 8)
+    pooled = [[0], [1, 2], [3], [4], [5, 6]]
+    ours = Permuted.of(score, drawn, pooled)
+    for row, pool in enumerate(pooled):
+        best = [-np.inf] * 13
+        for layer, head in np.ndindex(2, 3):
+            values = [sum(int(drawn[layer, head, part, k]) for part in pool) for k in range(13)]
+            everything = [*values, int(score[layer, head, row])]
+            mean, deviation = np.mean(everything), np.std(everything)
+            z = [(value - mean) / max(deviation, 1.0) for value in everything]
+            best = [max(pair) for pair in zip(best, z, strict=False)]
+            assert ours.mean[layer, head, row] == pytest.approx(np.mean(values))
+            assert ours.z[layer, head, row] == pytest.approx(z[-1])
+            assert ours.p[layer, head, row] == np.mean([value >= everything[-1] for value in everything])
+        np.testing.assert_allclose(ours.best[row], best)
+
+
+def test_heads_that_find_next_to_nothing_do_not_hide_one_that_finds_much() -> None:
+    draw, permutations = np.random.default_rng(83), 199
+    rare = np.exp(draw.uniform(np.log(0.001), np.log(3), 211))
+    found = draw.poisson(rare[:, None], (211, permutations + 1))
+    found[0] = draw.binomial(50, 0.1, permutations + 1)
+    found[0, 0] = 20
+    ours = Permuted.of(found[None, :, :1], found[None, :, None, 1:], [[0]])
+    assert ours.z.max() == ours.z[0, 0, 0] > ours.best.max()
+
+
+class Largest(TorchDispatchMode):
+    """How many numbers the largest tensor holds that is made."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        super().__init__()
+        self.numbers = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        """Compute as ever, and look at the result."""
+        made = func(*args, **(kwargs or {}))
+        self.numbers = max([self.numbers, *(one.numel() for one in tree_leaves(made) if isinstance(one, torch.Tensor))])
+        return made
+
+
+@pytest.mark.parametrize("name", ["relations", "coreference", "scope"])
+def test_draws_of_a_long_text_need_no_more_memory_than_those_of_a_short_one(name: str) -> None:
+    permutations, heads, words = 997, 5, 17
+    documents = [replace(one, id=str(n)) for n, one in enumerate(DOCUMENTS * 61) if len(one.words) == words]
+    (reducer,) = (with_permutations(one, permutations) for one in resolve([name], summarize(documents)))
+    model = Model.of(*tiny.make("bert"), name="bert")
+    batch = collate(model, list(Alignment.of(model).align(documents, Counter())))
+    reducer.count(batch, "encoder")
+    tokens = batch.encoder.length
+    weights = torch.rand(len(documents), heads, tokens, tokens)
+    everything, allowed = slice(0, tokens), torch.full((len(documents), tokens), float(tokens))
+    attention = DenseRows(1, "encoder", everything, batch, weights, everything, allowed)
+    with Largest() as largest:
+        reducer.observe(attention)
+    assert largest.numbers <= AT_ONCE * permutations * heads * 2
