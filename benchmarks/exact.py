@@ -63,7 +63,7 @@ def _worst(shape: str, length: int, rows: int) -> Counter[str]:
 
     with tempfile.TemporaryDirectory() as folder:
         save_model(SHAPES[shape], length, Path(folder))
-        Capture(headscope.load(folder), "interface").observe(batch_of(text), see, fused=True)
+        Capture(headscope.load(folder), "interface").run(batch_of(text), see, fused=True)
     return worst
 
 

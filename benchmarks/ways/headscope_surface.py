@@ -30,7 +30,7 @@ def measure(capture: Capture, texts: Sequence[Text]) -> dict[str, np.ndarray]:
 
     for text in texts:
         batch = batch_of(text)
-        capture.observe(batch, see)
+        capture.run(batch, see)
         for name, count in reducer.count(batch, "encoder").items():
             counts[name] = counts[name] + count if name in counts else count
     names = sums[1]

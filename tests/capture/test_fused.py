@@ -30,7 +30,7 @@ def of(family: str) -> tuple[Model, Batch]:
 
 def seen(model: Model, batch: Batch, **how) -> list[Attention]:
     found: list[Attention] = []
-    Capture(model, "interface").observe(batch, found.append, **how)
+    Capture(model, "interface").run(batch, found.append, **how)
     return found
 
 
@@ -186,7 +186,7 @@ def test_nothing_as_large_as_the_matrix_is_made() -> None:
 
     attentions = []
     with Watch():
-        Capture(model, "interface").observe(batch, lambda a: attentions.append((a, Surface().observe(a))))
+        Capture(model, "interface").run(batch, lambda a: attentions.append((a, Surface().observe(a))))
     assert {type(a) for a, _ in attentions} == {FusedRows}
     assert largest < 1999 * 1999 // 4
 
@@ -231,7 +231,7 @@ def test_scores_too_large_for_float32_keep_their_matrix() -> None:
     model = Model.of(module, tokenizer, name="mistral")
     (batch,) = batches(model, DOCUMENTS, batch_tokens=10**6, skipped=Counter())
     found: list[Attention] = []
-    told = Capture(model, "interface").observe(batch, found.append, fused=True)
+    told = Capture(model, "interface").run(batch, found.append, fused=True)
     assert {type(attention) for attention in found} == {DenseRows}
     reasons = {re.sub(r"of [\d,]+,", "of N,", way) for _, _, way in told.paths}
     assert reasons == {"with the matrix: scores of N, too large for float32 without it"}
@@ -244,6 +244,6 @@ def test_a_proof_does_not_look_at_padding(monkeypatch) -> None:
     sizes = []
     monkeypatch.setattr(verify, "_verify_close", lambda *arguments: sizes.append(float(arguments[-1])))
     model, batch = of("modernbert")
-    Capture(model, "interface").observe(batch, lambda attention: None, fused=True)
+    Capture(model, "interface").run(batch, lambda attention: None, fused=True)
     assert len(sizes) == 6  # outputs and entropies of three layers
     assert max(sizes) < 100

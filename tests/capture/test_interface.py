@@ -35,7 +35,7 @@ def untouched(model: Model, batch: Batch) -> torch.Tensor:
 
 def seen(capture: Capture, batch: Batch, **how) -> list[Attention]:
     found: list[Attention] = []
-    capture.observe(batch, found.append, **how)
+    capture.run(batch, found.append, **how)
     return found
 
 
@@ -46,7 +46,7 @@ def test_outputs_are_those_of_the_untouched_model(family: str, rows: int | None)
     batch = one_batch(model)
     tokens = batch.decoder or batch.encoder
     expected = untouched(model, batch)[tokens.real]
-    passed = Capture.verified(model, batch).observe(batch, lambda attention: None, rows=rows)
+    passed = Capture.verified(model, batch).run(batch, lambda attention: None, rows=rows)
     assert dict(passed.layers) == dict(model.layers)
     bound = 1e-5 * max(1.0, float(expected.abs().max()))
     torch.testing.assert_close(passed.hidden[tokens.real], expected, atol=bound, rtol=0)
@@ -99,7 +99,7 @@ def test_the_implementation_is_restored_even_after_an_error(family: str) -> None
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        capture.observe(batch, fail)
+        capture.run(batch, fail)
     assert model.module.config._attn_implementation == before != NAME
     torch.testing.assert_close(untouched(model, batch), outputs, atol=0, rtol=0)
 

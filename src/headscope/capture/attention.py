@@ -33,7 +33,7 @@ class Attention(Protocol):
 
     @property
     def attention_type(self) -> str:
-        """``encoder``, ``decoder`` or ``cross``; ``encoder`` where a model has one attention type."""
+        """``encoder``, ``decoder`` (also of a model that is a decoder alone) or ``cross``."""
 
     @property
     def rows(self) -> slice:

@@ -80,7 +80,6 @@ class Batch:
         return self._decoder() if attention_type == "decoder" else self.encoder
 
     def _decoder(self) -> Tokens:
-        # A model of one attention type is filed under `encoder`, whether its attention is causal or not.
         return self.encoder if self.decoder is None else self.decoder
 
 

@@ -3,6 +3,7 @@
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 BLOCK_SCORES = 1 << 24
 """Scores that exist at once where there is no kernel of ours to call (64 MiB)."""
@@ -49,20 +50,35 @@ def in_blocks(
     """The same on any device, by plain products of a block of rows at a time."""
     batch, heads, queries, _ = query.shape
     step = max(1, BLOCK_SCORES // (batch * heads * key.shape[2]))
-    columns = torch.arange(key.shape[2], device=key.device)
     outputs, log_sums = [], []
     for start in range(0, queries, step):
         rows = slice(start, min(start + step, queries))
-        scores = products(query[:, :, rows].float(), key.float()).mul_(scale)
-        if mask is not None:
-            scores = scores + (mask if mask.shape[-2] == 1 else mask[:, :, rows])
-        if causal:
-            place = torch.arange(rows.start, rows.stop, device=key.device)[:, None]
-            scores = scores.masked_fill_(columns > place, -torch.inf)
-        log_sum = scores.logsumexp(-1)
-        outputs.append(averages((scores - log_sum[..., None]).exp_().to(values.dtype), values))
+        block = (query[:, :, rows], key, values, mask if mask is None or mask.shape[-2] == 1 else mask[:, :, rows])
+        first = start if causal else None
+        if torch.is_grad_enabled():
+            # A block's weights are made again for the backward pass, so that no two blocks' exist at once.
+            output, log_sum = checkpoint(_attend_in_block, *block, scale, first, use_reentrant=False)
+        else:
+            output, log_sum = _attend_in_block(*block, scale, first)
+        outputs.append(output)
         log_sums.append(log_sum)
     return torch.cat(outputs, dim=2), torch.cat(log_sums, dim=2)
+
+
+def _attend_in_block(
+    query: Tensor, key: Tensor, values: Tensor, mask: Tensor | None, scale: float, first: int | None
+) -> Attended:
+    """`attend` for rows of which the first has the number `first` if they are causal."""
+    scores = products(query.float(), key.float()).mul_(scale)
+    if mask is not None:
+        scores = scores + mask
+    if first is not None:
+        columns = torch.arange(key.shape[2], device=key.device)
+        scores = scores.masked_fill_(
+            columns > first + torch.arange(query.shape[2], device=key.device)[:, None], -torch.inf
+        )
+    log_sum = scores.logsumexp(-1)
+    return averages((scores - log_sum[..., None]).exp_().to(values.dtype), values), log_sum
 
 
 def products(

@@ -9,7 +9,8 @@ model's own.
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -18,10 +19,11 @@ from torch import Tensor, nn
 
 from headscope.capture.attention import Attention, DenseRows
 from headscope.capture.batch import Batch
+from headscope.capture.edit import Edit, EditedLayer, apply_edit
 from headscope.capture.fused import FusedRows
 from headscope.capture.mask import Masks, Reach
 from headscope.capture.model import Model
-from headscope.capture.path import cut, may_leave_out, too_large
+from headscope.capture.path import cut, list_terms, may_leave_out, refuse_large_scores
 from headscope.capture.verify import verify_average, verify_fused
 from headscope.errors import ModelError
 
@@ -31,7 +33,7 @@ BLOCK_WEIGHTS = 1 << 20
 CHECKED_ROWS = 3
 """Rows of every layer of every batch that are compared with the model's own function."""
 
-See = Callable[[Attention], None]
+Observer = Callable[[Attention], None]
 
 Paths = Counter[tuple[str, int, str]]
 """How many texts were measured by attention type, layer and way: with the matrix or without it, and why."""
@@ -39,11 +41,24 @@ Paths = Counter[tuple[str, int, str]]
 
 @dataclass(eq=False)
 class Pass:
-    """The state of one forward pass under our implementation."""
+    """The state of one forward pass under our implementation.
+
+    Attributes:
+        model, batch: what is run on what.
+        observe, edit, gradients, block_rows, whole, verify: as in `headscope.capture.interface.Capture.run`.
+        matrix_because: why the matrix is needed in every layer; empty where it is not.
+        fused_from: keys from which on layers do without the matrix.
+        layers: the calls of attention so far.
+        paths: the way each layer was measured.
+        masks: those that the model has asked for.
+        outputs: z as it went on, and v, of each layer, where gradients are asked for.
+    """
 
     model: Model
     batch: Batch
-    see: See
+    observe: Observer | None
+    edit: Edit | None
+    gradients: bool
     block_rows: int | None
     whole: bool
     verify: bool
@@ -52,21 +67,31 @@ class Pass:
     layers: Counter[str] = field(default_factory=Counter)
     paths: Paths = field(default_factory=Counter)
     masks: Masks = field(default_factory=Masks)
+    outputs: dict[tuple[str, int], tuple[Tensor, Tensor]] = field(default_factory=dict)
 
-    def attention_type_of(self, queries: int, keys: int) -> str:
-        """Which attention a call belongs to.
+    def show(self, attention: Attention) -> None:
+        """Hand a layer's attention to the observer, who is no part of what is differentiated."""
+        if self.observe is not None:
+            with torch.no_grad():
+                self.observe(attention)
 
-        A decoder reads one token more than its encoder (its start token), so the two lengths tell.
-        """
-        encoder = self.batch.encoder.length
-        decoder = None if self.batch.decoder is None else self.batch.decoder.length
-        known = {(encoder, encoder): "encoder", (decoder, decoder): "decoder", (decoder, encoder): "cross"}
-        if (queries, keys) not in known:
+    def get_attention_type(self, queries: int, keys: int) -> str:
+        """The attention type that a call belongs to, by its numbers of queries and keys."""
+        if (queries, keys) not in self._attention_types:
             raise ModelError(
-                f"{self.model.name!r} calls attention on {queries} queries and {keys} keys for a text of {encoder} "
-                "tokens; only attention over the whole text can be captured."
+                f"{self.model.name!r} calls attention on {queries} queries and {keys} keys for a text of "
+                f"{self.batch.encoder.length} tokens; only attention over the whole text can be captured."
             )
-        return known[queries, keys]
+        return self._attention_types[queries, keys]
+
+    @cached_property
+    def _attention_types(self) -> dict[tuple[int, int], str]:
+        encoder = self.batch.encoder.length
+        if self.batch.decoder is None:
+            return {(encoder, encoder): next(iter(self.model.layers))}
+        # A decoder reads one token more than its encoder (its start token), so the two lengths tell.
+        decoder = self.batch.decoder.length
+        return {(encoder, encoder): "encoder", (decoder, decoder): "decoder", (decoder, encoder): "cross"}
 
     def blocks(self, batch: int, heads: int, queries: int, keys: int) -> Iterator[slice]:
         """Blocks of query rows, as long as was asked for or as `BLOCK_WEIGHTS` allows."""
@@ -92,12 +117,12 @@ class Call:
     reach: Reach | None
     terms: Mapping[str, Any]
 
-    def eager(self, run: Pass, rows: slice, columns: slice) -> tuple[Tensor, Tensor, Tensor]:
+    def attend(self, run: Pass, rows: slice, columns: slice) -> tuple[Tensor, Tensor, Tensor]:
         """The output and weights of the model's own function for some rows and keys; how many keys each row sees."""
         key, value = self.key[:, :, columns], self.value[:, :, columns]
         return self._eager(run, self.query[:, :, rows], key, value, rows, columns)
 
-    def exact(self, run: Pass, rows: slice) -> tuple[Tensor, Tensor]:
+    def attend_exactly(self, run: Pass, rows: slice) -> tuple[Tensor, Tensor]:
         """The same for a few rows and all keys, in float64 and a key head at a time, which takes little memory.
 
         For so few rows a sum over tens of thousands of keys is further off in float32 than the fused kernel's is.
@@ -105,7 +130,7 @@ class Call:
         groups = self.query[:, :, rows].double().chunk(self.key.shape[1], dim=1)
         outputs, weights = [], []
         for head, query in enumerate(groups):
-            key, value = (one[:, head : head + 1].double() for one in (self.key, self.value))
+            key, value = (side[:, head : head + 1].double() for side in (self.key, self.value))
             output, weight, _ = self._eager(run, query, key, value, rows, slice(0, self.key.shape[2]))
             outputs.append(output)
             weights.append(weight)
@@ -117,52 +142,85 @@ class Call:
         queries, keys = self.query.shape[2], self.key.shape[2]
         mask, allowed = run.masks.block(self.attention_mask, rows, columns, query, keys)
         terms = {name: cut(term, rows, columns, queries, keys) for name, term in self.terms.items()}
-        output, weights = eager_of(self.module)(self.module, query, key, value, mask, **terms)
+        output, weights = find_eager(self.module)(self.module, query, key, value, mask, **terms)
         return output, weights.float(), allowed
 
 
-def without_matrix(run: Pass, call: Call, attention: FusedRows) -> tuple[Tensor | None, str]:
+def fuse(run: Pass, call: Call) -> FusedRows | str:
+    """A call of attention as plain ``softmax(scale * q . k)`` under a mask, or why it is, or may be, more than that."""
+    query, key = call.query.detach(), call.key.detach()
+    if query.dtype != torch.float32:
+        return f"scores in {str(query.dtype).removeprefix('torch.')}"
+    if call.value.shape != key.shape:
+        return "values are not as wide as keys"
+    if terms := list_terms(call.terms):
+        return f"the model adds to the scores ({', '.join(terms)})"
+    if call.reach is None:
+        return "the mask is of a kind that is not known"
+    scale = call.terms.get("scaling") or query.shape[-1] ** -0.5
+    return FusedRows(call.layer, call.attention_type, run.batch, query, key, scale, call.reach)
+
+
+def attend_without_matrix(run: Pass, call: Call, attention: FusedRows) -> tuple[Tensor | None, str]:
     """A layer's output by a fused kernel, a few rows compared with the model's own; or why it cannot be had so."""
-    output, log_sum = attention.attend(call.value)
-    if because := too_large(log_sum, attention.queries.real):
+    # By the call's own queries and keys, through which gradients flow.
+    output, log_sum = replace(attention, query=call.query, key=call.key).attend(call.value)
+    if because := refuse_large_scores(log_sum.detach(), attention.queries.real):
         return None, because
     output = output.transpose(1, 2).contiguous()
-    rows = _rows_to_check(call.layer, call.query.shape[2])
-    # Seen first: the proof asks for entropies, which a pass that answers the reducers finds as well.
-    run.see(attention)
-    expected, weights = call.exact(run, rows)
-    verify_fused(run.model, attention, rows, output[:, rows], expected, weights)
+    rows = _choose_rows(call.layer, call.query.shape[2])
+    # Shown first: the check asks for entropies, which a pass that answers the reducers finds as well.
+    run.show(attention)
+    with torch.no_grad():
+        expected, weights = call.attend_exactly(run, rows)
+        verify_fused(run.model, attention, rows, output[:, rows], expected, weights)
     return output, ""
 
 
-def with_matrix(run: Pass, call: Call) -> Tensor:
+def attend_with_matrix(run: Pass, call: Call) -> Tensor:
     """A layer's output by the model's own function, a block of rows at a time."""
     (batch, heads, queries, _), keys = call.query.shape, call.key.shape[2]
     partly = not run.whole and may_leave_out(call.terms)
     outputs, held = [], []
     for rows in run.blocks(batch, heads, queries, keys):
         columns = call.reach.keys(rows, keys) if partly and call.reach is not None else slice(0, keys)
-        output, weights, allowed = call.eager(run, rows, columns)
-        attention = DenseRows(call.layer, call.attention_type, rows, run.batch, weights, columns, allowed)
+        output, weights, allowed = call.attend(run, rows, columns)
+        attention = DenseRows(call.layer, call.attention_type, rows, run.batch, weights.detach(), columns, allowed)
         if run.verify:
             verify_average(run.model, attention, call.value[:, :, columns], output)
         outputs.append(output)
         if run.whole:
             held.append(attention)
         else:
-            run.see(attention)
+            run.show(attention)
     if run.whole:
-        run.see(_gathered(held))
+        run.show(_gather(held))
     return outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=1)
 
 
-def _rows_to_check(layer: int, queries: int) -> slice:
+def pass_on(run: Pass, call: Call, output: Float[Tensor, "batch query head width"]) -> Tensor:
+    """A layer's output as it goes on: edited, and held where its gradient is asked for."""
+    if run.edit is not None:
+
+        def visible(rows: slice) -> Tensor:
+            return run.masks.visible(call.attention_mask, rows, call.query, call.key.shape[2])
+
+        layer = EditedLayer(call.attention_type, call.layer, run.batch, call.value, visible)
+        output = apply_edit(run.edit, output.transpose(1, 2), layer).transpose(1, 2).contiguous()
+    if run.gradients:
+        if not output.requires_grad:  # no weight before it is to be trained
+            output.requires_grad_()
+        run.outputs[call.attention_type, call.layer] = output, call.value.detach()
+    return output
+
+
+def _choose_rows(layer: int, queries: int) -> slice:
     """A few rows, others in every layer."""
     start = layer * 7919 % max(1, queries - CHECKED_ROWS + 1)
     return slice(start, min(start + CHECKED_ROWS, queries))
 
 
-def _gathered(blocks: list[DenseRows]) -> DenseRows:
+def _gather(blocks: list[DenseRows]) -> DenseRows:
     if len(blocks) == 1:
         return blocks[0]
     first = blocks[0]
@@ -177,7 +235,7 @@ def _gathered(blocks: list[DenseRows]) -> DenseRows:
     )
 
 
-def eager_of(module: nn.Module) -> Callable[..., tuple[Tensor, Tensor]]:
+def find_eager(module: nn.Module) -> Callable[..., tuple[Tensor, Tensor]]:
     """The eager attention function beside the class of `module`, or beside a class it derives from."""
     for owner in type(module).__mro__:
         beside = vars(sys.modules[owner.__module__])

