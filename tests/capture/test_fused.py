@@ -158,7 +158,8 @@ def test_short_texts_and_whole_matrices_are_measured_with_the_matrix() -> None:
     assert {type(attention) for attention in seen(model, batch, fused=True, whole=True)} == {DenseRows}
 
 
-def test_nothing_as_large_as_the_matrix_is_made() -> None:
+@pytest.mark.parametrize("gradients", [False, True])
+def test_nothing_as_large_as_the_matrix_is_made(gradients: bool) -> None:
     """For a text of 1,999 tokens the matrix of one layer would be 24 million numbers; the mask one of 4 million."""
     from transformers import LlamaConfig, LlamaModel
 
@@ -177,16 +178,19 @@ def test_nothing_as_large_as_the_matrix_is_made() -> None:
     class Watch(torch.utils._python_dispatch.TorchDispatchMode):
         def __torch_dispatch__(self, function, types, arguments=(), keywords=None):
             nonlocal largest
-            made = function(*arguments, **(keywords or {}))
-            sizes = [
-                t.untyped_storage().nbytes() // 4 for t in torch.utils._pytree.tree_leaves(made) if torch.is_tensor(t)
-            ]
-            largest = max([largest, *sizes])
-            return made
+            result = function(*arguments, **(keywords or {}))
+            tensors = [part for part in torch.utils._pytree.tree_leaves(result) if torch.is_tensor(part)]
+            largest = max([largest, *(tensor.untyped_storage().nbytes() // 4 for tensor in tensors)])
+            return result
 
     attentions = []
     with Watch():
-        Capture(model, "interface").run(batch, lambda a: attentions.append((a, Surface().observe(a))))
+        Capture(model, "interface").run(
+            batch,
+            lambda a: attentions.append((a, Surface().observe(a))),
+            gradients=gradients,
+            loss=lambda output: output.last_hidden_state.sin().sum(),
+        )
     assert {type(a) for a, _ in attentions} == {FusedRows}
     assert largest < 1999 * 1999 // 4
 

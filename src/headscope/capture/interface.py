@@ -234,8 +234,8 @@ class Outputs:
         output = self.hidden if self.logits is None else self.logits
         if output is None:
             raise ModelError(
-                "the model returns neither logits nor a last hidden state, so what is captured cannot be verified; "
-                "without its head, or with one of the tasks that `headscope.load` knows."
+                "the model returns neither logits nor a last hidden state, with which the capture would be verified; "
+                "load it without its head, or with one of the tasks of `headscope.load`."
             )
         return output
 
