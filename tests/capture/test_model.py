@@ -10,7 +10,7 @@ import torch
 
 import tiny
 from headscope.capture.batch import batches
-from headscope.capture.model import Model, load, untrained_model
+from headscope.capture.model import Model, Shape, load, untrained_model
 from headscope.corpora.document import Document
 from headscope.errors import ModelError
 from headscope.runner.local import Plan, measure
@@ -160,3 +160,35 @@ def test_a_word_spelt_like_a_separator_is_none() -> None:
     (batch,) = batches(model, [Document("d", ("the", "[SEP]", "dog"))], skipped=Counter())
     assert (batch.encoder.ids == model.tokenizer.sep_token_id).sum() == 2
     assert batch.encoder.sep.nonzero().tolist() == [[0, 4]]
+
+
+@pytest.mark.parametrize("family", {**tiny.FAMILIES, **tiny.UNSUPPORTED})
+def test_a_model_that_is_a_decoder_alone_has_decoder_layers(family: str) -> None:
+    """Its attention type is what its attention does: a later token changes nothing before it."""
+    model = Model.of(*tiny.make(family), name=family)
+    expected = {**tiny.FAMILIES, **tiny.UNSUPPORTED}[family].attention_types
+    assert dict(model.layers) == expected
+    if "cross" not in expected:
+        (batch,) = batches(model, tiny.documents(1), skipped=Counter())
+        changed = {**batch.inputs, "input_ids": batch.inputs["input_ids"].clone()}
+        changed["input_ids"][:, -1] = changed["input_ids"][:, 1]
+        with torch.no_grad():
+            before, after = (model.module(**inputs).last_hidden_state[:, :-1] for inputs in (batch.inputs, changed))
+        assert torch.allclose(before, after, atol=1e-4) == (set(expected) == {"decoder"})
+
+
+def test_the_configuration_may_say_otherwise() -> None:
+    import transformers as hf
+
+    sizes = {"num_hidden_layers": 3, "num_attention_heads": 4, "hidden_size": 12}
+    kinds = {
+        hf.BertConfig(is_decoder=True, **sizes): "decoder",
+        hf.BertGenerationConfig(**sizes): "encoder",
+        hf.Gemma2Config(use_bidirectional_attention=True, **sizes): "encoder",
+        hf.Gemma3TextConfig(**sizes): "decoder",
+        hf.Gemma3Config(text_config=sizes): "decoder",
+        hf.ModernBertDecoderConfig(**sizes): "decoder",
+        hf.OPTConfig(**sizes): "decoder",
+    }
+    for config, kind in kinds.items():
+        assert Shape.from_config(config).layers == {kind: 3}
