@@ -8,7 +8,7 @@ Sizes are different primes, so that a transposed axis cannot pass: 2 layers (3 i
 - where windows differ from layer to layer there are 3 layers, so that one kind of layer occurs twice;
 - where the heads need not fill the model's width they do not: it is 41 in T5, 42 in Llama and its kin.
 
-Weights are drawn far wider than usual. Initialised as for training, attention is uniform to three digits, and a mistake
+Weights are far wider than usual. Initialised as for training, attention is uniform to three digits, and a mistake
 about heads or keys would pass.
 """
 
@@ -54,24 +54,24 @@ def documents_with_roles(count: int = 7) -> list[Document]:
     What fills a role has up to five words, perhaps with its predicate among them, and is linked by its last; where it
     is in two pieces, by the last of each. Some are peripheral.
     """
-    made = []
+    annotated = []
     for number, document in enumerate(documents(count)):
-        draw, length = random.Random(f"roles {number}"), len(document.words)
+        rng, length = random.Random(f"roles {number}"), len(document.words)
         links, spans = [], []
         for label in map(str, range(1, length // 2 + 1)):
-            predicate = draw.randrange(length)
-            if wide := draw.random() < 0.5:
-                spans.append(Span(predicate, min(length, predicate + draw.choice((1, 2))), label, "target"))
-            for role in draw.sample(ROLES, 2):
-                for start in draw.sample(range(length), draw.choice((1, 1, 2))):
-                    end = min(length, start + draw.choice((1, 2, 3, 4, 5)))
-                    link, kind = Link(end - 1, predicate, role, "role"), draw.choice(CENTRALITIES)
+            predicate = rng.randrange(length)
+            if wide := rng.random() < 0.5:
+                spans.append(Span(predicate, min(length, predicate + rng.choice((1, 2))), label, "target"))
+            for role in rng.sample(ROLES, 2):
+                for start in rng.sample(range(length), rng.choice((1, 1, 2))):
+                    end = min(length, start + rng.choice((1, 2, 3, 4, 5)))
+                    link, kind = Link(end - 1, predicate, role, "role"), rng.choice(CENTRALITIES)
                     if end - 1 == predicate or link in links:  # no reader has such links
                         continue
                     links.append(link)
-                    spans += [Span(start, end, f"{label} {role}", one) for one in ("element", kind) if wide]
-        made.append(replace(document, links=(*document.links, *links), spans=(*document.spans, *spans)))
-    return made
+                    spans += [Span(start, end, f"{label} {role}", part) for part in ("element", kind) if wide]
+        annotated.append(replace(document, links=(*document.links, *links), spans=(*document.spans, *spans)))
+    return annotated
 
 
 def tokenless_document() -> Document:
@@ -82,16 +82,16 @@ def tokenless_document() -> Document:
 
 
 def _document(number: int) -> Document:
-    draw = random.Random(number)
+    rng = random.Random(number)
     length = LENGTHS[number % len(LENGTHS)]
-    words = [draw.choice(WHOLE if draw.random() < 0.5 else SPLIT) for _ in range(length)]
+    words = [rng.choice(WHOLE if rng.random() < 0.5 else SPLIT) for _ in range(length)]
     for place in range(5, length, 6):
-        words[place] = draw.choice(".,")
-    order = draw.sample(range(length), length)  # every word but the first of these hangs from an earlier one
+        words[place] = rng.choice(".,")
+    order = rng.sample(range(length), length)  # every word but the first of these hangs from an earlier one
     links = []
     for rank, source in enumerate(order[1:], start=1):
-        label = "punct" if words[source] in ".," else draw.choice(LABELS)
-        links.append(Link(source, draw.choice(order[:rank]), label))
+        label = "punct" if words[source] in ".," else rng.choice(LABELS)
+        links.append(Link(source, rng.choice(order[:rank]), label))
     boundary = 7 if number % len(LENGTHS) == PAIR else None
     identity, group = f"document-{number}", f"text-{number // 2}"
     spans = (*_negations(number, length), *_mentions(number, length), *_aspects(number, length))
@@ -104,11 +104,11 @@ def _negations(number: int, length: int) -> tuple[Span, ...]:
 
     A scope may be empty, in pieces, and hold words of its own cue. Every third document has a treebank's mark as well.
     """
-    draw = random.Random(f"negations {number}")
+    rng = random.Random(f"negations {number}")
     spans = [Span(length // 2, length // 2 + 1, "Polarity=Neg", "negation")] if number % 3 == 0 else []
     for label in range(1, min(3, length // 2) + 1):
-        cue = draw.sample(range(length), 2 if label == 2 else 1)
-        scope = draw.sample(range(length), draw.randrange(length))
+        cue = rng.sample(range(length), 2 if label == 2 else 1)
+        scope = rng.sample(range(length), rng.randrange(length))
         kind = "affixal_cue" if label == 3 else "cue"
         spans += [Span(word, word + 1, str(label), kind) for word in cue]
         spans += [Span(word, word + 1, str(label), "scope") for word in scope]
@@ -120,13 +120,13 @@ def _mentions(number: int, length: int) -> tuple[Span, ...]:
 
     Mentions are nested, cross and come twice; a chain may have only one.
     """
-    draw = random.Random(f"mentions {number}")
-    tagged = [word for word in range(length) if draw.random() < 0.8]
-    spans = [Span(word, word + 1, draw.choice(("PRON", "PROPN", "NOUN", "VERB")), "upos") for word in tagged]
+    rng = random.Random(f"mentions {number}")
+    tagged = [word for word in range(length) if rng.random() < 0.8]
+    spans = [Span(word, word + 1, rng.choice(("PRON", "PROPN", "NOUN", "VERB")), "upos") for word in tagged]
     for _ in range(2 * length):
-        start = draw.randrange(length)
-        end = min(length, start + draw.choice((1, 1, 2, 3, 5)))
-        spans.append(Span(start, end, draw.choice("12345"), "mention"))
+        start = rng.randrange(length)
+        end = min(length, start + rng.choice((1, 1, 2, 3, 5)))
+        spans.append(Span(start, end, rng.choice("12345"), "mention"))
     return tuple(spans)
 
 
@@ -135,13 +135,13 @@ def _aspects(number: int, length: int) -> tuple[Span, ...]:
 
     Terms are nested, cross, come twice and may be the words of the question.
     """
-    draw = random.Random(f"polarity {number}")
-    kinds = ["asked"] * (length > 1) * draw.choice((1, 1, 2))
-    kinds += [kind for kind in ("same_aspect", "other_aspect", "aspect") for _ in range(draw.choice((0, 1, 1, 2)))]
+    rng = random.Random(f"polarity {number}")
+    kinds = ["asked"] * (length > 1) * rng.choice((1, 1, 2))
+    kinds += [kind for kind in ("same_aspect", "other_aspect", "aspect") for _ in range(rng.choice((0, 1, 1, 2)))]
     spans = []
     for kind in kinds:
-        start = draw.randrange(length)
-        spans.append(Span(start, min(length, start + draw.choice((1, 1, 2))), "positive", kind))
+        start = rng.randrange(length)
+        spans.append(Span(start, min(length, start + rng.choice((1, 1, 2))), "positive", kind))
     return tuple(spans)
 
 
@@ -270,15 +270,15 @@ class Family:
     tokens: dict[str, str] = field(default_factory=dict)  # special tokens that only this config names, and their role
 
 
-def _sizes(layers: int = 2, heads: int = 5, width: int = 35, **more: Any) -> dict[str, Any]:
+def _sizes(layers: int = 2, heads: int = 5, width: int = 35, **others: Any) -> dict[str, Any]:
     """The sizes by the names that most configs use."""
     sizes = {"num_hidden_layers": layers, "num_attention_heads": heads, "hidden_size": width, "intermediate_size": 37}
-    return {**sizes, "max_position_embeddings": POSITIONS, **more}
+    return {**sizes, "max_position_embeddings": POSITIONS, **others}
 
 
-def _grouped(layers: int = 2, key_value: int = 2, **more: Any) -> dict[str, Any]:
+def _grouped(layers: int = 2, key_value: int = 2, **others: Any) -> dict[str, Any]:
     """The sizes of a decoder with grouped queries and rotary embeddings."""
-    return _sizes(layers, 6, 42, num_key_value_heads=key_value, head_dim=14, **more)
+    return _sizes(layers, 6, 42, num_key_value_heads=key_value, head_dim=14, **others)
 
 
 WINDOWS = {"layer_types": ["sliding_attention", "full_attention", "sliding_attention"], "sliding_window": WINDOW}
@@ -387,7 +387,7 @@ def make_uniform() -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
 
 
 def _spread_out(model: PreTrainedModel, seed: int, spread: float) -> None:
-    """Draw the weights anew: matrices wide, so that attention is peaked; norms and biases a little off."""
+    """New random weights: matrices wide, so that attention is peaked; norms and biases a little off."""
     generator = torch.Generator().manual_seed(seed)
     embeddings = {id(module.weight) for module in model.modules() if isinstance(module, torch.nn.Embedding)}
     with torch.no_grad():

@@ -22,16 +22,16 @@ PLAIN = (
 MORE_THAN_PLAIN = ("gemma2", "gpt_oss", "t5")  # softcap, sinks, position biases
 
 
-def of(family: str) -> tuple[Model, Batch]:
+def load(family: str) -> tuple[Model, Batch]:
     model = Model.of(*tiny.make(family), name=family)
     (batch,) = batches(model, DOCUMENTS, batch_tokens=10**6, skipped=Counter())
     return model, batch
 
 
-def seen(model: Model, batch: Batch, **how) -> list[Attention]:
-    found: list[Attention] = []
-    Capture(model, "interface").run(batch, found.append, **how)
-    return found
+def observe(model: Model, batch: Batch, **how) -> list[Attention]:
+    attentions: list[Attention] = []
+    Capture(model, "interface").run(batch, attentions.append, **how)
+    return attentions
 
 
 def real(attention: Attention, values: torch.Tensor) -> torch.Tensor:
@@ -41,8 +41,8 @@ def real(attention: Attention, values: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize("family", PLAIN)
 def test_the_answers_are_those_of_the_matrix(family: str) -> None:
-    model, batch = of(family)
-    for dense, fused in zip(seen(model, batch, fused=False), seen(model, batch, fused=True), strict=True):
+    model, batch = load(family)
+    for dense, fused in zip(observe(model, batch, fused=False), observe(model, batch, fused=True), strict=True):
         assert (type(dense), type(fused)) == (DenseRows, FusedRows)
         assert (dense.attention_type, dense.layer, dense.rows, dense.heads) == (
             fused.attention_type, fused.layer, fused.rows, fused.heads,
@@ -71,14 +71,14 @@ def test_the_answers_are_those_of_the_matrix(family: str) -> None:
 def test_distances_are_those_of_the_matrix(family: str, edges: tuple[int, ...], rows: int, monkeypatch) -> None:
     """Also where most of a row is far: the texts are short, so the blocks are made short too."""
     monkeypatch.setattr("headscope.capture.sweep.ROWS", rows)
-    model, batch = of(family)
-    for dense, fused in zip(seen(model, batch, fused=False), seen(model, batch, fused=True), strict=True):
+    model, batch = load(family)
+    for dense, fused in zip(observe(model, batch, fused=False), observe(model, batch, fused=True), strict=True):
         distances = fused.distances(edges)
         assert (real(fused, fused.entropy()[..., None])[..., 0] - in_float64(fused)[1]).abs().max() < 1e-5
-        for fused_one, dense_one in zip(distances, dense.distances(edges), strict=True):
-            if dense_one.ndim == 3:  # a distance may be 30 tokens, and is as exact as that makes it
-                dense_one, fused_one = dense_one[..., None] / 30, fused_one[..., None] / 30
-            torch.testing.assert_close(real(fused, fused_one), real(dense, dense_one), atol=1e-5, rtol=0)
+        for ours, theirs in zip(distances, dense.distances(edges), strict=True):
+            if theirs.ndim == 3:  # a distance may be 30 tokens, and is as exact as that makes it
+                theirs, ours = theirs[..., None] / 30, ours[..., None] / 30
+            torch.testing.assert_close(real(fused, ours), real(dense, theirs), atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -89,7 +89,7 @@ def test_in_half_precision_the_statistics_are_those_of_float32(family: str, dtyp
     model = Model.of(module.to(dtype), tokenizer, name=family)
     (batch,) = batches(model, DOCUMENTS, batch_tokens=10**6, skipped=Counter())
     for fused in (True, False):
-        for attention in seen(model, batch, fused=fused):
+        for attention in observe(model, batch, fused=fused):
             assert isinstance(attention, FusedRows) == (fused and family != "gemma2")
             everything = torch.ones(len(DOCUMENTS), attention.keys.length, 1)
             sums = real(attention, attention.average(everything))
@@ -116,7 +116,7 @@ def in_float64(fused: FusedRows) -> tuple[torch.Tensor, torch.Tensor]:
 
 @pytest.mark.parametrize("family", PLAIN)
 def test_it_agrees_with_float64(family: str) -> None:
-    for fused in seen(*of(family), fused=True):
+    for fused in observe(*load(family), fused=True):
         assert isinstance(fused, FusedRows)
         weights, entropy = in_float64(fused)
         assert (real(fused, fused.entropy()[..., None])[..., 0] - entropy).abs().max() < 1e-5
@@ -125,21 +125,21 @@ def test_it_agrees_with_float64(family: str) -> None:
 
 @pytest.mark.parametrize("family", MORE_THAN_PLAIN)
 def test_scores_that_are_more_than_plain_keep_their_matrix(family: str) -> None:
-    assert {type(attention) for attention in seen(*of(family), fused=True)} == {DenseRows}
+    assert {type(attention) for attention in observe(*load(family), fused=True)} == {DenseRows}
 
 
 def test_windows_are_known() -> None:
-    reaches = {a.layer: (a.reach.before, a.reach.after) for a in seen(*of("modernbert"), fused=True)}
+    reaches = {a.layer: (a.reach.before, a.reach.after) for a in observe(*load("modernbert"), fused=True)}
     assert reaches == {1: (None, None), 2: (3, 3), 3: (3, 3)}
-    assert {(a.reach.before, a.reach.after) for a in seen(*of("mistral"), fused=True)} == {(6, 0)}
-    assert {(a.reach.before, a.reach.after) for a in seen(*of("llama"), fused=True)} == {(None, 0)}
+    assert {(a.reach.before, a.reach.after) for a in observe(*load("mistral"), fused=True)} == {(6, 0)}
+    assert {(a.reach.before, a.reach.after) for a in observe(*load("llama"), fused=True)} == {(None, 0)}
 
 
 @pytest.mark.parametrize("family", ["gemma2", "gpt_oss", "mistral", "modernbert", "llama"])
 def test_with_the_matrix_too_keys_that_a_block_cannot_see_are_left_out(family: str) -> None:
-    model, batch = of(family)
+    model, batch = load(family)
     held = {}
-    for attention in seen(model, batch, fused=False, rows=3):
+    for attention in observe(model, batch, fused=False, rows=3):
         held.setdefault(attention.layer, []).append(attention.matrix.shape[-1])
         assert attention.weights().shape[-1] == batch.encoder.length
     whole = {1: False, 2: family in {"gemma2", "gpt_oss"}, 3: False} if family != "modernbert" else {1: True}
@@ -153,9 +153,9 @@ def test_with_the_matrix_too_keys_that_a_block_cannot_see_are_left_out(family: s
 
 
 def test_short_texts_and_whole_matrices_are_measured_with_the_matrix() -> None:
-    model, batch = of("bert")
-    assert {type(attention) for attention in seen(model, batch)} == {DenseRows}
-    assert {type(attention) for attention in seen(model, batch, fused=True, whole=True)} == {DenseRows}
+    model, batch = load("bert")
+    assert {type(attention) for attention in observe(model, batch)} == {DenseRows}
+    assert {type(attention) for attention in observe(model, batch, fused=True, whole=True)} == {DenseRows}
 
 
 @pytest.mark.parametrize("gradients", [False, True])
@@ -215,13 +215,13 @@ def test_a_term_that_nobody_announced_is_noticed(monkeypatch) -> None:
     def biased(module, query, key, value, mask, scaling=None, **terms):
         return honest(module, query, key, value, mask, scaling=1.01 * scaling, **terms)
 
-    model, batch = of("bert")
+    model, batch = load("bert")
     monkeypatch.setattr(modeling_bert, "eager_attention_forward", biased)
     with pytest.raises(ModelError) as refused:
-        seen(model, batch, fused=True)
+        observe(model, batch, fused=True)
     assert re.fullmatch(
-        r"layer 1 without its matrix of 'bert' change by [\d.e-]+ under observation, more than [\d.e-]+; "
-        "what was captured is not what the model computes.",
+        r"the outputs of layer 1 without its matrix of 'bert' differ by [\d.e-]+ from what the model computes by "
+        r"itself \(at most [\d.e-]+ is allowed\), so its attention cannot be captured.",
         str(refused.value),
     )
 
@@ -234,20 +234,20 @@ def test_scores_too_large_for_float32_keep_their_matrix() -> None:
             layer.self_attn.q_proj.weight.mul_(100)
     model = Model.of(module, tokenizer, name="mistral")
     (batch,) = batches(model, DOCUMENTS, batch_tokens=10**6, skipped=Counter())
-    found: list[Attention] = []
-    told = Capture(model, "interface").run(batch, found.append, fused=True)
-    assert {type(attention) for attention in found} == {DenseRows}
-    reasons = {re.sub(r"of [\d,]+,", "of N,", way) for _, _, way in told.paths}
+    attentions: list[Attention] = []
+    outputs = Capture(model, "interface").run(batch, attentions.append, fused=True)
+    assert {type(attention) for attention in attentions} == {DenseRows}
+    reasons = {re.sub(r"of [\d,]+,", "of N,", way) for _, _, way in outputs.paths}
     assert reasons == {"with the matrix: scores of N, too large for float32 without it"}
 
 
-def test_a_proof_does_not_look_at_padding(monkeypatch) -> None:
+def test_a_check_does_not_look_at_padding(monkeypatch) -> None:
     """A query of padding may see nothing but padding; what it adds up to says nothing of how exact the others are."""
     from headscope.capture import verify
 
     sizes = []
     monkeypatch.setattr(verify, "_verify_close", lambda *arguments: sizes.append(float(arguments[-1])))
-    model, batch = of("modernbert")
+    model, batch = load("modernbert")
     Capture(model, "interface").run(batch, lambda attention: None, fused=True)
     assert len(sizes) == 6  # outputs and entropies of three layers
     assert max(sizes) < 100

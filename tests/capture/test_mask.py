@@ -43,8 +43,12 @@ def test_reach_is_what_transformers_would_have_made(kind: str, padding) -> None:
     reach = masks.reach(masks.keep(arguments(mask_function, padding)))
     assert reach is not None
     assert (reach.before, reach.after) == window
-    made = hf.sdpa_mask(**arguments(mask_function, padding), allow_is_causal_skip=False)
-    wanted = torch.ones(TEXTS, TOKENS, TOKENS, dtype=torch.bool) if made is None else made[:, 0].expand(TEXTS, -1, -1)
+    expected = hf.sdpa_mask(**arguments(mask_function, padding), allow_is_causal_skip=False)
+    wanted = (
+        torch.ones(TEXTS, TOKENS, TOKENS, dtype=torch.bool)
+        if expected is None
+        else expected[:, 0].expand(TEXTS, -1, -1)
+    )
     real = PADDING if padding is not None else torch.ones_like(PADDING)
     seen = reach.sees(ROWS, ROWS).expand(TEXTS, -1, -1)
     # Rows of padding are never counted, and may see what they like.
@@ -84,5 +88,5 @@ def test_in_a_long_text_what_is_thought_of_a_mask_is_compared_with_the_mask(wron
         masks = Masks()
         assert masks.reach(masks.keep(asked)) is not None
         with monkeypatch.context() as patched:
-            patched.setattr(mask, "_window", lambda _: wrong)
+            patched.setattr(mask, "_find_window", lambda _: wrong)
             assert masks.reach(masks.keep(asked)) is None

@@ -99,7 +99,7 @@ def test_nobodys_code_is_run_unasked(folder) -> None:
 
 
 @pytest.mark.parametrize("family", tiny.FAMILIES)
-def test_a_twin_has_the_shape_but_not_the_weights(family) -> None:
+def test_an_untrained_model_has_the_shape_but_not_the_weights(family) -> None:
     model = Model.of(*tiny.make(family), name=family)
     untrained, again, other = untrained_model(model), untrained_model(model), untrained_model(model, seed=1)
     shapes = [{name: p.shape for name, p in m.module.named_parameters()} for m in (model, untrained)]
@@ -109,7 +109,7 @@ def test_a_twin_has_the_shape_but_not_the_weights(family) -> None:
     assert untrained.name == f"random weights (seed 0) of {family}"
 
 
-def test_a_twin_has_the_precision_of_its_model() -> None:
+def test_an_untrained_model_has_the_precision_of_its_model() -> None:
     module, tokenizer = tiny.make("llama")
     assert untrained_model(Model.of(module.to(torch.bfloat16), tokenizer)).module.dtype == torch.bfloat16
 
@@ -181,14 +181,14 @@ def test_the_configuration_may_say_otherwise() -> None:
     import transformers as hf
 
     sizes = {"num_hidden_layers": 3, "num_attention_heads": 4, "hidden_size": 12}
-    kinds = {
-        hf.BertConfig(is_decoder=True, **sizes): "decoder",
-        hf.BertGenerationConfig(**sizes): "encoder",
-        hf.Gemma2Config(use_bidirectional_attention=True, **sizes): "encoder",
-        hf.Gemma3TextConfig(**sizes): "decoder",
-        hf.Gemma3Config(text_config=sizes): "decoder",
-        hf.ModernBertDecoderConfig(**sizes): "decoder",
-        hf.OPTConfig(**sizes): "decoder",
-    }
-    for config, kind in kinds.items():
+    kinds = [
+        (hf.BertConfig(is_decoder=True, **sizes), "decoder"),
+        (hf.BertGenerationConfig(**sizes), "encoder"),
+        (hf.Gemma2Config(use_bidirectional_attention=True, **sizes), "encoder"),
+        (hf.Gemma3TextConfig(**sizes), "decoder"),
+        (hf.Gemma3Config(text_config=sizes), "decoder"),
+        (hf.ModernBertDecoderConfig(**sizes), "decoder"),
+        (hf.OPTConfig(**sizes), "decoder"),
+    ]
+    for config, kind in kinds:
         assert Shape.from_config(config).layers == {kind: 3}

@@ -217,7 +217,7 @@ def test_falcon_is_refused_because_asking_for_its_attention_changes_it() -> None
     with pytest.raises(ModelError) as refused:
         measure(Model.of(module, tokenizer, name="falcon"), DOCUMENTS, ["surface"])
     assert re.fullmatch(
-        r"the outputs of 'falcon' change by [\d.]+ under observation, more than [\de.-]+; "
-        "what was captured is not what the model computes.",
+        r"the outputs of 'falcon' differ by [\d.]+ from what the model computes by itself "
+        r"\(at most [\de.-]+ is allowed\), so its attention cannot be captured.",
         str(refused.value),
     )

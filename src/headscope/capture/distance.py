@@ -47,12 +47,12 @@ def total(
 
 @dataclass(frozen=True, eq=False)
 class _Ruler:
-    """What is known of distances before any weights.
+    """The distances of a block of rows, the same whatever the weights.
 
     Attributes:
         away: the distance from each query to each key, either way.
         last: the place of the last key up to the end of each bucket; 0 where there is none.
-        empty: whether there is none.
+        empty: true where there is none.
     """
 
     away: Float[Tensor, "query key"]

@@ -1,7 +1,7 @@
-"""An edit changes what the heads of a layer put out, while the model runs.
+"""Edits change the output of the heads of a layer while the model runs; gradients say what a change would do.
 
-What an edit gets and returns is z, the output of each query head before the output projection: the one place where a
-head is still apart from the others. After the projection a slice of the output is no head.
+An edit gets and returns z, the output of each query head before the output projection. Only there are the heads still
+apart: after the projection a slice of the output is no head.
 """
 
 from collections.abc import Callable
@@ -49,7 +49,7 @@ class Edit(Protocol):
 def apply_edit(
     edit: Edit, z: Float[Tensor, "batch head query width"], layer: EditedLayer
 ) -> Float[Tensor, "batch head query width"]:
-    """What `edit` makes of `z`.
+    """The new z that `edit` returns, checked.
 
     Raises:
         HeadscopeError: it is not of the shape and type of `z`.
@@ -71,7 +71,7 @@ def _describe(value: object) -> str:
 
 @dataclass(frozen=True, eq=False)
 class HeadGradient:
-    """What a loss says of a layer's heads.
+    """The gradient of a loss by the heads of a layer.
 
     The gradient of the weight with which query i attends to key j is ``g[i] . v[j]``, with no matrix of weights in
     memory. Several query heads may share a key/value head: ``v.repeat_interleave(g.shape[1] // v.shape[1], dim=1)``

@@ -23,7 +23,7 @@ from headscope.capture import distance
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch, Tokens
 from headscope.capture.kernel import Attended, attend, products
-from headscope.capture.mask import Reach, added
+from headscope.capture.mask import Reach, as_mask
 from headscope.capture.sweep import Swept, sweep
 
 WINDOW_ROWS = 512
@@ -93,7 +93,7 @@ class FusedRows:
         for rows in self._blocks(length):
             seen = self.reach.keys(rows, key.shape[2])
             shown = self.reach.sees(_range(rows, key), _range(seen, key))
-            mask = added(~shown, values.dtype)[:, None]
+            mask = as_mask(~shown, values.dtype)[:, None]
             output, log_sum = attend(
                 query[:, :, rows], key[:, :, seen], values[:, :, seen], scale=self.scale, mask=mask
             )
@@ -114,7 +114,7 @@ class FusedRows:
         return torch.cat([self.attend(values)[0][..., :width] for values, width in self._as_values(columns)], dim=-1)
 
     def _ask(self, edges: tuple[int, ...] | None = None) -> Swept:
-        """What one pass over the rows finds. Any pass knows the log-sum-exp and the entropy; one is enough."""
+        """The answers of one pass over the rows; any pass knows the log-sum-exp and the entropy."""
         if edges is None:
             edges = next(iter(self._swept), distance.EDGES)
         if edges not in self._swept:
@@ -146,7 +146,7 @@ class FusedRows:
         row = torch.arange(len(keys), device=keys.device)[:, None]
         place = torch.arange(keys.shape[1], device=keys.device)
         groups = self.heads // self.key.shape[1]
-        found = []
+        weights = []
         for column in keys.unbind(-1):
             chosen = self.key.transpose(1, 2)[row, column].transpose(1, 2).repeat_interleave(groups, dim=1)
             score: Tensor = torch.linalg.vecdot(self.query, chosen)
@@ -154,11 +154,11 @@ class FusedRows:
             seen = self.reach.within(column - place)
             if self.reach.hidden is not None:
                 seen &= ~self.reach.hidden.gather(1, column)
-            found.append(weight.masked_fill_(~seen[:, None], 0.0))
-        return torch.stack(found, dim=-1)
+            weights.append(weight.masked_fill_(~seen[:, None], 0.0))
+        return torch.stack(weights, dim=-1)
 
     def visible(self) -> Float[Tensor, "batch query"]:
-        """How many keys each query may attend to."""
+        """The number of keys that each query may attend to."""
         keys, place = self.key.shape[2], torch.arange(self.query.shape[2], device=self.key.device)
         hidden = self.reach.hidden
         shown = torch.ones(len(self.key), keys, device=self.key.device) if hidden is None else (~hidden).float()

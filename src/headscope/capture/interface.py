@@ -81,7 +81,7 @@ class Capture:
         returned.
 
         Raises:
-            ModelError: no route leads to the attention, or a check fails.
+            ModelError: the attention cannot be reached, or a check fails.
         """
         if model.module.training:
             raise ModelError(
@@ -212,7 +212,7 @@ class Capture:
 
 @dataclass(frozen=True, eq=False)
 class Outputs:
-    """What a forward pass gave.
+    """The outputs of a forward pass.
 
     Attributes:
         layers: the number of layers of each attention type.
@@ -318,7 +318,7 @@ AttentionMaskInterface.register(NAME, _keep_mask)
 
 @contextmanager
 def _restored(configs: Sequence[PreTrainedConfig]) -> Iterator[None]:
-    """Whatever happens, each configuration has the attention implementation again that it had."""
+    """Afterwards, even after an error, each configuration has the attention implementation again that it had."""
     before = [config._attn_implementation for config in configs]
     try:
         yield

@@ -1,4 +1,4 @@
-"""One call of attention in a forward pass, measured with its matrix or without it.
+"""One call of attention in a forward pass, run with its matrix or without it.
 
 With it, the model's own function is called on blocks of query rows: the softmax is taken row by row, so the result is
 the model's own whatever terms the family adds (softcap, sinks, position biases, windows), and memory grows with the
@@ -36,7 +36,7 @@ CHECKED_ROWS = 3
 Observer = Callable[[Attention], None]
 
 Paths = Counter[tuple[str, int, str]]
-"""How many texts were measured by attention type, layer and way: with the matrix or without it, and why."""
+"""The number of texts measured, by attention type, layer and way: with the matrix or without it, and why."""
 
 
 @dataclass(eq=False)

@@ -41,7 +41,7 @@ class Reach:
         return self.before is None and self.after is None and self.hidden is None
 
     def __str__(self) -> str:
-        """In words."""
+        """In words, as the table's paths name it."""
         if (self.before, self.after) == (None, None):
             return "all keys"
         if self.before is None:
@@ -54,7 +54,7 @@ class Reach:
         return slice(first, keys if self.after is None else min(keys, rows.stop + self.after))
 
     def within(self, distance: Int[Tensor, "..."]) -> Bool[Tensor, "..."]:
-        """Whether a key at this distance (its place minus the query's) is near enough."""
+        """True where a key at this distance (its place minus the query's) is near enough."""
         near = torch.ones_like(distance, dtype=torch.bool)
         if self.before is not None:
             near &= distance >= -self.before
@@ -65,7 +65,7 @@ class Reach:
     def sees(
         self, queries: Int[Tensor, " query"], keys: Int[Tensor, " key"] | Int[Tensor, "batch key"]
     ) -> Bool[Tensor, "any query key"]:
-        """Whether each query sees each key; of one axis of keys for all texts, or of one for each."""
+        """True where a query sees a key; the keys are the same for all texts, or others for each."""
         keys = keys.expand(1, -1) if keys.ndim == 1 else keys
         seen = self.within(keys[:, None] - queries[:, None])
         if self.hidden is None:
@@ -73,47 +73,47 @@ class Reach:
         return seen & ~self.hidden.gather(1, keys.expand(len(self.hidden), -1))[:, None]
 
     def hiding(self, keys: slice, queries: int, dtype: torch.dtype) -> Float[Tensor, "batch 1 query key"] | None:
-        """What hides padding from a kernel: one row for each text, seen as many, so that it takes no memory."""
+        """A mask that hides padding from a kernel: one row for each text, expanded, so that it takes no memory."""
         if self.hidden is None:
             return None
-        return added(self.hidden[:, keys], dtype)[:, None, None].expand(-1, 1, queries, -1)
+        return as_mask(self.hidden[:, keys], dtype)[:, None, None].expand(-1, 1, queries, -1)
 
 
-def added(hidden: Bool[Tensor, "..."], dtype: torch.dtype) -> Float[Tensor, "..."]:
-    """What is added to scores to hide keys: finite, so that a row of which all is hidden has a sum, of nothing."""
+def as_mask(hidden: Bool[Tensor, "..."], dtype: torch.dtype) -> Float[Tensor, "..."]:
+    """A mask that is added to scores: finite, so that a row of which all is hidden has a sum, of nothing."""
     return torch.zeros_like(hidden, dtype=dtype).masked_fill_(hidden, torch.finfo(dtype).min)
 
 
 @dataclass(eq=False)
 class _Kept:
-    """What a mask is to be made from, once the rows are known.
+    """The arguments of a mask that is built when its rows are known.
 
     Attributes:
         ticket: the tensor that stands for the mask until then.
         arguments: those of transformers' mask function.
         reach: what they come to, if that is known.
-        made: the blocks that were asked for last, by their rows, keys and type.
+        blocks: those that were asked for last, by their rows, keys and type.
     """
 
     ticket: Tensor
     arguments: dict[str, Any]
     reach: Reach | None
-    made: dict[tuple[int, int, int, int, torch.dtype], tuple[Tensor | None, Tensor]] = field(default_factory=dict)
+    blocks: dict[tuple[int, int, int, int, torch.dtype], tuple[Tensor | None, Tensor]] = field(default_factory=dict)
 
     def block(self, rows: slice, keys: slice, dtype: torch.dtype) -> tuple[Tensor | None, Tensor]:
-        """What is added to the scores (None where every key may be seen), and how many keys may be seen."""
+        """The mask that is added to the scores (None where every key may be seen), and the number of visible keys."""
         block = (rows.start, rows.stop, keys.start, keys.stop, dtype)
-        if block not in self.made:
+        if block not in self.blocks:
             seen, size = self._seen(rows, keys), (self.arguments["batch_size"], rows.stop - rows.start)
             if seen is None:
                 allowed = torch.full(size, float(keys.stop - keys.start), device=self.arguments["device"])
             else:
                 allowed = seen[:, 0].sum(-1, dtype=torch.float32).expand(size)
             # Every layer asks for the same blocks; all are kept while they are small.
-            if sum(mask.numel() for mask, _ in self.made.values() if mask is not None) > KEPT:
-                self.made = {}
-            self.made[block] = (None if seen is None else added(~seen, dtype), allowed)
-        return self.made[block]
+            if sum(mask.numel() for mask, _ in self.blocks.values() if mask is not None) > KEPT:
+                self.blocks = {}
+            self.blocks[block] = (None if seen is None else as_mask(~seen, dtype), allowed)
+        return self.blocks[block]
 
     def _seen(self, rows: slice, keys: slice) -> Tensor | None:
         if self.reach is None:
@@ -132,7 +132,7 @@ class Masks:
     """The masks of one forward pass.
 
     Where a model asks transformers for a mask it is handed a ticket, an empty tensor, which it
-    passes on to attention. There the mask is made, for the rows of a block.
+    passes on to attention. There the mask is built, for the rows of a block.
     """
 
     _kept: dict[int, _Kept] = field(default_factory=dict)
@@ -143,7 +143,7 @@ class Masks:
         kept = defaults | dict(arguments) | {"allow_is_causal_skip": False}
         size = (int(kept["batch_size"]), 1, int(kept["q_length"]), 0)
         ticket: Tensor = torch.empty(size, device=kept["device"])
-        self._kept[id(ticket)] = _Kept(ticket, kept, _reach(kept))
+        self._kept[id(ticket)] = _Kept(ticket, kept, _find_reach(kept))
         return ticket
 
     def reach(self, attention_mask: Tensor | None) -> Reach | None:
@@ -198,8 +198,8 @@ def _shown(mask: Tensor) -> Bool[Tensor, "..."]:
     return mask if mask.dtype == torch.bool else mask > torch.finfo(mask.dtype).min / 2
 
 
-def _reach(arguments: Mapping[str, Any]) -> Reach | None:
-    window = _window(arguments.get("mask_function", causal_mask_function))
+def _find_reach(arguments: Mapping[str, Any]) -> Reach | None:
+    window = _find_window(arguments.get("mask_function", causal_mask_function))
     if window is None or arguments["q_offset"] or arguments.get("kv_offset"):
         return None
     # A window as long as the text is none.
@@ -208,26 +208,26 @@ def _reach(arguments: Mapping[str, Any]) -> Reach | None:
     # Padding stands on the right, where a causal mask hides it from every real query.
     hidden = None if padding is None or after == 0 or bool(padding.all()) else ~padding.bool()
     reach = Reach(before, after, hidden)
-    return reach if arguments["kv_length"] < CHECKED_FROM or _is_theirs(reach, arguments) else None
+    return reach if arguments["kv_length"] < CHECKED_FROM or _agrees_with_transformers(reach, arguments) else None
 
 
-def _is_theirs(reach: Reach, arguments: Mapping[str, Any]) -> bool:
-    """Whether two rows of the mask are those that transformers makes: one shows a window, one what lies ahead."""
+def _agrees_with_transformers(reach: Reach, arguments: Mapping[str, Any]) -> bool:
+    """True if two rows of the mask are those of transformers: one shows a window, one what lies ahead."""
     queries, padding, device = arguments["q_length"], arguments.get("attention_mask"), arguments["device"]
     for row in (queries - 1, queries // 2):
-        theirs = sdpa_mask(**dict(arguments) | {"q_length": 1, "q_offset": row})
-        if theirs is None:
+        expected = sdpa_mask(**dict(arguments) | {"q_length": 1, "q_offset": row})
+        if expected is None:
             return reach.everywhere
-        ours = reach.sees(torch.tensor([row], device=device), torch.arange(theirs.shape[-1], device=device))
-        differ = (ours != theirs[:, 0]).any(-1)[:, 0]
+        ours = reach.sees(torch.tensor([row], device=device), torch.arange(expected.shape[-1], device=device))
+        differ = (ours != expected[:, 0]).any(-1)[:, 0]
         # What padding sees is of no interest.
         if bool((differ if padding is None else differ & padding[:, row].bool()).any()):
             return False
     return True
 
 
-def _window(mask_function: Callable[..., Any]) -> tuple[int | None, int | None] | None:
-    """How far a mask function of transformers lets a query see before and after it; None if it is no such function.
+def _find_window(mask_function: Callable[..., Any]) -> tuple[int | None, int | None] | None:
+    """The number of keys before and after a query that a mask function of transformers shows; None if it is another.
 
     Windows are closures: they are known by the code they share, and their size is what they close over.
     """
@@ -244,8 +244,8 @@ def _window(mask_function: Callable[..., Any]) -> tuple[int | None, int | None] 
         pattern = make(1)
         if mask_function.__code__ is not pattern.__code__:
             continue
-        overlay, base = _parts(mask_function) if len(_parts(mask_function)) == 2 else (None, None)
-        overlay_like, base_like = _parts(pattern)
+        overlay, base = _list_parts(mask_function) if len(_list_parts(mask_function)) == 2 else (None, None)
+        overlay_like, base_like = _list_parts(pattern)
         if inspect.isfunction(overlay) and overlay.__code__ is overlay_like.__code__ and base is base_like:
             size = int(inspect.getclosurevars(overlay).nonlocals["sliding_window"])
             # The causal window counts the query itself, the other does not.
@@ -253,7 +253,7 @@ def _window(mask_function: Callable[..., Any]) -> tuple[int | None, int | None] 
     return None
 
 
-def _parts(mask_function: Callable[..., Any]) -> tuple[Callable[..., Any], ...]:
-    """The mask functions that one is made of."""
+def _list_parts(mask_function: Callable[..., Any]) -> tuple[Callable[..., Any], ...]:
+    """The mask functions that a joint one consists of."""
     parts: tuple[Callable[..., Any], ...] = inspect.getclosurevars(mask_function).nonlocals["mask_functions"]
     return parts

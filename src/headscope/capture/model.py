@@ -21,7 +21,7 @@ from transformers.utils import logging as transformers_logging
 from headscope.errors import HeadscopeError, ModelError, first_line
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
-"""What the name ``minilm`` stands for: BERT, 6 layers of 12 heads, real weights."""
+"""The model that the name ``minilm`` stands for: BERT, 6 layers of 12 heads, real weights."""
 
 TASKS: Mapping[str, Any] = {
     "masked-lm": modeling_auto.AutoModelForMaskedLM,
@@ -45,7 +45,7 @@ _UNLIMITED = 10**6
 
 @dataclass(frozen=True)
 class Shape:
-    """What two models have in common whose heads can be compared one by one.
+    """The layers, heads and vocabulary of a model; two models of one shape can be compared head by head.
 
     Attributes:
         layers: the number of attention layers of each attention type.
@@ -248,7 +248,7 @@ def untrained_model(model: Model, *, seed: int = 0) -> Model:
 
 
 def source(name: str) -> str:
-    """What transformers loads under the name that a user gave: a folder or a hub id.
+    """The folder or hub id that transformers loads under the name that a user gave.
 
     Raises:
         ModelError: it can only be a folder, and there is none.

@@ -1,4 +1,4 @@
-"""What decides whether the attention of a layer is measured with its matrix or without it."""
+"""The rules that decide whether the attention of a layer is measured with its matrix or without it."""
 
 from collections.abc import Mapping
 from typing import Any

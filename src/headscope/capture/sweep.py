@@ -1,4 +1,4 @@
-"""One pass over a layer's rows that finds all that a fused kernel can say of them.
+"""One pass over a layer's rows that answers all that a fused kernel can answer.
 
 Rows go by in short blocks. For a block most keys are far: every row sees them, and has them in the
 same bucket of distance as every other row. Of these the kernel averages, in one call a side, the keys
@@ -29,7 +29,7 @@ ALIGNED = 16
 
 @dataclass(frozen=True, eq=False)
 class Swept:
-    """What a pass found of every row.
+    """The answers of a pass for every row.
 
     Attributes:
         log_sum: the logarithm of the sum of the exponentials of its scores.
@@ -64,16 +64,16 @@ def sweep(
     size, columns = query.shape[-1], 2 + sum(edge >= ROWS for edge in edges)
     width = -(-(size + columns) // ALIGNED) * ALIGNED
     # The kernel wants queries and keys as wide as values; zeros add nothing to a dot product.
-    wide_query, wide_key = (torch.nn.functional.pad(one, (0, width - size)) for one in (scale * query, key))
+    wide_query, wide_key = (torch.nn.functional.pad(side, (0, width - size)) for side in (scale * query, key))
     run = _Sweep(wide_query, wide_key, wide_key.clone(), size, reach, first, edges)
     starts = range(0, query.shape[2], ROWS)
-    found = [run.block(slice(start, min(start + ROWS, query.shape[2]))) for start in starts]
-    return Swept(*(torch.cat(parts, dim=2) for parts in zip(*found, strict=True)))
+    blocks = [run.block(slice(start, min(start + ROWS, query.shape[2]))) for start in starts]
+    return Swept(*(torch.cat(parts, dim=2) for parts in zip(*blocks, strict=True)))
 
 
 @dataclass(frozen=True, eq=False)
 class _Sweep:
-    """What a pass works on: scaled queries; behind the keys, `values` has columns that each block writes for itself."""
+    """The tensors of a pass: scaled queries; behind the keys, `values` has columns that each block writes."""
 
     query: Float[Tensor, "batch head query width"]
     key: Float[Tensor, "batch key_head key width"]

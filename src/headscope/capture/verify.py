@@ -1,4 +1,4 @@
-"""What is captured is what the model computes: checked at the start of every run."""
+"""Checks that the captured attention is what the model computes, made at the start of every run."""
 
 import torch
 from jaxtyping import Float
@@ -24,7 +24,7 @@ def verify_rows(model: Model, attention: Attention) -> None:
     if not bool(torch.isfinite(sums).all()) or bool((sums > 1 + tolerance).any()):
         raise ModelError(
             f"layer {attention.layer} of {model.name!r} has attention rows that sum to {float(sums.max()):.6g}; "
-            "a row of attention sums to 1 at most, so something else was captured."
+            "a row of attention sums to 1 at most, so the attention cannot be captured."
         )
     if bool((sums < 1 - tolerance).any()) and not any("sink" in name for name, _ in model.module.named_parameters()):
         raise ModelError(
@@ -78,13 +78,13 @@ def verify_fused(
         ModelError: they are not.
     """
     real = attention.queries.real[:, rows]
-    what = f"layer {attention.layer} without its matrix"
-    _verify_close(model, expected[real], output[real], what, expected.abs().max())
+    layer = f"layer {attention.layer} without its matrix"
+    _verify_close(model, expected[real], output[real], f"the outputs of {layer}", expected.abs().max())
     entropy = torch.special.entr(weights.float()).sum(-1).transpose(1, 2)[real]
     fused = attention.entropy()[:, :, rows].transpose(1, 2)[real]
     # An entropy is the difference of two numbers of the size of the log-sum-exp.
     size = attention.log_sum[:, :, rows].transpose(1, 2)[real].abs().amax() if bool(real.any()) else torch.zeros(())
-    _verify_close(model, entropy, fused, f"the entropies of {what}", size)
+    _verify_close(model, entropy, fused, f"the entropies of {layer}", size)
 
 
 def verify_same(
@@ -125,15 +125,15 @@ def verify_unpadded(model: Model, padded: Float[Tensor, "*shape"], alone: Float[
         )
 
 
-def _verify_close(model: Model, expected: Tensor, got: Tensor, what: str, scale: Tensor) -> None:
+def _verify_close(model: Model, expected: Tensor, actual: Tensor, what: str, scale: Tensor) -> None:
     if expected.numel() == 0:
         return
-    difference = float((expected - got).abs().max())
+    difference = float((expected - actual).abs().max())
     bound = _tolerance(model.module.dtype) * max(1.0, float(scale))
     if not difference <= bound:
         raise ModelError(
-            f"{what} of {model.name!r} change by {difference:.2g} under observation, more than {bound:.2g}; "
-            "what was captured is not what the model computes."
+            f"{what} of {model.name!r} differ by {difference:.2g} from what the model computes by itself (at most "
+            f"{bound:.2g} is allowed), so its attention cannot be captured."
         )
 
 
