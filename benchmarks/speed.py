@@ -96,7 +96,7 @@ def _relations(treebank: Path, rounds: int) -> Iterator[Row]:
 def _surface(rounds: int) -> Iterator[Row]:
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        model = Model.of(BertModel(BertConfig()), headscope.load("minilm").tokenizer, name="BERT-base shape")
+        model = Model.from_module(BertModel(BertConfig()), headscope.load("minilm").tokenizer, name="BERT-base shape")
     draw = np.random.default_rng(0)
     documents = [Document(f"{i}", tuple(draw.choice(WORDS, size=126))) for i in range(96)]
     prepared = list(batches(model, documents, skipped=Counter()))
@@ -192,7 +192,11 @@ def _peak_memory_here(sentences: int) -> float:
     """MiB at the peak of measuring so many generated sentences with a model of two layers."""
     tokenizer = headscope.load("minilm").tokenizer
     config = BertConfig(hidden_size=96, num_hidden_layers=2, num_attention_heads=6, intermediate_size=96)
-    measure(Model.of(BertModel(config), tokenizer), headscope.read(f"grammar:{sentences}"), ["surface", "relations"])
+    measure(
+        Model.from_module(BertModel(config), tokenizer),
+        headscope.read(f"grammar:{sentences}"),
+        ["surface", "relations"],
+    )
     # Not `ru_maxrss`: a new process inherits that from the one that started it.
     (peak,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
     return int(peak.split()[1]) / 1024

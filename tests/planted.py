@@ -72,7 +72,7 @@ def plant(rules: Mapping[tuple[int, int], Rule]) -> Model:
             rows = slice((head - 1) * SIZE, head * SIZE)
             rule(attention.query.weight[rows], attention.key.weight[rows])
             attention.query.weight[rows] *= STRENGTH * SIZE**0.5
-    return Model.of(model, tokenizer(), name="planted")
+    return Model.from_module(model, tokenizer(), name="planted")
 
 
 def tokenizer() -> PreTrainedTokenizerFast:

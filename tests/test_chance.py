@@ -32,7 +32,7 @@ def table(seed: int, planted: float = 0.0) -> xr.Dataset:
     """Heads that attend at random on a corpus of random trees; one may look at the gold heads, to such a degree."""
     # Other documents in each world: that all heads like long words, where some links of a corpus go, is chance once.
     documents = tiny.documents(DOCUMENTS * (SEEDS + 1))[DOCUMENTS * seed : DOCUMENTS * (seed + 1)]
-    model = Model.of(*tiny.make("bert"), name="bert")
+    model = Model.from_module(*tiny.make("bert"), name="bert")
     batch = collate(model, list(Alignment.of(model).align(documents, Counter())))
     relations = Relations.for_corpus(summarize(documents))
     relations = Relations(relations.links, permutations=Permutations(PERMUTATIONS, seed=seed))

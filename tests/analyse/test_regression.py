@@ -108,7 +108,7 @@ def test_cues_far_away_cost_no_digits() -> None:
 
 def test_the_sums_of_the_reducer_give_the_same() -> None:
     module, tokenizer = tiny.make("bert")
-    table = with_regression(measure(Model.of(module, tokenizer, name="bert"), DOCUMENTS, ["scope"]))
+    table = with_regression(measure(Model.from_module(module, tokenizer, name="bert"), DOCUMENTS, ["scope"]))
     assert_fitted(check(table), *seen(), rtol=1e-3)
 
 

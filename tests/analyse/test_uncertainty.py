@@ -238,7 +238,7 @@ def tiny_bert() -> tuple[xr.Dataset, dict[str, witnesses.Relation], dict[str, in
     module, tokenizer = tiny.make("bert")
     documents = tiny.documents(17)
     seen = [witnesses.see(module, tokenizer, document)["encoder"] for document in documents]
-    table = measure(Model.of(module, tokenizer, name="bert"), documents, ["relations"])
+    table = measure(Model.from_module(module, tokenizer, name="bert"), documents, ["relations"])
     folds = {document.id: FoldAssignment.for_corpus(summarize(documents)).fold(document) for document in documents}
     return table, witnesses.relations(seen), folds
 

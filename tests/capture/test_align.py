@@ -17,7 +17,7 @@ STYLES = {"wordpiece": "bert", "bytes": "roberta", "bytes without special tokens
 
 
 def of(family: str) -> Model:
-    return Model.of(*tiny.make(family), name=family)
+    return Model.from_module(*tiny.make(family), name=family)
 
 
 def align(model: Model, *documents: Document, **how) -> tuple[list, Counter]:
@@ -100,7 +100,7 @@ def test_if_nothing_fits_there_is_no_table() -> None:
 def test_a_slow_tokenizer_is_refused() -> None:
     module, _ = tiny.make("bert")
     with pytest.raises(ModelError) as refused:
-        Model.of(module, tiny.slow_tokenizer(), name="slow")
+        Model.from_module(module, tiny.slow_tokenizer(), name="slow")
     assert str(refused.value) == (
         "the tokenizer of 'slow' (ByT5Tokenizer) is a slow one, which cannot say which word a token comes from; "
         "give a model with a tokenizer.json."

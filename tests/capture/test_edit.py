@@ -28,7 +28,7 @@ PROJECTIONS = {  # the modules, in the order of the forward pass, whose input is
 
 
 def load(family: str) -> tuple[Capture, Batch]:
-    model = Model.of(*tiny.make(family), name=family)
+    model = Model.from_module(*tiny.make(family), name=family)
     (batch,) = batches(model, DOCUMENTS, batch_tokens=10**6, skipped=Counter())
     return Capture.verified(model, batch), batch
 

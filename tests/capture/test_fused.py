@@ -23,7 +23,7 @@ MORE_THAN_PLAIN = ("gemma2", "gpt_oss", "t5")  # softcap, sinks, position biases
 
 
 def load(family: str) -> tuple[Model, Batch]:
-    model = Model.of(*tiny.make(family), name=family)
+    model = Model.from_module(*tiny.make(family), name=family)
     (batch,) = batches(model, DOCUMENTS, batch_tokens=10**6, skipped=Counter())
     return model, batch
 
@@ -86,7 +86,7 @@ def test_distances_are_those_of_the_matrix(family: str, edges: tuple[int, ...], 
 def test_in_half_precision_the_statistics_are_those_of_float32(family: str, dtype: torch.dtype) -> None:
     """Given the same rounded queries and keys, the weights are not rounded, so that rows sum to 1 on both paths."""
     module, tokenizer = tiny.make(family)
-    model = Model.of(module.to(dtype), tokenizer, name=family)
+    model = Model.from_module(module.to(dtype), tokenizer, name=family)
     (batch,) = batches(model, DOCUMENTS, batch_tokens=10**6, skipped=Counter())
     for fused in (True, False):
         for attention in observe(model, batch, fused=fused):
@@ -169,7 +169,7 @@ def test_nothing_as_large_as_the_matrix_is_made(gradients: bool) -> None:
         num_key_value_heads=2, head_dim=14, max_position_embeddings=2000,
     )  # fmt: skip
     _, tokenizer = tiny.make("llama")
-    model = Model.of(LlamaModel(config), tokenizer)
+    model = Model.from_module(LlamaModel(config), tokenizer)
     ids = torch.randint(3, 300, (1, 1999), generator=torch.Generator().manual_seed(7))
     (short,) = batches(model, DOCUMENTS[:1], skipped=Counter())
     batch = long_batch(short, ids)
@@ -232,7 +232,7 @@ def test_scores_too_large_for_float32_keep_their_matrix() -> None:
     with torch.no_grad():
         for layer in module.layers:
             layer.self_attn.q_proj.weight.mul_(100)
-    model = Model.of(module, tokenizer, name="mistral")
+    model = Model.from_module(module, tokenizer, name="mistral")
     (batch,) = batches(model, DOCUMENTS, batch_tokens=10**6, skipped=Counter())
     attentions: list[Attention] = []
     outputs = Capture(model, "interface").run(batch, attentions.append, fused=True)

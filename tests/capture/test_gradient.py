@@ -33,7 +33,7 @@ def make(family: str, spread: float = 1.0, dtype: torch.dtype = torch.float32) -
 
 
 def load(family: str, *how) -> tuple[Capture, Batch]:
-    model = Model.of(make(family, *how), tiny.tokenizer(tiny.FAMILIES[family].style), name=family)
+    model = Model.from_module(make(family, *how), tiny.tokenizer(tiny.FAMILIES[family].style), name=family)
     (batch,) = batches(model, DOCUMENTS, batch_tokens=10**6, skipped=Counter())
     return Capture.verified(model, batch), batch
 
@@ -113,7 +113,9 @@ def largest_error(capture: Capture, batch: Batch, exact: PreTrainedModel, **how)
 def test_the_gradient_of_a_weight_is_g_times_v(family: str, rows: int | None) -> None:
     """In float64 throughout, a text at a time: the masks of some families overflow there in rows of padding."""
     exact = make(family, 1.0, torch.float64)
-    model = Model.of(make(family, 1.0, torch.float64), tiny.tokenizer(tiny.FAMILIES[family].style), name=family)
+    model = Model.from_module(
+        make(family, 1.0, torch.float64), tiny.tokenizer(tiny.FAMILIES[family].style), name=family
+    )
     for batch in batches(model, DOCUMENTS, batch_tokens=1, skipped=Counter()):
         assert largest_error(Capture(model, "interface"), batch, exact, rows=rows) < 1e-6
 

@@ -20,7 +20,7 @@ DOCUMENTS = tiny.documents(7)
 
 
 def load(family: str) -> Model:
-    return Model.of(*tiny.make(family), name=family)
+    return Model.from_module(*tiny.make(family), name=family)
 
 
 def one_batch(model: Model) -> Batch:
@@ -164,7 +164,7 @@ def test_our_name_is_registered_once() -> None:
 
 def test_half_precision_is_measured_in_float32() -> None:
     module, tokenizer = tiny.make("llama")
-    model = Model.of(module.to(torch.bfloat16), tokenizer, name="llama")
+    model = Model.from_module(module.to(torch.bfloat16), tokenizer, name="llama")
     batch = collate(model, list(Alignment.of(model).align(DOCUMENTS, Counter())))
     attentions = observe(Capture.verified(model, batch), batch)
     assert {attention.weights().dtype for attention in attentions} == {torch.float32}

@@ -100,7 +100,7 @@ def test_nobodys_code_is_run_unasked(folder) -> None:
 
 @pytest.mark.parametrize("family", tiny.FAMILIES)
 def test_an_untrained_model_has_the_shape_but_not_the_weights(family) -> None:
-    model = Model.of(*tiny.make(family), name=family)
+    model = Model.from_module(*tiny.make(family), name=family)
     untrained, again, other = untrained_model(model), untrained_model(model), untrained_model(model, seed=1)
     shapes = [{name: p.shape for name, p in m.module.named_parameters()} for m in (model, untrained)]
     assert shapes[0] == shapes[1]
@@ -111,7 +111,7 @@ def test_an_untrained_model_has_the_shape_but_not_the_weights(family) -> None:
 
 def test_an_untrained_model_has_the_precision_of_its_model() -> None:
     module, tokenizer = tiny.make("llama")
-    assert untrained_model(Model.of(module.to(torch.bfloat16), tokenizer)).module.dtype == torch.bfloat16
+    assert untrained_model(Model.from_module(module.to(torch.bfloat16), tokenizer)).module.dtype == torch.bfloat16
 
 
 def test_a_family_that_reads_padding_is_refused_unless_each_text_is_alone() -> None:
@@ -126,7 +126,7 @@ def test_a_family_that_reads_padding_is_refused_unless_each_text_is_alone() -> N
     with torch.no_grad():
         for weights in module.parameters():
             weights.add_(0.3 * torch.randn(weights.shape))
-    model = Model.of(module, tiny.tokenizer(tiny.BERT), name="convbert")
+    model = Model.from_module(module, tiny.tokenizer(tiny.BERT), name="convbert")
     with pytest.raises(ModelError) as refused:
         measure(model, tiny.documents(7), ["surface"])
     assert re.fullmatch(
@@ -145,7 +145,7 @@ def test_a_model_that_takes_no_text_is_refused() -> None:
         decoder_attention_heads=5, encoder_ffn_dim=7, decoder_ffn_dim=7, num_mel_bins=11, max_source_positions=13,
         max_target_positions=17, pad_token_id=0, bos_token_id=1, eos_token_id=2, decoder_start_token_id=1,
     )  # fmt: skip
-    model = Model.of(WhisperModel(config), tiny.tokenizer(tiny.BERT), name="whisper")
+    model = Model.from_module(WhisperModel(config), tiny.tokenizer(tiny.BERT), name="whisper")
     with pytest.raises(ModelError) as refused:
         measure(model, tiny.documents(3), ["surface"])
     assert re.fullmatch(
@@ -156,7 +156,7 @@ def test_a_model_that_takes_no_text_is_refused() -> None:
 
 
 def test_a_word_spelt_like_a_separator_is_none() -> None:
-    model = Model.of(*tiny.make("bert"), name="bert")
+    model = Model.from_module(*tiny.make("bert"), name="bert")
     (batch,) = batches(model, [Document("d", ("the", "[SEP]", "dog"))], skipped=Counter())
     assert (batch.encoder.ids == model.tokenizer.sep_token_id).sum() == 2
     assert batch.encoder.sep.nonzero().tolist() == [[0, 4]]
@@ -165,7 +165,7 @@ def test_a_word_spelt_like_a_separator_is_none() -> None:
 @pytest.mark.parametrize("family", {**tiny.FAMILIES, **tiny.UNSUPPORTED})
 def test_a_model_that_is_a_decoder_alone_has_decoder_layers(family: str) -> None:
     """Its attention type is what its attention does: a later token changes nothing before it."""
-    model = Model.of(*tiny.make(family), name=family)
+    model = Model.from_module(*tiny.make(family), name=family)
     expected = {**tiny.FAMILIES, **tiny.UNSUPPORTED}[family].attention_types
     assert dict(model.layers) == expected
     if "cross" not in expected:

@@ -147,7 +147,7 @@ def test_a_task_that_there_is_not_is_refused(tmp_path) -> None:
 
 def test_a_model_whose_output_cannot_be_verified_is_refused() -> None:
     body, tokenizer = tiny.make("bert")
-    model = Model.of(hf.BertForQuestionAnswering(body.config), tokenizer, name="bert")
+    model = Model.from_module(hf.BertForQuestionAnswering(body.config), tokenizer, name="bert")
     with pytest.raises(ModelError) as refused:
         Capture.verified(model, one_batch(model))
     assert re.fullmatch(

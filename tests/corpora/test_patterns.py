@@ -76,7 +76,7 @@ def test_a_corpus_without_documents_is_refused_for_that(file, tmp_path):
 
 
 def test_the_table_says_which_patterns_and_which_spacy(file):
-    model = Model.of(*tiny.make("bert"), name="tiny")
+    model = Model.from_module(*tiny.make("bert"), name="tiny")
     corpus = headscope.read("grammar:41", patterns=file(EXAMPLE))
     table = headscope.measure(model, corpus, ["relations"])
     assert json.loads(table.attrs["patterns"]) == json.loads(EXAMPLE)

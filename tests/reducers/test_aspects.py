@@ -39,7 +39,7 @@ def measured(
     for document in documents:
         for attention_type, one in witnesses.see(module, tokenizer, document).items():
             seen.setdefault(attention_type, []).append(one)
-    model = Model.of(module, tokenizer, name=family)
+    model = Model.from_module(module, tokenizer, name=family)
     table = measure(model, documents, [Aspects(SENTIMENT)], plan=plan)
     words = [word.lower() for word in SENTIMENT]
     return table, {attention_type: witnesses.aspects(one, words) for attention_type, one in seen.items()}
@@ -74,7 +74,7 @@ def test_aspects(family: str, plan: Plan) -> None:
     separators = [target for target in TARGETS if target.startswith("sep_")]
     assert (table["aspect_count"].drop_sel(target=separators) > 4).all()
     assert (table["aspect_accuracy"].max(["layer", "head"]) > 0.1).drop_sel(target=separators).all()
-    has_separators = Model.of(*tiny.make(family)).tokenizer.sep_token_id is not None
+    has_separators = Model.from_module(*tiny.make(family)).tokenizer.sep_token_id is not None
     assert (table["aspect_count"].sel(target=separators) > 3).all() == has_separators
     np.testing.assert_allclose(
         table["fold_aspect_mass"].sum("fold", skipna=False) / table["aspect_count"], table["aspect_mass"], atol=1e-12
@@ -156,7 +156,7 @@ def test_the_label_says_whether_the_aspect_is_there(label: str | None, expected:
 def test_a_document_without_a_question_is_not_counted() -> None:
     module, tokenizer = tiny.make("bert")
     document = Document("1", ("the", "dog", "walked"), spans=(same(0, 1),), label="none")
-    table = measure(Model.of(module, tokenizer, name="bert"), [document], [Aspects()])
+    table = measure(Model.from_module(module, tokenizer, name="bert"), [document], [Aspects()])
     assert table["aspect_count"].sum() == table["aspect_lost"].sum() == 0
     assert table["aspect_accuracy"].isnull().all()
 

@@ -35,7 +35,7 @@ def asked(family: str, documents: Sequence[Document] = DOCUMENTS) -> tuple[Model
     for document in documents:
         for attention_type, one in witnesses.see(module, tokenizer, document).items():
             seen.setdefault(attention_type, []).append(one)
-    return Model.of(module, tokenizer, name=family), seen
+    return Model.from_module(module, tokenizer, name=family), seen
 
 
 def check(table: xr.Dataset, seen: dict[str, list[witnesses.Seen]]) -> None:
@@ -256,7 +256,7 @@ def test_a_mention_counts_in_the_fold_of_its_document(model: Model) -> None:
 
 @pytest.mark.parametrize("family", ["bert", "bart"])
 def test_parts_of_a_corpus_add_up(family: str) -> None:
-    model, reducers = Model.of(*tiny.make(family), name=family), [Coreference()]
+    model, reducers = Model.from_module(*tiny.make(family), name=family), [Coreference()]
     whole = laws.totals(model, DOCUMENTS, reducers, Plan())
     parts = [laws.totals(model, DOCUMENTS[k::3], reducers, Plan(batch_tokens=47)) for k in (2, 0, 1)]
     merged = Totals({})

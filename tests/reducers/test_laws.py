@@ -35,7 +35,7 @@ LAW = pytest.mark.parametrize("names", [EVERY, WITHOUT_MATRIX], ids=["all", "wit
 
 @cache
 def model(family: str) -> Model:
-    return Model.of(*tiny.make(family), name=family)
+    return Model.from_module(*tiny.make(family), name=family)
 
 
 @cache
@@ -44,7 +44,7 @@ def before(family: str, names: tuple[str, ...] = EVERY) -> Model | None:
     if "similarity" not in names:
         return None
     module, tokenizer = tiny.make(family)
-    return Model.of(tuned.moved(module, 5), tokenizer, name=f"{family} before")
+    return Model.from_module(tuned.moved(module, 5), tokenizer, name=f"{family} before")
 
 
 @cache

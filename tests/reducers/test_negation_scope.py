@@ -52,7 +52,7 @@ def test_what_is_left_out_is_counted() -> None:
         Span(1, 2, "3", "scope"), Span(3, 4, "3", "scope"), Span(4, 5, "4", "scope"),
     )  # fmt: skip
     document = Document("1", ("the", "dog", "was", "red", "by"), spans=spans)
-    table = measure(Model.of(module, tokenizer, name="bert"), [document], ["scope"])
+    table = measure(Model.from_module(module, tokenizer, name="bert"), [document], ["scope"])
     counts = [table[f"scope_{name}"].item() for name in ("count", "affixal", "without_cue")]
     assert counts == [1, 1, 2]
     assert table["fold_scope"].sum() == 2
@@ -65,7 +65,7 @@ def test_words_that_the_model_did_not_read_are_not_regressed_on() -> None:
         Span(2, 3, "2", "cue"), Span(0, 2, "2", "scope"),
     )  # fmt: skip
     document = Document("1", ("the", "dog", tiny.TOKENLESS[0], "by", "red"), spans=spans)
-    table = measure(Model.of(module, tokenizer, name="bert"), [document], ["scope"])
+    table = measure(Model.from_module(module, tokenizer, name="bert"), [document], ["scope"])
     assert table["scope_count"] == 2
     # Of the first negation "the", "dog" and "red", at 3, 2 and 1; of the second, whose cue has no token, none.
     expected = [[3, 2, 6], [2, 2, 4], [6, 4, 14]]
@@ -75,9 +75,9 @@ def test_words_that_the_model_did_not_read_are_not_regressed_on() -> None:
 def test_a_batch_without_negations_adds_nothing() -> None:
     module, tokenizer = tiny.make("bert")
     with_cue = Document("1", ("the", "dog", "was", "red"), spans=(Span(0, 1, "1", "cue"), Span(1, 2, "1", "scope")))
-    alone = measure(Model.of(module, tokenizer, name="bert"), [with_cue], ["scope"])
+    alone = measure(Model.from_module(module, tokenizer, name="bert"), [with_cue], ["scope"])
     beside = measure(
-        Model.of(module, tokenizer, name="bert"), [with_cue, Document("2", ("a", "cat"))], ["scope"],
+        Model.from_module(module, tokenizer, name="bert"), [with_cue, Document("2", ("a", "cat"))], ["scope"],
         plan=Plan(batch_tokens=1),
     )  # fmt: skip
     xr.testing.assert_identical(beside.drop_attrs(), alone.drop_attrs())

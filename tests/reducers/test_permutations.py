@@ -62,7 +62,7 @@ def test_without_draws_there_are_no_p_values() -> None:
     module, tokenizer = tiny.make("bert")
     names = ["relations", "coreference", "scope"]
     reducers = [with_permutations(one, 0) for one in resolve(names, summarize(DOCUMENTS))]
-    table = measure(Model.of(module, tokenizer, name="bert"), DOCUMENTS, reducers)
+    table = measure(Model.from_module(module, tokenizer, name="bert"), DOCUMENTS, reducers)
     assert not [name for name in table if str(name).endswith(("_p", "_z", "_permuted"))]
 
 
@@ -70,7 +70,7 @@ def test_without_draws_there_are_no_p_values() -> None:
 @pytest.mark.parametrize("plan", [Plan(), Plan(batch_tokens=1, rows=3)], ids=["batched", "alone, 3 rows"])
 def test_what_is_found_where_the_gold_stands_elsewhere(family: str, plan: Plan) -> None:
     module, tokenizer = tiny.make(family)
-    model = Model.of(module, tokenizer, name=family)
+    model = Model.from_module(module, tokenizer, name=family)
     relations = Relations.for_corpus(summarize(DOCUMENTS))
     reducers = [with_permutations(one, PERMUTATIONS) for one in (relations, Coreference(), NegationScope())]
     sums = laws.totals(model, DOCUMENTS, reducers, plan)
@@ -101,7 +101,7 @@ def test_what_is_found_where_the_gold_stands_elsewhere(family: str, plan: Plan) 
 
 
 def test_each_stack_has_a_best_head_in_each_draw() -> None:
-    model = Model.of(*tiny.make("bart"), name="bart")
+    model = Model.from_module(*tiny.make("bart"), name="bart")
     table = measure(model, DOCUMENTS, [with_permutations(Relations.for_corpus(summarize(DOCUMENTS)), PERMUTATIONS)])
     best = table["relation_z_permuted"]
     assert best.sizes["attention_type"] == 3
@@ -160,7 +160,7 @@ def test_draws_of_a_long_text_need_no_more_memory_than_those_of_a_short_one(name
     permutations, heads, words = 997, 5, 17
     documents = [replace(one, id=str(n)) for n, one in enumerate(DOCUMENTS * 61) if len(one.words) == words]
     (reducer,) = (with_permutations(one, permutations) for one in resolve([name], summarize(documents)))
-    model = Model.of(*tiny.make("bert"), name="bert")
+    model = Model.from_module(*tiny.make("bert"), name="bert")
     batch = collate(model, list(Alignment.of(model).align(documents, Counter())))
     reducer.count(batch, "encoder")
     tokens = batch.encoder.length

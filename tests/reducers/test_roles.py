@@ -18,7 +18,7 @@ LEFT_OUT = ("role", "sentence", "element", "distance")
 
 
 def uniform() -> Model:
-    return Model.of(*tiny.make_uniform(), name="uniform")
+    return Model.from_module(*tiny.make_uniform(), name="uniform")
 
 
 def of_roles(words: int, *links: tuple[int, int, str], spans: tuple[Span, ...] = ()) -> Document:
@@ -80,7 +80,7 @@ def test_what_framenet_does_not_call_core_is_left_out(kind: str, count: int) -> 
 def test_a_link_of_a_word_without_a_token_does_not_count() -> None:
     words = ("dog", tiny.TOKENLESS[0], "dog", "sees")
     links = (Link(1, 3, "ARG0", "role"), Link(0, 3, "ARG1", "role"))
-    table = measure(Model.of(*tiny.make("bert"), name="bert"), [Document("1", words, links)], ["roles"])
+    table = measure(Model.from_module(*tiny.make("bert"), name="bert"), [Document("1", words, links)], ["roles"])
     assert table["role_count"] == 1
     assert '"links of a word without a token": 1' in table.attrs["skipped"]
 

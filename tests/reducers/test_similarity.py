@@ -36,7 +36,7 @@ def pair(family: str, *, double: bool = False) -> tuple[Model, Model]:
     module, tokenizer = tiny.make(family)
     both = (module, tuned.moved(module, seed=5))
     return tuple(
-        Model.of(one.double() if double else one, tokenizer, name=name)
+        Model.from_module(one.double() if double else one, tokenizer, name=name)
         for one, name in zip(both, ("before", "after"), strict=True)
     )
 
@@ -82,7 +82,7 @@ def test_a_change_in_one_head_shows_in_that_head_and_in_later_layers(layer: int,
     rows = slice(7 * (head - 1), 7 * head)
     with torch.no_grad():
         other.encoder.layer[layer - 1].attention.self.query.weight[rows] *= -1
-    models = (Model.of(one, tokenizer, name=name) for one, name in ((module, "before"), (other, "after")))
+    models = (Model.from_module(one, tokenizer, name=name) for one, name in ((module, "before"), (other, "after")))
     found = headscope.similarity(*models, DOCUMENTS)["similarity"]
     assert found.sel(layer=layer, head=head) < 0.9
     same = found.sel(layer=layer).drop_sel(head=head), found.sel(layer=slice(None, layer - 1))
@@ -198,7 +198,7 @@ def test_one_model_is_refused() -> None:
 )
 def test_models_of_another_shape_are_refused(family: str, difference: str) -> None:
     before = pair("bert")[0]
-    other = Model.of(*tiny.make(family), name=family)
+    other = Model.from_module(*tiny.make(family), name=family)
     with pytest.raises(ModelError) as refused:
         measure(other, DOCUMENTS, ["similarity"], before=before)
     assert str(refused.value) == (
@@ -219,7 +219,7 @@ def test_models_that_read_other_tokens_are_refused() -> None:
     module, _ = tiny.make("bert")
     tokenizer = tiny.tokenizer(tiny.BERT)
     tokenizer.backend_tokenizer.normalizer = None  # capital letters become unknown
-    other = Model.of(module, tokenizer, name="cased")
+    other = Model.from_module(module, tokenizer, name="cased")
     documents = [tiny.Document("small", ("the", "dog")), tiny.Document("CAPITAL", ("The", "dog"))]
     assert measure(after, documents[:1], ["similarity"], before=before)["similarity_count"] == 1
     with pytest.raises(ModelError) as refused:
@@ -234,12 +234,12 @@ def test_a_model_that_was_given_a_token_to_pad_with_reads_the_same() -> None:
     """A decoder often has none; tuning lends it the one that ends a text."""
     module, tokenizer = tiny.make("llama")
     tokenizer.pad_token = None
-    before = Model.of(module, tokenizer, name="before")
+    before = Model.from_module(module, tokenizer, name="before")
     lent = copy.deepcopy(tokenizer)
     lent.pad_token = lent.eos_token
     assert lent.pad_token_id != 0
-    after = Model.of(tuned.moved(module, seed=5), lent, name="after")
-    expected = headscope.similarity(before, Model.of(after.module, tokenizer, name="after"), FEW)
+    after = Model.from_module(tuned.moved(module, seed=5), lent, name="after")
+    expected = headscope.similarity(before, Model.from_module(after.module, tokenizer, name="after"), FEW)
     xr.testing.assert_equal(headscope.similarity(before, after, FEW), expected)
 
 
@@ -254,7 +254,9 @@ def test_noise_on_a_layer_of_real_weights_shows_there_and_less_behind_it(data) -
         for part in (module.encoder.layer[4].attention.self.query, module.encoder.layer[4].attention.self.key):
             part.weight += 0.5 * part.weight.std() * torch.randn(part.weight.shape, generator=generator)
     sentences = list(headscope.read(data / "ud/UD_English-EWT/en_ewt-ud-dev.conllu"))[::29]
-    found = headscope.similarity(before, Model.of(module, before.tokenizer, name="noisy"), sentences)["similarity"]
+    found = headscope.similarity(before, Model.from_module(module, before.tokenizer, name="noisy"), sentences)[
+        "similarity"
+    ]
     np.testing.assert_allclose(found.sel(layer=slice(1, 4)), 1, atol=1e-12, rtol=0)
     assert bool((found.sel(layer=5) < 0.99).all())
     assert found.sel(layer=5).mean() < found.sel(layer=6).mean() < 0.999

@@ -51,12 +51,12 @@ def test_what_has_no_place_in_a_table_is_refused(case: str) -> None:
 def test_lists_will_do() -> None:
     surface = Surface(offsets=[-2], classes=[KeyClass("no", ["not", "never"])], edges=[1, 2])
     assert surface == Surface(offsets=(-2,), classes=(KeyClass("no", ("not", "never")),), edges=(1, 2))
-    table = measure(Model.of(*tiny.make("bert")), tiny.documents(2), [surface])
+    table = measure(Model.from_module(*tiny.make("bert")), tiny.documents(2), [surface])
     assert table["distance"].values.tolist() == [-2, -1, 0, 1, 2]
     assert dict(table["mass_class"].sizes) == {"layer": 2, "head": 5, "class": 1}
 
 
 def test_what_was_not_asked_for_is_not_there() -> None:
-    table = measure(Model.of(*tiny.make("bert")), tiny.documents(2), ["surface"])
+    table = measure(Model.from_module(*tiny.make("bert")), tiny.documents(2), ["surface"])
     assert not {"mass_offset", "mass_class", "class_share"} & set(table.data_vars)
     assert table["distance"].values.tolist() == sorted([0, *(s * 2**p for p in range(13) for s in (1, -1))])

@@ -18,7 +18,7 @@ TREEBANK = "ud/UD_English-EWT/en_ewt-ud-dev.conllu"
 
 
 def uniform() -> Model:
-    return Model.of(*tiny.make_uniform(), name="uniform")
+    return Model.from_module(*tiny.make_uniform(), name="uniform")
 
 
 def counts(*documents: Document) -> dict[str, float]:
@@ -71,7 +71,7 @@ def test_a_class_that_no_document_has_is_counted_and_has_no_value() -> None:
 
 
 def test_without_a_classification_token_nothing_comes_from_it() -> None:
-    table = measure(Model.of(*tiny.make("gpt2"), name="gpt2"), tiny.documents(5), ["classes"])
+    table = measure(Model.from_module(*tiny.make("gpt2"), name="gpt2"), tiny.documents(5), ["classes"])
     assert table["token_class_mass_from_cls"].isnull().all()
     assert table["token_class_count"].sel(token_class=["noun", "cls", "sep"]).values.tolist() == [5, 0, 0]
 

@@ -26,7 +26,7 @@ def asked(family: str, documents: Sequence[Document] = DOCUMENTS) -> tuple[Model
     for document in documents:
         for attention_type, one in witnesses.see(module, tokenizer, document).items():
             seen.setdefault(attention_type, []).append(one)
-    return Model.of(module, tokenizer, name=family), seen
+    return Model.from_module(module, tokenizer, name=family), seen
 
 
 def of_attention_type(table: xr.Dataset, attention_type: str) -> xr.Dataset:
@@ -215,7 +215,7 @@ def test_a_family_without_the_interface_is_measured_through_its_outputs(family: 
 def test_falcon_is_refused_because_asking_for_its_attention_changes_it() -> None:
     module, tokenizer = tiny.make("falcon")
     with pytest.raises(ModelError) as refused:
-        measure(Model.of(module, tokenizer, name="falcon"), DOCUMENTS, ["surface"])
+        measure(Model.from_module(module, tokenizer, name="falcon"), DOCUMENTS, ["surface"])
     assert re.fullmatch(
         r"the outputs of 'falcon' differ by [\d.]+ from what the model computes by itself "
         r"\(at most [\de.-]+ is allowed\), so its attention cannot be captured.",

@@ -30,7 +30,7 @@ from headscope.view.terminal import summarise
 def table() -> xr.Dataset:
     module, tokenizer = tiny.make("bert")
     reducers = ["surface", "coreference", "scope", "aspects", "classes", "roles"]
-    found = measure(Model.of(module, tokenizer, name="bert"), tiny.documents_with_roles(23), reducers)
+    found = measure(Model.from_module(module, tokenizer, name="bert"), tiny.documents_with_roles(23), reducers)
     return with_regression(with_report(with_intervals(found), found, minimum=1))
 
 

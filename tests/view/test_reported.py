@@ -37,7 +37,7 @@ def table() -> xr.Dataset:
     module, tokenizer = tiny.make("bert")
     documents = tiny.documents_with_roles(23)
     reducers = resolve(["surface", "relations", "coreference", "scope", "aspects", "roles"], summarize(documents))
-    subject = Model.of(module, tokenizer, name="bert")
+    subject = Model.from_module(module, tokenizer, name="bert")
     found = measure(subject, documents, [with_permutations(one, 19) for one in reducers])
     return with_report(analysed(found), found, minimum=5)
 

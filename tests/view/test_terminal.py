@@ -17,7 +17,9 @@ from headscope.view.terminal import summarise
 @pytest.fixture(scope="module")
 def table() -> xr.Dataset:
     module, tokenizer = tiny.make("bert")
-    found = measure(Model.of(module, tokenizer, name="bert"), tiny.documents_with_roles(23), ["relations", "scope"])
+    found = measure(
+        Model.from_module(module, tokenizer, name="bert"), tiny.documents_with_roles(23), ["relations", "scope"]
+    )
     return analysed(found)
 
 

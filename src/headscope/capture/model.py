@@ -112,7 +112,7 @@ class Model:
     weights_sha256: str
 
     @classmethod
-    def of(cls, module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, name: str = "") -> "Model":
+    def from_module(cls, module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, name: str = "") -> "Model":
         """A model that is in memory already.
 
         Raises:
@@ -244,7 +244,7 @@ def untrained_model(model: Model, *, seed: int = 0) -> Model:
         torch.manual_seed(seed)
         module = type(model.module)(config)
     module = module.to(model.device, model.module.dtype)
-    return Model.of(module, model.tokenizer, name=f"random weights (seed {seed}) of {model.name}")
+    return Model.from_module(module, model.tokenizer, name=f"random weights (seed {seed}) of {model.name}")
 
 
 def source(name: str) -> str:
