@@ -367,9 +367,7 @@ def make(family: str, seed: int = 0) -> tuple[PreTrainedModel, PreTrainedTokeniz
     if config.is_encoder_decoder:
         deep = config.decoder_layers if family == "bart" else config.num_decoder_layers
         layers |= {"decoder": deep, "cross": deep}
-    assert {
-        attention_type: layers[attention_type] for attention_type in plan.attention_types
-    } == plan.attention_types, (family, layers)
+    assert {kind: layers[kind] for kind in plan.attention_types} == plan.attention_types, (family, layers)
     assert config.num_attention_heads == plan.heads, (family, config.num_attention_heads)
     assert config.hidden_size == plan.width, (family, config.hidden_size)
     assert model.num_parameters() < LARGEST, (family, model.num_parameters())

@@ -193,6 +193,7 @@ def test_one_model_is_refused() -> None:
         ("roberta", "their vocabularies (of 79 tokens; of 315)"),
         ("gemma2", "their layers (2; 3)"),
         ("llama", "their heads (5; 6)"),
+        ("gpt2", "their attention (encoder; decoder)"),
         ("bart", "their layers (2; 2 encoder, 3 decoder and 3 cross)"),
     ],
 )

@@ -85,8 +85,10 @@ class Shape:
     def difference(self, other: "Shape") -> str:
         """The first difference between two shapes and what each has, in words; empty if they are alike."""
         for what, ours, theirs in (("layers", self.layers, other.layers), ("heads", self.heads, other.heads)):
-            if ours != theirs:
+            if tuple(ours.values()) != tuple(theirs.values()):
                 return f"their {what} ({_listed(ours)}; {_listed(theirs)})"
+        if self.layers.keys() != other.layers.keys():
+            return f"their attention ({', '.join(self.layers)}; {', '.join(other.layers)})"
         if self.vocabulary != other.vocabulary:
             return f"their vocabularies (of {len(self.vocabulary):,} tokens; of {len(other.vocabulary):,})"
         return ""
