@@ -13,7 +13,7 @@ import platform
 import subprocess
 import sys
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +27,8 @@ import xarray as xr
 from transformers import BertConfig, BertModel
 
 import headscope
-from headscope.capture import Model, batches
+from headscope.capture import Model
+from headscope.capture.stream import Stream
 from headscope.corpora import Document, summarize
 from headscope.reducers import REDUCERS
 from headscope.reducers.relations import Relations
@@ -77,7 +78,7 @@ def main() -> None:
 def _relations(treebank: Path, rounds: int) -> Iterator[Row]:
     model = headscope.load("minilm")
     documents = list(headscope.read(treebank))
-    prepared = list(batches(model, documents, skipped=Counter()))
+    prepared = [batch for portion in Stream(documents, (model,)) for batch in portion.batches]
     relations = [with_permutations(Relations.for_corpus(summarize(documents)), 0)]
     seconds, results = _in_turn(
         rounds,
@@ -99,7 +100,7 @@ def _surface(rounds: int) -> Iterator[Row]:
         model = Model.from_module(BertModel(BertConfig()), headscope.load("minilm").tokenizer, name="BERT-base shape")
     draw = np.random.default_rng(0)
     documents = [Document(f"{i}", tuple(draw.choice(WORDS, size=126))) for i in range(96)]
-    prepared = list(batches(model, documents, skipped=Counter()))
+    prepared = [batch for portion in Stream(documents, (model,)) for batch in portion.batches]
     assert {batch.encoder.length for batch in prepared} == {128}
     seconds, _ = _in_turn(
         rounds, bare=lambda: _bare(model, prepared), measured=lambda: measure(model, documents, ["surface"])

@@ -1,6 +1,5 @@
 """What must hold of every reducer, whatever it measures: how a corpus is cut up does not change the table."""
 
-from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,8 +9,10 @@ from hypothesis import strategies as st
 from headscope.capture.model import Model
 from headscope.corpora.document import Document
 from headscope.reducers.reducer import Reducer
-from headscope.runner.local import Plan, accumulate, tabulate
-from headscope.runner.totals import Totals
+from headscope.runner import Plan
+from headscope.runner.checkpoint import RunSums
+from headscope.runner.local import accumulate, open_stream
+from headscope.runner.table import tabulate
 
 PLANS = st.builds(
     Plan,
@@ -22,33 +23,33 @@ PLANS = st.builds(
 """Any batch size (and so any padding), any block of rows, with or without the matrix."""
 
 
-def totals(
+def add_up(
     model: Model,
     documents: Sequence[Document],
     reducers: Sequence[Reducer],
     plan: Plan,
     *,
     before: Model | None = None,
-) -> Totals:
+) -> RunSums:
     """The sums over some documents; none for none."""
-    done = Totals({})
-    for sums in accumulate(model, documents, reducers, plan=plan, skipped=Counter(), before=before):
-        done = Totals.of(sums)
+    done = RunSums({})
+    for sums in accumulate(open_stream(model, documents, reducers, plan, before=before), reducers):
+        done = RunSums.from_tensors(sums)
     return done
 
 
-def table(done: Totals, model: Model, reducers: Sequence[Reducer]) -> xr.Dataset:
+def tabulate_sums(done: RunSums, model: Model, reducers: Sequence[Reducer]) -> xr.Dataset:
     return tabulate(done, model, reducers)
 
 
-def assert_same(one: xr.Dataset, other: xr.Dataset) -> None:
+def assert_same(table: xr.Dataset, other: xr.Dataset) -> None:
     """Equal counts to the last one; equal means to what float32 attention allows."""
-    assert set(one.data_vars) == set(other.data_vars)
-    for name, values in one.data_vars.items():
+    assert set(table.data_vars) == set(other.data_vars)
+    for name, values in table.data_vars.items():
         if values.dtype.kind == "i":
             xr.testing.assert_equal(values, other[name])
         else:
             # A distance in tokens, or a sum over words or links, is as exact as float32 makes so large a number.
             relative = {"tokens": 1e-6, "sum of weights": 1e-5, "sum of products": 1e-5}.get(values.attrs["units"], 0)
             np.testing.assert_allclose(values, other[name], atol=2e-6, rtol=relative, err_msg=str(name))
-    assert one.attrs == other.attrs
+    assert table.attrs == other.attrs

@@ -3,7 +3,6 @@
 11 layers of 13 heads attend at random, in two directions: 286 chance predictors, as many as there are for BERT-base.
 """
 
-from collections import Counter
 from functools import cache
 
 import numpy as np
@@ -14,13 +13,13 @@ import xarray as xr
 import tiny
 from headscope.analyse import with_report, with_significance
 from headscope.capture.align import Alignment
-from headscope.capture.attention import DenseRows
 from headscope.capture.batch import collate
+from headscope.capture.dense import DenseRows
 from headscope.capture.model import Model
 from headscope.corpora import summarize
 from headscope.reducers.relations import Relations
 from headscope.reducers.support.permutations import Permutations
-from headscope.runner.totals import Totals
+from headscope.runner.checkpoint import RunSums
 
 LAYERS, HEADS, DOCUMENTS, PERMUTATIONS, SEEDS = 11, 13, 61, 99, 31
 LABELS = ("amod", "case", "det", "nsubj", "nsubj:pass", "obj", "obl")
@@ -33,36 +32,36 @@ def table(seed: int, planted: float = 0.0) -> xr.Dataset:
     # Other documents in each world: that all heads like long words, where some links of a corpus go, is chance once.
     documents = tiny.documents(DOCUMENTS * (SEEDS + 1))[DOCUMENTS * seed : DOCUMENTS * (seed + 1)]
     model = Model.from_module(*tiny.make("bert"), name="bert")
-    batch = collate(model, list(Alignment.of(model).align(documents, Counter())))
+    batch = collate(model, Alignment.for_model(model).align(documents)[0])
     relations = Relations.for_corpus(summarize(documents))
     relations = Relations(relations.links, permutations=Permutations(PERMUTATIONS, seed=seed))
-    draw = torch.Generator().manual_seed(seed)
+    random = torch.Generator().manual_seed(seed)
     tokens = batch.encoder.length
     everything, allowed = slice(0, tokens), torch.full((DOCUMENTS, tokens), float(tokens))
-    sums = {("relations", "encoder", "-", name): value for name, value in relations.count(batch, "encoder").items()}
+    links = relations.prepare(batch, "encoder")
+    sums = {("relations", "encoder", "-", name): value for name, value in relations.count(links).items()}
     for layer in range(1, LAYERS + 1):
-        weights = torch.rand(DOCUMENTS, HEADS, tokens, tokens, generator=draw)
+        weights = torch.rand(DOCUMENTS, HEADS, tokens, tokens, generator=random)
         if planted and layer == PLANTED[0]:
             for index, document in enumerate(batch.documents):
                 word = batch.encoder.word[index]
                 for link in document.links:
-                    if torch.rand((), generator=draw) < planted:
+                    if torch.rand((), generator=random) < planted:
                         weights[index, PLANTED[1] - 1, word == link.source] += 9.0 * (word == link.target)
         weights = (weights * batch.encoder.real[:, None, None]).softmax(-1)
         attention = DenseRows(layer, "encoder", everything, batch, weights, everything, allowed)
-        sums |= {
-            ("relations", "encoder", str(layer), name): value for name, value in relations.observe(attention).items()
-        }
-    done = Totals.of(sums)
-    found = relations.result(done.of_layers("relations", "encoder", LAYERS), done.counts("relations", "encoder"))
-    return found.assign_coords(layer=np.arange(1, LAYERS + 1), head=np.arange(1, HEADS + 1))
+        hits = relations.observe(links, attention)
+        sums |= {("relations", "encoder", str(layer), name): value for name, value in hits.items()}
+    done = RunSums.from_tensors(sums)
+    stacked, counts = done.stack_layers("relations", "encoder", LAYERS), done.select_counts("relations", "encoder")
+    return relations.result(stacked, counts).assign_coords(layer=np.arange(1, LAYERS + 1), head=np.arange(1, HEADS + 1))
 
 
 @cache
 def at_chance() -> xr.Dataset:
     """Seven relations in each of 31 worlds, with all that is told of them."""
     every = [with_report(with_significance(table(seed)), minimum=1) for seed in range(SEEDS)]
-    return xr.concat([one.sel(relation=list(LABELS)) for one in every], "world")
+    return xr.concat([world.sel(relation=list(LABELS)) for world in every], "world")
 
 
 def within(share: float, level: float, tests: int) -> bool:
@@ -72,45 +71,45 @@ def within(share: float, level: float, tests: int) -> bool:
 
 @pytest.mark.parametrize("level", [0.05, 0.2])
 def test_corrected_p_values_reject_at_most_at_their_level(level: float) -> None:
-    found = at_chance()
-    rejected = (found["best_p"] <= level).mean().item()
+    values = at_chance()
+    rejected = (values["best_p"] <= level).mean().item()
     assert within(rejected, level, SEEDS * len(LABELS))
     assert rejected > 0  # a test that never rejects would pass as well
     # No head of a relation has a smaller one.
     over = ("layer", "head", "direction")
-    np.testing.assert_array_equal(found["relation_p_corrected"].min(over), found["best_p"])
+    np.testing.assert_array_equal(values["relation_p_corrected"].min(over), values["best_p"])
 
 
 def test_p_values_of_single_heads_are_level_and_say_nothing_of_the_best_of_many() -> None:
-    found = at_chance()
-    share = (found["relation_p"] <= 0.05).mean().item()
+    values = at_chance()
+    share = (values["relation_p"] <= 0.05).mean().item()
     assert 0.02 < share <= 0.055
-    best = found["relation_p"].min(("layer", "head", "direction"))
+    best = values["relation_p"].min(("layer", "head", "direction"))
     assert (best <= 0.05).mean() > 0.9
 
 
 def test_false_discovery_rates_reject_in_few_worlds() -> None:
-    found = at_chance()
+    values = at_chance()
     for rate in ("best_q", "reported_q"):
-        anything = (found[rate] <= 0.1).any("relation").mean().item()
+        anything = (values[rate] <= 0.1).any("relation").mean().item()
         assert within(anything, 0.1, SEEDS)
 
 
 def test_the_best_of_286_shows_a_lift_and_held_out_there_is_none() -> None:
-    found = at_chance()
+    values = at_chance()
     over = ("layer", "head", "direction")
-    chance = found["relation_accuracy"].mean(over)
-    lift = (found["relation_accuracy"].max(over) - chance).mean().item()
+    chance = values["relation_accuracy"].mean(over)
+    lift = (values["relation_accuracy"].max(over) - chance).mean().item()
     assert lift > 0.1
-    held_out = (found["heldout_accuracy"] - chance).mean(("relation", "world")).item()
-    spread = found["heldout_accuracy"].std(("relation", "world")).item() / np.sqrt(SEEDS * len(LABELS))
+    held_out = (values["heldout_accuracy"] - chance).mean(("relation", "world")).item()
+    spread = values["heldout_accuracy"].std(("relation", "world")).item() / np.sqrt(SEEDS * len(LABELS))
     assert abs(held_out) < 4 * spread < lift / 4
-    moved = (found["reported_permuted"] - chance).mean().item()
-    assert abs(moved) < lift / 4
+    permuted = (values["reported_permuted"] - chance).mean().item()
+    assert abs(permuted) < lift / 4
 
 
-def test_a_head_that_looks_at_the_gold_is_found_and_no_other() -> None:
-    found = with_significance(table(SEEDS, planted=0.7)).sel(relation="all")
-    assert found["best_p"] == 1 / (PERMUTATIONS + 1)
-    sure = (found["relation_p_corrected"].sel(direction="dependent_to_head") == found["best_p"]).values
+def test_a_head_that_looks_at_the_gold_is_values_and_no_other() -> None:
+    values = with_significance(table(SEEDS, planted=0.7)).sel(relation="all")
+    assert values["best_p"] == 1 / (PERMUTATIONS + 1)
+    sure = (values["relation_p_corrected"].sel(direction="dependent_to_head") == values["best_p"]).values
     assert np.argwhere(sure).tolist() == [[PLANTED[0] - 1, PLANTED[1] - 1]]

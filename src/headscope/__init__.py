@@ -55,7 +55,8 @@ if TYPE_CHECKING:
     from headscope.learn.tasks import read_task
     from headscope.learn.tune import tune
     from headscope.runner.local import measure
-    from headscope.runner.runs import measure_runs, similarity
+    from headscope.runner.runs import measure_pair as similarity
+    from headscope.runner.runs import measure_runs
     from headscope.studies.run import study
 
 __all__ = [
@@ -90,7 +91,7 @@ _HOMES = {
     "load": ("headscope.capture", "load"),
     "measure": ("headscope.runner.local", "measure"),
     "measure_runs": ("headscope.runner.runs", "measure_runs"),
-    "similarity": ("headscope.runner.runs", "similarity"),
+    "similarity": ("headscope.runner.runs", "measure_pair"),
     "study": ("headscope.studies.run", "study"),
     "tune": ("headscope.learn.tune", "tune"),
     "read_task": ("headscope.learn.tasks", "read_task"),

@@ -7,11 +7,11 @@ import pytest
 
 import tiny
 from headscope.capture.align import Alignment
-from headscope.capture.batch import batches
 from headscope.capture.model import Model
+from headscope.capture.stream import Stream
 from headscope.corpora.document import Document, Link, Span
 from headscope.errors import CorpusError, ModelError
-from headscope.runner.local import Plan, measure
+from headscope.runner import Plan, measure
 
 STYLES = {"wordpiece": "bert", "bytes": "roberta", "bytes without special tokens": "gpt2", "unigram": "t5"}
 
@@ -21,9 +21,7 @@ def of(family: str) -> Model:
 
 
 def align(model: Model, *documents: Document, **how) -> tuple[list, Counter]:
-    skipped: Counter[str] = Counter()
-    found = list(Alignment.of(model, **how).align(documents, skipped))
-    return found, +skipped
+    return Alignment.for_model(model, **how).align(documents)
 
 
 @pytest.mark.parametrize("family", STYLES.values(), ids=STYLES)
@@ -110,9 +108,9 @@ def test_a_slow_tokenizer_is_refused() -> None:
 @pytest.mark.parametrize("family", ["bert", "t5"])
 def test_batches_hold_every_document_once_within_their_budget(family: str) -> None:
     model, documents = of(family), tiny.documents(23)
-    made = list(batches(model, documents, batch_tokens=53, skipped=Counter()))
-    assert sorted(d.id for batch in made for d in batch.documents) == sorted(d.id for d in documents)
-    for batch in made:
+    batches = [batch for portion in Stream(documents, (model,), Plan(batch_tokens=53)) for batch in portion.batches]
+    assert sorted(d.id for batch in batches for d in batch.documents) == sorted(d.id for d in documents)
+    for batch in batches:
         assert batch.encoder.ids.numel() <= 53 or len(batch.documents) == 1
         real = batch.encoder.real
         assert (batch.inputs["attention_mask"].bool() == real).all()
@@ -121,7 +119,7 @@ def test_batches_hold_every_document_once_within_their_budget(family: str) -> No
 
 def test_a_decoder_reads_a_start_token_and_then_the_text() -> None:
     model = of("t5")
-    (batch,) = batches(model, tiny.documents(5), batch_tokens=10**6, skipped=Counter())
+    ((batch,),) = (portion.batches for portion in Stream(tiny.documents(5), (model,), Plan(batch_tokens=10**6)))
     assert batch.decoder is not None
     assert (batch.decoder.ids[:, 0] == model.start_id).all()
     assert (batch.decoder.ids[:, 1:][batch.encoder.real] == batch.encoder.ids[batch.encoder.real]).all()

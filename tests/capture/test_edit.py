@@ -10,7 +10,8 @@ import pytest
 import torch
 
 import tiny
-from headscope.capture.batch import Batch, batches
+from headscope.capture.align import Alignment
+from headscope.capture.batch import Batch, collate
 from headscope.capture.edit import EditedLayer
 from headscope.capture.interface import Capture, Outputs
 from headscope.capture.model import Model
@@ -29,7 +30,7 @@ PROJECTIONS = {  # the modules, in the order of the forward pass, whose input is
 
 def load(family: str) -> tuple[Capture, Batch]:
     model = Model.from_module(*tiny.make(family), name=family)
-    (batch,) = batches(model, DOCUMENTS, batch_tokens=10**6, skipped=Counter())
+    batch = collate(model, Alignment.for_model(model).align(DOCUMENTS)[0])
     return Capture.verified(model, batch), batch
 
 

@@ -1,14 +1,15 @@
 """Attention without its matrix gives the answers of the matrix, and is used only where it may be."""
 
 import re
-from collections import Counter
 
 import pytest
 import torch
 
 import tiny
-from headscope.capture.attention import Attention, DenseRows
-from headscope.capture.batch import Batch, batches
+from headscope.capture.align import Alignment
+from headscope.capture.attention import Attention
+from headscope.capture.batch import Batch, collate
+from headscope.capture.dense import DenseRows
 from headscope.capture.fused import FusedRows
 from headscope.capture.interface import Capture
 from headscope.capture.model import Model
@@ -24,7 +25,7 @@ MORE_THAN_PLAIN = ("gemma2", "gpt_oss", "t5")  # softcap, sinks, position biases
 
 def load(family: str) -> tuple[Model, Batch]:
     model = Model.from_module(*tiny.make(family), name=family)
-    (batch,) = batches(model, DOCUMENTS, batch_tokens=10**6, skipped=Counter())
+    batch = collate(model, Alignment.for_model(model).align(DOCUMENTS)[0])
     return model, batch
 
 
@@ -87,7 +88,7 @@ def test_in_half_precision_the_statistics_are_those_of_float32(family: str, dtyp
     """Given the same rounded queries and keys, the weights are not rounded, so that rows sum to 1 on both paths."""
     module, tokenizer = tiny.make(family)
     model = Model.from_module(module.to(dtype), tokenizer, name=family)
-    (batch,) = batches(model, DOCUMENTS, batch_tokens=10**6, skipped=Counter())
+    batch = collate(model, Alignment.for_model(model).align(DOCUMENTS)[0])
     for fused in (True, False):
         for attention in observe(model, batch, fused=fused):
             assert isinstance(attention, FusedRows) == (fused and family != "gemma2")
@@ -171,7 +172,7 @@ def test_nothing_as_large_as_the_matrix_is_made(gradients: bool) -> None:
     _, tokenizer = tiny.make("llama")
     model = Model.from_module(LlamaModel(config), tokenizer)
     ids = torch.randint(3, 300, (1, 1999), generator=torch.Generator().manual_seed(7))
-    (short,) = batches(model, DOCUMENTS[:1], skipped=Counter())
+    short = collate(model, Alignment.for_model(model).align(DOCUMENTS[:1])[0])
     batch = long_batch(short, ids)
     largest = 0
 
@@ -183,11 +184,11 @@ def test_nothing_as_large_as_the_matrix_is_made(gradients: bool) -> None:
             largest = max([largest, *(tensor.untyped_storage().nbytes() // 4 for tensor in tensors)])
             return result
 
-    attentions = []
+    attentions, facts = [], Surface().prepare(batch, "encoder")
     with Watch():
         Capture(model, "interface").run(
             batch,
-            lambda a: attentions.append((a, Surface().observe(a))),
+            lambda a: attentions.append((a, Surface().observe(facts, a))),
             gradients=gradients,
             loss=lambda output: output.last_hidden_state.sin().sum(),
         )
@@ -233,7 +234,7 @@ def test_scores_too_large_for_float32_keep_their_matrix() -> None:
         for layer in module.layers:
             layer.self_attn.q_proj.weight.mul_(100)
     model = Model.from_module(module, tokenizer, name="mistral")
-    (batch,) = batches(model, DOCUMENTS, batch_tokens=10**6, skipped=Counter())
+    batch = collate(model, Alignment.for_model(model).align(DOCUMENTS)[0])
     attentions: list[Attention] = []
     outputs = Capture(model, "interface").run(batch, attentions.append, fused=True)
     assert {type(attention) for attention in attentions} == {DenseRows}

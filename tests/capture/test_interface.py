@@ -1,7 +1,6 @@
 """The seam: blocks of rows are the whole, nothing is left changed behind, and what cannot be captured is refused."""
 
 import re
-from collections import Counter
 from itertools import product
 
 import pytest
@@ -11,7 +10,7 @@ from transformers import AttentionInterface
 import tiny
 from headscope.capture.align import Alignment
 from headscope.capture.attention import Attention
-from headscope.capture.batch import Batch, batches, collate
+from headscope.capture.batch import Batch, collate
 from headscope.capture.interface import NAME, Capture
 from headscope.capture.model import Model
 from headscope.errors import ModelError
@@ -24,8 +23,7 @@ def load(family: str) -> Model:
 
 
 def one_batch(model: Model) -> Batch:
-    (batch,) = batches(model, DOCUMENTS, batch_tokens=10**6, skipped=Counter())
-    return batch
+    return collate(model, Alignment.for_model(model).align(DOCUMENTS)[0])
 
 
 def untouched(model: Model, batch: Batch) -> torch.Tensor:
@@ -165,6 +163,6 @@ def test_our_name_is_registered_once() -> None:
 def test_half_precision_is_measured_in_float32() -> None:
     module, tokenizer = tiny.make("llama")
     model = Model.from_module(module.to(torch.bfloat16), tokenizer, name="llama")
-    batch = collate(model, list(Alignment.of(model).align(DOCUMENTS, Counter())))
+    batch = collate(model, Alignment.for_model(model).align(DOCUMENTS)[0])
     attentions = observe(Capture.verified(model, batch), batch)
     assert {attention.weights().dtype for attention in attentions} == {torch.float32}

@@ -3,17 +3,17 @@
 import hashlib
 import re
 import shutil
-from collections import Counter
 
 import pytest
 import torch
 
 import tiny
-from headscope.capture.batch import batches
+from headscope.capture.align import Alignment
+from headscope.capture.batch import collate
 from headscope.capture.model import Model, Shape, load, untrained_model
 from headscope.corpora.document import Document
 from headscope.errors import ModelError
-from headscope.runner.local import Plan, measure
+from headscope.runner import Plan, measure
 
 
 @pytest.fixture
@@ -157,7 +157,7 @@ def test_a_model_that_takes_no_text_is_refused() -> None:
 
 def test_a_word_spelt_like_a_separator_is_none() -> None:
     model = Model.from_module(*tiny.make("bert"), name="bert")
-    (batch,) = batches(model, [Document("d", ("the", "[SEP]", "dog"))], skipped=Counter())
+    batch = collate(model, Alignment.for_model(model).align([Document("d", ("the", "[SEP]", "dog"))])[0])
     assert (batch.encoder.ids == model.tokenizer.sep_token_id).sum() == 2
     assert batch.encoder.sep.nonzero().tolist() == [[0, 4]]
 
@@ -169,7 +169,7 @@ def test_a_model_that_is_a_decoder_alone_has_decoder_layers(family: str) -> None
     expected = {**tiny.FAMILIES, **tiny.UNSUPPORTED}[family].attention_types
     assert dict(model.layers) == expected
     if "cross" not in expected:
-        (batch,) = batches(model, tiny.documents(1), skipped=Counter())
+        batch = collate(model, Alignment.for_model(model).align(tiny.documents(1))[0])
         changed = {**batch.inputs, "input_ids": batch.inputs["input_ids"].clone()}
         changed["input_ids"][:, -1] = changed["input_ids"][:, 1]
         with torch.no_grad():

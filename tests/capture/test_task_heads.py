@@ -1,7 +1,6 @@
 """Models with a task head: loaded, verified by their logits, and differentiated by their own loss."""
 
 import re
-from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -9,7 +8,8 @@ import torch
 import transformers as hf
 
 import tiny
-from headscope.capture.batch import Batch, batches
+from headscope.capture.align import Alignment
+from headscope.capture.batch import Batch, collate
 from headscope.capture.interface import Capture
 from headscope.capture.model import Model, load, untrained_model
 from headscope.errors import HeadscopeError, ModelError
@@ -54,8 +54,7 @@ def save(folder, family: str, task: str):
 
 
 def one_batch(model: Model) -> Batch:
-    (batch,) = batches(model, DOCUMENTS, batch_tokens=10**6, skipped=Counter())
-    return batch
+    return collate(model, Alignment.for_model(model).align(DOCUMENTS)[0])
 
 
 @pytest.mark.parametrize(("family", "task"), HEADS)

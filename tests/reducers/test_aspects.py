@@ -23,7 +23,7 @@ from headscope.corpora.document import Document, Span
 from headscope.errors import CorpusError, HeadscopeError
 from headscope.reducers.aspects import Aspects
 from headscope.reducers.support.aspect_targets import EVALUATIVE, TARGETS, targets_of
-from headscope.runner.local import Plan, measure
+from headscope.runner import Plan, measure
 
 DOCUMENTS = tiny.documents(11)
 SENTIMENT = ("Red", "old", "quickly", "unseen")

@@ -21,8 +21,8 @@ from headscope.reducers.coreference import MENTIONS, Coreference
 from headscope.reducers.reducer import Reducer
 from headscope.reducers.relations import OFFSETS
 from headscope.reducers.support.folds import FOLDS, FoldAssignment
-from headscope.runner.local import Plan, measure
-from headscope.runner.totals import Totals
+from headscope.runner import Plan, measure
+from headscope.runner.checkpoint import RunSums
 
 DOCUMENTS = tiny.documents(11)
 BASELINES = ("nearest", "head_match", "rules")
@@ -257,14 +257,14 @@ def test_a_mention_counts_in_the_fold_of_its_document(model: Model) -> None:
 @pytest.mark.parametrize("family", ["bert", "bart"])
 def test_parts_of_a_corpus_add_up(family: str) -> None:
     model, reducers = Model.from_module(*tiny.make(family), name=family), [Coreference()]
-    whole = laws.totals(model, DOCUMENTS, reducers, Plan())
-    parts = [laws.totals(model, DOCUMENTS[k::3], reducers, Plan(batch_tokens=47)) for k in (2, 0, 1)]
-    merged = Totals({})
+    whole = laws.add_up(model, DOCUMENTS, reducers, Plan())
+    parts = [laws.add_up(model, DOCUMENTS[k::3], reducers, Plan(batch_tokens=47)) for k in (2, 0, 1)]
+    merged = RunSums({})
     for part in parts:
         merged = merged + part
-    expected = laws.table(whole, model, reducers)
-    laws.assert_same(laws.table(merged, model, reducers), expected)
-    alone = laws.table(parts[0], model, reducers)
+    expected = laws.tabulate_sums(whole, model, reducers)
+    laws.assert_same(laws.tabulate_sums(merged, model, reducers), expected)
+    alone = laws.tabulate_sums(parts[0], model, reducers)
     assert alone["antecedent_count"].sel(mention="all") < expected["antecedent_count"].sel(mention="all")
 
 

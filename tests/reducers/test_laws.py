@@ -1,7 +1,7 @@
 """The laws, over all reducers at once: any order, split, padding, batch size or block of rows, the same table."""
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 
 import numpy as np
@@ -11,25 +11,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import laws
+import own
 import tiny
 import tuned
 from headscope.capture.model import Model
-from headscope.corpora import summarize
+from headscope.corpora import Document, summarize
 from headscope.errors import HeadscopeError
-from headscope.reducers import REDUCERS
+from headscope.reducers import REDUCERS, Reducer, Surface, WordClass
 from headscope.reducers.support.permutations import with_permutations
-from headscope.reducers.surface import KeyClass, Surface
+from headscope.runner import Plan, measure, resolve_reducers
 from headscope.runner import local as run
-from headscope.runner.local import Plan, measure
-from headscope.runner.totals import Totals, load, save
+from headscope.runner.checkpoint import RunSums, load, save
 
 DOCUMENTS = tiny.documents_with_roles(13)
-# One attention type, causal windows without and with other terms, three attention types; all reducers together, and
-# those that can do
-# without the matrix by themselves, since others would keep it for all.
+# One attention type, causal windows without and with other terms, three attention types; all reducers together, own
+# ones too, and those that can do without the matrix by themselves, since others would keep it for all.
 FAMILIES = ("bert", "mistral", "gemma2", "bart")
-EVERY = tuple(REDUCERS)
-WITHOUT_MATRIX = tuple(name for name, reducer in REDUCERS.items() if not reducer.whole)
+EVERY = (*REDUCERS, *own.OWN)
+WITHOUT_MATRIX = tuple(
+    reducer for reducer in EVERY if (REDUCERS[reducer] if isinstance(reducer, str) else reducer).scope == "rows"
+)
 LAW = pytest.mark.parametrize("names", [EVERY, WITHOUT_MATRIX], ids=["all", "without the matrix"])
 
 
@@ -39,7 +40,7 @@ def model(family: str) -> Model:
 
 
 @cache
-def before(family: str, names: tuple[str, ...] = EVERY) -> Model | None:
+def before(family: str, names: tuple[str | Reducer, ...] = EVERY) -> Model | None:
     """What the model was tuned from, for those who compare the two."""
     if "similarity" not in names:
         return None
@@ -48,20 +49,21 @@ def before(family: str, names: tuple[str, ...] = EVERY) -> Model | None:
 
 
 @cache
-def reducers(names: tuple[str, ...] = EVERY) -> tuple[run.Reducer, ...]:
+def reducers(names: tuple[str | Reducer, ...] = EVERY) -> tuple[Reducer, ...]:
     """The reducers of these names; `surface` with all that can be asked of it."""
-    more = Surface(offsets=(-2, 3), classes=(KeyClass("determiners", ("the", "a")),), edges=(1, 2, 5, 11))
-    chosen = run.resolve([more if name == "surface" else name for name in names], summarize(DOCUMENTS))
-    return tuple(with_permutations(one, 7) for one in chosen)
+    classes = (WordClass("determiners", ("the", "a")), WordClass("first", lambda document: [0]))
+    surface = Surface(offsets=(-2, 3), classes=classes, edges=(1, 2, 5, 11))
+    resolved = resolve_reducers([surface if name == "surface" else name for name in names], summarize(DOCUMENTS))
+    return tuple(with_permutations(reducer, 7) for reducer in resolved)
 
 
 @cache
-def expected(family: str, names: tuple[str, ...]) -> xr.Dataset:
+def expected(family: str, names: tuple[str | Reducer, ...]) -> xr.Dataset:
     """One document after the other, each alone and unpadded."""
-    done = Totals({})
+    done = RunSums({})
     for document in DOCUMENTS:
-        done = done + laws.totals(model(family), [document], reducers(names), Plan(), before=before(family, names))
-    return laws.table(done, model(family), reducers(names))
+        done = done + laws.add_up(model(family), [document], reducers(names), Plan(), before=before(family, names))
+    return laws.tabulate_sums(done, model(family), reducers(names))
 
 
 @LAW
@@ -70,8 +72,8 @@ def expected(family: str, names: tuple[str, ...]) -> xr.Dataset:
 @given(plan=laws.PLANS, order=st.permutations(range(len(DOCUMENTS))))
 def test_any_order_padding_batch_and_block(family: str, names: tuple, plan: Plan, order: list) -> None:
     permuted = [DOCUMENTS[place] for place in order]
-    done = laws.totals(model(family), permuted, reducers(names), plan, before=before(family, names))
-    laws.assert_same(laws.table(done, model(family), reducers(names)), expected(family, names))
+    done = laws.add_up(model(family), permuted, reducers(names), plan, before=before(family, names))
+    laws.assert_same(laws.tabulate_sums(done, model(family), reducers(names)), expected(family, names))
 
 
 @LAW
@@ -83,28 +85,28 @@ def test_any_split_and_any_order_of_merging(
 ) -> None:
     edges = [0, *sorted(cuts), len(DOCUMENTS)]
     parts = [DOCUMENTS[start:end] for start, end in pairwise(edges)]
-    sums = [laws.totals(model(family), part, reducers(names), plan, before=before(family, names)) for part in parts]
-    merged = Totals({})
+    sums = [laws.add_up(model(family), part, reducers(names), plan, before=before(family, names)) for part in parts]
+    merged = RunSums({})
     for part in data.draw(st.permutations(sums)):
         merged = merged + part
-    laws.assert_same(laws.table(merged, model(family), reducers(names)), expected(family, names))
+    laws.assert_same(laws.tabulate_sums(merged, model(family), reducers(names)), expected(family, names))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_result_changes_nothing_and_can_be_asked_for_twice(family: str) -> None:
-    done = laws.totals(model(family), DOCUMENTS, reducers(), Plan(), before=before(family))
+    done = laws.add_up(model(family), DOCUMENTS, reducers(), Plan(), before=before(family))
     unchanged = {key: np.copy(value) for key, value in done.values.items()}
-    first, second = (laws.table(done, model(family), reducers()) for _ in range(2))
+    first, second = (laws.tabulate_sums(done, model(family), reducers()) for _ in range(2))
     xr.testing.assert_identical(first, second)
     for key, value in unchanged.items():
         np.testing.assert_array_equal(done.values[key], value)
 
 
 def test_sums_survive_the_disk(tmp_path) -> None:
-    done = laws.totals(model("bert"), DOCUMENTS, reducers(), Plan(), before=before("bert"))
-    save(done, tmp_path / "sums.npz", facts={"of": "this run"})
-    again, facts = load(tmp_path / "sums.npz")
-    assert facts == {"of": "this run"}
+    done = laws.add_up(model("bert"), DOCUMENTS, reducers(), Plan(), before=before("bert"))
+    save(done, tmp_path / "sums.npz", identity={"model": "this"})
+    again, identity = load(tmp_path / "sums.npz")
+    assert identity == {"model": "this"}
     assert again.values.keys() == done.values.keys()
     for key, value in done.values.items():
         assert again.values[key].dtype == value.dtype
@@ -119,7 +121,7 @@ class KilledError(Exception):
 def test_a_killed_run_goes_on_to_the_same_table_to_the_last_bit(tmp_path, monkeypatch, after: int) -> None:
     monkeypatch.setattr(run, "SAVE_EVERY", 0.0)
     plan = Plan(batch_tokens=31)
-    asked = {"reducers": list(REDUCERS), "plan": plan, "before": before("bert")}
+    asked = {"reducers": list(EVERY), "plan": plan, "before": before("bert")}
     whole = measure(model("bert"), DOCUMENTS, **asked)
     saved = tmp_path / "sums.npz"
     reports = []
@@ -132,7 +134,7 @@ def test_a_killed_run_goes_on_to_the_same_table_to_the_last_bit(tmp_path, monkey
     with pytest.raises(KilledError):
         measure(model("bert"), DOCUMENTS, **asked, checkpoint=saved, progress=kill)
     finished, _ = load(saved)
-    assert finished.of_run("seen")["batches"] == after
+    assert finished.select_run("seen")["portions"] == after
     batches = []
     resumed = measure(
         model("bert"), DOCUMENTS, **asked, checkpoint=saved, resume=True,
@@ -144,8 +146,8 @@ def test_a_killed_run_goes_on_to_the_same_table_to_the_last_bit(tmp_path, monkey
 
 
 def finished_batches(plan: Plan) -> int:
-    done = laws.totals(model("bert"), DOCUMENTS, reducers(), plan, before=before("bert"))
-    return done.of_run("seen")["batches"]
+    done = laws.add_up(model("bert"), DOCUMENTS, reducers(), plan, before=before("bert"))
+    return done.select_run("seen")["portions"]
 
 
 def test_another_run_cannot_be_resumed(tmp_path) -> None:
@@ -170,3 +172,41 @@ def test_what_is_not_a_checkpoint_is_refused(tmp_path) -> None:
     assert str(refused.value) == (
         f"{saved} does not hold the sums of an interrupted run; delete it, or run without --resume."
     )
+
+
+@pytest.mark.parametrize("schema", [1, 3])
+def test_a_checkpoint_of_another_version_is_refused(tmp_path, schema: int) -> None:
+    saved = tmp_path / "sums.npz"
+    sums = {"seen/batches": np.array(1), "surface/encoder/-/defined": np.array([1])}
+    header = {"facts": "{}"} if schema == 1 else {"header": f'{{"schema": {schema}, "identity": {{}}}}'}
+    np.savez(saved, allow_pickle=False, **{name: np.array(text) for name, text in header.items()}, **sums)
+    with pytest.raises(HeadscopeError) as refused:
+        measure(model("bert"), DOCUMENTS, ["surface"], checkpoint=saved, resume=True)
+    assert str(refused.value) == (
+        f"{saved} was written by another version of headscope (its schema is {schema}, not 2), so the run cannot go on "
+        "from it; delete it, or run without --resume."
+    )
+
+
+def rarest(document: Document) -> list[int]:
+    """A word class."""
+    return [0]
+
+
+def longest(document: Document) -> list[int]:
+    """Another word class."""
+    return [0]
+
+
+def test_a_word_class_is_known_by_the_name_of_its_function(tmp_path) -> None:
+    saved = tmp_path / "sums.npz"
+    reducers = {word.__name__: Surface(classes=(WordClass("some", word),)) for word in (rarest, longest)}
+    table = measure(model("bert"), DOCUMENTS, [reducers["rarest"]], checkpoint=saved)
+    again = measure(model("bert"), DOCUMENTS, [reducers["rarest"]], checkpoint=saved, resume=True)
+    xr.testing.assert_identical(again.drop_attrs(), table.drop_attrs())
+    with pytest.raises(HeadscopeError, match=r"\(its reducers or plan differ from what is asked for now\)"):
+        measure(model("bert"), DOCUMENTS, [reducers["longest"]], checkpoint=saved, resume=True)
+    assert repr(WordClass("some", rarest)) == f"WordClass(name='some', words={__name__}.rarest)"
+    unnamed = repr(WordClass("some", lambda document: [0]))
+    assert unnamed.endswith("test_a_word_class_is_known_by_the_name_of_its_function.<locals>.<lambda>)")
+    assert repr(WordClass("some", partial(rarest))) == "WordClass(name='some', words=functools.partial)"

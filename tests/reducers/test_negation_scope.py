@@ -11,7 +11,7 @@ from headscope.capture.model import Model, load
 from headscope.corpora import Document, Span, read, summarize
 from headscope.errors import CorpusError
 from headscope.reducers.negation_scope import NegationScope
-from headscope.runner.local import Plan, measure
+from headscope.runner import Plan, measure
 
 STORIES = "negation/conandoyle_zhao/data_story.json"
 

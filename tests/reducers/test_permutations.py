@@ -1,7 +1,6 @@
 """Gold that is moved elsewhere: where it goes, what is found there, and what a score is beside it."""
 
 import re
-from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -15,8 +14,8 @@ import laws
 import tiny
 import witnesses
 from headscope.capture.align import Alignment
-from headscope.capture.attention import DenseRows
 from headscope.capture.batch import collate
+from headscope.capture.dense import DenseRows
 from headscope.capture.model import Model
 from headscope.corpora import Document, summarize
 from headscope.errors import HeadscopeError
@@ -25,26 +24,26 @@ from headscope.reducers.negation_scope import NegationScope
 from headscope.reducers.relations import Relations
 from headscope.reducers.support.permutations import AT_ONCE, Permutations, Permuted, with_permutations
 from headscope.reducers.surface import Surface
-from headscope.runner.local import Plan, measure, resolve
+from headscope.runner import Plan, measure, resolve_reducers
 
 DOCUMENTS = [*tiny.documents(11), tiny.tokenless_document()]
 PERMUTATIONS = 19
-SHUFFLE = Permutations(PERMUTATIONS)
+PERMUTED = Permutations(PERMUTATIONS)
 ONE = Document("one", ("word",))
 
 
 def test_an_item_goes_to_each_of_its_places_as_often() -> None:
-    for places, row in zip((2, 3, 7), Permutations(9973).places(ONE, [2, 3, 7]), strict=True):
+    for places, row in zip((2, 3, 7), Permutations(9973).choose(ONE, [2, 3, 7]), strict=True):
         counts = np.bincount(row, minlength=places)
         assert len(counts) == places
         assert scipy.stats.chisquare(counts).pvalue > 0.001
 
 
 def test_draws_follow_from_the_name_of_the_document_and_the_seed_alone() -> None:
-    drawn = SHUFFLE.places(ONE, [101, 103])
-    np.testing.assert_array_equal(drawn, SHUFFLE.places(Document("one", ("other", "words")), [101, 103]))
-    assert not (drawn == SHUFFLE.places(Document("two", ("word",)), [101, 103])).all()
-    assert not (drawn == Permutations(PERMUTATIONS, seed=1).places(ONE, [101, 103])).all()
+    drawn = PERMUTED.choose(ONE, [101, 103])
+    np.testing.assert_array_equal(drawn, PERMUTED.choose(Document("one", ("other", "words")), [101, 103]))
+    assert not (drawn == PERMUTED.choose(Document("two", ("word",)), [101, 103])).all()
+    assert not (drawn == Permutations(PERMUTATIONS, seed=1).choose(ONE, [101, 103])).all()
 
 
 def test_fewer_than_no_draws_are_refused() -> None:
@@ -61,7 +60,7 @@ def test_only_what_knows_gold_is_given_draws() -> None:
 def test_without_draws_there_are_no_p_values() -> None:
     module, tokenizer = tiny.make("bert")
     names = ["relations", "coreference", "scope"]
-    reducers = [with_permutations(one, 0) for one in resolve(names, summarize(DOCUMENTS))]
+    reducers = [with_permutations(one, 0) for one in resolve_reducers(names, summarize(DOCUMENTS))]
     table = measure(Model.from_module(module, tokenizer, name="bert"), DOCUMENTS, reducers)
     assert not [name for name in table if str(name).endswith(("_p", "_z", "_permuted"))]
 
@@ -73,7 +72,7 @@ def test_what_is_found_where_the_gold_stands_elsewhere(family: str, plan: Plan) 
     model = Model.from_module(module, tokenizer, name=family)
     relations = Relations.for_corpus(summarize(DOCUMENTS))
     reducers = [with_permutations(one, PERMUTATIONS) for one in (relations, Coreference(), NegationScope())]
-    sums = laws.totals(model, DOCUMENTS, reducers, plan)
+    sums = laws.add_up(model, DOCUMENTS, reducers, plan)
     seen: dict[str, list[witnesses.Seen]] = {}
     for document in DOCUMENTS:
         for attention_type, one in witnesses.see(module, tokenizer, document).items():
@@ -82,20 +81,21 @@ def test_what_is_found_where_the_gold_stands_elsewhere(family: str, plan: Plan) 
         seen = {"encoder": next(iter(seen.values()))}
     for attention_type, layers in model.layers.items():
         of_relations, of_mentions, of_scopes = (
-            sums.of_layers(name, attention_type, layers)["permuted"] for name in ("relations", "coreference", "scope")
+            sums.stack_layers(name, attention_type, layers)["permuted"]
+            for name in ("relations", "coreference", "scope")
         )
-        links = [found for one in seen[attention_type] for found in witnesses.shuffled_relations(one, SHUFFLE.places)]
+        links = [hits for maps in seen[attention_type] for hits in witnesses.permuted_relations(maps, PERMUTED.choose)]
         for row, (_, label) in enumerate(relations.links):
             expected = sum(hits.astype(int) for name, hits in links if name == label)
             np.testing.assert_array_equal(of_relations[..., row, :], np.moveaxis(expected, 0, -1), err_msg=label)
         mentions = [
-            found for one in seen[attention_type] for found in witnesses.shuffled_coreference(one, SHUFFLE.places)
+            found for one in seen[attention_type] for found in witnesses.permuted_coreference(one, PERMUTED.choose)
         ]
         tags = {"pronoun": ["PRON"], "proper": ["PROPN"], "nominal": ["NOUN", "VERB"]}
         for row, name in enumerate(MENTIONS):
             expected = sum(hits.astype(int) for tag, hits in mentions if name == "all" or tag in tags[name])
             np.testing.assert_array_equal(of_mentions[..., row, :], np.moveaxis(expected, 0, -1), err_msg=name)
-        expected = sum(witnesses.shuffled_scope(one, SHUFFLE.places) for one in seen[attention_type])
+        expected = sum(witnesses.permuted_scope(one, PERMUTED.choose) for one in seen[attention_type])
         np.testing.assert_array_equal(of_scopes, np.moveaxis(expected, 0, -1))
         assert all(found.any() for found in (of_relations, of_mentions, of_scopes))
 
@@ -115,7 +115,7 @@ def test_scores_beside_draws_as_loops_have_it() -> None:
     drawn[0, 1] = 4  # a head that finds the same in every draw
     score[0, 1] = (8, 8, 4, 4, 8)
     pooled = [[0], [1, 2], [3], [4], [5, 6]]
-    ours = Permuted.of(score, drawn, pooled)
+    ours = Permuted.compare(score, drawn, pooled)
     for row, pool in enumerate(pooled):
         best = [-np.inf] * 13
         for layer, head in np.ndindex(2, 3):
@@ -136,7 +136,7 @@ def test_heads_that_find_next_to_nothing_do_not_hide_one_that_finds_much() -> No
     found = draw.poisson(rare[:, None], (211, permutations + 1))
     found[0] = draw.binomial(50, 0.1, permutations + 1)
     found[0, 0] = 20
-    ours = Permuted.of(found[None, :, :1], found[None, :, None, 1:], [[0]])
+    ours = Permuted.compare(found[None, :, :1], found[None, :, None, 1:], [[0]])
     assert ours.z.max() == ours.z[0, 0, 0] > ours.best.max()
 
 
@@ -159,14 +159,14 @@ class Largest(TorchDispatchMode):
 def test_draws_of_a_long_text_need_no_more_memory_than_those_of_a_short_one(name: str) -> None:
     permutations, heads, words = 997, 5, 17
     documents = [replace(one, id=str(n)) for n, one in enumerate(DOCUMENTS * 61) if len(one.words) == words]
-    (reducer,) = (with_permutations(one, permutations) for one in resolve([name], summarize(documents)))
+    (reducer,) = (with_permutations(one, permutations) for one in resolve_reducers([name], summarize(documents)))
     model = Model.from_module(*tiny.make("bert"), name="bert")
-    batch = collate(model, list(Alignment.of(model).align(documents, Counter())))
-    reducer.count(batch, "encoder")
+    batch = collate(model, Alignment.for_model(model).align(documents)[0])
+    facts = reducer.prepare(batch, "encoder")
     tokens = batch.encoder.length
     weights = torch.rand(len(documents), heads, tokens, tokens)
     everything, allowed = slice(0, tokens), torch.full((len(documents), tokens), float(tokens))
     attention = DenseRows(1, "encoder", everything, batch, weights, everything, allowed)
     with Largest() as largest:
-        reducer.observe(attention)
+        reducer.observe(facts, attention)
     assert largest.numbers <= AT_ONCE * permutations * heads * 2

@@ -1,7 +1,6 @@
 """The cosine of a head's attention before and after, against scipy's; what was planted; the laws in float64."""
 
 import copy
-from collections import Counter
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -18,13 +17,14 @@ import laws
 import tiny
 import tuned
 import witnesses
-from headscope.capture.batch import batches
+from headscope.capture import stream
 from headscope.capture.model import Model
+from headscope.capture.stream import Stream
 from headscope.errors import HeadscopeError, ModelError
-from headscope.reducers import similarity as held
+from headscope.reducers import similarity
 from headscope.reducers.similarity import Similarity
-from headscope.runner.local import Plan, measure
-from headscope.runner.totals import Totals
+from headscope.runner import Plan, measure
+from headscope.runner.checkpoint import RunSums
 
 DOCUMENTS = tiny.documents(11)
 FEW = DOCUMENTS[:5]
@@ -94,18 +94,18 @@ def test_a_change_in_one_head_shows_in_that_head_and_in_later_layers(layer: int,
 EXACT = ("bert", "gpt2", "bart")  # those that are float64 throughout, if they are asked to be
 
 
-def totals(family: str, documents: list, plan: Plan) -> Totals:
+def totals(family: str, documents: list, plan: Plan) -> RunSums:
     before, after = pair(family, double=True)
-    return laws.totals(after, documents, [Similarity()], plan, before=before)
+    return laws.add_up(after, documents, [Similarity()], plan, before=before)
 
 
 @cache
 def expected(family: str) -> xr.Dataset:
     """One document after the other, each alone and unpadded."""
-    done = Totals({})
+    done = RunSums({})
     for document in DOCUMENTS:
         done = done + totals(family, [document], Plan())
-    return laws.table(done, pair(family, double=True)[1], [Similarity()])
+    return laws.tabulate_sums(done, pair(family, double=True)[1], [Similarity()])
 
 
 @pytest.mark.parametrize("family", EXACT)
@@ -118,30 +118,30 @@ def expected(family: str) -> xr.Dataset:
 def test_any_split_order_padding_and_batch_give_the_same_value(family: str, plan: Plan, order: list, cuts: set) -> None:
     # In float64, where what attention itself is rounded to does not hide a mistake.
     permuted = [DOCUMENTS[place] for place in order]
-    done = Totals({})
+    done = RunSums({})
     for start, end in pairwise([0, *sorted(cuts), len(DOCUMENTS)]):
         done = done + totals(family, permuted[start:end], plan)
-    table = laws.table(done, pair(family, double=True)[1], [Similarity()])
+    table = laws.tabulate_sums(done, pair(family, double=True)[1], [Similarity()])
     np.testing.assert_allclose(table["similarity"], expected(family)["similarity"], atol=1e-9, rtol=0)
     assert table["similarity_count"] == expected(family)["similarity_count"]
 
 
 def test_no_more_is_held_than_was_said(monkeypatch) -> None:
     before, after = pair("bert")
-    monkeypatch.setattr(held, "HELD_WEIGHTS", 10 * 53 * 53)
+    monkeypatch.setattr(stream, "HELD_WEIGHTS", 10 * 53 * 53)
     whole = measure(after, DOCUMENTS, ["similarity"], before=before, plan=Plan(batch_tokens=4096))
     sizes = []
-    real = Similarity.count
+    real = Similarity.prepare
 
-    def count(self, batch, attention_type):
+    def prepare(self, batch, attention_type):
         sizes.append(len(batch.documents) * batch.encoder.length**2)
         return real(self, batch, attention_type)
 
-    monkeypatch.setattr(Similarity, "count", count)
+    monkeypatch.setattr(Similarity, "prepare", prepare)
     measure(after, DOCUMENTS, ["similarity"], before=before, plan=Plan(batch_tokens=4096))
     assert len(sizes) > 2
     assert max(sizes) <= 53 * 53
-    monkeypatch.setattr(held, "HELD_WEIGHTS", 1)  # a document alone is measured whatever its size
+    monkeypatch.setattr(stream, "HELD_WEIGHTS", 1)  # a document alone is measured whatever its size
     table = measure(after, DOCUMENTS, ["similarity"], before=before)
     np.testing.assert_allclose(table["similarity"], whole["similarity"], atol=2e-6, rtol=0)
 
@@ -149,18 +149,19 @@ def test_no_more_is_held_than_was_said(monkeypatch) -> None:
 def test_any_block_of_rows_gives_the_same_value(monkeypatch) -> None:
     before, after = pair("bert")
     whole = headscope.similarity(before, after, DOCUMENTS)
-    monkeypatch.setattr(held, "BLOCK_WEIGHTS", 5 * len(DOCUMENTS) * 53 * 7)  # several rows, and a rest
+    monkeypatch.setattr(similarity, "BLOCK_WEIGHTS", 5 * len(DOCUMENTS) * 53 * 7)  # several rows, and a rest
     found = headscope.similarity(before, after, DOCUMENTS)
     np.testing.assert_allclose(found["similarity"], whole["similarity"], atol=1e-12, rtol=0)
-    monkeypatch.setattr(held, "BLOCK_WEIGHTS", 1)
+    monkeypatch.setattr(similarity, "BLOCK_WEIGHTS", 1)
     found = headscope.similarity(before, after, DOCUMENTS)
     np.testing.assert_allclose(found["similarity"], whole["similarity"], atol=1e-12, rtol=0)
 
 
-def test_batches_of_few_weights_hold_a_document_at_least() -> None:
+def test_batches_of_few_weights_hold_a_document_at_least(monkeypatch) -> None:
     model, _ = pair("bert")
-    made = list(batches(model, DOCUMENTS, batch_tokens=10**6, batch_weights=1, skipped=Counter()))
-    assert [len(batch.documents) for batch in made] == [1] * len(DOCUMENTS)
+    monkeypatch.setattr(stream, "HELD_WEIGHTS", 1)
+    portions = list(Stream(DOCUMENTS, (model,), Plan(batch_tokens=10**6), held=(model,)))
+    assert [len(batch.documents) for portion in portions for batch in portion.batches] == [1] * len(DOCUMENTS)
 
 
 def test_longer_documents_are_left_out_and_counted(monkeypatch) -> None:

@@ -12,9 +12,9 @@ import witnesses
 from headscope.capture.model import Model
 from headscope.corpora import Document
 from headscope.errors import ModelError
+from headscope.reducers import Surface, WordClass
 from headscope.reducers.roles import Roles
-from headscope.reducers.surface import KeyClass, Surface
-from headscope.runner.local import Plan, measure
+from headscope.runner import Plan, measure
 
 DOCUMENTS = tiny.documents(11)
 
@@ -68,7 +68,7 @@ def test_surface(family: str, plan: Plan) -> None:
 def test_surface_by_distance_offset_and_class(family: str, plan: Plan) -> None:
     model, seen = asked(family)
     words = {"determiners": ("THE", "a"), "of nothing": ("zebra",), "split": ("walking", "readers", "naïve")}
-    surface = Surface((-2, 3), tuple(KeyClass(name, of) for name, of in words.items()), edges=(1, 2, 5, 11))
+    surface = Surface((-2, 3), tuple(WordClass(name, of) for name, of in words.items()), edges=(1, 2, 5, 11))
     table = measure(model, DOCUMENTS, [surface], plan=plan)
     buckets = {0: (0, 0), 1: (1, 1), 2: (2, 4), 5: (5, 10), 11: (11, 999)}
     buckets |= {-nearest: (-last, -first) for nearest, (first, last) in buckets.items()}

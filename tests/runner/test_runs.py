@@ -24,9 +24,9 @@ from headscope.reducers.negation_scope import NegationScope
 from headscope.reducers.support.permutations import Permutations
 from headscope.runner import local
 from headscope.runner import runs as runs_module
+from headscope.runner.checkpoint import load as load_sums
 from headscope.runner.local import measure
 from headscope.runner.runs import checkpoints, measure_runs
-from headscope.runner.totals import load as load_sums
 from headscope.runs import Runs
 from headscope.view.terminal import summarise
 
@@ -152,8 +152,8 @@ def test_a_killed_family_goes_on_to_the_same_table_and_runs_nothing_twice(whole,
     assert told == sorted(told)
     first, second, third = checkpoints(kept, whole)
     assert [path.name for path in (first, third)] == [".heads.nc.partial.seed-11.npz", ".heads.nc.partial.seed-7.npz"]
-    assert load_sums(first)[0].of_run("seen")["words"] == words
-    assert 0 < load_sums(second)[0].of_run("seen")["words"] < words
+    assert load_sums(first)[0].select_run("seen")["words"] == words
+    assert 0 < load_sums(second)[0].select_run("seen")["words"] < words
     assert not third.exists()
     again = []
     resumed = measure_runs(

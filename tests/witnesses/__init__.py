@@ -8,7 +8,7 @@ from witnesses.aspects import aspects
 from witnesses.classes import CLASSES, classes
 from witnesses.coreference import coreference
 from witnesses.means import clustered_error
-from witnesses.permuted import shuffled_coreference, shuffled_relations, shuffled_scope
+from witnesses.permuted import permuted_coreference, permuted_relations, permuted_scope
 from witnesses.relations import DIRECTIONS, Relation, relations
 from witnesses.roles import roles
 from witnesses.scope import ToCue, attention_to_cues, scope
@@ -32,13 +32,13 @@ __all__ = [
     "clustered_error",
     "coreference",
     "masses",
+    "permuted_coreference",
+    "permuted_relations",
+    "permuted_scope",
     "relations",
     "roles",
     "scope",
     "see",
-    "shuffled_coreference",
-    "shuffled_relations",
-    "shuffled_scope",
     "similarity",
     "surface",
     "word_weights",

@@ -19,7 +19,7 @@ Bins = Callable[[Document, list[int]], np.ndarray]
 """For each item, which of so many places it takes in each permutation: ``[item, draw]``."""
 
 
-def shuffled_relations(seen: Seen, places: Bins) -> list[tuple[str, np.ndarray]]:
+def permuted_relations(seen: Seen, places: Bins) -> list[tuple[str, np.ndarray]]:
     """For each dependency link its label and what is found of it: ``[draw, layer, head, direction]``."""
     with_token = sorted({token.word for token in seen.queries if token.word is not None})
     links = [link for link in dependencies_of(seen.document) if link.source in with_token and link.target in with_token]
@@ -39,7 +39,7 @@ def shuffled_relations(seen: Seen, places: Bins) -> list[tuple[str, np.ndarray]]
     return [(link.label, hits) for link, hits in zip(links, found, strict=True)]
 
 
-def shuffled_coreference(seen: Seen, places: Bins) -> list[tuple[str | None, np.ndarray]]:
+def permuted_coreference(seen: Seen, places: Bins) -> list[tuple[str | None, np.ndarray]]:
     """For each scored mention the tag of its head word and what is found of it: ``[draw, layer, head]``."""
     scored = sorted(scored_of(seen), key=lambda one: (one[0].head, one[0].chain))
     answers = answers_of(seen)
@@ -62,7 +62,7 @@ def shuffled_coreference(seen: Seen, places: Bins) -> list[tuple[str | None, np.
     return found
 
 
-def shuffled_scope(seen: Seen, places: Bins) -> np.ndarray:
+def permuted_scope(seen: Seen, places: Bins) -> np.ndarray:
     """How many words are rightly said to be in a scope: ``[draw, layer, head]``."""
     negations = negations_of(seen.document)
     count = len(seen.document.words)

@@ -3,15 +3,16 @@
 =============  ==============================================================================
 `load`         hub id, folder or ``minilm`` -> `Model`, identified by the hash of its weights
 `untrained_model`  the same shape with untrained weights, as a control
-`batches`      documents -> padded batches of tokens that know their words
+`Stream`       documents -> verified batches of tokens that know their words
 `Capture`      the verified way to a model's attention; shows it layer by layer
 `Attention`    what a reducer may ask: averages, entropies, single weights
 =============  ==============================================================================
 """
 
 from headscope.capture.attention import Attention
-from headscope.capture.batch import Batch, Tokens, batches
+from headscope.capture.batch import Batch, Tokens
 from headscope.capture.interface import Capture
 from headscope.capture.model import Model, load, untrained_model
+from headscope.capture.stream import Plan, Stream
 
-__all__ = ["Attention", "Batch", "Capture", "Model", "Tokens", "batches", "load", "untrained_model"]
+__all__ = ["Attention", "Batch", "Capture", "Model", "Plan", "Stream", "Tokens", "load", "untrained_model"]

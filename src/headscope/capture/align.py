@@ -47,27 +47,31 @@ class Alignment:
     pair_tokens: int
 
     @classmethod
-    def of(
+    def for_model(
         cls, model: Model, *, max_tokens: int | None = None, cut: bool = False, pair_tokens: int = PAIR_TOKENS
     ) -> "Alignment":
         """The alignment for `model`, whose limits can be lowered but not raised."""
         limits = [limit for limit in (model.max_tokens, max_tokens) if limit is not None]
         return cls(model.tokenizer, min(limits, default=None), cut, min(pair_tokens, *limits))
 
-    def align(self, documents: Sequence[Document], skipped: Counter[str]) -> Iterator[Aligned]:
-        """The documents that the model can take, as tokens.
+    def align(self, documents: Sequence[Document]) -> tuple[list[Aligned], Counter[str]]:
+        """The documents that the model can take, as tokens, and how much was left out, by reason.
 
         Nothing is guessed: a word to which the tokenizer gives no token stays without one, and is
-        counted in `skipped` with the links that it loses.
+        counted with the links that it loses.
         """
+        aligned: list[Aligned] = []
         readable = [document for document in documents if document.words]
-        skipped["documents without words"] += len(documents) - len(readable)
+        skipped = Counter({"documents without words": len(documents) - len(readable)})
         for pairs in (False, True):
             chosen = [document for document in readable if (document.boundary is not None) == pairs]
-            if chosen:
-                yield from self._align(chosen, skipped, pairs=pairs)
+            for tokens, losses in self._align(chosen, pairs=pairs) if chosen else ():
+                skipped += losses
+                aligned += [] if tokens is None else [tokens]
+        return aligned, +skipped
 
-    def _align(self, documents: list[Document], skipped: Counter[str], *, pairs: bool) -> Iterator[Aligned]:
+    def _align(self, documents: list[Document], *, pairs: bool) -> Iterator[tuple[Aligned | None, Counter[str]]]:
+        """Each document as tokens, unless it is too long, and what is left out of it."""
         words = [list(document.words) for document in documents]
         if pairs:
             first = [list(document.words[: document.boundary]) for document in documents]
@@ -77,41 +81,47 @@ class Alignment:
             )
         else:
             encoded = self.tokenizer(words, is_split_into_words=True, verbose=False)
-        for index, document in enumerate(documents):
-            ids, one = encoded["input_ids"][index], encoded.encodings[index]
+        for document, ids, encoding in zip(documents, encoded["input_ids"], encoded.encodings, strict=True):
             if not pairs and self.max_tokens is not None and len(ids) > self.max_tokens:
-                fit = words_that_fit(one.word_ids, self.max_tokens) if self.cut else 0
-                if fit == 0:
-                    skipped[f"documents longer than {self.max_tokens} tokens"] += 1
-                    continue
-                skipped[f"documents cut to {self.max_tokens} tokens (the rest is used)"] += 1
-                skipped["words behind the cut"] += len(document.words) - fit
-                yield from self._align([document.beginning(fit)], skipped, pairs=False)
+                yield self._shorten(document, encoding.word_ids, self.max_tokens)
                 continue
-            sides = one.sequence_ids
             boundary = document.boundary or 0
             word = [
-                -1 if w is None else w + boundary * (side or 0) for w, side in zip(one.word_ids, sides, strict=True)
+                -1 if number is None else number + boundary * (side or 0)
+                for number, side in zip(encoding.word_ids, encoding.sequence_ids, strict=True)
             ]
-            if one.overflowing:
-                skipped[f"pairs of segments cut to {self.pair_tokens} tokens (the rest is used)"] += 1
+            if encoding.overflowing:
+                losses = Counter({f"pairs of segments cut to {self.pair_tokens} tokens (the rest is used)": 1})
             else:
-                self._count_lost_words(document, word, skipped)
-            yield Aligned(document, ids, word, one.type_ids)
+                losses = _count_lost_words(document, word)
+            yield Aligned(document, ids, word, encoding.type_ids), losses
 
-    @staticmethod
-    def _count_lost_words(document: Document, word: list[int], skipped: Counter[str]) -> None:
-        lost = set(range(len(document.words))) - set(word)
-        if lost:
-            skipped["words without a token"] += len(lost)
-            skipped["links of a word without a token"] += sum(
-                link.source in lost or link.target in lost for link in document.links
-            )
+    def _shorten(
+        self, document: Document, word: Sequence[int | None], max_tokens: int
+    ) -> tuple[Aligned | None, Counter[str]]:
+        """The beginning of a document that is too long, if it may be cut, and what is left out of it."""
+        fit = words_that_fit(word, max_tokens) if self.cut else 0
+        if fit == 0:
+            return None, Counter({f"documents longer than {max_tokens} tokens": 1})
+        losses = Counter({
+            f"documents cut to {max_tokens} tokens (the rest is used)": 1,
+            "words behind the cut": len(document.words) - fit,
+        })  # fmt: skip
+        ((aligned, losses_inside),) = self._align([document.beginning(fit)], pairs=False)
+        return aligned, losses + losses_inside
+
+
+def _count_lost_words(document: Document, word: list[int]) -> Counter[str]:
+    lost = set(range(len(document.words))) - set(word)
+    if not lost:
+        return Counter()
+    links = sum(link.source in lost or link.target in lost for link in document.links)
+    return Counter({"words without a token": len(lost), "links of a word without a token": links})
 
 
 def words_that_fit(word: Sequence[int | None], max_tokens: int) -> int:
     """How many words a text that is too long may have, from the word of each of its tokens."""
-    of_words = [one for one in word if one is not None]
+    of_words = [number for number in word if number is not None]
     room = max_tokens - (len(word) - len(of_words))
     # The first token without room takes its whole word along.
     return of_words[room] if room > 0 else 0

@@ -1,26 +1,15 @@
 """Documents as padded batches of tokens that still know their words."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from headscope.capture.align import PAIR_TOKENS, Aligned, Alignment
+from headscope.capture.align import Aligned
 from headscope.capture.model import Model
 from headscope.corpora.document import Document
-
-WINDOW = 2048
-"""Documents that are sorted by length together: enough to pad little, few enough to hold."""
-
-BATCH_TOKENS = 2048
-"""Tokens of a batch, padding included; at least one document whatever its length.
-
-On a processor larger batches only pad more; a GPU wants more, see `Plan`.
-"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,60 +72,20 @@ class Batch:
         return self.encoder if self.decoder is None else self.decoder
 
 
-def batches(
-    model: Model,
-    documents: Iterable[Document],
-    *,
-    max_tokens: int | None = None,
-    cut: bool = False,
-    pair_tokens: int = PAIR_TOKENS,
-    batch_tokens: int = BATCH_TOKENS,
-    batch_weights: int | None = None,
-    skipped: Counter[str],
-) -> Iterator[Batch]:
-    """Padded batches of `documents`, the longest of each window first.
-
-    The composition of the batches depends on the documents and the arguments alone, so a run that
-    was interrupted can be taken up at the batch where it stopped.
-
-    Args:
-        model: whose tokenizer and limits count.
-        documents: any number of them; only `WINDOW` are held at a time.
-        max_tokens: of a document, if the model's own limit is not lower still.
-        cut: longer documents are cut behind the last word that fits; otherwise they are skipped.
-        pair_tokens: longer pairs of segments are cut.
-        batch_tokens: tokens of a batch, padding included.
-        batch_weights: attention weights of one head in a batch, padding included; at least one document whatever
-            its length.
-        skipped: what was left out is counted here, by reason.
-    """
-    alignment = Alignment.of(model, max_tokens=max_tokens, cut=cut, pair_tokens=pair_tokens)
-    stream = iter(documents)
-    while window := list(islice(stream, WINDOW)):
-        aligned = sorted(alignment.align(window, skipped), key=lambda one: -len(one.ids))
-        while aligned:
-            longest = len(aligned[0].ids)
-            count = max(1, batch_tokens // longest)
-            if batch_weights is not None:
-                count = max(1, min(count, batch_weights // longest**2))
-            yield collate(model, aligned[:count])
-            aligned = aligned[count:]
-
-
-def collate(model: Model, aligned: list[Aligned]) -> Batch:
+def collate(model: Model, aligned: Sequence[Aligned]) -> Batch:
     """One batch of all of `aligned`, padded on the right to the longest."""
     tokenizer, device = model.tokenizer, model.device
-    encoder = _tokens(model, [(one.ids, one.word) for one in aligned], first_position=0)
+    encoder = _tokens(model, [(text.ids, text.word) for text in aligned], first_position=0)
     inputs = {"input_ids": encoder.ids, "attention_mask": encoder.real.long()}
     if "token_type_ids" in tokenizer.model_input_names:
-        inputs["token_type_ids"] = _padded([one.segment for one in aligned], 0, device)
+        inputs["token_type_ids"] = _padded([text.segment for text in aligned], 0, device)
     decoder = None
     if model.start_id is not None:
         start = model.start_id
-        decoder = _tokens(model, [([start, *one.ids], [-1, *one.word]) for one in aligned], first_position=-1)
+        decoder = _tokens(model, [([start, *text.ids], [-1, *text.word]) for text in aligned], first_position=-1)
         inputs["decoder_input_ids"] = decoder.ids
         inputs["decoder_attention_mask"] = decoder.real.long()
-    documents = tuple(one.document for one in aligned)
+    documents = tuple(text.document for text in aligned)
     return Batch(documents, encoder, decoder, max(len(d.words) for d in documents), inputs)
 
 

@@ -14,17 +14,18 @@ Nothing of size query x key exists, so memory grows with the length and not with
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from headscope.capture import distance
-from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch, Tokens
 from headscope.capture.kernel import Attended, attend, products
 from headscope.capture.mask import Reach, as_mask
 from headscope.capture.sweep import Swept, sweep
+from headscope.capture.words import Words
 
 WINDOW_ROWS = 512
 """Rows of a block where attention has a window, at most; each has a mask of its own length and the window's."""
@@ -74,11 +75,6 @@ class FusedRows:
     def heads(self) -> int:
         """The number of query heads."""
         return self.query.shape[1]
-
-    @property
-    def before(self) -> Attention | None:
-        """None: two models are compared by their matrices."""
-        return None
 
     def attend(self, values: Float[Tensor, "batch key_head key size"]) -> Attended:
         """The average of `values` under the attention, and the log-sum-exp of the scores."""
@@ -171,6 +167,14 @@ class FusedRows:
     def weights(self) -> Float[Tensor, "batch head query key"]:
         """The matrix itself, made for this question: query x key."""
         return self._weights(self.rows, _range(slice(0, self.key.shape[2]), self.key))
+
+    def words(self) -> Words:
+        """The attention between words, worked out once for all who ask."""
+        return self._words
+
+    @cached_property
+    def _words(self) -> Words:
+        return Words.from_average(self.average, self.queries.word, self.keys.word, self.batch.words)
 
     def _weights(
         self, rows: slice, keys: Int[Tensor, " key"] | Int[Tensor, "batch key"]

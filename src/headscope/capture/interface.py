@@ -26,8 +26,9 @@ from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedConfig, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
-from headscope.capture.attention import Attention, DenseRows
+from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
+from headscope.capture.dense import DenseRows
 from headscope.capture.edit import Edit, HeadGradient
 from headscope.capture.fused import FusedRows
 from headscope.capture.layer import (

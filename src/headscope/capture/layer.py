@@ -17,8 +17,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from headscope.capture.attention import Attention, DenseRows
+from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
+from headscope.capture.dense import DenseRows
 from headscope.capture.edit import Edit, EditedLayer, apply_edit
 from headscope.capture.fused import FusedRows
 from headscope.capture.mask import Masks, Reach

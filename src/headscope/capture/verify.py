@@ -4,8 +4,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from headscope.capture.attention import Attention, DenseRows
+from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
+from headscope.capture.dense import DenseRows
 from headscope.capture.fused import FusedRows
 from headscope.capture.model import Model
 from headscope.errors import ModelError

@@ -65,7 +65,7 @@ def measure(
     from headscope.files import remove_unfinished, writable
     from headscope.reducers.support.permutations import PERMUTATIONS, with_permutations
     from headscope.runner.local import measure as run
-    from headscope.runner.local import resolve
+    from headscope.runner.resolve import resolve_reducers
     from headscope.runner.runs import checkpoints, measure_runs
     from headscope.runs import read as read_runs
     from headscope.view.terminal import explain as explained
@@ -82,7 +82,7 @@ def measure(
     with show_progress() as progress:
         progress("reading the corpus", 0, 0)
         summary = summarize(documents)
-        asked = resolve(_asked(reducer, offset or [], words or []), summary)
+        asked = resolve_reducers(_asked(reducer, offset or [], words or []), summary)
         # Chance is asked of all runs together, when they are compared.
         usual = PERMUTATIONS if family is None else 0
         reducers = [with_permutations(one, usual if permutations is None else permutations) for one in asked]
@@ -112,7 +112,7 @@ def measure(
 
 def _asked(names: list[str], offsets: list[int], classes: list[str]) -> "list[str | Reducer]":
     """The reducers by name, `surface` with what else is asked of it."""
-    from headscope.reducers import KeyClass, Surface
+    from headscope.reducers import Surface, WordClass
 
     if not offsets and not classes:
         return list(names)
@@ -124,6 +124,6 @@ def _asked(names: list[str], offsets: list[int], classes: list[str]) -> "list[st
         given = tuple(word for word in words.split(",") if word)
         if not name or not given:
             raise HeadscopeError(f"--class {one} names no words; write NAME=WORD,WORD, such as no=not,n't,never.")
-        parsed.append(KeyClass(name, given))
+        parsed.append(WordClass(name, given))
     surface = Surface(offsets=tuple(offsets), classes=tuple(parsed))
     return [surface if name == "surface" else name for name in names]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from headscope.runner.local import Plan
+    from headscope.runner import Plan
 
 Model = Annotated[str, typer.Argument(help="A hub id, a folder, or minilm (all-MiniLM-L6-v2 from the extra `demo`).")]
 CorpusName = Annotated[

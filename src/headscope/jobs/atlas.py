@@ -21,7 +21,7 @@ from headscope.files import atomic_write
 from headscope.jobs.folder import Job, Progress
 from headscope.reducers import REDUCERS
 from headscope.reducers.support.permutations import PERMUTATIONS, with_permutations
-from headscope.runner.local import Plan, resolve
+from headscope.runner import Plan, resolve_reducers
 from headscope.view import figures, heatmaps
 from headscope.view.frames import frames
 from headscope.view.lengths import accuracy_by_length
@@ -93,7 +93,7 @@ def atlas(
     summary = summarize(documents)
     progress("loading the model", 0, 0)
     subject = load(model, device=device, trust_remote_code=trust_remote_code)
-    reducers = resolve([name for name, reducer in REDUCERS.items() if reducer.supports(summary)], summary)
+    reducers = resolve_reducers([name for name, reducer in REDUCERS.items() if reducer.supports(summary)], summary)
     table = job.measure(
         "heads", subject, documents, [with_permutations(one, permutations) for one in reducers],
         called=f"measuring {subject.name}", plan=plan, summary=summary,

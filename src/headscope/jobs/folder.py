@@ -21,7 +21,7 @@ from headscope.runs import Runs
 if TYPE_CHECKING:  # jobs that measure nothing must not load torch
     from headscope.capture.model import Model
     from headscope.reducers.reducer import Reducer
-    from headscope.runner.local import Plan
+    from headscope.runner import Plan
 
 WRITTEN = (".nc", ".html", ".csv", ".md", ".png", ".svg")
 """What jobs write, their manifests aside."""

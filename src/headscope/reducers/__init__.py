@@ -9,18 +9,19 @@ from collections.abc import Mapping
 from headscope.reducers.aspects import Aspects
 from headscope.reducers.coreference import Coreference
 from headscope.reducers.negation_scope import NegationScope
-from headscope.reducers.reducer import Reducer, Sums
+from headscope.reducers.reducer import CorpusReducer, Reducer, Sums
 from headscope.reducers.relations import Relations
 from headscope.reducers.roles import Roles
 from headscope.reducers.similarity import Similarity
-from headscope.reducers.surface import KeyClass, Surface
+from headscope.reducers.support.word_class import WordClass
+from headscope.reducers.surface import Surface
 from headscope.reducers.token_classes import TokenClasses
 
 __all__ = [
     "REDUCERS",
     "Aspects",
     "Coreference",
-    "KeyClass",
+    "CorpusReducer",
     "NegationScope",
     "Reducer",
     "Relations",
@@ -29,9 +30,10 @@ __all__ = [
     "Sums",
     "Surface",
     "TokenClasses",
+    "WordClass",
 ]
 
-REDUCERS: Mapping[str, type[Reducer]] = {
+REDUCERS: Mapping[str, type[CorpusReducer]] = {
     "surface": Surface,
     "relations": Relations,
     "coreference": Coreference,

@@ -7,8 +7,7 @@ every head as in Clark et al. 2019. The measures for that are here.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -19,13 +18,13 @@ from torch import Tensor
 from headscope import heads
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch, Tokens
+from headscope.capture.words import membership, pool_queries
 from headscope.corpora.corpus import CorpusSummary
 from headscope.errors import CorpusError, HeadscopeError
 from headscope.reducers.reducer import Sums
 from headscope.reducers.relations import OFFSETS
 from headscope.reducers.support.aspect_targets import EVALUATIVE, SEPARATORS, TARGETS, covered, targets_of
 from headscope.reducers.support.folds import FOLDS, Bins, FoldAssignment
-from headscope.reducers.support.words import membership, pooled
 
 ESSAY = "What does a fine-tuned BERT model look at? (2019), task-specific learnings 1 to 5"
 
@@ -66,7 +65,8 @@ class Aspects:
     fold_assignment: FoldAssignment = field(default_factory=FoldAssignment)
 
     name: ClassVar[str] = "aspects"
-    whole: ClassVar[bool] = True
+    scope: ClassVar[Literal["rows", "layer", "pass"]] = "layer"
+    models: ClassVar[Literal[1, 2]] = 1
     max_tokens: ClassVar[int | None] = 4096
 
     def __post_init__(self) -> None:
@@ -94,35 +94,71 @@ class Aspects:
             )
         return cls(fold_assignment=FoldAssignment.for_corpus(summary))
 
-    def count(self, batch: Batch, attention_type: str) -> Sums:
+    def prepare(self, batch: Batch, attention_type: str) -> "_Pairs":
+        """The pairs of a batch that name an aspect, and the words of each target."""
+        device = batch.encoder.ids.device
+        # Room for one at least, so that pairs that should have one and do not are counted.
+        separators = range(batch.words, batch.words + max(1, int(batch.encoder.sep.sum(1).max())))
+        tokens = membership(_words(batch.encoder, batch.words), separators.stop).sum(1)
+        pairs = [index for index, document in enumerate(batch.documents) if covered(document, "asked")]
+        document_of = torch.tensor(pairs, dtype=torch.long, device=device)
+        asked = torch.zeros(len(pairs), separators.stop, dtype=torch.bool, device=device)
+        targets = torch.zeros(len(pairs), len(TARGETS), separators.stop, dtype=torch.bool, device=device)
+        for row, index in enumerate(pairs):
+            document = batch.documents[index]
+            asked[row, sorted(covered(document, "asked"))] = True
+            words = targets_of(document, separators, frozenset(self.sentiment))
+            for target, name in enumerate(TARGETS):
+                targets[row, target, sorted(words[name])] = True
+        there = (tokens > 0)[document_of]
+        wanted, asked, targets = targets.any(-1), asked & there, targets & there[:, None]
+        scored = asked.any(-1, keepdim=True) & targets.any(-1)
+        others = (there & ~asked)[:, None].expand_as(targets).clone()
+        others[:, :-SEPARATORS, batch.words :] = False
+        tokens_of = tokens[document_of, :, None].double()
+        length = batch.encoder.real.sum(1)[document_of, None].double()
+        shares = (
+            (targets.double() @ tokens_of)[..., 0] / length,
+            ((asked[:, None].double() @ tokens_of)[..., 0] / length).expand(-1, len(TARGETS)),
+            targets.sum(-1).double() / others.sum(-1).clamp_min(1),
+        )
+        item = scored.flatten().nonzero()[:, 0]
+        folds = self.fold_assignment.folds(batch.documents, device)[document_of]
+        bins = torch.arange(len(TARGETS), device=device) * FOLDS + folds[:, None]
+        return _Pairs(
+            batch.words, document_of, asked, targets, torch.stack(shares, -1),
+            Bins(item, bins.flatten()[item], len(TARGETS)), (wanted & ~scored).sum(0),
+        )  # fmt: skip
+
+    def count(self, facts: "_Pairs") -> Sums:
         """Pairs in which each target is, those in which it has no token, and what looking at nothing would show."""
-        gold = _gold(self, batch)
-        ones = torch.ones(gold.size, 1, dtype=torch.bool, device=gold.document.device)
+        ones = torch.ones(facts.size, 1, dtype=torch.bool, device=facts.document.device)
         return {
-            "pair": gold.places.totals(ones)[..., 0],
-            "lost": gold.lost,
-            "offset": gold.places.totals(gold.at_offsets(OFFSETS).flatten(0, 1)),
-            "unguided": gold.places.totals(gold.unguided.flatten(0, 1)).sum(1),
+            "pair": facts.folds.total(ones)[..., 0],
+            "lost": facts.lost,
+            "offset": facts.folds.total(facts.at_offsets(OFFSETS).flatten(0, 1)),
+            "unguided": facts.folds.total(facts.unguided.flatten(0, 1)).sum(1),
         }
 
-    def observe(self, attention: Attention) -> Sums:
+    def observe(self, facts: "_Pairs", attention: Attention) -> Sums:
         """The shares of attention, and how often the head points at each target."""
-        gold = _gold(self, attention.batch)
-        to, of = (membership(_words(side, gold.words), gold.columns) for side in (attention.keys, attention.queries))
-        words = pooled(attention, to, of[:, attention.rows])[gold.document]
-        asked, targets = gold.asked[:, None].float(), gold.targets.float()
+        keys, queries = (
+            membership(_words(side, facts.words), facts.columns) for side in (attention.keys, attention.queries)
+        )
+        words = pool_queries(attention.average(keys), queries[:, attention.rows])[facts.document]
+        asked, targets = facts.asked[:, None].float(), facts.targets.float()
         each = targets / targets.sum(-1, keepdim=True).clamp_min(1)
         from_asked = ((asked / asked.sum(-1, keepdim=True).clamp_min(1))[:, None] @ words)[:, :, 0]
         back = each[:, None] @ (words @ asked[:, None].mT)
-        others = from_asked.masked_fill(gold.asked[:, None], 0)
+        others = from_asked.masked_fill(facts.asked[:, None], 0)
         # A target of words is held against words, one of separators against words and separators.
-        words_alone, everything = others[..., : gold.words].max(-1), others.max(-1)
+        words_alone, everything = others[..., : facts.words].max(-1), others.max(-1)
         best = [words_alone] * (len(TARGETS) - SEPARATORS) + [everything] * SEPARATORS
-        where, weight = (torch.stack([getattr(one, name) for one in best], 1) for name in ("indices", "values"))
-        points = gold.targets.gather(2, where) & (weight > 0)
+        where, weight = (torch.stack([getattr(largest, name) for largest in best], 1) for name in ("indices", "values"))
+        points = facts.targets.gather(2, where) & (weight > 0)
 
         seen = {"mass": (from_asked @ targets.mT).mT.double(), "back": back[..., 0].mT.double(), "points": points}
-        return {name: gold.places.totals(values.flatten(0, 1)).movedim(-1, 0) for name, values in seen.items()}
+        return {name: facts.folds.total(values.flatten(0, 1)).movedim(-1, 0) for name, values in seen.items()}
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
         """Shares and accuracies, NaN where no pair has the target, and their sums by fold."""
@@ -160,7 +196,7 @@ class Aspects:
 
 
 @dataclass(frozen=True, eq=False)
-class _Gold:
+class _Pairs:
     """The pairs of a batch that name an aspect. Each separator is a word of its own, behind those of the text.
 
     Attributes:
@@ -170,7 +206,7 @@ class _Gold:
         targets: for each pair, the words of each target, as far as they have tokens.
         unguided: for each pair and target, three shares: of tokens that are the target's, of tokens that
             name the aspect, of other words that are the target's.
-        places: where each pair and target counts, in the flattened axes of both, if it does.
+        folds: where each pair and target counts, by target and fold, if it does.
         lost: for each target, the pairs that have it, but not in tokens.
     """
 
@@ -179,7 +215,7 @@ class _Gold:
     asked: Bool[Tensor, "pair word"]
     targets: Bool[Tensor, "pair target word"]
     unguided: Float64[Tensor, "pair target share"]
-    places: Bins
+    folds: Bins
     lost: Int[Tensor, " target"]
 
     @property
@@ -194,51 +230,14 @@ class _Gold:
 
     def at_offsets(self, offsets: tuple[int, ...]) -> Bool[Tensor, "pair target offset"]:
         """Whether a word of the target stands at each offset from the words that name the aspect."""
-        places = torch.arange(self.columns, device=self.document.device)
-        first = torch.where(self.asked, places, self.words).amin(-1, keepdim=True)
-        last = torch.where(self.asked, places, -1).amax(-1, keepdim=True)
+        words = torch.arange(self.columns, device=self.document.device)
+        first = torch.where(self.asked, words, self.words).amin(-1, keepdim=True)
+        last = torch.where(self.asked, words, -1).amax(-1, keepdim=True)
         steps = torch.tensor(offsets, device=self.document.device)
         there = torch.where(steps < 0, first, last) + steps
         inside = (there >= 0) & (there < self.words)
-        found = self.targets.gather(2, there.clamp(0, self.words - 1)[:, None].expand(-1, len(TARGETS), -1))
-        return found & inside[:, None]
-
-
-@lru_cache(maxsize=2)
-def _gold(aspects: Aspects, batch: Batch) -> _Gold:
-    device = batch.encoder.ids.device
-    # Room for one at least, so that pairs that should have one and do not are counted.
-    separators = range(batch.words, batch.words + max(1, int(batch.encoder.sep.sum(1).max())))
-    tokens = membership(_words(batch.encoder, batch.words), separators.stop).sum(1)
-    pairs = [index for index, document in enumerate(batch.documents) if covered(document, "asked")]
-    document_of = torch.tensor(pairs, dtype=torch.long, device=device)
-    asked = torch.zeros(len(pairs), separators.stop, dtype=torch.bool, device=device)
-    targets = torch.zeros(len(pairs), len(TARGETS), separators.stop, dtype=torch.bool, device=device)
-    for row, index in enumerate(pairs):
-        document = batch.documents[index]
-        asked[row, sorted(covered(document, "asked"))] = True
-        words = targets_of(document, separators, frozenset(aspects.sentiment))
-        for place, name in enumerate(TARGETS):
-            targets[row, place, sorted(words[name])] = True
-    there = (tokens > 0)[document_of]
-    wanted, asked, targets = targets.any(-1), asked & there, targets & there[:, None]
-    counted = asked.any(-1, keepdim=True) & targets.any(-1)
-    others = (there & ~asked)[:, None].expand_as(targets).clone()
-    others[:, :-SEPARATORS, batch.words :] = False
-    of = tokens[document_of, :, None].double()
-    length = batch.encoder.real.sum(1)[document_of, None].double()
-    shares = (
-        (targets.double() @ of)[..., 0] / length,
-        ((asked[:, None].double() @ of)[..., 0] / length).expand(-1, len(TARGETS)),
-        targets.sum(-1).double() / others.sum(-1).clamp_min(1),
-    )
-    item = counted.flatten().nonzero()[:, 0]
-    folds = aspects.fold_assignment.folds(batch.documents, device)[document_of]
-    places = torch.arange(len(TARGETS), device=device) * FOLDS + folds[:, None]
-    return _Gold(
-        batch.words, document_of, asked, targets, torch.stack(shares, -1),
-        Bins(item, places.flatten()[item], len(TARGETS)), (wanted & ~counted).sum(0),
-    )  # fmt: skip
+        is_target = self.targets.gather(2, there.clamp(0, self.words - 1)[:, None].expand(-1, len(TARGETS), -1))
+        return is_target & inside[:, None]
 
 
 def _words(tokens: Tokens, words: int) -> Int[Tensor, "batch token"]:

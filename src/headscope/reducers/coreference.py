@@ -6,8 +6,7 @@ attends most to the head word of an antecedent: an earlier mention of the same c
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -25,7 +24,6 @@ from headscope.reducers.relations import OFFSETS
 from headscope.reducers.support.antecedents import RULES, mentions_of, with_earlier
 from headscope.reducers.support.folds import FOLDS, Bins, FoldAssignment
 from headscope.reducers.support.permutations import AT_ONCE, Permutations, Permuted
-from headscope.reducers.support.words import words_of
 
 CLARK = "Clark et al. 2019, section 4.3"
 MENTIONS = ("all", "pronoun", "proper", "nominal")
@@ -67,7 +65,8 @@ class Coreference:
     permutations: Permutations = field(default_factory=Permutations)
 
     name: ClassVar[str] = "coreference"
-    whole: ClassVar[bool] = True
+    scope: ClassVar[Literal["rows", "layer", "pass"]] = "layer"
+    models: ClassVar[Literal[1, 2]] = 1
     max_tokens: ClassVar[int | None] = 4096
 
     @classmethod
@@ -89,24 +88,61 @@ class Coreference:
             )
         return cls(FoldAssignment.for_corpus(summary))
 
-    def count(self, batch: Batch, attention_type: str) -> Sums:
-        """How many mentions are scored, and how often the rules and the offsets find an antecedent."""
-        gold = _gold(self, batch)
-        by_rule = gold.places.totals(gold.by_rule)
-        return {
-            "mention": gold.places.totals(torch.ones_like(gold.word, dtype=torch.bool)[:, None])[..., 0],
-            "offset": gold.places.totals(gold.at_offsets(OFFSETS)),
-        } | {name: by_rule[..., place] for place, name in enumerate(BASELINES)}
+    def prepare(self, batch: Batch, attention_type: str) -> "_Mentions":
+        """The scored mentions of a batch, their antecedents, and how far these are turned in each permutation."""
+        have_tokens = [set(row) for row in batch.encoder.word.tolist()]
+        scored: list[tuple[int, int]] = []
+        bins: list[tuple[int, int]] = []
+        antecedents_of: list[tuple[int, int]] = []
+        by_rule: list[list[bool]] = []
+        ranks: list[tuple[int, int, int]] = []
+        turns = [np.empty((0, self.permutations.count), dtype=np.int64)]
+        for index, document in enumerate(batch.documents):
+            fold = self.fold_assignment.fold(document)
+            choices: list[int] = []
+            for mention, earlier in with_earlier(mentions_of(document)):
+                antecedents = {other.head for other in earlier if other.chain == mention.chain}
+                if not antecedents or mention.head not in have_tokens[index]:
+                    continue
+                bins += [(len(scored), MENTIONS.index(name) * FOLDS + fold) for name in mention.classes]
+                antecedents_of += [(len(scored), word) for word in antecedents]
+                heads_before = sorted({other.head for other in earlier})
+                ranks += [(len(scored), word, rank) for rank, word in enumerate(heads_before)]
+                choices.append(len(heads_before))
+                by_rule.append([RULES[name](mention, earlier) in antecedents for name in BASELINES])
+                scored.append((index, mention.head))
+            if choices:
+                # The whole text by as much, so that a chain that many mentions belong to stays one.
+                together = self.permutations.choose(document, [max(choices)])
+                turns.append(together % np.array(choices)[:, None])
+        device = batch.encoder.ids.device
+        document_of, word = _columns(scored, device)
+        is_antecedent = torch.zeros(len(scored), batch.words, dtype=torch.bool, device=device)
+        is_antecedent[_columns(antecedents_of, device)] = True
+        rank = torch.full((len(scored), batch.words), -1, device=device)
+        mention_of, word_of, rank_of = torch.tensor(ranks, dtype=torch.long, device=device).reshape(-1, 3).T
+        rank[mention_of, word_of] = rank_of
+        rules = torch.tensor(by_rule, dtype=torch.bool, device=device).view(-1, len(BASELINES))
+        folds = Bins(*_columns(bins, device), len(MENTIONS))
+        permuted = torch.from_numpy(np.concatenate(turns)).to(device)
+        return _Mentions(document_of, word, is_antecedent, rules, folds, rank, permuted)
 
-    def observe(self, attention: Attention) -> Sums:
+    def count(self, facts: "_Mentions") -> Sums:
+        """How many mentions are scored, and how often the rules and the offsets find an antecedent."""
+        by_rule = facts.folds.total(facts.by_rule)
+        return {
+            "mention": facts.folds.total(torch.ones_like(facts.word, dtype=torch.bool)[:, None])[..., 0],
+            "offset": facts.folds.total(facts.at_offsets(OFFSETS)),
+        } | {name: by_rule[..., index] for index, name in enumerate(BASELINES)}
+
+    def observe(self, facts: "_Mentions", attention: Attention) -> Sums:
         """How often each head finds an antecedent."""
-        gold = _gold(self, attention.batch)
-        pointing = words_of(attention).attends
-        found = pointing.weight[gold.document, :, gold.word] > 0
-        word = pointing.word[gold.document, :, gold.word]
-        right = gold.is_antecedent.gather(1, word) & found
-        sums = {"correct": gold.places.totals(right).movedim(-1, 0)}
-        return sums | ({"permuted": gold.turned(word, found)} if self.permutations.count else {})
+        pointing = attention.words().attends
+        points = pointing.weight[facts.document, :, facts.word] > 0
+        word = pointing.word[facts.document, :, facts.word]
+        right = facts.is_antecedent.gather(1, word) & points
+        sums = {"correct": facts.folds.total(right).movedim(-1, 0)}
+        return sums | ({"permuted": facts.score_permutations(word, points)} if self.permutations.count else {})
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
         """Accuracies, NaN where no mention is scored, and the sums by fold."""
@@ -135,13 +171,13 @@ class Coreference:
         }
         table["fold_antecedent"].attrs["fold_unit"] = self.fold_assignment.unit
         if "permuted" in sums:
-            drawn = Permuted.of(sums["correct"].sum(-1), sums["permuted"], [[row] for row in range(len(MENTIONS))])
+            drawn = Permuted.compare(sums["correct"].sum(-1), sums["permuted"], [[row] for row in range(len(MENTIONS))])
             table |= drawn.variables("antecedent", by_head, total, share)
         return xr.Dataset(table, coords={"mention": list(MENTIONS), "offset": list(OFFSETS)})
 
 
 @dataclass(frozen=True, eq=False)
-class _Gold:
+class _Mentions:
     """The scored mentions of a batch.
 
     Attributes:
@@ -149,37 +185,37 @@ class _Gold:
         word: of each mention, its head word.
         is_antecedent: for each mention, the head words of its antecedents.
         by_rule: for each mention, whether each baseline finds an antecedent.
-        places: where each mention counts, by class and fold.
+        folds: where each mention counts, by class and fold.
         rank: for each mention, the place of each word among the head words of its earlier mentions; -1 if it is none.
-        turns: for each mention and draw, how many places its antecedents are turned round these.
+        turns: for each mention and permutation, how many places its antecedents are turned round these.
     """
 
     document: Int[Tensor, " mention"]
     word: Int[Tensor, " mention"]
     is_antecedent: Bool[Tensor, "mention word"]
     by_rule: Bool[Tensor, "mention rule"]
-    places: Bins
+    folds: Bins
     rank: Int[Tensor, "mention word"]
     turns: Int[Tensor, "mention permutation"]
 
-    def turned(
-        self, word: Int[Tensor, "mention head"], found: Bool[Tensor, "mention head"]
+    def score_permutations(
+        self, word: Int[Tensor, "mention head"], points: Bool[Tensor, "mention head"]
     ) -> Int64[Tensor, "head row permutation"]:
         """How often the word that a head points at is an antecedent in each permutation, by class of mentions."""
         earlier = (self.rank >= 0).sum(1)
         # The antecedents in the order of the earlier mentions.
         in_order = torch.zeros_like(self.is_antecedent)
-        mention, place = (self.rank >= 0).nonzero(as_tuple=True)
-        in_order[mention, self.rank[mention, place]] = self.is_antecedent[mention, place]
+        mention, earlier_word = (self.rank >= 0).nonzero(as_tuple=True)
+        in_order[mention, self.rank[mention, earlier_word]] = self.is_antecedent[mention, earlier_word]
         rank = self.rank.gather(1, word)
-        in_row = torch.zeros(len(word), self.places.rows, dtype=torch.bool, device=word.device)
-        in_row[self.places.item, self.places.place // self.places.columns] = True
-        total = self.turns.new_zeros((word.shape[1], self.places.rows, self.turns.shape[1]))
+        in_row = torch.zeros(len(word), self.folds.rows, dtype=torch.bool, device=word.device)
+        in_row[self.folds.item, self.folds.bin // self.folds.columns] = True
+        total = self.turns.new_zeros((word.shape[1], self.folds.rows, self.turns.shape[1]))
         for some in torch.split(torch.arange(len(word), device=word.device), AT_ONCE):
             where = (rank[some][..., None] + self.turns[some][:, None]) % earlier[some][:, None, None]
             right = in_order[some].gather(1, where.flatten(1)).view(where.shape)
-            right &= (found & (rank >= 0))[some][..., None]
-            for row in range(self.places.rows):
+            right &= (points & (rank >= 0))[some][..., None]
+            for row in range(self.folds.rows):
                 total[:, row] += right[in_row[some, row]].sum(0)
         return total
 
@@ -189,46 +225,6 @@ class _Gold:
         there = self.word[:, None] + torch.tensor(offsets, device=self.word.device)
         inside = (there >= 0) & (there < words)
         return self.is_antecedent.gather(1, there.clamp(0, words - 1)) & inside
-
-
-@lru_cache(maxsize=2)
-def _gold(coreference: Coreference, batch: Batch) -> _Gold:
-    have_tokens = [set(row) for row in batch.encoder.word.tolist()]
-    scored: list[tuple[int, int]] = []
-    places: list[tuple[int, int]] = []
-    found: list[tuple[int, int]] = []
-    by_rule: list[list[bool]] = []
-    ranks: list[tuple[int, int, int]] = []
-    turns = [np.empty((0, coreference.permutations.count), dtype=np.int64)]
-    for index, document in enumerate(batch.documents):
-        fold = coreference.fold_assignment.fold(document)
-        choices: list[int] = []
-        for mention, earlier in with_earlier(mentions_of(document)):
-            antecedents = {other.head for other in earlier if other.chain == mention.chain}
-            if not antecedents or mention.head not in have_tokens[index]:
-                continue
-            places += [(len(scored), MENTIONS.index(name) * FOLDS + fold) for name in mention.classes]
-            found += [(len(scored), word) for word in antecedents]
-            heads_before = sorted({other.head for other in earlier})
-            ranks += [(len(scored), word, place) for place, word in enumerate(heads_before)]
-            choices.append(len(heads_before))
-            by_rule.append([RULES[name](mention, earlier) in antecedents for name in BASELINES])
-            scored.append((index, mention.head))
-        if choices:
-            # The whole text by as much, so that a chain that many mentions belong to stays one.
-            together = coreference.permutations.places(document, [max(choices)])
-            turns.append(together % np.array(choices)[:, None])
-    device = batch.encoder.ids.device
-    document_of, word = _columns(scored, device)
-    mention_of, place = _columns(places, device)
-    is_antecedent = torch.zeros(len(scored), batch.words, dtype=torch.bool, device=device)
-    is_antecedent[_columns(found, device)] = True
-    rank = torch.full((len(scored), batch.words), -1, device=device)
-    of, at, place_of = torch.tensor(ranks, dtype=torch.long, device=device).reshape(-1, 3).T
-    rank[of, at] = place_of
-    rules = torch.tensor(by_rule, dtype=torch.bool, device=device).view(-1, len(BASELINES))
-    moved = torch.from_numpy(np.concatenate(turns)).to(device)
-    return _Gold(document_of, word, is_antecedent, rules, Bins(mention_of, place, len(MENTIONS)), rank, moved)
 
 
 def _columns(rows: list[tuple[int, int]], device: torch.device) -> tuple[Int[Tensor, " row"], Int[Tensor, " row"]]:

@@ -6,8 +6,7 @@ the cue. Scored over all negations together, for each head.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -26,7 +25,6 @@ from headscope.reducers.support.folds import FOLDS, FoldAssignment
 from headscope.reducers.support.negation_cue import REGRESSORS, Cues
 from headscope.reducers.support.negation_cue import variables as cue_variables
 from headscope.reducers.support.permutations import Permutations, Permuted
-from headscope.reducers.support.words import words_of
 
 ZHAO = "Zhao and Bethard 2020, section 4"
 SCORES = {
@@ -66,7 +64,8 @@ class NegationScope:
     permutations: Permutations = field(default_factory=Permutations)
 
     name: ClassVar[str] = "scope"
-    whole: ClassVar[bool] = True
+    scope: ClassVar[Literal["rows", "layer", "pass"]] = "layer"
+    models: ClassVar[Literal[1, 2]] = 1
     max_tokens: ClassVar[int | None] = 4096
 
     @classmethod
@@ -88,36 +87,75 @@ class NegationScope:
             )
         return cls(FoldAssignment.for_corpus(summary))
 
-    def count(self, batch: Batch, attention_type: str) -> Sums:
+    def prepare(self, batch: Batch, attention_type: str) -> "_Negations":
+        """The negations of a batch, their cues and scopes, and how far these are turned in each permutation."""
+        device = batch.encoder.ids.device
+        rows: list[tuple[int, list[int], list[int]]] = []
+        affixal = without_cue = 0
+        for index, document in enumerate(batch.documents):
+            spans: dict[str, dict[str, list[int]]] = {"cue": {}, "scope": {}, "affixal_cue": {}}
+            for span in document.spans:
+                if span.kind in spans:
+                    spans[span.kind].setdefault(span.label, []).extend(range(span.start, span.end))
+            affixal += len(spans["affixal_cue"].keys() - spans["cue"].keys())
+            without_cue += len(spans["scope"].keys() - spans["cue"].keys() - spans["affixal_cue"].keys())
+            rows += [(index, cue, spans["scope"].get(label, [])) for label, cue in spans["cue"].items()]
+        document_of = torch.tensor([index for index, _, _ in rows], dtype=torch.long, device=device)
+        cues, scopes = (torch.zeros(len(rows), batch.words, dtype=torch.bool, device=device) for _ in range(2))
+        for row, (_, cue, words) in enumerate(rows):
+            cues[row, cue] = True
+            scopes[row, words] = True
+        lengths = torch.tensor([len(document.words) for document in batch.documents], device=device)
+        real = torch.arange(batch.words, device=device) < lengths[document_of, None]
+        folds = self.fold_assignment.folds(batch.documents, device)[document_of]
+        left_out = torch.tensor([affixal, without_cue], device=device)
+        # Those that are no other words come last.
+        others = (~(real & ~cues)).long().argsort(dim=-1, stable=True)
+        turns = [np.empty((0, self.permutations.count), dtype=np.int64)]
+        for index, document in enumerate(batch.documents):
+            free = [len(document.words) - len(set(cue)) for row, cue, _ in rows if row == index]
+            turns.append(self.permutations.choose(document, free))
+        return _Negations(
+            document_of,
+            folds,
+            cues,
+            scopes,
+            real,
+            left_out[0],
+            left_out[1],
+            others,
+            torch.from_numpy(np.concatenate(turns)).to(device),
+            Cues.from_negations(batch, document_of, cues, scopes),
+        )
+
+    def count(self, facts: "_Negations") -> Sums:
         """Negations, words of scopes and words that could be in them; what the offsets say."""
-        gold = _gold(self, batch)
-        near = gold.at_offsets(OFFSETS)
+        near = facts.at_offsets(OFFSETS)
         return {
-            "negations": gold.totals(torch.ones_like(gold.document)),
-            "affixal": gold.affixal,
-            "without_cue": gold.without_cue,
-            "scope": gold.totals(gold.in_scope.sum(-1)),
-            "words": gold.totals(gold.real.sum(-1)),
-            "near": gold.totals(near.sum(-1)),
-            "near_hits": gold.totals((near & gold.in_scope[:, None]).sum(-1)),
-            "regressors": gold.totals(gold.cues.products()),
+            "negations": facts.total_by_fold(torch.ones_like(facts.document)),
+            "affixal": facts.affixal,
+            "without_cue": facts.without_cue,
+            "scope": facts.total_by_fold(facts.in_scope.sum(-1)),
+            "words": facts.total_by_fold(facts.real.sum(-1)),
+            "near": facts.total_by_fold(near.sum(-1)),
+            "near_hits": facts.total_by_fold((near & facts.in_scope[:, None]).sum(-1)),
+            "regressors": facts.total_by_fold(facts.cues.products()),
         }
 
-    def observe(self, attention: Attention) -> Sums:
+    def observe(self, facts: "_Negations", attention: Attention) -> Sums:
         """How many words each head says to be in a scope, how many of them are, and what words give to the cue."""
-        gold, words = _gold(self, attention.batch), words_of(attention)
-        pointing = words.attends
-        where, found = pointing.word[gold.document], pointing.weight[gold.document] > 0
-        said = gold.is_cue[:, None].expand_as(where).gather(-1, where) & found
-        hits = said & gold.in_scope[:, None]
-        products, squares = gold.cues.moments(gold.cues.attention(words.weights))
+        words = attention.words()
+        word, points = words.attends.word[facts.document], words.attends.weight[facts.document] > 0
+        said = facts.is_cue[:, None].expand_as(word).gather(-1, word) & points
+        hits = said & facts.in_scope[:, None]
+        products, squares = facts.cues.moments(facts.cues.attention(words.weights))
         sums = {
-            "said": gold.totals(said.sum(-1)).mT,
-            "hits": gold.totals(hits.sum(-1)).mT,
-            "products": gold.totals(products).transpose(0, 1),
-            "squares": gold.totals(squares).mT,
+            "said": facts.total_by_fold(said.sum(-1)).mT,
+            "hits": facts.total_by_fold(hits.sum(-1)).mT,
+            "products": facts.total_by_fold(products).transpose(0, 1),
+            "squares": facts.total_by_fold(squares).mT,
         }
-        return sums | ({"permuted": gold.turned(said)} if self.permutations.count else {})
+        return sums | ({"permuted": facts.score_permutations(said)} if self.permutations.count else {})
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
         """Precision, recall and F1 of heads and baselines; the sums by fold."""
@@ -150,7 +188,7 @@ class NegationScope:
         table |= cue_variables(sums, counts)
         if "permuted" in sums:
             hits, said = sums["hits"].sum(-1), sums["said"].sum(-1)
-            drawn = Permuted.of(hits[..., None], sums["permuted"][..., None, :], [[0]])
+            drawn = Permuted.compare(hits[..., None], sums["permuted"][..., None, :], [[0]])
             # What is said and what is so does not change, so hits are as good as F1.
             count = ((said + scope) / 2)[..., None]
             one_row = drawn.variables("scope", ("layer", "head", "row"), count, "share of words")
@@ -160,7 +198,7 @@ class NegationScope:
 
 
 @dataclass(frozen=True, eq=False)
-class _Gold:
+class _Negations:
     """The negations of a batch.
 
     Attributes:
@@ -168,10 +206,10 @@ class _Gold:
         fold: of each negation.
         is_cue, in_scope: for each negation, the words of its cue and of its scope.
         real: for each negation, the words of its document.
-        affixal: how many more there are whose cue is part of a word.
+        affixal: how many others there are whose cue is part of a word.
         without_cue: how many scopes have no cue at all.
         others: for each negation, the other words of its sentence; behind them, any.
-        turns: for each negation and draw, how many words its scope is turned round these.
+        turns: for each negation and permutation, how many words its scope is turned round these.
         cues: and what may attend to them.
     """
 
@@ -195,22 +233,22 @@ class _Gold:
         inside = (there >= 0) & (there < words)
         return self.is_cue[:, there.clamp(0, words - 1)] & inside & self.real[:, None]
 
-    def turned(self, said: Bool[Tensor, "negation head word"]) -> Int64[Tensor, "head permutation"]:
+    def score_permutations(self, said: Bool[Tensor, "negation head word"]) -> Int64[Tensor, "head permutation"]:
         """How many of the words said to be in a scope are in it in each permutation."""
         count = (self.real & ~self.is_cue).sum(-1)
         place = torch.arange(self.others.shape[1], device=said.device)
         in_order = self.in_scope.gather(1, self.others)
         among = said.gather(2, self.others[:, None].expand_as(said)).float()
-        found = among.new_zeros((said.shape[1], self.turns.shape[1]))
+        hits = among.new_zeros((said.shape[1], self.turns.shape[1]))
         # One by one, since each has as many places as its document words.
         for item, size in enumerate(count.tolist()):
             where = (place[:size, None] + self.turns[item]) % max(size, 1)
             # As a product of 0 and 1, which is exact.
-            found += among[item, :, :size] @ in_order[item, where].float()
+            hits += among[item, :, :size] @ in_order[item, where].float()
         stay = (said & (self.in_scope & self.is_cue)[:, None]).sum((0, 2))
-        return found.long() + stay[:, None]
+        return hits.long() + stay[:, None]
 
-    def totals(
+    def total_by_fold(
         self, values: Int64[Tensor, "negation ..."] | Float64[Tensor, "negation ..."]
     ) -> Int64[Tensor, "fold ..."] | Float64[Tensor, "fold ..."]:
         """Values of negations, added up for each fold."""
@@ -218,49 +256,7 @@ class _Gold:
         return total.index_add_(0, self.fold, values)
 
 
-@lru_cache(maxsize=2)
-def _gold(scope: NegationScope, batch: Batch) -> _Gold:
-    device = batch.encoder.ids.device
-    rows: list[tuple[int, list[int], list[int]]] = []
-    affixal = without_cue = 0
-    for index, document in enumerate(batch.documents):
-        spans: dict[str, dict[str, list[int]]] = {"cue": {}, "scope": {}, "affixal_cue": {}}
-        for span in document.spans:
-            if span.kind in spans:
-                spans[span.kind].setdefault(span.label, []).extend(range(span.start, span.end))
-        affixal += len(spans["affixal_cue"].keys() - spans["cue"].keys())
-        without_cue += len(spans["scope"].keys() - spans["cue"].keys() - spans["affixal_cue"].keys())
-        rows += [(index, cue, spans["scope"].get(label, [])) for label, cue in spans["cue"].items()]
-    document_of = torch.tensor([index for index, _, _ in rows], dtype=torch.long, device=device)
-    cues, scopes = (torch.zeros(len(rows), batch.words, dtype=torch.bool, device=device) for _ in range(2))
-    for row, (_, cue, words) in enumerate(rows):
-        cues[row, cue] = True
-        scopes[row, words] = True
-    lengths = torch.tensor([len(document.words) for document in batch.documents], device=device)
-    real = torch.arange(batch.words, device=device) < lengths[document_of, None]
-    folds = scope.fold_assignment.folds(batch.documents, device)[document_of]
-    left_out = torch.tensor([affixal, without_cue], device=device)
-    # Those that are no other words come last.
-    others = (~(real & ~cues)).long().argsort(dim=-1, stable=True)
-    turns = [np.empty((0, scope.permutations.count), dtype=np.int64)]
-    for index, document in enumerate(batch.documents):
-        free = [len(document.words) - len(set(cue)) for of, cue, _ in rows if of == index]
-        turns.append(scope.permutations.places(document, free))
-    return _Gold(
-        document_of,
-        folds,
-        cues,
-        scopes,
-        real,
-        left_out[0],
-        left_out[1],
-        others,
-        torch.from_numpy(np.concatenate(turns)).to(device),
-        Cues.of(batch, document_of, cues, scopes),
-    )
-
-
 def _scores(hits: np.ndarray, said: np.ndarray, gold: np.ndarray) -> np.ndarray:
     """Precision, recall and F1, first axis; 0 where there is nothing to divide by."""
     pairs = ((hits, said), (hits, gold), (2 * hits, said + gold))
-    return np.stack([part / np.maximum(of, 1) for part, of in pairs])
+    return np.stack([part / np.maximum(whole, 1) for part, whole in pairs])

@@ -5,33 +5,60 @@ A reducer turns attention into sums and sums into values. Since sums are all it 
 """
 
 from collections.abc import Mapping
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import xarray as xr
 from torch import Tensor
 
-from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
 from headscope.corpora.corpus import CorpusSummary
 
 Sums = dict[str, Tensor]
-"""Named float64 or int64 tensors. What `Reducer.observe` returns has the head axis first."""
+"""Named float64 or int64 tensors."""
 
 
 @runtime_checkable
 class Reducer(Protocol):
-    """A statistic of heads: a frozen dataclass with three pure functions.
+    """A statistic of heads: a frozen dataclass with four pure functions.
 
     Attributes:
-        name: what the command line calls it.
-        whole: it needs all rows of a layer at once, and so is limited to `max_tokens`.
-        max_tokens: longer documents are skipped and counted; None if any length will do.
+        name: what the command line and its sums call it.
+        scope: the attention that it needs at once: ``rows`` (a block of query rows), ``layer`` (all rows of a layer)
+            or ``pass`` (all layers of an attention type, in order).
+        models: 2 if it compares two models. It is then given the attention of the model after, and behind it that of
+            the model before.
+        max_tokens: longer documents are skipped and counted; None if any length will do, which ``pass`` may not say.
     """
 
     name: ClassVar[str]
-    whole: ClassVar[bool]
+    scope: ClassVar[Literal["rows", "layer", "pass"]]
+    models: ClassVar[Literal[1, 2]]
     max_tokens: ClassVar[int | None]
+
+    def prepare(self, batch: Batch, attention_type: str) -> Any:
+        """The facts that `count` and `observe` need of a batch; worked out once for all of its layers."""
+
+    def count(self, facts: Any) -> Sums:
+        """What is known before any attention: how often each value is defined."""
+
+    def observe(self, facts: Any, *attentions: Any, **_: Any) -> Sums:
+        """What the attention of a block of rows, a layer or a pass adds.
+
+        The first axis is the head; in a pass it is the layer, and the head comes second.
+        """
+
+    def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
+        """The values, with units and source.
+
+        Args:
+            sums: what `observe` returned, added up; axes layer and head, then its own.
+            counts: what `count` returned, added up.
+        """
+
+
+class CorpusReducer(Reducer, Protocol):
+    """A reducer that makes itself for a corpus, and so can be named without arguments."""
 
     @classmethod
     def supports(cls, summary: CorpusSummary) -> bool:
@@ -43,18 +70,4 @@ class Reducer(Protocol):
 
         Raises:
             CorpusError: the annotation that it needs is not there.
-        """
-
-    def count(self, batch: Batch, attention_type: str) -> Sums:
-        """What is known of a batch before any attention: how often each value is defined."""
-
-    def observe(self, attention: Attention) -> Sums:
-        """What a block of rows of one layer adds, head axis first."""
-
-    def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
-        """The values, with units and source.
-
-        Args:
-            sums: what `observe` returned, added up; axes layer and head, then its own.
-            counts: what `count` returned, added up.
         """

@@ -9,8 +9,7 @@ own) are scored in the same way, from their source to their target.
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -21,13 +20,13 @@ from torch import Tensor
 from headscope import heads
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
+from headscope.capture.words import Pointing
 from headscope.corpora.corpus import CorpusSummary
 from headscope.corpora.document import Document, Link
 from headscope.errors import CorpusError
 from headscope.reducers.reducer import Sums
 from headscope.reducers.support.folds import FOLDS, Bins, FoldAssignment
 from headscope.reducers.support.permutations import AT_ONCE, Permutations, Permuted
-from headscope.reducers.support.words import Pointing, words_of
 
 CLARK = "Clark et al. 2019, sections 4.1 and 4.2"
 DIRECTIONS = ("dependent_to_head", "head_to_dependent")
@@ -49,7 +48,7 @@ class Relations:
     The sums are kept in folds of the corpus, so that `headscope.analyse` can say how far they vary,
     choose a head on one half of the corpus and score it on the other, without a second pass.
 
-    Whether a head does better than one that looks as far is seen on permutations in which each link stands elsewhere
+    Whether a head does better than one that looks as far is seen on permutations that put each link elsewhere
     in its document, at the same length (`headscope.reducers.support.permutations`), and on the links of each length.
 
     Attributes:
@@ -63,7 +62,8 @@ class Relations:
     permutations: Permutations = field(default_factory=Permutations)
 
     name: ClassVar[str] = "relations"
-    whole: ClassVar[bool] = True
+    scope: ClassVar[Literal["rows", "layer", "pass"]] = "layer"
+    models: ClassVar[Literal[1, 2]] = 1
     max_tokens: ClassVar[int | None] = 4096
 
     @classmethod
@@ -115,31 +115,64 @@ class Relations:
             return f"{kind} {label}", f"{kind} {ALL}"
         return (name for name in (label, f"{base}:*", ALL if base != "punct" else "") if name in self.rows)
 
-    def count(self, batch: Batch, attention_type: str) -> Sums:
+    def prepare(self, batch: Batch, attention_type: str) -> "_Links":
+        """The links of a batch, where they count, and where they go in each permutation."""
+        row_of = {name: index for index, name in enumerate(self.rows)}
+        rows_of = {link: [row_of[name] for name in self.rows_of(*link)] for link in self.links}
+        label_of = {link: index for index, link in enumerate(self.links)}
+        have_tokens = [set(row) - {-1} for row in batch.encoder.word.tolist()]
+        links: list[tuple[int, int, int]] = []
+        bins: list[tuple[int, int, int]] = []
+        by_label: defaultdict[int, list[int]] = defaultdict(list)
+        permuted = [np.empty((0, self.permutations.count), dtype=np.int64)]
+        for index, document in enumerate(batch.documents):
+            fold, inside = self.fold_assignment.fold(document), have_tokens[index]
+            scored = [link for link in document.links if {link.source, link.target} <= inside]
+            for link in scored:
+                length = LENGTHS.index(max(LENGTHS[0], min(link.target - link.source, LENGTHS[-1])))
+                bins += [
+                    (len(links), row * FOLDS + fold, row * len(LENGTHS) + length)
+                    for row in rows_of[link.kind, link.label]
+                ]
+                by_label[label_of[link.kind, link.label]].append(len(links))
+                links.append((index, link.source, link.target))
+            permuted.append(index * batch.words + _permute_sources(self.permutations, document, scored, inside))
+        device = batch.encoder.ids.device
+        document_of, dependent, head = torch.tensor(links, dtype=torch.long, device=device).reshape(-1, 3).T
+        link_of, fold_bin, length_bin = torch.tensor(bins, dtype=torch.long, device=device).reshape(-1, 3).T
+        return _Links(
+            document_of,
+            dependent,
+            head,
+            Bins(link_of, fold_bin, len(row_of)),
+            Bins(link_of, length_bin, len(row_of), len(LENGTHS)),
+            {label: torch.tensor(items, device=device) for label, items in by_label.items()},
+            torch.from_numpy(np.concatenate(permuted)).to(device),
+        )
+
+    def count(self, facts: "_Links") -> Sums:
         """How many links there are, and how often each fixed offset finds the head."""
-        gold = _gold(self, batch)
-        distance = (gold.head - gold.dependent)[:, None] == torch.tensor(OFFSETS, device=gold.head.device)
-        links = torch.ones_like(gold.head, dtype=torch.bool)[:, None]
+        distance = (facts.head - facts.dependent)[:, None] == torch.tensor(OFFSETS, device=facts.head.device)
+        links = torch.ones_like(facts.head, dtype=torch.bool)[:, None]
         return {
-            "link": gold.places.totals(links)[..., 0],
-            "offset": gold.places.totals(distance),
-            "length": gold.lengths.totals(links)[..., 0],
+            "link": facts.folds.total(links)[..., 0],
+            "offset": facts.folds.total(distance),
+            "length": facts.lengths.total(links)[..., 0],
         }
 
-    def observe(self, attention: Attention) -> Sums:
+    def observe(self, facts: "_Links", attention: Attention) -> Sums:
         """How many links each head gets right, in each direction."""
-        gold = _gold(self, attention.batch)
-        words = words_of(attention)
-        right = []
+        words = attention.words()
+        by_direction = []
         for pointing in (words.attends, words.attended):
-            found = pointing.weight[gold.document, :, gold.dependent] > 0
-            right.append(found & (pointing.word[gold.document, :, gold.dependent] == gold.head[:, None]))
-        found = torch.stack(right, dim=-1).flatten(1)
-        hits = {"correct": gold.places.totals(found), "at_length": gold.lengths.totals(found)}
+            points = pointing.weight[facts.document, :, facts.dependent] > 0
+            by_direction.append(points & (pointing.word[facts.document, :, facts.dependent] == facts.head[:, None]))
+        right = torch.stack(by_direction, dim=-1).flatten(1)
+        hits = {"correct": facts.folds.total(right), "at_length": facts.lengths.total(right)}
         if self.permutations.count:
-            hits["permuted"] = gold.permuted((words.attends, words.attended), len(self.links))
-        of_head = (attention.heads, len(DIRECTIONS))
-        return {name: count.view(*count.shape[:-1], *of_head).movedim((2, 3), (0, 1)) for name, count in hits.items()}
+            hits["permuted"] = facts.score_permutations((words.attends, words.attended), len(self.links))
+        by_head = (attention.heads, len(DIRECTIONS))
+        return {name: count.view(*count.shape[:-1], *by_head).movedim((2, 3), (0, 1)) for name, count in hits.items()}
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
         """Accuracies, and the sums by fold from which their uncertainty follows."""
@@ -181,86 +214,48 @@ class Relations:
         table["fold_link"].attrs["fold_unit"] = self.fold_assignment.unit
         if "permuted" in sums:
             pooled = [[i for i, link in enumerate(self.links) if row in self.rows_of(*link)] for row in self.rows]
-            drawn = Permuted.of(sums["correct"].sum(-1), sums["permuted"], pooled)
+            drawn = Permuted.compare(sums["correct"].sum(-1), sums["permuted"], pooled)
             table |= drawn.variables("relation", ("layer", "head", "direction", "relation"), total, share)
         by_count = sorted(range(len(total)), key=lambda row: (self.rows[row] != ALL, -total[row]))
         return xr.Dataset(table, coords=coords).isel(relation=by_count)
 
 
 @dataclass(frozen=True, eq=False)
-class _Gold:
+class _Links:
     """The gold links of a batch.
 
     Attributes:
         document, dependent, head: of each link.
-        places, lengths: where each link counts, by relation and fold, and by relation and length.
-        of_label: the links of each label that is there, which no two share.
-        moved: the place of the dependent in each permutation, in the flattened axes document and word.
+        folds, lengths: where each link counts, by relation and fold, and by relation and length.
+        by_label: the links of each label that is there, which no two share.
+        permuted: where the dependent stands in each permutation, in the flattened axes document and word.
     """
 
     document: Int[Tensor, " link"]
     dependent: Int[Tensor, " link"]
     head: Int[Tensor, " link"]
-    places: Bins
+    folds: Bins
     lengths: Bins
-    of_label: Mapping[int, Int[Tensor, " item"]]
-    moved: Int[Tensor, "link permutation"]
+    by_label: Mapping[int, Int[Tensor, " item"]]
+    permuted: Int[Tensor, "link permutation"]
 
-    def permuted(self, ways: Sequence[Pointing], labels: int) -> Int64[Tensor, "label permutation any"]:
-        """How many links of each label the heads find where these stand in each permutation; the last axis is head
-        and way.
-        """
-        far = []
-        for pointing in ways:
-            place = torch.arange(pointing.word.shape[-1], device=pointing.word.device)
+    def score_permutations(self, directions: Sequence[Pointing], labels: int) -> Int64[Tensor, "label permutation any"]:
+        """How many links of each label the heads get right in each permutation; the last axis is head and direction."""
+        distances = []
+        for pointing in directions:
+            word = torch.arange(pointing.word.shape[-1], device=pointing.word.device)
             # No link has the length 0.
-            far.append((pointing.word - place).where(pointing.weight > 0, 0).to(torch.int16))
-        by_word = torch.stack(far, dim=-1).transpose(1, 2).flatten(0, 1).flatten(1)
+            distances.append((pointing.word - word).where(pointing.weight > 0, 0).to(torch.int16))
+        by_word = torch.stack(distances, dim=-1).transpose(1, 2).flatten(0, 1).flatten(1)
         length = (self.head - self.dependent).to(torch.int16)
-        total = by_word.new_zeros((labels, self.moved.shape[1], by_word.shape[1]), dtype=torch.long)
-        for label, items in self.of_label.items():
+        total = by_word.new_zeros((labels, self.permuted.shape[1], by_word.shape[1]), dtype=torch.long)
+        for label, items in self.by_label.items():
             for some in torch.split(items, AT_ONCE):
-                total[label] += (by_word[self.moved[some]] == length[some, None, None]).sum(0)
+                total[label] += (by_word[self.permuted[some]] == length[some, None, None]).sum(0)
         return total
 
 
-@lru_cache(maxsize=2)
-def _gold(relations: Relations, batch: Batch) -> _Gold:
-    row_of = {name: index for index, name in enumerate(relations.rows)}
-    rows_of = {link: [row_of[name] for name in relations.rows_of(*link)] for link in relations.links}
-    label_of = {link: index for index, link in enumerate(relations.links)}
-    have_tokens = [set(row) - {-1} for row in batch.encoder.word.tolist()]
-    links: list[tuple[int, int, int]] = []
-    places: list[tuple[int, int, int]] = []
-    of_label: defaultdict[int, list[int]] = defaultdict(list)
-    moved = [np.empty((0, relations.permutations.count), dtype=np.int64)]
-    for index, document in enumerate(batch.documents):
-        fold, inside = relations.fold_assignment.fold(document), have_tokens[index]
-        scored = [link for link in document.links if {link.source, link.target} <= inside]
-        for link in scored:
-            far = max(LENGTHS[0], min(link.target - link.source, LENGTHS[-1]))
-            places += [
-                (len(links), row * FOLDS + fold, row * len(LENGTHS) + LENGTHS.index(far))
-                for row in rows_of[link.kind, link.label]
-            ]
-            of_label[label_of[link.kind, link.label]].append(len(links))
-            links.append((index, link.source, link.target))
-        moved.append(index * batch.words + _elsewhere(relations.permutations, document, scored, inside))
-    device = batch.encoder.ids.device
-    document_of, dependent, head = torch.tensor(links, dtype=torch.long, device=device).reshape(-1, 3).T
-    link_of, place, length = torch.tensor(places, dtype=torch.long, device=device).reshape(-1, 3).T
-    return _Gold(
-        document_of,
-        dependent,
-        head,
-        Bins(link_of, place, len(row_of)),
-        Bins(link_of, length, len(row_of), len(LENGTHS)),
-        {label: torch.tensor(items, device=device) for label, items in of_label.items()},
-        torch.from_numpy(np.concatenate(moved)).to(device),
-    )
-
-
-def _elsewhere(
+def _permute_sources(
     permutations: Permutations, document: Document, links: Sequence[Link], words: Set[int]
 ) -> Int[np.ndarray, "link permutation"]:
     """The source of each link in each permutation: any word of these from which another stands at the length of the
@@ -268,7 +263,7 @@ def _elsewhere(
     """
     length = np.array([link.target - link.source for link in links], dtype=np.int64)
     sources = {far: np.array([word for word in sorted(words) if word + far in words]) for far in set(length.tolist())}
-    drawn = permutations.places(document, [len(sources[far]) for far in length.tolist()])
+    permuted = permutations.choose(document, [len(sources[far]) for far in length.tolist()])
     for row, far in enumerate(length.tolist()):
-        drawn[row] = sources[far][drawn[row]]
-    return drawn
+        permuted[row] = sources[far][permuted[row]]
+    return permuted

@@ -7,8 +7,7 @@ pairs of a short sentence that are not side by side, such weights are the baseli
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -74,7 +73,8 @@ class Roles:
     fold_assignment: FoldAssignment = field(default_factory=FoldAssignment)
 
     name: ClassVar[str] = "roles"
-    whole: ClassVar[bool] = True
+    scope: ClassVar[Literal["rows", "layer", "pass"]] = "layer"
+    models: ClassVar[Literal[1, 2]] = 1
     max_tokens: ClassVar[int | None] = 4096
 
     def __post_init__(self) -> None:
@@ -102,25 +102,54 @@ class Roles:
             )
         return cls(_core(summary), fold_assignment=FoldAssignment.for_corpus(summary))
 
-    def count(self, batch: Batch, attention_type: str) -> Sums:
+    def prepare(self, batch: Batch, attention_type: str) -> "_RoleLinks":
+        """The links of a batch that count, and the pairs of words between which their weights are."""
+        device = batch.encoder.ids.device
+        left_out: Counter[str] = Counter()
+        links_of: Counter[int] = Counter()
+        folds: list[int] = []
+        offsets: list[list[bool]] = []
+        cells: list[tuple[int, int, int, int]] = []
+        for index, (document, tokens) in enumerate(zip(batch.documents, batch.encoder.word.tolist(), strict=True)):
+            for argument, predicate in _ends(self, document, set(tokens), left_out):
+                links_of[index] += 1
+                steps = {there - here for here in argument for there in predicate}
+                offsets.append([offset in steps or -offset in steps for offset in OFFSETS])
+                cells += [(len(folds), len(links_of) - 1, here, there) for here in argument for there in predicate]
+                folds.append(self.fold_assignment.fold(document))
+        documents = torch.tensor(list(links_of), dtype=torch.long, device=device)
+        links = torch.tensor(list(links_of.values()), dtype=torch.double, device=device)
+        words = max((len(batch.documents[index].words) for index in links_of), default=0)
+        word = torch.arange(words, device=device)
+        have_tokens = (batch.encoder.word[documents, None] == word[:, None]).any(-1)
+        far = have_tokens[:, :, None] & have_tokens[:, None] & (word - word[:, None] >= self.min_distance)
+        return _RoleLinks(
+            documents,
+            words,
+            torch.tensor(folds, dtype=torch.long, device=device),
+            torch.tensor(offsets, dtype=torch.bool, device=device).view(-1, len(OFFSETS)),
+            torch.tensor(cells, dtype=torch.long, device=device).reshape(-1, 4).T,
+            far * (links / far.sum((1, 2)))[:, None, None],
+            torch.tensor([left_out[reason] for reason in LEFT_OUT], dtype=torch.long, device=device),
+        )
+
+    def count(self, facts: "_RoleLinks") -> Sums:
         """Links that count, and that a fixed offset would find, by fold; links left out, by reason."""
-        gold = _gold(self, batch)
         return {
-            "link": gold.totals(torch.ones_like(gold.fold)),
-            "offset": gold.totals(gold.at_offset.long()),
-            "left_out": gold.left_out,
+            "link": facts.total_by_fold(torch.ones_like(facts.fold)),
+            "offset": facts.total_by_fold(facts.at_offset.long()),
+            "left_out": facts.left_out,
         }
 
-    def observe(self, attention: Attention) -> Sums:
+    def observe(self, facts: "_RoleLinks", attention: Attention) -> Sums:
         """The weights of the links, added up."""
-        gold = _gold(self, attention.batch)
-        between = _between_words(attention, gold.documents, gold.words)
+        between = _between_words(attention, facts.documents, facts.words)
         either = torch.maximum(between, between.mT)
-        from_argument, from_predicate = gold.strongest(between), gold.strongest(between.mT)
+        from_argument, from_predicate = facts.strongest_weights(between), facts.strongest_weights(between.mT)
         weight = torch.maximum(from_argument, from_predicate)
-        anywhere = (either.double() * gold.anywhere[:, None]).sum((0, 2, 3))
+        anywhere = (either.double() * facts.anywhere[:, None]).sum((0, 2, 3))
         return {
-            "weight": gold.totals(weight.double()).mT,
+            "weight": facts.total_by_fold(weight.double()).mT,
             "each": torch.stack([from_argument.double().sum(0), from_predicate.double().sum(0), anywhere], dim=-1),
         }
 
@@ -160,7 +189,7 @@ class Roles:
 
 
 @dataclass(frozen=True, eq=False)
-class _Gold:
+class _RoleLinks:
     """The links of a batch that count.
 
     Attributes:
@@ -182,49 +211,17 @@ class _Gold:
     anywhere: Float[Tensor, "document word word"]
     left_out: Int64[Tensor, " reason"]
 
-    def strongest(self, between: Float[Tensor, "document head word word"]) -> Float[Tensor, "link head"]:
+    def strongest_weights(self, between: Float[Tensor, "document head word word"]) -> Float[Tensor, "link head"]:
         """For each link the largest weight from a word of its argument to one of its predicate."""
         link, document, source, target = self.cells
-        found = between[document, :, source, target]
-        largest = found.new_zeros(len(self.fold), found.shape[1])
-        return largest.scatter_reduce_(0, link[:, None].expand_as(found), found, "amax")
+        weights = between[document, :, source, target]
+        largest = weights.new_zeros(len(self.fold), weights.shape[1])
+        return largest.scatter_reduce_(0, link[:, None].expand_as(weights), weights, "amax")
 
-    def totals(self, values: Float[Tensor, "link ..."] | Int64[Tensor, "link ..."]) -> Tensor:
+    def total_by_fold(self, values: Float[Tensor, "link ..."] | Int64[Tensor, "link ..."]) -> Tensor:
         """Values of links, added up for each fold."""
         total = values.new_zeros(FOLDS, *values.shape[1:])
         return total.index_add_(0, self.fold, values)
-
-
-@lru_cache(maxsize=2)
-def _gold(roles: Roles, batch: Batch) -> _Gold:
-    device = batch.encoder.ids.device
-    left_out: Counter[str] = Counter()
-    links_of: Counter[int] = Counter()
-    folds: list[int] = []
-    offsets: list[list[bool]] = []
-    cells: list[tuple[int, int, int, int]] = []
-    for index, (document, tokens) in enumerate(zip(batch.documents, batch.encoder.word.tolist(), strict=True)):
-        for argument, predicate in _ends(roles, document, set(tokens), left_out):
-            links_of[index] += 1
-            steps = {there - here for here in argument for there in predicate}
-            offsets.append([offset in steps or -offset in steps for offset in OFFSETS])
-            cells += [(len(folds), len(links_of) - 1, here, there) for here in argument for there in predicate]
-            folds.append(roles.fold_assignment.fold(document))
-    documents = torch.tensor(list(links_of), dtype=torch.long, device=device)
-    links = torch.tensor(list(links_of.values()), dtype=torch.double, device=device)
-    words = max((len(batch.documents[index].words) for index in links_of), default=0)
-    word = torch.arange(words, device=device)
-    have_tokens = (batch.encoder.word[documents, None] == word[:, None]).any(-1)
-    far = have_tokens[:, :, None] & have_tokens[:, None] & (word - word[:, None] >= roles.min_distance)
-    return _Gold(
-        documents,
-        words,
-        torch.tensor(folds, dtype=torch.long, device=device),
-        torch.tensor(offsets, dtype=torch.bool, device=device).view(-1, len(OFFSETS)),
-        torch.tensor(cells, dtype=torch.long, device=device).reshape(-1, 4).T,
-        far * (links / far.sum((1, 2)))[:, None, None],
-        torch.tensor([left_out[reason] for reason in LEFT_OUT], dtype=torch.long, device=device),
-    )
 
 
 def _ends(
@@ -257,7 +254,7 @@ def _ends_of(document: Document, link: Link) -> tuple[set[int], set[int], bool]:
         # An element in pieces has a link for each.
         if element := next((span for span in around if span.kind == "element"), None):
             predicate = {word for span in targets if span.label == number for word in range(span.start, span.end)}
-            return set(range(element.start, element.end)), predicate, not any(one.kind in _MARGINAL for one in around)
+            return set(range(element.start, element.end)), predicate, not any(span.kind in _MARGINAL for span in around)
     return {link.source}, {link.target}, True
 
 

@@ -1,16 +1,12 @@
-r"""How far fine-tuning has turned the attention of each head: Kovaleva et al. 2019, section 4.3 and figure 5.
+"""How far fine-tuning has turned the attention of each head: Kovaleva et al. 2019, section 4.3 and figure 5.
 
-The model before and after run side by side over each batch::
-
-    batch --> before: every layer's attention is held --+--> Similarity --> sums
-         \-> after: layer by layer --------------------/
-
-No more than one batch of attention is ever held (`HELD_WEIGHTS`), and none is written to disk.
+The model before runs first over each batch, and its layers are held while the model after runs
+(`headscope.runner.local`).
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -21,19 +17,10 @@ from torch import Tensor
 from headscope import heads
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
-from headscope.capture.model import Model
 from headscope.corpora.corpus import CorpusSummary
-from headscope.errors import HeadscopeError, ModelError
 from headscope.reducers.reducer import Sums
 
 KOVALEVA = "Kovaleva et al. 2019, section 4.3"
-
-HELD_WEIGHTS = 1 << 27
-"""Attention weights of the model before that are held at once (512 MiB), if one document does not have more alone.
-
-The longest document that is compared, of 512 tokens, has 38 million in a model of 12 layers of 12 heads, and 101
-million in one of 24 layers of 16.
-"""
 
 BLOCK_WEIGHTS = 1 << 20
 """Weights of one model that are multiplied at once, in float64: what a processor's cache holds."""
@@ -49,7 +36,8 @@ class Similarity:
     """
 
     name: ClassVar[str] = "similarity"
-    whole: ClassVar[bool] = True
+    scope: ClassVar[Literal["rows", "layer", "pass"]] = "layer"
+    models: ClassVar[Literal[1, 2]] = 2
     max_tokens: ClassVar[int | None] = 512
 
     @classmethod
@@ -62,20 +50,17 @@ class Similarity:
         """The reducer as it stands."""
         return cls()
 
-    def count(self, batch: Batch, attention_type: str) -> Sums:
+    def prepare(self, batch: Batch, attention_type: str) -> Bool[Tensor, "batch query key"]:
+        """The weights that are no padding."""
+        return batch.queries(attention_type).real[..., None] & batch.keys(attention_type).real[:, None]
+
+    def count(self, facts: Bool[Tensor, "batch query key"]) -> Sums:
         """The number of documents."""
-        return {"documents": torch.tensor(len(batch.documents))}
+        return {"documents": torch.tensor(len(facts))}
 
-    def observe(self, attention: Attention) -> Sums:
-        """The sum over documents of the cosine of two maps.
-
-        Raises:
-            HeadscopeError: the attention of the model before is not there.
-        """
-        if attention.before is None:
-            raise HeadscopeError("`similarity` compares two models and was shown one; give `before` as well.")
-        real = attention.queries.real[:, attention.rows, None] & attention.keys.real[:, None]
-        products = _products(attention.before.weights(), attention.weights(), real)
+    def observe(self, facts: Bool[Tensor, "batch query key"], after: Attention, before: Attention) -> Sums:
+        """The sum over documents of the cosine of two maps."""
+        products = _products(before.weights(), after.weights(), facts)
         norms = products.diagonal(dim1=-2, dim2=-1).sqrt()
         return {"cosine": (products[..., 0, 1] / norms.prod(-1)).sum(0)}
 
@@ -90,63 +75,6 @@ class Similarity:
         return xr.Dataset({"similarity": similarity, "similarity_count": count})
 
 
-def refuse_other_shape(before: Model, after: Model) -> None:
-    """Refuse two models whose heads cannot be compared one by one.
-
-    Raises:
-        ModelError: they differ in layers, heads or vocabulary, or are on different devices.
-    """
-    if difference := before.shape.difference(after.shape):
-        raise ModelError(
-            f"{before.name!r} and {after.name!r} differ in {difference}; "
-            "compare a model with the one that it was tuned from."
-        )
-    if before.device != after.device:
-        raise ModelError(
-            f"{before.name!r} is on {before.device} and {after.name!r} on {after.device}; put both on one."
-        )
-
-
-def refuse_other_tokens(before: Model, after: Model, batch: Batch | None, beside: Batch | None) -> None:
-    """Refuse a batch that two models read differently.
-
-    Args:
-        before: the model that read `beside`.
-        after: the model that read `batch`.
-        batch: some documents; None where there are no more.
-        beside: what should be the same documents and the same tokens.
-
-    Raises:
-        ModelError: it is not.
-    """
-    if batch is None or beside is None or not _same(batch, beside):
-        near = next(one.documents[0].id for one in (batch, beside) if one is not None)
-        raise ModelError(
-            f"{after.name!r} turns {near!r}, or a document of about its length, into other tokens than "
-            f"{before.name!r}; only models with one tokenizer can be compared."
-        )
-
-
-def batch_weights(model: Model) -> int:
-    """The attention weights of one head that may be in a batch, so that no more than `HELD_WEIGHTS` are held."""
-    return HELD_WEIGHTS // model.shape.together
-
-
-def _same(batch: Batch, beside: Batch) -> bool:
-    if [one.id for one in batch.documents] != [one.id for one in beside.documents]:
-        return False
-    ours, theirs = _shown(batch), _shown(beside)
-    return ours.keys() == theirs.keys() and all(torch.equal(values, theirs[name]) for name, values in ours.items())
-
-
-def _shown(batch: Batch) -> dict[str, Tensor]:
-    """What the model is called with, padding as 0: a tokenizer that had no token to pad with was given one."""
-    shown = batch.inputs | {"input_ids": batch.encoder.ids.where(batch.encoder.real, 0)}
-    if batch.decoder is not None:
-        shown["decoder_input_ids"] = batch.decoder.ids.where(batch.decoder.real, 0)
-    return shown
-
-
 def _products(
     before: Float[Tensor, "batch head query key"],
     after: Float[Tensor, "batch head query key"],
@@ -159,7 +87,7 @@ def _products(
     for start in range(0, queries, rows):
         block = slice(start, start + rows)
         padding = ~real[:, None, block]
-        both = [one[:, :, block].double().masked_fill_(padding, 0.0).flatten(2) for one in (before, after)]
+        both = [maps[:, :, block].double().masked_fill_(padding, 0.0).flatten(2) for maps in (before, after)]
         vectors = torch.stack(both, dim=2)
         products += vectors @ vectors.mT
     return products

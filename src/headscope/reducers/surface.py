@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
 import xarray as xr
-from jaxtyping import Float, Float64, Int
+from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
 
 from headscope import heads
@@ -18,6 +17,7 @@ from headscope.capture.batch import Batch, Tokens
 from headscope.corpora.corpus import CorpusSummary
 from headscope.errors import HeadscopeError
 from headscope.reducers.reducer import Sums
+from headscope.reducers.support.word_class import WordClass
 
 SHARE, NATS, TOKENS = "share of attention", "nats", "tokens"
 CLARK = "Clark et al. 2019, section "
@@ -74,28 +74,6 @@ _MEANS: Mapping[str, tuple[str, str]] = {
 
 
 @dataclass(frozen=True)
-class KeyClass:
-    """Tokens to which attention is counted together: all tokens of certain words.
-
-    Attributes:
-        name: what the table calls it.
-        words: in any mixture of upper and lower case.
-
-    Raises:
-        HeadscopeError: there are no words.
-    """
-
-    name: str
-    words: Sequence[str]
-
-    def __post_init__(self) -> None:
-        """Refuse a word in place of words; take any sequence of them."""
-        if isinstance(self.words, str) or not self.words:
-            raise HeadscopeError(f"the class {self.name!r} has {self.words!r} for words; give a list of at least one.")
-        object.__setattr__(self, "words", tuple(self.words))
-
-
-@dataclass(frozen=True)
 class Surface:
     """Attention to special tokens, punctuation and neighbours, how far it reaches, and its entropy.
 
@@ -103,9 +81,9 @@ class Surface:
     it; where no document counts, the value is NaN.
 
     Attributes:
-        offsets: more neighbours than the next ones, as distances in tokens, negative before the query:
+        offsets: other neighbours than the next ones, as distances in tokens, negative before the query:
             ``mass_offset``, over the queries that have such a neighbour.
-        classes: words whose tokens are counted together: ``mass_class``, beside ``class_share``, the
+        classes: words whose tokens are counted together (`WordClass`): ``mass_class``, beside ``class_share``, the
             share of the tokens that they are. A document without them counts, with 0.
         edges: distances at which a bucket of ``mass_distance`` begins: 1, 2 and any that are larger.
 
@@ -114,11 +92,12 @@ class Surface:
     """
 
     offsets: Sequence[int] = ()
-    classes: Sequence[KeyClass] = ()
+    classes: Sequence[WordClass] = ()
     edges: Sequence[int] = distance.EDGES
 
     name: ClassVar[str] = "surface"
-    whole: ClassVar[bool] = False
+    scope: ClassVar[Literal["rows", "layer", "pass"]] = "rows"
+    models: ClassVar[Literal[1, 2]] = 1
     max_tokens: ClassVar[int | None] = None
 
     def __post_init__(self) -> None:
@@ -126,13 +105,13 @@ class Surface:
         for what in ("offsets", "classes", "edges"):
             object.__setattr__(self, what, tuple(getattr(self, what)))
         numbers = [*self.offsets, *self.edges]
-        if wrong := [one for one in numbers if type(one) is not int or abs(one) > FARTHEST]:
+        if wrong := [number for number in numbers if type(number) is not int or abs(number) > FARTHEST]:
             raise HeadscopeError(f"{wrong[0]!r} is no distance in tokens; give whole numbers up to {FARTHEST:,}.")
         if self.edges[:2] != (1, 2) or list(self.edges) != sorted(set(self.edges)):
             raise HeadscopeError(f"the edges {self.edges} do not begin with 1, 2 and grow; give such as 1, 2, 4, 8.")
-        names = [one.name for one in self.classes]
+        names = [word_class.name for word_class in self.classes]
         for what, given in (("offset", list(map(str, self.offsets))), ("class", names)):
-            if twice := [one for one in given if given.count(one) > 1]:
+            if twice := [name for name in given if given.count(name) > 1]:
                 raise HeadscopeError(f"the {what} {twice[0]} is named twice; name each once.")
 
     @classmethod
@@ -145,20 +124,52 @@ class Surface:
         """The reducer as it stands."""
         return cls()
 
-    def count(self, batch: Batch, attention_type: str) -> Sums:
-        """The number of documents in which each value is defined, and how much of them each class is."""
-        facts = _facts(self, batch, attention_type)
-        _, shares, _ = _picks(self)
-        defined = (facts.shares.sum(1) > 0).sum(0)[shares]
-        of_class = facts.columns[..., len(_COLUMNS) :].double().sum(1) / batch.keys(attention_type).real.sum(
-            1, keepdim=True
+    def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
+        """The keys of each column, the neighbours, and the queries over which means are taken."""
+        queries, keys = batch.queries(attention_type), batch.keys(attention_type)
+        first = torch.zeros_like(keys.real)
+        first[:, 0] = True
+        classes = [_is_in_class(word_class, batch, keys) for word_class in self.classes]
+        columns = torch.stack([keys.cls, keys.sep, keys.punctuation, first, *classes], dim=-1).float()
+        first_position = keys.position[:, :1]
+        last_position = keys.position.where(keys.real, -1).amax(1, keepdim=True)
+        offsets = torch.tensor([*_NEIGHBOURS.values(), *self.offsets], device=keys.ids.device)
+        position = queries.position[..., None] + offsets
+        there = queries.real[..., None] & (position >= first_position[..., None])
+        there &= position <= last_position[..., None]
+        neighbours = (position[..., len(_NEIGHBOURS) :] - first_position[..., None]).clamp(0, keys.length - 1)
+        has_cls, has_sep = (kind.any(1, keepdim=True) for kind in (keys.cls, keys.sep))
+        others = (
+            queries.real,
+            queries.real & has_cls,
+            queries.real & has_sep,
+            queries.sep & has_sep,
+            queries.real & ~queries.sep & has_sep,
+            queries.cls,
         )
-        return {"defined": defined, "class_share": of_class.sum(0)}
+        near, far = there[..., : len(_NEIGHBOURS)], there[..., len(_NEIGHBOURS) :]
+        which = torch.cat([near, torch.stack(others, dim=-1), far], dim=-1).double()
+        shares = which / which.sum(1, keepdim=True).clamp_min(1)
+        _, over, wanted = _lay_out_means(self)
+        return _Facts(
+            columns,
+            neighbours,
+            shares,
+            not bool(queries.real.all()),
+            keys.real.sum(1, keepdim=True),
+            torch.tensor(over, device=keys.ids.device),
+            torch.tensor(wanted, device=keys.ids.device),
+        )
 
-    def observe(self, attention: Attention) -> Sums:
+    def count(self, facts: "_Facts") -> Sums:
+        """The number of documents in which each value is defined, and how much of them each class is."""
+        defined = (facts.shares.sum(1) > 0).sum(0)[facts.over]
+        members = facts.columns[..., len(_COLUMNS) :].double().sum(1)
+        return {"defined": defined, "class_share": (members / facts.length).sum(0)}
+
+    def observe(self, facts: "_Facts", attention: Attention) -> Sums:
         """The sum over documents of the part of each mean that these rows make up, all values side by side."""
         rows = attention.rows
-        facts = _facts(self, attention.batch, attention.attention_type)
         by_distance, mean_distance = attention.distances(tuple(self.edges))
         uniform = attention.visible().clamp_min(1).log()[:, None].expand(-1, attention.heads, -1)
         parts = [
@@ -189,9 +200,9 @@ class Surface:
         coords = {
             "distance": list(distance.names(tuple(self.edges))),
             "token_offset": list(self.offsets),
-            "class": [one.name for one in self.classes],
+            "class": [word_class.name for word_class in self.classes],
         }
-        sizes, _, _ = _picks(self)
+        sizes, _, _ = _lay_out_means(self)
         ends = np.cumsum(list(sizes.values()))[:-1]
         means = dict(zip(sizes, np.split(_mean(sums["means"], counts["defined"]), ends, axis=-1), strict=True))
         values = {}
@@ -225,6 +236,8 @@ class _Facts:
         neighbours: for each further offset, the key that stands there (any, if none does).
         shares: for each of `_SHARES` and then each further offset, the share of each query in its document's mean.
         padded: there is padding among the queries.
+        length: the keys of each document.
+        over: for each value, which of the shares it is a mean over.
         wanted: where the values stand in the flattened axes share and column.
     """
 
@@ -232,74 +245,41 @@ class _Facts:
     neighbours: Int[Tensor, "batch query neighbour"]
     shares: Float64[Tensor, "batch query share"]
     padded: bool
+    length: Int[Tensor, "batch 1"]
+    over: Int[Tensor, " value"]
     wanted: Int[Tensor, " value"]
 
 
-@lru_cache(maxsize=4)
-def _picks(surface: Surface) -> tuple[dict[str, int], list[int], list[int]]:
-    """Each value's size; for all of them together their shares, and their places in the flattened share and column.
+def _lay_out_means(surface: Surface) -> tuple[dict[str, int], list[int], list[int]]:
+    """Each value's size; for all of them together their shares, and their bins in the flattened share and column.
 
     The columns are in the order of `Surface.observe`.
     """
     neighbour = {offset: name for name, offset in _NEIGHBOURS.items()}
     buckets = [neighbour.get(nearest, f"bucket {nearest}") for nearest in distance.names(tuple(surface.edges))]
     offsets = [f"offset {offset}" for offset in surface.offsets]
-    classes = [f"class {one.name}" for one in surface.classes]
+    classes = [f"class {word_class.name}" for word_class in surface.classes]
     columns = (*_COLUMNS, *classes, *_WITHOUT_KEYS, *buckets, *offsets)
-    column, share = ({name: place for place, name in enumerate(names)} for names in (columns, (*_SHARES, *offsets)))
-    means = {name: [(of, over)] for name, (of, over) in _MEANS.items()}
+    column, share = ({name: index for index, name in enumerate(names)} for names in (columns, (*_SHARES, *offsets)))
+    means = {name: [pair] for name, pair in _MEANS.items()}
     means |= {
         "mass_distance": [(name, "all") for name in buckets],
         "mass_offset": [(name, name) for name in offsets],
         "mass_class": [(name, "all") for name in classes],
     }
-    pairs = [pair for of_value in means.values() for pair in of_value]
-    sizes = {name: len(of_value) for name, of_value in means.items()}
-    places = [share[over] * len(columns) + column[of] for of, over in pairs]
-    return sizes, [share[over] for _, over in pairs], places
+    pairs = [pair for pairs_of_value in means.values() for pair in pairs_of_value]
+    sizes = {name: len(pairs_of_value) for name, pairs_of_value in means.items()}
+    bins = [share[over] * len(columns) + column[averaged] for averaged, over in pairs]
+    return sizes, [share[over] for _, over in pairs], bins
 
 
-@lru_cache(maxsize=4)
-def _facts(surface: Surface, batch: Batch, attention_type: str) -> _Facts:
-    queries, keys = batch.queries(attention_type), batch.keys(attention_type)
-    first = torch.zeros_like(keys.real)
-    first[:, 0] = True
-    classes = [_of_class(one, batch, keys) for one in surface.classes]
-    columns = torch.stack([keys.cls, keys.sep, keys.punctuation, first, *classes], dim=-1).float()
-    first_position = keys.position[:, :1]
-    last_position = keys.position.where(keys.real, -1).amax(1, keepdim=True)
-    offsets = torch.tensor([*_NEIGHBOURS.values(), *surface.offsets], device=keys.ids.device)
-    place = queries.position[..., None] + offsets
-    there = queries.real[..., None] & (place >= first_position[..., None]) & (place <= last_position[..., None])
-    further = place[..., len(_NEIGHBOURS) :]
-    neighbours = (further - first_position[..., None]).clamp(0, keys.length - 1)
-    has_cls, has_sep = (kind.any(1, keepdim=True) for kind in (keys.cls, keys.sep))
-    others = (
-        queries.real,
-        queries.real & has_cls,
-        queries.real & has_sep,
-        queries.sep & has_sep,
-        queries.real & ~queries.sep & has_sep,
-        queries.cls,
-    )
-    near, far = there[..., : len(_NEIGHBOURS)], there[..., len(_NEIGHBOURS) :]
-    which = torch.cat([near, torch.stack(others, dim=-1), far], dim=-1).double()
-    shares = which / which.sum(1, keepdim=True).clamp_min(1)
-    _, _, places = _picks(surface)
-    wanted = torch.tensor(places, device=keys.ids.device)
-    return _Facts(columns, neighbours, shares, not bool(queries.real.all()), wanted)
-
-
-def _of_class(of: KeyClass, batch: Batch, keys: Tokens) -> Tensor:
-    wanted = {word.casefold() for word in of.words}
-    rows = [
-        [index for index, word in enumerate(document.words) if word.casefold() in wanted]
-        for document in batch.documents
-    ]
-    found = torch.zeros_like(keys.real)
-    for row, words in enumerate(rows):
-        found[row] = torch.isin(keys.word[row], torch.tensor(words, dtype=torch.long, device=keys.word.device))
-    return found
+def _is_in_class(word_class: WordClass, batch: Batch, keys: Tokens) -> Bool[Tensor, "batch key"]:
+    """Whether a token is part of a word of the class."""
+    # Tokens of no word look at the place behind the last word, where no class is.
+    members = torch.zeros(len(batch.documents), batch.words + 1, dtype=torch.bool)
+    for row, document in enumerate(batch.documents):
+        members[row, word_class.find(document)] = True
+    return members.to(keys.word.device).gather(1, keys.word.where(keys.word >= 0, batch.words))
 
 
 def _mean(total: np.ndarray, count: np.ndarray) -> np.ndarray:

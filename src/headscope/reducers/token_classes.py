@@ -6,13 +6,12 @@ the same for the attention of the classification token alone.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
 import xarray as xr
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Float64
 from torch import Tensor
 
 from headscope import heads
@@ -54,7 +53,8 @@ class TokenClasses:
     """
 
     name: ClassVar[str] = "classes"
-    whole: ClassVar[bool] = True
+    scope: ClassVar[Literal["rows", "layer", "pass"]] = "layer"
+    models: ClassVar[Literal[1, 2]] = 1
     max_tokens: ClassVar[int | None] = 4096
 
     @classmethod
@@ -76,24 +76,35 @@ class TokenClasses:
             )
         return cls()
 
-    def count(self, batch: Batch, attention_type: str) -> Sums:
+    def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
+        """The tokens of each class, and the queries over which means are taken."""
+        queries, keys = batch.queries(attention_type), batch.keys(attention_type)
+        # A token without a word looks at the place behind the last word, where no class is.
+        word = keys.word.where(keys.word >= 0, batch.words)[:, None].expand(-1, len(WORD_CLASSES), -1)
+        members = torch.cat([_class_words(batch).gather(2, word), torch.stack([keys.cls, keys.sep], dim=1)], dim=1)
+        whose = torch.stack([queries.real, queries.cls], dim=1)
+        return _Facts(
+            members.float(),
+            whose / whose.sum(-1, keepdim=True).clamp_min(1),
+            members.any(-1)[:, None] & whose.any(-1)[..., None],
+            keys.real.sum(1, keepdim=True).double(),
+        )
+
+    def count(self, facts: "_Facts") -> Sums:
         """How many documents have each class, and how much of them it is."""
-        facts = _facts(batch, attention_type)
-        real = batch.keys(attention_type).real.sum(1, keepdim=True).double()
         return {
             "documents": facts.defined.sum(0),
-            "share": (facts.members.sum(-1) / real).sum(0),
-            "uniform": (facts.defined[:, 0] / real).sum(0),
+            "share": (facts.members.sum(-1) / facts.length).sum(0),
+            "uniform": (facts.defined[:, 0] / facts.length).sum(0),
         }
 
-    def observe(self, attention: Attention) -> Sums:
+    def observe(self, facts: "_Facts", attention: Attention) -> Sums:
         """The sums over documents: of the most that a token of a class gets, and of what all its tokens get."""
-        facts = _facts(attention.batch, attention.attention_type)
         received = facts.queries[:, None] @ attention.weights()
-        of_class = received[..., None, :] * facts.members[:, None, None]
-        found = torch.stack([of_class.amax(-1), of_class.sum(-1)])
+        by_class = received[..., None, :] * facts.members[:, None, None]
+        most_and_all = torch.stack([by_class.amax(-1), by_class.sum(-1)])
         # From a classification token that is not there nothing is received.
-        return {"received": found.double().sum(1).movedim(1, 0)}
+        return {"received": most_and_all.double().sum(1).movedim(1, 0)}
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
         """Each value for each layer, head and class, and what uniform attention would give."""
@@ -132,39 +143,27 @@ class _Facts:
     Attributes:
         members: for each of `CLASSES`, 1 on its tokens.
         queries: for each of `_QUERIES`, the share of each query in the mean.
-        defined: whether a document has tokens of the class, and such queries.
+        defined: whether a document has tokens of the class, and queries of the mean.
+        length: the tokens of each document.
     """
 
     members: Float[Tensor, "batch class key"]
     queries: Float[Tensor, "batch whose query"]
     defined: Bool[Tensor, "batch whose class"]
+    length: Float64[Tensor, "batch 1"]
 
 
-@lru_cache(maxsize=4)
-def _facts(batch: Batch, attention_type: str) -> _Facts:
-    queries, keys = batch.queries(attention_type), batch.keys(attention_type)
-    # A token without a word looks at the place behind the last word, where no class is.
-    of_word = _of_words(batch).gather(
-        2, keys.word.where(keys.word >= 0, batch.words)[:, None].expand(-1, len(WORD_CLASSES), -1)
-    )
-    members = torch.cat([of_word, torch.stack([keys.cls, keys.sep], dim=1)], dim=1)
-    whose = torch.stack([queries.real, queries.cls], dim=1)
-    defined = members.any(-1)[:, None] & whose.any(-1)[..., None]
-    return _Facts(members.float(), whose / whose.sum(-1, keepdim=True).clamp_min(1), defined)
-
-
-@lru_cache(maxsize=2)
-def _of_words(batch: Batch) -> Bool[Tensor, "batch class word"]:
+def _class_words(batch: Batch) -> Bool[Tensor, "batch class word"]:
     """Which words are of which class, with one more place behind the last word."""
-    places = [
+    members = [
         (row, WORD_CLASSES.index(name), word)
         for row, document in enumerate(batch.documents)
         for name, word in _classes_of(document)
     ]
     device = batch.encoder.ids.device
-    found = torch.zeros(len(batch.documents), len(WORD_CLASSES), batch.words + 1, dtype=torch.bool, device=device)
-    found[tuple(torch.tensor(places, dtype=torch.long, device=device).reshape(-1, 3).T)] = True
-    return found
+    is_member = torch.zeros(len(batch.documents), len(WORD_CLASSES), batch.words + 1, dtype=torch.bool, device=device)
+    is_member[tuple(torch.tensor(members, dtype=torch.long, device=device).reshape(-1, 3).T)] = True
+    return is_member
 
 
 def _classes_of(document: Document) -> Iterator[tuple[str, int]]:

@@ -1,13 +1,17 @@
-"""Attention -> sums -> head table: the fold over batches.
+"""Attention -> sums -> head table: the fold over the stream of batches.
 
-==============  ================================================================================
-`measure`       model and documents -> head table; ``headscope.measure`` is this function
-`measure_runs`  the same for all models of a folder of runs, with the dimension ``run``
-`Plan`          how to batch
-==============  ================================================================================
+==================  ============================================================================
+`measure`           model and documents -> head table; ``headscope.measure`` is this function
+`measure_runs`      the same for all models of a folder of runs, with the dimension ``run``
+`measure_pair`      two models of one shape, compared; this is ``headscope.similarity``
+`resolve_reducers`  names, ``module:Reducer`` and objects -> reducers for a corpus
+`Plan`              how to batch
+==================  ============================================================================
 """
 
-from headscope.runner.local import Plan, measure
-from headscope.runner.runs import measure_runs
+from headscope.capture.stream import Plan
+from headscope.runner.local import measure
+from headscope.runner.resolve import resolve_reducers
+from headscope.runner.runs import measure_pair, measure_runs
 
-__all__ = ["Plan", "measure", "measure_runs"]
+__all__ = ["Plan", "measure", "measure_pair", "measure_runs", "resolve_reducers"]

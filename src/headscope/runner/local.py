@@ -1,9 +1,9 @@
-"""Documents and a model in, a head table out.
+"""Documents and a model in, a head table out: a fold over the stream of batches.
 
-documents --batches--> Batch --capture--> Attention --reducers--> sums --+--> Totals --tabulate--> head table
+documents --Stream--> Portion --capture--> Attention --reducers--> sums --+--> RunSums --tabulate--> head table
 
-Where two models are compared, the one before reads the same batches, and what its layers did is held while the other
-one runs (`headscope.reducers.similarity`).
+Where a reducer compares two models, the model before reads the same batches, and its layers are held while the other
+one runs.
 """
 
 import datetime
@@ -11,11 +11,11 @@ import hashlib
 import json
 import platform
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import metadata
-from itertools import tee, zip_longest
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -24,60 +24,25 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from headscope.capture.align import PAIR_TOKENS, Alignment
-from headscope.capture.attention import Attention, DenseRows
-from headscope.capture.batch import BATCH_TOKENS, Batch, batches, collate
+from headscope.capture.attention import Attention
+from headscope.capture.batch import Batch
 from headscope.capture.interface import Capture
 from headscope.capture.model import Model, load
+from headscope.capture.stream import Plan, Portion, Stream
 from headscope.corpora.corpus import Corpus, CorpusSummary, summarize
 from headscope.corpora.document import Document
 from headscope.errors import CorpusError, HeadscopeError
-from headscope.reducers import REDUCERS
-from headscope.reducers.reducer import Reducer
-from headscope.reducers.similarity import Similarity, batch_weights, refuse_other_shape, refuse_other_tokens
-from headscope.runner import totals as files
+from headscope.reducers.reducer import Reducer, Sums
+from headscope.runner import checkpoint as files
+from headscope.runner.checkpoint import ALL_LAYERS, COUNTED, Key, RunSums
+from headscope.runner.resolve import resolve_reducers
 from headscope.runner.table import tabulate
-from headscope.runner.totals import Totals
 
 SAVE_EVERY = 20.0
 """Seconds between two savings of the sums so far."""
 
-VERIFIED_WORDS = 128
-"""Words of the text on which the capture is verified: its rows are made one by one, whatever the length of the rest."""
-
-Report = Callable[[int, int], None]
-"""Told, after each batch, how many words are done and how many there are."""
-
-Held = dict[tuple[str, int], Attention]
-"""What each layer of a attention type did on a batch."""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How a corpus is to be measured; the same plan gives the same table to the last bit.
-
-    Attributes:
-        max_tokens: lower the model's limit.
-        cut: documents that are longer are cut behind the last word that fits; otherwise they are left out.
-            By default they are cut where the corpus has coreference, whose documents are whole texts.
-        pair_tokens: pairs of segments are cut to this (Clark et al. 2019, section 3: 128).
-        batch_tokens: tokens of a batch, padding included.
-        rows: query rows of a block of attention; by default as many as memory wants.
-        fused: do without the attention matrix wherever a layer and the reducers allow it; by
-            default only for long texts, where it is the faster way.
-    """
-
-    max_tokens: int | None = None
-    cut: bool | None = None
-    pair_tokens: int = PAIR_TOKENS
-    batch_tokens: int = BATCH_TOKENS
-    rows: int | None = None
-    fused: bool | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse blocks of no rows."""
-        if self.rows is not None and self.rows < 1:
-            raise HeadscopeError(f"blocks of {self.rows} rows were asked for; ask for 1 or more, or for none.")
+Progress = Callable[[int, int], None]
+"""Called after each batch with the number of words done and the number of all words."""
 
 
 def measure(
@@ -88,7 +53,7 @@ def measure(
     plan: Plan | None = None,
     checkpoint: Path | None = None,
     resume: bool = False,
-    progress: Report | None = None,
+    progress: Progress | None = None,
     summary: CorpusSummary | None = None,
     before: Model | str | Path | None = None,
 ) -> xr.Dataset:
@@ -97,14 +62,14 @@ def measure(
     Args:
         model: a loaded model, or what `headscope.load` takes.
         documents: a corpus that `headscope.read` gave, or any documents.
-        reducers: names from `REDUCERS`, or reducers.
+        reducers: names from `REDUCERS`, ``module:Reducer``, or reducers.
         plan: how to batch; the defaults suit most.
         checkpoint: where to keep the sums so far, every `SAVE_EVERY` seconds and at the end. The file
             stays there for the caller to delete once the table is safe.
         resume: go on from `checkpoint` if it exists; the table is the same to the last bit.
-        progress: is told of the progress.
-        summary: what `headscope.corpora.summarize` found in `documents`, if that is known already.
-        before: what the model was tuned from; the reducer ``similarity`` compares the two.
+        progress: is called with the words done and those there are.
+        summary: the result of `headscope.corpora.summarize` for `documents`, if that is known already.
+        before: what the model was tuned from, for reducers that compare two models.
 
     Returns:
         A head table (`headscope.heads`) with all variables of all reducers.
@@ -118,117 +83,132 @@ def measure(
     if isinstance(documents, Iterator):
         documents = list(documents)
     summary = summary or summarize(documents)
-    chosen = resolve(reducers, summary)
-    before = _before(before, model, chosen)
+    resolved = resolve_reducers(reducers, summary)
     plan = plan or Plan()
     if plan.cut is None:
         plan = replace(plan, cut="mention" in summary.spans)
-    facts = _facts(model, documents, chosen, plan, before)
-    done = Totals({})
+    stream = open_stream(model, documents, resolved, plan, before=_load_before(before, model, resolved))
+    identity = _identify(stream, resolved)
+    done = RunSums({})
     if resume and checkpoint is not None and checkpoint.exists():
-        done = _resumed(checkpoint, facts)
-    # Words without a token and the like are known before the model runs, so they are counted anew.
-    skipped: Counter[str] = Counter(summary.skipped)
-    sums: Mapping[files.Key, Tensor] = {}
+        done = _resume(checkpoint, identity)
+    sums: Mapping[Key, Tensor] = {}
     saved = time.monotonic()
-    for sums in accumulate(model, documents, chosen, plan=plan, done=done, skipped=skipped, before=before):
+    for sums in accumulate(stream, resolved, done=done):
         if checkpoint is not None and time.monotonic() - saved >= SAVE_EVERY:
-            files.save(Totals.of(sums), checkpoint, facts=facts)
+            files.save(RunSums.from_tensors(sums), checkpoint, identity=identity)
             saved = time.monotonic()
-        if progress is not None:
+        if progress is not None and ("seen", "words") in sums:
             progress(int(sums["seen", "words"]), summary.words)
     if sums:
-        done = Totals.of(sums)
-    if not done.values:
+        done = RunSums.from_tensors(sums)
+    # What the readers left out is known before the model runs, and so is no part of what is resumed.
+    total = done + RunSums({("skipped", reason): np.asarray(n) for reason, n in summary.skipped.items() if n})
+    if not total.select_run("seen").get("documents"):
+        reasons = ", ".join(f"{count} {reason}" for reason, count in total.select_run("skipped").items())
         raise CorpusError(
-            f"none of the {summary.documents} documents could be measured ({_reasons(skipped)}); "
+            f"none of the {summary.documents} documents could be measured ({reasons or 'all were left out'}); "
             "give shorter documents or a model that takes longer ones."
         )
     if checkpoint is not None:
-        files.save(done, checkpoint, facts=facts)
-    done = done + Totals({("skipped", reason): np.asarray(count) for reason, count in skipped.items() if count})
-    call = f"measure(model={model.name!r}, reducers={[type(r).name for r in chosen]}, plan={plan})"
-    paths = json.dumps(done.of_run("path"))
-    return tabulate(done, model, chosen).assign_attrs(facts["about"], call=call, paths=paths, **_now())
+        files.save(done, checkpoint, identity=identity)
+    call = f"measure(model={model.name!r}, reducers={[reducer.name for reducer in resolved]}, plan={plan})"
+    paths = json.dumps(total.select_run("path"))
+    created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    about = identity["about"] | {"call": call, "paths": paths, "created": created}
+    return tabulate(total, model, resolved).assign_attrs(about)
 
 
-def resolve(reducers: Sequence[str | Reducer], summary: CorpusSummary) -> list[Reducer]:
-    """The reducers of these names, made for a corpus that was summarized.
-
-    Raises:
-        HeadscopeError: a name is unknown.
-        CorpusError: the corpus lacks the annotation that one needs.
-    """
-    chosen = []
-    for reducer in reducers:
-        if isinstance(reducer, str):
-            if reducer not in REDUCERS:
-                raise HeadscopeError(f"there is no reducer {reducer!r}; there are {', '.join(REDUCERS)}.")
-            reducer = REDUCERS[reducer].for_corpus(summary)
-        chosen.append(reducer)
-    names = [type(reducer).name for reducer in chosen]
-    if len(set(names)) < len(names):
-        raise HeadscopeError(f"of the reducers {', '.join(names)} one is named twice; name each once.")
-    if not chosen:
-        raise HeadscopeError(f"no reducer was named; name one or more of {', '.join(REDUCERS)}.")
-    return chosen
+def open_stream(
+    model: Model, documents: Iterable[Document], reducers: Sequence[Reducer], plan: Plan, *, before: Model | None = None
+) -> Stream:
+    """The stream of batches that suits the model, these reducers and the model to compare with, if there is one."""
+    limits = [reducer.max_tokens for reducer in reducers if reducer.max_tokens is not None]
+    every_layer = any(reducer.scope == "pass" for reducer in reducers)
+    beside = () if before is None else (before,)
+    held = (model, *beside) if every_layer else beside
+    return Stream(documents, (model, *beside), plan, max_tokens=min(limits, default=None), held=held)
 
 
 def accumulate(
-    model: Model,
-    documents: Iterable[Document],
-    reducers: Sequence[Reducer],
-    *,
-    plan: Plan,
-    skipped: Counter[str],
-    done: Totals | None = None,
-    before: Model | None = None,
-) -> Iterator[Mapping[files.Key, Tensor]]:
-    """The sums over `documents`, yielded after each batch as they have grown; the last ones are complete.
+    stream: Stream, reducers: Sequence[Reducer], *, done: RunSums | None = None
+) -> Iterator[Mapping[Key, Tensor]]:
+    """The sums over a stream, yielded after each portion as they have grown; the last ones are complete.
 
     Args:
-        model: is verified on the first batch before anything is counted.
-        documents: in the same order as before, if `done` is given.
+        stream: of the same documents in the same order as before, if `done` is given.
         reducers: what to measure.
-        plan: how to batch.
-        skipped: what was left out is counted here, by reason.
-        done: sums of the first batches, which are not run again.
-        before: a model that is run beside it, for reducers that compare the two.
+        done: sums of the first portions, which are not measured again.
     """
-    pair = [model] if before is None else [model, before]
-    limits = [plan.max_tokens, *(r.max_tokens for r in reducers), *(one.max_tokens for one in pair)]
-    done = done or Totals({})
-    sums = {key: torch.as_tensor(value, device=model.device) for key, value in done.values.items()}
-    first = done.of_run("seen").get("batches", 0)
-    captures: list[Capture] = []
-    streams = [
-        batches(
-            one,
-            copy,
-            max_tokens=min((limit for limit in limits if limit is not None), default=None),
-            cut=bool(plan.cut),
-            pair_tokens=plan.pair_tokens,
-            batch_tokens=plan.batch_tokens,
-            batch_weights=None if before is None else batch_weights(before),
-            skipped=counted,
-        )
-        for one, copy, counted in zip(pair, tee(documents, len(pair)), (skipped, Counter[str]()), strict=False)
-    ]
-    for number, (batch, *beside) in enumerate(zip_longest(*streams)):
-        if before is not None:
-            refuse_other_tokens(before, model, batch, beside[0])
-        if not captures:
-            padded = plan.batch_tokens > 1
-            captures = [Capture.verified(one, _sample(one, batch, padded=padded)) for one in pair]
-        if number >= first:
-            held = _held(captures[1], beside[0], plan) if before is not None else None
-            _add(sums, _of_batch(captures[0], batch, reducers, plan, held))
-            yield sums
+    done = done or RunSums({})
+    sums = {key: torch.as_tensor(value, device=stream.models[0].device) for key, value in done.values.items()}
+    for portion in islice(stream, done.select_run("seen").get("portions", 0), None):
+        _add(sums, _count_portion(portion))
+        if portion.batches:
+            _add(sums, _observe_portion(portion, reducers, stream.plan))
+        yield sums
 
 
-def _held(capture: Capture, batch: Batch, plan: Plan) -> Held:
-    """The attention of all layers of a batch."""
-    held: Held = {}
+def _count_portion(portion: Portion) -> dict[Key, Tensor]:
+    """How much was read and left out."""
+    counts = {("seen", "portions"): 1} | {("skipped", reason): count for reason, count in portion.skipped.items()}
+    sums: dict[Key, Tensor] = {key: torch.tensor(count) for key, count in counts.items()}
+    if portion.batches:
+        batch, unknown = portion.batches[0], portion.captures[0].model.tokenizer.unk_token_id
+        is_unknown = batch.encoder.ids[batch.encoder.word >= 0] == (-1 if unknown is None else unknown)
+        sums |= {
+            ("seen", "documents"): torch.tensor(len(batch.documents)),
+            ("seen", "words"): torch.tensor(sum(len(document.words) for document in batch.documents)),
+            ("seen", "tokens"): batch.encoder.real.sum(),
+            ("seen", "unknown"): is_unknown.sum(),
+        }
+    return sums
+
+
+def _observe_portion(portion: Portion, reducers: Sequence[Reducer], plan: Plan) -> dict[Key, Tensor]:
+    """What the reducers count and observe on a batch."""
+    (capture, *captures_beside), (batch, *batches_beside) = portion.captures, portion.batches
+    sums: dict[Key, Tensor] = {}
+    facts: dict[tuple[str, str], Any] = {}
+
+    def add(reducer: Reducer, attention_type: str, layer: str, values: Sums) -> None:
+        _add(sums, {(reducer.name, attention_type, layer, name): value for name, value in values.items()})
+
+    for reducer in reducers:
+        for attention_type in capture.model.layers:
+            prepared = facts[reducer.name, attention_type] = reducer.prepare(batch, attention_type)
+            add(reducer, attention_type, COUNTED, reducer.count(prepared))
+    held = [_hold_layers(*beside, plan) for beside in zip(captures_beside, batches_beside, strict=True)]
+    passes: defaultdict[str, list[tuple[Attention, ...]]] = defaultdict(list)
+    by_pass = [reducer for reducer in reducers if reducer.scope == "pass"]
+    by_layer = [reducer for reducer in reducers if reducer.scope != "pass"]
+
+    def see(attention: Attention) -> None:
+        attention_type, layer = attention.attention_type, attention.layer
+        # Each layer is let go of when it has been compared.
+        attentions = (attention, *(layers.pop((attention_type, layer)) for layers in held))
+        for reducer in by_layer:
+            values = reducer.observe(facts[reducer.name, attention_type], *attentions[: reducer.models])
+            add(reducer, attention_type, str(layer), values)
+        if by_pass:
+            passes[attention_type].append(attentions)
+
+    whole = any(reducer.scope != "rows" or reducer.models > 1 for reducer in reducers)
+    seen = capture.run(batch, see, rows=plan.rows, whole=whole, fused=plan.fused)
+    for reducer in by_pass:
+        for attention_type, layers in passes.items():
+            # All layers of the model, and behind them those of the one before.
+            attentions = chain.from_iterable(list(zip(*layers, strict=True))[: reducer.models])
+            values = reducer.observe(facts[reducer.name, attention_type], *attentions)
+            add(reducer, attention_type, ALL_LAYERS, values)
+    for (attention_type, layer, way), texts in seen.paths.items():
+        sums["path", f"{attention_type} {layer} {way}"] = torch.tensor(texts)
+    return sums
+
+
+def _hold_layers(capture: Capture, batch: Batch, plan: Plan) -> dict[tuple[str, int], Attention]:
+    """The attention of all layers of a batch, by attention type and layer."""
+    held: dict[tuple[str, int], Attention] = {}
 
     def hold(attention: Attention) -> None:
         held[attention.attention_type, attention.layer] = attention
@@ -237,69 +217,27 @@ def _held(capture: Capture, batch: Batch, plan: Plan) -> Held:
     return held
 
 
-def _of_batch(
-    capture: Capture, batch: Batch, reducers: Sequence[Reducer], plan: Plan, held: Held | None
-) -> dict[files.Key, Tensor]:
-    unknown = capture.model.tokenizer.unk_token_id
-    unknown = -1 if unknown is None else unknown
-    sums: dict[files.Key, Tensor] = {
-        ("seen", "batches"): torch.tensor(1),
-        ("seen", "documents"): torch.tensor(len(batch.documents)),
-        ("seen", "words"): torch.tensor(sum(len(document.words) for document in batch.documents)),
-        ("seen", "tokens"): batch.encoder.real.sum(),
-        ("seen", "unknown"): (batch.encoder.ids[batch.encoder.word >= 0] == unknown).sum(),
-    }
-    for reducer in reducers:
-        for attention_type in capture.model.layers:
-            counts = reducer.count(batch, attention_type)
-            _add(sums, {(type(reducer).name, attention_type, "-", name): value for name, value in counts.items()})
-
-    def see(attention: Attention) -> None:
-        if held is not None and isinstance(attention, DenseRows):
-            # Each layer is let go of when it has been compared.
-            attention = replace(attention, before=held.pop((attention.attention_type, attention.layer)))
-        for reducer in reducers:
-            key = (type(reducer).name, attention.attention_type, str(attention.layer))
-            _add(sums, {(*key, name): value for name, value in reducer.observe(attention).items()})
-
-    whole = any(reducer.whole for reducer in reducers)
-    seen = capture.run(batch, see, rows=plan.rows, whole=whole, fused=plan.fused)
-    for (attention_type, layer, way), texts in seen.paths.items():
-        sums["path", f"{attention_type} {layer} {way}"] = torch.tensor(texts)
-    return sums
-
-
-def _add(sums: dict[files.Key, Tensor], more: Mapping[files.Key, Tensor]) -> None:
-    for key, value in more.items():
+def _add(sums: dict[Key, Tensor], values: Mapping[Key, Tensor]) -> None:
+    for key, value in values.items():
         sums[key] = sums[key] + value if key in sums else value
 
 
-def _sample(model: Model, batch: Batch, *, padded: bool) -> Batch:
-    """A little of a batch, with padding in it if the run will have some, on which the capture is verified."""
-    first = batch.documents[0]
-    long = first.beginning(VERIFIED_WORDS)
-    documents = [long, first.beginning(max(1, len(long.words) // 2))] if padded else [long]
-    alignment = Alignment.of(model, pair_tokens=batch.encoder.length)
-    return collate(model, list(alignment.align(documents, Counter())))
-
-
-def _before(before: Model | str | Path | None, model: Model, reducers: Sequence[Reducer]) -> Model | None:
+def _load_before(before: Model | str | Path | None, model: Model, reducers: Sequence[Reducer]) -> Model | None:
     """The model to compare with, if there is something to compare."""
-    if not any(isinstance(reducer, Similarity) for reducer in reducers):
+    comparing = next((reducer for reducer in reducers if reducer.models == 2), None)
+    if comparing is None:
         return None
     if before is None:
         raise HeadscopeError(
-            "the reducer `similarity` compares two models, and one was given; give `before`, what it was tuned from."
+            f"the reducer `{comparing.name}` compares two models, and one was given; give `before`, what it was tuned "
+            "from."
         )
-    before = before if isinstance(before, Model) else load(before, device=str(model.device))
-    refuse_other_shape(before, model)
-    return before
+    return before if isinstance(before, Model) else load(before, device=str(model.device))
 
 
-def _facts(
-    model: Model, documents: Iterable[Document], reducers: Sequence[Reducer], plan: Plan, before: Model | None
-) -> dict[str, Any]:
-    """What makes a run this run and no other; checked when it is resumed, and told in the table."""
+def _identify(stream: Stream, reducers: Sequence[Reducer]) -> dict[str, Any]:
+    """What makes a run this run and no other; checked when it is resumed, and kept in the table."""
+    documents, (model, *beside) = stream.documents, stream.models
     about = {
         "model": model.name,
         "revision": model.revision,
@@ -310,20 +248,21 @@ def _facts(
         "corpus": documents.name if isinstance(documents, Corpus) else "documents in memory",
         "corpus_sha256": documents.sha256 if isinstance(documents, Corpus) else _sha256(documents),
     }
-    if before is not None:
+    for before in beside:
         about |= {"before": before.name, "before_weights_sha256": before.weights_sha256}
     versions = _versions()
     if isinstance(documents, Corpus) and documents.patterns is not None:
         about["patterns"] = documents.patterns.content
         versions["spacy"] = metadata.version("spacy")
     about["versions"] = json.dumps(versions, sort_keys=True)
-    return {"about": about, "reducers": [repr(reducer) for reducer in reducers], "plan": repr(plan)}
+    return {"about": about, "reducers": [repr(reducer) for reducer in reducers], "plan": repr(stream.plan)}
 
 
-def _resumed(checkpoint: Path, facts: Mapping[str, Any]) -> Totals:
-    done, of = files.load(checkpoint)
-    if of != json.loads(json.dumps(facts)):
-        before, now = of.get("about", {}), facts["about"]
+def _resume(checkpoint: Path, identity: Mapping[str, Any]) -> RunSums:
+    """The sums of a checkpoint, if this run left it."""
+    done, left_by = files.load(checkpoint)
+    if left_by != json.loads(json.dumps(identity)):
+        before, now = left_by.get("about", {}), identity["about"]
         different = [key for key in now if before.get(key) != now[key]] or ["reducers or plan"]
         raise HeadscopeError(
             f"{checkpoint} was left by another run (its {', '.join(different)} differ from what is asked for now); "
@@ -342,11 +281,3 @@ def _sha256(documents: Iterable[Document]) -> str:
     for document in documents:
         digest.update(repr(document).encode())
     return digest.hexdigest()
-
-
-def _now() -> dict[str, str]:
-    return {"created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")}
-
-
-def _reasons(skipped: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {reason}" for reason, count in skipped.items() if count) or "all were left out"

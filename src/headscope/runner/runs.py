@@ -14,13 +14,15 @@ import pandas as pd
 import xarray as xr
 
 from headscope.capture.model import Model, load, read_identity
+from headscope.capture.stream import Plan
 from headscope.corpora.corpus import CorpusSummary, summarize
 from headscope.corpora.document import Document
 from headscope.errors import HeadscopeError, ModelError
+from headscope.reducers import REDUCERS
 from headscope.reducers.reducer import Reducer
-from headscope.reducers.similarity import Similarity
 from headscope.reducers.support.permutations import with_permutations
-from headscope.runner.local import Plan, Report, measure, resolve
+from headscope.runner.local import Progress, measure
+from headscope.runner.resolve import resolve_reducers
 from headscope.runner.table import side_by_side
 from headscope.runs import Run, Runs
 from headscope.runs import read as read_runs
@@ -38,7 +40,7 @@ def measure_runs(
     plan: Plan | None = None,
     checkpoint: Path | None = None,
     resume: bool = False,
-    progress: Report | None = None,
+    progress: Progress | None = None,
     summary: CorpusSummary | None = None,
     trust_remote_code: bool = False,
 ) -> xr.Dataset:
@@ -46,16 +48,16 @@ def measure_runs(
 
     Args:
         model: what the runs were tuned from: a loaded model, or what `headscope.load` takes. The runs are put on its
-            device, and ``similarity`` compares each of them with it.
-        runs: the folder, or what `headscope.runs.read` found in it.
+            device, and reducers that compare two models compare each of them with it.
+        runs: the folder, or what `headscope.runs.read` returns for it.
         documents: a corpus that `headscope.read` gave, or any documents.
-        reducers: names from `REDUCERS`, which are measured without permutations, or reducers as they are to be.
+        reducers: names, which are measured without permutations, or reducers as they are to be (`resolve_reducers`).
         plan: how to batch.
         checkpoint: where to keep the sums so far, in one file a run (`checkpoints`). The files stay there for the
             caller to delete once the table is safe.
         resume: go on from these files; the table is the same to the last bit.
-        progress: is told how many words are done and how many there are, in all runs together.
-        summary: what `headscope.corpora.summarize` found in `documents`, if that is known already.
+        progress: is called with the words done and those there are, in all runs together.
+        summary: the result of `headscope.corpora.summarize` for `documents`, if that is known already.
         trust_remote_code: run the Python that a run's folder brings.
 
     Returns:
@@ -74,45 +76,37 @@ def measure_runs(
     if isinstance(documents, Iterator):
         documents = list(documents)
     summary = summary or summarize(documents)
-    named = resolve(reducers, summary)
-    chosen = [
-        with_permutations(one, 0) if isinstance(name, str) else one for name, one in zip(reducers, named, strict=True)
+    resolved = [
+        with_permutations(reducer, 0) if isinstance(given, str) else reducer
+        for given, reducer in zip(reducers, resolve_reducers(reducers, summary), strict=True)
     ]
-    before = model if any(isinstance(one, Similarity) for one in chosen) else None
-    kept = [None] * len(runs.runs) if checkpoint is None else checkpoints(checkpoint, runs)
+    files = [None] * len(runs.runs) if checkpoint is None else checkpoints(checkpoint, runs)
     tables: list[xr.Dataset] = []
-    for place, (run, where) in enumerate(zip(runs.runs, kept, strict=True)):
+    for place, (run, file) in enumerate(zip(runs.runs, files, strict=True)):
 
-        def told(done: int, total: int, place: int = place) -> None:
+        def show_progress(done: int, total: int, place: int = place) -> None:
             if progress is not None:
                 progress(place * total + done, len(runs.runs) * total)
 
-        one = load(runs.path(run), device=str(model.device), trust_remote_code=trust_remote_code)
+        tuned = load(runs.path(run), device=str(model.device), trust_remote_code=trust_remote_code)
         table = measure(
-            one,
-            documents,
-            chosen,
-            plan=plan,
-            checkpoint=where,
-            resume=resume,
-            progress=told,
-            summary=summary,
-            before=before,
-        )
-        told(summary.words, summary.words)
+            tuned, documents, resolved, plan=plan, checkpoint=file, resume=resume, progress=show_progress,
+            summary=summary, before=model,
+        )  # fmt: skip
+        show_progress(summary.words, summary.words)
         if tables:
             _refuse_other_reading(runs, run, tables[0], table)
         tables.append(table)
     names = pd.Index([run.name for run in runs.runs], name="run")
-    family = side_by_side(tables, names).assign_coords(seed=("run", [run.seed for run in runs.runs]))
+    together = side_by_side(tables, names).assign_coords(seed=("run", [run.seed for run in runs.runs]))
     call = (
         f"measure_runs(model={model.name!r}, runs={str(runs.folder)!r}, "
-        f"reducers={[type(one).name for one in chosen]}, plan={plan or Plan()})"
+        f"reducers={[reducer.name for reducer in resolved]}, plan={plan or Plan()})"
     )
-    return family.drop_attrs(deep=False).assign_attrs(_about(model, runs, tables), call=call)
+    return together.drop_attrs(deep=False).assign_attrs(_about(model, runs, tables), call=call)
 
 
-def similarity(
+def measure_pair(
     before: Model | str | Path,
     after: Model | str | Path,
     documents: Iterable[Document],
@@ -120,10 +114,10 @@ def similarity(
     plan: Plan | None = None,
     checkpoint: Path | None = None,
     resume: bool = False,
-    progress: Report | None = None,
+    progress: Progress | None = None,
     summary: CorpusSummary | None = None,
 ) -> xr.Dataset:
-    """How alike the attention of each head is in two models of one shape: `headscope.reducers.Similarity`.
+    """How alike each head is in two models of one shape, by all reducers that compare two.
 
     Args:
         before: a loaded model, or what `headscope.load` takes.
@@ -133,18 +127,18 @@ def similarity(
         plan: how to batch.
         checkpoint: where to keep the sums so far.
         resume: go on from `checkpoint` if it exists.
-        progress: is told of the progress.
-        summary: what `headscope.corpora.summarize` found in `documents`, if that is known already.
+        progress: is called with the words done and those there are.
+        summary: the result of `headscope.corpora.summarize` for `documents`, if that is known already.
 
     Returns:
-        A head table of the model after with ``similarity(layer, head)``, 1 where nothing has changed, and
-        ``similarity_count``.
+        A head table of the model after. Its cosine is 1 where nothing has changed.
 
     Raises:
         ModelError: the models differ in layers, heads or vocabulary, or turn a document into different tokens.
     """
+    comparing = [name for name, reducer in REDUCERS.items() if reducer.models == 2]
     return measure(
-        after, documents, [Similarity()], plan=plan, checkpoint=checkpoint, resume=resume, progress=progress,
+        after, documents, comparing, plan=plan, checkpoint=checkpoint, resume=resume, progress=progress,
         summary=summary, before=before,
     )  # fmt: skip
 

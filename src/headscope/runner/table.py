@@ -9,43 +9,43 @@ import xarray as xr
 
 from headscope.capture.model import Model
 from headscope.reducers.reducer import Reducer
-from headscope.runner.totals import Totals
+from headscope.runner.checkpoint import RunSums
 
 
-def tabulate(done: Totals, model: Model, reducers: Sequence[Reducer]) -> xr.Dataset:
+def tabulate(done: RunSums, model: Model, reducers: Sequence[Reducer]) -> xr.Dataset:
     """The head table of sums, with what was counted and what was skipped."""
     attention_types = []
     for attention_type, layers in model.layers.items():
-        of_attention_type = []
+        reduced = []
         for reducer in reducers:
             values = reducer.result(
-                done.of_layers(type(reducer).name, attention_type, layers),
-                done.counts(type(reducer).name, attention_type),
+                done.stack_layers(reducer.name, attention_type, layers),
+                done.select_counts(reducer.name, attention_type),
             )
-            of_attention_type.append(
+            reduced.append(
                 values.assign_coords(
                     layer=np.arange(1, values.sizes["layer"] + 1), head=np.arange(1, values.sizes["head"] + 1)
                 )
             )
-        attention_types.append(xr.merge(of_attention_type, join="exact", compat="no_conflicts"))
+        attention_types.append(xr.merge(reduced, join="exact", compat="no_conflicts"))
     table = (
         attention_types[0]
         if len(attention_types) == 1
         else side_by_side(attention_types, pd.Index(model.layers, name="attention_type"))
     )
-    seen = done.of_run("seen")
+    seen = done.select_run("seen")
     return table.assign_attrs(
         documents=seen["documents"],
         words=seen["words"],
         tokens=seen["tokens"],
         tokens_unknown=seen["unknown"],
-        skipped=json.dumps(done.of_run("skipped"), sort_keys=True),
+        skipped=json.dumps(done.select_run("skipped"), sort_keys=True),
     )
 
 
 def side_by_side(tables: Sequence[xr.Dataset], along: pd.Index) -> xr.Dataset:
     """Tables of several attention types or runs as one; NaN where one has fewer layers or heads than another."""
-    # A draw is of heads too: it holds the best of them.
+    # A permutation is of heads too: it holds the best of them.
     by_head = [name for name, values in tables[0].data_vars.items() if {"layer", "permutation"} & set(values.dims)]
     # What is counted without attention (links, offsets) is the same in every one.
     together = xr.concat([table[by_head] for table in tables], along, join="outer")

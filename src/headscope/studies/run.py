@@ -25,7 +25,7 @@ from headscope.files import atomic_write
 from headscope.jobs.folder import Job, Progress
 from headscope.learn.task import Task
 from headscope.reducers.support.permutations import with_permutations
-from headscope.runner.local import Plan, resolve
+from headscope.runner import Plan, resolve_reducers
 from headscope.runs import Runs
 from headscope.studies import STUDIES, sheet
 from headscope.studies.locate import chosen, locate, texts_of
@@ -184,7 +184,7 @@ def _measured(job: Job, name: str, source: _Source, runs: Runs | None = None) ->
     model, documents, plan, summary = source.model, source.documents, source.plan, source.summary
     # The papers have no p-values of heads, and permutations take longer than all the rest.
     wanted = source.wanted.reducers + (source.wanted.tuned if runs else ())
-    reducers = [with_permutations(one, 0) for one in resolve(wanted, summary)]
+    reducers = [with_permutations(one, 0) for one in resolve_reducers(wanted, summary)]
     if runs is None:
         table = job.measure(name, model, documents, reducers, called=f"measuring {name}", plan=plan, summary=summary)
     else:

@@ -120,8 +120,8 @@ class Mention:
     def _is_pronoun(self) -> bool:
         if self.tag:
             return self.tag == "PRON"
-        (first, *more), text = self.words, self.head_word
-        return not more and text in PRONOUNS and (len(first) == 1 or not first.isupper())
+        (first, *rest), text = self.words, self.head_word
+        return not rest and text in PRONOUNS and (len(first) == 1 or not first.isupper())
 
     @property
     def _number(self) -> str:

@@ -35,7 +35,7 @@ class FoldAssignment:
 
     @classmethod
     def for_corpus(cls, summary: CorpusSummary) -> "FoldAssignment":
-        """The deal for a corpus with so many texts."""
+        """The assignment for a corpus with so many texts."""
         return cls(by_group=summary.groups >= FEWEST_GROUPS)
 
     @property
@@ -58,19 +58,19 @@ class Bins:
     """Where the items of a batch (links, mentions) count: each in one or more rows of the table, in its fold.
 
     Attributes:
-        item: for each place in which an item counts, the item.
-        place: where that is in the flattened axes row and column.
+        item: of each bin in which an item counts, the item.
+        bin: of these, where it is in the flattened axes row and column.
         rows: the number of rows.
         columns: the folds, or what else divides the items.
     """
 
-    item: Int[Tensor, " place"]
-    place: Int[Tensor, " place"]
+    item: Int[Tensor, " count"]
+    bin: Int[Tensor, " count"]
     rows: int
     columns: int = FOLDS
 
-    def totals(self, values: Bool[Tensor, "item any"] | Float64[Tensor, "item any"]) -> Num[Tensor, "row column any"]:
-        """What is right of the items, or shares that they have, added up for each row and column."""
+    def total(self, values: Bool[Tensor, "item any"] | Float64[Tensor, "item any"]) -> Num[Tensor, "row column any"]:
+        """Values of the items (what is right of them, or shares that they have), added up for each row and column."""
         values = values if values.is_floating_point() else values.long()
         total = torch.zeros(self.rows * self.columns, values.shape[1], dtype=values.dtype, device=values.device)
-        return total.index_add_(0, self.place, values[self.item]).view(self.rows, self.columns, -1)
+        return total.index_add_(0, self.bin, values[self.item]).view(self.rows, self.columns, -1)

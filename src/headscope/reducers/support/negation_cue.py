@@ -29,18 +29,18 @@ class Cues:
 
     Attributes:
         document: of each negation, its place in the batch.
-        place: of each negation, its place among those of its document.
-        cues: for each place in each document, the words of the cue.
+        rank: of each negation, its number among those of its document.
+        cues: for each document and rank, the words of the cue.
         regressors: for each negation and word 1, whether it is in the scope, and its distance; 0 where it is left out.
     """
 
     document: Int[Tensor, " negation"]
-    place: Int[Tensor, " negation"]
-    cues: Bool[Tensor, "batch place word"]
+    rank: Int[Tensor, " negation"]
+    cues: Bool[Tensor, "batch rank word"]
     regressors: Int64[Tensor, "negation word regressor"]
 
     @classmethod
-    def of(
+    def from_negations(
         cls,
         batch: Batch,
         document: Int[Tensor, " negation"],
@@ -49,17 +49,17 @@ class Cues:
     ) -> "Cues":
         """The cues of negations that are in the order of their documents."""
         device, position = is_cue.device, torch.arange(is_cue.shape[1], device=is_cue.device)
-        place = torch.arange(len(document), device=device) - torch.searchsorted(document, document)
-        places = max(place.tolist(), default=-1) + 1
-        cues = torch.zeros(len(batch.documents), places, len(position), dtype=torch.bool, device=device)
-        cues[document, place] = is_cue
+        rank = torch.arange(len(document), device=device) - torch.searchsorted(document, document)
+        ranks = max(rank.tolist(), default=-1) + 1
+        cues = torch.zeros(len(batch.documents), ranks, len(position), dtype=torch.bool, device=device)
+        cues[document, rank] = is_cue
         distance = torch.zeros(is_cue.shape, dtype=torch.long, device=device)
         for row, cue in enumerate(is_cue):
             distance[row] = (position[:, None] - cue.nonzero().T).abs().amin(-1)
         read = _read(batch)[document]
-        counted = read & ~is_cue & (read & is_cue).any(-1, keepdim=True)
-        regressors = torch.stack([counted.long(), (in_scope & counted).long(), distance * counted], -1)
-        return cls(document, place, cues, regressors)
+        scored = read & ~is_cue & (read & is_cue).any(-1, keepdim=True)
+        regressors = torch.stack([scored.long(), (in_scope & scored).long(), distance * scored], -1)
+        return cls(document, rank, cues, regressors)
 
     def products(self) -> Int64[Tensor, "negation regressor regressor"]:
         """Products of two regressors, added up over words."""
@@ -69,7 +69,7 @@ class Cues:
         """What each word that counts gives to all words of each cue together."""
         # The negations of a document side by side: one product a document, and no copy of the weights for each.
         to_cues = torch.bmm(weights.flatten(1, 2), self.cues.to(weights.dtype).mT)
-        to_cue = to_cues.view(*weights.shape[:3], self.cues.shape[1])[self.document, :, :, self.place]
+        to_cue = to_cues.view(*weights.shape[:3], self.cues.shape[1])[self.document, :, :, self.rank]
         return to_cue.double() * self.regressors[:, None, :, 0]
 
     def moments(
@@ -88,13 +88,15 @@ def variables(sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) 
         "squares": (sums["squares"], by_head, "squares of the attention to the cue"),
     }
     return {
-        f"fold_scope_{name}": heads.variable(data, dims, name=f"{of}, {what}", units="sum of products", source=SOURCE)
-        for name, (data, dims, of) in values.items()
+        f"fold_scope_{name}": heads.variable(
+            data, dims, name=f"{label}, {what}", units="sum of products", source=SOURCE
+        )
+        for name, (data, dims, label) in values.items()
     }
 
 
 def _read(batch: Batch) -> Bool[Tensor, "batch word"]:
     """The words that have a token."""
     word = batch.encoder.word
-    found = torch.zeros(len(word), batch.words + 1, dtype=torch.bool, device=word.device)
-    return found.scatter_(1, word.where(word >= 0, batch.words), True)[:, :-1]
+    read = torch.zeros(len(word), batch.words + 1, dtype=torch.bool, device=word.device)
+    return read.scatter_(1, word.where(word >= 0, batch.words), True)[:, :-1]

@@ -1,4 +1,4 @@
-"""Gold that is moved to where it does not belong: what heads score that know nothing of it.
+"""Gold that is permuted to where it does not belong: the scores of heads that know nothing of it.
 
 A link goes to another place in its document where it has the same length, the antecedents of a mention go round its
 earlier mentions, and a scope goes round the words of its sentence. All heads are scored on the same permutations, and
@@ -17,14 +17,14 @@ lost:
   minilm has 49 of 55 relations with ``best_q`` below 0.05, and with random weights it has 10. Compare the untrained
   model.
 
-Links and scopes are moved one by one, antecedents text by text. Where gold goes together more than that, chance varies
-more than the permutations, and the p-values are too small. With chains assigned anew among the mentions of 16 texts of
-LitBank, so that no head can know them, ``antecedent_best_p`` was at most 0.05 in 7 of 60 worlds.
+Links and scopes are permuted one by one, antecedents text by text. Where gold goes together more than that, chance
+varies more than the permutations, and the p-values are too small. With chains assigned anew among the mentions of 16
+texts of LitBank, so that no head can know them, ``antecedent_best_p`` was at most 0.05 in 7 of 60 worlds.
 """
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -48,10 +48,10 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Permutations:
-    """Draws of places for what is annotated on a document; its name decides, so that no order or batch can change them.
+    """Random places for what is annotated on a document; its name decides, so that no order or batch can change them.
 
     Attributes:
-        count: how often everything is moved; 0 for not at all.
+        count: how often everything is permuted; 0 for not at all.
         seed: of the permutations.
 
     Raises:
@@ -68,8 +68,8 @@ class Permutations:
                 f"{self.count} permutations were asked for; ask for 0 (no p-values) or more, such as {PERMUTATIONS}."
             )
 
-    def places(self, document: Document, choices: Sequence[int]) -> Int[np.ndarray, "item permutation"]:
-        """Where each item goes in each permutation, of so many places that it can have; all are equally likely.
+    def choose(self, document: Document, choices: Sequence[int]) -> Int[np.ndarray, "item permutation"]:
+        """The place of each item in each permutation, of so many that it can have; all are equally likely.
 
         Args:
             document: on which the items are annotated.
@@ -84,11 +84,10 @@ class Permutations:
 def with_permutations(reducer: R, permutations: int) -> R:
     """The same reducer with so many permutations; a reducer that knows no gold stays as it is."""
     given: Any = reducer
-    return (
-        replace(given, permutations=Permutations(permutations))
-        if any(field.name == "permutations" for field in fields(given))
-        else reducer
-    )
+    if not isinstance(getattr(given, "permutations", None), Permutations):
+        return reducer
+    changed: R = replace(given, permutations=Permutations(permutations))
+    return changed
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,25 +108,25 @@ class Permuted:
     best: Float[np.ndarray, "row permutation"]
 
     @classmethod
-    def of(
+    def compare(
         cls,
         score: Int[np.ndarray, "layer head *choice row"],
-        drawn: Int[np.ndarray, "layer head *choice part permutation"],
+        permuted: Int[np.ndarray, "layer head *choice part permutation"],
         pooled: Sequence[Sequence[int]],
     ) -> "Permuted":
-        """Compare each row of the scores with the permutations of the parts that are pooled in it.
+        """The scores beside the permutations of the parts that are pooled in each row.
 
         The score itself counts as one permutation more: where a head knows nothing, it is one of them, so the p-values
         hold at any number of permutations.
         """
         parts = []
         for row, pool in enumerate(pooled):
-            values = np.concatenate([score[..., row, None], drawn[..., list(pool), :].sum(-2)], axis=-1)
+            values = np.concatenate([score[..., row, None], permuted[..., list(pool), :].sum(-2)], axis=-1)
             # In one layout, since the order in which numpy adds floats follows it.
             values = values.astype(float, order="C")
             mean, deviation = values.mean(-1, keepdims=True), values.std(-1, keepdims=True)
-            # One hit of a head that has one in a thousand permutations would be 30 deviations, and hide what others
-            # find.
+            # One hit of a head that has one in a thousand permutations would be 30 deviations, and hide those of
+            # others.
             z = (values - mean) / np.maximum(deviation, 1)
             share = (values >= values[..., :1]).mean(-1)
             parts.append((values[..., 1:].mean(-1), z[..., 0], share, z[..., 1:].reshape(-1, z.shape[-1] - 1).max(0)))
@@ -135,7 +134,7 @@ class Permuted:
         return cls(np.stack(mean, -1), np.stack(z, -1), np.stack(p, -1), np.stack(best))
 
     def variables(self, prefix: str, dims: Sequence[str], count: np.ndarray, units: str) -> dict[str, xr.Variable]:
-        """What a table keeps: ``PREFIX_permuted``, ``PREFIX_z``, ``PREFIX_p`` and ``PREFIX_z_permuted``.
+        """The variables of a table: ``PREFIX_permuted``, ``PREFIX_z``, ``PREFIX_p`` and ``PREFIX_z_permuted``.
 
         Args:
             prefix: before each name.
@@ -147,8 +146,8 @@ class Permuted:
         with np.errstate(invalid="ignore", divide="ignore"):
             mean = self.mean / count
         values = {
-            "permuted": (mean, dims, "mean score where the gold stands elsewhere", units),
-            "z": (self.z, dims, "score above that where the gold stands elsewhere", deviations),
+            "permuted": (mean, dims, "mean score where the gold is permuted", units),
+            "z": (self.z, dims, "score above that where the gold is permuted", deviations),
             "p": (self.p, dims, "share of the permutations that score as much; not corrected", "probability"),
             "z_permuted": (
                 self.best,
@@ -158,6 +157,6 @@ class Permuted:
             ),
         }
         return {
-            f"{prefix}_{name}": heads.variable(data, of, name=what, units=unit, source=SOURCE)
-            for name, (data, of, what, unit) in values.items()
+            f"{prefix}_{name}": heads.variable(data, axes, name=what, units=unit, source=SOURCE)
+            for name, (data, axes, what, unit) in values.items()
         }

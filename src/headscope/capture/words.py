@@ -1,17 +1,12 @@
-"""Attention from word to word, and the word that each word points at.
+"""Attention from word to word, and the word that each word points at."""
 
-Several reducers ask for the same of one attention; it is worked out once and forgotten with the attention.
-"""
-
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from weakref import WeakKeyDictionary
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-
-from headscope.capture.attention import Attention
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +34,19 @@ class Words:
 
     weights: Float[Tensor, "batch head word word"]
 
+    @classmethod
+    def from_average(
+        cls,
+        average: Callable[[Tensor], Tensor],
+        query_word: Int[Tensor, "batch query"],
+        key_word: Int[Tensor, "batch key"],
+        words: int,
+    ) -> "Words":
+        """The attention between so many words, from averages over keys and the word of each query and key."""
+        weights = pool_queries(average(membership(key_word, words)), membership(query_word, words))
+        weights.diagonal(dim1=-2, dim2=-1).zero_()
+        return cls(weights)
+
     @cached_property
     def attends(self) -> Pointing:
         """The other word that each word attends to most."""
@@ -50,31 +58,14 @@ class Words:
         return Pointing(*self.weights.max(-2))
 
 
-_known: WeakKeyDictionary[Attention, Words] = WeakKeyDictionary()
-
-
-def words_of(attention: Attention) -> Words:
-    """The attention between words of a whole layer."""
-    if attention not in _known:
-        _known[attention] = Words(_between_words(attention))
-    return _known[attention]
-
-
-def pooled(
-    attention: Attention, to: Float[Tensor, "batch key feature"], of: Float[Tensor, "batch query unit"]
+def pool_queries(
+    averages: Float[Tensor, "batch head query feature"], unit: Float[Tensor, "batch query unit"]
 ) -> Float[Tensor, "batch head unit feature"]:
-    """Attention to features of keys from units of tokens: from each unit the mean over its tokens."""
-    share = of / of.sum(1, keepdim=True).clamp_min(1)
-    return share.mT[:, None] @ attention.average(to)
+    """The mean over the tokens of each unit (a word, say) of what its tokens attend to; 0 where it has none."""
+    share = unit / unit.sum(1, keepdim=True).clamp_min(1)
+    return share.mT[:, None] @ averages
 
 
 def membership(word: Int[Tensor, "batch token"], words: int) -> Float[Tensor, "batch token word"]:
     """1 where a token is part of a word."""
     return (word[..., None] == torch.arange(words, device=word.device)).float()
-
-
-def _between_words(attention: Attention) -> Float[Tensor, "batch head word word"]:
-    to, of = (membership(tokens.word, attention.batch.words) for tokens in (attention.keys, attention.queries))
-    words = pooled(attention, to, of[:, attention.rows])
-    words.diagonal(dim1=-2, dim2=-1).zero_()
-    return words

@@ -1,0 +1,103 @@
+"""Sums of a whole run: merged by ``+``, kept on disk so that a killed run can go on."""
+
+import json
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from headscope.errors import HeadscopeError
+from headscope.files import atomic_write
+
+SCHEMA = 2
+"""Version of the file. Another one is refused, since its sums may mean something else."""
+
+ZIP_ERRORS = (zipfile.BadZipFile, zlib.error)
+
+Key = tuple[str, ...]
+"""What a sum is of: ``("relations", "encoder", "3", "correct")`` is reducer, attention type, layer, name. The layer is
+`COUNTED` for what is known without attention, and `ALL_LAYERS` for sums that have an axis of layers. Counts of the run
+itself have two parts."""
+
+COUNTED = "-"
+ALL_LAYERS = "*"
+
+
+@dataclass(frozen=True)
+class RunSums:
+    """Everything a run has added up so far.
+
+    Attributes:
+        values: float64 or int64 arrays.
+    """
+
+    values: Mapping[Key, np.ndarray]
+
+    @classmethod
+    def from_tensors(cls, sums: Mapping[Key, Tensor]) -> "RunSums":
+        """Sums of tensors, wherever they are."""
+        return cls({key: value.cpu().numpy() for key, value in sums.items()})
+
+    def __add__(self, other: "RunSums") -> "RunSums":
+        merged = dict(self.values)
+        for key, value in other.values.items():
+            merged[key] = np.asarray(merged[key] + value) if key in merged else value
+        return RunSums(merged)
+
+    def stack_layers(self, reducer: str, attention_type: str, layers: int) -> dict[str, np.ndarray]:
+        """The sums of one reducer, layers as the first axis."""
+        observed = [key for key in self.values if key[:2] == (reducer, attention_type) and key[2] != COUNTED]
+        return {
+            name: self.values[reducer, attention_type, ALL_LAYERS, name]
+            if (reducer, attention_type, ALL_LAYERS, name) in self.values
+            else np.stack([self.values[reducer, attention_type, str(layer), name] for layer in range(1, layers + 1)])
+            for name in sorted({key[3] for key in observed})
+        }
+
+    def select_counts(self, reducer: str, attention_type: str) -> dict[str, np.ndarray]:
+        """What one reducer counted without attention."""
+        return {key[3]: value for key, value in self.values.items() if key[:3] == (reducer, attention_type, COUNTED)}
+
+    def select_run(self, kind: str) -> dict[str, int]:
+        """Counts of the run itself: ``seen`` (portions, documents, words, tokens) or ``skipped`` (by reason)."""
+        return {key[1]: int(value) for key, value in sorted(self.values.items()) if key[0] == kind and len(key) == 2}
+
+
+def save(sums: RunSums, path: Path, *, identity: Mapping[str, Any]) -> None:
+    """Write sums to `path`, whole or not at all; `identity` says of which run they are.
+
+    Raises:
+        HeadscopeError: the disk refuses the file.
+    """
+    arrays = {json.dumps(key): value for key, value in sums.values.items()}
+    header = json.dumps({"schema": SCHEMA, "identity": dict(identity)}, sort_keys=True)
+    with atomic_write(path) as temporary, temporary.open("wb") as file:
+        np.savez(file, allow_pickle=False, header=np.array(header), **arrays)
+
+
+def load(path: Path) -> tuple[RunSums, dict[str, Any]]:
+    """The sums that `save` wrote, and of which run they are.
+
+    Raises:
+        HeadscopeError: the file is not one of those, or was written by another version.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            # The first version had no header, but facts.
+            header: dict[str, Any] = json.loads(str(stored["header"])) if "facts" not in stored.files else {"schema": 1}
+            if header["schema"] != SCHEMA:
+                raise HeadscopeError(
+                    f"{path} was written by another version of headscope (its schema is {header['schema']}, not "
+                    f"{SCHEMA}), so the run cannot go on from it; delete it, or run without --resume."
+                )
+            values = {tuple(json.loads(name)): stored[name] for name in stored.files if name != "header"}
+            return RunSums(values), dict(header["identity"])
+    except (OSError, EOFError, ValueError, KeyError, TypeError, NotImplementedError, *ZIP_ERRORS) as error:
+        raise HeadscopeError(
+            f"{path} does not hold the sums of an interrupted run; delete it, or run without --resume."
+        ) from error

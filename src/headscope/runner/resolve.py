@@ -1,0 +1,105 @@
+"""Reducers by name, by ``module:Reducer`` or as objects -> reducers for a corpus."""
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+from headscope.corpora.corpus import CorpusSummary
+from headscope.errors import HeadscopeError, first_line
+from headscope.reducers import REDUCERS
+from headscope.reducers.reducer import Reducer
+
+PARTS = (*get_type_hints(Reducer), *(name for name in vars(Reducer) if not name.startswith("_")))
+"""All that a reducer must have."""
+
+
+def resolve_reducers(reducers: Sequence[str | Reducer], summary: CorpusSummary) -> list[Reducer]:
+    """The reducers that are named, made for a corpus that was summarized, or given as objects.
+
+    Args:
+        reducers: names from `REDUCERS`; ``module:Reducer``, which is imported with the current folder on the path; or
+            reducers, which stay as they are.
+        summary: what the corpus has. A class that has `for_corpus` is made by that, any other without arguments.
+
+    Raises:
+        HeadscopeError: a name is unknown, what it stands for is no reducer, or two have one name.
+        CorpusError: the corpus lacks the annotation that one needs.
+    """
+    resolved = [_resolve(reducer, summary) for reducer in reducers]
+    names = [reducer.name for reducer in resolved]
+    if len(set(names)) < len(names):
+        raise HeadscopeError(f"of the reducers {', '.join(names)} one is named twice; name each once.")
+    if not resolved:
+        raise HeadscopeError(f"no reducer was named; name one or more of {', '.join(REDUCERS)}.")
+    return resolved
+
+
+def _resolve(reducer: str | Reducer, summary: CorpusSummary) -> Reducer:
+    if not isinstance(reducer, str):
+        return _checked(reducer, repr(reducer))
+    if reducer in REDUCERS:
+        return REDUCERS[reducer].for_corpus(summary)
+    if ":" not in reducer:
+        raise HeadscopeError(
+            f"there is no reducer {reducer!r}; there are {', '.join(REDUCERS)}, and your own as module:Reducer."
+        )
+    own = _import(reducer)
+    if isinstance(own, type):
+        try:
+            own = own.for_corpus(summary) if hasattr(own, "for_corpus") else own()
+        except TypeError as error:
+            raise HeadscopeError(
+                f"the reducer {reducer!r} cannot be made without arguments ({first_line(error)}); give its fields "
+                "defaults, or name an object that is ready."
+            ) from error
+    return _checked(own, repr(reducer))
+
+
+def _import(reference: str) -> Any:
+    """What ``module:name`` stands for."""
+    module_name, _, name = reference.partition(":")
+    folder = str(Path.cwd())
+    sys.path.insert(0, folder)
+    try:
+        module = import_module(module_name)
+    except Exception as error:  # a script of somebody's own may fail in any way
+        if isinstance(error, ModuleNotFoundError) and f"{module_name}.".startswith(f"{error.name}."):
+            raise HeadscopeError(
+                f"the reducer {reference!r} needs a module {module_name!r}, and none was found in {folder} or among "
+                "the installed packages; name it as in `import`, without .py."
+            ) from error
+        raise HeadscopeError(
+            f"the module of the reducer {reference!r} cannot be imported ({type(error).__name__}: "
+            f"{first_line(error)}); correct it, and try `python -c 'import {module_name}'`."
+        ) from error
+    finally:
+        sys.path.remove(folder)
+    if not hasattr(module, name):
+        raise HeadscopeError(
+            f"the module {module_name!r} ({module.__file__}) has no {name!r}; name a reducer that it defines."
+        )
+    return getattr(module, name)
+
+
+def _checked(reducer: Any, shown: str) -> Reducer:
+    """The reducer, if it is one and its declarations hold together."""
+    missing = [part for part in PARTS if not hasattr(reducer, part)]
+    if isinstance(reducer, type) or missing:
+        lacking = "is a class and not an object" if isinstance(reducer, type) else f"has no {', '.join(missing)}"
+        raise HeadscopeError(f"{shown} is not a reducer: it {lacking}; see `headscope.reducers.Reducer`.")
+    for what in ("scope", "models"):
+        allowed = get_args(get_args(get_type_hints(Reducer)[what])[0])
+        if getattr(reducer, what) not in allowed:
+            raise HeadscopeError(
+                f"the reducer `{reducer.name}` declares {what} = {getattr(reducer, what)!r}; it can be one of "
+                f"{', '.join(map(repr, allowed))}."
+            )
+    if reducer.scope == "pass" and reducer.max_tokens is None:
+        raise HeadscopeError(
+            f"the reducer `{reducer.name}` holds all layers of a text at once and sets no limit to its length; "
+            "declare max_tokens, such as 512."
+        )
+    checked: Reducer = reducer
+    return checked
