@@ -1,14 +1,19 @@
 """The house rules that a machine can hold."""
 
+import ast
 import dataclasses
 import importlib
 import inspect
 import pkgutil
+import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,26 +24,93 @@ from headscope.reducers import REDUCERS
 TESTS = Path(__file__).parent
 SOURCE = TESTS.parent / "src"
 FILES = sorted(path for folder in (SOURCE, TESTS) for path in folder.rglob("*.py"))
+PACKAGE = SOURCE / "headscope"
 LINES = 400
 DRAWERS = {"utils", "util", "helpers", "helper", "misc", "common"}
 
+# Each file or folder of the package imports only from those before it.
+CHAINS = (
+    "errors files heads corpora capture reducers runner learn studies jobs cli",
+    "errors files score runs analyse view studies jobs cli",
+    "errors files heads score capture reducers runner intervene jobs cli",
+)
+# Names that say neither what is done nor what it is.
+NO_NAMES = set("found one told made of spoken called counted another more such said asked taken".split())
+SCORES = (
+    "(?:relation|antecedent|aspect)_accuracy|scope_(?:precision|recall|f1)|role_weight|token_class_attention|"
+    "class_share|fold_(?:correct|link|antecedent|scope|aspect|role)\\w*"
+)
+
+# What is not true yet.
+LAYERS_TO_COME = {("studies", "jobs")}
+CLI_TO_COME: dict[str, set[str]] = {
+    "atlas.py": {"reducers", "view"},
+    "compare.py": {"view"},
+    "listing.py": {"corpora", "learn", "reducers", "studies"},
+    "measure.py": {"analyse", "capture", "corpora", "files", "heads", "reducers", "runner", "runs", "view"},
+    "options.py": {"runner"},
+    "study.py": {"studies"},
+    "terminal.py": {"view"},
+    "tune.py": {"learn", "view"},
+}
+REDUCERS_TO_COME = {
+    "analyse/agreement.py",
+    "analyse/compare.py",
+    "analyse/regression.py",
+    "analyse/report.py",
+    "analyse/scores.py",
+    "analyse/uncertainty.py",
+    "jobs/atlas.py",
+    "jobs/compare.py",
+    "runner/local.py",
+    "runner/runs.py",
+    "view/frames.py",
+    "view/heatmaps.py",
+    "view/page.css",
+    "view/page.html",
+    "view/page.js",
+    "view/page.py",
+    "view/reported.py",
+    "view/run_figures.py",
+    "view/runs.py",
+}
+CACHES_TO_COME = {
+    "analyse/ranktests.py",
+    "capture/distance.py",
+    "learn/splits.py",
+    "reducers/aspects.py",
+    "reducers/coreference.py",
+    "reducers/negation_scope.py",
+    "reducers/relations.py",
+    "reducers/roles.py",
+    "reducers/support/words.py",
+    "reducers/surface.py",
+    "reducers/token_classes.py",
+}
+NAMES_TO_COME = {"analyse", "capture", "cli", "jobs", "learn", "reducers", "runner", "runs.py", "studies", "view"}
+
 
 def in_a_new_process(code: str) -> str:
-    """What some code prints, run by a Python that has imported nothing yet."""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+    """The output of some code, run by a Python that has imported nothing yet."""
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
+    return process.stdout.strip()
 
 
 def loads_torch(*modules: str) -> bool:
     return in_a_new_process(f"import sys, {', '.join(modules)}; print('torch' in sys.modules)") == "True"
 
 
-LIGHT = ["", ".analyse", ".corpora", ".files", ".errors", ".heads", ".studies", ".view", ".view.figures", ".view.page"]
+def contract(kind: str) -> dict[str, Any]:
+    """The one contract of import-linter of this kind."""
+    tools = tomllib.loads((TESTS.parent / "pyproject.toml").read_text())["tool"]
+    (only,) = (contract for contract in tools["importlinter"]["contracts"] if contract["type"] == kind)
+    return only
 
 
 def test_what_does_not_need_torch_does_not_load_it() -> None:
-    light = [f"headscope{name}" for name in LIGHT]
+    further = ("", ".errors", ".files", ".studies", ".view.figures", ".view.page")
+    light = [*contract("forbidden")["source_modules"], *(f"headscope{name}" for name in further)]
     # Together, since that is one new process and not ten; should it fail, each alone says which.
     assert not loads_torch(*light), [name for name in light if loads_torch(name)]
 
@@ -70,10 +142,106 @@ def test_no_file_is_a_drawer() -> None:
     assert not [path for path in files if DRAWERS & {part.strip("_") for part in path.parts}]
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(TESTS.parent).as_posix())
-def test_no_file_is_too_long_to_read(path: Path) -> None:
-    lines = len(path.read_text(encoding="utf-8").splitlines())
-    assert lines <= LINES, f"{path} has {lines} lines"
+def test_no_file_is_too_long_to_read() -> None:
+    lines = {path.relative_to(TESTS.parent).as_posix(): path.read_text(encoding="utf-8").count("\n") for path in FILES}
+    assert not {name: count for name, count in lines.items() if count > LINES}
+
+
+def layers() -> list[set[str]]:
+    """The files and folders of the package as import-linter has them, the lowest layer first."""
+    assert contract("layers")["exhaustive"]
+    return [set(layer.split(" | ")) for layer in reversed(contract("layers")["layers"])]
+
+
+def test_the_layers_are_those_of_the_design() -> None:
+    assert set().union(*layers()) <= set(" ".join(CHAINS).split())
+    height = {name: i for i, layer in enumerate(layers()) for name in layer}
+    for chain in CHAINS:
+        names = [name for name in chain.split() if name in height]
+        assert {pair for pair in pairwise(names) if height[pair[0]] > height[pair[1]]} <= LAYERS_TO_COME
+
+
+def test_the_command_line_uses_jobs_only() -> None:
+    for path in sorted((PACKAGE / "cli").glob("*.py")):
+        assert modules_of_ours(path) <= {"errors", "jobs", "cli"} | CLI_TO_COME.get(path.name, set()), path.name
+
+
+def modules_of_ours(path: Path) -> set[str]:
+    """The folders and files directly under the package that a file imports from."""
+    imported: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            imported.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module == "headscope":
+            imported.update(f"headscope.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            imported.add(node.module or "")
+    return {name.split(".")[1] for name in imported if name.startswith("headscope.")}
+
+
+def sources(*folders: str) -> dict[str, str]:
+    """The text of every file in these folders of the package, by its path there."""
+    suffixes = {".py", ".js", ".html", ".css"}
+    paths = sorted(path for folder in folders for path in (PACKAGE / folder).rglob("*") if path.suffix in suffixes)
+    return {path.relative_to(PACKAGE).as_posix(): path.read_text(encoding="utf-8") for path in paths}
+
+
+def known_reducers(path: str, text: str) -> set[str]:
+    """The reducers and scores that a file names in its code."""
+    words = rf"{'|'.join(REDUCERS)}|{SCORES}"
+    if not path.endswith(".py"):
+        return set(re.findall(rf"[\"'`]({words})[\"'`]", text))
+    nodes = list(ast.walk(ast.parse(text)))
+    used = {node.id for node in nodes if isinstance(node, ast.Name)}
+    strings = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    return (used & {reducer.__name__ for reducer in REDUCERS.values()}) | {s for s in strings if re.fullmatch(words, s)}
+
+
+def test_no_reducer_is_known_by_name_above_the_reducers() -> None:
+    files = sources("runner", "analyse", "view", "jobs")
+    assert files
+    known = {path: names for path, text in files.items() if (names := known_reducers(path, text))}
+    assert not {path: names for path, names in known.items() if path not in REDUCERS_TO_COME}
+
+
+def test_a_reducer_that_is_known_would_be_noticed() -> None:
+    code = "def relations(): return table['relation_accuracy'] if name == 'scope' else Aspects('of relations')"
+    assert known_reducers("a.py", code) == {"relation_accuracy", "scope", "Aspects"}
+    assert known_reducers("a.js", 'show("surface", "the surface")') == {"surface"}
+
+
+def test_nothing_is_cached_for_a_whole_process() -> None:
+    """Not by a function, nor by a name of a module; what an object keeps of itself ends with it."""
+    cache = re.compile(r"^(?:@(?:functools\.)?(?:lru_)?cache\b|\w+\b.*= WeakKeyDictionary\()", re.MULTILINE)
+    assert {path for path, text in sources("").items() if cache.search(text)} <= CACHES_TO_COME
+
+
+def bound_names(tree: ast.AST) -> set[str]:
+    """Every name that a file gives: to variables, parameters, attributes, functions, classes and imports."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(ctx=ast.Store(), id=name) | ast.Attribute(ctx=ast.Store(), attr=name) | ast.arg(arg=name):
+                names.add(name)
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                names.add(name)
+            case ast.alias(asname=str(name)) | ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
+                names.add(name)
+    return names
+
+
+def test_names_are_verbs_and_nouns() -> None:
+    offenders = {
+        path: names
+        for path, text in sources("").items()
+        if path.endswith(".py") and (names := {name.strip("_") for name in bound_names(ast.parse(text))} & NO_NAMES)
+    }
+    assert not {path: names for path, names in offenders.items() if path.split("/")[0] not in NAMES_TO_COME}
+
+
+def test_a_name_that_says_nothing_would_be_noticed() -> None:
+    code = "def told(of, *, more):\n    for one in found: self.made = [such for such in one]\nimport a as called"
+    assert bound_names(ast.parse(code)) >= {"told", "of", "more", "one", "made", "such", "called"}
 
 
 @cache
@@ -84,38 +252,40 @@ def classes() -> frozenset[type]:
 
 def _classes() -> Iterator[type]:
     for module in pkgutil.walk_packages(headscope.__path__, "headscope."):
-        for _, found in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
-            if is_ours(found):
-                yield found
+        for _, kind in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
+            if is_ours(kind):
+                yield kind
 
 
-def is_ours(found: type) -> bool:
-    return found.__module__.split(".")[0] == "headscope"
+def is_ours(kind: type) -> bool:
+    return kind.__module__.split(".")[0] == "headscope"
 
 
-def depth(found: type) -> int:
-    """How many of our own classes stand above one."""
-    return sum(is_ours(above) for above in found.__mro__[1:])
+def depth(kind: type) -> int:
+    """The number of our own classes above a class."""
+    return sum(is_ours(above) for above in kind.__mro__[1:])
 
 
 def test_classes_are_found_wherever_they_are() -> None:
-    names = {found.__name__ for found in classes()}
+    names = {kind.__name__ for kind in classes()}
     assert {"Model", "Document", "_Links", "Reducer", "TableError", "Counts"} <= names
 
 
 def test_nothing_inherits_from_what_inherits() -> None:
-    assert not [found for found in classes() if depth(found) > 1]
+    assert not [kind for kind in classes() if depth(kind) > 1]
 
 
 def test_only_errors_and_protocols_are_inherited_from() -> None:
-    parents = {above for found in classes() for above in found.__mro__[1:] if is_ours(above)}
-    assert not [one for one in parents if not issubclass(one, Exception) and not getattr(one, "_is_protocol", False)]
+    parents = {above for kind in classes() for above in kind.__mro__[1:] if is_ours(above)}
+    concrete = {parent for parent in parents if not getattr(parent, "_is_protocol", False)}
+    assert not [parent for parent in concrete if not issubclass(parent, Exception)]
 
 
 def test_depth_would_be_noticed() -> None:
-    one = type("One", (), {"__module__": "headscope.made_up"})
-    two = type("Two", (one,), {"__module__": "headscope.made_up"})
-    assert [depth(found) for found in (one, two, type("Three", (two,), {"__module__": "headscope.x"}))] == [0, 1, 2]
+    parent = type("Parent", (), {"__module__": "headscope.made_up"})
+    child = type("Child", (parent,), {"__module__": "headscope.made_up"})
+    grandchild = type("Grandchild", (child,), {"__module__": "headscope.x"})
+    assert [depth(kind) for kind in (parent, child, grandchild)] == [0, 1, 2]
 
 
 @pytest.mark.parametrize("name", REDUCERS)

@@ -1,9 +1,37 @@
-"""What the tests of readers share: a file of one name, written anew."""
+"""What the tests of readers share: a file of one name, written anew, and real corpora, read once."""
 
+import pickle
+import subprocess
+import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from headscope.corpora import Document, Skipped
+
+READ = """
+import pickle, sys
+from pathlib import Path
+from headscope.corpora import FORMATS
+paths = [Path(path) for path in sys.argv[2:]]
+parts = {path: list(FORMATS[sys.argv[1]].read(path)) for path in paths}
+sys.stdout.buffer.write(pickle.dumps(parts))
+"""
+GENERATE = """
+import pickle, sys
+from headscope.corpora import read
+patterns = sys.argv[2] if len(sys.argv) > 2 else None
+sys.stdout.buffer.write(pickle.dumps(list(read(sys.argv[1], patterns=patterns))))
+"""
+
+
+def unchecked(code: str, *arguments: str) -> Any:
+    """The result of a process of its own, where annotations are not checked at every call: many times as fast."""
+    command = [sys.executable, "-c", code, *arguments]
+    return pickle.loads(subprocess.run(command, capture_output=True, check=True).stdout)
 
 
 @pytest.fixture
@@ -16,3 +44,31 @@ def file(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str | byte
         return path
 
     return write
+
+
+@pytest.fixture(scope="session")
+def read_real() -> Callable[..., dict[Path, list[Document | Skipped]]]:
+    """Reads real files of a format, each set of them once; the readers' own tests read made-up ones, checked."""
+
+    @cache
+    def parts(format: str, *paths: Path) -> dict[Path, list[Document | Skipped]]:
+        return unchecked(READ, format, *map(str, paths))
+
+    return parts
+
+
+@pytest.fixture(scope="session")
+def generate() -> Callable[..., list[Document]]:
+    """Generates sentences of the grammar, perhaps with the links of a file of patterns."""
+
+    @cache
+    def documents(corpus: str, *patterns: Path) -> list[Document]:
+        return unchecked(GENERATE, corpus, *map(str, patterns))
+
+    return documents
+
+
+@pytest.fixture(scope="session")
+def generated(generate) -> list[Document]:
+    """The first 5,000 sentences of the grammar."""
+    return generate("grammar:5000")

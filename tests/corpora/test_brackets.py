@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from headscope.corpora import Skipped, Span
-from headscope.corpora.brackets import Row, mentions
+from headscope.corpora.brackets import Row, parse_mentions
 from headscope.errors import CorpusError
 
 PATH = Path("book.conll")
@@ -44,11 +44,11 @@ def spans(*found: tuple[int, int, str]) -> tuple[Span, ...]:
     ],
 )
 def test_a_bracket_closes_the_mention_of_its_chain_that_was_opened_last(cells, expected):
-    assert mentions(PATH, rows(cells)) == spans(*expected)
+    assert parse_mentions(PATH, rows(cells)) == spans(*expected)
 
 
 def test_an_empty_cell_is_no_mention():
-    assert mentions(PATH, [Row(1, "w", ""), Row(2, "w", "(0)")]) == spans((1, 2, "0"))
+    assert parse_mentions(PATH, [Row(1, "w", ""), Row(2, "w", "(0)")]) == spans((1, 2, "0"))
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_an_empty_cell_is_no_mention():
     ],
 )
 def test_a_bracket_that_has_no_other_leaves_the_document_out_at_its_line(cells, line):
-    assert mentions(PATH, rows(cells)) == Skipped(
+    assert parse_mentions(PATH, rows(cells)) == Skipped(
         f"book.conll:{line}", "documents with an unbalanced coreference bracket"
     )
 
@@ -75,8 +75,8 @@ def test_a_bracket_that_has_no_other_leaves_the_document_out_at_its_line(cells, 
 )
 def test_a_cell_that_is_no_bracket_is_refused_also_after_one_that_has_no_other(cell):
     with pytest.raises(CorpusError) as caught:
-        mentions(PATH, rows(f"_ 7) {cell}"))
+        parse_mentions(PATH, rows(f"_ 7) {cell}"))
     assert str(caught.value) == (
-        f"book.conll:13 has {cell!r} in its coreference column; wanted are brackets with the number of a chain, as in "
+        f"book.conll:13 has {cell!r} in its coreference column; expected brackets with the number of a chain, as in "
         f"'(3', '3)' or '(3)|4)', or '_' for none: correct the last column."
     )

@@ -65,7 +65,7 @@ def sentence(text: str, *sets: str, number: int = 31) -> str:
 
 
 def one(text: str, targets: str, *elements: str, further: str = "", number: int = 31) -> str:
-    """A sentence with one annotation set; elements are ``Name: words``, and targets are parted by bars."""
+    """A sentence with one annotation set; elements are ``Name: words``, and targets are separated by bars."""
     target = layer("Target", *(label(text, part, "Target") for part in targets.split("|")))
     labels = [label(text, part, name) for name, part in (element.split(": ") for element in elements)]
     return sentence(text, frame_set(target, layer("FE", *labels), further), number=number)
@@ -264,7 +264,7 @@ def test_the_folder_of_a_release_is_one_corpus(tmp_path):
         str(tmp_path),
         files=(tmp_path / "frameIndex.xml",),
         format="framenet",
-        passed_over=(tmp_path / "README.txt",),
+        ignored=(tmp_path / "README.txt",),
     )
     found = summarize(corpus)
     assert (found.documents, found.groups) == (2, 2)
@@ -334,7 +334,7 @@ def test_a_span_outside_its_sentence_is_refused(tmp_path, start, end):
 def test_a_sentence_without_text_is_refused(tmp_path):
     path = release(tmp_path, texts=LENT.replace(HARBOUR, " "))
     assert refused(path) == (
-        f"{tmp_path / TEXT}, sentence 31, has no text; a sentence wants at least one word: check that the file is "
+        f"{tmp_path / TEXT}, sentence 31, has no text; a sentence needs at least one word: check that the file is "
         f"whole."
     )
 
@@ -349,7 +349,7 @@ def test_a_file_that_breaks_off_is_refused(tmp_path, name):
     lines = broken.read_text().splitlines()[:-1]
     broken.write_text("\n".join(lines) + "\n")
     assert refused(path) == (
-        f"{broken}:{len(lines)} is no well-formed XML (no element found); FrameNet is written in XML: check that the "
+        f"{broken}:{len(lines)} is not well-formed XML (no element found); FrameNet is written in XML: check that the "
         f"file is whole, or correct the line."
     )
 
@@ -367,7 +367,7 @@ def test_bytes_that_are_not_utf_8_are_refused(tmp_path):
 def test_what_nltk_refuses_is_said_in_a_sentence(tmp_path):
     path = release(tmp_path, texts=LENT.replace('status="UNANN"', 'status="DONE"'))
     assert refused(path) == (
-        f"{tmp_path / TEXT} is not as NLTK's reader of FrameNet 1.7 wants it (AssertionError: no reason given); "
+        f"{tmp_path / TEXT} is not as NLTK's reader of FrameNet 1.7 needs it (AssertionError: no reason given); "
         f"check that the release is whole and unchanged."
     )
 

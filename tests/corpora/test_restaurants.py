@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from headscope.corpora import Document
-from headscope.corpora.semeval import CATEGORIES, NO_ASPECT, read
+from headscope.corpora.semeval import CATEGORIES, NO_ASPECT
 
 pytestmark = pytest.mark.data
 
@@ -37,9 +37,9 @@ def tally(positive: int, negative: int, neutral: int, conflict: int) -> dict[str
     ],
 )
 def test_restaurants_have_the_published_counts(
-    data, part, sentences, with_terms, terms, polarities, categories, repeated
+    data, read_real, part, sentences, with_terms, terms, polarities, categories, repeated
 ):
-    parts = list(read(data / f"absa/semeval2014/Restaurants_{part}.xml"))
+    (parts,) = read_real("semeval", data / f"absa/semeval2014/Restaurants_{part}.xml").values()
     documents = [document for document in parts if isinstance(document, Document)]
     assert len(documents) == len({document.id for document in documents}) == 5 * sentences
     assert len({document.group for document in documents}) == sentences
@@ -57,14 +57,14 @@ def test_restaurants_have_the_published_counts(
 
 
 @pytest.mark.parametrize(("part", "cut"), [("Train", 15), ("Test_Gold", 1)])
-def test_terms_are_those_that_a_pattern_finds_in_the_file(data, part, cut):
+def test_terms_are_those_that_a_pattern_finds_in_the_file(data, read_real, part, cut):
     path = data / f"absa/semeval2014/Restaurants_{part}.xml"
     raw = path.read_text(encoding="utf-8")
     found = [
         (html.unescape(term), polarity)
         for term, polarity in re.findall(r'<aspectTerm term="(.*?)" polarity="(\w+)"', raw)
     ]
-    documents = [document for document in read(path) if isinstance(document, Document)][::5]
+    documents = [document for document in read_real("semeval", path)[path] if isinstance(document, Document)][::5]
     texts = [text for document in documents for text in covered(document)]
     labels = [span.label for document in documents for span in document.spans if span.kind == "aspect"]
     assert labels == [polarity for _, polarity in found]
@@ -83,8 +83,8 @@ def test_terms_are_those_that_a_pattern_finds_in_the_file(data, part, cut):
 @pytest.mark.parametrize(
     ("part", "told", "untold", "of_both"), [("Train", 2451, 1248, 360), ("Test_Gold", 779, 355, 112)]
 )
-def test_the_category_of_two_terms_in_three_can_be_told(data, part, told, untold, of_both):
-    parts = list(read(data / f"absa/semeval2014/Restaurants_{part}.xml"))
+def test_the_category_of_two_terms_in_three_can_be_told(data, read_real, part, told, untold, of_both):
+    (parts,) = read_real("semeval", data / f"absa/semeval2014/Restaurants_{part}.xml").values()
     documents = [document for document in parts if isinstance(document, Document)]
     kinds = [Counter(span.kind for span in document.spans) for document in documents]
     assert sum(kind["same_aspect"] for kind in kinds) == told

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 
 from headscope.corpora import Document, Span
-from headscope.corpora.document import runs
+from headscope.corpora.document import merge_into_spans
 from headscope.corpora.starsem import read, recognise
 from refusals import refusal
 
@@ -83,25 +83,7 @@ def test_byte_order_mark_windows_lines_and_a_missing_last_line_end_change_nothin
     [([], []), ([3], [(3, 4)]), ([5, 4, 4, 0], [(0, 1), (4, 6)]), ([0, 2, 1], [(0, 3)])],
 )
 def test_runs_are_the_fewest_spans(words, expected):
-    assert list(runs(words, "7", "cue")) == [Span(start, end, "7", "cue") for start, end in expected]
-
-
-@pytest.mark.parametrize(
-    ("line", "counted"),
-    [
-        (row(0, "_", "_"), "9 columns"),
-        (row(0, "_", "_", "_", "_"), "11 columns"),
-        (row(0), "7 columns"),
-        (row(0, "_"), "8 columns, of which the last is '_'"),
-        ("word\n", "1 column"),
-    ],
-)
-def test_a_wrong_number_of_columns_is_refused_at_its_line(file, line, counted):
-    path = file(sentences(7) + line)
-    assert refused(path) == (
-        f"{path}:15 has {counted}; *SEM 2012 wants 7 and then '***' or 3 for each negation, separated by tabs: "
-        f"correct the line, or name the format that the file is in."
-    )
+    assert list(merge_into_spans(words, "7", "cue")) == [Span(start, end, "7", "cue") for start, end in expected]
 
 
 @pytest.mark.parametrize(("line", "column"), [(row(0, "***", word=" "), 4), (row(0, "not", "", "_"), 9)])
@@ -127,7 +109,8 @@ def test_a_word_out_of_sequence_is_refused_at_its_line(file, lines, at, came, wa
     place, sentence, chapter = came
     assert refused(path) == (
         f"{path}:{6 + at} is word '{place}' of sentence '{sentence}' in '{chapter}', where word '{wanted}' of sentence "
-        f"'0' in 'tale01' is wanted; number the words of a sentence 0, 1, 2 ... and leave an empty line after its last."
+        f"'0' in 'tale01' is expected; number the words of a sentence 0, 1, 2 ... and leave an empty line after its "
+        f"last."
     )
 
 
@@ -142,7 +125,7 @@ def test_a_line_with_the_columns_of_fewer_negations_than_the_first_is_refused(fi
 def test_a_negation_without_a_cue_is_refused(file):
     path = file(sentences(1) + row(0, "not", "_", "_", "_", "not", "_") + row(1, *"______"))
     assert refused(path) == (
-        f"{path}:3 begins a sentence whose negation 2 has no cue; a negation wants one: write it in column 11 at its "
+        f"{path}:3 begins a sentence whose negation 2 has no cue; a negation needs one: write it in column 11 at its "
         f"word."
     )
 
@@ -151,31 +134,6 @@ def test_a_cue_that_is_no_part_of_its_word_is_refused(file):
     path = file(row(0, "not", *"_____") + row(1, "_", "_", "_", "in", "kind", "_", word="unkempt"))
     assert refused(path) == (
         f"{path}:2 has the cue 'in' at the word 'unkempt'; a cue is its word or a part of it: correct column 11."
-    )
-
-
-def test_two_sentences_of_one_number_are_refused(file):
-    path = file(sentences(2) + row(0, "***") + "\n" + row(0, "***"))
-    assert refused(path) == (
-        f"{path}:7 begins sentence '0' of chapter 'tale01', as line 5 does; "
-        f"a sentence wants a number of its own in its chapter: renumber one of them."
-    )
-
-
-@pytest.mark.parametrize("text", ["", "\n\n"])
-def test_a_file_without_a_sentence_is_refused(file, text):
-    path = file(text)
-    assert refused(path) == (
-        f"{path} has no sentence; *SEM 2012 wants a line for each word, of 7 columns and those of the negations, "
-        f"separated by tabs: check that the file is whole."
-    )
-
-
-def test_bytes_that_are_not_utf_8_are_refused_at_their_line(file):
-    path = file(sentences(300).encode() + row(0, "***", word="caf\xe9").encode("latin-1"))
-    assert refused(path) == (
-        f"{path}:601 holds the byte 0xe9, which is not UTF-8; headscope reads UTF-8: "
-        f"convert the file, for instance with `iconv -f LATIN1 -t UTF-8`."
     )
 
 

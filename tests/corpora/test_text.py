@@ -11,7 +11,6 @@ from headscope.corpora.text import (
     recognise_text_wrapped,
     recognise_wikitext,
 )
-from headscope.errors import CorpusError
 
 FILE = "book.txt"
 
@@ -82,26 +81,6 @@ def test_byte_order_mark_and_windows_lines_change_nothing(file, read):
     plain = list(read(file(text), min_words=1))
     assert plain
     assert list(read(file("\ufeff" + text.replace("\n", "\r\n")), min_words=1)) == plain
-
-
-@pytest.mark.parametrize("read", READERS)
-@pytest.mark.parametrize("text", ["", "\n \n"])
-def test_a_file_without_text_is_refused(file, read, text):
-    path = file(text)
-    with pytest.raises(CorpusError) as caught:
-        list(read(path))
-    assert str(caught.value) == (f"{path} has no text; a text corpus needs paragraphs: check that the file is whole.")
-
-
-@pytest.mark.parametrize("read", READERS)
-def test_bytes_that_are_not_utf_8_are_refused_at_their_line(file, read):
-    path = file(b"plain\n" * 28 + b"caf\xe9\n")
-    with pytest.raises(CorpusError) as caught:
-        list(read(path))
-    assert str(caught.value) == (
-        f"{path}:29 holds the byte 0xe9, which is not UTF-8; headscope reads UTF-8: "
-        f"convert the file, for instance with `iconv -f LATIN1 -t UTF-8`."
-    )
 
 
 def test_wikitext_is_recognised_by_a_title_before_anything_else():

@@ -107,7 +107,7 @@ class Alignment:
             f"documents cut to {max_tokens} tokens (the rest is used)": 1,
             "words behind the cut": len(document.words) - fit,
         })  # fmt: skip
-        ((aligned, losses_inside),) = self._align([document.beginning(fit)], pairs=False)
+        ((aligned, losses_inside),) = self._align([document.truncate(fit)], pairs=False)
         return aligned, losses + losses_inside
 
 

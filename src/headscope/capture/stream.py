@@ -163,8 +163,8 @@ class Stream:
 def _sample(model: Model, batch: Batch, *, padded: bool) -> Batch:
     """A little of a batch, with padding in it if the run will have some, on which the capture is verified."""
     first = batch.documents[0]
-    long = first.beginning(VERIFIED_WORDS)
-    documents = [long, first.beginning(max(1, len(long.words) // 2))] if padded else [long]
+    long = first.truncate(VERIFIED_WORDS)
+    documents = [long, first.truncate(max(1, len(long.words) // 2))] if padded else [long]
     aligned, _ = Alignment.for_model(model, pair_tokens=batch.encoder.length).align(documents)
     return collate(model, aligned)
 

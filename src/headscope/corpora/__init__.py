@@ -2,7 +2,7 @@
 
 =============  ==============================================================================
 `read`         a file, a folder or ``grammar`` -> `Corpus`, which yields documents anew each time
-`summarize`       documents -> `CorpusSummary`: check them all and count words, groups, links and spans
+`summarize`    documents -> `CorpusSummary`: check them all and count words, groups, links and spans
 `Document`     words, and what is annotated on them: `Span`, `Link`, a label, a boundary
 `FORMATS`      the formats that `read` knows, each a `Format`
 =============  ==============================================================================

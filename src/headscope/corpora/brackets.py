@@ -27,7 +27,7 @@ class Row:
     cell: str
 
 
-def mentions(path: Path, rows: Iterable[Row]) -> tuple[Span, ...] | Skipped:
+def parse_mentions(path: Path, rows: Iterable[Row]) -> tuple[Span, ...] | Skipped:
     """The mentions of one document, in order of their start, end and chain.
 
     A bracket closes the mention of its chain that was opened last. Where a bracket has no other, what
@@ -41,30 +41,30 @@ def mentions(path: Path, rows: Iterable[Row]) -> tuple[Span, ...] | Skipped:
     Raises:
         CorpusError: a cell holds anything but brackets.
     """
-    opened: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
-    found: list[Span] = []
-    closing_nothing: list[int] = []
+    open_mentions: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+    spans: list[Span] = []
+    unopened: list[int] = []
     for i, row in enumerate(rows):
-        for bracket in _brackets(path, row):
+        for bracket in _split_brackets(path, row):
             chain = bracket.strip("()")
             if bracket.startswith("("):
-                opened[chain].append((i, row.line))
-            if bracket.endswith(")") and opened[chain]:
-                found.append(Span(opened[chain].pop()[0], i + 1, chain, kind="mention"))
+                open_mentions[chain].append((i, row.line))
+            if bracket.endswith(")") and open_mentions[chain]:
+                spans.append(Span(open_mentions[chain].pop()[0], i + 1, chain, kind="mention"))
             elif bracket.endswith(")"):
-                closing_nothing.append(row.line)
-    unbalanced = closing_nothing or [line for left in opened.values() for _, line in left]
+                unopened.append(row.line)
+    unbalanced = unopened or [line for unclosed in open_mentions.values() for _, line in unclosed]
     if unbalanced:
         return Skipped(f"{path}:{min(unbalanced)}", "documents with an unbalanced coreference bracket")
-    return tuple(sorted(found, key=lambda span: (span.start, span.end, span.label)))
+    return tuple(sorted(spans, key=lambda span: (span.start, span.end, span.label)))
 
 
-def _brackets(path: Path, row: Row) -> list[str]:
+def _split_brackets(path: Path, row: Row) -> list[str]:
     if row.cell in _NONE:
         return []
     if not _BRACKETS.fullmatch(row.cell):
         raise CorpusError(
-            f"{path}:{row.line} has {row.cell!r} in its coreference column; wanted are brackets with the number of a "
+            f"{path}:{row.line} has {row.cell!r} in its coreference column; expected brackets with the number of a "
             f"chain, as in '(3', '3)' or '(3)|4)', or '_' for none: correct the last column."
         )
     return _BRACKET.findall(row.cell)

@@ -1,6 +1,6 @@
 """Coreference in the layout of CoNLL-2012, as OntoNotes and LitBank have it: a part of a document is a Document.
 
-The columns are parted by tabs or, where a line has none, by spaces: OntoNotes is aligned with spaces,
+The columns are separated by tabs or, where a line has none, by spaces: OntoNotes is aligned with spaces,
 LitBank leaves the last column empty where no mention opens or closes.
 """
 
@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from headscope.corpora.brackets import Row, mentions
+from headscope.corpora.brackets import Row, parse_mentions
 from headscope.corpora.document import Document, Skipped
-from headscope.corpora.text import numbered_lines
+from headscope.corpora.text import read_lines
 from headscope.errors import CorpusError
 
 _BEGIN = re.compile(r"#begin document \((.+)\); part ([0-9]+)\s*")
@@ -32,7 +32,7 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
     """The parts of the documents of one file, with a ``mention`` span for each mention.
 
     The label of a span is the number of its chain, which holds within its part. A chain of one
-    mention (LitBank has them, OntoNotes does not) is kept. Sentences are not told apart, and the
+    mention (LitBank has them, OntoNotes does not) is kept. Sentences are not kept apart, and the
     columns between the word and the last are passed over. The group of a part is its document.
 
     Args:
@@ -43,54 +43,54 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
         CorpusError: a line is malformed, a part has no end, no words, or comes twice, or the file
             holds no document or is not UTF-8.
     """
-    called = name or path.name
-    begun: dict[str, int] = {}
-    for part in _parts(path):
-        identity = f"{called}:{part.document}:{part.number}"
-        if identity in begun:
+    prefix = name or path.name
+    first_lines: dict[str, int] = {}
+    for part in _read_parts(path):
+        identity = f"{prefix}:{part.document}:{part.number}"
+        if identity in first_lines:
             raise CorpusError(
                 f"{path}:{part.line} begins part {part.number} of {part.document!r}, which began on line "
-                f"{begun[identity]} already; each part of a document comes once: leave one of the two out."
+                f"{first_lines[identity]} already; each part of a document comes once: leave one of the two out."
             )
-        begun[identity] = part.line
-        spans = mentions(path, part.rows)
+        first_lines[identity] = part.line
+        spans = parse_mentions(path, part.rows)
         if isinstance(spans, Skipped):
             yield spans
             continue
         yield Document(identity, words=tuple(row.word for row in part.rows), spans=spans, group=part.document)
-    if not begun:
+    if not first_lines:
         raise CorpusError(
-            f"{path} has no document; CoNLL-2012 wants '#begin document (NAME); part 000' before the words of each: "
+            f"{path} has no document; CoNLL-2012 needs '#begin document (NAME); part 000' before the words of each: "
             f"check that the file is whole."
         )
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """Whether a file that begins with these lines is in the layout of CoNLL-2012, with its words.
+    """True if a file that begins with these lines is in the layout of CoNLL-2012, with its words.
 
-    OntoNotes is given out with files that leave the words out; they lie beside those that are made from them.
+    OntoNotes is distributed with files that leave the words out; they lie beside those that are made from them.
     """
     filled = [line for line in beginning if line.strip()][:2]
     if len(filled) < 2 or not _BEGIN.fullmatch(filled[0]):
         return False
-    columns = _columns(filled[1])
+    columns = _split_columns(filled[1])
     return len(columns) >= _FEWEST and columns[_INDEX] == "0" and columns[_WORD] != _LEFT_OUT
 
 
-def _parts(path: Path) -> Iterator[_Part]:
+def _read_parts(path: Path) -> Iterator[_Part]:
     part: _Part | None = None
     index = 0
-    for number, line in numbered_lines(path):
+    for number, line in read_lines(path):
         begin = _BEGIN.fullmatch(line)
         if begin and part is not None:
-            raise _without_end(path, part)
+            raise _report_missing_end(path, part)
         if begin:
             part, index = _Part(number, begin[1], begin[2]), 0
         elif not line.strip(" "):
             index = 0
         elif part is None:
             raise CorpusError(
-                f"{path}:{number} stands outside of a document; CoNLL-2012 wants '#begin document (NAME); part 000' "
+                f"{path}:{number} stands outside of a document; CoNLL-2012 needs '#begin document (NAME); part 000' "
                 f"before the words of each and {_END!r} after them: add the line that is missing."
             )
         elif line.strip() == _END:
@@ -101,23 +101,23 @@ def _parts(path: Path) -> Iterator[_Part]:
             yield part
             part = None
         else:
-            part.rows.append(_row(path, number, line, index))
+            part.rows.append(_parse_row(path, number, line, index))
             index += 1
     if part is not None:
-        raise _without_end(path, part)
+        raise _report_missing_end(path, part)
 
 
-def _row(path: Path, number: int, line: str, index: int) -> Row:
-    columns = _columns(line)
+def _parse_row(path: Path, number: int, line: str, index: int) -> Row:
+    columns = _split_columns(line)
     if len(columns) < _FEWEST:
         raise CorpusError(
-            f"{path}:{number} has {len(columns)} column{'s' * (len(columns) != 1)}; CoNLL-2012 wants {_FEWEST} or more "
+            f"{path}:{number} has {len(columns)} column{'s' * (len(columns) != 1)}; CoNLL-2012 needs {_FEWEST} or more "
             f"(document, part, number of the word, word, ..., coreference), separated by tabs or spaces: "
             f"correct the line."
         )
     if columns[_INDEX] != str(index):
         raise CorpusError(
-            f"{path}:{number} has the number {columns[_INDEX]!r} where {index} is wanted; number the words of a "
+            f"{path}:{number} has the number {columns[_INDEX]!r} where {index} is expected; number the words of a "
             f"sentence 0, 1, 2 ... in column {_INDEX + 1} and leave an empty line after its last."
         )
     if columns[_WORD] in ("", _LEFT_OUT):
@@ -128,12 +128,12 @@ def _row(path: Path, number: int, line: str, index: int) -> Row:
     return Row(number, columns[_WORD], columns[-1])
 
 
-def _columns(line: str) -> list[str]:
+def _split_columns(line: str) -> list[str]:
     return [column.strip() for column in line.split("\t")] if "\t" in line else line.split()
 
 
-def _without_end(path: Path, part: _Part) -> CorpusError:
+def _report_missing_end(path: Path, part: _Part) -> CorpusError:
     return CorpusError(
-        f"{path}:{part.line} begins part {part.number} of {part.document!r}, which does not end; CoNLL-2012 wants "
+        f"{path}:{part.line} begins part {part.number} of {part.document!r}, which does not end; CoNLL-2012 needs "
         f"{_END!r} after its words: add it, and check that the file is whole."
     )

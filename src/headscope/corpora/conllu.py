@@ -6,14 +6,13 @@ the package forgets line numbers, takes lines with missing columns, and splits a
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 
 from conllu.exceptions import ParseException
 from conllu.parser import parse_comment_line, parse_id_value, parse_int_value
 
 from headscope.corpora.document import Document, Link, Span
-from headscope.corpora.text import numbered_lines
+from headscope.corpora.text import read_blocks
 from headscope.errors import CorpusError
 
 _COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
@@ -49,10 +48,10 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
     Raises:
         CorpusError: a line is malformed, or the file holds no sentence or is not UTF-8.
     """
-    return (document for document, _ in sentences(path, name=name))
+    return (document for document, _ in read_sentences(path, name=name))
 
 
-def sentences(
+def read_sentences(
     path: Path, *, name: str | None = None, extended: bool = False
 ) -> Iterator[tuple[Document, list[tuple[int, str]]]]:
     """The documents of `read`, each with its numbered lines, for formats that add columns to the ten.
@@ -65,10 +64,10 @@ def sentences(
     Raises:
         CorpusError: as for `read`.
     """
-    called = name or path.name
+    prefix = name or path.name
     text: str | None = None
-    seen: set[str] = set()
-    for block in _blocks(path):
+    identities: set[str] = set()
+    for block in read_blocks(path):
         sentence, line_of_block = "", block[0][0]
         for number, line in block:
             if not line.startswith("#"):
@@ -79,14 +78,14 @@ def sentences(
                 elif key in ("newdoc", "newdoc id"):
                     text = value or str(number)
         lines = [(number, line) for number, line in block if not line.startswith("#")]
-        words = _words(path, lines, extended)
+        words = _parse_words(path, lines, extended)
         if not words:
             continue
-        identity = f"{called}:{sentence or line_of_block}"
-        if identity in seen:
+        identity = f"{prefix}:{sentence or line_of_block}"
+        if identity in identities:
             # Parsers number the sentences of each text anew, so files joined from their output repeat a sent_id.
             identity = f"{identity}@{line_of_block}"
-        seen.add(identity)
+        identities.add(identity)
         document = Document(
             identity,
             words=tuple(word.form for word in words),
@@ -95,22 +94,22 @@ def sentences(
                 *(Span(i, i + 1, word.upos, kind="upos") for i, word in enumerate(words) if word.upos != "_"),
                 *(Span(i, i + 1, word.negation, kind="negation") for i, word in enumerate(words) if word.negation),
             ),
-            group=identity if text is None else f"{called}:{text}",
+            group=identity if text is None else f"{prefix}:{text}",
         )
         yield document, lines
-    if not seen:
+    if not identities:
         raise CorpusError(
-            f"{path} has no sentence; CoNLL-U wants a line of {_wanted(extended)} columns, separated by tabs, for each "
-            f"word: check that the file is whole."
+            f"{path} has no sentence; CoNLL-U needs a line of {_describe_columns(extended)} columns, "
+            f"separated by tabs, for each word: check that the file is whole."
         )
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """Whether a file that begins with these lines is CoNLL-U: 10 columns, and the id of a first word."""
-    return columns_of_first_word(beginning) == len(_COLUMNS)
+    """True if a file that begins with these lines is CoNLL-U: 10 columns, and the id of a first word."""
+    return count_columns(beginning) == len(_COLUMNS)
 
 
-def columns_of_first_word(beginning: Sequence[str]) -> int | None:
+def count_columns(beginning: Sequence[str]) -> int | None:
     """The columns of the first line that is no comment, or None if it does not begin with the id of a first word."""
     first = next((line for line in beginning if line.strip() and not line.startswith("#")), "")
     columns = first.split("\t")
@@ -118,36 +117,31 @@ def columns_of_first_word(beginning: Sequence[str]) -> int | None:
     return len(columns) if columns[_ID].partition("-")[0] in ("1", "0.1") else None
 
 
-def _blocks(path: Path) -> Iterator[list[tuple[int, str]]]:
-    for filled, block in groupby(numbered_lines(path), key=lambda numbered: bool(numbered[1].strip(" "))):
-        if filled:
-            yield list(block)
-
-
-def _wanted(extended: bool) -> str:
+def _describe_columns(extended: bool) -> str:
     return f"more than {len(_COLUMNS)}" if extended else str(len(_COLUMNS))
 
 
-def _words(path: Path, lines: Iterable[tuple[int, str]], extended: bool) -> list[_Word]:
+def _parse_words(path: Path, lines: Iterable[tuple[int, str]], extended: bool) -> list[_Word]:
     words: list[_Word] = []
     last_of_token, line_of_token = 0, 0
     for number, line in lines:
         columns = line.split("\t")
         if len(columns) <= len(_COLUMNS) if extended else len(columns) != len(_COLUMNS):
             raise CorpusError(
-                f"{path}:{number} has {len(columns)} column{'s' * (len(columns) != 1)}; CoNLL-U wants "
-                f"{_wanted(extended)}, separated by tabs: correct the line, or name the format that the file is in."
+                f"{path}:{number} has {len(columns)} column{'s' * (len(columns) != 1)}; CoNLL-U needs "
+                f"{_describe_columns(extended)}, separated by tabs: correct the line, or name the format that "
+                f"the file is in."
             )
-        match _id(columns[_ID]):
-            case int(own) if own == len(words) + 1:
-                words.append(_word(path, number, columns))
+        match _parse_id(columns[_ID]):
+            case int(word_id) if word_id == len(words) + 1:
+                words.append(_parse_word(path, number, columns))
             case (int(first), "-", int(last)) if first == len(words) + 1:
                 last_of_token, line_of_token = last, number
-            case (int(before), ".", int()) if before == len(words):
+            case (int(previous), ".", int()) if previous == len(words):
                 pass
             case _:
                 raise CorpusError(
-                    f"{path}:{number} has the id {columns[_ID]!r} where {len(words) + 1} is wanted; "
+                    f"{path}:{number} has the id {columns[_ID]!r} where {len(words) + 1} is expected; "
                     f"number the words of a sentence 1, 2, 3 ... and leave an empty line after its last."
                 )
     if last_of_token > len(words):
@@ -164,7 +158,7 @@ def _words(path: Path, lines: Iterable[tuple[int, str]], extended: bool) -> list
     return words
 
 
-def _word(path: Path, number: int, columns: Sequence[str]) -> _Word:
+def _parse_word(path: Path, number: int, columns: Sequence[str]) -> _Word:
     for column in (_FORM, _DEPREL):
         if not columns[column].strip():
             raise CorpusError(
@@ -179,10 +173,10 @@ def _word(path: Path, number: int, columns: Sequence[str]) -> _Word:
             f"the id of another word of the sentence, or '_' if there is none: correct column {_HEAD + 1}."
         ) from None
     upos = columns[_UPOS].strip() or "_"
-    return _Word(number, columns[_FORM], upos, _negation(columns[_FEATS]), head, columns[_DEPREL])
+    return _Word(number, columns[_FORM], upos, _find_negation(columns[_FEATS]), head, columns[_DEPREL])
 
 
-def _negation(features: str) -> str:
+def _find_negation(features: str) -> str:
     """The feature that makes a word one of negation; empty if none does."""
     for feature in features.split("|"):
         name, _, values = feature.strip().partition("=")
@@ -191,7 +185,7 @@ def _negation(features: str) -> str:
     return ""
 
 
-def _id(text: str) -> object:
+def _parse_id(text: str) -> object:
     try:
         value: object = parse_id_value(text)
     except ParseException:

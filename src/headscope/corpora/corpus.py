@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -30,24 +30,26 @@ class Corpus:
         name: the corpus as the user gave it.
         files: what is read, in order.
         format: a name of `FORMATS`, or ``grammar``.
-        passed_over: the other files of the folder, hidden ones aside.
-        patterns: add what they find to the documents.
+        ignored: the other files of the folder, hidden ones aside.
+        patterns: add links and spans to the documents.
     """
 
     name: str
     files: tuple[Path, ...]
     format: str
-    passed_over: tuple[Path, ...] = ()
+    ignored: tuple[Path, ...] = ()
     patterns: Patterns | None = None
 
     def __iter__(self) -> Iterator[Document]:
-        return (part for part in self.parts() if isinstance(part, Document))
+        return (part for part in self.read_parts() if isinstance(part, Document))
 
-    def parts(self) -> Iterator[Document | Skipped]:
+    def read_parts(self) -> Iterator[Document | Skipped]:
         """The documents, and in their places what was left out."""
         skipped: Skipped | None = None
         empty = True
-        for part in self._parts() if self.patterns is None else self.patterns.added(self._parts(), self.name):
+        for part in (
+            self._read_files() if self.patterns is None else self.patterns.annotate(self._read_files(), self.name)
+        ):
             if isinstance(part, Skipped):
                 skipped = skipped or part
             else:
@@ -57,7 +59,7 @@ class Corpus:
             raise CorpusError(f"the corpus {self.name!r} has nothing but {skipped.reason} (first {skipped.where}).")
         if empty:
             raise CorpusError(
-                f"the corpus {self.name!r}, read as {self.format}, gave no document; wanted are two consecutive "
+                f"the corpus {self.name!r}, read as {self.format}, gave no document; expected two consecutive "
                 f"paragraphs of at least {text.MIN_WORDS} words: if the paragraphs are laid out in another way, name "
                 f"the format ({', '.join(FORMATS)})."
             )
@@ -72,23 +74,23 @@ class Corpus:
         two lines, the SHA-256 without them and their own.
         """
         if self.patterns is not None:
-            return _sha256((replace(self, patterns=None).sha256, self.patterns.sha256))
+            return _hash_lines((replace(self, patterns=None).sha256, self.patterns.sha256))
         if self.format == GRAMMAR:
-            return _sha256(repr(document) for document in self)
-        paths = [one for path in self.files for one in (path, *FORMATS[self.format].beside(path))]
+            return _hash_lines(repr(document) for document in self)
+        paths = [file for path in self.files for file in (path, *FORMATS[self.format].companions(path))]
         digests = [sha256(path) for path in paths]
         if len(digests) == 1:
             return digests[0]
-        names = [self._called(path) for path in paths]
-        return _sha256(f"{digest}  {name}" for digest, name in zip(digests, names, strict=True))
+        names = [self._name_file(path) for path in paths]
+        return _hash_lines(f"{digest}  {name}" for digest, name in zip(digests, names, strict=True))
 
-    def _parts(self) -> Iterator[Document | Skipped]:
+    def _read_files(self) -> Iterator[Document | Skipped]:
         if self.format == GRAMMAR:
-            yield from grammar.sentences(**_grammar_arguments(self.name))
+            yield from grammar.generate_sentences(**_parse_grammar_name(self.name))
         for path in self.files:
-            yield from FORMATS[self.format].read(path, name=self._called(path))
+            yield from FORMATS[self.format].read(path, name=self._name_file(path))
 
-    def _called(self, path: Path) -> str:
+    def _name_file(self, path: Path) -> str:
         # In a folder, files of one name may lie in several folders below it.
         folder = Path(self.name).expanduser()
         if not path.is_relative_to(folder):
@@ -100,12 +102,12 @@ class Corpus:
 def read(corpus: str | Path, *, format: str | None = None, patterns: str | Path | None = None) -> Corpus:
     """The corpus in a file or folder, or the generated one.
 
-    The format is told from what the files hold unless it is named. A folder is searched with all
+    The format is detected from what the files hold unless it is named. A folder is searched with all
     its subfolders, in the order of the relative paths; hidden files and folders are left alone. If a
     folder holds annotated files as well as plain text, the annotated ones are the corpus, because
     treebanks come with texts that describe them. Files named README or LICENSE are never plain text,
     unless one is given by its own path. A named format takes the files with its suffixes as well as
-    those that look like it. What is not read is listed in `Corpus.passed_over`.
+    those that look like it. What is not read is listed in `Corpus.ignored`.
 
     Args:
         corpus: a file, a folder, or ``grammar``, ``grammar:COUNT`` or ``grammar:COUNT:SEED`` for
@@ -115,16 +117,16 @@ def read(corpus: str | Path, *, format: str | None = None, patterns: str | Path 
 
     Raises:
         CorpusError: there is no such file or folder, nothing in it can be read, its format cannot
-            be told, or the patterns cannot be used. What is wrong inside a file, and that a pattern matches
+            be detected, or the patterns cannot be used. What is wrong inside a file, and that a pattern matches
             nothing, is raised when it is read; `summarize` reads them all.
     """
-    found = _located(corpus, format)
-    return found if patterns is None else replace(found, patterns=read_patterns(patterns))
+    located = _locate(corpus, format)
+    return located if patterns is None else replace(located, patterns=read_patterns(patterns))
 
 
 @dataclass(frozen=True)
 class CorpusSummary:
-    """What a corpus holds.
+    """The content of a corpus in numbers.
 
     Attributes:
         documents: how many there are.
@@ -158,7 +160,7 @@ def summarize(documents: Iterable[Document]) -> CorpusSummary:
     links: defaultdict[str, Counter[str]] = defaultdict(Counter)
     spans: Counter[str] = Counter()
     skipped: Counter[str] = Counter()
-    for document in documents.parts() if isinstance(documents, Corpus) else documents:
+    for document in documents.read_parts() if isinstance(documents, Corpus) else documents:
         if isinstance(document, Skipped):
             skipped[document.reason] += 1
             continue
@@ -189,9 +191,9 @@ def summarize(documents: Iterable[Document]) -> CorpusSummary:
     )
 
 
-def _located(corpus: str | Path, format: str | None) -> Corpus:
+def _locate(corpus: str | Path, format: str | None) -> Corpus:
     if isinstance(corpus, str) and corpus.partition(":")[0] == GRAMMAR:
-        _grammar_arguments(corpus)
+        _parse_grammar_name(corpus)
         if format not in (None, GRAMMAR):
             raise CorpusError(
                 f"the corpus {corpus!r} is generated, but the format {format!r} was asked for; "
@@ -207,34 +209,32 @@ def _located(corpus: str | Path, format: str | None) -> Corpus:
         raise CorpusError(
             f"the corpus {str(corpus)!r} does not exist; give a file, a folder, or {GRAMMAR!r} for generated sentences."
         )
-    found = format or _format(path)
-    if found is None:
+    format = format or _detect_format(path)
+    if format is None:
         raise CorpusError(
-            f"the format of {path} cannot be told from its name and its first lines; "
+            f"the format of {path} cannot be detected from its name and its first lines; "
             f"name the format ({', '.join(FORMATS)})."
         )
-    return Corpus(str(corpus), files=(path,), format=found)
+    return Corpus(str(corpus), files=(path,), format=format)
 
 
 def _read_folder(name: str, folder: Path, format: str | None) -> Corpus:
-    found: dict[Path, str | None] = {}
+    formats: dict[Path, str | None] = {}
     for path in sorted(folder.rglob("*"), key=lambda path: path.relative_to(folder).as_posix()):
         hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
         if path.is_file() and not hidden:
-            found[path] = _format_in_folder(path, format)
-    counts = Counter(value for value in found.values() if value is not None)
+            formats[path] = _detect_format_in_folder(path, format)
+    counts = Counter(value for value in formats.values() if value is not None)
     candidates = [value for value in counts if FORMATS[value].annotated] or list(counts)
-    # What a format reads beside its own files is no corpus of its own.
-    beside = {
-        one.resolve() for path, value in found.items() if value is not None for one in FORMATS[value].beside(path)
-    }
-    alone = {value for path, value in found.items() if path.resolve() not in beside}
-    candidates = [value for value in candidates if value in alone] or candidates
+    # The companions of files in one format are no corpus of their own.
+    companions = {file for value in counts for file in _find_companions(formats, value)}
+    independent = {value for path, value in formats.items() if path.resolve() not in companions}
+    candidates = [value for value in candidates if value in independent] or candidates
     if not candidates:
         raise CorpusError(
             f"the folder {name!r} has no file "
             f"{'in a format that headscope knows' if format is None else f'for the format {format!r}'} "
-            f"among its {len(found)}; "
+            f"among its {len(formats)}; "
             f"give a folder with files in one of {', '.join(FORMATS)}, or one file and the name of its format."
         )
     if len(candidates) > 1:
@@ -242,29 +242,34 @@ def _read_folder(name: str, folder: Path, format: str | None) -> Corpus:
             f"the folder {name!r} holds files in several formats "
             f"({', '.join(f'{counts[value]} in {value}' for value in candidates)}); a corpus has one: name the format."
         )
-    chosen = candidates[0]
-    files = tuple(path for path, value in found.items() if value == chosen)
-    read_beside = {one.resolve() for path in files for one in FORMATS[chosen].beside(path)}
-    passed_over = tuple(path for path in found if path not in files and path.resolve() not in read_beside)
-    return Corpus(name, files=files, format=chosen, passed_over=passed_over)
+    files = tuple(path for path, value in formats.items() if value == candidates[0])
+    companions = _find_companions(formats, candidates[0])
+    ignored = tuple(path for path in formats if path not in files and path.resolve() not in companions)
+    return Corpus(name, files=files, format=candidates[0], ignored=ignored)
 
 
-def _format_in_folder(path: Path, wanted: str | None) -> str | None:
-    found = _format(path)
-    if wanted is not None:
-        found = wanted if found == wanted or path.suffix.lower() in FORMATS[wanted].suffixes else None
-    describes = path.name.upper().startswith(("README", "LICENSE", "LICENCE"))
-    return None if found is None or (describes and not FORMATS[found].annotated) else found
+def _find_companions(formats: Mapping[Path, str | None], name: str) -> set[Path]:
+    """The files that are read together with those in this format."""
+    paths = (path for path, value in formats.items() if value == name)
+    return {file.resolve() for path in paths for file in FORMATS[name].companions(path)}
 
 
-def _format(path: Path) -> str | None:
+def _detect_format_in_folder(path: Path, format: str | None) -> str | None:
+    detected = _detect_format(path)
+    if format is not None:
+        detected = format if detected == format or path.suffix.lower() in FORMATS[format].suffixes else None
+    is_notice = path.name.upper().startswith(("README", "LICENSE", "LICENCE"))
+    return None if detected is None or (is_notice and not FORMATS[detected].annotated) else detected
+
+
+def _detect_format(path: Path) -> str | None:
     with reading(path) as file:
         # A file in another encoding is recognised all the same; its reader then says which line is not UTF-8.
         beginning = file.read(_BEGINNING).decode("utf-8-sig", errors="replace").split("\n")
     return next((name for name, format in FORMATS.items() if format.supports(path.suffix.lower(), beginning)), None)
 
 
-def _grammar_arguments(name: str) -> dict[str, int]:
+def _parse_grammar_name(name: str) -> dict[str, int]:
     if not re.fullmatch(rf"{GRAMMAR}(:[1-9][0-9]*(:[0-9]+)?)?", name):
         raise CorpusError(
             f"the corpus {name!r} is not understood; generated sentences are named {GRAMMAR!r}, "
@@ -273,7 +278,7 @@ def _grammar_arguments(name: str) -> dict[str, int]:
     return dict(zip(("count", "seed"), map(int, name.split(":")[1:]), strict=False))
 
 
-def _sha256(lines: Iterable[str]) -> str:
+def _hash_lines(lines: Iterable[str]) -> str:
     digest = hashlib.sha256()
     for line in lines:
         digest.update(f"{line}\n".encode())

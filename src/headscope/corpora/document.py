@@ -41,7 +41,7 @@ class Span:
     kind: str = ""
 
 
-def runs(words: Iterable[int], label: str, kind: str) -> Iterator[Span]:
+def merge_into_spans(words: Iterable[int], label: str, kind: str) -> Iterator[Span]:
     """The fewest spans of one label that cover these words of a document and no others, in order."""
     start = end = -1
     for word in sorted(set(words)):
@@ -125,7 +125,7 @@ class Document:
                 f"{self.boundary}; it needs at least one word on each side."
             )
 
-    def beginning(self, words: int) -> "Document":
+    def truncate(self, words: int) -> "Document":
         """The first words, with the links and spans that lie among them."""
         boundary = self.boundary if self.boundary is not None and self.boundary < words else None
         links = tuple(link for link in self.links if max(link.source, link.target) < words)

@@ -60,48 +60,48 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
         name: what it is called; ids and groups begin with the folder that this name has, if any.
 
     Raises:
-        CorpusError: NLTK is not installed (extra ``framenet``); a file is missing, no well-formed XML, or not as
-            NLTK's reader wants it; a span lies outside its sentence; or there are neither texts nor exemplars.
+        CorpusError: NLTK is not installed (extra ``framenet``); a file is missing, not well-formed XML, or not as
+            NLTK's reader needs it; a span lies outside its sentence; or there are neither texts nor exemplars.
     """
-    reader, tokenizer = _nltk()
+    reader, tokenizer = _import_nltk()
     release = path.parent
-    called = (name or path.name).removesuffix(path.name)
+    prefix = (name or path.name).removesuffix(path.name)
     _check_release(path)
-    times: Counter[str] = Counter()
-    with _allowed(release):
+    occurrences: Counter[str] = Counter()
+    with _allow_folder(release):
         lexicon = reader(str(release.resolve()), [])
-        with _refusing(path):
+        with _translate_errors(path):
             frames = lexicon.frame_ids_and_names()
         for frame, title in frames.items():
-            with _refusing(release / "frame" / f"{title}.xml"):
+            with _translate_errors(release / "frame" / f"{title}.xml"):
                 lexicon.frame(frame)
-        for part in _sentences(lexicon, release):
+        for part in _read_sentences(lexicon, release):
             if isinstance(part, Skipped):
                 yield part
                 continue
             file, number, sentence = part
-            group = called + file.relative_to(release).as_posix()
-            own = f"{group}:{number}"
-            times[own] += 1
+            group = prefix + file.relative_to(release).as_posix()
+            identity = f"{group}:{number}"
+            occurrences[identity] += 1
             # A sentence may be an exemplar of one lexical unit in two of its subcorpora.
-            again = f"@{times[own]}" if times[own] > 1 else ""
+            suffix = f"@{occurrences[identity]}" if occurrences[identity] > 1 else ""
             words = list(tokenizer.span_tokenize(sentence.text))
-            yield from _document(f"{file}, sentence {number}", f"{own}{again}", group, sentence, words)
+            yield from _build_document(f"{file}, sentence {number}", f"{identity}{suffix}", group, sentence, words)
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """Whether a file that begins with these lines is FrameNet's index of frames."""
+    """True if a file that begins with these lines is FrameNet's index of frames."""
     return next((tag[1] for line in beginning for tag in _OUTERMOST.finditer(line)), None) == "frameIndex"
 
 
-def parts(path: Path) -> tuple[Path, ...]:
+def find_companions(path: Path) -> tuple[Path, ...]:
     """The other files of the release whose ``frameIndex.xml`` this is."""
     indexes = (path.parent / name for name in (*_LEXICON, _TEXT_INDEX))
-    found = (file for folder in ("frame", "fulltext", "lu") for file in sorted((path.parent / folder).glob("*.xml")))
-    return (*(index for index in indexes if index.is_file()), *found)
+    files = (file for folder in ("frame", "fulltext", "lu") for file in sorted((path.parent / folder).glob("*.xml")))
+    return (*(index for index in indexes if index.is_file()), *files)
 
 
-def _nltk() -> tuple[Any, Any]:
+def _import_nltk() -> tuple[Any, Any]:
     """NLTK's reader of FrameNet, and its tokenizer."""
     try:
         from nltk.corpus.reader.framenet import FramenetCorpusReader
@@ -115,28 +115,28 @@ def _nltk() -> tuple[Any, Any]:
 
 
 @contextmanager
-def _allowed(folder: Path) -> Iterator[None]:
+def _allow_folder(folder: Path) -> Iterator[None]:
     """Register the folder that the user named with NLTK, which opens no files of others."""
     import nltk.data
 
-    own = str(folder.resolve())
-    nltk.data.path.append(own)
+    path = str(folder.resolve())
+    nltk.data.path.append(path)
     try:
         yield
     finally:
-        nltk.data.path.remove(own)
+        nltk.data.path.remove(path)
 
 
 @contextmanager
-def _refusing(path: Path) -> Iterator[None]:
-    """What NLTK's reader refuses about a file, in one sentence."""
+def _translate_errors(path: Path) -> Iterator[None]:
+    """Errors of NLTK's reader about a file become one sentence."""
     try:
         yield
     # It checks by assertions and by whatever its look-ups raise.
     except Exception as error:
         _check_well_formed(path)
         raise CorpusError(
-            f"{path} is not as NLTK's reader of FrameNet 1.7 wants it ({type(error).__name__}: {first_line(error)}); "
+            f"{path} is not as NLTK's reader of FrameNet 1.7 needs it ({type(error).__name__}: {first_line(error)}); "
             f"check that the release is whole and unchanged."
         ) from error
 
@@ -167,100 +167,101 @@ def _check_well_formed(path: Path) -> None:
         pass
 
 
-def _sentences(lexicon: Any, release: Path) -> Iterator[tuple[Path, Any, Any] | Skipped]:
+def _read_sentences(lexicon: Any, release: Path) -> Iterator[tuple[Path, Any, Any] | Skipped]:
     """File, number and annotation of each sentence: those of the running texts, then further exemplars."""
-    in_texts = set()
-    for part in _texts(lexicon, release) if (release / "fulltext").is_dir() else ():
+    text_sentences = set()
+    for part in _read_texts(lexicon, release) if (release / "fulltext").is_dir() else ():
         if not isinstance(part, Skipped):
-            in_texts.add(part[1])
+            text_sentences.add(part[1])
         yield part
-    for part in _exemplars(lexicon, release) if (release / "lu").is_dir() else ():
-        if not isinstance(part, Skipped) and part[1] in in_texts:
+    for part in _read_exemplars(lexicon, release) if (release / "lu").is_dir() else ():
+        if not isinstance(part, Skipped) and part[1] in text_sentences:
             part = Skipped(f"{part[0]}, sentence {part[1]}", _IN_A_TEXT)
         yield part
 
 
-def _texts(lexicon: Any, release: Path) -> Iterator[tuple[Path, Any, Any] | Skipped]:
-    with _refusing(release / _TEXT_INDEX):
+def _read_texts(lexicon: Any, release: Path) -> Iterator[tuple[Path, Any, Any] | Skipped]:
+    with _translate_errors(release / _TEXT_INDEX):
         texts = {release / "fulltext" / text.filename: text.ID for text in lexicon.docs_metadata()}
     for file, number in texts.items():
         if file.is_file():
-            with _refusing(file):
+            with _translate_errors(file):
                 sentences = [(file, sentence.ID, sentence) for sentence in lexicon.doc(number).sentence]
             yield from sentences
-    yield from _astray(release / "fulltext", texts)
+    yield from _compare_with_index(release / "fulltext", texts)
 
 
-def _exemplars(lexicon: Any, release: Path) -> Iterator[tuple[Path, Any, Any] | Skipped]:
-    with _refusing(release / "luIndex.xml"):
+def _read_exemplars(lexicon: Any, release: Path) -> Iterator[tuple[Path, Any, Any] | Skipped]:
+    with _translate_errors(release / "luIndex.xml"):
         # What a frame marks as a problem NLTK takes from the index alone, without exemplars.
         listed = (unit for unit in lexicon.lus() if "exemplars" in unit)
         units = {release / "lu" / f"lu{unit.ID}.xml": unit for unit in listed}
     for file, unit in units.items():
         if file.is_file():
-            with _refusing(file):
+            with _translate_errors(file):
                 sentences = [(file, sentence.ID, sentence) for sentence in unit.exemplars]
             yield from sentences
             # NLTK would keep the exemplars of all lexical units in memory.
             unit.pop("exemplars")
             unit.pop("subCorpus")
-    yield from _astray(release / "lu", units)
+    yield from _compare_with_index(release / "lu", units)
 
 
-def _astray(folder: Path, listed: Mapping[Path, Any]) -> Iterator[Skipped]:
-    """What an index lists and its folder lacks, and the other way round."""
+def _compare_with_index(folder: Path, listed: Mapping[Path, Any]) -> Iterator[Skipped]:
+    """The files that an index lists and its folder lacks, and the other way round."""
     yield from (Skipped(str(file), _NO_FILE) for file in listed if not file.is_file())
     yield from (Skipped(str(file), _NOT_IN_INDEX) for file in sorted(folder.glob("*.xml")) if file not in listed)
 
 
-def _document(
-    where: str, own: str, group: str, sentence: Any, words: Sequence[tuple[int, int]]
+def _build_document(
+    where: str, identity: str, group: str, sentence: Any, words: Sequence[tuple[int, int]]
 ) -> Iterator[Document | Skipped]:
     if not words:
-        raise CorpusError(f"{where}, has no text; a sentence wants at least one word: check that the file is whole.")
+        raise CorpusError(f"{where}, has no text; a sentence needs at least one word: check that the file is whole.")
     spans: dict[Span, None] = {}
     links: dict[Link, None] = {}
     number = 0
     # The first set holds the parts of speech of the sentence.
-    for annotated in sentence.annotationSet[1:]:
-        at = f"{where}, annotation set {annotated.get('ID')}"
-        if "Target" not in annotated:
-            yield Skipped(at, _NO_TARGET)
+    for annotation in sentence.annotationSet[1:]:
+        location = f"{where}, annotation set {annotation.get('ID')}"
+        if "Target" not in annotation:
+            yield Skipped(location, _NO_TARGET)
             continue
-        if annotated.get("status") == "UNANN":
-            yield Skipped(at, _NOT_ANNOTATED)
+        if annotation.get("status") == "UNANN":
+            yield Skipped(location, _NOT_ANNOTATED)
             continue
-        targets = [_words(at, sentence, words, start, end) for start, end in annotated.Target]
+        targets = [_find_words(location, sentence, words, start, end) for start, end in annotation.Target]
         if not all(targets):
-            yield Skipped(at, _NO_WORD)
+            yield Skipped(location, _NO_WORD)
             continue
         number += 1
         spans |= dict.fromkeys(Span(span.start, span.stop, str(number), "target") for span in targets)
         first = min(span.start for span in targets)
-        for start, end, element in (one for layer in _FE_LAYERS if layer in annotated for one in annotated[layer][0]):
-            stretch = _words(at, sentence, words, start, end)
+        layers = [annotation[layer][:2] for layer in _FE_LAYERS if layer in annotation]
+        for start, end, element in (stretch for stretches, _ in layers for stretch in stretches):
+            stretch = _find_words(location, sentence, words, start, end)
             if not stretch:
-                yield Skipped(at, _NO_WORD)
+                yield Skipped(location, _NO_WORD)
                 continue
             kinds = ["element"]
-            if element in annotated.frame.FE:
-                kinds.append(f"{annotated.frame.FE[element].coreType.lower().replace('-', '_')}_element")
+            if element in annotation.frame.FE:
+                kinds.append(f"{annotation.frame.FE[element].coreType.lower().replace('-', '_')}_element")
             else:
-                yield Skipped(at, _UNLISTED)
+                yield Skipped(location, _UNLISTED)
             for kind in kinds:
                 spans[Span(stretch.start, stretch.stop, f"{number} {element}", kind)] = None
             link = Link(stretch.stop - 1, first, element, kind="role")
             if link.source == link.target:
-                yield Skipped(at, _AT_TARGET)
+                yield Skipped(location, _AT_TARGET)
             elif link in links:
-                yield Skipped(at, _SAME_LINK)
+                yield Skipped(location, _SAME_LINK)
             else:
                 links[link] = None
-        for layer in _FE_LAYERS:
-            for type in annotated[layer][1].values() if layer in annotated else ():
-                yield Skipped(at, f"elements without words ({type})")
+        for _, without_words in layers:
+            for type in without_words.values():
+                yield Skipped(location, f"elements without words ({type})")
     yield Document(
-        own,
+        identity,
         words=tuple(sentence.text[start:end] for start, end in words),
         links=tuple(links),
         spans=tuple(spans),
@@ -268,13 +269,13 @@ def _document(
     )
 
 
-def _words(at: str, sentence: Any, words: Sequence[tuple[int, int]], start: Any, end: Any) -> range:
+def _find_words(location: str, sentence: Any, words: Sequence[tuple[int, int]], start: Any, end: Any) -> range:
     """The words that a span of characters touches."""
     if not (isinstance(start, int) and 0 <= start < end <= len(sentence.text)):
         # NLTK has made the end exclusive.
         raise CorpusError(
-            f"{at}, has a span from character {start} to {end - 1}, but its sentence has {len(sentence.text)} "
+            f"{location}, has a span from character {start} to {end - 1}, but its sentence has {len(sentence.text)} "
             f"characters, counted from 0; a span lies within its sentence: check that the file is unchanged."
         )
-    touched = [i for i, (first, last) in enumerate(words) if first < end and start < last]
-    return range(touched[0], touched[-1] + 1) if touched else range(0)
+    overlapping = [i for i, (first, last) in enumerate(words) if first < end and start < last]
+    return range(overlapping[0], overlapping[-1] + 1) if overlapping else range(0)

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from headscope.corpora.document import Document, Skipped, Span, runs
-from headscope.corpora.text import numbered_lines
+from headscope.corpora.document import Document, Skipped, Span, merge_into_spans
+from headscope.corpora.text import read_lines
 from headscope.errors import CorpusError
 
 _EVENT_ELSEWHERE = "negated events with an id that no word of their sentence has"
@@ -39,116 +39,119 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
         name: what the file is called in ids and groups; its file name if not given.
 
     Raises:
-        CorpusError: the file is no JSON in UTF-8 or has no list of such sentences, a word is empty, a
+        CorpusError: the file is not JSON in UTF-8 or has no list of such sentences, a word is empty, a
             frame has no cue, or a word of its cue or scope is not in the sentence.
     """
-    called = name or path.name
-    for number, sentence in enumerate(_sentences(path), start=1):
+    prefix = name or path.name
+    for number, sentence in enumerate(_read_sentences(path), start=1):
         where = f"{path}: sentence {number}"
-        words = _words(where, sentence)
-        places = {own: i for i, own in enumerate(words)}
+        words = _read_words(where, sentence)
+        positions = {word_id: i for i, word_id in enumerate(words)}
         spans: list[Span] = []
-        for label, frame in enumerate(_member(where, sentence, "negframe", list), start=1):
-            here = f"{where}, frame {label}"
-            spans += runs(_cue(here, frame, places), str(label), "cue")
-            spans += runs(_found(here, frame, "neg_scopes", places), str(label), "scope")
-            event = _ids(here, frame, "negated")
-            spans += runs((places[own] for own in event if own in places), str(label), "event")
-            if any(own not in places for own in event):
+        for label, frame in enumerate(_get_member(where, sentence, "negframe", list), start=1):
+            location = f"{where}, frame {label}"
+            spans += merge_into_spans(_read_cue(location, frame, positions), str(label), "cue")
+            spans += merge_into_spans(_read_positions(location, frame, "neg_scopes", positions), str(label), "scope")
+            event = _read_ids(location, frame, "negated")
+            known = (positions[word_id] for word_id in event if word_id in positions)
+            spans += merge_into_spans(known, str(label), "event")
+            if any(word_id not in positions for word_id in event):
                 yield Skipped(where, _EVENT_ELSEWHERE)
         yield Document(
-            f"{called}:{number}",
+            f"{prefix}:{number}",
             words=tuple(words.values()),
             spans=tuple(spans),
-            group=f"{called}:{_chapter(next(iter(words)))}",
+            group=f"{prefix}:{_parse_chapter(next(iter(words)))}",
         )
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """Whether a file that begins with these lines is a list in JSON whose first objects have negation frames."""
+    """True if a file that begins with these lines is a list in JSON whose first objects have negation frames."""
     return _FRAMES.match("\n".join(beginning)) is not None
 
 
-def _sentences(path: Path) -> list[Any]:
-    def without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
+def _read_sentences(path: Path) -> list[Any]:
+    def reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        record = dict(pairs)
+        if len(record) < len(pairs):
             keys = [key for key, _ in pairs]
-            double = next(key for key in keys if keys.count(key) > 1)
+            duplicate = next(key for key in keys if keys.count(key) > 1)
             raise CorpusError(
-                f"{path} has the key {double!r} twice in one object; the first would be lost: rename one."
+                f"{path} has the key {duplicate!r} twice in one object; the first would be lost: rename one."
             )
-        return found
+        return record
 
-    text = "\n".join(line for _, line in numbered_lines(path))
+    text = "\n".join(line for _, line in read_lines(path))
     try:
-        sentences = json.loads(text, object_pairs_hook=without_doubles)
+        sentences = json.loads(text, object_pairs_hook=reject_duplicate_keys)
     except json.JSONDecodeError as error:
         raise CorpusError(
-            f"{path}:{error.lineno} is no JSON ({error.msg}); negation frames are written in JSON: check that the file "
-            f"is whole, or name the format that it is in."
+            f"{path}:{error.lineno} is not JSON ({error.msg}); negation frames are written in JSON: check that the "
+            f"file is whole, or name the format that it is in."
         ) from None
     if not isinstance(sentences, list) or not sentences:
         raise CorpusError(
-            f"{path} has no list of sentences; negation frames want one, of an object for each sentence: "
+            f"{path} has no list of sentences; expected one object for each sentence: "
             f"check that the file is whole, or name the format that it is in."
         )
     return sentences
 
 
-def _member(where: str, thing: Any, key: str, kind: type) -> Any:
-    value = thing.get(key) if isinstance(thing, dict) else None
+def _get_member(where: str, container: Any, key: str, kind: type) -> Any:
+    value = container.get(key) if isinstance(container, dict) else None
     if not isinstance(value, kind):
         raise CorpusError(
-            f"{where} has no {_KINDS[kind]} {key!r}; a sentence wants 'sent' and 'negframe', and a frame 'neg_cue', "
+            f"{where} has no {_KINDS[kind]} {key!r}; a sentence needs 'sent' and 'negframe', and a frame 'neg_cue', "
             f"'neg_scopes' and 'negated': add it."
         )
     return value
 
 
-def _words(where: str, sentence: Any) -> dict[str, str]:
-    words = _member(where, sentence, "sent", dict)
-    for own, word in words.items():
+def _read_words(where: str, sentence: Any) -> dict[str, str]:
+    words = _get_member(where, sentence, "sent", dict)
+    for word_id, word in words.items():
         if not isinstance(word, str) or not word.strip():
             raise CorpusError(
-                f"{where} has {word!r} for its word {own!r}; a word wants at least one visible character: correct it."
+                f"{where} has {word!r} for its word {word_id!r}; a word needs at least one visible character: "
+                f"correct it."
             )
     if not words:
-        raise CorpusError(f"{where} has no words; a sentence wants at least one in 'sent': leave it out or correct it.")
+        raise CorpusError(f"{where} has no words; a sentence needs at least one in 'sent': leave it out or correct it.")
     return dict(words)
 
 
-def _cue(where: str, frame: Any, places: Mapping[str, int]) -> list[int]:
-    cue = _found(where, frame, "neg_cue", places)
+def _read_cue(where: str, frame: Any, positions: Mapping[str, int]) -> list[int]:
+    cue = _read_positions(where, frame, "neg_cue", positions)
     if not cue:
         raise CorpusError(
-            f"{where} has no word in 'neg_cue'; a negation wants a cue: name its words, or leave the frame out."
+            f"{where} has no word in 'neg_cue'; a negation needs a cue: name its words, or leave the frame out."
         )
     return cue
 
 
-def _found(where: str, frame: Any, key: str, places: Mapping[str, int]) -> list[int]:
-    ids = _ids(where, frame, key)
-    for own in ids:
-        if own not in places:
+def _read_positions(where: str, frame: Any, key: str, positions: Mapping[str, int]) -> list[int]:
+    ids = _read_ids(where, frame, key)
+    for word_id in ids:
+        if word_id not in positions:
             raise CorpusError(
-                f"{where} has the id {own!r} in {key!r}, which no word of its sentence has; "
-                f"wanted are ids of 'sent': correct it."
+                f"{where} has the id {word_id!r} in {key!r}, which no word of its sentence has; "
+                f"expected ids of 'sent': correct it."
             )
-    return [places[own] for own in ids]
+    return [positions[word_id] for word_id in ids]
 
 
-def _ids(where: str, frame: Any, key: str) -> list[str]:
+def _read_ids(where: str, frame: Any, key: str) -> list[str]:
     if isinstance(frame, dict) and frame.get(key) == {}:
         return []
-    ids: list[str] = _member(where, frame, key, list)
-    for own in ids:
-        if not isinstance(own, str):
+    ids: list[str] = _get_member(where, frame, key, list)
+    for word_id in ids:
+        if not isinstance(word_id, str):
             raise CorpusError(
-                f"{where} has {own!r} in {key!r}, which is no id; wanted are ids of 'sent', in quotes: correct it."
+                f"{where} has {word_id!r} in {key!r}, which is not an id; expected ids of 'sent', in quotes: "
+                f"correct it."
             )
     return ids
 
 
-def _chapter(own: str) -> str:
-    return re.sub("[0-9]+_[0-9]+$", "", own).rstrip("._").removesuffix(".snt")
+def _parse_chapter(word_id: str) -> str:
+    return re.sub("[0-9]+_[0-9]+$", "", word_id).rstrip("._").removesuffix(".snt")

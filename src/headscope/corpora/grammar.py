@@ -36,7 +36,7 @@ KINDS = {  # the pronouns that could take up one such thing, its names, its noun
     "place": ("it", "Paris London Oslo Rome Athens Cairo", "garden kitchen village airport tower museum forest office"),
     "event": ("it", "", "war wedding meeting storm concert exam dinner election"),
 }
-READINGS = {(kind, plural): "they" if plural else KINDS[kind][0] for kind in KINDS for plural in (False, True)}
+PRONOUN_CHOICES = {(kind, plural): "they" if plural else KINDS[kind][0] for kind in KINDS for plural in (False, True)}
 PEOPLE = ["woman", "man", "person"]
 ANIMATE = [*PEOPLE, "animal"]
 VISIBLE = [*ANIMATE, "thing"]
@@ -130,7 +130,7 @@ class Speaker:
     used: set[str] = field(default_factory=set)  # nouns: a second *dog* would have to be the same dog
 
     def chance(self, probability: float) -> bool:
-        """Whether it happens this time."""
+        """True as often as this."""
         return self.random.random() < probability
 
     def pick(self, options: Sequence[T]) -> T:
@@ -141,10 +141,10 @@ class Speaker:
         """One of these words, at this rate."""
         return (Node(self.pick(words.split()), upos, relation),) if self.chance(rate) else ()
 
-    def draw(self, kinds: Sequence[str], names: bool = True) -> Referent:
+    def introduce(self, kinds: Sequence[str], names: bool = True) -> Referent:
         """Somebody or something new of one of these kinds that no hero's pronoun could be misread as."""
-        taken = {hero.pronoun for hero in self.heroes}
-        free = [key for key in READINGS if key[0] in kinds and not taken & set(READINGS[key].split())]
+        pronouns = {hero.pronoun for hero in self.heroes}
+        free = [key for key in PRONOUN_CHOICES if key[0] in kinds and not pronouns & set(PRONOUN_CHOICES[key].split())]
         kind, plural = self.pick([*free, *(key for key in free if not key[1])])
         _, proper, common = KINDS[kind]
         named = names and proper != "" and not plural and self.chance(0.5)
@@ -169,7 +169,7 @@ class Speaker:
             plain = weight and not (node.after or who.pronoun or article)
             if plain and "they" not in [hero.pronoun for hero in self.heroes] and self.chance(0.12):
                 alike = ANIMATE if who.kind in ANIMATE else [who.kind]
-                second = self.noun_phrase(self.draw(alike), "conj").grow(Node("and", "CCONJ", "cc"))
+                second = self.noun_phrase(self.introduce(alike), "conj").grow(Node("and", "CCONJ", "cc"))
                 node = replace(node, referent=replace(who, plural=True)).grow(after=[second])
         if who.pronoun and who not in self.known:
             self.known.append(who)
@@ -183,7 +183,7 @@ class Speaker:
                 hero = self.pick(known)
                 yield Node(PRONOUNS[hero.pronoun].split()[2], "PRON", "nmod:poss", referent=hero)
             else:
-                owner = self.noun_phrase(self.draw(PEOPLE), "nmod:poss")
+                owner = self.noun_phrase(self.introduce(PEOPLE), "nmod:poss")
                 yield owner.grow(after=[Node("'" if owner.referent.plural else "'s", "PART", "case")])
             return
         article = article or self.pick(DETERMINERS[who.plural].split())
@@ -206,7 +206,7 @@ class Speaker:
         """(the dog) *from Paris*, *that slept*, *that she saw*, *she saw*."""
         if weight >= 1 and who.kind != "event" and self.chance(0.2):
             case = self.pick(["from", "near"] if owned else ["of", "of", "from", "near"])
-            yield self.noun_phrase(self.draw(PEOPLE if case == "of" else ["place"]), "nmod", case=case)
+            yield self.noun_phrase(self.introduce(PEOPLE if case == "of" else ["place"]), "nmod", case=case)
         elif weight >= 2 and self.chance(0.3):
             human, negation = who.kind in PEOPLE, self.pick(NEGATIONS[:-1])
             if self.chance(0.55):
@@ -216,7 +216,7 @@ class Speaker:
             else:
                 relatives = self.word("whom that" if human else "which that", "PRON", "obj", 0.8)
                 known = [hero for hero in self.known if hero.kind in ANIMATE]
-                subject = self.noun_phrase(self.pick(known) if known else self.draw(ANIMATE), "nsubj")
+                subject = self.noun_phrase(self.pick(known) if known else self.introduce(ANIMATE), "nsubj")
                 *group, verb = self.verb_group(self.pick(VERBS["obj"].split()), subject, negation, "acl:relcl")
                 yield verb.grow(*relatives, subject, *group)
 
@@ -247,7 +247,7 @@ class Speaker:
         negation = "" if patient.pronoun and patient not in self.known else self.pick(NEGATIONS)
         article = "no" if subject == NOBODY and negation == "no" and self.chance(0.5) else ""
         if subject == NOBODY:
-            subject = self.draw(ANIMATE if article else VISIBLE, names=not article)
+            subject = self.introduce(ANIMATE if article else VISIBLE, names=not article)
         phrase = self.noun_phrase(subject, "nsubj", 2, article=article)
         return self.predicate(relation, phrase, patient, "" if article else negation, weight)
 
@@ -285,7 +285,7 @@ class Speaker:
                 label, case, kinds = SLOTS[slot]
                 kinds = OBJECTS.get(pattern, kinds) if slot == "obj" else kinds
                 article = "no" if slot == "obj" and negation == "no" else ""
-                who = patient if patient.kind in kinds else self.draw(kinds, names=not article)
+                who = patient if patient.kind in kinds else self.introduce(kinds, names=not article)
                 after.append(self.noun_phrase(who, label, end, case, article))
         head = after.pop(0) if role == "cop" else group.pop()
         return replace(head, relation=relation).grow(subject, *group, after=[*after, *tail])
@@ -296,12 +296,12 @@ class Speaker:
             node = self.clause("ccomp", 2, self.pick(self.known or [NOBODY]))
             return node.grow(*self.word("that", "SCONJ", "mark", 0.75))
         verb = Node(self.pick(VERBS["obj"].split()), "VERB", "xcomp", self.word(MANNERS, "ADV", "advmod", 0.3))
-        return verb.grow(Node("to", "PART", "mark"), after=[self.noun_phrase(self.draw(VISIBLE), "obj", 2)])
+        return verb.grow(Node("to", "PART", "mark"), after=[self.noun_phrase(self.introduce(VISIBLE), "obj", 2)])
 
     def circumstances(self, kinds: Sequence[str], rate: float) -> tuple[Node, ...]:
         """*quietly*, *after the war*, both or nothing."""
         manner, kind = self.word(MANNERS, "ADV", "advmod", rate), self.pick(kinds)
-        case, noun = self.pick(PREPOSITIONS[kind].split()), self.draw([kind])
+        case, noun = self.pick(PREPOSITIONS[kind].split()), self.introduce([kind])
         return (*manner, self.noun_phrase(noun, "obl", 1, case)) if self.chance(rate) else manner
 
     def adverbial(self, weight: int) -> Node:
@@ -311,8 +311,8 @@ class Speaker:
     def sentence(self) -> Node:
         """A main clause, perhaps with an adverbial clause before or after it, and perhaps with a second main clause."""
         for _ in range(2):
-            hero = self.draw(VISIBLE)
-            self.heroes.append(replace(hero, pronoun=self.pick(READINGS[hero.kind, hero.plural].split())))
+            hero = self.introduce(VISIBLE)
+            self.heroes.append(replace(hero, pronoun=self.pick(PRONOUN_CHOICES[hero.kind, hero.plural].split())))
             if hero.plural or hero.kind not in ("woman", "man"):  # no second one then: too few nouns would be left
                 break
         double, closing = self.chance(0.3), self.chance(0.25)
@@ -357,10 +357,10 @@ def linearise(tree: Node, id: str) -> Document:
             words[word] = "an"
     words[0] = words[0][0].upper() + words[0][1:]
     links = tuple(Link(word, heads[word], nodes[word].relation) for word in sorted(heads))
-    return Document(id, tuple(words), links, tuple(spans(nodes, heads, reach)), group=id)
+    return Document(id, tuple(words), links, tuple(annotate_spans(nodes, heads, reach)), group=id)
 
 
-def spans(nodes: list[Node], heads: dict[int, int], reach: dict[int, range]) -> Iterator[Span]:
+def annotate_spans(nodes: list[Node], heads: dict[int, int], reach: dict[int, range]) -> Iterator[Span]:
     """Parts of speech, mentions of the chains that have two or more, and negations with their scopes."""
     pronouns = [node.referent.pronoun for node in nodes]
     chains = [pronoun for pronoun in dict.fromkeys(pronouns) if pronoun and pronouns.count(pronoun) > 1]
@@ -383,7 +383,7 @@ def spans(nodes: list[Node], heads: dict[int, int], reach: dict[int, range]) -> 
                 yield Span(first, first + len(rest) + 1, number, "scope")
 
 
-def sentences(count: int = 2000, seed: int = 0) -> Iterator[Document]:
+def generate_sentences(count: int = 2000, seed: int = 0) -> Iterator[Document]:
     """Different sentences of 3 to 40 words, always the same ones for a seed.
 
     Args:
@@ -391,10 +391,10 @@ def sentences(count: int = 2000, seed: int = 0) -> Iterator[Document]:
         seed: where chance starts.
     """
     random = Random(seed)
-    said: set[int] = set()  # hashes, which are far smaller than the words
-    while len(said) < count:
+    hashes: set[int] = set()  # of the words, which are far larger
+    while len(hashes) < count:
         speaker = Speaker(random, tense="past" if random.random() < 0.5 else "present")
-        document = linearise(speaker.sentence(), f"grammar:{seed}:{len(said)}")
-        if len(document.words) <= 40 and hash(document.words) not in said:
-            said.add(hash(document.words))
+        document = linearise(speaker.sentence(), f"grammar:{seed}:{len(hashes)}")
+        if len(document.words) <= 40 and hash(document.words) not in hashes:
+            hashes.add(hash(document.words))
             yield document

@@ -1,11 +1,11 @@
 """Texts with a user's own links, as a table: a row is a link, and rows of one text are a Document.
 
-Tabs part the columns, which the first row names::
+Tabs separate the columns, which the first row names::
 
     text                      source  target  label
     She saw herself .         2       0       reflexive
 
-The words of a text are parted by single spaces, and counted from 0.
+The words of a text are separated by single spaces, and counted from 0.
 """
 
 import csv
@@ -16,8 +16,8 @@ from itertools import groupby
 from pathlib import Path
 
 from headscope.corpora.document import Document, Link
-from headscope.corpora.records import KIND, joined
-from headscope.corpora.text import numbered_lines
+from headscope.corpora.records import KIND, check_links
+from headscope.corpora.text import read_lines
 from headscope.errors import CorpusError
 
 _LINK = ("source", "target", "label")
@@ -43,7 +43,7 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
     =======================  =====================================================================
     column                   what
     =======================  =====================================================================
-    ``text``                 words, parted by single spaces
+    ``text``                 words, separated by single spaces
     ``source``, ``target``   the two words that the link joins, counted from 0
     ``label``                what the link is; it names a row of the head table
     ``kind``                 if there is such a column: the kind of the link; ``link`` if empty
@@ -64,41 +64,41 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
             twice; two texts have the same id, or one has two groups; or the file holds no text or is
             not UTF-8.
     """
-    called = name or path.name
+    prefix = name or path.name
     lines: dict[str, int] = {}
-    for _, block in groupby(_rows(path), key=lambda row: (row.text, row.id)):
+    for _, block in groupby(_read_rows(path), key=lambda row: (row.text, row.id)):
         rows = list(block)
         first = rows[0]
-        where, own = f"{path}:{first.line}", first.id or str(first.line)
-        if own in lines:
+        where, text_id = f"{path}:{first.line}", first.id or str(first.line)
+        if text_id in lines:
             raise CorpusError(
-                f"{where} has the id {own!r}{'' if first.id else ', which is its number,'} as the text on line "
-                f"{lines[own]} has; a text wants an id of its own, and its rows together: rename one of them."
+                f"{where} has the id {text_id!r}{'' if first.id else ', which is its number,'} as the text on line "
+                f"{lines[text_id]} has; a text needs an id of its own, and its rows together: rename one of them."
             )
-        lines[own] = first.line
+        lines[text_id] = first.line
         _check_one_text(path, rows)
         yield Document(
-            f"{called}:{own}",
+            f"{prefix}:{text_id}",
             words=tuple(first.text.split(" ")),
             links=tuple(row.link for row in rows if row.link is not None),
-            group=f"{called}:{first.group or own}",
+            group=f"{prefix}:{first.group or text_id}",
         )
     if not lines:
         raise CorpusError(
-            f"{path} has no text; wanted is a row for each link below the one that names the columns: "
+            f"{path} has no text; expected a row for each link below the one that names the columns: "
             f"check that the file is whole."
         )
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """Whether the first line that is not empty names the columns of such a table, but for a misspelt one."""
+    """True if the first line that is not empty names the columns of such a table, but for a misspelt one."""
     first = next((line for line in beginning if line.strip()), "")
     return len(set(_REQUIRED) & set(first.rstrip("\r").split("\t"))) >= len(_REQUIRED) - 1
 
 
-def _rows(path: Path) -> Iterator[_Row]:
+def _read_rows(path: Path) -> Iterator[_Row]:
     # A cell cannot hold the end of a line, because quotes mean nothing: a row is a line, and line_num its number.
-    table = csv.reader((line for _, line in numbered_lines(path)), delimiter="\t", quoting=csv.QUOTE_NONE)
+    table = csv.reader((line for _, line in read_lines(path)), delimiter="\t", quoting=csv.QUOTE_NONE)
     header: list[str] | None = None
     try:
         for cells in table:
@@ -106,73 +106,73 @@ def _rows(path: Path) -> Iterator[_Row]:
             if not any(cell.strip() for cell in cells):
                 continue
             if header is None:
-                header = _header(where, cells)
+                header = _check_header(where, cells)
             elif len(cells) != len(header):
                 raise CorpusError(
-                    f"{where} has {_columns(len(cells))}, but the first row names {len(header)}; a row wants as many, "
-                    f"parted by tabs, with nothing in those that stay empty: correct the line."
+                    f"{where} has {_format_count(len(cells))}, but the first row names {len(header)}; a row needs as "
+                    f"many, separated by tabs, with nothing in those that stay empty: correct the line."
                 )
             else:
-                yield _row(where, table.line_num, dict(zip(header, cells, strict=True)))
+                yield _parse_row(where, table.line_num, dict(zip(header, cells, strict=True)))
     except csv.Error as error:
         raise CorpusError(
-            f"{path}:{table.line_num} cannot be read as a row ({error}); wanted are cells parted by tabs: "
+            f"{path}:{table.line_num} cannot be read as a row ({error}); expected cells separated by tabs: "
             f"correct the line or, if its text is that long, write the texts as JSON Lines."
         ) from None
 
 
-def _header(where: str, cells: list[str]) -> list[str]:
+def _check_header(where: str, cells: list[str]) -> list[str]:
     known = (*_REQUIRED, *_OPTIONAL)
     unknown = [cell for cell in cells if cell not in known]
     missing = [name for name in _REQUIRED if name not in cells]
-    twice = [name for name in known if cells.count(name) > 1]
-    problems = {"the unknown": unknown, "no": missing, "more than one": twice}
+    repeated = [name for name in known if cells.count(name) > 1]
+    problems = {"the unknown": unknown, "no": missing, "more than one": repeated}
     for problem, columns in problems.items():
         if columns:
             raise CorpusError(
-                f"{where} names {problem} column{'s' * (len(columns) > 1)} {', '.join(map(repr, columns))}; wanted are "
-                f"{', '.join(_REQUIRED)} and perhaps {', '.join(_OPTIONAL)}, parted by tabs: correct the first row."
+                f"{where} names {problem} column{'s' * (len(columns) > 1)} {', '.join(map(repr, columns))}; expected "
+                f"{', '.join(_REQUIRED)} and perhaps {', '.join(_OPTIONAL)}, separated by tabs: correct the first row."
             )
     return cells
 
 
-def _row(where: str, line: int, cells: Mapping[str, str]) -> _Row:
+def _parse_row(where: str, line: int, cells: Mapping[str, str]) -> _Row:
     text = cells["text"]
     words = text.split(" ")
     if not all(word.strip() for word in words):
         raise CorpusError(
-            f"{where} has the text {_shown(text)} with {'no words' if not text.strip() else 'an empty word'}; wanted "
-            f"are words parted by single spaces, with none before the first and after the last: correct it."
+            f"{where} has the text {_show(text)} with {'no words' if not text.strip() else 'an empty word'}; "
+            f"expected words separated by single spaces, with none before the first and after the last: correct it."
         )
     if _is_quoted(text):
         raise CorpusError(
-            f"{where} has the text {_shown(text)} in quotes, with those inside doubled; quotes mean nothing here and "
+            f"{where} has the text {_show(text)} in quotes, with those inside doubled; quotes mean nothing here and "
             f"would become words: write the table without quoting (csv.QUOTE_NONE in Python)."
         )
-    link = _link(where, cells)
+    link = _parse_link(where, cells)
     if link is not None:
-        joined(where, len(words), [link])
+        check_links(where, len(words), [link])
     return _Row(line, text, cells.get("id", "").strip(), cells.get("group", "").strip(), link)
 
 
-def _link(where: str, cells: Mapping[str, str]) -> Link | None:
-    given = {name: cells[name].strip() for name in _LINK}
-    if not any(given.values()):
+def _parse_link(where: str, cells: Mapping[str, str]) -> Link | None:
+    values = {name: cells[name].strip() for name in _LINK}
+    if not any(values.values()):
         return None
-    for name, value in given.items():
+    for name, value in values.items():
         if not value:
             raise CorpusError(
-                f"{where} has no {name}; a link wants source, target and label, and a text without links none of the "
+                f"{where} has no {name}; a link needs source, target and label, and a text without links none of the "
                 f"three: add what is missing."
             )
     for name in ("source", "target"):
-        if not re.fullmatch("[0-9]{1,9}", given[name]):
+        if not re.fullmatch("[0-9]{1,9}", values[name]):
             raise CorpusError(
-                f"{where} has the {name} {_shown(given[name])}; a position is a whole number, counted from 0: "
+                f"{where} has the {name} {_show(values[name])}; a position is a whole number, counted from 0: "
                 f"correct it."
             )
     kind = cells.get("kind", "").strip() or KIND
-    return Link(int(given["source"]), int(given["target"]), given["label"], kind=kind)
+    return Link(int(values["source"]), int(values["target"]), values["label"], kind=kind)
 
 
 def _check_one_text(path: Path, rows: Sequence[_Row]) -> None:
@@ -194,14 +194,14 @@ def _check_one_text(path: Path, rows: Sequence[_Row]) -> None:
 
 
 def _is_quoted(text: str) -> bool:
-    """Whether a program has put quotes around a cell and doubled those inside, as spreadsheets do."""
+    """True if a program has put quotes around a cell and doubled those inside, as spreadsheets do."""
     inside = text[1:-1]
     return text[0] == text[-1] == '"' and '"' in inside and '"' not in inside.replace('""', "")
 
 
-def _columns(count: int) -> str:
+def _format_count(count: int) -> str:
     return f"{count} column{'s' * (count != 1)}"
 
 
-def _shown(text: str) -> str:
+def _show(text: str) -> str:
     return repr(text) if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]!r} ..."

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 from xml.parsers import expat
 
-from headscope.corpora.text import numbered_lines
+from headscope.corpora.text import read_lines
 from headscope.errors import CorpusError
 
 
@@ -29,7 +29,7 @@ class Element(Protocol):
 
 @dataclass(frozen=True)
 class Markup:
-    """What a format in XML allows.
+    """The elements that a format in XML allows.
 
     Attributes:
         title: what messages call it.
@@ -51,16 +51,16 @@ class Markup:
 
         Args:
             path: the file.
-            start: is told the line, name and attributes of each element that opens.
-            end: is told the name of each element that closes.
-            characters: is told the line and a piece of the text between.
+            start: takes the line, name and attributes of each element that opens.
+            end: takes the name of each element that closes.
+            characters: takes the line and a piece of the text between.
 
         Raises:
-            CorpusError: the file is no well-formed XML in UTF-8, or declares a document type.
+            CorpusError: the file is not well-formed XML in UTF-8, or declares a document type.
         """
         parser = expat.ParserCreate()
 
-        def document_type(*_: object) -> None:
+        def refuse_document_type(*_: object) -> None:
             raise CorpusError(
                 f"{path}:{parser.CurrentLineNumber} declares a document type, which can define entities without end; "
                 f"headscope reads XML without one: remove the declaration."
@@ -69,18 +69,18 @@ class Markup:
         parser.StartElementHandler = lambda name, attributes: start(parser.CurrentLineNumber, name, attributes)
         parser.EndElementHandler = end
         parser.CharacterDataHandler = lambda data: characters(parser.CurrentLineNumber, data)
-        parser.StartDoctypeDeclHandler = document_type
-        last = 1
+        parser.StartDoctypeDeclHandler = refuse_document_type
+        last_line = 1
         try:
             # Line by line, because that is how bytes that are not UTF-8 are found, and the file is not held as a whole.
-            for number, line in numbered_lines(path):
-                last = number
+            for number, line in read_lines(path):
+                last_line = number
                 parser.Parse(f"{line}\n", False)
                 yield
             parser.Parse("", True)
         except expat.ExpatError as error:
             raise CorpusError(
-                f"{path}:{min(error.lineno, last)} is no well-formed XML ({expat.ErrorString(error.code)}); "
+                f"{path}:{min(error.lineno, last_line)} is not well-formed XML ({expat.ErrorString(error.code)}); "
                 f"{self.title} is written in XML: check that the file is whole, or correct the line."
             ) from None
         yield
@@ -91,15 +91,15 @@ class Markup:
         Raises:
             CorpusError: it has none.
         """
-        wanted = self.children.get(parent, ())
-        if element.name not in wanted:
+        allowed = self.children.get(parent, ())
+        if element.name not in allowed:
             raise CorpusError(
                 f"{path}:{element.line} has <{element.name}> {f'in <{parent}>' if parent else 'outermost'}, where "
-                f"{self.title} has {' or '.join(f'<{name}>' for name in wanted) or 'no element'}: "
+                f"{self.title} has {' or '.join(f'<{name}>' for name in allowed) or 'no element'}: "
                 f"correct it, or name the format that the file is in."
             )
 
-    def attribute(self, path: Path, element: Element, name: str) -> str:
+    def get_attribute(self, path: Path, element: Element, name: str) -> str:
         """The value of an attribute that an element must have.
 
         Raises:
@@ -109,7 +109,7 @@ class Markup:
         if not value.strip():
             raise CorpusError(
                 f"{path}:{element.line} has <{element.name}> with "
-                f"{'an empty' if name in element.attributes else 'no'} attribute {name!r}, which {self.title} wants: "
+                f"{'an empty' if name in element.attributes else 'no'} attribute {name!r}, which {self.title} needs: "
                 f"add its value."
             )
         return value

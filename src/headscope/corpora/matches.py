@@ -1,7 +1,8 @@
-"""What spaCy's matchers find in a document. The one file that knows spaCy, which is imported when it is used."""
+"""The matches of spaCy's matchers in a document. The one file that knows spaCy, which is imported when it is used."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from headscope.corpora.document import Document, Link, Span
@@ -19,7 +20,7 @@ class Pattern:
         name: the label of what it finds.
         where: what messages call it.
         nodes: what spaCy's ``Matcher`` takes, or its ``DependencyMatcher``.
-        tree: whether it is for the latter.
+        tree: true if it is for the latter.
         ends: the source and the target of a link, as places among the nodes; None if a match is a span.
         kind: of the links or spans.
     """
@@ -32,10 +33,10 @@ class Pattern:
     kind: str
 
     @property
-    def asks(self) -> frozenset[str]:
+    def required_attributes(self) -> frozenset[str]:
         """The annotation without which it can match nothing."""
-        asked = {key.upper() for node in self.nodes for key in (node["RIGHT_ATTRS"] if self.tree else node)}
-        return frozenset(asked.intersection(_ANNOTATED) | ({"DEP"} if self.tree else set()))
+        required = {key.upper() for node in self.nodes for key in (node["RIGHT_ATTRS"] if self.tree else node)}
+        return frozenset(required.intersection(_ANNOTATED) | ({"DEP"} if self.tree else set()))
 
 
 @dataclass(frozen=True)
@@ -44,16 +45,16 @@ class Search:
 
     Attributes:
         language: spaCy's vocabulary, and its pipeline if there is one.
-        annotates: whether there is.
+        has_pipeline: true if there is one.
         matchers: one of spaCy's for each pattern.
     """
 
     language: Any
-    annotates: bool
+    has_pipeline: bool
     matchers: tuple[tuple[Pattern, Any], ...]
 
     @classmethod
-    def of(cls, patterns: Sequence[Pattern], file: str, pipeline: str | None) -> "Search":
+    def from_patterns(cls, patterns: Sequence[Pattern], file: str, pipeline: str | None) -> "Search":
         """A search for patterns of a file.
 
         Args:
@@ -64,32 +65,33 @@ class Search:
         Raises:
             CorpusError: spaCy or the pipeline is not installed, or spaCy refuses a pattern.
         """
-        language = _language(file, pipeline)
-        matchers = tuple((pattern, _matcher(language, pattern)) for pattern in patterns)
-        return cls(language, annotates=pipeline is not None, matchers=matchers)
+        language = _load_language(file, pipeline)
+        matchers = tuple((pattern, _build_matcher(language, pattern)) for pattern in patterns)
+        return cls(language, has_pipeline=pipeline is not None, matchers=matchers)
 
     @property
     def annotator(self) -> str:
         """The language, name and version of the pipeline."""
         return "{lang}_{name} {version}".format(**self.language.meta)
 
-    def look(self, document: Document) -> tuple[frozenset[str], list[Link | Span]]:
-        """What of the annotation that the patterns ask for a document has, and what they find, as often as they do.
+    def match(self, document: Document) -> tuple[frozenset[str], list[Link | Span]]:
+        """The required annotation that a document has, and a link or span for each match in it.
 
         Raises:
             CorpusError: a pattern joins a word to itself, or the document has parts of speech or dependencies that are
                 not those of Universal Dependencies.
         """
-        asked = frozenset[str]().union(*(pattern.asks for pattern, _ in self.matchers))
-        doc = _doc(self.language, document, () if self.annotates else asked)
-        if self.annotates:
+        required = frozenset[str]().union(*(pattern.required_attributes for pattern, _ in self.matchers))
+        doc = _build_doc(self.language, document, () if self.has_pipeline else required)
+        if self.has_pipeline:
             doc = self.language(doc)
-        there = frozenset(attribute for attribute in asked if doc.has_annotation(attribute))
-        matchers = ((pattern, matcher) for pattern, matcher in self.matchers if pattern.asks <= there)
-        return there, [one for pattern, matcher in matchers for one in _found(pattern, matcher, doc, document)]
+        available = frozenset(attribute for attribute in required if doc.has_annotation(attribute))
+        matchers = (pair for pair in self.matchers if pair[0].required_attributes <= available)
+        matches = (_find_matches(pattern, matcher, doc, document) for pattern, matcher in matchers)
+        return available, [*chain.from_iterable(matches)]
 
 
-def _language(file: str, pipeline: str | None) -> Any:
+def _load_language(file: str, pipeline: str | None) -> Any:
     """SpaCy's vocabulary, with a pipeline if one is asked for."""
     try:
         # It brings torch along, if that is installed.
@@ -105,12 +107,12 @@ def _language(file: str, pipeline: str | None) -> Any:
         return spacy.load(pipeline)
     except (OSError, ValueError, ImportError) as error:
         raise CorpusError(
-            f"the patterns {file!r} name the pipeline {pipeline!r}, which spaCy does not load ({first_line(error)}); "
+            f"the patterns {file!r} name the pipeline {pipeline!r}, which spaCy cannot load ({first_line(error)}); "
             f"install it (python -m spacy download NAME), or leave it out and match what the corpus is annotated with."
         ) from None
 
 
-def _matcher(language: Any, pattern: Pattern) -> Any:
+def _build_matcher(language: Any, pattern: Pattern) -> Any:
     from spacy.matcher import DependencyMatcher, Matcher
 
     options = {} if pattern.tree else {"greedy": "LONGEST" if pattern.ends is None else None}
@@ -127,7 +129,7 @@ def _matcher(language: Any, pattern: Pattern) -> Any:
     return matcher
 
 
-def _doc(language: Any, document: Document, asked: Collection[str]) -> Any:
+def _build_doc(language: Any, document: Document, required: Collection[str]) -> Any:
     """A document as spaCy has it, with what was asked for of its annotation."""
     from spacy.parts_of_speech import IDS
     from spacy.tokens import Doc
@@ -135,48 +137,48 @@ def _doc(language: Any, document: Document, asked: Collection[str]) -> Any:
     annotation: dict[str, list[Any]] = {}
     parts_of_speech = {span.start: span.label for span in document.spans if span.kind == "upos"}
     dependencies = [link for link in document.links if link.kind == "dependency"]
-    if "POS" in asked and parts_of_speech:
+    if "POS" in required and parts_of_speech:
         annotation["pos"] = [parts_of_speech.get(word, "") for word in range(len(document.words))]
         if unknown := [label for label in annotation["pos"] if label not in IDS]:
             raise CorpusError(
                 f'document {document.id!r} has the part of speech {unknown[0]!r}, but patterns that ask for "POS" want '
                 f"those of Universal Dependencies, such as NOUN: correct it, or name a pipeline."
             )
-    if "DEP" in asked and dependencies:
-        annotation["heads"] = _heads(document, dependencies)
+    if "DEP" in required and dependencies:
+        annotation["heads"] = _collect_heads(document, dependencies)
         annotation["deps"] = ["ROOT"] * len(document.words)
         for link in dependencies:
             annotation["deps"][link.source] = link.label
     return Doc(language.vocab, words=list(document.words), **annotation)
 
 
-def _heads(document: Document, dependencies: Iterable[Link]) -> list[int]:
+def _collect_heads(document: Document, dependencies: Iterable[Link]) -> list[int]:
     """The head of each word; a root is its own."""
     heads = list(range(len(document.words)))
     for link in dependencies:
         if heads[link.source] != link.source:
-            raise _no_tree(document, link.source, "two heads")
+            raise _report_no_tree(document, link.source, "two heads")
         heads[link.source] = link.target
-    under_a_root = {word for word, head in enumerate(heads) if word == head}
+    rooted = {word for word, head in enumerate(heads) if word == head}
     for word in range(len(heads)):
-        way: dict[int, None] = {}
-        while word not in under_a_root:
-            if word in way:
-                raise _no_tree(document, word, "itself above it")
-            way[word] = None
+        path: dict[int, None] = {}
+        while word not in rooted:
+            if word in path:
+                raise _report_no_tree(document, word, "itself above it")
+            path[word] = None
             word = heads[word]
-        under_a_root.update(way)
+        rooted.update(path)
     return heads
 
 
-def _no_tree(document: Document, word: int, what: str) -> CorpusError:
+def _report_no_tree(document: Document, word: int, problem: str) -> CorpusError:
     return CorpusError(
-        f"document {document.id!r} has dependencies in which word {word} ({document.words[word]!r}) has {what}, but "
+        f"document {document.id!r} has dependencies in which word {word} ({document.words[word]!r}) has {problem}, but "
         f"patterns that ask for dependencies want trees: correct it, or name a pipeline."
     )
 
 
-def _found(pattern: Pattern, matcher: Any, doc: Any, document: Document) -> Iterator[Link | Span]:
+def _find_matches(pattern: Pattern, matcher: Any, doc: Any, document: Document) -> Iterator[Link | Span]:
     """The links or spans of one document, as often as they are matched."""
     boundary = document.boundary or 0
     for match in matcher(doc) if pattern.tree or pattern.ends is None else matcher(doc, with_alignments=True):
@@ -195,6 +197,6 @@ def _found(pattern: Pattern, matcher: Any, doc: Any, document: Document) -> Iter
         if source == target:
             raise CorpusError(
                 f"{pattern.where} joins word {source} ({document.words[source]!r}) of document {document.id!r} to "
-                f"itself; a head is asked for another word: say more of source or target, so that they differ."
+                f"itself; a link joins two different words: describe source or target more exactly."
             )
         yield Link(source, target, pattern.name, kind=pattern.kind)

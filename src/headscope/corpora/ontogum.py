@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from headscope.corpora import conllu
-from headscope.corpora.brackets import Row, mentions
+from headscope.corpora.brackets import Row, parse_mentions
 from headscope.corpora.document import Document, Link, Skipped, Span
-from headscope.corpora.text import numbered_lines
+from headscope.corpora.text import read_lines
 from headscope.errors import CorpusError
 
 _BEGIN, _END = "# begin document", "# end document"
@@ -23,7 +23,7 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
     """The document of one file, with a ``mention`` span for each mention, whose label is its chain.
 
     If there is a file with its trees, it also has their dependency links and, before the mentions,
-    their ``upos`` spans. Sentences are not told apart. A word that is empty (OntoGUM V11 has one, a
+    their ``upos`` spans. Sentences are not kept apart. A word that is empty (OntoGUM V11 has one, a
     ``|``) takes its form from the trees. The group is the name of the file without its suffix.
 
     Args:
@@ -34,19 +34,19 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
         CorpusError: a line of either file is malformed, the two have other words, the document has no
             beginning, no end or no words, or a file is not UTF-8.
     """
-    rows = _rows(path)
-    spans = mentions(path, rows)
+    rows = _read_rows(path)
+    spans = parse_mentions(path, rows)
     if isinstance(spans, Skipped):
         yield spans
         return
     words = tuple(row.word for row in rows)
     links: tuple[Link, ...] = ()
     tags: tuple[Span, ...] = ()
-    if found := trees(path):
-        sentences = list(conllu.read(found[0]))
+    if trees := find_trees(path):
+        sentences = list(conllu.read(trees[0]))
         words = tuple(word for sentence in sentences for word in sentence.words)
-        _agree(path, rows, found[0], words)
-        links, tags = _joined(sentences)
+        _check_same_words(path, rows, trees[0], words)
+        links, tags = _join_annotation(sentences)
     elif not all(words):
         empty = rows[words.index("")].line
         yield Skipped(f"{path}:{empty}", "documents with an empty word and no trees to take it from")
@@ -55,7 +55,7 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """Whether a file that begins with these lines is in the layout of OntoGUM."""
+    """True if a file that begins with these lines is in the layout of OntoGUM."""
     filled = [line for line in beginning if line.strip()][:2]
     if len(filled) < 2 or not filled[0].startswith(_BEGIN):
         return False
@@ -63,55 +63,55 @@ def recognise(beginning: Sequence[str]) -> bool:
     return len(columns) == _COLUMNS and columns[0] == "0"
 
 
-def trees(path: Path) -> tuple[Path, ...]:
+def find_trees(path: Path) -> tuple[Path, ...]:
     """The file with the trees of the document in `path`, if there is one."""
     file = path.with_suffix(".conllu").name
     # Going up by ".." holds for a path such as "NAME.conll" too, which names no folder.
-    places = (path.parent / ".." / "conllu" / file, path.parent / file)
-    return tuple(place for place in places if place.is_file())[:1]
+    candidates = (path.parent / ".." / "conllu" / file, path.parent / file)
+    return tuple(candidate for candidate in candidates if candidate.is_file())[:1]
 
 
-def _rows(path: Path) -> list[Row]:
+def _read_rows(path: Path) -> list[Row]:
     rows: list[Row] = []
-    begun = ended = False
-    for number, line in numbered_lines(path):
+    has_begun = has_ended = False
+    for number, line in read_lines(path):
         if not line.strip(" "):
             continue
-        if line.startswith(_BEGIN) and not begun:
-            begun = True
-        elif not begun or ended:
+        if line.startswith(_BEGIN) and not has_begun:
+            has_begun = True
+        elif not has_begun or has_ended:
             raise CorpusError(
-                f"{path}:{number} stands outside of the document; OntoGUM wants {_BEGIN!r} before its words, "
+                f"{path}:{number} stands outside of the document; OntoGUM needs {_BEGIN!r} before its words, "
                 f"{_END!r} after them, and one document in a file: correct the file, or part it."
             )
         elif line.strip() == _END:
-            ended = True
+            has_ended = True
         else:
-            rows.append(_row(path, number, line, len(rows)))
-    if not (ended and rows):
+            rows.append(_parse_row(path, number, line, len(rows)))
+    if not (has_ended and rows):
         raise CorpusError(
-            f"{path} {'has no words' if ended else 'does not end'}; OntoGUM wants {_BEGIN!r}, a line of {_COLUMNS} "
+            f"{path} {'has no words' if has_ended else 'does not end'}; OntoGUM needs {_BEGIN!r}, a line of {_COLUMNS} "
             f"columns for each word, and {_END!r}: check that the file is whole."
         )
     return rows
 
 
-def _row(path: Path, number: int, line: str, index: int) -> Row:
+def _parse_row(path: Path, number: int, line: str, index: int) -> Row:
     columns = [column.strip() for column in line.split("\t")]
     if len(columns) != _COLUMNS:
         raise CorpusError(
-            f"{path}:{number} has {len(columns)} column{'s' * (len(columns) != 1)}; OntoGUM wants {_COLUMNS} (number "
+            f"{path}:{number} has {len(columns)} column{'s' * (len(columns) != 1)}; OntoGUM needs {_COLUMNS} (number "
             f"of the word, word, coreference), separated by tabs: correct the line."
         )
     if columns[0] != str(index):
         raise CorpusError(
-            f"{path}:{number} has the number {columns[0]!r} where {index} is wanted; number the words of the "
+            f"{path}:{number} has the number {columns[0]!r} where {index} is expected; number the words of the "
             f"document 0, 1, 2 ... in column 1."
         )
     return Row(number, columns[1], columns[2])
 
 
-def _agree(path: Path, rows: Sequence[Row], trees: Path, words: Sequence[str]) -> None:
+def _check_same_words(path: Path, rows: Sequence[Row], trees: Path, words: Sequence[str]) -> None:
     for row, word in zip(rows, words, strict=False):
         if row.word not in ("", word):
             raise CorpusError(
@@ -125,12 +125,12 @@ def _agree(path: Path, rows: Sequence[Row], trees: Path, words: Sequence[str]) -
         )
 
 
-def _joined(sentences: Sequence[Document]) -> tuple[tuple[Link, ...], tuple[Span, ...]]:
+def _join_annotation(sentences: Sequence[Document]) -> tuple[tuple[Link, ...], tuple[Span, ...]]:
     links: list[Link] = []
     spans: list[Span] = []
-    before = 0
+    offset = 0
     for sentence in sentences:
-        links += (replace(link, source=link.source + before, target=link.target + before) for link in sentence.links)
-        spans += (replace(span, start=span.start + before, end=span.end + before) for span in sentence.spans)
-        before += len(sentence.words)
+        links += (replace(link, source=link.source + offset, target=link.target + offset) for link in sentence.links)
+        spans += (replace(span, start=span.start + offset, end=span.end + offset) for span in sentence.spans)
+        offset += len(sentence.words)
     return tuple(links), tuple(spans)

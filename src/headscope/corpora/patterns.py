@@ -25,7 +25,7 @@ from typing import Any
 
 from headscope.corpora.document import Document, Link, Skipped
 from headscope.corpora.matches import Pattern, Search
-from headscope.corpora.text import numbered_lines
+from headscope.corpora.text import read_lines
 from headscope.errors import CorpusError
 
 KIND = "pattern"
@@ -58,8 +58,8 @@ class Patterns:
     pipeline: str | None
     patterns: tuple[Pattern, ...] = field(compare=False, repr=False)
 
-    def added(self, parts: Iterable[Document | Skipped], corpus: str) -> Iterator[Document | Skipped]:
-        """What a corpus gives, with the links and spans that the patterns find in each document.
+    def annotate(self, parts: Iterable[Document | Skipped], corpus: str) -> Iterator[Document | Skipped]:
+        """The documents of a corpus, with the links and spans that the patterns find in each document.
 
         From the corpus come ``POS`` (spans of kind ``upos``) and the tree with ``DEP`` (links of kind ``dependency``;
         a word without a head is a ``ROOT``). For a link all matches of a pattern count, for a span the longest that
@@ -74,7 +74,7 @@ class Patterns:
             CorpusError: a pattern joins a word to itself, or matches nothing in the whole corpus; or a document has
                 parts of speech or dependencies that are not those of Universal Dependencies.
         """
-        search = Search.of(self.patterns, self.name, self.pipeline)
+        search = Search.from_patterns(self.patterns, self.name, self.pipeline)
         matches = dict.fromkeys((pattern.name for pattern in self.patterns), 0)
         annotated: frozenset[str] = frozenset()
         empty = True
@@ -83,19 +83,20 @@ class Patterns:
                 yield part
                 continue
             empty = False
-            there, found = search.look(part)
-            annotated |= there
+            available, results = search.match(part)
+            annotated |= available
             links, spans = dict.fromkeys(part.links), dict.fromkeys(part.spans)
-            for one in found:
-                matches[one.label] += 1
-                if isinstance(one, Link):
-                    links[one] = None
+            for result in results:
+                matches[result.label] += 1
+                if isinstance(result, Link):
+                    links[result] = None
                 else:
-                    spans[one] = None
+                    spans[result] = None
             yield replace(part, links=tuple(links), spans=tuple(spans))
         for pattern in self.patterns if not empty else ():
             if not matches[pattern.name]:
-                raise CorpusError(_nothing(pattern, corpus, pattern.asks - annotated, self.pipeline))
+                missing = pattern.required_attributes - annotated
+                raise CorpusError(_describe_no_match(pattern, corpus, missing, self.pipeline))
 
 
 def read(path: str | Path) -> Patterns:
@@ -120,18 +121,18 @@ def read(path: str | Path) -> Patterns:
     =================  ==========================================================================
 
     Raises:
-        CorpusError: there is no such file, it is no JSON in UTF-8 or has other keys, an end of a link is no
+        CorpusError: there is no such file, it is not JSON in UTF-8 or has other keys, an end of a link is no
             single word of the pattern or both are one, operators leave open which words a match joins, spaCy
             refuses a pattern, or spaCy (extra ``spacy``) or the pipeline is not installed.
     """
     file = Path(path).expanduser()
     if not file.is_file():
         raise CorpusError(f"there is no file of patterns {str(path)!r}; name one in JSON, such as {_EXAMPLE}.")
-    text = "\n".join(line for _, line in numbered_lines(file))
-    record = _record(file, text)
+    text = "\n".join(line for _, line in read_lines(file))
+    record = _parse_file(file, text)
     pipeline = record.get("pipeline")
-    patterns = tuple(_pattern(file, name, entry) for name, entry in record["patterns"].items())
-    search = Search.of(patterns, str(path), pipeline)
+    patterns = tuple(_parse_pattern(file, name, entry) for name, entry in record["patterns"].items())
+    search = Search.from_patterns(patterns, str(path), pipeline)
     digest = hashlib.sha256(file.read_bytes())
     if pipeline is not None:
         digest.update(search.annotator.encode())
@@ -139,18 +140,18 @@ def read(path: str | Path) -> Patterns:
     return Patterns(str(path), content, sha256=digest.hexdigest(), pipeline=pipeline, patterns=patterns)
 
 
-def _record(file: Path, text: str) -> dict[str, Any]:
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _parse_file(file: Path, text: str) -> dict[str, Any]:
+    def reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         keys = [key for key, _ in pairs]
         for key in keys:
             if keys.count(key) > 1:
                 raise CorpusError(
-                    f"{file} has the key {_shown(key)} twice in one object, of which one would be lost; rename one."
+                    f"{file} has the key {_show(key)} twice in one object, of which one would be lost; rename one."
                 )
         return dict(pairs)
 
     try:
-        record = json.loads(text, object_pairs_hook=once)
+        record = json.loads(text, object_pairs_hook=reject_duplicate_keys)
     except json.JSONDecodeError as error:
         raise CorpusError(
             f"{file}:{error.lineno} is not JSON ({error.msg} at character {error.colno}); a file of patterns is one "
@@ -158,29 +159,29 @@ def _record(file: Path, text: str) -> dict[str, Any]:
         ) from None
     except RecursionError:
         record = None
-    wanted = f'a file of patterns is one object, such as {_EXAMPLE}, perhaps with a "pipeline": correct it.'
+    expected = f'a file of patterns is one object, such as {_EXAMPLE}, perhaps with a "pipeline": correct it.'
     if not isinstance(record, dict) or not {"patterns"} <= set(record) <= {"patterns", "pipeline"}:
-        raise CorpusError(f"{file} has {_shown(record)}; {wanted}")
+        raise CorpusError(f"{file} has {_show(record)}; {expected}")
     if not isinstance(record["patterns"], dict) or not record["patterns"]:
-        raise CorpusError(f'{file} has the "patterns" {_shown(record["patterns"])}; {wanted}')
+        raise CorpusError(f'{file} has the "patterns" {_show(record["patterns"])}; {expected}')
     if "pipeline" in record and not _is_text(record["pipeline"]):
-        raise CorpusError(f'{file} has the "pipeline" {_shown(record["pipeline"])}; it is the name of one: correct it.')
+        raise CorpusError(f'{file} has the "pipeline" {_show(record["pipeline"])}; it is the name of one: correct it.')
     return record
 
 
-def _pattern(file: Path, name: str, entry: Any) -> Pattern:
-    where = f"the pattern {_shown(name)} of {file}"
-    wanted = f'a pattern has "tokens" or "dependencies" and perhaps "source", "target", "kind", as in {_EXAMPLE}'
+def _parse_pattern(file: Path, name: str, entry: Any) -> Pattern:
+    where = f"the pattern {_show(name)} of {file}"
+    expected = f'a pattern has "tokens" or "dependencies" and perhaps "source", "target", "kind", as in {_EXAMPLE}'
     if not _is_text(name):
         raise CorpusError(f"{where} has no name to label what it finds: write one.")
     if not isinstance(entry, dict) or ("tokens" in entry) + ("dependencies" in entry) != 1:
-        raise CorpusError(f"{where} is {_shown(entry)}; {wanted}: correct it.")
+        raise CorpusError(f"{where} is {_show(entry)}; {expected}: correct it.")
     if unknown := [key for key in entry if key not in _KEYS]:
-        raise CorpusError(f"{where} has the unknown {', '.join(map(_shown, unknown))}; {wanted}: correct it.")
+        raise CorpusError(f"{where} has the unknown {', '.join(map(_show, unknown))}; {expected}: correct it.")
     tree = "dependencies" in entry
     nodes = entry["dependencies" if tree else "tokens"]
     if not isinstance(nodes, list) or not nodes or not all(isinstance(node, dict) for node in nodes):
-        raise CorpusError(f"{where} matches {_shown(nodes)}; wanted is a list of objects, one a token: correct it.")
+        raise CorpusError(f"{where} matches {_show(nodes)}; expected a list of objects, one a token: correct it.")
     if tree:
         _check_tree(where, nodes)
     if any("_" in (node["RIGHT_ATTRS"] if tree else node) for node in nodes):
@@ -189,74 +190,76 @@ def _pattern(file: Path, name: str, entry: Any) -> Pattern:
         )
     kind = entry.get("kind", KIND)
     if not _is_text(kind):
-        raise CorpusError(f"{where} has the kind {_shown(kind)}; it is a string with a visible character: correct it.")
-    return Pattern(name, where, nodes, tree=tree, ends=_ends(where, entry, nodes, tree), kind=kind)
+        raise CorpusError(f"{where} has the kind {_show(kind)}; it is a string with a visible character: correct it.")
+    return Pattern(name, where, nodes, tree=tree, ends=_find_ends(where, entry, nodes, tree), kind=kind)
 
 
 def _check_tree(where: str, nodes: list[dict[str, Any]]) -> None:
     """Refuse keys that spaCy passes over, and operators on a word, which it takes and then warns of."""
-    for place, node in enumerate(nodes):
-        wanted = _NODE if place else _ANCHOR
-        if set(node) != set(wanted) or not isinstance(node["RIGHT_ATTRS"], dict) or not _is_text(node["RIGHT_ID"]):
+    for position, node in enumerate(nodes):
+        expected = _NODE if position else _ANCHOR
+        if set(node) != set(expected) or not isinstance(node["RIGHT_ATTRS"], dict) or not _is_text(node["RIGHT_ID"]):
             raise CorpusError(
-                f"{where} has {_shown(node)} as node {place}, counted from 0; wanted are "
-                f'{", ".join(map(_shown, wanted))}, of which "RIGHT_ATTRS" is an object: correct it.'
+                f"{where} has {_show(node)} as node {position}, counted from 0; expected "
+                f'{", ".join(map(_show, expected))}, of which "RIGHT_ATTRS" is an object: correct it.'
             )
-        if _operator(node["RIGHT_ATTRS"]):
+        if _get_operator(node["RIGHT_ATTRS"]):
             raise CorpusError(
-                f'{where} has an "OP" in node {_shown(node["RIGHT_ID"])}; a node is one word: leave it out.'
+                f'{where} has an "OP" in node {_show(node["RIGHT_ID"])}; a node is one word: leave it out.'
             )
 
 
-def _ends(where: str, entry: Mapping[str, Any], nodes: list[dict[str, Any]], tree: bool) -> tuple[int, int] | None:
+def _find_ends(where: str, entry: Mapping[str, Any], nodes: list[dict[str, Any]], tree: bool) -> tuple[int, int] | None:
     """The places of source and target among the nodes."""
     if not tree and "source" not in entry and "target" not in entry:
         return None
     names = [node["RIGHT_ID"] for node in nodes] if tree else list(range(len(nodes)))
     ends = []
     for end in ("source", "target"):
-        own = entry.get(end)
+        value = entry.get(end)
         # True is an int in Python, and no place.
-        if own not in names or type(own) not in (int, str):
+        if value not in names or type(value) not in (int, str):
             raise CorpusError(
-                f"{where} has {f'the {end} {_shown(own)}' if end in entry else f'no {end}'}; a link wants both, "
-                f"each one of {', '.join(map(_shown, names))}: correct it."
+                f"{where} has {f'the {end} {_show(value)}' if end in entry else f'no {end}'}; a link needs both, "
+                f"each one of {', '.join(map(_show, names))}: correct it."
             )
-        ends.append(names.index(own))
-        if not tree and _operator(nodes[ends[-1]]):
+        ends.append(names.index(value))
+        if not tree and _get_operator(nodes[ends[-1]]):
             raise CorpusError(
-                f'{where} has the {end} {own}, a place with an "OP"; a link joins single words, which of several is '
+                f'{where} has the {end} {value}, a place with an "OP"; a link joins single words, which of several is '
                 f"not known: leave the operator out, or add a place without one."
             )
     if ends[0] == ends[1]:
         raise CorpusError(f"{where} has source and target in one place; a link joins two words: correct one of them.")
     # Of matches over the same words spaCy gives one. If lengths differ in one stretch only, there is no other.
-    loose = [place for place, node in enumerate(nodes) if not tree and not _FIXED.fullmatch(_operator(node))]
-    if len({(place > min(ends)) + (place > max(ends)) for place in loose}) > 1:
+    free = [i for i, node in enumerate(nodes) if not tree and not _FIXED.fullmatch(_get_operator(node))]
+    if len({(i > min(ends)) + (i > max(ends)) for i in free}) > 1:
         raise CorpusError(
             f'{where} has an "OP" in more than one of the stretches before, between and after source and target, so '
-            f"that spaCy would not tell all links: keep operators to one of them, or write several patterns."
+            f"that spaCy would not return all links: keep operators to one of them, or write several patterns."
         )
     return ends[0], ends[1]
 
 
-def _operator(attributes: Mapping[str, Any]) -> str:
+def _get_operator(attributes: Mapping[str, Any]) -> str:
     return next((str(value) for key, value in attributes.items() if key.upper() == "OP"), "")
 
 
-def _nothing(pattern: Pattern, corpus: str, lacking: frozenset[str], pipeline: str | None) -> str:
+def _describe_no_match(pattern: Pattern, corpus: str, missing: frozenset[str], pipeline: str | None) -> str:
     matches = f"{pattern.where} matches nothing in the corpus {corpus!r}"
-    if not lacking:
+    if not missing:
         return f"{matches}, so there would be no row for it: correct it, or leave it out."
-    by = f"which the pipeline {pipeline!r} does not annotate" if pipeline else "with which no document is annotated"
-    return f"{matches}, because it asks for {' and '.join(sorted(lacking))}, {by}: leave it out, or name a pipeline."
+    reason = f"which the pipeline {pipeline!r} does not annotate" if pipeline else "with which no document is annotated"
+    return (
+        f"{matches}, because it asks for {' and '.join(sorted(missing))}, {reason}: leave it out, or name a pipeline."
+    )
 
 
 def _is_text(value: object) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
-def _shown(value: object) -> str:
+def _show(value: object) -> str:
     """A value as it is written in JSON, not at full length."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]} ..."

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from headscope.corpora.conllu import columns_of_first_word, sentences
+from headscope.corpora.conllu import count_columns, read_sentences
 from headscope.corpora.document import Document, Link, Skipped, Span
 from headscope.errors import CorpusError
 
@@ -49,7 +49,7 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
         CorpusError: a line is malformed, the role columns of a sentence are not those of its predicates,
             or the file holds no sentence or is not UTF-8.
     """
-    for document, lines in sentences(path, name=name, extended=True):
+    for document, lines in read_sentences(path, name=name, extended=True):
         rows: list[_Row] = []
         for number, line in lines:
             columns = line.split("\t")
@@ -58,17 +58,17 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
                 rows.append(_Row(number, roleset, tuple(roles)))
             elif any(cell not in ("", "_") for cell in (roleset, *roles)):
                 yield Skipped(f"{path}:{number}", _AT_NO_WORD)
-        yield from _annotated(path, document, rows)
+        yield from _add_roles(path, document, rows)
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """Whether a file that begins with these lines is CoNLL-U with more than 10 columns that it does not name."""
+    """True if a file that begins with these lines is CoNLL-U with more than 10 columns that it does not name."""
     # CoNLL-U Plus names its columns in the first line; what it adds, multi-word expressions for one, is not this.
     plus = any(line.startswith("# global.columns") for line in beginning[:1])
-    return not plus and (columns_of_first_word(beginning) or 0) > _ROLESET
+    return not plus and (count_columns(beginning) or 0) > _ROLESET
 
 
-def _annotated(path: Path, document: Document, rows: Sequence[_Row]) -> Iterator[Document | Skipped]:
+def _add_roles(path: Path, document: Document, rows: Sequence[_Row]) -> Iterator[Document | Skipped]:
     if not any(row.roleset or any(row.roles) for row in rows):
         yield Skipped(f"{path}:{rows[0].line}", _NOT_ANNOTATED)
         yield document
@@ -96,9 +96,9 @@ def _check_columns(path: Path, row: _Row, predicates: int) -> None:
         roles = ()
     if len(roles) != predicates:
         raise CorpusError(
-            f"{path}:{row.line} has {_counted(len(roles), 'role column')}, but its sentence has "
-            f"{_counted(predicates, 'predicate')}; each word with a roleset in column {_ROLESET + 1} wants one role "
-            f"column after it, in every line of the sentence: correct the line or the rolesets."
+            f"{path}:{row.line} has {_format_count(len(roles), 'role column')}, but its sentence has "
+            f"{_format_count(predicates, 'predicate')}; each word with a roleset in column {_ROLESET + 1} needs one "
+            f"role column after it, in every line of the sentence: correct the line or the rolesets."
         )
     for column, cell in enumerate((row.roleset, *roles), start=_ROLESET + 1):
         if not cell:
@@ -118,5 +118,5 @@ def _check_no_predicate(path: Path, row: _Row, column: int) -> None:
         )
 
 
-def _counted(count: int, noun: str) -> str:
+def _format_count(count: int, noun: str) -> str:
     return f"{count} {noun}{'s' * (count != 1)}"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from headscope.corpora.document import Document, Link, Span
-from headscope.corpora.text import numbered_lines
+from headscope.corpora.text import read_lines
 from headscope.errors import CorpusError
 
 KIND = "link"
@@ -53,39 +53,39 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
         name: what the file is called in ids and groups; its file name if not given.
 
     Raises:
-        CorpusError: a line is no JSON object, lacks ``words``, has a key that is not known or a value of
+        CorpusError: a line is not JSON object, lacks ``words``, has a key that is not known or a value of
             another kind, or points outside its words; a link joins a word to itself or is there twice;
             two lines have the same id; or the file holds no line or is not UTF-8.
     """
-    called = name or path.name
+    prefix = name or path.name
     lines: dict[str, int] = {}
-    for number, line in numbered_lines(path):
+    for number, line in read_lines(path):
         if not line.strip():
             continue
         where = f"{path}:{number}"
-        record = _record(where, line)
-        own = _string(where, record, "id") or str(number)
-        if own in lines:
+        record = _parse_record(where, line)
+        text_id = _get_string(where, record, "id") or str(number)
+        if text_id in lines:
             raise CorpusError(
-                f"{where} has the id {_shown(own)}{'' if record.get('id') else ', which is its number,'} as line "
-                f"{lines[own]} has; a text wants an id of its own: rename one of them, or leave all ids out."
+                f"{where} has the id {_show(text_id)}{'' if record.get('id') else ', which is its number,'} as line "
+                f"{lines[text_id]} has; a text needs an id of its own: rename one of them, or leave all ids out."
             )
-        lines[own] = number
-        yield _document(where, called, own, record)
+        lines[text_id] = number
+        yield _build_document(where, prefix, text_id, record)
     if not lines:
         raise CorpusError(
-            f'{path} has no text; wanted is a JSON object with "words" on each line: check that the file is whole.'
+            f'{path} has no text; expected a JSON object with "words" on each line: check that the file is whole.'
         )
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """Whether the first line that is not empty begins a JSON object and has the key ``words``."""
+    """True if the first line that is not empty begins a JSON object and has the key ``words``."""
     # The line may be cut, so it cannot be parsed.
     return _WORDS.match(next((line for line in beginning if line.strip()), "")) is not None
 
 
-def joined(where: str, count: int, links: Iterable[Link]) -> tuple[Link, ...]:
-    """These links of a text of so many words.
+def check_links(where: str, count: int, links: Iterable[Link]) -> tuple[Link, ...]:
+    """The links of a text, checked.
 
     Args:
         where: file and line, for messages.
@@ -95,135 +95,136 @@ def joined(where: str, count: int, links: Iterable[Link]) -> tuple[Link, ...]:
     Raises:
         CorpusError: a link points outside the words, joins a word to itself, or is there twice.
     """
-    found: dict[Link, None] = {}
+    unique: dict[Link, None] = {}
     for link in links:
         for end, position in (("source", link.source), ("target", link.target)):
             if not 0 <= position < count:
                 raise CorpusError(
-                    f"{where} has a link {_shown(link.label)} with the {end} {position}, but {_counted(count)}; "
+                    f"{where} has a link {_show(link.label)} with the {end} {position}, but {_count_words(count)}; "
                     f"words are counted from 0, so the last is {count - 1}: correct the {end}."
                 )
         if link.source == link.target:
             raise CorpusError(
-                f"{where} has a link {_shown(link.label)} from word {link.source} to itself; a head is asked for "
-                f"another word: correct the link or leave it out."
+                f"{where} has a link {_show(link.label)} from word {link.source} to itself; a link joins two "
+                f"different words: correct the link or leave it out."
             )
-        if link in found:
+        if link in unique:
             raise CorpusError(
-                f"{where} has the link {_shown(link.label)} from word {link.source} to word {link.target} twice; "
+                f"{where} has the link {_show(link.label)} from word {link.source} to word {link.target} twice; "
                 f"it would count twice: leave one out, or give it another label or kind."
             )
-        found[link] = None
-    return tuple(found)
+        unique[link] = None
+    return tuple(unique)
 
 
-def _document(where: str, called: str, own: str, record: Mapping[str, Any]) -> Document:
-    words = _words(where, record)
+def _build_document(where: str, prefix: str, text_id: str, record: Mapping[str, Any]) -> Document:
+    words = _parse_words(where, record)
     links = [
         Link(source, target, label, kind=kind)
-        for source, target, label, kind in _entries(where, record, "links", _LINK, optional={"kind": KIND})
+        for source, target, label, kind in _parse_entries(where, record, "links", _LINK, optional={"kind": KIND})
     ]
-    spans = [Span(*entry) for entry in _entries(where, record, "spans", _SPAN, optional={})]
+    spans = [Span(*entry) for entry in _parse_entries(where, record, "spans", _SPAN, optional={})]
     for span in spans:
         if not 0 <= span.start < span.end <= len(words):
             raise CorpusError(
-                f"{where} has a span {_shown(span.label)} from {span.start} to {span.end}, but {_counted(len(words))}; "
-                f"a span goes from its first word, counted from 0, to the word after its last: correct it."
+                f"{where} has a span {_show(span.label)} from {span.start} to {span.end}, but "
+                f"{_count_words(len(words))}; a span goes from its first word, counted from 0, to the word after "
+                f"its last: correct it."
             )
-    group = _string(where, record, "group")
+    group = _get_string(where, record, "group")
     return Document(
-        f"{called}:{own}",
+        f"{prefix}:{text_id}",
         words=words,
-        links=joined(where, len(words), links),
+        links=check_links(where, len(words), links),
         spans=tuple(spans),
-        label=_string(where, record, "label"),
-        group=f"{called}:{own if group is None else group}",
-        boundary=_boundary(where, record, len(words)),
+        label=_get_string(where, record, "label"),
+        group=f"{prefix}:{text_id if group is None else group}",
+        boundary=_get_boundary(where, record, len(words)),
     )
 
 
-def _record(where: str, line: str) -> dict[str, Any]:
+def _parse_record(where: str, line: str) -> dict[str, Any]:
     """The object on a line; wherever it has a null, there is nothing."""
 
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+    def reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        unique: dict[str, Any] = {}
         for key, value in pairs:
-            if key in found:
+            if key in unique:
                 raise CorpusError(
-                    f"{where} has the key {_shown(key)} twice in one object, of which one would be lost; "
-                    f"wanted is each key once: join the two, or leave one out."
+                    f"{where} has the key {_show(key)} twice in one object, of which one would be lost; "
+                    f"expected each key once: join the two, or leave one out."
                 )
-            found[key] = value
+            unique[key] = value
         # Tables written as JSON have a null for each empty cell.
-        return {key: value for key, value in found.items() if value is not None}
+        return {key: value for key, value in unique.items() if value is not None}
 
-    wanted = (
-        'each line wants one JSON object, such as {"words": ["She", "left"]}: correct the line, or name the format '
+    expected = (
+        'each line needs one JSON object, such as {"words": ["She", "left"]}: correct the line, or name the format '
         "that the file is in."
     )
     try:
-        record = json.loads(line, object_pairs_hook=once)
+        record = json.loads(line, object_pairs_hook=reject_duplicate_keys)
     except json.JSONDecodeError as error:
-        raise CorpusError(f"{where} is not JSON ({error.msg} at character {error.colno}); {wanted}") from None
+        raise CorpusError(f"{where} is not JSON ({error.msg} at character {error.colno}); {expected}") from None
     except (ValueError, RecursionError):
         raise CorpusError(
-            f"{where} is not JSON that can be read (too long a number, or brackets too deep); {wanted}"
+            f"{where} is not JSON that can be read (too long a number, or brackets too deep); {expected}"
         ) from None
     if not isinstance(record, dict):
-        raise CorpusError(f"{where} has {_shown(record)}, which is no object; {wanted}")
+        raise CorpusError(f"{where} has {_show(record)}, which is not an object; {expected}")
     if unknown := [key for key in record if key not in _KEYS]:
         raise CorpusError(
-            f"{where} has the key{'s' * (len(unknown) > 1)} {_listed(unknown)}; known are {_listed(_KEYS)}: "
+            f"{where} has the key{'s' * (len(unknown) > 1)} {_join_keys(unknown)}; known are {_join_keys(_KEYS)}: "
             f"correct the spelling, or leave it out."
         )
     return record
 
 
-def _words(where: str, record: Mapping[str, Any]) -> tuple[str, ...]:
+def _parse_words(where: str, record: Mapping[str, Any]) -> tuple[str, ...]:
     words = record.get("words")
     if not isinstance(words, list) or not words:
-        came = f'the "words" {_shown(words)}' if "words" in record else 'no "words"'
+        problem = f'the "words" {_show(words)}' if "words" in record else 'no "words"'
         raise CorpusError(
-            f'{where} has {came}; a text wants the list of its words, such as ["She", "left"]: write them there.'
+            f'{where} has {problem}; a text needs the list of its words, such as ["She", "left"]: write them there.'
         )
     for position, word in enumerate(words):
         if not _is_text(word):
             raise CorpusError(
-                f"{where} has {_shown(word)} as word {position}, counted from 0; a word is a string with at least one "
+                f"{where} has {_show(word)} as word {position}, counted from 0; a word is a string with at least one "
                 f"visible character: correct it, or leave it out and count the words anew in links and spans."
             )
     return tuple(words)
 
 
-def _entries(
+def _parse_entries(
     where: str, record: Mapping[str, Any], key: str, names: Sequence[str], *, optional: Mapping[str, str]
 ) -> Iterator[tuple[int, int, str, str]]:
     """Links or spans: two positions, a label and a kind."""
-    entries, one = record.get(key, []), key.removesuffix("s")
+    entries, noun = record.get(key, []), key.removesuffix("s")
     if not isinstance(entries, list):
         raise CorpusError(
-            f'{where} has the "{key}" {_shown(entries)}; a list of them is wanted, even of one: put it in brackets.'
+            f'{where} has the "{key}" {_show(entries)}; expected a list of them, even of one: put it in brackets.'
         )
     for entry in entries:
-        given = dict(zip(names, entry, strict=True)) if _is_short(entry, names) else entry
-        if not isinstance(given, dict) or not set(names) <= set(given) <= {*names, *optional}:
+        fields = dict(zip(names, entry, strict=True)) if _is_short(entry, names) else entry
+        if not isinstance(fields, dict) or not set(names) <= set(fields) <= {*names, *optional}:
             raise CorpusError(
-                f"{where} has {_shown(entry)} among its {key}{_astray(given, names, optional)}; a {one} is "
+                f"{where} has {_show(entry)} among its {key}{_describe_keys(fields, names, optional)}; a {noun} is "
                 f"{_EXAMPLES[key]}: correct it."
             )
-        values: list[Any] = [given.get(name, optional.get(name)) for name in (*names, *optional)]
+        values: list[Any] = [fields.get(name, optional.get(name)) for name in (*names, *optional)]
         first, second, label, kind = values
         for name, position in zip(names, (first, second), strict=False):
             # True is an int in Python, and no position.
             if type(position) is not int:
                 raise CorpusError(
-                    f"{where} has a {one} with the {name} {_shown(position)}; a position is a whole number, counted "
+                    f"{where} has a {noun} with the {name} {_show(position)}; a position is a whole number, counted "
                     f"from 0: correct it."
                 )
         for name, text in (("label", label), ("kind", kind)):
             if not _is_text(text):
                 raise CorpusError(
-                    f"{where} has a {one} with the {name} {_shown(text)}; a {name} is a string with at least one "
+                    f"{where} has a {noun} with the {name} {_show(text)}; a {name} is a string with at least one "
                     f"visible character: correct it."
                 )
         yield first, second, label, kind
@@ -233,31 +234,32 @@ def _is_short(entry: object, names: Sequence[str]) -> bool:
     return isinstance(entry, list) and len(entry) == len(names)
 
 
-def _astray(given: object, names: Sequence[str], optional: Iterable[str]) -> str:
-    """What an object has that it should not have, or lacks."""
-    if not isinstance(given, dict):
+def _describe_keys(fields: object, names: Sequence[str], optional: Iterable[str]) -> str:
+    """The keys that an object has and should not have, or lacks; empty if it is no object."""
+    if not isinstance(fields, dict):
         return ""
-    unknown = [key for key in given if key not in {*names, *optional}]
-    missing = [name for name in names if name not in given]
-    return f", with the unknown {_listed(unknown)}" if unknown else f", without {_listed(missing)}"
+    unknown = [key for key in fields if key not in {*names, *optional}]
+    missing = [name for name in names if name not in fields]
+    return f", with the unknown {_join_keys(unknown)}" if unknown else f", without {_join_keys(missing)}"
 
 
-def _string(where: str, record: Mapping[str, Any], key: str) -> str | None:
+def _get_string(where: str, record: Mapping[str, Any], key: str) -> str | None:
     value = record.get(key)
     if value is not None and not _is_text(value):
         raise CorpusError(
-            f'{where} has the "{key}" {_shown(value)}; wanted is a string with at least one visible character: '
+            f'{where} has the "{key}" {_show(value)}; expected a string with at least one visible character: '
             f"correct it, or leave it out."
         )
     return value
 
 
-def _boundary(where: str, record: Mapping[str, Any], count: int) -> int | None:
+def _get_boundary(where: str, record: Mapping[str, Any], count: int) -> int | None:
     value = record.get("boundary")
     if value is not None and (type(value) is not int or not 0 < value < count):
         raise CorpusError(
-            f'{where} has the "boundary" {_shown(value)}, but {_counted(count)}; it is the place, counted from 0, of '
-            f"the first word of the second segment, with at least one word on each side: correct it, or leave it out."
+            f'{where} has the "boundary" {_show(value)}, but {_count_words(count)}; it is the place, counted from 0, '
+            f"of the first word of the second segment, with at least one word on each side: correct it, or leave it "
+            f"out."
         )
     return value
 
@@ -267,15 +269,15 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str) and bool(value.strip()) and not re.search("[\ud800-\udfff]", value)
 
 
-def _counted(count: int) -> str:
+def _count_words(count: int) -> str:
     return f"{count} word{'s' * (count != 1)}"
 
 
-def _listed(keys: Iterable[str]) -> str:
-    return ", ".join(_shown(key) for key in keys)
+def _join_keys(keys: Iterable[str]) -> str:
+    return ", ".join(_show(key) for key in keys)
 
 
-def _shown(value: object) -> str:
+def _show(value: object) -> str:
     """A value as it is written in JSON, not at full length."""
     text = json.dumps(value, ensure_ascii=False).encode(errors="backslashreplace").decode()
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]} ..."

@@ -5,9 +5,9 @@ al. (2019): a question that names the category, then the review. The label of th
 that the review has towards the category, or ``none`` where it does not speak of it.
 
 The aspect terms are marked in the review with their own polarities, the same in all five pairs of a
-sentence. Which of the categories a term belongs to is not annotated in this corpus, but it can often be
-told: a term belongs to the category of its sentence that one of its words names (*service staff*), or
-else to the only one that has the term's polarity. Terms of which that tells none are counted as skipped.
+sentence. Which of the categories a term belongs to is not annotated in this corpus, but it is often
+clear: a term belongs to the category of its sentence that one of its words names (*service staff*), or
+else to the only one that has the term's polarity. Terms whose category stays unclear are counted as skipped.
 
 The fifth category, ``anecdotes/miscellaneous``, is what belongs to none of the others (annotation
 guidelines of the task). It is no aspect, so nothing is marked as asked in its questions.
@@ -39,7 +39,7 @@ _MARKUP = Markup(
     },
 )
 _WITHOUT_CATEGORIES = "sentences without aspect categories"
-_UNTOLD = "aspect terms whose category cannot be told (the pairs are used)"
+_UNKNOWN_CATEGORY = "aspect terms whose category is unclear (the pairs are used)"
 
 # The possessive is a word of its own, as in treebanks: terms end before it.
 _WORD = re.compile(r"['’][sS]\b|\w+(?:-\w+|['’](?![sS]\b)\w+)*|[^\w\s]")
@@ -68,7 +68,7 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
     The words of the review are runs of letters and digits, with the hyphens and apostrophes inside
     them, and single marks of punctuation; a possessive *'s* is a word of its own. The span of an aspect
     term covers every word that the term has a part in. The words that name the aspect in the question
-    are a span of the kind ``asked``, with the category as label; then the terms whose category can be told
+    are a span of the kind ``asked``, with the category as label; then the terms whose category is clear
     are spans of the kind ``same_aspect`` or ``other_aspect`` as well. A category that is listed twice
     with the same polarity counts once. The group of a pair is its sentence. A sentence that lists no
     category is skipped: that it speaks of none of them is not known.
@@ -78,93 +78,93 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
         name: what the file is called in ids and groups; its file name if not given.
 
     Raises:
-        CorpusError: the file is no well-formed XML in UTF-8, declares a document type, has other elements
+        CorpusError: the file is not well-formed XML in UTF-8, declares a document type, has other elements
             than those of the task, or has no sentence; an attribute is missing or has a value outside
             the task, or the offsets of a term do not cut it out of the text.
     """
-    called = name or path.name
+    prefix = name or path.name
     lines: dict[str, int] = {}
-    for elements in _sentences(path):
+    for elements in _read_sentences(path):
         sentence = elements[0]
-        own = _MARKUP.attribute(path, sentence, "id")
-        if own in lines:
+        sentence_id = _MARKUP.get_attribute(path, sentence, "id")
+        if sentence_id in lines:
             raise CorpusError(
-                f"{path}:{sentence.line} has a sentence with the id {own!r}, as line {lines[own]} has; "
-                f"a sentence wants an id of its own: rename one of them."
+                f"{path}:{sentence.line} has a sentence with the id {sentence_id!r}, as line {lines[sentence_id]} has; "
+                f"a sentence needs an id of its own: rename one of them."
             )
-        lines[own] = sentence.line
-        review = _review(path, elements)
-        marked = [element for element in elements if element.name == "aspectTerm"]
-        terms = [_term(path, element, review) for element in marked]
-        polarities = _polarities(path, elements)
+        lines[sentence_id] = sentence.line
+        review = _parse_review(path, elements)
+        term_elements = [element for element in elements if element.name == "aspectTerm"]
+        spans = [_parse_term(path, element, review) for element in term_elements]
+        polarities = _read_polarities(path, elements)
         if not polarities:
             yield Skipped(f"{path}:{sentence.line}", _WITHOUT_CATEGORIES)
             continue
-        told = [(term, _category_of(term, review, polarities)) for term in terms]
-        for element, (_, category) in zip(marked, told, strict=True):
+        terms = [(term, _find_category(term, review, polarities)) for term in spans]
+        for element, (_, category) in zip(term_elements, terms, strict=True):
             if category is None:
-                yield Skipped(f"{path}:{element.line}", _UNTOLD)
+                yield Skipped(f"{path}:{element.line}", _UNKNOWN_CATEGORY)
         for category in CATEGORIES:
-            yield _pair(f"{called}:{own}", category, polarities.get(category, ABSENT), review, told)
+            yield _build_pair(f"{prefix}:{sentence_id}", category, polarities.get(category, ABSENT), review, terms)
     if not lines:
-        raise CorpusError(f"{path} has no sentence; SemEval-2014 wants <sentence> in <sentences>: check the file.")
+        raise CorpusError(f"{path} has no sentence; SemEval-2014 needs <sentence> in <sentences>: check the file.")
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """Whether a file that begins with these lines has sentences with a text, in XML."""
+    """True if a file that begins with these lines has sentences with a text, in XML."""
     tags = (tag[1] for line in beginning for tag in _TAG.finditer(line))
     return [next(tags, None) for _ in range(3)] == ["sentences", "sentence", "text"]
 
 
-def _pair(
+def _build_pair(
     sentence: str, category: str, polarity: str, review: _Review, terms: Sequence[tuple[Span, str | None]]
 ) -> Document:
     before, named, after = "what do you think of the".split(), _WORD.findall(category), "of it ?".split()
-    n = len(before) + len(named) + len(after)
-    moved = [(replace(term, start=n + term.start, end=n + term.end), of) for term, of in terms]
-    spans = [term for term, _ in moved]
+    offset = len(before) + len(named) + len(after)
+    shifted = [(replace(term, start=offset + term.start, end=offset + term.end), owner) for term, owner in terms]
+    spans = [term for term, _ in shifted]
     if category != NO_ASPECT:
         spans.insert(0, Span(len(before), len(before) + len(named), category, kind="asked"))
-        for kind, wanted in (("same_aspect", True), ("other_aspect", False)):
-            spans += [replace(term, kind=kind) for term, of in moved if of is not None and (of == category) is wanted]
+        for kind, same in (("same_aspect", True), ("other_aspect", False)):
+            spans += [replace(term, kind=kind) for term, owner in shifted if owner and (owner == category) is same]
     return Document(
         f"{sentence}:{category}",
         words=(*before, *named, *after, *(review.text[start:end] for start, end in review.words)),
         spans=tuple(spans),
         label=polarity,
         group=sentence,
-        boundary=n,
+        boundary=offset,
     )
 
 
-def _category_of(term: Span, review: _Review, polarities: Mapping[str, str]) -> str | None:
-    """The category that a term belongs to; None if it cannot be told.
+def _find_category(term: Span, review: _Review, polarities: Mapping[str, str]) -> str | None:
+    """The category that a term belongs to; None if that is unclear.
 
     It errs where a word of another aspect stands in a sentence that lists one (*they won't toast your
     bagel*, of the service): 14 of 153 terms, in 100 sentences of the training file read one by one.
     """
     words = [review.text[start:end].casefold() for start, end in review.words[term.start : term.end]]
     named = [category for category in polarities if any(word.startswith(category) for word in words)]
-    alike = [category for category, polarity in polarities.items() if polarity == term.label]
-    (category, *more) = named or alike or [NO_ASPECT]
-    return None if more or category == NO_ASPECT else category
+    matching = [category for category, polarity in polarities.items() if polarity == term.label]
+    (category, *others) = named or matching or [NO_ASPECT]
+    return None if others or category == NO_ASPECT else category
 
 
-def _review(path: Path, elements: Sequence[_Element]) -> _Review:
+def _parse_review(path: Path, elements: Sequence[_Element]) -> _Review:
     texts = ["".join(element.pieces) for element in elements if element.name == "text"]
     words = [match.span() for match in _WORD.finditer(texts[0])] if texts else []
     if len(texts) != 1 or not words:
         raise CorpusError(
             f"{path}:{elements[0].line} has a sentence with {len(texts) or 'no'} text{'s' * (len(texts) > 1)}"
-            f"{' that is empty' * (len(texts) == 1)}; SemEval-2014 wants one <text> with words in it: correct it."
+            f"{' that is empty' * (len(texts) == 1)}; SemEval-2014 needs one <text> with words in it: correct it."
         )
     return _Review(texts[0], tuple(words))
 
 
-def _term(path: Path, element: _Element, review: _Review) -> Span:
+def _parse_term(path: Path, element: _Element, review: _Review) -> Span:
     """The words of the review that an aspect term covers; they count from the first of the review."""
-    term, polarity = _MARKUP.attribute(path, element, "term"), _polarity(path, element)
-    offsets = [_MARKUP.attribute(path, element, key) for key in ("from", "to")]
+    term, polarity = _MARKUP.get_attribute(path, element, "term"), _read_polarity(path, element)
+    offsets = [_MARKUP.get_attribute(path, element, key) for key in ("from", "to")]
     if not all(re.fullmatch("[0-9]{1,9}", offset) for offset in offsets):
         raise CorpusError(
             f"{path}:{element.line} has the offsets {offsets[0]!r} and {offsets[1]!r}; SemEval-2014 counts the "
@@ -176,31 +176,31 @@ def _term(path: Path, element: _Element, review: _Review) -> Span:
             f"{path}:{element.line} has the term {term!r}, but the characters {start} to {end} of its text are "
             f"{review.text[start:end]!r}; the offsets of a term cut it out of the text: correct them."
         )
-    covered = [i for i, (first, last) in enumerate(review.words) if first < end and start < last]
-    return Span(covered[0], covered[-1] + 1, polarity, kind="aspect")
+    overlapping = [i for i, (first, last) in enumerate(review.words) if first < end and start < last]
+    return Span(overlapping[0], overlapping[-1] + 1, polarity, kind="aspect")
 
 
-def _polarities(path: Path, elements: Sequence[_Element]) -> dict[str, str]:
-    found: dict[str, str] = {}
+def _read_polarities(path: Path, elements: Sequence[_Element]) -> dict[str, str]:
+    polarities: dict[str, str] = {}
     for element in elements:
         if element.name != "aspectCategory":
             continue
-        category, polarity = _MARKUP.attribute(path, element, "category"), _polarity(path, element)
+        category, polarity = _MARKUP.get_attribute(path, element, "category"), _read_polarity(path, element)
         if category not in CATEGORIES:
             raise CorpusError(
                 f"{path}:{element.line} has the category {category!r}; the restaurants of SemEval-2014 have "
                 f"{', '.join(CATEGORIES)}: correct it."
             )
-        if found.setdefault(category, polarity) != polarity:
+        if polarities.setdefault(category, polarity) != polarity:
             raise CorpusError(
                 f"{path}:{element.line} has the category {category!r} as {polarity}, but its sentence has it as "
-                f"{found[category]} before; a category wants one polarity: leave one out, or write 'conflict'."
+                f"{polarities[category]} before; a category needs one polarity: leave one out, or write 'conflict'."
             )
-    return found
+    return polarities
 
 
-def _polarity(path: Path, element: _Element) -> str:
-    polarity = _MARKUP.attribute(path, element, "polarity")
+def _read_polarity(path: Path, element: _Element) -> str:
+    polarity = _MARKUP.get_attribute(path, element, "polarity")
     if polarity not in POLARITIES:
         raise CorpusError(
             f"{path}:{element.line} has the polarity {polarity!r}; SemEval-2014 has {', '.join(POLARITIES)}: "
@@ -209,28 +209,28 @@ def _polarity(path: Path, element: _Element) -> str:
     return polarity
 
 
-def _sentences(path: Path) -> Iterator[list[_Element]]:
+def _read_sentences(path: Path) -> Iterator[list[_Element]]:
     """The elements of each sentence in order, itself first."""
-    opened: list[_Element] = []
+    open_elements: list[_Element] = []
     sentence: list[_Element] = []
     complete: list[list[_Element]] = []
 
     def start(line: int, name: str, attributes: dict[str, str]) -> None:
         element = _Element(line, name, attributes)
-        _MARKUP.check_place(path, element, opened[-1].name if opened else "")
-        opened.append(element)
+        _MARKUP.check_place(path, element, open_elements[-1].name if open_elements else "")
+        open_elements.append(element)
         if name == "sentence":
             sentence.clear()
         sentence.append(element)
 
     def end(name: str) -> None:
-        opened.pop()
+        open_elements.pop()
         if name == "sentence":
             complete.append(sentence.copy())
 
     def characters(line: int, data: str) -> None:
-        if opened[-1].name == "text":
-            opened[-1].pieces.append(data)
+        if open_elements[-1].name == "text":
+            open_elements[-1].pieces.append(data)
 
     for _ in _MARKUP.parse(path, start=start, end=end, characters=characters):
         yield from complete

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from headscope.corpora.document import Document, Skipped, Span, runs
+from headscope.corpora.document import Document, Skipped, Span, merge_into_spans
 from headscope.corpora.markup import Markup
 from headscope.errors import CorpusError
 
@@ -83,32 +83,32 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
         name: what the file is called in ids and groups; its file name if not given.
 
     Raises:
-        CorpusError: the file is no well-formed XML in UTF-8, declares a document type, has elements or
+        CorpusError: the file is not well-formed XML in UTF-8, declares a document type, has elements or
             text where the corpus has none, or has no sentence; a sentence, a cue or a ``<W>`` has no
             word, an attribute is missing, or a cue is neither a negation nor a speculation, or both.
     """
-    called = name or path.name
+    prefix = name or path.name
     empty = True
-    for sentence in _sentences(path):
+    for sentence in _read_sentences(path):
         empty = False
-        types = _types(path, sentence)
+        types = _read_types(path, sentence)
         for element in (*sentence.cues, *sentence.scopes):
             if element.name == "cue" and element.sources:
                 yield Skipped(f"{path}:{element.line}, sentence {sentence.number}", _CUE_AS_SCOPE)
             elif element.name == "xcope" and not (element.sources and types.keys() >= set(element.sources)):
                 yield Skipped(f"{path}:{element.line}, sentence {sentence.number}", _SCOPE_OF_NONE)
         yield Document(
-            f"{called}:{sentence.number}",
+            f"{prefix}:{sentence.number}",
             words=tuple(sentence.words),
-            spans=tuple(_spans(sentence, [own for own, type in types.items() if type == _NEGATION])),
-            group=called,
+            spans=tuple(_build_spans(sentence, [cue_id for cue_id, type in types.items() if type == _NEGATION])),
+            group=prefix,
         )
     if empty:
-        raise CorpusError(f"{path} has no sentence; the SFU corpus wants <SENTENCE> in <P> in <DOCUMENT>: check it.")
+        raise CorpusError(f"{path} has no sentence; the SFU corpus needs <SENTENCE> in <P> in <DOCUMENT>: check it.")
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """Whether a file that begins with these lines has sentences of words, in the XML of the corpus."""
+    """True if a file that begins with these lines has sentences of words, in the XML of the corpus."""
     tags = (tag[1] for line in beginning for tag in _TAG.finditer(line))
     if next(tags, None) != "DOCUMENT":
         return False
@@ -116,46 +116,46 @@ def recognise(beginning: Sequence[str]) -> bool:
     return first == "SENTENCE" and next(tags, None) in _MARKED
 
 
-def _spans(sentence: _Sentence, negations: Sequence[str]) -> Iterator[Span]:
-    for label, own in enumerate(negations, start=1):
-        cue = {word for element in sentence.cues if element.attributes["ID"] == own for word in element.words}
-        scope = {word for element in sentence.scopes if own in element.sources for word in element.words}
-        yield from runs(cue, str(label), "cue")
-        yield from runs(scope - cue, str(label), "scope")
+def _build_spans(sentence: _Sentence, negations: Sequence[str]) -> Iterator[Span]:
+    for label, cue_id in enumerate(negations, start=1):
+        cue = {word for element in sentence.cues if element.attributes["ID"] == cue_id for word in element.words}
+        scope = {word for element in sentence.scopes if cue_id in element.sources for word in element.words}
+        yield from merge_into_spans(cue, str(label), "cue")
+        yield from merge_into_spans(scope - cue, str(label), "scope")
 
 
-def _types(path: Path, sentence: _Sentence) -> dict[str, str]:
+def _read_types(path: Path, sentence: _Sentence) -> dict[str, str]:
     """The type of each cue of a sentence, by its ID, in order."""
-    found: dict[str, str] = {}
+    types: dict[str, str] = {}
     for cue in sentence.cues:
-        own, type = _MARKUP.attribute(path, cue, "ID"), _MARKUP.attribute(path, cue, "type")
+        cue_id, type = _MARKUP.get_attribute(path, cue, "ID"), _MARKUP.get_attribute(path, cue, "type")
         if type not in (_NEGATION, _SPECULATION):
             raise CorpusError(
                 f"{path}:{cue.line} has a cue of the type {type!r} in sentence {sentence.number}; the SFU corpus has "
                 f"{_NEGATION!r} and {_SPECULATION!r}: correct it."
             )
-        if found.setdefault(own, type) != type:
+        if types.setdefault(cue_id, type) != type:
             raise CorpusError(
-                f"{path}:{cue.line} has the ID {own!r} for a cue of {type} and one of {found[own]} in sentence "
+                f"{path}:{cue.line} has the ID {cue_id!r} for a cue of {type} and one of {types[cue_id]} in sentence "
                 f"{sentence.number}; only the parts of one cue share an ID: renumber one of them."
             )
         if not cue.words:
             raise CorpusError(
                 f"{path}:{cue.line} has a cue without words in sentence {sentence.number}; "
-                f"a cue wants at least one <W>: remove it or correct it."
+                f"a cue needs at least one <W>: remove it or correct it."
             )
-    return found
+    return types
 
 
-def _sentences(path: Path) -> Iterator[_Sentence]:
-    opened: list[_Element] = []
+def _read_sentences(path: Path) -> Iterator[_Sentence]:
+    open_elements: list[_Element] = []
     complete: list[_Sentence] = []
     count = 0
 
     def start(line: int, name: str, attributes: dict[str, str]) -> None:
         nonlocal count
         element = _Element(line, name, attributes)
-        _MARKUP.check_place(path, element, opened[-1].name if opened else "")
+        _MARKUP.check_place(path, element, open_elements[-1].name if open_elements else "")
         if name == "SENTENCE":
             count += 1
             complete.append(_Sentence(count, element.line))
@@ -164,26 +164,26 @@ def _sentences(path: Path) -> Iterator[_Sentence]:
         elif name == "xcope":
             complete[-1].scopes.append(element)
         elif name == "ref":
-            opened[-1].sources.extend(_MARKUP.attribute(path, element, "SRC").split())
-        opened.append(element)
+            open_elements[-1].sources.extend(_MARKUP.get_attribute(path, element, "SRC").split())
+        open_elements.append(element)
 
     def end(name: str) -> None:
-        element = opened.pop()
+        element = open_elements.pop()
         if name == "W":
-            for around in opened:
-                around.words.append(len(complete[-1].words))
-            complete[-1].words.append(_word(path, element))
+            for ancestor in open_elements:
+                ancestor.words.append(len(complete[-1].words))
+            complete[-1].words.append(_read_word(path, element))
         elif name == "SENTENCE" and not element.words:
             raise CorpusError(
-                f"{path}:{element.line} has no word in sentence {count}; a sentence wants at least one <W>: remove it."
+                f"{path}:{element.line} has no word in sentence {count}; a sentence needs at least one <W>: remove it."
             )
 
     def characters(line: int, data: str) -> None:
-        inside = opened[-1]
-        inside.pieces.append(data)
-        if inside.name not in _WITH_TEXT and data.strip():
+        parent = open_elements[-1]
+        parent.pieces.append(data)
+        if parent.name not in _WITH_TEXT and data.strip():
             raise CorpusError(
-                f"{path}:{line} has the text {data.strip()!r} in <{inside.name}>; "
+                f"{path}:{line} has the text {data.strip()!r} in <{parent.name}>; "
                 f"words stand in <W>: mark it as one, or remove it."
             )
 
@@ -194,7 +194,7 @@ def _sentences(path: Path) -> Iterator[_Sentence]:
     yield from complete
 
 
-def _word(path: Path, element: _Element) -> str:
+def _read_word(path: Path, element: _Element) -> str:
     word = "".join(element.pieces).translate(_CONTROLS).strip()
     if not word:
         raise CorpusError(f"{path}:{element.line} has <W> without a visible character; remove it, or write its word.")

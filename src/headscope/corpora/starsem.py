@@ -1,6 +1,6 @@
 """Negation in the columns of the *SEM 2012 shared task (CD-SCO): a sentence is a Document.
 
-A line is a word, an empty line ends a sentence, and tabs part the columns: chapter, number of the
+A line is a word, an empty line ends a sentence, and tabs separate the columns: chapter, number of the
 sentence in it, number of the word from 0, word, lemma, part of speech and a part of the syntax tree.
 Then comes ``***`` if the sentence has no negation or, for each negation, three columns that repeat what
 of the word belongs to its cue, to its scope and to the event that is negated, and are ``_`` elsewhere.
@@ -8,11 +8,10 @@ of the word belongs to its cue, to its scope and to the event that is negated, a
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 
-from headscope.corpora.document import Document, Span, runs
-from headscope.corpora.text import numbered_lines
+from headscope.corpora.document import Document, Span, merge_into_spans
+from headscope.corpora.text import read_blocks
 from headscope.errors import CorpusError
 
 _BEFORE = 7
@@ -49,49 +48,43 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
         CorpusError: a line is malformed or out of sequence, a cue is no part of its word, a negation has
             no cue, two sentences have the same number, or the file holds no sentence or is not UTF-8.
     """
-    called = name or path.name
+    prefix = name or path.name
     lines: dict[str, int] = {}
-    for block in _blocks(path):
-        rows = _rows(path, block)
+    for block in read_blocks(path):
+        rows = _parse_rows(path, block)
         first = rows[0]
-        identity = f"{called}:{first.chapter}:{first.sentence}"
+        identity = f"{prefix}:{first.chapter}:{first.sentence}"
         if identity in lines:
             raise CorpusError(
                 f"{path}:{first.line} begins sentence {first.sentence!r} of chapter {first.chapter!r}, as line "
-                f"{lines[identity]} does; a sentence wants a number of its own in its chapter: renumber one of them."
+                f"{lines[identity]} does; a sentence needs a number of its own in its chapter: renumber one of them."
             )
         lines[identity] = first.line
         yield Document(
             identity,
             words=tuple(row.word for row in rows),
-            spans=tuple(_spans(path, rows)),
-            group=f"{called}:{first.chapter}",
+            spans=tuple(_build_spans(path, rows)),
+            group=f"{prefix}:{first.chapter}",
         )
     if not lines:
         raise CorpusError(
-            f"{path} has no sentence; *SEM 2012 wants a line for each word, of {_BEFORE} columns and those of the "
+            f"{path} has no sentence; *SEM 2012 needs a line for each word, of {_BEFORE} columns and those of the "
             f"negations, separated by tabs: check that the file is whole."
         )
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """Whether a file that begins with these lines has the columns of *SEM 2012, at the first word of a sentence."""
+    """True if a file that begins with these lines has the columns of *SEM 2012, at the first word of a sentence."""
     columns = next((line for line in beginning if line.strip()), "").rstrip("\r").split("\t")
-    return _fits(columns) and columns[1].isdigit() and columns[2] == "0"
+    return _has_valid_columns(columns) and columns[1].isdigit() and columns[2] == "0"
 
 
-def _fits(columns: Sequence[str]) -> bool:
-    further = tuple(columns[_BEFORE:])
-    return further == _NO_NEGATION or (len(further) > 0 and len(further) % _EACH == 0)
+def _has_valid_columns(columns: Sequence[str]) -> bool:
+    negations = tuple(columns[_BEFORE:])
+    return negations == _NO_NEGATION or (len(negations) > 0 and len(negations) % _EACH == 0)
 
 
-def _blocks(path: Path) -> Iterator[list[tuple[int, str]]]:
-    for filled, block in groupby(numbered_lines(path), key=lambda numbered: bool(numbered[1].strip(" "))):
-        if filled:
-            yield list(block)
-
-
-def _rows(path: Path, block: Iterable[tuple[int, str]]) -> list[_Row]:
+def _parse_rows(path: Path, block: Iterable[tuple[int, str]]) -> list[_Row]:
     rows: list[_Row] = []
     for number, line in block:
         columns = line.split("\t")
@@ -102,23 +95,23 @@ def _rows(path: Path, block: Iterable[tuple[int, str]]) -> list[_Row]:
         if (chapter, sentence, place) != (first.chapter, first.sentence, str(len(rows))):
             raise CorpusError(
                 f"{path}:{number} is word {place!r} of sentence {sentence!r} in {chapter!r}, where word '{len(rows)}' "
-                f"of sentence {first.sentence!r} in {first.chapter!r} is wanted; number the words of a sentence "
+                f"of sentence {first.sentence!r} in {first.chapter!r} is expected; number the words of a sentence "
                 f"0, 1, 2 ... and leave an empty line after its last."
             )
         if len(row.cells) != len(first.cells):
             raise CorpusError(
-                f"{path}:{number} has the columns of {_negations(row)}, but its sentence begins with those of "
-                f"{_negations(first)}; all lines of a sentence have the same columns: correct the line."
+                f"{path}:{number} has the columns of {_count_negations(row)}, but its sentence begins with those of "
+                f"{_count_negations(first)}; all lines of a sentence have the same columns: correct the line."
             )
         rows.append(row)
     return rows
 
 
 def _check_columns(path: Path, number: int, columns: Sequence[str]) -> None:
-    if not _fits(columns):
+    if not _has_valid_columns(columns):
         last = f", of which the last is {columns[-1]!r}" if len(columns) == _BEFORE + 1 else ""
         raise CorpusError(
-            f"{path}:{number} has {len(columns)} column{'s' * (len(columns) != 1)}{last}; *SEM 2012 wants {_BEFORE} "
+            f"{path}:{number} has {len(columns)} column{'s' * (len(columns) != 1)}{last}; *SEM 2012 needs {_BEFORE} "
             f"and then '***' or {_EACH} for each negation, separated by tabs: correct the line, or name the format "
             f"that the file is in."
         )
@@ -130,25 +123,25 @@ def _check_columns(path: Path, number: int, columns: Sequence[str]) -> None:
             )
 
 
-def _negations(row: _Row) -> str:
+def _count_negations(row: _Row) -> str:
     count = len(row.cells) // _EACH
     return f"{count or 'no'} negation{'s' * (count != 1)}"
 
 
-def _spans(path: Path, rows: Sequence[_Row]) -> Iterator[Span]:
+def _build_spans(path: Path, rows: Sequence[_Row]) -> Iterator[Span]:
     for column in range(0, len(rows[0].cells), _EACH):
         label = str(column // _EACH + 1)
         cue, scope, event = ({i for i, row in enumerate(rows) if row.cells[column + k] != _NOTHING} for k in range(3))
         if not cue:
             raise CorpusError(
-                f"{path}:{rows[0].line} begins a sentence whose negation {label} has no cue; a negation wants one: "
+                f"{path}:{rows[0].line} begins a sentence whose negation {label} has no cue; a negation needs one: "
                 f"write it in column {_BEFORE + column + 1} at its word."
             )
         affixal = {i for i in cue if _is_part(path, rows[i], column)}
-        yield from runs(cue - affixal, label, "cue")
-        yield from runs(affixal, label, "affixal_cue")
-        yield from runs(scope, label, "scope")
-        yield from runs(event, label, "event")
+        yield from merge_into_spans(cue - affixal, label, "cue")
+        yield from merge_into_spans(affixal, label, "affixal_cue")
+        yield from merge_into_spans(scope, label, "scope")
+        yield from merge_into_spans(event, label, "event")
 
 
 def _is_part(path: Path, row: _Row, column: int) -> bool:

@@ -37,7 +37,7 @@ class _Paragraph:
     group: str
 
 
-def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
+def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     """The lines of a UTF-8 file without their ends, counted from 1; a byte order mark is dropped.
 
     Raises:
@@ -56,6 +56,13 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
             yield number, text.rstrip("\r\n")
 
 
+def read_blocks(path: Path) -> Iterator[list[tuple[int, str]]]:
+    """The runs of lines between empty ones, numbered as by `read_lines`."""
+    for filled, block in groupby(read_lines(path), key=lambda numbered: bool(numbered[1].strip(" "))):
+        if filled:
+            yield list(block)
+
+
 def read_text_lines(path: Path, *, name: str | None = None, min_words: int = MIN_WORDS) -> Iterator[Document]:
     """Pairs from a file with one paragraph a line, where an empty line parts what does not belong together.
 
@@ -67,14 +74,14 @@ def read_text_lines(path: Path, *, name: str | None = None, min_words: int = MIN
     Raises:
         CorpusError: the file is empty, or not UTF-8.
     """
-    called = name or path.name
+    prefix = name or path.name
 
-    def paragraphs() -> Iterator[_Paragraph | None]:
-        for number, line in numbered_lines(path):
+    def read_paragraphs() -> Iterator[_Paragraph | None]:
+        for number, line in read_lines(path):
             words = tuple(line.split())
-            yield _Paragraph(number, words, called) if words else None
+            yield _Paragraph(number, words, prefix) if words else None
 
-    return _pairs(path, called, paragraphs(), min_words)
+    return _pair_up(path, prefix, read_paragraphs(), min_words)
 
 
 def read_text_wrapped(path: Path, *, name: str | None = None, min_words: int = MIN_WORDS) -> Iterator[Document]:
@@ -88,16 +95,16 @@ def read_text_wrapped(path: Path, *, name: str | None = None, min_words: int = M
     Raises:
         CorpusError: the file is empty, or not UTF-8.
     """
-    called = name or path.name
+    prefix = name or path.name
 
-    def paragraphs() -> Iterator[_Paragraph | None]:
-        for filled, block in groupby(numbered_lines(path), key=lambda numbered: bool(numbered[1].strip())):
+    def read_paragraphs() -> Iterator[_Paragraph | None]:
+        for filled, block in groupby(read_lines(path), key=lambda numbered: bool(numbered[1].strip())):
             if filled:
                 lines = list(block)
                 words = tuple(word for _, line in lines for word in line.split())
-                yield _Paragraph(lines[0][0], words, called)
+                yield _Paragraph(lines[0][0], words, prefix)
 
-    return _pairs(path, called, paragraphs(), min_words)
+    return _pair_up(path, prefix, read_paragraphs(), min_words)
 
 
 def read_wikitext(path: Path, *, name: str | None = None, min_words: int = MIN_WORDS) -> Iterator[Document]:
@@ -113,30 +120,30 @@ def read_wikitext(path: Path, *, name: str | None = None, min_words: int = MIN_W
     Raises:
         CorpusError: the file is empty, or not UTF-8.
     """
-    called = name or path.name
+    prefix = name or path.name
 
-    def paragraphs() -> Iterator[_Paragraph | None]:
-        group = called
-        for number, line in numbered_lines(path):
-            heading = _heading(line)
+    def read_paragraphs() -> Iterator[_Paragraph | None]:
+        group = prefix
+        for number, line in read_lines(path):
+            heading = _parse_heading(line)
             if heading is not None:
-                group = group if heading.startswith("= ") else f"{called}:{heading}"
+                group = group if heading.startswith("= ") else f"{prefix}:{heading}"
                 yield None
             elif words := tuple(line.split()):
                 yield _Paragraph(number, words, group)
 
-    return _pairs(path, called, paragraphs(), min_words)
+    return _pair_up(path, prefix, read_paragraphs(), min_words)
 
 
 def recognise_wikitext(beginning: Sequence[str]) -> bool:
-    """Whether a file that begins with these lines opens with the title of an article, `` = Title = ``."""
+    """True if a file that begins with these lines opens with the title of an article, `` = Title = ``."""
     first = next((line for line in beginning if line.strip()), "")
-    heading = _heading(first)
+    heading = _parse_heading(first)
     return heading is not None and not heading.startswith("= ")
 
 
 def recognise_text_wrapped(beginning: Sequence[str]) -> bool:
-    """Whether these lines are short and form several paragraphs, at least one of them of several lines."""
+    """True if these lines are short and form several paragraphs, at least one of them of several lines."""
     blocks = [len(list(block)) for filled, block in groupby(beginning, key=lambda line: bool(line.strip())) if filled]
     long = sum(len(line) > _LONGEST_WRAPPED_LINE for line in beginning)
     # One line in a hundred may be longer: an address or a table cannot be wrapped.
@@ -144,18 +151,18 @@ def recognise_text_wrapped(beginning: Sequence[str]) -> bool:
 
 
 def recognise_text(beginning: Sequence[str]) -> bool:
-    """Whether there is anything but white space in these lines."""
+    """True if there is anything but white space in these lines."""
     return any(line.strip() for line in beginning)
 
 
-def _heading(line: str) -> str | None:
+def _parse_heading(line: str) -> str | None:
     text = line.strip()
     if text.startswith("= ") and text.endswith(" ="):
         return text[2:-2].strip() or None
     return None
 
 
-def _pairs(path: Path, called: str, paragraphs: Iterator[_Paragraph | None], min_words: int) -> Iterator[Document]:
+def _pair_up(path: Path, prefix: str, paragraphs: Iterator[_Paragraph | None], min_words: int) -> Iterator[Document]:
     """Join each paragraph to the next; None stands for a break between two runs."""
     empty, first = True, None
     for second in paragraphs:
@@ -163,7 +170,7 @@ def _pairs(path: Path, called: str, paragraphs: Iterator[_Paragraph | None], min
             empty = False
         if first is not None and second is not None and min(len(first.words), len(second.words)) >= min_words:
             yield Document(
-                f"{called}:{first.line}",
+                f"{prefix}:{first.line}",
                 words=first.words + second.words,
                 group=first.group,
                 boundary=len(first.words),

@@ -63,7 +63,7 @@ def read_aspects(data: str | Path, name: str = "aspects") -> Task:
 
 
 def _pairs(path: Path, skipped: Counter[str]) -> Iterator[Example]:
-    for part in read(path, format="semeval").parts():
+    for part in read(path, format="semeval").read_parts():
         if isinstance(part, Document):
             texts = (" ".join(part.words[: part.boundary]), " ".join(part.words[part.boundary :]))
             yield Example(part.id, texts=texts, label=part.label, group=part.group)

@@ -110,7 +110,7 @@ def _parts(corpus: Corpus) -> Iterator[tuple[str, Document | Skipped]]:
     files = [replace(corpus, files=(path,)) for path in corpus.files] or [corpus]
     for one in files:
         file = one.files[0].name if one.files else one.name
-        for part in one.parts():
+        for part in one.read_parts():
             yield file, part
 
 

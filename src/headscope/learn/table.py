@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from headscope.corpora.text import numbered_lines
+from headscope.corpora.text import read_lines
 from headscope.errors import CorpusError
 from headscope.files import sha256
 from headscope.learn.splits import checked, completed, labels_of
@@ -161,7 +161,7 @@ def tagged(path: Path) -> Iterator[Example]:
         CorpusError: a row has no tag or more than two fields, or there are no rows.
     """
     _first(path)
-    for filled, block in groupby(numbered_lines(path), key=lambda numbered: bool(numbered[1].strip())):
+    for filled, block in groupby(read_lines(path), key=lambda numbered: bool(numbered[1].strip())):
         if not filled:
             continue
         rows = [(number, *_word_and_tag(path, number, line)) for number, line in block]
@@ -209,14 +209,14 @@ def _is_tagging(path: Path) -> bool:
     number, line = _first(path)
     if {LABEL, SCORE} & set(line.split("\t")):
         return False
-    filled = [(place, bool(row.strip())) for place, row in numbered_lines(path)]
+    filled = [(place, bool(row.strip())) for place, row in read_lines(path)]
     last = max(place for place, full in filled if full)
     return any(number < place < last and not full for place, full in filled)
 
 
 def _first(path: Path) -> tuple[int, str]:
     """The first row that is not empty, and its line."""
-    for number, line in numbered_lines(path):
+    for number, line in read_lines(path):
         if line.strip():
             return number, line
     raise CorpusError(f"{path} has no rows; a task wants examples: check that the file is whole.")
@@ -226,7 +226,7 @@ def _rows(path: Path, columns: Columns) -> Iterator[tuple[int, Mapping[str, str]
     """The rows by the names of their columns, with their lines."""
     names: Sequence[str] = columns.names
     empty = True
-    for number, line in numbered_lines(path):
+    for number, line in read_lines(path):
         cells = line.split("\t")
         if not line.strip():
             continue
