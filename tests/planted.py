@@ -90,12 +90,12 @@ def tokenizer() -> PreTrainedTokenizerFast:
 
 def documents(count: int = 400, seed: int = 0) -> list[Document]:
     """Sentences of a verb, its object and a determiner in any order, with adverbs between, so that no offset helps."""
-    draw = random.Random(seed)
-    made = []
+    sampler = random.Random(seed)
+    documents = []
     for number in range(count):
-        words = [draw.choice(KINDS[kind]) for kind in ("verb", "noun", "determiner")]
-        order = draw.sample(range(3), 3)
-        places = sorted(draw.sample(range(draw.choice([7, 11, 13])), 3))
+        words = [sampler.choice(KINDS[kind]) for kind in ("verb", "noun", "determiner")]
+        order = sampler.sample(range(3), 3)
+        places = sorted(sampler.sample(range(sampler.choice([7, 11, 13])), 3))
         sentence = ["now"] * (places[-1] + 1) + ["."]
         place = {}
         for index, where in zip(order, places, strict=True):
@@ -103,8 +103,8 @@ def documents(count: int = 400, seed: int = 0) -> list[Document]:
             place[index] = where
         verb, noun, determiner = place[0], place[1], place[2]
         links = (Link(noun, verb, "obj"), Link(determiner, noun, "det"), Link(len(sentence) - 1, verb, "punct"))
-        made.append(Document(f"planted-{number}", tuple(sentence), links))
-    return made
+        documents.append(Document(f"planted-{number}", tuple(sentence), links))
+    return documents
 
 
 RULES: dict[tuple[int, int], Rule] = {

@@ -116,7 +116,7 @@ def test_what_does_not_need_torch_does_not_load_it() -> None:
 
 
 def test_asking_for_the_light_names_does_not_load_torch_either() -> None:
-    analysing = ("consistency", "with_intervals", "with_regression", "with_report")
+    analysing = ("consistency", "add_intervals", "add_regression", "add_report")
     names = ("HeadscopeError", "read", "read_table", "write_table", *analysing)
     code = "import sys, headscope; [getattr(headscope, name) for name in {}]; print('torch' in sys.modules)"
     assert in_a_new_process(code.format(names)) == "False"
@@ -268,7 +268,7 @@ def depth(kind: type) -> int:
 
 def test_classes_are_found_wherever_they_are() -> None:
     names = {kind.__name__ for kind in classes()}
-    assert {"Model", "Document", "_Links", "Reducer", "TableError", "Counts"} <= names
+    assert {"Model", "Document", "_Links", "Reducer", "TableError", "Ratio"} <= names
 
 
 def test_nothing_inherits_from_what_inherits() -> None:

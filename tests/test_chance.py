@@ -11,7 +11,7 @@ import torch
 import xarray as xr
 
 import tiny
-from headscope.analyse import with_report, with_significance
+from headscope.analyse import add_report, add_significance
 from headscope.capture.align import Alignment
 from headscope.capture.batch import collate
 from headscope.capture.dense import DenseRows
@@ -60,7 +60,7 @@ def table(seed: int, planted: float = 0.0) -> xr.Dataset:
 @cache
 def at_chance() -> xr.Dataset:
     """Seven relations in each of 31 worlds, with all that is told of them."""
-    every = [with_report(with_significance(table(seed)), minimum=1) for seed in range(SEEDS)]
+    every = [add_report(add_significance(table(seed)), minimum=1) for seed in range(SEEDS)]
     return xr.concat([world.sel(relation=list(LABELS)) for world in every], "world")
 
 
@@ -108,8 +108,8 @@ def test_the_best_of_286_shows_a_lift_and_held_out_there_is_none() -> None:
     assert abs(permuted) < lift / 4
 
 
-def test_a_head_that_looks_at_the_gold_is_values_and_no_other() -> None:
-    values = with_significance(table(SEEDS, planted=0.7)).sel(relation="all")
+def test_a_head_that_looks_at_the_gold_is_found_and_no_other() -> None:
+    values = add_significance(table(SEEDS, planted=0.7)).sel(relation="all")
     assert values["best_p"] == 1 / (PERMUTATIONS + 1)
     sure = (values["relation_p_corrected"].sel(direction="dependent_to_head") == values["best_p"]).values
     assert np.argwhere(sure).tolist() == [[PLANTED[0] - 1, PLANTED[1] - 1]]

@@ -13,9 +13,10 @@ import pytest
 import xarray as xr
 
 import tiny
-from headscope import _atlas, heads
+from headscope import heads
 from headscope.capture import interface
 from headscope.corpora import FORMATS
+from headscope.jobs import atlas as atlas_job
 from headscope.reducers import REDUCERS
 from headscope.studies import STUDIES
 
@@ -39,14 +40,14 @@ def model(tmp_path_factory) -> Path:
 @pytest.fixture(autouse=True)
 def _few_figures(monkeypatch) -> None:
     """One heatmap shows as well as twelve that they are drawn."""
-    monkeypatch.setattr(_atlas, "FREQUENT", 3)
+    monkeypatch.setattr(atlas_job, "FREQUENT", 3)
 
 
 def test_measure_writes_a_head_table_and_says_what_it_found(run, model, tmp_path) -> None:
     out = tmp_path / "made" / "heads.nc"
     code, said, _ = run("measure", model, "grammar:211", "-r", "surface", "-r", "relations", "--skip", "-o", out)
     assert code == 0
-    table = heads.read(out)
+    table = heads.read_table(out)
     assert dict(table.sizes) | {"layer": 2, "head": 5} == dict(table.sizes)
     # The tiny vocabulary spells most words out, so some sentences are too long for the tiny model.
     (reason, skipped), *others = json.loads(table.attrs["skipped"]).items()
@@ -67,7 +68,7 @@ def test_measure_takes_further_offsets_and_classes(run, model, tmp_path) -> None
         "--class", "the=the", "-o", out,
     )  # fmt: skip
     assert code == 0
-    table = heads.read(out)
+    table = heads.read_table(out)
     assert table["token_offset"].values.tolist() == [-2, 5]
     assert table["class"].values.tolist() == ["no", "the"]
     assert bool((table["mass_class"].sel({"class": "the"}) > 0).all())
@@ -79,7 +80,7 @@ def test_explain_says_how_each_layer_was_measured(run, model, tmp_path, monkeypa
     out = tmp_path / "heads.nc"
     code, said, _ = run("measure", model, "grammar:53", "-r", "surface", "--skip", "--explain", "-o", out)
     assert code == 0
-    texts = heads.read(out).attrs["documents"]
+    texts = heads.read_table(out).attrs["documents"]
     found = re.findall(r"^1-2 +(\d+) +(with.*?) *$", said, re.MULTILINE)
     assert {way for _, way in found} == {
         "without the matrix: all keys",
@@ -96,7 +97,7 @@ def test_measure_of_scope_says_what_attention_to_the_cue_depends_on(run, model, 
     out = tmp_path / "heads.nc"
     code, said, _ = run("measure", model, "grammar:211", "-r", "scope", "--skip", "-o", out)
     assert code == 0
-    table = heads.read(out)
+    table = heads.read_table(out)
     best = table.isel(table["scope_f1"].argmax(...))
     label, distance = (best[f"scope_{term}_coefficient"].item() for term in ("label", "distance"))
     more = (table["scope_label_coefficient"] > 0) & (table["scope_label_q"] < 0.05)
@@ -131,7 +132,7 @@ def test_atlas_writes_everything(run, model, tmp_path) -> None:
     assert set(manifest["sha256"]) == {
         path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()
     } - {"manifest.json"}
-    table, untrained = heads.read(out / "heads.nc"), heads.read(out / "untrained.nc")
+    table, untrained = heads.read_table(out / "heads.nc"), heads.read_table(out / "untrained.nc")
     assert table.attrs["weights_sha256"] != untrained.attrs["weights_sha256"]
     assert {"reported_head", "heldout_accuracy", "untrained_accuracy", "relation_accuracy_lower"} <= set(
         table.data_vars
@@ -161,7 +162,7 @@ def test_what_patterns_find_is_in_the_atlas_and_the_patterns_are_in_its_manifest
     file.write_text(json.dumps(own))
     code, _, _ = run("atlas", model, "grammar:103", "--patterns", file, "-o", out)
     assert code == 0
-    table = heads.read(out / "heads.nc")
+    table = heads.read_table(out / "heads.nc")
     assert table["relation_count"].sel(relation="own the") > 23
     about = json.loads((out / "manifest.json").read_text())["about"]
     assert about["corpus"] == "grammar:103"
@@ -171,7 +172,7 @@ def test_what_patterns_find_is_in_the_atlas_and_the_patterns_are_in_its_manifest
         "measure", model, "grammar:103", "-r", "relations", "--patterns", file, "-o", tmp_path / "heads.nc"
     )
     assert code == 0
-    assert heads.read(tmp_path / "heads.nc").attrs["corpus_sha256"] == table.attrs["corpus_sha256"]
+    assert heads.read_table(tmp_path / "heads.nc").attrs["corpus_sha256"] == table.attrs["corpus_sha256"]
 
 
 def test_an_atlas_of_plain_text_has_no_relations(run, model, tmp_path) -> None:
@@ -181,7 +182,7 @@ def test_an_atlas_of_plain_text_has_no_relations(run, model, tmp_path) -> None:
     assert code == 0
     assert "relation" not in said
     assert not (tmp_path / "atlas" / "untrained.nc").exists()
-    assert "relation_accuracy" not in heads.read(tmp_path / "atlas" / "heads.nc")
+    assert "relation_accuracy" not in heads.read_table(tmp_path / "atlas" / "heads.nc")
 
 
 def test_a_second_atlas_takes_the_place_of_the_first(run, model, tmp_path) -> None:
@@ -191,7 +192,7 @@ def test_a_second_atlas_takes_the_place_of_the_first(run, model, tmp_path) -> No
     (out / "figures" / "mine.png").write_text("mine too")
     code, _, _ = run("atlas", model, "grammar:103", "-o", out)
     assert code == 0
-    assert heads.read(out / "heads.nc").attrs["corpus"] == "grammar:103"
+    assert heads.read_table(out / "heads.nc").attrs["corpus"] == "grammar:103"
     assert (out / "notes.txt").read_text() == "mine"
     assert (out / "figures" / "mine.png").read_text() == "mine too"
     text = tmp_path / "text.txt"
@@ -231,7 +232,7 @@ def test_a_failure_while_writing_leaves_the_old_atlas_whole(run, model, tmp_path
     def full(*arguments: object, **more: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(_atlas.figures if stage == "figures.save" else _atlas, stage.split(".")[-1], full)
+    monkeypatch.setattr(atlas_job.figures if stage == "figures.save" else atlas_job, stage.split(".")[-1], full)
     code, _, complaint = run("atlas", model, "grammar:103", "-o", out)
     assert code == 2
     assert complaint.splitlines()[-1] == (
@@ -384,5 +385,5 @@ def test_a_run_that_was_killed_goes_on_and_ends_in_the_same_table(model, tmp_pat
     for process in (resumed, straight):
         said, _ = process.communicate()
         assert process.returncode == 0, said.decode()
-    xr.testing.assert_identical(heads.read(killed).drop_attrs(), heads.read(whole).drop_attrs())
+    xr.testing.assert_identical(heads.read_table(killed).drop_attrs(), heads.read_table(whole).drop_attrs())
     assert not checkpoint.exists()

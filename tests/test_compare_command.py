@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 from analyse.run_tables import drawn
 from analyse.tables import RELATIONS, head_table, texts
 from headscope import heads
-from headscope.analyse import compare, consistencies, rank_sum
+from headscope.analyse import compare_variable as compare
+from headscope.analyse import consistencies, rank_sum
 from headscope.view import figures
 
 LAYERS, HEADS = 3, 5
@@ -41,7 +42,7 @@ def family(corpus: int, folder: Path, seeds: list[int] = SEEDS) -> dict[str, Pat
                 mass, (*table["scope_f1"].dims, "token_class"), name="attention", units="share of attention", source="x"
             )
         )
-        paths[name] = heads.write(table, folder / f"{name}-{corpus}.nc")
+        paths[name] = heads.write_table(table, folder / f"{name}-{corpus}.nc")
     return paths
 
 
@@ -82,10 +83,10 @@ def test_everything_that_the_tables_have_in_common_is_compared(run, files, other
     assert code == 0
     names = ["scope_precision", "scope_recall", "scope_f1", "token_class_mass-noun", "token_class_mass-pronoun"]
     assert sorted(path.stem for path in (out / "comparisons").iterdir()) == sorted(names)
-    tables = [heads.read(files[name]) for name in ("before", "after", "control")]
+    tables = [heads.read_table(files[name]) for name in ("before", "after", "control")]
     for name in names:
         variable, _, label = name.partition("-")
-        kept = heads.read(out / "comparisons" / f"{name}.nc")
+        kept = heads.read_table(out / "comparisons" / f"{name}.nc")
         where = {"token_class": label} if label else None
         xr.testing.assert_identical(kept, compare(*tables, variable, where=where))
         frame = pd.read_csv(out / "tables" / f"{name}-heads.csv")
@@ -93,9 +94,9 @@ def test_everything_that_the_tables_have_in_common_is_compared(run, files, other
             kept["change"].sel(group="task").values.ravel(), rel=1e-4
         )
     drawn_so = {path.name for path in (out / "figures").iterdir()}
-    assert {"scope_f1-changes.png", "scope_f1-layers.svg", "scope_f1-rich.png", "pairs-best.svg"} <= drawn_so
+    assert {"scope_f1-changes.png", "scope_f1-layers.svg", "scope_f1-baseline.png", "pairs-best.svg"} <= drawn_so
     assert "token_class_mass-noun-changes.png" in drawn_so
-    assert "token_class_mass-noun-rich.png" not in drawn_so
+    assert "token_class_mass-noun-baseline.png" not in drawn_so
     page = (out / "comparison.md").read_text()
     assert "# What fine-tuning on negation changes in the heads of made/up" in page
     assert all(
@@ -109,7 +110,7 @@ def test_everything_that_the_tables_have_in_common_is_compared(run, files, other
     # What it says of the F1, and of the other corpus.
     assert "made/up: scope F1 before and after fine-tuning on negation" in said
     assert "texts-3.json: 15 heads; negation, 4 runs; control, 4 runs" in said
-    there = [heads.read(others[name]) for name in ("before", "after", "control")]
+    there = [heads.read_table(others[name]) for name in ("before", "after", "control")]
     found = [consistencies(*pair, "scope_f1") for pair in zip(tables, there, strict=True)]
     there_called = there[0].attrs["corpus"]
     assert f"On {there_called}, negation: {found[1]}" in said
@@ -140,7 +141,7 @@ def test_of_relations_the_frequent_ones_are_compared_in_their_reported_direction
     monkeypatch.setattr("headscope.jobs.compare.FREQUENT", 3)
     before = head_table(texts(np.random.default_rng(3)), RELATIONS)
     after = head_table(texts(np.random.default_rng(5)), RELATIONS).assign_attrs(weights_sha256="ef" * 32)
-    paths = [heads.write(table, tmp_path / f"{place}.nc") for place, table in enumerate((before, after))]
+    paths = [heads.write_table(table, tmp_path / f"{place}.nc") for place, table in enumerate((before, after))]
     code, said, _ = run("compare", *paths, "-o", tmp_path / "out")
     assert code == 0
     counts = before["relation_count"].to_series().sort_values(ascending=False, kind="stable")
@@ -153,18 +154,18 @@ def test_of_relations_the_frequent_ones_are_compared_in_their_reported_direction
 def test_each_stack_of_an_encoder_decoder_is_compared_alone(run, files, tmp_path) -> None:
     paths, halves = {}, {}
     for name in ("before", "after", "control"):
-        table = heads.read(files[name]).drop_vars("token_class_mass")
+        table = heads.read_table(files[name]).drop_vars("token_class_mass")
         other = table.map(lambda values: values * 0.5 if "head" in values.dims else values, keep_attrs=True)
         by_head = [name for name, values in table.items() if "head" in values.dims]
         both = xr.concat([table, other], dim="attention_type", data_vars=by_head).assign_coords(
             attention_type=["encoder", "decoder"]
         )
-        paths[name], halves[name] = heads.write(both, tmp_path / f"{name}.nc"), other
+        paths[name], halves[name] = heads.write_table(both, tmp_path / f"{name}.nc"), other
     out = tmp_path / "out"
     code, said, _ = run("compare", *words(paths), "--variable", "scope_f1", "-o", out)
     assert code == 0
     assert {path.stem for path in (out / "comparisons").iterdir()} == {"scope_f1-encoder", "scope_f1-decoder"}
-    kept, alone = heads.read(out / "comparisons" / "scope_f1-decoder.nc"), compare(*halves.values())
+    kept, alone = heads.read_table(out / "comparisons" / "scope_f1-decoder.nc"), compare(*halves.values())
     xr.testing.assert_allclose(kept, alone)
     assert kept.attrs["best_head"] == alone.attrs["best_head"]
     assert "scope F1, decoder before and after fine-tuning" in said
@@ -175,7 +176,7 @@ def test_each_stack_of_an_encoder_decoder_is_compared_alone(run, files, tmp_path
 
 def test_what_the_other_corpus_lacks_is_counted(run, files, others, tmp_path) -> None:
     less = {
-        name: heads.write(heads.read(path).drop_vars("token_class_mass"), tmp_path / f"{name}.nc")
+        name: heads.write_table(heads.read_table(path).drop_vars("token_class_mass"), tmp_path / f"{name}.nc")
         for name, path in others.items()
     }
     elsewhere = [f"--other-{name}={less[name]}" for name in ("before", "after")]
@@ -248,7 +249,8 @@ def test_what_cannot_be_compared_is_refused_in_a_sentence(run, files, others, tm
 def test_tables_without_a_score_in_common_are_refused(run, files, tmp_path) -> None:
     gone = ["token_class_mass", "scope_f1", "scope_precision", "scope_recall"]
     bare = [
-        heads.write(heads.read(files[name]).drop_vars(gone), tmp_path / f"{name}.nc") for name in ("before", "after")
+        heads.write_table(heads.read_table(files[name]).drop_vars(gone), tmp_path / f"{name}.nc")
+        for name in ("before", "after")
     ]
     code, _, complained = run("compare", *bare, "-o", tmp_path / "out")
     assert code == 2

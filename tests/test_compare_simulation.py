@@ -8,7 +8,7 @@ import xarray as xr
 from scipy.stats import binom
 
 from analyse.tables import ATTRIBUTES
-from headscope.analyse import compare
+from headscope.analyse import compare_variable as compare
 
 LEVEL = 0.05
 LAYERS, HEADS, RUNS = 5, 11, 7

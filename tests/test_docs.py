@@ -67,10 +67,10 @@ def test_the_python_of_comparing_runs(monkeypatch, tmp_path) -> None:
     draw = np.random.default_rng(3)
     shares = draw.beta(2, 6, (3, 5))
     families = {"after": np.repeat(shares[None] + 0.2, 7, 0), "control": np.repeat(shares[None], 7, 0)}
-    heads.write(drawn(draw, shares), tmp_path / "before.nc")
+    heads.write_table(drawn(draw, shares), tmp_path / "before.nc")
     for name, runs in families.items():
         table = drawn(draw, runs, seeds=list(range(7)), control=name == "control")
-        heads.write(table, tmp_path / f"{name}.nc")
+        heads.write_table(table, tmp_path / f"{name}.nc")
     monkeypatch.chdir(tmp_path)
     (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "comparing.md").read_text(), flags=re.DOTALL)
     names: dict = {}

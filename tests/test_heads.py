@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from analyse.tables import RELATIONS, head_table, stacked, texts, two_stacks
 from headscope import heads
-from headscope.analyse import with_intervals, with_report
+from headscope.analyse import add_intervals, add_report
 from headscope.errors import HeadscopeError, TableError
 
 KNOWN = (
@@ -30,7 +30,7 @@ KNOWN = (
 def table() -> xr.Dataset:
     """Floats, NaN, integers of two widths and strings, some of them empty."""
     made = head_table(texts(np.random.default_rng(89)), RELATIONS)
-    reported = with_report(with_intervals(made), made, minimum=20)
+    reported = add_report(add_intervals(made), made, minimum=20)
     assert {values.dtype.kind for values in reported.variables.values()} == set("fiU")
     assert "" in reported["reported_direction"].values
     assert reported["heldout_accuracy"].isnull().any()
@@ -51,8 +51,8 @@ def umask():
 def test_what_is_read_is_what_was_written(table: xr.Dataset, tmp_path: Path) -> None:
     table = table.assign_attrs(seed=7, versions='{"numpy": "2"}', naïve="é")
     path = tmp_path / "heads.nc"
-    assert heads.write(table, path) == path
-    again = heads.read(str(path))
+    assert heads.write_table(table, path) == path
+    again = heads.read_table(str(path))
     xr.testing.assert_identical(again, table)
     assert list(again.data_vars) == list(table.data_vars)
     assert {name: values.dtype for name, values in again.variables.items()} == {
@@ -63,19 +63,21 @@ def test_what_is_read_is_what_was_written(table: xr.Dataset, tmp_path: Path) -> 
 
 def test_a_table_of_stacks_survives_too(tmp_path: Path) -> None:
     encoder, decoder = two_stacks(97)
-    table = with_report(stacked({"encoder": encoder, "decoder": decoder}), minimum=1)
-    xr.testing.assert_identical(heads.read(heads.write(table, tmp_path / "new" / "folder" / "heads.nc")), table)
+    table = add_report(stacked({"encoder": encoder, "decoder": decoder}), minimum=1)
+    xr.testing.assert_identical(
+        heads.read_table(heads.write_table(table, tmp_path / "new" / "folder" / "heads.nc")), table
+    )
 
 
 def test_a_table_can_be_written_over_the_file_that_it_was_read_from(table: xr.Dataset, tmp_path: Path) -> None:
-    path = heads.write(table, tmp_path / "heads.nc")
-    changed = heads.read(path).assign_attrs(seed=11)
-    heads.write(changed, path)
-    xr.testing.assert_identical(heads.read(path), changed)
+    path = heads.write_table(table, tmp_path / "heads.nc")
+    changed = heads.read_table(path).assign_attrs(seed=11)
+    heads.write_table(changed, path)
+    xr.testing.assert_identical(heads.read_table(path), changed)
 
 
 def test_the_file_is_netcdf_that_others_can_read(table: xr.Dataset, tmp_path: Path) -> None:
-    heads.write(table, tmp_path / "heads.nc")
+    heads.write_table(table, tmp_path / "heads.nc")
     with h5py.File(tmp_path / "heads.nc") as file:
         assert file.attrs["headscope_format"] == 1
         np.testing.assert_array_equal(file["fold_link"][:], table["fold_link"].values)
@@ -86,22 +88,22 @@ def test_the_file_is_netcdf_that_others_can_read(table: xr.Dataset, tmp_path: Pa
 @pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o027, 0o640), (0o077, 0o600), (0o002, 0o664)])
 def test_the_file_is_as_open_as_the_umask_says(table: xr.Dataset, tmp_path: Path, umask: Any, mask, mode) -> None:
     umask(mask)
-    path = heads.write(table, tmp_path / "heads.nc")
+    path = heads.write_table(table, tmp_path / "heads.nc")
     assert path.stat().st_mode & 0o777 == mode
     assert umask(0o022) == mask  # it is left as it was found
 
 
 def test_a_table_that_is_refused_leaves_the_old_file_alone(table: xr.Dataset, tmp_path: Path) -> None:
-    path = heads.write(table, tmp_path / "heads.nc")
+    path = heads.write_table(table, tmp_path / "heads.nc")
     before = path.read_bytes()
     with pytest.raises(TableError):
-        heads.write(table.drop_attrs(deep=False), path)
+        heads.write_table(table.drop_attrs(deep=False), path)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_full_disk_leaves_the_old_file_and_nothing_else(table: xr.Dataset, tmp_path: Path, monkeypatch) -> None:
-    path = heads.write(table, tmp_path / "heads.nc")
+    path = heads.write_table(table, tmp_path / "heads.nc")
     before = path.read_bytes()
 
     def fail(self: xr.Dataset, target: Any, **options: Any) -> None:
@@ -113,7 +115,7 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(table: xr.Dataset, tmp
 
     monkeypatch.setattr(xr.Dataset, "to_netcdf", fail)
     with pytest.raises(HeadscopeError) as refused:
-        heads.write(table.assign_attrs(seed=13), path)
+        heads.write_table(table.assign_attrs(seed=13), path)
     assert str(refused.value) == (
         f"{path} could not be written (No space left on device); free some space or choose another place."
     )
@@ -125,10 +127,10 @@ FULL = """
 import resource, sys
 from headscope import heads
 from headscope.errors import HeadscopeError
-table = heads.read(sys.argv[1])
+table = heads.read_table(sys.argv[1])
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
 try:
-    heads.write(table.assign_attrs(seed=17), sys.argv[1])
+    heads.write_table(table.assign_attrs(seed=17), sys.argv[1])
 except HeadscopeError as error:
     print(error)
 """
@@ -138,7 +140,7 @@ except HeadscopeError as error:
 @pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="the system cannot limit the size of a file")
 @pytest.mark.parametrize("percent", [0, 3, 50, 97])
 def test_a_disk_that_is_really_full(table: xr.Dataset, tmp_path: Path, percent: int) -> None:
-    path = heads.write(table, tmp_path / "heads.nc")
+    path = heads.write_table(table, tmp_path / "heads.nc")
     before = path.read_bytes()
     limit = str(len(before) * percent // 100)
     # Python ignores SIGXFSZ, so that the write is an OSError.
@@ -156,7 +158,7 @@ def test_a_disk_that_is_really_full(table: xr.Dataset, tmp_path: Path, percent: 
 
 def assert_not_read(path: Path, sentence: str) -> None:
     with pytest.raises(TableError) as refused:
-        heads.read(path)
+        heads.read_table(path)
     assert str(refused.value) == sentence
 
 
@@ -201,7 +203,7 @@ def test_another_format(table: xr.Dataset, tmp_path: Path, version: int) -> None
 
 
 def test_a_file_that_was_cut_off(table: xr.Dataset, tmp_path: Path) -> None:
-    path = heads.write(table, tmp_path / "heads.nc")
+    path = heads.write_table(table, tmp_path / "heads.nc")
     path.write_bytes(path.read_bytes()[:-1000])
     assert_not_read(path, f"{path} is damaged or incomplete; copy it again, or measure again.")
 

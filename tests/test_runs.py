@@ -87,9 +87,9 @@ def of_run(**changes: object) -> Callable[[dict[str, Any]], object]:
         (lambda stored: stored.update(settings=None), "settings is None"),
         (lambda stored: stored.update(control=1), "control is 1"),
         (lambda stored: stored.update(colour="red"), "colour"),
-        (of_run(kept=3), "of seed-2 an epoch was kept that is not listed"),
-        (of_run(epochs=[]), "of seed-2 an epoch was kept that is not listed"),
-        (of_run(kept=True), "kept is True"),
+        (of_run(best_epoch=3), "the best epoch of seed-2 is not listed"),
+        (of_run(epochs=[]), "the best epoch of seed-2 is not listed"),
+        (of_run(best_epoch=True), "best_epoch is True"),
         (of_run(seed="2"), "seed is '2'"),
         (of_run(weights_sha256=None), "weights_sha256 is None"),
         (of_run(epochs="ab"), "epochs is 'ab'"),
@@ -117,12 +117,27 @@ def test_damage(tmp_path, change, reason) -> None:
 
 def test_another_version(tmp_path) -> None:
     path = runs.write(made(tmp_path, {2: 0.5}))
-    path.write_text(path.read_text().replace('"format": 1', '"format": 7'))
-    assert refusal(tmp_path) == f"{path} has format 7, and this headscope reads format 1; tune again."
+    path.write_text(path.read_text().replace('"version": 2', '"version": 7'))
+    assert refusal(tmp_path) == (
+        f"{path} has version 7, and this headscope reads version 2; tune again into another folder."
+    )
+
+
+def test_a_folder_of_an_older_version_is_refused(tmp_path) -> None:
+    """As it was written before: the version was called ``format``, and the best epoch ``kept``."""
+    path = runs.write(made(tmp_path, {2: 0.5}))
+    stored = json.loads(path.read_text())
+    del stored["version"]
+    for run in stored["runs"]:
+        run["kept"] = run.pop("best_epoch")
+    path.write_text(json.dumps({"format": 1, **stored}))
+    assert refusal(tmp_path) == (
+        f"{path} has version 1, and this headscope reads version 2; tune again into another folder."
+    )
 
 
 def test_selectivity_is_of_the_seeds_that_both_have(tmp_path) -> None:
     task, control = made(tmp_path / "a", {2: 0.75, 3: 0.5, 5: 0.9}), made(tmp_path / "b", {3: 0.25, 2: 0.875, 7: 0.1})
     assert selectivity(task, control) == {2: -0.125, 3: 0.25}
-    of_numbers = replace(task, runs=(replace(task.runs[0], epochs=({"test": {"pearson": 0.5}},), kept=1),))
+    of_numbers = replace(task, runs=(replace(task.runs[0], epochs=({"test": {"pearson": 0.5}},), best_epoch=1),))
     assert selectivity(of_numbers, control) == {}

@@ -34,7 +34,7 @@ def family(folder: Path, name: str = "bert", seeds: tuple[int, ...] = SEEDS, *, 
         for part in (moved(module, seed), tokenizer):
             part.save_pretrained(run)
         scores = ({"validation": {"f1": 0.5}}, {"validation": {"f1": 0.7}})
-        found.append(Run(run.name, seed, kept=2, epochs=scores, weights_sha256=weights_sha256(run)))
+        found.append(Run(run.name, seed, best_epoch=2, epochs=scores, weights_sha256=weights_sha256(run)))
     runs = Runs(
         folder / "runs", "negation", control, str(folder / "model"), weights_sha256(folder / "model"), "validation",
         "f1", {"epochs": 2}, tuple(found),

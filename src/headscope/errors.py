@@ -1,4 +1,4 @@
-"""What headscope raises when it cannot go on: one sentence, in the user's terms.
+"""The errors of headscope: each message is one sentence in the user's terms.
 
 Every message says what came, what was wanted and what to do. The command line prints the
 message alone and exits with code 2; from Python it is an ordinary exception.
@@ -6,11 +6,11 @@ message alone and exits with code 2; from Python it is an ordinary exception.
 
 
 class HeadscopeError(Exception):
-    """Anything that headscope refuses to do, said in one sentence."""
+    """An error of headscope; the message is one sentence."""
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of what another library says, to be quoted within a sentence."""
+    """The first line of another library's error, to be quoted within a sentence."""
     lines = str(error).strip().splitlines()
     return lines[0].rstrip(".") if lines else "no reason given"
 

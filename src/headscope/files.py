@@ -1,4 +1,4 @@
-"""Files: written whole or not at all, and refused in one sentence."""
+"""Files: written completely or not at all; errors are one sentence."""
 
 import hashlib
 import os
@@ -47,10 +47,10 @@ def remove_unfinished(path: Path) -> None:
 
 
 def writable(path: Path) -> None:
-    """Refuse a place for a file before any work is done for it.
+    """Refuse a path that cannot be written, before any work is done.
 
     Raises:
-        HeadscopeError: it is a folder, or the folder that it would be in cannot be written to.
+        HeadscopeError: the path is a folder, or its folder cannot be written to.
     """
     if path.is_dir():
         raise HeadscopeError(f"{path} is a folder; name a file to be written in it.")
@@ -70,7 +70,7 @@ def sha256(path: Path) -> str:
 
 
 def find_by_suffix(folder: Path, path: str) -> Path | None:
-    """Where a file or folder is, of which a folder may hold the whole path or its end; None if it is not there.
+    """The place of a file or folder under its path or the end of its path in a folder; None if it is not there.
 
     ``ud/UD_English-EWT/en_ewt-ud-dev.conllu`` is looked for under that path in the folder, under
     ``UD_English-EWT/en_ewt-ud-dev.conllu``, and as ``en_ewt-ud-dev.conllu``.
@@ -82,7 +82,7 @@ def find_by_suffix(folder: Path, path: str) -> Path | None:
 
 @contextmanager
 def reading(path: Path) -> Iterator[BufferedReader]:
-    """A file of the user's, opened.
+    """The content of a user's file, opened for reading.
 
     Raises:
         HeadscopeError: the system refuses to read it.
@@ -95,7 +95,7 @@ def reading(path: Path) -> Iterator[BufferedReader]:
 
 
 def _unfinished(path: Path) -> str:
-    """How the names of the temporary files of `path` begin."""
+    """The beginning of the names of the temporary files of `path`."""
     return f".{path.stem}."
 
 

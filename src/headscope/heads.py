@@ -17,13 +17,13 @@ import xarray as xr
 from headscope.errors import TableError
 from headscope.files import atomic_write
 
-FORMAT = 1
+FORMAT = 2
 """The version of the schema, stored in each file. A file of another version is refused."""
 
 DIMENSIONS: Mapping[str, str] = {
     "layer": "attention layer, counted from 1 in the order of the forward pass",
     "head": "attention head, counted from 1",
-    "attention_type": "which attention of an encoder-decoder: encoder, decoder or cross",
+    "attention_type": "encoder, decoder or cross (in encoder-decoder models)",
     "relation": "linguistic relation; `nsubj:*` pools a label with its subtypes, `all` pools all but punct",
     "direction": "dependent_to_head or head_to_dependent",
     "offset": "signed distance in words; -1 is the word before",
@@ -32,10 +32,10 @@ DIMENSIONS: Mapping[str, str] = {
     "class": "class of words whose tokens are counted together",
     "token_class": "class of tokens by annotation: noun, verb, pronoun, subject, object, negation, cls or sep",
     "mention": "class of mentions by the part of speech of the head word; `all` also has those without one",
-    "target": "what is looked at from the words of a question that name an aspect (its terms, phrase and others)",
+    "target": "what the words of a question that name an aspect attend to (its terms, phrase and others)",
     "length": "signed length of a link in words; -6 and 6 are that and longer",
-    "permutation": "one of the permutations in which the gold stands elsewhere",
-    "run": "one of several models that differ in the seed with which they were fine-tuned",
+    "permutation": "one of the permutations of the gold annotation",
+    "run": "one of several fine-tuned models that differ in their seed",
     "group": "task or control: what runs were fine-tuned on",
     "fold": "part of the corpus; the groups of documents are assigned to the folds by a hash",
     "regressor": "what attention is regressed on: the constant, in_scope (0 or 1), and the distance in words",
@@ -47,7 +47,17 @@ REQUIRED_ATTRIBUTES = ("model", "weights_sha256", "corpus", "corpus_sha256", "do
 """Where a table came from. No table is complete without them."""
 
 
-def variable(values: np.ndarray, dims: Sequence[str], *, name: str, units: str, source: str) -> xr.Variable:
+def variable(
+    values: np.ndarray,
+    dims: Sequence[str],
+    *,
+    name: str,
+    units: str,
+    source: str,
+    title: str = "",
+    target: str = "",
+    baseline: str = "",
+) -> xr.Variable:
     """A variable of a head table.
 
     Args:
@@ -56,20 +66,28 @@ def variable(values: np.ndarray, dims: Sequence[str], *, name: str, units: str, 
         name: what the variable measures, in words.
         units: its unit, such as ``nats`` or ``share of attention``.
         source: paper and section that define it.
+        title: a short name under which the page shows each head's value; without one it is only in the files.
+        target: what is attended to, where the terminal is to rank the heads by their attention to it.
+        baseline: the variable that says what uniform attention would give: itself, or one token as an entropy.
     """
-    return xr.Variable(tuple(dims), values, attrs={"long_name": name, "units": units, "source": source})
+    shown = {"title": title, "target": target, "baseline": baseline}
+    attrs = {"long_name": name, "units": units, "source": source} | {key: text for key, text in shown.items() if text}
+    return xr.Variable(tuple(dims), values, attrs=attrs)
 
 
 def check(table: xr.Dataset) -> xr.Dataset:
-    """Return `table` itself if it follows the schema.
+    """The same table, if it follows the schema.
 
     Raises:
         TableError: a dimension is unknown, layers or heads are not counted from 1, or units,
             source or provenance are missing.
     """
     for dim in table.dims:
-        if dim not in DIMENSIONS:
-            raise TableError(f"the head table has a dimension {str(dim)!r}; known are {', '.join(DIMENSIONS)}.")
+        if dim not in DIMENSIONS and not (dim in table.coords and table[dim].attrs.get("long_name")):
+            raise TableError(
+                f"the head table has a dimension {str(dim)!r}; known are {', '.join(DIMENSIONS)}, and any whose "
+                "coordinate has an attribute long_name."
+            )
     for dim in ("layer", "head"):
         if dim not in table.coords:
             raise TableError(
@@ -89,7 +107,7 @@ def check(table: xr.Dataset) -> xr.Dataset:
     return table
 
 
-def write(table: xr.Dataset, path: str | Path) -> Path:
+def write_table(table: xr.Dataset, path: str | Path) -> Path:
     """Check `table` and write it as netCDF-4, whole or not at all.
 
     Raises:
@@ -109,8 +127,8 @@ def write(table: xr.Dataset, path: str | Path) -> Path:
     return path
 
 
-def read(path: str | Path) -> xr.Dataset:
-    """Read a head table that `write` wrote.
+def read_table(path: str | Path) -> xr.Dataset:
+    """The head table in a file that `write_table` wrote.
 
     Raises:
         TableError: there is no such file, it is not a head table, or it has another format.
@@ -125,7 +143,7 @@ def read(path: str | Path) -> xr.Dataset:
             f"{path} is not a netCDF-4 file; a head table is written by `headscope atlas` or `headscope measure`."
         )
     try:
-        # HDF5 that is not netCDF has axes without a name; these get one, and the missing attribute tells below.
+        # HDF5 that is not netCDF has unnamed axes; these get names, and the missing attribute is reported below.
         with xr.open_dataset(path, engine="h5netcdf", phony_dims="sort") as opened:
             table = opened.load()
     except OSError as error:

@@ -1,7 +1,7 @@
 """A folder of runs: models that were fine-tuned on one task and differ in their seeds.
 
-``runs.json`` says of each run which seed it had, how it scored after each epoch, which epoch was kept, and on which
-split that was decided; the model of a run is in a folder of the run's name beside it.
+``runs.json`` lists for each run its seed, its scores after each epoch, the epoch whose weights were saved, and the
+split on which that epoch was chosen. The model of a run is in a folder of the run's name beside it.
 """
 
 import json
@@ -18,8 +18,8 @@ from headscope.files import atomic_write, reading
 FILE = "runs.json"
 """Lists the runs of a folder."""
 
-FORMAT = 1
-"""The version of `FILE`. A file of another version is refused."""
+VERSION = 2
+"""The version of `FILE`; version 1 had ``format`` for ``version`` and ``kept`` for ``best_epoch``."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Run:
     Attributes:
         name: of its folder, and of its place in the dimension ``run``.
         seed: of the order of the examples, of dropout, and of the weights of the new layer.
-        kept: the epoch whose weights were kept, counted from 1.
+        best_epoch: the epoch whose weights were saved, counted from 1.
         epochs: for each epoch, the score of each split by name: ``{"validation": {"f1": 0.9}, "test": ...}``. A run on
             a control has a split ``task`` too: its scores on the test split of the task itself.
         weights_sha256: of ``model.safetensors``.
@@ -37,14 +37,14 @@ class Run:
 
     name: str
     seed: int
-    kept: int
+    best_epoch: int
     epochs: tuple[Mapping[str, Mapping[str, float]], ...]
     weights_sha256: str
 
     @property
     def scores(self) -> Mapping[str, Mapping[str, float]]:
-        """The scores of the epoch that was kept."""
-        return self.epochs[self.kept - 1]
+        """The scores of the best epoch."""
+        return self.epochs[self.best_epoch - 1]
 
 
 @dataclass(frozen=True)
@@ -53,14 +53,14 @@ class Runs:
 
     Attributes:
         folder: where they are.
-        task: what they were tuned on.
-        control: it was the task's control, whose labels are arbitrary.
-        model: what they were tuned from, as the user named it.
+        task: the task that they were tuned on.
+        control: this is the task's control, whose labels are arbitrary.
+        model: the model that they were tuned from, as the user named it.
         weights_sha256: of that model.
         select: the split on which epochs were chosen: ``validation``, or ``test`` as in Zhao and Bethard 2020.
         metric: the score by which they were chosen.
-        settings: epochs, learning rate and the rest, with the files of the task and what was left out.
-        runs: those that are finished, by seed.
+        settings: epochs, learning rate and so on, with the files of the task and the skipped examples.
+        runs: the finished runs, by seed.
     """
 
     folder: Path
@@ -83,11 +83,11 @@ def read(folder: str | Path, *, empty: bool = False) -> Runs:
 
     Args:
         folder: where they are.
-        empty: take a folder in which no run is finished yet.
+        empty: accept a folder in which no run is finished yet.
 
     Raises:
-        HeadscopeError: there is no `FILE`, it is damaged or of another version, it lists no run or one twice, or the
-            model of a run is not there.
+        HeadscopeError: there is no `FILE`, it is damaged or has another version, it lists no run or a run twice, or
+            the model of a run is missing.
     """
     folder = Path(folder)
     path = folder / FILE
@@ -97,46 +97,47 @@ def read(folder: str | Path, *, empty: bool = False) -> Runs:
         content = file.read()
     try:
         stored = json.loads(content)
-        version = stored.pop("format")
-        if version != FORMAT:
+        version = stored.pop("version", None) or stored["format"]
+        if version != VERSION:
             raise HeadscopeError(
-                f"{path} has format {version!r}, and this headscope reads format {FORMAT}; tune again."
+                f"{path} has version {version!r}, and this headscope reads version {VERSION}; tune again into another "
+                "folder."
             )
         _check_kinds(stored, _KINDS)
-        runs = tuple(_run(run) for run in stored.pop("runs"))
-        found = Runs(folder=folder, runs=runs, **stored)
+        finished = tuple(_parse_run(run) for run in stored.pop("runs"))
+        runs = Runs(folder=folder, runs=finished, **stored)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise HeadscopeError(f"{path} is damaged ({error}); copy it again, or tune again.") from error
-    if not found.runs and not empty:
+    if not runs.runs and not empty:
         raise HeadscopeError(f"{path} lists no finished run; go on with `headscope tune --resume`.")
-    for what in ("name", "seed"):
-        if repeated := [value for value, count in Counter(getattr(run, what) for run in runs).items() if count > 1]:
+    for field in ("name", "seed"):
+        if repeated := [value for value, n in Counter(getattr(run, field) for run in finished).items() if n > 1]:
             raise HeadscopeError(
-                f"{path} lists the {what} {repeated[0]} more than once; runs differ in their seeds, so take one out."
+                f"{path} lists the {field} {repeated[0]} more than once; runs differ in their seeds, so take one out."
             )
-    for run in found.runs:
-        if not any(found.path(run).glob("model*.safetensors")):  # a large model's are in several files
+    for run in finished:
+        if not any(runs.path(run).glob("model*.safetensors")):  # a large model's are in several files
             raise HeadscopeError(
-                f"{path} lists the run {run.name}, but {found.path(run)} holds no model.safetensors; copy that folder "
+                f"{path} lists the run {run.name}, but {runs.path(run)} holds no model.safetensors; copy that folder "
                 "again, or take the run out of the list."
             )
-    return found
+    return runs
 
 
 _KINDS = {
     "task": str, "control": bool, "model": str, "weights_sha256": str, "select": str, "metric": str, "settings": dict,
     "runs": list,
 }  # fmt: skip
-_KINDS_OF_RUN = {"name": str, "seed": int, "kept": int, "epochs": list, "weights_sha256": str}
+_KINDS_OF_RUN = {"name": str, "seed": int, "best_epoch": int, "epochs": list, "weights_sha256": str}
 
 
-def _run(stored: dict[str, Any]) -> Run:
+def _parse_run(stored: dict[str, Any]) -> Run:
     _check_kinds(stored, _KINDS_OF_RUN)
     name, epochs = stored["name"], stored["epochs"]
     if name in ("", "..") or Path(name).name != name:
         raise ValueError(f"the run {name!r} is not named as a folder beside it")
-    if not 1 <= stored["kept"] <= len(epochs):
-        raise ValueError(f"of {name} an epoch was kept that is not listed")
+    if not 1 <= stored["best_epoch"] <= len(epochs):
+        raise ValueError(f"the best epoch of {name} is not listed")
     for score in (score for epoch in epochs for scores in epoch.values() for score in scores.values()):
         if type(score) not in (int, float) or not math.isfinite(score):
             raise ValueError(f"{name} has the score {score!r}")
@@ -154,24 +155,24 @@ def write(runs: Runs) -> Path:
     stored = {name: value for name, value in asdict(runs).items() if name != "folder"}
     path = runs.folder / FILE
     with atomic_write(path) as temporary:
-        temporary.write_text(json.dumps({"format": FORMAT, **stored}, indent=2) + "\n", encoding="utf-8")
+        temporary.write_text(json.dumps({"version": VERSION, **stored}, indent=2) + "\n", encoding="utf-8")
     return path
 
 
 def selectivity(task: Runs, control: Runs) -> dict[int, float]:
-    """How much better the task is learnt than its control: accuracy less accuracy, on the test splits.
+    """The accuracy on the task minus the accuracy on its control, on the test splits.
 
-    Hewitt and Liang 2019, section 2. Runs are paired by their seeds; those that one side lacks have none.
+    Hewitt and Liang 2019, section 2. Runs are paired by their seeds; a seed that only one side has is left out.
 
     Args:
         task: the runs on a task.
         control: the runs on its control.
 
     Returns:
-        For each seed, a share of examples; empty where no accuracy is scored, as in a regression.
+        For each seed, a share of examples; empty where there is no accuracy, as in a regression.
     """
-    of_task, of_control = (
+    task_scores, control_scores = (
         {run.seed: run.scores["test"]["accuracy"] for run in runs.runs if "accuracy" in run.scores.get("test", {})}
         for runs in (task, control)
     )
-    return {seed: of_task[seed] - of_control[seed] for seed in of_task if seed in of_control}
+    return {seed: task_scores[seed] - control_scores[seed] for seed in task_scores if seed in control_scores}

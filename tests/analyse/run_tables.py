@@ -8,6 +8,8 @@ import xarray as xr
 
 from analyse.tables import ATTRIBUTES
 from headscope import heads
+from headscope.reducers.negation_scope import NegationScope
+from headscope.score import write_scores
 
 WORDS = 29
 """In scope, in each fold."""
@@ -39,12 +41,12 @@ def scope_table(
         "fold_scope": (("fold",), gold),
     }
     coords = {"layer": np.arange(1, hits.shape[-3] + 1), "head": np.arange(1, hits.shape[-2] + 1)}
-    about = ATTRIBUTES | attrs
+    about = ATTRIBUTES | {"scores": write_scores(NegationScope.scores)} | attrs
     if seeds is not None:
         coords |= {"run": [f"seed-{seed}" for seed in seeds], "seed": ("run", seeds)}
         about |= {"task": "negation", "control": int(control)}
         about["runs"] = json.dumps([
-            {"name": f"seed-{seed}", "seed": seed, "weights_sha256": weights(seed, control), "kept": 3}
+            {"name": f"seed-{seed}", "seed": seed, "weights_sha256": weights(seed, control), "best_epoch": 3}
             for seed in seeds
         ])  # fmt: skip
     variables = {
@@ -77,6 +79,7 @@ def released(data: Path, model: str, *names: str) -> list[xr.Dataset]:
         )
         parts = ("scope_precision", "scope_recall", "scope_f1")
         attrs = {"model": model, "weights_sha256": model, "corpus": corpus, "corpus_sha256": corpus, "documents": 1}
+        attrs["scores"] = write_scores(NegationScope.scores)
         variables = {part: (dims, values[..., place], about) for place, part in enumerate(parts)}
         made.append(xr.Dataset(variables, coords=coords, attrs=attrs))
     return made

@@ -14,6 +14,8 @@ import xarray as xr
 
 import witnesses
 from headscope import heads
+from headscope.reducers.relations import ACCURACY
+from headscope.score import write_scores
 
 DIRECTIONS = ("dependent_to_head", "head_to_dependent")
 OFFSETS = (-5, -4, -3, -2, -1, 1, 2, 3, 4, 5, 6)
@@ -91,7 +93,7 @@ def head_table(texts: Sequence[Text], relations: Sequence[str]) -> xr.Dataset:
             "direction": list(DIRECTIONS),
             "offset": list(OFFSETS),
         },
-        attrs=ATTRIBUTES,
+        attrs=ATTRIBUTES | {"scores": write_scores([ACCURACY])},
     )
 
 

@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 from analyse.tables import RELATIONS, head_table, stacked, texts
 from headscope.analyse import Consistency, consistency
 from headscope.errors import TableError
+from headscope.reducers.negation_scope import NegationScope
+from headscope.score import write_scores
 
+SCOPE = write_scores(NegationScope.scores)
 LAYERS, HEADS, FOLDS = 3, 5, 7
 ONE, OTHER = {"corpus": "stories", "corpus_sha256": "01" * 32}, {"corpus": "reviews", "corpus_sha256": "23" * 32}
 SCORES = st.lists(st.integers(0, 4), min_size=LAYERS * HEADS, max_size=LAYERS * HEADS)
@@ -21,7 +24,7 @@ SCORES = st.lists(st.integers(0, 4), min_size=LAYERS * HEADS, max_size=LAYERS * 
 def table(values: np.ndarray, **attrs: str) -> xr.Dataset:
     """A score of heads without the sums that it comes from."""
     coords = {"layer": np.arange(1, values.shape[0] + 1), "head": np.arange(1, values.shape[1] + 1)}
-    about = {"model": "made/up", "weights_sha256": "ab" * 32} | attrs
+    about = {"model": "made/up", "weights_sha256": "ab" * 32, "scores": SCOPE} | attrs
     return xr.Dataset({"scope_f1": (("layer", "head"), values.astype(float))}, coords=coords, attrs=about)
 
 

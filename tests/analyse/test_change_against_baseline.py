@@ -8,7 +8,8 @@ import xarray as xr
 from scipy.stats import kendalltau
 
 from analyse.run_tables import drawn
-from headscope.analyse import change_against_baseline, compare
+from headscope.analyse import change_against_baseline
+from headscope.analyse import compare_variable as compare
 
 WORLDS, LAYERS, HEADS, FOLDS = 53, 7, 11, 13
 
@@ -21,8 +22,8 @@ def _few_halves(monkeypatch) -> None:
 
 def taus(before: xr.Dataset, after: xr.Dataset, variable: str = "scope_recall") -> tuple[float, float]:
     """The published tau and the corrected one, of a single run."""
-    found = change_against_baseline.rich(before, {"task": after}, variable, before[variable].notnull())
-    return float(found["rich_tau"].values[0, 0]), float(found["rich_corrected"].values[0, 0])
+    found = change_against_baseline.correlate_change(before, {"task": after}, variable, before[variable].notnull())
+    return float(found["baseline_tau"].values[0, 0]), float(found["baseline_tau_corrected"].values[0, 0])
 
 
 def worlds(shares_after, seed: int) -> np.ndarray:
@@ -61,14 +62,14 @@ def test_the_taus_are_those_of_a_loop(variable: str) -> None:
         one = after.isel(run=run)
         change = one[variable] - before[variable]
         tau, p = kendalltau(before[variable].values.ravel(), change.values.ravel())
-        assert (float(found["rich_tau"][run]), float(found["rich_p"][run])) == pytest.approx((tau, p))
+        assert (float(found["baseline_tau"][run]), float(found["baseline_p"][run])) == pytest.approx((tau, p))
         halves, corrected = np.random.default_rng(0), []
         for _ in range(change_against_baseline.HALVES):
             order = halves.permutation(13)
             parts = (order[:6], order[6:])
             for base, rest in (parts, parts[::-1]):
                 corrected.append(kendalltau(score(before, base), score(one, rest) - score(before, rest)).statistic)
-        assert float(found["rich_corrected"][run]) == pytest.approx(np.mean(corrected))
+        assert float(found["baseline_tau_corrected"][run]) == pytest.approx(np.mean(corrected))
 
 
 def test_texts_without_scopes_do_not_matter() -> None:
@@ -94,11 +95,11 @@ def test_it_says_how_the_published_tau_is_biased_and_why_there_is_no_other() -> 
     draw = np.random.default_rng(7)
     shares = draw.beta(2, 6, (3, 5))
     before, after = drawn(draw, shares), drawn(draw, shares[None], seeds=[2])
-    assert compare(before, after)["rich_corrected"].attrs["note"] == change_against_baseline.BIAS
+    assert compare(before, after)["baseline_tau_corrected"].attrs["note"] == change_against_baseline.BIAS
     without = after.drop_vars("fold_scope_said")
     found = compare(before, without)
-    assert found["rich_corrected"].isnull().all()
-    assert found["rich_corrected"].attrs["note"] == (
+    assert found["baseline_tau_corrected"].isnull().all()
+    assert found["baseline_tau_corrected"].attrs["note"] == (
         f"{change_against_baseline.BIAS} There is no corrected tau: scope_f1 is not a ratio of sums "
         "by fold that all tables have."
     )

@@ -21,7 +21,8 @@ from analyse.run_tables import (
     weights,
 )
 from headscope import heads
-from headscope.analyse import compare, top_heads
+from headscope.analyse import compare_variable as compare
+from headscope.analyse import top_heads
 from headscope.errors import TableError
 
 
@@ -131,8 +132,8 @@ def test_it_says_which_p_values_so_few_runs_can_give(found: xr.Dataset) -> None:
 
 
 def test_it_is_a_table_that_can_be_kept(found: xr.Dataset, tmp_path) -> None:
-    path = heads.write(found, tmp_path / "comparison.nc")
-    xr.testing.assert_identical(heads.read(path), found)
+    path = heads.write_table(found, tmp_path / "comparison.nc")
+    xr.testing.assert_identical(heads.read_table(path), found)
     assert found["seed"].values.tolist() == [SEEDS + [-1] * 4, OTHER_SEEDS]
     assert (found.attrs["variable"], found.attrs["task"]) == ("scope_f1", "negation")
     assert found["change"].attrs["units"] == "share"
@@ -195,7 +196,7 @@ def test_heads_without_a_value_are_left_out_of_everything_and_counted() -> None:
     assert found["p"].isnull().sum() == found["q"].isnull().sum() == 1
     kept = np.delete(np.arange(15), 1)
     start, one = before["scope_f1"].values.ravel()[kept], after["scope_f1"].values[3].ravel()[kept]
-    assert float(found["rich_tau"][0, 3]) == pytest.approx(kendalltau(start, one - start).statistic)
+    assert float(found["baseline_tau"][0, 3]) == pytest.approx(kendalltau(start, one - start).statistic)
 
 
 def test_stacks_are_compared_head_by_head() -> None:
@@ -264,12 +265,12 @@ def test_the_released_scores_give_the_papers_tests(data) -> None:
 ])  # fmt: skip
 def test_the_released_scores_give_table_a4(data, model: str, variable: str, tau: str, signs: tuple[int, int]) -> None:
     found = compare(*released(data, model, "story_pretrained", "story_neg"), variable=variable).sel(group="task")
-    sure = found["rich_tau"].where(found["rich_p"] < 0.05)
-    assert f"{float(found['rich_tau'].mean()):.3f}" == tau
+    sure = found["baseline_tau"].where(found["baseline_p"] < 0.05)
+    assert f"{float(found['baseline_tau'].mean()):.3f}" == tau
     assert (int((sure > 0).sum()), int((sure < 0).sum())) == signs
-    assert found["rich_corrected"].isnull().all()
+    assert found["baseline_tau_corrected"].isnull().all()
     assert (
-        found["rich_corrected"]
+        found["baseline_tau_corrected"]
         .attrs["note"]
         .endswith(f"There is no corrected tau: {variable} is not a ratio of sums by fold that all tables have.")
     )
@@ -365,8 +366,8 @@ REFUSED = {
         "no head has a value of 'scope_f1' in the table before and in all runs; compare another variable.",
     ),
     "no such variable": (
-        lambda: [table.drop_vars("scope_f1") for table in tables()],
-        "the table before has no variable 'scope_f1'; measure the same in all tables.",
+        lambda: [tables()[0], *(table.drop_vars("scope_f1") for table in tables()[1:])],
+        "the table after has no variable 'scope_f1'; measure the same in all tables.",
     ),
 }  # fmt: skip
 
@@ -380,6 +381,6 @@ def test_what_cannot_be_compared_is_refused(given, sentence: str) -> None:
 
 def test_a_refusal_names_the_file(tmp_path) -> None:
     before, after, _ = tables()
-    read = heads.read(heads.write(after.assign_attrs(documents=199), tmp_path / "after.nc"))
+    read = heads.read_table(heads.write_table(after.assign_attrs(documents=199), tmp_path / "after.nc"))
     with pytest.raises(TableError, match=r"^\S+/after\.nc is of 199 documents"):
         compare(before, read)

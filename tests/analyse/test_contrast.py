@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import ttest_ind
 
 from analyse.run_tables import SEEDS, tables
-from headscope.analyse import compare
+from headscope.analyse import compare_variable as compare
 
 
 def test_the_task_less_the_control_has_the_interval_of_welch() -> None:

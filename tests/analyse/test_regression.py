@@ -13,13 +13,15 @@ from statsmodels.stats.multitest import multipletests
 
 import tiny
 import witnesses
-from headscope.analyse import with_regression
+from headscope.analyse import add_regression
 from headscope.capture.model import Model
 from headscope.corpora import summarize
 from headscope.errors import TableError
 from headscope.heads import check
+from headscope.reducers.negation_scope import F1
 from headscope.reducers.support.folds import FOLDS, FoldAssignment
 from headscope.runner.local import measure
+from headscope.score import write_scores
 
 EXACT = {"rtol": 1e-8, "atol": 1e-300}
 DOCUMENTS = tiny.documents(23)
@@ -49,11 +51,13 @@ def sums(words: Sequence[witnesses.ToCue], folds: Sequence[int]) -> xr.Dataset:
             products[..., fold, place] += word.attention * value
     return xr.Dataset(
         {
+            "scope_f1": (("layer", "head"), np.zeros(shape)),
             "fold_scope_regressors": (("fold", "regressor", "regressor_other"), regressors),
             "fold_scope_products": (("layer", "head", "fold", "regressor"), products),
             "fold_scope_squares": (("layer", "head", "fold"), squares),
         },
         coords={"layer": np.arange(1, shape[0] + 1), "head": np.arange(1, shape[1] + 1)},
+        attrs={"scores": write_scores([F1])},
     )
 
 
@@ -97,18 +101,18 @@ def assert_fitted(table: xr.Dataset, words: Sequence[witnesses.ToCue], folds: Se
 def test_every_number_is_that_of_statsmodels() -> None:
     words, folds = seen()
     assert len(set(folds)) > 7
-    assert_fitted(with_regression(sums(words, folds)), words, folds, **EXACT)
+    assert_fitted(add_regression(sums(words, folds)), words, folds, **EXACT)
 
 
 def test_cues_far_away_cost_no_digits() -> None:
     words, folds = seen()
     far = [witnesses.ToCue(w.document, w.in_scope, 4_001 + w.distance, 0.5 + w.attention / 1e3) for w in words]
-    assert_fitted(with_regression(sums(far, folds)), far, folds, rtol=1e-6, atol=1e-300)
+    assert_fitted(add_regression(sums(far, folds)), far, folds, rtol=1e-6, atol=1e-300)
 
 
 def test_the_sums_of_the_reducer_give_the_same() -> None:
     module, tokenizer = tiny.make("bert")
-    table = with_regression(measure(Model.from_module(module, tokenizer, name="bert"), DOCUMENTS, ["scope"]))
+    table = add_regression(measure(Model.from_module(module, tokenizer, name="bert"), DOCUMENTS, ["scope"]))
     assert_fitted(check(table), *seen(), rtol=1e-3)
 
 
@@ -116,12 +120,12 @@ def test_a_table_of_several_stacks_has_what_each_stack_has() -> None:
     words, folds = seen()
     first = sums(words, folds)
     second = sums([witnesses.ToCue(w.document, w.in_scope, w.distance, 1 - w.attention[:1]) for w in words], folds)
-    by_head = ["fold_scope_products", "fold_scope_squares"]
+    by_head = ["scope_f1", "fold_scope_products", "fold_scope_squares"]
     both = xr.concat(
         [first[by_head], second[by_head]], pd.Index(["encoder", "decoder"], name="attention_type"), join="outer"
     )
-    table = with_regression(both.assign(fold_scope_regressors=first["fold_scope_regressors"]))
-    for attention_type, alone in (("encoder", with_regression(first)), ("decoder", with_regression(second))):
+    table = add_regression(both.assign(fold_scope_regressors=first["fold_scope_regressors"]))
+    for attention_type, alone in (("encoder", add_regression(first)), ("decoder", add_regression(second))):
         ours = table.sel(attention_type=attention_type).isel(layer=slice(alone.sizes["layer"]))
         for name in ("scope_label_coefficient", "scope_distance_p_clustered", "scope_r_squared"):
             np.testing.assert_allclose(ours[name], alone[name], **EXACT)
@@ -130,7 +134,7 @@ def test_a_table_of_several_stacks_has_what_each_stack_has() -> None:
 
 def test_words_of_one_fold_leave_the_spread_between_folds_open() -> None:
     words, _ = seen()
-    table = with_regression(sums(words, [3] * len(words)))
+    table = add_regression(sums(words, [3] * len(words)))
     for term in TERMS:
         assert table[f"scope_{term}_p"].notnull().all()
         for key in ("error_clustered", "p_clustered", "q"):
@@ -143,7 +147,7 @@ def test_words_of_one_fold_leave_the_spread_between_folds_open() -> None:
 def test_what_the_words_do_not_determine_has_no_value(choose) -> None:
     words, folds = seen()
     chosen = [(word, fold) for word, fold in zip(words, folds, strict=True) if choose(word)][:3]
-    table = with_regression(sums([word for word, _ in chosen], [fold for _, fold in chosen]))
+    table = add_regression(sums([word for word, _ in chosen], [fold for _, fold in chosen]))
     assert table["scope_words"] == len(chosen)
     for term in TERMS:
         assert table[f"scope_{term}_p"].isnull().all()
@@ -153,7 +157,7 @@ def test_what_the_words_do_not_determine_has_no_value(choose) -> None:
 def test_a_head_that_gives_each_cue_the_same_has_nothing_to_explain() -> None:
     words, folds = seen()
     same = [witnesses.ToCue(w.document, w.in_scope, w.distance, np.full((2, 5), 0.25)) for w in words]
-    table = with_regression(sums(same, folds))
+    table = add_regression(sums(same, folds))
     np.testing.assert_allclose(table["scope_intercept"], 0.25)
     np.testing.assert_allclose(table["scope_label_coefficient"], 0, atol=1e-12)
     assert table["scope_r_squared"].isnull().all()
@@ -161,9 +165,9 @@ def test_a_head_that_gives_each_cue_the_same_has_nothing_to_explain() -> None:
 
 def test_a_table_without_the_sums_is_refused() -> None:
     with pytest.raises(TableError) as refused:
-        with_regression(sums(*seen()).drop_vars("fold_scope_squares"))
+        add_regression(sums(*seen()).drop_vars("fold_scope_squares"))
     assert str(refused.value) == (
-        "the head table has no fold_scope_squares, from which the regression follows; measure `scope`."
+        "the head table has no fold_scope_squares, from which the regression follows; measure again."
     )
 
 
@@ -175,7 +179,7 @@ def test_a_head_that_looks_at_the_word_before_has_the_largest_coefficient_of_the
     import headscope
 
     stories = headscope.read(data / "negation/conandoyle_zhao/data_story.json")
-    table = with_regression(headscope.measure("minilm", stories, ["scope"]))
+    table = add_regression(headscope.measure("minilm", stories, ["scope"]))
     assert table["scope_words"] == 17_888
     (name, value), *_ = headscope.analyse.top_heads(table, "scope_label_coefficient")
     assert (name, round(value, 3)) == ("1-3", 0.078)

@@ -19,10 +19,11 @@ from analyse.tables import (
     texts,
     two_stacks,
 )
-from headscope.analyse import with_report
-from headscope.analyse.uncertainty import Counts
+from headscope.analyse import add_report
+from headscope.analyse.uncertainty import Ratio
 from headscope.errors import TableError
 from headscope.heads import check
+from headscope.reducers.relations import ACCURACY
 
 EXACT = {"rtol": 1e-9, "atol": 1e-12}
 LAYERS, HEADS, REPLICATES, CHANCE = 11, 13, 97, 0.2
@@ -55,7 +56,7 @@ def test_where_all_heads_are_at_chance_the_reported_one_is_too_though_the_best_l
     table, hits = chance(19)
     best = hits[:, ::2].mean((1, 2)).reshape(REPLICATES, -1).max(-1)  # documents of even number are in even folds
     assert best.mean() > 0.28
-    report = with_report(table, chance(23)[0])
+    report = add_report(table, chance(23)[0])
     assert_on_average(report["heldout_accuracy"], CHANCE)
     assert_on_average(report["untrained_accuracy"], CHANCE)
     assert report["reported_again"].mean() < 0.05
@@ -63,7 +64,7 @@ def test_where_all_heads_are_at_chance_the_reported_one_is_too_though_the_best_l
 
 
 def test_a_head_that_was_planted_is_found_and_scored_as_it_was_planted() -> None:
-    report = with_report(chance(29, planted=0.6)[0], chance(31)[0])
+    report = add_report(chance(29, planted=0.6)[0], chance(31)[0])
     assert (report["reported_layer"] == 7).all()
     assert (report["reported_head"] == 5).all()
     assert (report["reported_direction"] == "head_to_dependent").all()
@@ -94,7 +95,7 @@ def first_best(hits: np.ndarray) -> tuple[int, ...]:
 def test_the_report_is_what_naive_loops_choose_and_score(seed: int) -> None:
     draw = np.random.default_rng(seed)
     made, untrained_counts = texts(draw), texts(draw)
-    report = with_report(head_table(made, RELATIONS), head_table(untrained_counts, RELATIONS), minimum=1)
+    report = add_report(head_table(made, RELATIONS), head_table(untrained_counts, RELATIONS), minimum=1)
     for name in RELATIONS:
         row = report.sel(relation=name)
         (hits, near, _), (later, later_near, clusters) = rate(made, name, 0), rate(made, name, 1)
@@ -127,23 +128,23 @@ def even_and_odd(even: np.ndarray, odd: np.ndarray) -> xr.Dataset:
 def test_of_equals_the_first_head_is_reported() -> None:
     hits = np.zeros((3, 2, 5, 2), dtype=bool)
     hits[:, 1, 3:, 1] = hits[:, 1, 4, 0] = True
-    row = with_report(even_and_odd(hits, hits), minimum=3).squeeze()
+    row = add_report(even_and_odd(hits, hits), minimum=3).squeeze()
     assert (row["reported_layer"], row["reported_head"], row["reported_direction"]) == (2, 4, "head_to_dependent")
 
 
 def test_whether_the_other_half_would_choose_the_same() -> None:
     even, odd = np.zeros((2, 3, 2, 5, 2), dtype=bool)
     even[:, 1, 3, 1] = odd[:, 1, 3, 1] = True
-    assert with_report(even_and_odd(even, odd), minimum=3)["reported_again"].item() == 1
+    assert add_report(even_and_odd(even, odd), minimum=3)["reported_again"].item() == 1
     odd[0, 1, 3, 1], odd[:, 1, 3, 0] = False, True
-    assert with_report(even_and_odd(even, odd), minimum=3)["reported_again"].item() == 0
+    assert add_report(even_and_odd(even, odd), minimum=3)["reported_again"].item() == 0
 
 
 @pytest.mark.parametrize(("even", "odd"), [(4, 5), (5, 4), (0, 9)])
 def test_a_relation_too_rare_in_either_half_is_not_reported(even: int, odd: int) -> None:
     found = [np.ones((count, 3, 5, 2), dtype=bool) for count in (even, odd)]
     table = even_and_odd(*found)
-    row = with_report(table, table, minimum=5).squeeze()
+    row = add_report(table, table, minimum=5).squeeze()
     assert (row["reported_layer"], row["reported_head"], row["reported_direction"]) == (0, 0, "")
     assert (row["reported_again"], row["heldout_count"], row["heldout_offset"]) == (0, 0, 0)
     for name in ("heldout", "heldout_offset", "untrained"):
@@ -153,14 +154,14 @@ def test_a_relation_too_rare_in_either_half_is_not_reported(even: int, odd: int)
 
 def test_twenty_links_in_each_half_are_enough_unless_told_otherwise() -> None:
     links = [np.ones((count, 3, 5, 2), dtype=bool) for count in (19, 20)]
-    assert with_report(even_and_odd(links[1], links[1]))["reported_layer"].item() == 1
-    assert with_report(even_and_odd(links[0], links[1]))["reported_layer"].item() == 0
+    assert add_report(even_and_odd(links[1], links[1]))["reported_layer"].item() == 1
+    assert add_report(even_and_odd(links[0], links[1]))["reported_layer"].item() == 0
 
 
-def test_without_a_twin_nothing_is_said_of_one_and_the_table_is_kept() -> None:
+def test_without_a_untrained_nothing_is_said_of_one_and_the_table_is_kept() -> None:
     table = head_table(texts(np.random.default_rng(59)), RELATIONS)
     before = table.copy(deep=True)
-    report = with_report(table, minimum=1)
+    report = add_report(table, minimum=1)
     assert not [name for name in report.data_vars if "untrained" in str(name)]
     xr.testing.assert_identical(table, before)
     split = report.attrs["split"]
@@ -173,33 +174,33 @@ def test_without_a_twin_nothing_is_said_of_one_and_the_table_is_kept() -> None:
 def test_the_table_says_how_the_documents_were_dealt() -> None:
     table = head_table(texts(np.random.default_rng(61)), RELATIONS)
     table["fold_link"].attrs["fold_unit"] = "document"
-    split = with_report(table, minimum=1).attrs["split"]
+    split = add_report(table, minimum=1).attrs["split"]
     assert split.startswith(
         "The documents are assigned to 64 folds by a hash of their names, since they come from few texts."
     )
     assert split.endswith("where those of one text resemble each other the intervals are too narrow.")
 
 
-def test_a_twin_whose_relations_stand_in_another_order() -> None:
+def test_a_untrained_whose_relations_stand_in_another_order() -> None:
     draw = np.random.default_rng(61)
     table, untrained = (head_table(texts(draw), RELATIONS) for _ in range(2))
-    report = with_report(table, untrained, minimum=1)
+    report = add_report(table, untrained, minimum=1)
     assert len(set(report["untrained_accuracy"].values)) > 2
-    xr.testing.assert_identical(with_report(table, untrained.isel(relation=slice(None, None, -1)), minimum=1), report)
+    xr.testing.assert_identical(add_report(table, untrained.isel(relation=slice(None, None, -1)), minimum=1), report)
 
 
 @pytest.mark.parametrize("seed", [67, 71, 73])
 def test_of_several_stacks_only_heads_that_exist_are_reported(seed: int) -> None:
     encoder, decoder = two_stacks(seed)
     attention_types = {"encoder": encoder, "decoder": decoder}
-    report = with_report(stacked(attention_types), stacked(attention_types), minimum=1)
-    alone = {name: with_report(table, minimum=1) for name, table in attention_types.items()}
+    report = add_report(stacked(attention_types), stacked(attention_types), minimum=1)
+    alone = {name: add_report(table, minimum=1) for name, table in attention_types.items()}
     for name in RELATIONS:
         row = report.sel(relation=name)
         best = {
-            attention_type: Counts.of(table, "fold_correct")
+            attention_type: Ratio.of_heads(table, ACCURACY)
             .half(slice(0, None, 2))
-            .accuracy.sel(relation=name)
+            .value.sel(relation=name)
             .max()
             .item()
             for attention_type, table in attention_types.items()
@@ -212,11 +213,11 @@ def test_of_several_stacks_only_heads_that_exist_are_reported(seed: int) -> None
 
 
 def test_a_rare_relation_has_no_stack() -> None:
-    report = with_report(stacked(dict(zip(("encoder", "decoder"), two_stacks(79), strict=True))), minimum=1000)
+    report = add_report(stacked(dict(zip(("encoder", "decoder"), two_stacks(79), strict=True))), minimum=1000)
     assert report["reported_attention_type"].values.tolist() == [""] * len(RELATIONS)
 
 
 def test_without_relations_there_is_nothing_to_report() -> None:
     with pytest.raises(TableError) as refused:
-        with_report(head_table(texts(np.random.default_rng(83)), RELATIONS).drop_vars("fold_link"))
+        add_report(head_table(texts(np.random.default_rng(83)), RELATIONS).drop_vars("fold_link"))
     assert str(refused.value) == ("the head table has no fold_link, from which the uncertainty follows; measure again.")

@@ -7,7 +7,7 @@ from statsmodels.stats.multitest import multipletests
 
 from analyse.tables import DIRECTIONS, RELATIONS, head_table, stacked, texts
 from headscope import heads
-from headscope.analyse import with_report, with_significance
+from headscope.analyse import add_report, add_significance
 from headscope.heads import check
 
 PERMUTATIONS = 97
@@ -38,7 +38,7 @@ def table() -> xr.Dataset:
 
 
 def test_corrected_p_values_count_the_draws_in_which_any_head_does_as_well(table) -> None:
-    found = with_significance(table)
+    found = add_significance(table)
     for relation in RELATIONS:
         row = found.sel(relation=relation)
         best = row["relation_z_permuted"].values
@@ -53,7 +53,7 @@ def test_corrected_p_values_count_the_draws_in_which_any_head_does_as_well(table
 
 
 def test_false_discovery_rates_are_those_of_statsmodels(table) -> None:
-    found = with_significance(table)
+    found = add_significance(table)
     for rate, of in (("relation_q", "relation_p"), ("best_q", "best_p")):
         theirs = multipletests(found[of].values.ravel(), method="fdr_bh")[1]
         np.testing.assert_allclose(found[rate].values.ravel(), theirs)
@@ -64,7 +64,7 @@ def test_of_several_stacks_the_best_of_all_counts() -> None:
         head_table(texts(np.random.default_rng(seed), layers), RELATIONS) for seed, layers in ((71, 3), (73, 2))
     )
     tables = {"encoder": drawn(one, 79), "decoder": drawn(other, 83)}
-    found = with_significance(stacked_with_draws(tables))
+    found = add_significance(stacked_with_draws(tables))
     for relation in RELATIONS:
         best = [
             max(pair)
@@ -88,11 +88,11 @@ def stacked_with_draws(tables: dict[str, xr.Dataset]) -> xr.Dataset:
     joint = stacked({name: table.drop_vars("relation_z_permuted") for name, table in tables.items()})
     data = np.stack([values.values for values in best.values()])
     attrs = next(iter(best.values())).attrs
-    return joint.assign(relation_z_shuffled=xr.Variable(("attention_type", "relation", "permutation"), data, attrs))
+    return joint.assign(relation_z_permuted=xr.Variable(("attention_type", "relation", "permutation"), data, attrs))
 
 
 def test_the_reported_head_stands_beside_itself_on_moved_gold(table) -> None:
-    report = with_report(with_significance(table), minimum=1)
+    report = add_report(add_significance(table), minimum=1)
     for relation in RELATIONS:
         row = report.sel(relation=relation)
         place = {dim: row[f"reported_{dim}"].item() for dim in ("layer", "head", "direction")}
@@ -100,10 +100,10 @@ def test_the_reported_head_stands_beside_itself_on_moved_gold(table) -> None:
         assert row["reported_p"] == row["relation_p_corrected"].sel(place)
     theirs = multipletests(report["reported_p"].values, method="fdr_bh")[1]
     np.testing.assert_allclose(report["reported_q"].values, theirs)
-    rare = with_report(table, minimum=10_000)
+    rare = add_report(table, minimum=10_000)
     assert rare["reported_permuted"].isnull().all()
 
 
 def test_without_draws_nothing_is_added(table) -> None:
     plain = table.drop_vars(["relation_z", "relation_p", "relation_permuted", "relation_z_permuted"])
-    xr.testing.assert_identical(with_significance(plain), plain)
+    xr.testing.assert_identical(add_significance(plain), plain)

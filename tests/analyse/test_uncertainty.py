@@ -26,11 +26,12 @@ from analyse.tables import (
     two_stacks,
     wilson,
 )
-from headscope.analyse import with_intervals
-from headscope.analyse.uncertainty import Counts
+from headscope.analyse import add_intervals
+from headscope.analyse.uncertainty import Ratio
 from headscope.capture.model import Model
 from headscope.corpora import summarize
 from headscope.errors import TableError
+from headscope.reducers.relations import ACCURACY
 from headscope.reducers.support.folds import FoldAssignment
 from headscope.runner.local import measure
 
@@ -44,10 +45,10 @@ DOCUMENTS = st.lists(
 """Whether each link of each document is found; documents of one to seven links."""
 
 
-def counts(documents: list[list[bool]]) -> Counts:
+def counts(documents: list[list[bool]]) -> Ratio:
     """The sums of one relation and one head, each document in a fold of its own."""
     right, links = [sum(hits) for hits in documents], [len(hits) for hits in documents]
-    return Counts(xr.DataArray(right, dims="fold"), xr.DataArray(links, dims="fold"))
+    return Ratio(xr.DataArray(right, dims="fold"), xr.DataArray(links, dims="fold"))
 
 
 def interval(documents: list[list[bool]], level: float = 0.95) -> tuple[float, float]:
@@ -91,7 +92,7 @@ def test_one_document_has_no_bootstrap() -> None:
 def test_what_could_be_detected_statsmodels_finds_four_times_in_five(seed: int) -> None:
     draw = np.random.default_rng(seed)
     found = counts([list(draw.random(7) < draw.beta(1, 4)) for _ in range(53)])
-    share, effective, rise = (value.item() for value in (found.accuracy, found.effective, found.detectable()))
+    share, effective, rise = (value.item() for value in (found.value, found.effective, found.detectable()))
     assert 0 < rise < 0.5
     effect = proportion_effectsize(share + rise, share)
     power = NormalIndPower(ddof=0).power(effect, nobs1=effective, alpha=0.05, ratio=0)
@@ -124,14 +125,14 @@ def test_a_head_that_is_always_right_or_always_wrong_has_an_interval(always: boo
 
 def test_one_document_says_nothing_about_the_spread_between_documents() -> None:
     one = counts([[True, False, True]])
-    assert one.accuracy.item() == pytest.approx(2 / 3)
+    assert one.value.item() == pytest.approx(2 / 3)
     assert all(math.isnan(end) for end in interval([[True, False, True]]))
     # A document without a link of the relation is not a second one.
     assert all(math.isnan(end) for end in interval([[True, False, True], []]))
 
 
 def test_no_links_no_accuracy() -> None:
-    assert math.isnan(counts([[], []]).accuracy.item())
+    assert math.isnan(counts([[], []]).value.item())
     assert all(math.isnan(end) for end in interval([[], []]))
 
 
@@ -163,7 +164,7 @@ def test_the_interval_covers_the_truth_as_often_as_it_says_and_the_naive_one_doe
     links = draw.integers(1, most + 1, (replicates, documents))
     spread = 1 / correlation - 1  # of a beta distribution whose permutations correlate links as much as that
     right = draw.binomial(links, draw.beta(p * spread, (1 - p) * spread, links.shape))
-    lower, upper = Counts(*(xr.DataArray(values, dims=("replicate", "fold")) for values in (right, links))).interval()
+    lower, upper = Ratio(*(xr.DataArray(values, dims=("replicate", "fold")) for values in (right, links))).interval()
     covered = ((lower <= p) & (p <= upper)).mean().item()
     assert 0.93 <= covered <= 0.98
     low, high = proportion_confint(right.sum(1), links.sum(1), method="wilson")
@@ -175,7 +176,7 @@ def test_the_interval_covers_the_truth_as_often_as_it_says_and_the_naive_one_doe
 
 def test_every_accuracy_of_a_table_gets_its_interval() -> None:
     made = texts(np.random.default_rng(3))
-    table = with_intervals(head_table(made, RELATIONS))
+    table = add_intervals(head_table(made, RELATIONS))
     for name in RELATIONS:
         clusters = [str(place) for place, text in enumerate(made) for _ in text.links[name].hits]
         hits = np.concatenate([text.links[name].hits for text in made])
@@ -187,32 +188,32 @@ def test_every_accuracy_of_a_table_gets_its_interval() -> None:
 
 def test_the_counts_of_the_offsets_and_of_some_folds() -> None:
     made = texts(np.random.default_rng(5))
-    found = Counts.of(head_table(made, RELATIONS), "fold_offset").half(slice(1, None, 2))
+    found = Ratio.of_offsets(head_table(made, RELATIONS), ACCURACY).half(slice(1, None, 2))
     lower, upper = found.interval()
     for name in RELATIONS:
         odd = [text.links[name].distance for text in made if text.fold % 2]
         for offset in OFFSETS:
             hits, clusters = flat([[bool(distance == offset) for distance in distances] for distances in odd])
             place = {"relation": name, "offset": offset}
-            assert found.accuracy.sel(place).item() == pytest.approx(sum(hits) / len(hits))
+            assert found.value.sel(place).item() == pytest.approx(sum(hits) / len(hits))
             ends = (lower.sel(place).item(), upper.sel(place).item())
             np.testing.assert_allclose(ends, interval_of(hits, clusters), **EXACT)
 
 
 def test_heads_that_a_stack_does_not_have_have_no_interval() -> None:
     encoder, decoder = two_stacks(7)
-    table = with_intervals(stacked({"encoder": encoder, "decoder": decoder}))
+    table = add_intervals(stacked({"encoder": encoder, "decoder": decoder}))
     for name, alone in (("encoder", encoder), ("decoder", decoder)):
         depth = alone.sizes["layer"]
         for end in ("relation_accuracy_lower", "relation_accuracy_upper"):
             assert table[end].dims == table["relation_accuracy"].dims
             of_attention_type = table[end].sel(attention_type=name)
-            np.testing.assert_array_equal(of_attention_type[:depth], with_intervals(alone)[end])
+            np.testing.assert_array_equal(of_attention_type[:depth], add_intervals(alone)[end])
             assert of_attention_type[depth:].isnull().all()
 
 
 def test_the_ends_are_described() -> None:
-    table = with_intervals(head_table(texts(np.random.default_rng(11)), RELATIONS))
+    table = add_intervals(head_table(texts(np.random.default_rng(11)), RELATIONS))
     for end in ("lower", "upper"):
         values = table[f"relation_accuracy_{end}"]
         assert values.attrs == {
@@ -223,7 +224,7 @@ def test_the_ends_are_described() -> None:
 def test_without_the_sums_there_is_no_uncertainty() -> None:
     table = head_table(texts(np.random.default_rng(13)), RELATIONS).drop_vars("fold_correct")
     with pytest.raises(TableError) as refused:
-        with_intervals(table)
+        add_intervals(table)
     assert str(refused.value) == (
         "the head table has no fold_correct, from which the uncertainty follows; measure again."
     )
@@ -245,7 +246,7 @@ def tiny_bert() -> tuple[xr.Dataset, dict[str, witnesses.Relation], dict[str, in
 
 def test_the_sums_of_a_measurement_give_the_intervals_that_its_hits_give() -> None:
     table, relations, folds = tiny_bert()
-    table = with_intervals(table)
+    table = add_intervals(table)
     assert len(set(folds.values())) < len(folds)  # some folds hold several documents
     assert set(table["relation"].values) == set(relations)
     wide = 0

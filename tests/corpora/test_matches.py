@@ -302,7 +302,7 @@ def test_the_figures_of_the_page_come_out(file, generate):
     ]
     model = load("minilm")
     untrained = headscope.measure(untrained_model(model, seed=0), documents, ["relations"])
-    table = headscope.analysed(headscope.measure(model, documents, ["relations"]), untrained)
+    table = headscope.assess(headscope.measure(model, documents, ["relations"]), untrained)
     rows = re.findall(
         r"^(p\w+ \w+) +(\d)-(\d+) +dep\. +([\d.]+) +([\d.]+)–([\d.]+) +(\d+) +([+-]\d): ([\d.]+)"
         + 3 * r" +([\d.]+)"

@@ -51,8 +51,8 @@ def test_the_epoch_that_is_best_on_validation_is_kept(made) -> None:
         for run in family.runs:
             assert len(run.epochs) == 3
             best = [epoch["validation"][family.metric] for epoch in run.epochs]
-            assert run.kept == best.index(max(best)) + 1
-            assert run.scores is run.epochs[run.kept - 1]
+            assert run.best_epoch == best.index(max(best)) + 1
+            assert run.scores is run.epochs[run.best_epoch - 1]
 
 
 def predictions(folder: Path, task: Task, split: str) -> tuple[list[int], list[int]]:
@@ -128,7 +128,7 @@ def test_selected_on_test_it_is_trained_on_validation_too(model, tmp_path) -> No
     (run,) = made.runs
     assert all(set(epoch) == {"test"} for epoch in run.epochs)
     best = [epoch["test"]["f1"] for epoch in run.epochs]
-    assert run.kept == best.index(max(best)) + 1
+    assert run.best_epoch == best.index(max(best)) + 1
 
 
 def without_padding(folder: Path) -> None:

@@ -28,7 +28,7 @@ FAST = ("--epochs", 1, "--learning-rate", "1e-3", "--batch-size", 7)
 
 def test_tune_writes_runs_and_says_how_well_they_learnt(run, table, model, tmp_path) -> None:
     out = tmp_path / "out"
-    code, said, _ = run("tune", table, model, "-o", out, "--seeds", 3, "--control", "--most", 53, *FAST)
+    code, said, _ = run("tune", table, model, "-o", out, "--seeds", 3, "--control", "--max-examples", 53, *FAST)
     assert code == 0
     made, control = runs.read(out), runs.read(out / "control")
     assert [one.seed for one in made.runs] == [one.seed for one in control.runs] == [1, 2, 3]
@@ -45,7 +45,9 @@ def test_tune_writes_runs_and_says_how_well_they_learnt(run, table, model, tmp_p
     code, _, complaint = run("tune", table, model, "-o", out, "--seed", 5, *FAST)
     assert code == 2
     assert "holds runs (seed-1, seed-2, seed-3); add --resume" in complaint
-    code, said, _ = run("tune", table, model, "-o", out, "--seed", 5, "--seed", 2, "--most", 53, *FAST, "--resume")
+    code, said, _ = run(
+        "tune", table, model, "-o", out, "--seed", 5, "--seed", 2, "--max-examples", 53, *FAST, "--resume"
+    )
     assert code == 0
     assert [one.seed for one in runs.read(out).runs] == [1, 2, 3, 5]
     assert headscope.load(out / "seed-5").weights_sha256 == runs.read(out).runs[3].weights_sha256

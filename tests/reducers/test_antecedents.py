@@ -45,8 +45,8 @@ def mention(text: str, tag: str = "", place: int = -1) -> Mention:
 
 def test_mentions_stand_in_the_order_of_their_head_words() -> None:
     text = "Mary saw the old dog and it saw her"
-    one = document(text, {"1": "8 0", "2": "6 2-4"}, "PROPN VERB DET _ NOUN CCONJ PRON VERB PRON")
-    assert mentions_of(one) == [
+    text = document(text, {"1": "8 0", "2": "6 2-4"}, "PROPN VERB DET _ NOUN CCONJ PRON VERB PRON")
+    assert mentions_of(text) == [
         Mention("1", ("Mary",), 0, 0, "PROPN"),
         Mention("2", ("the", "old", "dog"), 2, 4, "NOUN"),
         Mention("2", ("it",), 0, 6, "PRON"),
@@ -55,16 +55,16 @@ def test_mentions_stand_in_the_order_of_their_head_words() -> None:
 
 
 def test_a_chain_with_one_mention_is_left_out() -> None:
-    one = document("Mary saw John and he left", {"1": "0", "2": "2 4"})
-    assert [(found.chain, found.head) for found in mentions_of(one)] == [("2", 2), ("2", 4)]
+    text = document("Mary saw John and he left", {"1": "0", "2": "2 4"})
+    assert [(mention.chain, mention.head) for mention in mentions_of(text)] == [("2", 2), ("2", 4)]
     assert mentions_of(document("Mary left", {"1": "0"})) == []
 
 
 def test_of_nested_mentions_with_one_head_word_the_longest_counts_whatever_their_order() -> None:
     heads = {0: 1, 3: 4, 4: 1, 2: 4, 1: 5}  # the dog that she saw barked
     for places in ("0-1 0-4 1 6", "6 1 0-4 0-1", "0-4 0-4 6"):
-        one = document("the dog that she saw barked it", {"1": places}, heads=heads)
-        assert [(found.words, found.head) for found in mentions_of(one)] == [
+        text = document("the dog that she saw barked it", {"1": places}, heads=heads)
+        assert [(mention.words, mention.head) for mention in mentions_of(text)] == [
             (("the", "dog", "that", "she", "saw"), 1),
             (("it",), 6),
         ]
@@ -76,14 +76,14 @@ def test_a_chain_of_nested_mentions_alone_has_one_mention() -> None:
 
 def test_of_mentions_of_one_length_and_head_word_the_first_counts() -> None:
     # big dog / dog barking, around one head word
-    one = document("big dog barking saw it", {"1": "1-2 0-1 4"}, heads={0: 1, 2: 1, 1: 3, 4: 3})
-    assert [found.words for found in mentions_of(one)] == [("big", "dog"), ("it",)]
+    text = document("big dog barking saw it", {"1": "1-2 0-1 4"}, heads={0: 1, 2: 1, 1: 3, 4: 3})
+    assert [mention.words for mention in mentions_of(text)] == [("big", "dog"), ("it",)]
 
 
 def test_mentions_of_two_chains_may_have_one_head_word() -> None:
     # In a UD tree the first of those that are joined is the head of all.
-    one = document("John and Mary left they he", {"1": "0 5", "2": "0-2 4"}, heads={1: 2, 2: 0, 0: 3})
-    assert [(found.chain, found.head) for found in mentions_of(one)] == [("1", 0), ("2", 0), ("2", 4), ("1", 5)]
+    text = document("John and Mary left they he", {"1": "0 5", "2": "0-2 4"}, heads={1: 2, 2: 0, 0: 3})
+    assert [(mention.chain, mention.head) for mention in mentions_of(text)] == [("1", 0), ("2", 0), ("2", 4), ("1", 5)]
 
 
 @pytest.mark.parametrize(
@@ -109,9 +109,9 @@ def test_a_word_with_a_second_head_inside_is_not_the_head_word() -> None:
 
 
 def test_only_dependencies_make_a_tree() -> None:
-    one = document("the man left he", {"1": "0-1 3"})
-    role = Document(one.id, one.words, (Link(1, 0, "ARG0", "role"), Link(0, 2, "ARG0", "role")), one.spans)
-    assert [found.head for found in mentions_of(role)] == [1, 3]
+    text = document("the man left he", {"1": "0-1 3"})
+    role = Document(text.id, text.words, (Link(1, 0, "ARG0", "role"), Link(0, 2, "ARG0", "role")), text.spans)
+    assert [mention.head for mention in mentions_of(role)] == [1, 3]
 
 
 @pytest.mark.parametrize(
@@ -129,8 +129,8 @@ def test_classes(tag: str, expected: tuple[str, ...]) -> None:
 
 
 def test_the_class_is_that_of_the_head_word() -> None:
-    one = document("the man she saw left he", {"1": "0-3 5"}, "DET NOUN PRON VERB VERB _", {0: 1, 1: 4, 2: 3, 3: 1})
-    assert [found.classes for found in mentions_of(one)] == [("all", "nominal"), ("all",)]
+    text = document("the man she saw left he", {"1": "0-3 5"}, "DET NOUN PRON VERB VERB _", {0: 1, 1: 4, 2: 3, 3: 1})
+    assert [mention.classes for mention in mentions_of(text)] == [("all", "nominal"), ("all",)]
 
 
 # ------------------------------------------------------------ agreement
@@ -152,9 +152,9 @@ def test_what_is_known_must_meet_and_what_is_unknown_agrees() -> None:
     }
     alike = {frozenset({name}) for name in agreements}
     assert agreeing_pairs == alike | {frozenset({name, "?"}) for name in agreements}
-    for one in agreements.values():
+    for agreement in agreements.values():
         for other in agreements.values():
-            assert one.agrees_with(other) == other.agrees_with(one)
+            assert agreement.agrees_with(other) == other.agrees_with(agreement)
 
 
 def test_each_of_person_number_and_gender_counts() -> None:
@@ -186,13 +186,13 @@ def test_pronouns(words: str, person: str, number: str, gender: str) -> None:
 
 def test_the_table_holds_letters_that_are_known() -> None:
     assert all(word == word.casefold() for word in PRONOUNS)
-    for one in PRONOUNS.values():
-        assert one.person
-        assert set(one.person) <= set("123")
-        assert one.number
-        assert set(one.number) <= set("sp")
-        assert one.gender
-        assert set(one.gender) <= set("mfn")
+    for agreement in PRONOUNS.values():
+        assert agreement.person
+        assert set(agreement.person) <= set("123")
+        assert agreement.number
+        assert set(agreement.number) <= set("sp")
+        assert agreement.gender
+        assert set(agreement.gender) <= set("mfn")
 
 
 @pytest.mark.parametrize(
@@ -256,21 +256,21 @@ def test_what_is_taken_for_a_pronoun(text: str, tag: str, expected: Agreement) -
 # ---------------------------------------------------------------- rules
 
 
-def chosen(one: Document, rule) -> list[int | None]:
+def chosen(text: Document, rule) -> list[int | None]:
     """The word that a rule chooses for each mention, by the order of head words."""
-    return [rule(found, earlier) for found, earlier in with_earlier(mentions_of(one))]
+    return [rule(mention, earlier) for mention, earlier in with_earlier(mentions_of(text))]
 
 
 def test_earlier_mentions_are_those_whose_head_words_stand_before_the_nearest_first() -> None:
-    one = document("John and Mary left they he", {"1": "0 5", "2": "0-2 4"}, heads={1: 2, 2: 0, 0: 3})
-    before = [[other.head for other in earlier] for _, earlier in with_earlier(mentions_of(one))]
+    text = document("John and Mary left they he", {"1": "0 5", "2": "0-2 4"}, heads={1: 2, 2: 0, 0: 3})
+    before = [[other.head for other in earlier] for _, earlier in with_earlier(mentions_of(text))]
     assert before == [[], [], [0, 0], [4, 0, 0]]
 
 
 def test_a_mention_that_begins_before_may_have_its_head_word_behind() -> None:
     # [his friend]: the head word of the longer one stands behind that of `his`
-    one = document("his friend saw him and his friend left", {"1": "0 3 5", "2": "0-1 5-6"}, heads={0: 1, 5: 6, 1: 2})
-    assert chosen(one, nearest) == [None, 0, 1, 3, 5]
+    text = document("his friend saw him and his friend left", {"1": "0 3 5", "2": "0-1 5-6"}, heads={0: 1, 5: 6, 1: 2})
+    assert chosen(text, nearest) == [None, 0, 1, 3, 5]
 
 
 STORY = "the old king saw a queen and the King saw her and the old king left"
@@ -279,35 +279,35 @@ TAGS = "DET ADJ NOUN VERB DET NOUN CCONJ DET NOUN VERB PRON CCONJ DET ADJ NOUN V
 
 
 def test_each_sieve_by_hand() -> None:
-    one = document(STORY, PLACES, TAGS)
-    assert [found.head for found in mentions_of(one)] == [2, 5, 8, 10, 14]
-    assert chosen(one, nearest) == [None, 2, 5, 8, 10]
-    assert chosen(one, head_match) == [None, None, 2, None, 8]
-    assert chosen(one, full_match) == [None, None, None, None, 2]
-    assert chosen(one, agreeing) == [None, 2, 5, 8, 10]
-    assert chosen(one, rules) == [None, 2, 2, 8, 2]
+    text = document(STORY, PLACES, TAGS)
+    assert [mention.head for mention in mentions_of(text)] == [2, 5, 8, 10, 14]
+    assert chosen(text, nearest) == [None, 2, 5, 8, 10]
+    assert chosen(text, head_match) == [None, None, 2, None, 8]
+    assert chosen(text, full_match) == [None, None, None, None, 2]
+    assert chosen(text, agreeing) == [None, 2, 5, 8, 10]
+    assert chosen(text, rules) == [None, 2, 2, 8, 2]
 
 
 def test_the_third_sieve_passes_over_what_does_not_agree() -> None:
     text = "she saw two dogs and it saw them before you and I saw its bone with her"
     places = {"1": "0 16", "2": "2-3 7", "3": "5 13", "4": "9 11"}
     tags = "PRON VERB NUM NOUN CCONJ PRON VERB PRON SCONJ PRON CCONJ PRON VERB PRON NOUN ADP PRON"
-    one = document(text, places, tags)
-    assert [found.head for found in mentions_of(one)] == [0, 3, 5, 7, 9, 11, 13, 16]
+    text = document(text, places, tags)
+    assert [mention.head for mention in mentions_of(text)] == [0, 3, 5, 7, 9, 11, 13, 16]
     # she: first. dogs: not she (number). it: neither. them: dogs. you: none (person). I: none. its: it. her: she.
-    assert chosen(one, agreeing) == [None, None, None, 3, None, None, 5, 0]
-    assert chosen(one, rules) == [None, 0, 3, 3, 7, 9, 5, 0]
+    assert chosen(text, agreeing) == [None, None, None, 3, None, None, 5, 0]
+    assert chosen(text, rules) == [None, 0, 3, 3, 7, 9, 5, 0]
 
 
 def test_the_nearest_with_the_same_words_is_chosen() -> None:
-    one = document("Mary met ann then ANN met Mary and Ann left", {"1": "0 6", "2": "2 4 8"})
-    assert chosen(one, full_match) == [None, None, 2, 0, 4]
-    assert chosen(one, head_match) == [None, None, 2, 0, 4]
+    text = document("Mary met ann then ANN met Mary and Ann left", {"1": "0 6", "2": "2 4 8"})
+    assert chosen(text, full_match) == [None, None, 2, 0, 4]
+    assert chosen(text, head_match) == [None, None, 2, 0, 4]
 
 
 def test_the_same_letters_in_other_words_are_not_the_same_words() -> None:
-    one = document("the ice cream and the icecream", {"1": "0-2 4-5"})
-    assert chosen(one, full_match) == [None, None]
+    text = document("the ice cream and the icecream", {"1": "0-2 4-5"})
+    assert chosen(text, full_match) == [None, None]
 
 
 def test_rules_say_nothing_of_the_first_mention() -> None:

@@ -16,7 +16,7 @@ import xarray as xr
 import planted
 import tiny
 import witnesses
-from headscope.analyse import with_intervals, with_report
+from headscope.analyse import add_intervals, add_report
 from headscope.capture.model import Model, load, untrained_model
 from headscope.corpora import read, summarize
 from headscope.corpora.document import Document, Span
@@ -37,12 +37,12 @@ def measured(
     module, tokenizer = tiny.make(family)
     seen: dict[str, list[witnesses.Seen]] = {}
     for document in documents:
-        for attention_type, one in witnesses.see(module, tokenizer, document).items():
-            seen.setdefault(attention_type, []).append(one)
+        for attention_type, maps in witnesses.see(module, tokenizer, document).items():
+            seen.setdefault(attention_type, []).append(maps)
     model = Model.from_module(module, tokenizer, name=family)
     table = measure(model, documents, [Aspects(SENTIMENT)], plan=plan)
     words = [word.lower() for word in SENTIMENT]
-    return table, {attention_type: witnesses.aspects(one, words) for attention_type, one in seen.items()}
+    return table, {attention_type: witnesses.aspects(maps, words) for attention_type, maps in seen.items()}
 
 
 def check(table: xr.Dataset, theirs: dict[str, dict]) -> None:
@@ -62,8 +62,8 @@ def check(table: xr.Dataset, theirs: dict[str, dict]) -> None:
             for name in ("uniform", "uniform_back", "chance"):
                 assert row[f"aspect_{name}"].item() == pytest.approx(getattr(expected, name), nan_ok=True), said
             for offset, share in expected.offset.items():
-                found = row["aspect_offset"].sel(offset=offset).item()
-                assert found == pytest.approx(share, nan_ok=True), f"{said} {offset}"
+                share_of_table = row["aspect_offset"].sel(offset=offset).item()
+                assert share_of_table == pytest.approx(share, nan_ok=True), f"{said} {offset}"
 
 
 @pytest.mark.parametrize("family", tiny.FAMILIES)
@@ -105,7 +105,7 @@ def looked_at(document: Document) -> dict[str, str]:
     words = (*document.words, "[SEP]", "[SEP]")
     targets = targets_of(document, range(len(document.words), len(words)), frozenset({"good", "tasty", "slow", "love"}))
     assert list(targets) == list(TARGETS)
-    return {name: " ".join(words[word] for word in sorted(found)) for name, found in targets.items() if found}
+    return {name: " ".join(words[word] for word in sorted(target)) for name, target in targets.items() if target}
 
 
 def test_the_targets_of_a_pair() -> None:
@@ -120,9 +120,9 @@ def test_the_targets_of_a_pair() -> None:
 
 
 def test_a_related_word_does_not_begin_with_the_name_of_the_aspect() -> None:
-    found = looked_at(pair(same(10, 12), same(8, 9)))
-    assert found["same_aspect"] == "place the Food"
-    assert found["related"] == "place the"
+    targets = looked_at(pair(same(10, 12), same(8, 9)))
+    assert targets["same_aspect"] == "place the Food"
+    assert targets["related"] == "place the"
 
 
 def test_where_a_phrase_ends() -> None:
@@ -191,7 +191,7 @@ def test_sentiment_words_are_a_list(words) -> None:
 
 def questions(count: int = 120) -> list[Document]:
     """*dog now* is asked about; the review has a verb for it, a determiner for another, in any order, or neither."""
-    made = []
+    documents = []
     for number in range(count):
         gap, absent = ["now"] * (number % 5), number % 3 == 0
         review = [*gap, "sees", *["now"] * (number % 2), "the"]
@@ -204,8 +204,8 @@ def questions(count: int = 120) -> list[Document]:
                 other(words.index("the"), words.index("the") + 1),
             ]
         label = "none" if absent else "positive"
-        made.append(Document(f"q{number}", words, spans=tuple(spans), label=label, boundary=2))
-    return made
+        documents.append(Document(f"q{number}", words, spans=tuple(spans), label=label, boundary=2))
+    return documents
 
 
 def test_the_planted_heads_are_reported() -> None:
@@ -218,7 +218,7 @@ def test_the_planted_heads_are_reported() -> None:
     )
     documents = questions()
     table = measure(model, documents, ["aspects"])
-    table = with_report(with_intervals(table), measure(untrained_model(model), documents, ["aspects"]))
+    table = add_report(add_intervals(table), measure(untrained_model(model), documents, ["aspects"]))
     expected = {"same_aspect": (2, 3), "other_aspect": (1, 5)}
     for target, head in expected.items():
         row = table.sel(target=target)
@@ -252,11 +252,11 @@ def test_a_head_that_sees_nothing_but_separators_points_at_no_word() -> None:
 def test_what_is_said_of_the_targets_in_real_reviews(data: Path) -> None:
     pairs = [(d, targets_of(d, (), frozenset(EVALUATIVE))) for d in read(data / TRAIN) if d.label != "none"]
     with_terms = [(document.label, targets) for document, targets in pairs if targets["same_aspect"]]
-    found = {
+    by_kind = {
         kind: [bool(targets["sentiment"]) for label, targets in with_terms if label in labels]
         for kind, labels in {"evaluated": ("positive", "negative"), "neutral": ("neutral",)}.items()
     }
-    assert {kind: (sum(one), len(one)) for kind, one in found.items()} == {
+    assert {kind: (sum(known), len(known)) for kind, known in by_kind.items()} == {
         "evaluated": (895, 1577),
         "neutral": (26, 107),
     }
@@ -276,7 +276,7 @@ def test_minilm_looks_at_the_terms_of_real_reviews_as_much_as_their_characters_s
     seen = []
     for sentence in ElementTree.parse(path).getroot():
         text = sentence.find("text").text
-        listed = {one.get("category"): one.get("polarity") for one in sentence.iter("aspectCategory")}
+        listed = {category.get("category"): category.get("polarity") for category in sentence.iter("aspectCategory")}
         for category in ("food", "service", "price", "ambience"):
             of_category = set()
             for term in sentence.iter("aspectTerm"):

@@ -33,18 +33,18 @@ def asked(family: str, documents: Sequence[Document] = DOCUMENTS) -> tuple[Model
     module, tokenizer = tiny.make(family)
     seen: dict[str, list[witnesses.Seen]] = {}
     for document in documents:
-        for attention_type, one in witnesses.see(module, tokenizer, document).items():
-            seen.setdefault(attention_type, []).append(one)
+        for attention_type, maps in witnesses.see(module, tokenizer, document).items():
+            seen.setdefault(attention_type, []).append(maps)
     return Model.from_module(module, tokenizer, name=family), seen
 
 
 def check(table: xr.Dataset, seen: dict[str, list[witnesses.Seen]]) -> None:
     """All that a table says is what the witness says."""
-    for attention_type, one in seen.items():
+    for attention_type, maps in seen.items():
         ours = table
         if "attention_type" in table.dims:  # the layers that only other attention types have are left out
             ours = table.sel(attention_type=attention_type).dropna("layer", how="all", subset=["antecedent_accuracy"])
-        theirs = witnesses.coreference(one)
+        theirs = witnesses.coreference(maps)
         assert list(theirs) == list(ours["mention"].values)
         for name, expected in theirs.items():
             row = ours.sel(mention=name)
@@ -101,7 +101,7 @@ def sentences(*, noun_first: bool, count: int = 40) -> list[Document]:
 
     The head word of a mention is that in its middle.
     """
-    made = []
+    documents = []
     for number in range(count):
         pair = (["every", "dog", "now"], ["the", "sees", "now"])
         first, second = pair if noun_first else pair[::-1]
@@ -111,8 +111,8 @@ def sentences(*, noun_first: bool, count: int = 40) -> list[Document]:
         links = [Link(word, 1, "dep") for word in (0, 2)]
         links += [Link(word, place, "dep") for word in (place - 1, place + 1, 1, len(words) - 1)]
         spans = (Span(0, 3, "7", "mention"), Span(place - 1, place + 2, "7", "mention"))
-        made.append(Document(f"planted-{noun_first}-{number}", words, tuple(links), spans))
-    return made
+        documents.append(Document(f"planted-{noun_first}-{number}", words, tuple(links), spans))
+    return documents
 
 
 def pointing(**targets: str) -> planted.Rule:
@@ -187,7 +187,7 @@ def test_a_head_that_points_at_no_word_finds_nothing(model: Model) -> None:
 def by_hand(model: Model) -> xr.Dataset:
     """Two documents in which no two rules get the same mentions right."""
     tags = {"dog": "NOUN", "cat": "PROPN", "child": "PRON", "sees": "VERB"}
-    made = []
+    documents = []
     for number, (text, chains) in enumerate(
         [
             ("dog now cat now dog", {"1": (0, 4), "2": (2,)}),
@@ -195,10 +195,10 @@ def by_hand(model: Model) -> xr.Dataset:
         ]
     ):
         words = tuple(text.split())
-        spans = [Span(word, word + 1, tags[one], "upos") for word, one in enumerate(words) if one in tags]
+        spans = [Span(word, word + 1, tags[text], "upos") for word, text in enumerate(words) if text in tags]
         spans += [Span(word, word + 1, chain, "mention") for chain, places in chains.items() for word in places]
-        made.append(Document(f"by hand {number}", words, (), tuple(spans)))
-    return measure(model, made, [Coreference()])
+        documents.append(Document(f"by hand {number}", words, (), tuple(spans)))
+    return measure(model, documents, [Coreference()])
 
 
 def test_the_baselines_by_hand(model: Model) -> None:
@@ -280,14 +280,14 @@ def test_the_table_says_what_its_numbers_are(model: Model) -> None:
         "fold_antecedent_offset": ("mention", "fold", "offset"),
         "fold_antecedent_rules": ("mention", "fold"),
     }
-    drawn = {f"antecedent_{name}": ("layer", "head", "mention") for name in ("permuted", "z", "p")}
-    drawn["antecedent_z_permuted"] = ("mention", "permutation")
-    assert {name: values.dims for name, values in table.data_vars.items()} == expected | drawn
+    permuted = {f"antecedent_{name}": ("layer", "head", "mention") for name in ("permuted", "z", "p")}
+    permuted["antecedent_z_permuted"] = ("mention", "permutation")
+    assert {name: values.dims for name, values in table.data_vars.items()} == expected | permuted
     for name, values in table[list(expected)].data_vars.items():
-        counted = name.startswith("fold") or name.endswith("count")
-        assert values.attrs["units"] == ("mentions" if counted else "share of mentions")
+        is_count = name.startswith("fold") or name.endswith("count")
+        assert values.attrs["units"] == ("mentions" if is_count else "share of mentions")
         assert values.attrs["source"] == "Clark et al. 2019, section 4.3"
-        assert (values.dtype.kind == "i") == counted
+        assert (values.dtype.kind == "i") == is_count
     assert table["offset"].values.tolist() == list(OFFSETS)
     assert tuple(table["mention"].values) == MENTIONS
 

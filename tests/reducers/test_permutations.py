@@ -1,4 +1,4 @@
-"""Gold that is moved elsewhere: where it goes, what is found there, and what a score is beside it."""
+"""Permuted gold: where it goes, what heads get right there, and a score beside it."""
 
 import re
 from dataclasses import replace
@@ -39,46 +39,44 @@ def test_an_item_goes_to_each_of_its_places_as_often() -> None:
         assert scipy.stats.chisquare(counts).pvalue > 0.001
 
 
-def test_draws_follow_from_the_name_of_the_document_and_the_seed_alone() -> None:
-    drawn = PERMUTED.choose(ONE, [101, 103])
-    np.testing.assert_array_equal(drawn, PERMUTED.choose(Document("one", ("other", "words")), [101, 103]))
-    assert not (drawn == PERMUTED.choose(Document("two", ("word",)), [101, 103])).all()
-    assert not (drawn == Permutations(PERMUTATIONS, seed=1).choose(ONE, [101, 103])).all()
+def test_choices_follow_from_the_name_of_the_document_and_the_seed_alone() -> None:
+    choices = PERMUTED.choose(ONE, [101, 103])
+    np.testing.assert_array_equal(choices, PERMUTED.choose(Document("one", ("other", "words")), [101, 103]))
+    assert not (choices == PERMUTED.choose(Document("two", ("word",)), [101, 103])).all()
+    assert not (choices == Permutations(PERMUTATIONS, seed=1).choose(ONE, [101, 103])).all()
 
 
-def test_fewer_than_no_draws_are_refused() -> None:
+def test_fewer_than_no_permutations_are_refused() -> None:
     sentence = "-1 permutations were asked for; ask for 0 (no p-values) or more, such as 999."
     with pytest.raises(HeadscopeError, match=f"^{re.escape(sentence)}$"):
         Permutations(-1)
 
 
-def test_only_what_knows_gold_is_given_draws() -> None:
+def test_only_what_knows_gold_is_given_permutations() -> None:
     assert with_permutations(Surface(), 3) == Surface()
     assert with_permutations(NegationScope(), 3) == NegationScope(permutations=Permutations(3))
 
 
-def test_without_draws_there_are_no_p_values() -> None:
+def test_without_permutations_there_are_no_p_values() -> None:
     module, tokenizer = tiny.make("bert")
     names = ["relations", "coreference", "scope"]
-    reducers = [with_permutations(one, 0) for one in resolve_reducers(names, summarize(DOCUMENTS))]
+    reducers = [with_permutations(reducer, 0) for reducer in resolve_reducers(names, summarize(DOCUMENTS))]
     table = measure(Model.from_module(module, tokenizer, name="bert"), DOCUMENTS, reducers)
     assert not [name for name in table if str(name).endswith(("_p", "_z", "_permuted"))]
 
 
 @pytest.mark.parametrize("family", ["bert", "mistral", "bart"])
 @pytest.mark.parametrize("plan", [Plan(), Plan(batch_tokens=1, rows=3)], ids=["batched", "alone, 3 rows"])
-def test_what_is_found_where_the_gold_stands_elsewhere(family: str, plan: Plan) -> None:
+def test_hits_in_each_permutation_are_those_of_loops(family: str, plan: Plan) -> None:
     module, tokenizer = tiny.make(family)
     model = Model.from_module(module, tokenizer, name=family)
     relations = Relations.for_corpus(summarize(DOCUMENTS))
-    reducers = [with_permutations(one, PERMUTATIONS) for one in (relations, Coreference(), NegationScope())]
+    reducers = [with_permutations(reducer, PERMUTATIONS) for reducer in (relations, Coreference(), NegationScope())]
     sums = laws.add_up(model, DOCUMENTS, reducers, plan)
     seen: dict[str, list[witnesses.Seen]] = {}
     for document in DOCUMENTS:
-        for attention_type, one in witnesses.see(module, tokenizer, document).items():
-            seen.setdefault(attention_type, []).append(one)
-    if len(seen) == 1:  # a model of one attention type is filed under `encoder`, whatever its attention is
-        seen = {"encoder": next(iter(seen.values()))}
+        for attention_type, maps in witnesses.see(module, tokenizer, document).items():
+            seen.setdefault(attention_type, []).append(maps)
     for attention_type, layers in model.layers.items():
         of_relations, of_mentions, of_scopes = (
             sums.stack_layers(name, attention_type, layers)["permuted"]
@@ -89,18 +87,18 @@ def test_what_is_found_where_the_gold_stands_elsewhere(family: str, plan: Plan) 
             expected = sum(hits.astype(int) for name, hits in links if name == label)
             np.testing.assert_array_equal(of_relations[..., row, :], np.moveaxis(expected, 0, -1), err_msg=label)
         mentions = [
-            found for one in seen[attention_type] for found in witnesses.permuted_coreference(one, PERMUTED.choose)
+            hits for maps in seen[attention_type] for hits in witnesses.permuted_coreference(maps, PERMUTED.choose)
         ]
         tags = {"pronoun": ["PRON"], "proper": ["PROPN"], "nominal": ["NOUN", "VERB"]}
         for row, name in enumerate(MENTIONS):
             expected = sum(hits.astype(int) for tag, hits in mentions if name == "all" or tag in tags[name])
             np.testing.assert_array_equal(of_mentions[..., row, :], np.moveaxis(expected, 0, -1), err_msg=name)
-        expected = sum(witnesses.permuted_scope(one, PERMUTED.choose) for one in seen[attention_type])
+        expected = sum(witnesses.permuted_scope(maps, PERMUTED.choose) for maps in seen[attention_type])
         np.testing.assert_array_equal(of_scopes, np.moveaxis(expected, 0, -1))
-        assert all(found.any() for found in (of_relations, of_mentions, of_scopes))
+        assert all(hits.any() for hits in (of_relations, of_mentions, of_scopes))
 
 
-def test_each_stack_has_a_best_head_in_each_draw() -> None:
+def test_each_attention_type_has_a_best_head_in_each_permutation() -> None:
     model = Model.from_module(*tiny.make("bart"), name="bart")
     table = measure(model, DOCUMENTS, [with_permutations(Relations.for_corpus(summarize(DOCUMENTS)), PERMUTATIONS)])
     best = table["relation_z_permuted"]
@@ -109,17 +107,17 @@ def test_each_stack_has_a_best_head_in_each_draw() -> None:
     assert not best.sel(attention_type="encoder").equals(best.sel(attention_type="cross"))
 
 
-def test_scores_beside_draws_as_loops_have_it() -> None:
-    draw = np.random.default_rng(59)
-    score, drawn = draw.integers(0, 23, (2, 3, 5)), draw.integers(0, 11, (2, 3, 7, 13))
-    drawn[0, 1] = 4  # a head that finds the same in every draw
+def test_scores_beside_permutations_as_loops_have_it() -> None:
+    random = np.random.default_rng(59)
+    score, permuted = random.integers(0, 23, (2, 3, 5)), random.integers(0, 11, (2, 3, 7, 13))
+    permuted[0, 1] = 4  # a head that finds the same in every permutation
     score[0, 1] = (8, 8, 4, 4, 8)
     pooled = [[0], [1, 2], [3], [4], [5, 6]]
-    ours = Permuted.compare(score, drawn, pooled)
+    ours = Permuted.compare(score, permuted, pooled)
     for row, pool in enumerate(pooled):
         best = [-np.inf] * 13
         for layer, head in np.ndindex(2, 3):
-            values = [sum(int(drawn[layer, head, part, k]) for part in pool) for k in range(13)]
+            values = [sum(int(permuted[layer, head, part, k]) for part in pool) for k in range(13)]
             everything = [*values, int(score[layer, head, row])]
             mean, deviation = np.mean(everything), np.std(everything)
             z = [(value - mean) / max(deviation, 1.0) for value in everything]
@@ -131,12 +129,12 @@ def test_scores_beside_draws_as_loops_have_it() -> None:
 
 
 def test_heads_that_find_next_to_nothing_do_not_hide_one_that_finds_much() -> None:
-    draw, permutations = np.random.default_rng(83), 199
-    rare = np.exp(draw.uniform(np.log(0.001), np.log(3), 211))
-    found = draw.poisson(rare[:, None], (211, permutations + 1))
-    found[0] = draw.binomial(50, 0.1, permutations + 1)
-    found[0, 0] = 20
-    ours = Permuted.compare(found[None, :, :1], found[None, :, None, 1:], [[0]])
+    random, permutations = np.random.default_rng(83), 199
+    rare = np.exp(random.uniform(np.log(0.001), np.log(3), 211))
+    scores = random.poisson(rare[:, None], (211, permutations + 1))
+    scores[0] = random.binomial(50, 0.1, permutations + 1)
+    scores[0, 0] = 20
+    ours = Permuted.compare(scores[None, :, :1], scores[None, :, None, 1:], [[0]])
     assert ours.z.max() == ours.z[0, 0, 0] > ours.best.max()
 
 
@@ -150,16 +148,18 @@ class Largest(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         """Compute as ever, and look at the result."""
-        made = func(*args, **(kwargs or {}))
-        self.numbers = max([self.numbers, *(one.numel() for one in tree_leaves(made) if isinstance(one, torch.Tensor))])
-        return made
+        result = func(*args, **(kwargs or {}))
+        sizes = [leaf.numel() for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
+        self.numbers = max([self.numbers, *sizes])
+        return result
 
 
 @pytest.mark.parametrize("name", ["relations", "coreference", "scope"])
-def test_draws_of_a_long_text_need_no_more_memory_than_those_of_a_short_one(name: str) -> None:
+def test_permutations_of_a_long_text_need_no_more_memory_than_those_of_a_short_one(name: str) -> None:
     permutations, heads, words = 997, 5, 17
-    documents = [replace(one, id=str(n)) for n, one in enumerate(DOCUMENTS * 61) if len(one.words) == words]
-    (reducer,) = (with_permutations(one, permutations) for one in resolve_reducers([name], summarize(documents)))
+    long = [document for document in DOCUMENTS * 61 if len(document.words) == words]
+    documents = [replace(document, id=str(number)) for number, document in enumerate(long)]
+    reducer = with_permutations(resolve_reducers([name], summarize(documents))[0], permutations)
     model = Model.from_module(*tiny.make("bert"), name="bert")
     batch = collate(model, Alignment.for_model(model).align(documents)[0])
     facts = reducer.prepare(batch, "encoder")

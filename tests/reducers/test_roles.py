@@ -25,7 +25,7 @@ def of_roles(words: int, *links: tuple[int, int, str], spans: tuple[Span, ...] =
     return Document("1", ("dog",) * words, tuple(Link(*link, "role") for link in links), spans)
 
 
-def counted(document: Document, roles: Roles) -> tuple[int, list[int], dict[int, float]]:
+def count_links(document: Document, roles: Roles) -> tuple[int, list[int], dict[int, float]]:
     """The links that count, those left out by reason, and what the offsets that find some would get."""
     table = measure(uniform(), [document], [roles])
     offsets = {offset: share for offset, share in table["role_weight_offset"].to_series().items() if share > 0}
@@ -34,7 +34,7 @@ def counted(document: Document, roles: Roles) -> tuple[int, list[int], dict[int,
 
 def test_uniform_attention_has_one_weight_for_all_pairs() -> None:
     documents = [of_roles(length, (0, 3, "ARG0"), (length - 1, 2, "ARG1")) for length in (5, 7, 11)]
-    documents = [Document(f"{n}", one.words, one.links) for n, one in enumerate(documents)]
+    documents = [Document(f"{n}", document.words, document.links) for n, document in enumerate(documents)]
     table = measure(uniform(), documents, ["roles"])
     expected = np.mean([1 / 7, 1 / 7, 1 / 9, 1 / 9, 1 / 13, 1 / 13])
     for variable in ("weight", "weight_from_argument", "weight_from_predicate", "weight_anywhere"):
@@ -48,10 +48,10 @@ def test_what_the_limits_leave_out_is_counted() -> None:
     roles = Roles(("ARG0", "ARG1"))
     document = of_roles(7, *links, spans=spans)
     # The span of ARG1 begins beside its predicate.
-    assert counted(document, roles) == (1, [1, 0, 0, 2], {-3: 1, 3: 1})
-    assert counted(document, Roles(("ARG0", "ARG1"), max_element=2)) == (1, [1, 0, 1, 1], {-3: 1, 3: 1})
-    assert counted(document, Roles(("ARG0", "ARG1"), max_words=6)) == (0, [1, 3, 0, 0], {})
-    count, left_out, offsets = counted(document, Roles(("ARG0", "ARG1"), min_distance=1))
+    assert count_links(document, roles) == (1, [1, 0, 0, 2], {-3: 1, 3: 1})
+    assert count_links(document, Roles(("ARG0", "ARG1"), max_element=2)) == (1, [1, 0, 1, 1], {-3: 1, 3: 1})
+    assert count_links(document, Roles(("ARG0", "ARG1"), max_words=6)) == (0, [1, 3, 0, 0], {})
+    count, left_out, offsets = count_links(document, Roles(("ARG0", "ARG1"), min_distance=1))
     assert (count, left_out) == (3, [1, 0, 0, 0])
     assert offsets == pytest.approx({offset: {1: 2, 2: 1, 3: 2}[abs(offset)] / 3 for offset in (-3, -2, -1, 1, 2, 3)})
 
@@ -63,7 +63,7 @@ def test_the_spans_of_an_annotation_are_its_own() -> None:
         Span(1, 2, "1 Agent", "element"), Span(9, 10, "2", "target"), Span(0, 2, "2 Agent", "element"),
     )  # fmt: skip
     document = of_roles(10, (0, 4, "Agent"), (1, 4, "Agent"), (1, 9, "Agent"), spans=spans)
-    count, left_out, offsets = counted(document, Roles(("Agent",)))
+    count, left_out, offsets = count_links(document, Roles(("Agent",)))
     assert (count, left_out) == (3, [0, 0, 0, 0])
     # 0 -> 4, 6; 1 -> 4, 6; 0, 1 -> 9
     assert offsets == pytest.approx({-5: 1 / 3, -4: 1 / 3, -3: 1 / 3, 3: 1 / 3, 4: 1 / 3, 5: 1 / 3})
@@ -73,8 +73,8 @@ def test_the_spans_of_an_annotation_are_its_own() -> None:
     ("core_element", 1), ("core_unexpressed_element", 1), ("peripheral_element", 0), ("extra_thematic_element", 0),
 ])  # fmt: skip
 def test_what_framenet_does_not_call_core_is_left_out(kind: str, count: int) -> None:
-    spans = (Span(4, 5, "1", "target"), *(Span(0, 2, "1 Time", one) for one in ("element", kind)))
-    assert counted(of_roles(5, (1, 4, "Time"), spans=spans), Roles(("Time",)))[:2] == (count, [1 - count, 0, 0, 0])
+    spans = (Span(4, 5, "1", "target"), *(Span(0, 2, "1 Time", what) for what in ("element", kind)))
+    assert count_links(of_roles(5, (1, 4, "Time"), spans=spans), Roles(("Time",)))[:2] == (count, [1 - count, 0, 0, 0])
 
 
 def test_a_link_of_a_word_without_a_token_does_not_count() -> None:
@@ -94,8 +94,8 @@ def test_without_links_there_is_no_weight() -> None:
 
 def test_core_roles_are_those_that_propbank_does_not_call_otherwise() -> None:
     labels = ("ARG0", "ARGM-TMP", "R-ARG1", "C-V", "ARG1-DSP", "Value", "Cause")
-    found = summarize([of_roles(2, *((0, 1, label) for label in labels))])
-    assert Roles.for_corpus(found).labels == ("ARG0", "ARG1-DSP", "Cause", "Value")
+    summary = summarize([of_roles(2, *((0, 1, label) for label in labels))])
+    assert Roles.for_corpus(summary).labels == ("ARG0", "ARG1-DSP", "Cause", "Value")
 
 
 @pytest.mark.parametrize("document", [Document("1", ("a", "b"), (Link(0, 1, "det"),)), of_roles(2, (0, 1, "ARGM-TMP"))])

@@ -36,23 +36,23 @@ def pair(family: str, *, double: bool = False) -> tuple[Model, Model]:
     module, tokenizer = tiny.make(family)
     both = (module, tuned.moved(module, seed=5))
     return tuple(
-        Model.from_module(one.double() if double else one, tokenizer, name=name)
-        for one, name in zip(both, ("before", "after"), strict=True)
+        Model.from_module(part.double() if double else part, tokenizer, name=name)
+        for part, name in zip(both, ("before", "after"), strict=True)
     )
 
 
 def seen(model: Model) -> dict[str, list[witnesses.Seen]]:
     attention_types: dict[str, list[witnesses.Seen]] = {}
     for document in FEW:
-        for attention_type, one in witnesses.see(model.module, model.tokenizer, document).items():
-            attention_types.setdefault(attention_type, []).append(one)
+        for attention_type, maps in witnesses.see(model.module, model.tokenizer, document).items():
+            attention_types.setdefault(attention_type, []).append(maps)
     return attention_types
 
 
 @pytest.mark.parametrize("family", [*tiny.FAMILIES, "deberta_v2"])
 def test_it_is_the_cosine_of_the_flattened_maps(family: str) -> None:
     before, after = pair(family)
-    table = headscope.similarity(before, after, FEW)
+    table = headscope.measure_pair(before, after, FEW)
     first, second = seen(before), seen(after)
     for attention_type in first:
         expected = witnesses.similarity(first[attention_type], second[attention_type])
@@ -70,7 +70,7 @@ def test_it_is_the_cosine_of_the_flattened_maps(family: str) -> None:
 @pytest.mark.parametrize("family", ["bert", "gpt_oss", "bart"])
 def test_a_model_is_like_itself(family: str) -> None:
     model, _ = pair(family)
-    table = headscope.similarity(model, model, DOCUMENTS, plan=Plan(batch_tokens=47))
+    table = headscope.measure_pair(model, model, DOCUMENTS, plan=Plan(batch_tokens=47))
     values = table["similarity"].values
     np.testing.assert_allclose(values[~np.isnan(values)], 1, atol=1e-12, rtol=0)
 
@@ -82,13 +82,13 @@ def test_a_change_in_one_head_shows_in_that_head_and_in_later_layers(layer: int,
     rows = slice(7 * (head - 1), 7 * head)
     with torch.no_grad():
         other.encoder.layer[layer - 1].attention.self.query.weight[rows] *= -1
-    models = (Model.from_module(one, tokenizer, name=name) for one, name in ((module, "before"), (other, "after")))
-    found = headscope.similarity(*models, DOCUMENTS)["similarity"]
-    assert found.sel(layer=layer, head=head) < 0.9
-    same = found.sel(layer=layer).drop_sel(head=head), found.sel(layer=slice(None, layer - 1))
+    models = (Model.from_module(part, tokenizer, name=name) for part, name in ((module, "before"), (other, "after")))
+    cosine = headscope.measure_pair(*models, DOCUMENTS)["similarity"]
+    assert cosine.sel(layer=layer, head=head) < 0.9
+    same = cosine.sel(layer=layer).drop_sel(head=head), cosine.sel(layer=slice(None, layer - 1))
     for untouched in same:
         np.testing.assert_allclose(untouched, 1, atol=1e-12, rtol=0)
-    assert bool((found.sel(layer=slice(layer + 1, None)) < 1 - 1e-6).all())
+    assert bool((cosine.sel(layer=slice(layer + 1, None)) < 1 - 1e-6).all())
 
 
 EXACT = ("bert", "gpt2", "bart")  # those that are float64 throughout, if they are asked to be
@@ -148,13 +148,13 @@ def test_no_more_is_held_than_was_said(monkeypatch) -> None:
 
 def test_any_block_of_rows_gives_the_same_value(monkeypatch) -> None:
     before, after = pair("bert")
-    whole = headscope.similarity(before, after, DOCUMENTS)
+    whole = headscope.measure_pair(before, after, DOCUMENTS)
     monkeypatch.setattr(similarity, "BLOCK_WEIGHTS", 5 * len(DOCUMENTS) * 53 * 7)  # several rows, and a rest
-    found = headscope.similarity(before, after, DOCUMENTS)
-    np.testing.assert_allclose(found["similarity"], whole["similarity"], atol=1e-12, rtol=0)
+    table = headscope.measure_pair(before, after, DOCUMENTS)
+    np.testing.assert_allclose(table["similarity"], whole["similarity"], atol=1e-12, rtol=0)
     monkeypatch.setattr(similarity, "BLOCK_WEIGHTS", 1)
-    found = headscope.similarity(before, after, DOCUMENTS)
-    np.testing.assert_allclose(found["similarity"], whole["similarity"], atol=1e-12, rtol=0)
+    table = headscope.measure_pair(before, after, DOCUMENTS)
+    np.testing.assert_allclose(table["similarity"], whole["similarity"], atol=1e-12, rtol=0)
 
 
 def test_batches_of_few_weights_hold_a_document_at_least(monkeypatch) -> None:
@@ -241,8 +241,8 @@ def test_a_model_that_was_given_a_token_to_pad_with_reads_the_same() -> None:
     lent.pad_token = lent.eos_token
     assert lent.pad_token_id != 0
     after = Model.from_module(tuned.moved(module, seed=5), lent, name="after")
-    expected = headscope.similarity(before, Model.from_module(after.module, tokenizer, name="after"), FEW)
-    xr.testing.assert_equal(headscope.similarity(before, after, FEW), expected)
+    expected = headscope.measure_pair(before, Model.from_module(after.module, tokenizer, name="after"), FEW)
+    xr.testing.assert_equal(headscope.measure_pair(before, after, FEW), expected)
 
 
 @pytest.mark.data
@@ -256,9 +256,9 @@ def test_noise_on_a_layer_of_real_weights_shows_there_and_less_behind_it(data) -
         for part in (module.encoder.layer[4].attention.self.query, module.encoder.layer[4].attention.self.key):
             part.weight += 0.5 * part.weight.std() * torch.randn(part.weight.shape, generator=generator)
     sentences = list(headscope.read(data / "ud/UD_English-EWT/en_ewt-ud-dev.conllu"))[::29]
-    found = headscope.similarity(before, Model.from_module(module, before.tokenizer, name="noisy"), sentences)[
+    values = headscope.measure_pair(before, Model.from_module(module, before.tokenizer, name="noisy"), sentences)[
         "similarity"
     ]
-    np.testing.assert_allclose(found.sel(layer=slice(1, 4)), 1, atol=1e-12, rtol=0)
-    assert bool((found.sel(layer=5) < 0.99).all())
-    assert found.sel(layer=5).mean() < found.sel(layer=6).mean() < 0.999
+    np.testing.assert_allclose(values.sel(layer=slice(1, 4)), 1, atol=1e-12, rtol=0)
+    assert bool((values.sel(layer=5) < 0.99).all())
+    assert values.sel(layer=5).mean() < values.sel(layer=6).mean() < 0.999

@@ -110,11 +110,11 @@ def test_the_classes_of_a_treebank(data: Path) -> None:
     table = measure(load("minilm"), read(data / TREEBANK), ["classes"])
     with (data / TREEBANK).open(encoding="utf-8") as stream:
         sentences = [
-            {name for token in one if isinstance(token["id"], int) for name in classes_of(token)}
-            for one in conllu.parse_incr(stream)
+            {name for token in sentence if isinstance(token["id"], int) for name in classes_of(token)}
+            for sentence in conllu.parse_incr(stream)
         ]
     for name in CLASSES[:6]:
-        assert table["token_class_count"].sel(token_class=name) == sum(name in found for found in sentences) > 200
+        assert table["token_class_count"].sel(token_class=name) == sum(name in names for names in sentences) > 200
     # [CLS] takes most of the attention, as in the paper's figure 6, and no class of words much more than its share.
     times = (table["token_class_mass"] / table["token_class_share"]).max(("layer", "head"))
     assert times.sel(token_class="cls") > 8

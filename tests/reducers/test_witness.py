@@ -24,8 +24,8 @@ def asked(family: str, documents: Sequence[Document] = DOCUMENTS) -> tuple[Model
     module, tokenizer = tiny.make(family)
     seen: dict[str, list[witnesses.Seen]] = {}
     for document in documents:
-        for attention_type, one in witnesses.see(module, tokenizer, document).items():
-            seen.setdefault(attention_type, []).append(one)
+        for attention_type, maps in witnesses.see(module, tokenizer, document).items():
+            seen.setdefault(attention_type, []).append(maps)
     return Model.from_module(module, tokenizer, name=family), seen
 
 
@@ -53,8 +53,8 @@ PLANS = pytest.mark.parametrize(
 def test_surface(family: str, plan: Plan) -> None:
     model, seen = asked(family)
     table = measure(model, DOCUMENTS, ["surface"], plan=plan)
-    for attention_type, one in seen.items():
-        ours, theirs = of_attention_type(table, attention_type), witnesses.surface(one)
+    for attention_type, maps in seen.items():
+        ours, theirs = of_attention_type(table, attention_type), witnesses.surface(maps)
         assert set(ours.data_vars) == {*theirs, "mass_distance"}
         for name, expected in theirs.items():
             relative = 1e-6 if name == "mean_distance" else 0
@@ -68,40 +68,43 @@ def test_surface(family: str, plan: Plan) -> None:
 def test_surface_by_distance_offset_and_class(family: str, plan: Plan) -> None:
     model, seen = asked(family)
     words = {"determiners": ("THE", "a"), "of nothing": ("zebra",), "split": ("walking", "readers", "naïve")}
-    surface = Surface((-2, 3), tuple(WordClass(name, of) for name, of in words.items()), edges=(1, 2, 5, 11))
+    surface = Surface((-2, 3), tuple(WordClass(name, members) for name, members in words.items()), edges=(1, 2, 5, 11))
     table = measure(model, DOCUMENTS, [surface], plan=plan)
     buckets = {0: (0, 0), 1: (1, 1), 2: (2, 4), 5: (5, 10), 11: (11, 999)}
     buckets |= {-nearest: (-last, -first) for nearest, (first, last) in buckets.items()}
     assert sorted(buckets) == table["distance"].values.tolist()
-    for attention_type, one in seen.items():
+    for attention_type, maps in seen.items():
         ours = of_attention_type(table, attention_type)
         for nearest, (first, last) in buckets.items():
-            near = witnesses.masses(one, lambda _, q, k, a=first, b=last: a <= k.position - q.position <= b)
+            near = witnesses.masses(maps, lambda _, q, k, a=first, b=last: a <= k.position - q.position <= b)
             np.testing.assert_allclose(ours["mass_distance"].sel(distance=nearest), near, atol=1e-5, rtol=0)
         for offset in (-2, 3):
-            places = {document.document.id: {key.position for key in document.keys} for document in one}
+            places = {document.document.id: {key.position for key in document.keys} for document in maps}
 
             def at(document, query, key, offset=offset, places=places):
                 place = query.position + offset
                 return key.position == place if place in places[document.id] else None
 
             np.testing.assert_allclose(
-                ours["mass_offset"].sel(token_offset=offset), witnesses.masses(one, at), atol=1e-5, rtol=0
+                ours["mass_offset"].sel(token_offset=offset), witnesses.masses(maps, at), atol=1e-5, rtol=0
             )
-        for name, of in words.items():
-            folded = {word.lower() for word in of}
+        for name, members in words.items():
+            folded = {word.lower() for word in members}
 
             def on(document, _, key, folded=folded):
                 return key.word is not None and document.words[key.word].lower() in folded
 
             np.testing.assert_allclose(
-                ours["mass_class"].sel({"class": name}), witnesses.masses(one, on), atol=1e-5, rtol=0
+                ours["mass_class"].sel({"class": name}), witnesses.masses(maps, on), atol=1e-5, rtol=0
             )
     encoder = seen["encoder" if "encoder" in seen else "decoder"]
-    for name, of in words.items():
+    for name, members in words.items():
         shares = [
             np.mean(
-                [k.word is not None and s.document.words[k.word].lower() in {w.lower() for w in of} for k in s.keys]
+                [
+                    k.word is not None and s.document.words[k.word].lower() in {w.lower() for w in members}
+                    for k in s.keys
+                ]
             )
             for s in encoder
         ]
@@ -113,8 +116,8 @@ def test_surface_by_distance_offset_and_class(family: str, plan: Plan) -> None:
 def test_relations(family: str, plan: Plan) -> None:
     model, seen = asked(family)
     table = measure(model, DOCUMENTS, ["relations", "surface"], plan=plan)
-    for attention_type, one in seen.items():
-        ours, theirs = of_attention_type(table, attention_type), witnesses.relations(one)
+    for attention_type, maps in seen.items():
+        ours, theirs = of_attention_type(table, attention_type), witnesses.relations(maps)
         assert set(theirs) == set(ours["relation"].values)
         for name, expected in theirs.items():
             row = ours.sel(relation=name)
@@ -137,14 +140,14 @@ def test_scope(family: str, plan: Plan) -> None:
     model, seen = asked(family)
     table = measure(model, DOCUMENTS, ["scope", "relations"], plan=plan)
     scores = ("precision", "recall", "f1")
-    for attention_type, one in seen.items():
-        ours, theirs = of_attention_type(table, attention_type), witnesses.scope(one)
+    for attention_type, maps in seen.items():
+        ours, theirs = of_attention_type(table, attention_type), witnesses.scope(maps)
         for place, score in enumerate(scores):
             np.testing.assert_allclose(ours[f"scope_{score}"].values, theirs["heads"][..., place])
             assert ours[f"scope_all_{score}"].item() == pytest.approx(theirs["all"][place])
             for offset, expected in theirs["offsets"].items():
                 assert ours[f"scope_offset_{score}"].sel(offset=offset).item() == pytest.approx(expected[place])
-        words = witnesses.attention_to_cues(one)
+        words = witnesses.attention_to_cues(maps)
         regressors = np.array([(1, word.in_scope, word.distance) for word in words])
         to_cue = np.stack([word.attention for word in words])
         np.testing.assert_array_equal(ours["fold_scope_regressors"].sum("fold"), regressors.T @ regressors)
@@ -152,8 +155,8 @@ def test_scope(family: str, plan: Plan) -> None:
         np.testing.assert_allclose(ours["fold_scope_products"].sum("fold"), products, atol=1e-5, rtol=1e-5)
         np.testing.assert_allclose(ours["fold_scope_squares"].sum("fold"), (to_cue**2).sum(0), atol=1e-5, rtol=1e-5)
     labels = [{(span.label, span.kind) for span in document.spans} for document in DOCUMENTS]
-    assert table["scope_count"] == sum(kind == "cue" for found in labels for _, kind in found) > 11
-    assert table["scope_affixal"] == sum(kind == "affixal_cue" for found in labels for _, kind in found) > 3
+    assert table["scope_count"] == sum(kind == "cue" for kinds in labels for _, kind in kinds) > 11
+    assert table["scope_affixal"] == sum(kind == "affixal_cue" for kinds in labels for _, kind in kinds) > 3
 
 
 @pytest.mark.parametrize("family", tiny.FAMILIES)
@@ -161,8 +164,8 @@ def test_scope(family: str, plan: Plan) -> None:
 def test_classes(family: str, plan: Plan) -> None:
     model, seen = asked(family)
     table = measure(model, DOCUMENTS, ["classes"], plan=plan)
-    for attention_type, one in seen.items():
-        ours, theirs = of_attention_type(table, attention_type), witnesses.classes(one)
+    for attention_type, maps in seen.items():
+        ours, theirs = of_attention_type(table, attention_type), witnesses.classes(maps)
         assert tuple(ours["token_class"].values) == witnesses.CLASSES
         for name, expected in theirs.items():
             row = ours.sel(token_class=name)
@@ -187,8 +190,8 @@ def test_roles(family: str, plan: Plan, limits: dict[str, int]) -> None:
     model, seen = asked(family, documents)
     roles = Roles(("ARG0", "ARG1"), **limits)
     table = measure(model, documents, [roles], plan=plan)
-    for attention_type, one in seen.items():
-        ours, theirs = of_attention_type(table, attention_type), witnesses.roles(one, roles.labels, **limits)
+    for attention_type, maps in seen.items():
+        ours, theirs = of_attention_type(table, attention_type), witnesses.roles(maps, roles.labels, **limits)
         for variable in ("weight", "weight_from_argument", "weight_from_predicate", "weight_anywhere"):
             expected = theirs[variable.removeprefix("weight_")]
             np.testing.assert_allclose(ours[f"role_{variable}"].values, expected, atol=1e-6, rtol=0, err_msg=variable)
@@ -203,11 +206,11 @@ def test_roles(family: str, plan: Plan, limits: dict[str, int]) -> None:
 def test_a_family_without_the_interface_is_measured_through_its_outputs(family: str) -> None:
     model, seen = asked(family)
     table = measure(model, DOCUMENTS, ["surface", "relations"])
-    (one,) = seen.values()
-    for name, expected in witnesses.surface(one).items():
+    (maps,) = seen.values()
+    for name, expected in witnesses.surface(maps).items():
         relative = 1e-6 if name == "mean_distance" else 0
         np.testing.assert_allclose(table[name].values, expected, atol=1e-5, rtol=relative, err_msg=name)
-    for name, relation in witnesses.relations(one).items():
+    for name, relation in witnesses.relations(maps).items():
         accuracy = table["relation_accuracy"].sel(relation=name, direction=list(witnesses.DIRECTIONS))
         np.testing.assert_allclose(accuracy.transpose("layer", "head", "direction").values, relation.accuracy)
 

@@ -28,11 +28,11 @@ from headscope.runner.checkpoint import load as load_sums
 from headscope.runner.local import measure
 from headscope.runner.runs import checkpoints, measure_runs
 from headscope.runs import Runs
-from headscope.view.terminal import summarise
+from headscope.view.terminal import print_table
 
 DOCUMENTS = tiny.documents(7)
 NAMES = ("surface", "scope", "relations", "similarity")
-DRAWN = {f"{score}_{of}" for score in ("scope", "relation") for of in ("permuted", "z", "p")}
+PERMUTED = {f"{score}_{statistic}" for score in ("scope", "relation") for statistic in ("permuted", "z", "p")}
 
 
 @pytest.fixture(scope="module")
@@ -54,14 +54,15 @@ def copied(whole, tmp_path) -> Runs:
 
 
 def test_each_run_is_measured_as_it_is_alone(whole, table) -> None:
-    for one in whole.runs:
-        alone = measure(whole.path(one), DOCUMENTS, NAMES, before=whole.model)
+    for run in whole.runs:
+        alone = measure(whole.path(run), DOCUMENTS, NAMES, before=whole.model)
         assert (
-            set(table.data_vars) == {name for name, values in alone.items() if "permutation" not in values.dims} - DRAWN
+            set(table.data_vars)
+            == {name for name, values in alone.items() if "permutation" not in values.dims} - PERMUTED
         )
         for name, ours in table.items():
             assert ("run" in ours.dims) == ("layer" in ours.dims), name
-            ours = ours.sel(run=one.name, drop=True) if "run" in ours.dims else ours
+            ours = ours.sel(run=run.name, drop=True) if "run" in ours.dims else ours
             np.testing.assert_array_equal(ours.transpose(*alone[name].dims), alone[name], err_msg=name)
 
 
@@ -71,13 +72,14 @@ def test_a_family_is_a_head_table(whole, table, tmp_path) -> None:
     assert table["seed"].values.tolist() == [11, 3, 7]
     assert dict(table["scope_f1"].sizes) == {"run": 3, "layer": 2, "head": 5}
     assert table["scope_offset_f1"].dims == ("offset",)
-    read = heads.read(heads.write(table, tmp_path / "heads.nc"))
+    read = heads.read_table(heads.write_table(table, tmp_path / "heads.nc"))
     xr.testing.assert_identical(read, table)
     assert read.attrs["model"] == whole.model
     assert read.attrs["weights_sha256"] == tuned.weights_sha256(Path(whole.model))
     assert (read.attrs["task"], read.attrs["control"]) == ("negation", 0)
     assert json.loads(read.attrs["runs"]) == [
-        {"name": one.name, "seed": one.seed, "weights_sha256": one.weights_sha256, "kept": 2} for one in whole.runs
+        {"name": one.name, "seed": one.seed, "weights_sha256": one.weights_sha256, "best_epoch": 2}
+        for one in whole.runs
     ]
     assert set(json.loads(read.attrs["paths"]).values()) == {len(DOCUMENTS) * 3}
     assert "permutation" not in read.dims
@@ -85,28 +87,28 @@ def test_a_family_is_a_head_table(whole, table, tmp_path) -> None:
 
 
 def test_who_asks_for_draws_gets_them(whole) -> None:
-    drawn = measure_runs(whole.model, whole, DOCUMENTS, [NegationScope(permutations=Permutations(5))])
-    assert dict(drawn["scope_z_permuted"].sizes) == {"run": 3, "permutation": 5}
+    permuted = measure_runs(whole.model, whole, DOCUMENTS, [NegationScope(permutations=Permutations(5))])
+    assert dict(permuted["scope_z_permuted"].sizes) == {"run": 3, "permutation": 5}
 
 
 def test_what_is_analysed_of_a_family_is_intervals(table) -> None:
-    more = headscope.analysed(table)
+    more = headscope.assess(table)
     new = set(more.data_vars) - set(table.data_vars)
     assert new == {f"{score}_{end}" for score in ("scope_f1", "relation_accuracy") for end in ("lower", "upper")}
-    alone = headscope.with_intervals(table.sel(run="seed-3"))
+    alone = headscope.add_intervals(table.sel(run="seed-3"))
     np.testing.assert_array_equal(more["scope_f1_lower"].sel(run="seed-3"), alone["scope_f1_lower"])
 
 
 def test_runs_of_an_encoder_decoder_stand_side_by_side(tmp_path) -> None:
     runs = tuned.family(tmp_path, "bart", seeds=(5, 13))
-    found = measure_runs(runs.model, runs.folder, DOCUMENTS, ["similarity"])
-    assert dict(found["similarity"].sizes) == {"run": 2, "attention_type": 3, "layer": 3, "head": 5}
-    assert bool(found["similarity"].sel(attention_type="encoder", layer=3).isnull().all())
-    told = summary(heads.check(found).isel(run=[0]))
-    least = found["similarity"].isel(run=0).min().item()
-    assert re.search(rf"^(encoder|decoder|cross) \d-\d {least:.3f}", told, re.MULTILINE)
-    assert "1 run, tuned on negation" in told
-    assert "±" not in told.replace("± standard deviation", "")
+    table = measure_runs(runs.model, runs.folder, DOCUMENTS, ["similarity"])
+    assert dict(table["similarity"].sizes) == {"run": 2, "attention_type": 3, "layer": 3, "head": 5}
+    assert bool(table["similarity"].sel(attention_type="encoder", layer=3).isnull().all())
+    printed = summary(heads.check(table).isel(run=[0]))
+    least = table["similarity"].isel(run=0).min().item()
+    assert re.search(rf"^(encoder|decoder|cross) \d-\d {least:.3f}", printed, re.MULTILINE)
+    assert "1 run, tuned on negation" in printed
+    assert "±" not in printed.replace("± standard deviation", "")
 
 
 def test_a_model_with_a_new_layer_on_top_is_measured_without_it(whole, copied) -> None:
@@ -117,15 +119,15 @@ def test_a_model_with_a_new_layer_on_top_is_measured_without_it(whole, copied) -
     place = copied.path(copied.runs[0])
     with_head.save_pretrained(place)
     first = replace(copied.runs[0], weights_sha256=tuned.weights_sha256(place))
-    found = measure_runs(whole.model, replace(copied, runs=(first,)), DOCUMENTS)
+    table = measure_runs(whole.model, replace(copied, runs=(first,)), DOCUMENTS)
     expected = measure(whole.path(whole.runs[0]), DOCUMENTS)
-    np.testing.assert_array_equal(found["entropy"].squeeze("run"), expected["entropy"])
+    np.testing.assert_array_equal(table["entropy"].squeeze("run"), expected["entropy"])
 
 
 def summary(table: xr.Dataset) -> str:
     """What a terminal says of a table."""
     console = Console(file=io.StringIO(), width=140)
-    summarise(table, console)
+    print_table(table, console)
     return console.file.getvalue()
 
 
@@ -139,17 +141,17 @@ def test_a_killed_family_goes_on_to_the_same_table_and_runs_nothing_twice(whole,
     how = {"plan": local.Plan(batch_tokens=31), "checkpoint": kept}
     expected = measure_runs(whole.model, whole, DOCUMENTS, NAMES, plan=how["plan"])
     words = sum(len(document.words) for document in DOCUMENTS)
-    told = []
+    reports = []
 
     def kill(done: int, total: int) -> None:
         assert total == 3 * words
-        told.append(done)
+        reports.append(done)
         if done > 1.5 * words:
             raise KilledError
 
     with pytest.raises(KilledError):
         measure_runs(whole.model, whole, DOCUMENTS, NAMES, **how, progress=kill)
-    assert told == sorted(told)
+    assert reports == sorted(reports)
     first, second, third = checkpoints(kept, whole)
     assert [path.name for path in (first, third)] == [".heads.nc.partial.seed-11.npz", ".heads.nc.partial.seed-7.npz"]
     assert load_sums(first)[0].select_run("seen")["words"] == words
@@ -159,9 +161,9 @@ def test_a_killed_family_goes_on_to_the_same_table_and_runs_nothing_twice(whole,
     resumed = measure_runs(
         whole.model, whole, DOCUMENTS, NAMES, **how, resume=True, progress=lambda done, total: again.append(done)
     )
-    # The finished run is told of once, when it has been looked at.
+    # The finished run is reported once, when it has been looked at.
     assert again[0] == words
-    assert again[1] > told[-1]
+    assert again[1] > reports[-1]
     assert again[-1] == 3 * words
     xr.testing.assert_identical(resumed.drop_attrs(), expected.drop_attrs())
     assert resumed.attrs | {"created": ""} == expected.attrs | {"created": ""}
@@ -197,7 +199,7 @@ def test_weights_that_are_not_those_of_the_list_are_refused(copied) -> None:
     weights.write_bytes(weights.read_bytes()[:-1])
     digest = tuned.weights_sha256(weights.parent)
     assert refused(copied.model, copied, DOCUMENTS) == (
-        f"the weights of the run seed-3 of {copied.folder} are not those that its list tells of "
+        f"the weights of the run seed-3 of {copied.folder} are not those in its list "
         f"({digest[:12]} and not {copied.runs[1].weights_sha256[:12]}); copy its folder again, or tune it again."
     )
 
@@ -257,16 +259,16 @@ def test_the_command_measures_a_folder_and_says_what_it_found(run, whole, tmp_pa
         "measure", whole.model, CORPUS, "-r", "scope", "-r", "similarity", "--runs", whole.folder, "--skip", "-o", out
     )
     assert code == 0
-    found = heads.read(out)
+    found = heads.read_table(out)
     assert dict(found["scope_f1"].sizes) == {"run": 3, "layer": 2, "head": 5}
     assert "scope_f1_lower" in found
     assert list(tmp_path.iterdir()) == [out]
     assert "3 runs, tuned on negation" in said
-    average, best = found["scope_f1"].mean(("layer", "head")), found["scope_f1"].max(("layer", "head"))
+    average, best = table["scope_f1"].mean(("layer", "head")), table["scope_f1"].max(("layer", "head"))
     row = next(line for line in said.splitlines() if line.startswith("scope F1"))
     for values in (average, best):
         assert f"{values.mean().item():.3f} ± {values.std().item():.3f}" in row
-    changed = found["similarity"].mean("run")
+    changed = table["similarity"].mean("run")
     least = changed.argmin(...)
     name = heads.head_name(*(int(least[dim]) + 1 for dim in ("layer", "head")))
     assert f"{name} {changed.min().item():.3f}" in said
@@ -283,6 +285,6 @@ def test_the_command_shows_every_kind_of_score(run, whole, tmp_path) -> None:
 def test_similarity_without_runs_is_refused(run, whole, tmp_path) -> None:
     code, _, said = run("measure", whole.model, CORPUS, "-r", "similarity", "-o", tmp_path / "heads.nc")
     assert code == 2
-    assert said == (
-        "headscope: -r similarity compares runs with the model that they were tuned from; add --runs FOLDER.\n"
+    assert said.splitlines()[-1] == (
+        "headscope: the reducer `similarity` compares runs with the model that they were tuned from; add --runs FOLDER."
     )

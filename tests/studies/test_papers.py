@@ -5,7 +5,7 @@ from collections import defaultdict
 import pytest
 
 from headscope.studies import STUDIES, Claim
-from headscope.studies.sheet import number
+from headscope.studies.sheet import format_number
 
 CLARK_TABLE_1 = """\
 All	7-6	34.5	26.3 (1)
@@ -60,7 +60,7 @@ def claims(name: str, where: str = "") -> list[Claim]:
 
 
 def printed(claim: Claim) -> str:
-    return number(claim.paper.number, claim.digits, claim.significant)
+    return format_number(claim.paper.number, claim.digits, claim.significant)
 
 
 def test_clark_table_1() -> None:

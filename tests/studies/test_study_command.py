@@ -17,9 +17,8 @@ import tiny
 from headscope import HeadscopeError, heads, study
 from headscope.corpora import read
 from headscope.errors import CorpusError
-from headscope.runner import Plan
 from headscope.studies import STUDIES, Measurement, judge
-from headscope.studies.locate import chosen, locate
+from headscope.studies.locate import locate, select_documents
 from headscope.view import figures
 
 FIGURES = {
@@ -64,7 +63,7 @@ def test_a_study_writes_its_sheet_tables_and_figures(run, model, data, tmp_path,
         f"{name}.md", f"{name}.csv", f"{name}.json", "figures", *(f"{table}.nc" for table in measured(name))
     }  # fmt: skip
     assert {path.stem for path in (out / "figures").iterdir()} == {f"{name}-{figure}" for figure in FIGURES[name]}
-    tables = {table: heads.read(out / f"{table}.nc") for table in measured(name)}
+    tables = {table: heads.read_table(out / f"{table}.nc") for table in measured(name)}
     findings = judge(of, tables)
     rows = pd.read_csv(out / f"{name}.csv", keep_default_na=False)
     assert rows["verdict"].tolist() == [finding.verdict for finding in findings]
@@ -140,7 +139,7 @@ def test_another_corpus_takes_the_place_of_one(undrawn, run, model, data, tmp_pa
     rows = pd.read_csv(tmp_path / "out" / "clark2019.csv")
     prep = rows[(rows["where"] == "table 1, prep") & (rows["what"] == "best head")].iloc[0]
     assert prep["verdict"] != "not measured"
-    assert heads.read(tmp_path / "out" / "treebank.nc").attrs["corpus"] == str(other)
+    assert heads.read_table(tmp_path / "out" / "treebank.nc").attrs["corpus"] == str(other)
 
 
 REFUSALS = {
@@ -193,7 +192,7 @@ def test_bad_input_is_one_sentence_and_code_2(run, model, data, tmp_path, case) 
 
 def test_only_documents_with_the_wanted_spans_are_measured(data) -> None:
     measurement = STUDIES["zhao2020"].measurements["review"]
-    corpus, documents, found, which = chosen(measurement, data / "sfu_review_xml", 0)
+    corpus, documents, found, which = select_documents(measurement, data / "sfu_review_xml", 0)
     everything = list(read(data / "sfu_review_xml"))
     assert (len(everything), len(documents), found.documents) == (86, 43, 43)
     assert which == "43 of 86 documents, with a span of the kind cue"
@@ -205,7 +204,7 @@ def test_a_corpus_without_such_documents_is_refused(data) -> None:
     measurement = STUDIES["zhao2020"].measurements["review"]
     path = data / "en_ewt-ud-dev.conllu"
     with pytest.raises(CorpusError) as caught:
-        chosen(measurement, path, 0)
+        select_documents(measurement, path, 0)
     assert str(caught.value) == f"no document of {path} has a span of the kind 'cue'; give another corpus."
 
 
@@ -214,7 +213,7 @@ def test_a_sample_is_drawn_by_its_seed_and_stays_in_order(data) -> None:
     everything = [document.id for document in read(path)]
 
     def sample(count: int, seed: int) -> list[str]:
-        _, documents, found, which = chosen(Measurement("", "", (), "", sample=count), path, seed)
+        _, documents, found, which = select_documents(Measurement("", "", (), "", sample=count), path, seed)
         assert (
             which
             == f"{min(count, len(everything))} of {len(everything)} documents, at most {count} at random (seed {seed})"
@@ -267,7 +266,7 @@ def test_an_unknown_name_is_refused_before_anything_is_loaded(data, tmp_path) ->
 
 def test_a_study_that_was_killed_goes_on_and_ends_in_the_same_tables(undrawn, model, data, tmp_path) -> None:
     """A real process, really killed, when the first table is done."""
-    killed, plan = tmp_path / "killed", Plan(batch_tokens=23)
+    killed = tmp_path / "killed"
     script = "import headscope.runner.local as r; r.SAVE_EVERY = 0.0; import headscope.cli; headscope.cli.main()"
     process = subprocess.Popen(
         [sys.executable, "-c", script, "study", "zhao2020", "--model", str(model), "--data", str(data),
@@ -280,10 +279,10 @@ def test_a_study_that_was_killed_goes_on_and_ends_in_the_same_tables(undrawn, mo
     process.communicate()
     assert (killed / ".story.partial.npz").exists()
     assert not (killed / "story.nc").exists()
-    study("zhao2020", str(model), str(data), killed, plan=plan, resume=True)
-    study("zhao2020", str(model), str(data), tmp_path / "whole", plan=plan)
+    study("zhao2020", str(model), str(data), killed, batch_tokens=23, resume=True)
+    study("zhao2020", str(model), str(data), tmp_path / "whole", batch_tokens=23)
     for name in ("story.nc", "review.nc"):
-        resumed, whole = (heads.read(folder / name) for folder in (killed, tmp_path / "whole"))
+        resumed, whole = (heads.read_table(folder / name) for folder in (killed, tmp_path / "whole"))
         xr.testing.assert_identical(resumed.drop_attrs(), whole.drop_attrs())
     # A kill in the middle of a saving may leave half of one, under a name of its own.
     assert not (killed / ".story.partial.npz").exists()

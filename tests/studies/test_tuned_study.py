@@ -49,7 +49,7 @@ def test_it_tunes_measures_compares_and_writes(zhao) -> None:
     changes = {f"change_{score}" for score in ("precision", "recall", "f1")}
     assert set(zhao.tables) == of_heads | changes | {"tuned_task", "tuned_control"}
     for name in of_heads | changes:
-        xr.testing.assert_equal(heads.read(zhao.folder / f"{name}.nc"), zhao.tables[name])
+        xr.testing.assert_equal(heads.read_table(zhao.folder / f"{name}.nc"), zhao.tables[name])
     folder = zhao.folder / "runs" / "negation"
     for group, place in (("task", folder), ("control", folder / "control")):
         found = runs.read(place)
@@ -61,7 +61,7 @@ def test_it_tunes_measures_compares_and_writes(zhao) -> None:
     assert {"zhao2020.md", "zhao2020.csv", "zhao2020-table-3.csv", "zhao2020-table-4.csv"} <= set(zhao.files)
     sheet = (zhao.folder / "zhao2020.md").read_text()
     assert "## Tables 3 and A3: heads before and after fine-tuning, on stories" in sheet
-    assert "the epoch that is best by f1 on validation is kept: seed-1 1, seed-2 1." in sheet
+    assert "the best epoch by f1 on validation: seed-1 1, seed-2 1." in sheet
     assert "The paper: 10 runs of 50 epochs at a learning rate of 4e-5, the best epoch on the test split kept." in sheet
     assert "; 1 epoch at a learning rate of 4e-05; " in sheet
     tuned = zhao.tables["tuned_task"]["f1"].values
@@ -121,14 +121,14 @@ def test_without_seeds_nothing_is_fine_tuned_and_it_says_so(run, model, data, tm
 def test_kovaleva2019_on_a_glue_set(run, model, data, tmp_path, undrawn) -> None:
     code, _, _ = run(
         "study", "kovaleva2019", "--model", model, "--data", data, "-o", tmp_path, "--seeds", 1, "--epochs", 1,
-        "--task", "mrpc", "--most", 17,
+        "--task", "mrpc", "--max-examples", 17,
     )  # fmt: skip
     assert code == 0
-    similarity = heads.read(tmp_path / "texts_task.nc")["similarity"]
+    similarity = heads.read_table(tmp_path / "texts_task.nc")["similarity"]
     assert similarity.sizes["run"] == 1
     assert 0.5 < float(similarity.min()) <= float(similarity.max()) <= 1
     # The texts are the test split: of MRPC, its development set.
-    assert heads.read(tmp_path / "texts.nc").attrs["part"] == "21 of 21 test examples"
+    assert heads.read_table(tmp_path / "texts.nc").attrs["part"] == "21 of 21 test examples"
     assert runs.read(tmp_path / "runs" / "mrpc").settings["examples"]["train"] == 17
     assert {f"kovaleva2019-figure-{name}" for name in ("5", "6-tuned", "7-tuned")} <= set(undrawn)
     sheet = (tmp_path / "kovaleva2019.md").read_text()
@@ -138,7 +138,7 @@ def test_kovaleva2019_on_a_glue_set(run, model, data, tmp_path, undrawn) -> None
 
 
 def test_aspects2019(model, data, tmp_path, undrawn) -> None:
-    made = study("aspects2019", str(model), data, tmp_path, seeds=1, epochs=1, most=31)
+    made = study("aspects2019", str(model), data, tmp_path, seeds=1, epochs=1, max_examples=31)
     accuracy = made.tables["pairs_task"]["aspect_accuracy"] - made.tables["pairs"]["aspect_accuracy"]
     changed = made.tables["change_same_aspect"]["change"].sel(group="task")
     np.testing.assert_allclose(changed, accuracy.isel(run=0).sel(target="same_aspect").transpose("layer", "head"))

@@ -10,7 +10,9 @@ import numpy as np
 import xarray as xr
 
 from headscope import heads
-from headscope.analyse.compare import compare
+from headscope.analyse.compare import compare_variable as compare
+from headscope.reducers import REDUCERS
+from headscope.score import write_scores
 
 RELEASED = Path(os.environ.get("HEADSCOPE_DATA", "")) / "negation" / "zhao_head_scores"
 
@@ -69,6 +71,7 @@ def family(
         "tokens": 25093,
         "skipped": json.dumps({}),
         "call": "headscope measure",
+        "scores": write_scores(score for reducer in REDUCERS.values() for score in reducer.scores),
     }
     if "run" in dims:
         seeds = np.arange(1, sizes["run"] + 1)

@@ -11,6 +11,10 @@ import numpy as np
 import xarray as xr
 
 from headscope import heads
+from headscope.reducers.coreference import ACCURACY as ANTECEDENTS
+from headscope.reducers.relations import ACCURACY as RELATIONS
+from headscope.reducers.surface import SHOWN
+from headscope.score import write_scores
 
 SHARES = {
     "mass_self": "attention to the token itself",
@@ -70,7 +74,9 @@ def head_table(
     variables: dict[str, xr.DataArray] = {}
 
     def add(key: str, values: np.ndarray, over: Sequence[str], name: str, units: str) -> None:
-        variables[key] = heads.variable(values, over, name=name, units=units, source=SOURCE)
+        title, target, baseline = SHOWN.get(key, ("", "", ""))
+        shown = {"title": title, "target": target, "baseline": baseline}
+        variables[key] = heads.variable(values, over, name=name, units=units, source=SOURCE, **shown)
 
     for key, name in SHARES.items():
         add(key, per_head(random.beta(1, 6, shape)), dims, name, "share of attention")
@@ -105,6 +111,7 @@ def head_table(
         "versions": json.dumps({"headscope": "0.1.0", "torch": "2.13.0"}),
         "call": "headscope atlas tiny/bert ewt-test.conllu -o out",
         "created": "2026-01-02T03:04:05+00:00",
+        "scores": write_scores([RELATIONS]),
         "split": "Documents are assigned to two halves by a hash of their name.",
     }
     return heads.check(xr.Dataset(variables, coords=coords, attrs=attrs))
@@ -120,6 +127,10 @@ def _add_relations(add, per_head, random, dims, shape, relations) -> None:
     add("relation_count", counts, ("relation",), "links", "links")
     offsets = random.dirichlet(np.full(len(OFFSETS), 0.5), len(relations)) * 0.9
     add("offset_accuracy", offsets, ("relation", "offset"), "accuracy of a fixed offset", "accuracy")
+    folds = (np.arange(2) == 0).astype(int)
+    add("fold_link", counts[:, None] * folds, ("relation", "fold"), "links", "links")
+    near = (counts[:, None] * offsets)[:, None] * folds[:, None]
+    add("fold_offset", near, ("relation", "fold", "offset"), "links at an offset", "links")
     lengths = random.integers(0, 2, (len(relations), len(LENGTHS))) * random.integers(3, 97, len(LENGTHS))
     add("length_count", lengths, ("relation", "length"), "links of a length", "links")
     at_length = per_head(random.beta(1.5, 6, (*shape, len(relations), len(DIRECTIONS), len(LENGTHS))))
@@ -174,4 +185,5 @@ def with_mentions(table: xr.Dataset) -> xr.Dataset:
     again["antecedent_accuracy"] = (["layer", "head", "mention"], scores, about)
     again["antecedent_count"] = ("mention", [53, 43, 5], about)
     again["antecedent_nearest"] = ("mention", [0.31, 0.37, 0.41], about)
-    return heads.check(xr.merge([table, again]))
+    scores = write_scores([RELATIONS, ANTECEDENTS])
+    return heads.check(xr.merge([table, again]).assign_attrs(scores=scores))

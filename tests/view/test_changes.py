@@ -11,10 +11,10 @@ from matplotlib.text import Text
 
 from headscope.errors import TableError
 from headscope.view import figures
-from headscope.view.changes import change_heatmaps, layer_boxes, rich_scatter
+from headscope.view.figures.changes import draw_baseline_scatter, draw_change_heatmaps, draw_layer_boxes
 from view.comparisons import comparison, drawn, released
 
-DRAW = (change_heatmaps, layer_boxes, rich_scatter)
+DRAW = (draw_change_heatmaps, draw_layer_boxes, draw_baseline_scatter)
 
 
 def meshes(figure: Figure) -> list[QuadMesh]:
@@ -46,7 +46,7 @@ def writing(figure: Figure) -> list[Text]:
 
 def test_the_mean_change_of_each_head_on_one_scale_about_0() -> None:
     before, afters = drawn(runs=(7, 5))
-    figure = change_heatmaps(comparison(before, afters))
+    figure = draw_change_heatmaps(comparison(before, afters))
     shown = meshes(figure)
     means = [after.mean(0) - before for after in afters]
     for mesh, mean in zip(shown, means, strict=True):
@@ -61,7 +61,7 @@ def test_the_mean_change_of_each_head_on_one_scale_about_0() -> None:
 
 def test_heads_that_change_otherwise_than_with_the_control_are_marked() -> None:
     changed = comparison(*drawn(runs=(7, 5)))
-    figure = change_heatmaps(changed)
+    figure = draw_change_heatmaps(changed)
     low = np.argwhere((changed["q"] <= 0.05).values)
     assert 0 < len(low) < changed["q"].size
     panels = [axes for axes in figure.axes if axes.get_xlabel() == "head"]
@@ -83,7 +83,7 @@ def test_heads_that_change_otherwise_than_with_the_control_are_marked() -> None:
 
 def test_without_a_control_there_is_one_panel_and_heads_that_change_at_all_are_marked() -> None:
     changed = comparison(*drawn(runs=(11,)))
-    figure = change_heatmaps(changed)
+    figure = draw_change_heatmaps(changed)
     (panel,) = [axes for axes in figure.axes if axes.get_xlabel() == "head"]
     assert len(dots(panel, "marked")) == int((changed["before_q"].sel(group="task") <= 0.05).sum()) > 0
     assert "(after against before, signed-rank)" in figure.get_suptitle()
@@ -91,7 +91,7 @@ def test_without_a_control_there_is_one_panel_and_heads_that_change_at_all_are_m
 
 @pytest.mark.parametrize(("runs", "least"), [((3, 3), "0.1"), ((1, 1), "1"), ((5,), "0.0625")])
 def test_too_few_runs_to_mark_a_head_are_said_to_be_too_few(runs, least) -> None:
-    figure = change_heatmaps(comparison(*drawn(runs=runs)))
+    figure = draw_change_heatmaps(comparison(*drawn(runs=runs)))
     told = f"no head can be marked: p is {least} at least with so few runs"
     assert told in figure.get_suptitle().replace("\n", " ")
     assert len(dots(figure.axes[0], "marked")) == 0
@@ -100,19 +100,19 @@ def test_too_few_runs_to_mark_a_head_are_said_to_be_too_few(runs, least) -> None
 def test_a_head_without_a_value_is_hatched_and_the_figure_says_so() -> None:
     before, afters = drawn(runs=(3, 2))
     afters[0][1, 2, 3] = np.nan
-    figure = change_heatmaps(comparison(before, afters))
+    figure = draw_change_heatmaps(comparison(before, afters))
     for mesh in meshes(figure):
         assert np.argwhere(np.ma.getmaskarray(mesh.get_array())).tolist() == [[2, 3]]
         assert mesh.axes.patch.get_hatch()
     assert figure.get_suptitle().endswith("\n▨ no value")
-    whole = change_heatmaps(comparison(*drawn(runs=(3, 2))))
+    whole = draw_change_heatmaps(comparison(*drawn(runs=(3, 2))))
     assert not meshes(whole)[0].axes.patch.get_hatch()
     assert "▨" not in whole.get_suptitle()
 
 
 def test_every_run_of_a_layer_is_a_dot_and_five_have_a_box() -> None:
     before, afters = drawn(runs=(5, 3))
-    (axes,) = layer_boxes(comparison(before, afters)).axes
+    (axes,) = draw_layer_boxes(comparison(before, afters)).axes
     for group, after in zip(("task", "control"), afters, strict=True):
         for layer in range(5):
             found = dots(axes, f"{group}-{layer + 1}")
@@ -134,11 +134,11 @@ def test_every_run_of_a_layer_is_a_dot_and_five_have_a_box() -> None:
 
 def test_a_star_stands_above_layers_that_change_otherwise() -> None:
     changed = comparison(*drawn(runs=(7, 5)))
-    (axes,) = layer_boxes(changed).axes
+    (axes,) = draw_layer_boxes(changed).axes
     starred = [int(place) for place, _ in dots(axes, "starred")]
     assert starred == changed["layer"].values[(changed["layer_q"] <= 0.05).values].tolist()
     assert 0 < len(starred) < 5
-    none = layer_boxes(comparison(*drawn(runs=(3, 3))))
+    none = draw_layer_boxes(comparison(*drawn(runs=(3, 3))))
     assert len(dots(none.axes[0], "starred")) == 0
     assert "no layer has q ≤ 0.05 (negation against control, rank-sum)" in none.get_supxlabel().replace("\n", " ")
 
@@ -146,15 +146,17 @@ def test_a_star_stands_above_layers_that_change_otherwise() -> None:
 def test_before_and_change_of_each_head_with_both_taus() -> None:
     before, afters = drawn(runs=(3, 2))
     changed = comparison(before, afters)
-    changed = changed.assign(rich_corrected=changed["rich_corrected"].copy(data=[[0.2, 0.3, 0.1], [0.4, 0.2, np.nan]]))
-    figure = rich_scatter(changed)
+    changed = changed.assign(
+        baseline_tau_corrected=changed["baseline_tau_corrected"].copy(data=[[0.2, 0.3, 0.1], [0.4, 0.2, np.nan]])
+    )
+    figure = draw_baseline_scatter(changed)
     for axes, group, after in zip(figure.axes, ("task", "control"), afters, strict=True):
         expected = np.stack([before.ravel(), (after.mean(0) - before).ravel()], axis=1)
         np.testing.assert_allclose(dots(axes, group), expected, atol=1e-12)
-    tau = changed["rich_tau"].sel(group="task").mean().item()
+    tau = changed["baseline_tau"].sel(group="task").mean().item()
     told = f"τ as published {tau:.2f} · corrected 0.20".replace("-", "−")
     assert figure.axes[0].get_title("left") == f"negation, 3 runs\n{told}"
-    without = rich_scatter(comparison(before, afters)).axes[0].get_title("left")
+    without = draw_baseline_scatter(comparison(before, afters)).axes[0].get_title("left")
     assert without.split("\n")[1] == told.partition(" · ")[0]
 
 
@@ -174,7 +176,7 @@ def test_no_writing_covers_other_writing(draw, layers, count_of_heads, runs) -> 
 
 def test_the_same_comparison_gives_the_same_files(tmp_path) -> None:
     changed = comparison(*drawn(runs=(5, 2)))
-    one, other = (figures.save(layer_boxes(changed), tmp_path / name, "boxes") for name in ("one", "other"))
+    one, other = (figures.save(draw_layer_boxes(changed), tmp_path / name, "boxes") for name in ("one", "other"))
     assert [path.read_bytes() for path in one] == [path.read_bytes() for path in other]
 
 
@@ -192,19 +194,19 @@ def test_several_stacks_are_refused() -> None:
     with pytest.raises(
         TableError, match=r"^the comparison is of a model with the attention types encoder, decoder, and what "
     ):
-        change_heatmaps(changed)
+        draw_change_heatmaps(changed)
 
 
 @pytest.mark.data
 def test_released_scores_gain_most_in_layers_6_to_10() -> None:
     """Zhao and Bethard 2020, section 5 and figures 4 and 5, of bert-base."""
     changed = released()
-    (axes,) = layer_boxes(changed).axes
+    (axes,) = draw_layer_boxes(changed).axes
     medians = [np.median(dots(axes, f"task-{layer}")[:, 1]) for layer in range(1, 13)]
     assert sorted(np.argsort(medians)[-5:] + 1) == [6, 7, 8, 9, 10]
     starred = {int(place) for place, _ in dots(axes, "starred")}
     assert {6, 7, 8, 9, 10} <= starred
     assert len(boxes(axes)) == 24
-    task, control = (np.ma.getdata(mesh.get_array()) for mesh in meshes(change_heatmaps(changed)))
+    task, control = (np.ma.getdata(mesh.get_array()) for mesh in meshes(draw_change_heatmaps(changed)))
     assert np.unravel_index(task.argmax(), task.shape)[0] + 1 in range(6, 11)
     assert task.max() > 1.5 * control.max()

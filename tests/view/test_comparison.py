@@ -9,7 +9,7 @@ from rich.console import Console
 from scipy.stats import mannwhitneyu, t, ttest_ind
 
 from headscope.analyse import Consistencies
-from headscope.view.comparison import frames, markdown, sections, summarise_comparison
+from headscope.view.comparison import list_sections, make_frames, print_comparison, render_markdown
 from view.comparisons import comparison, drawn, released
 
 
@@ -27,7 +27,7 @@ def rows(page: str, heading: str) -> list[list[str]]:
 
 def said(changed, width: int = 80) -> str:
     text = io.StringIO()
-    summarise_comparison(changed, Console(file=text, width=width))
+    print_comparison(changed, Console(file=text, width=width))
     return text.getvalue()
 
 
@@ -37,7 +37,7 @@ def percent(values: Sequence[float]) -> str:
 
 def test_average_and_best_head_with_the_interval_of_their_change() -> None:
     before, afters = drawn(runs=(7, 5))
-    page = markdown([comparison(before, afters)])
+    page = render_markdown([comparison(before, afters)])
     best = np.unravel_index(before.argmax(), before.shape)
     expected = []
     for name, start, ends in (
@@ -62,7 +62,7 @@ def test_average_and_best_head_with_the_interval_of_their_change() -> None:
 
 def test_each_test_with_its_runs_and_the_smallest_p_that_they_can_give() -> None:
     before, afters = drawn(runs=(7, 5))
-    found = rows(markdown([comparison(before, afters)]), "Tests")
+    found = rows(render_markdown([comparison(before, afters)]), "Tests")
     p = mannwhitneyu(*(after.mean((1, 2)) for after in afters), method="exact").pvalue
     assert found[0] == ["scope F1", "average", "negation against control, rank-sum", "7 + 5", f"{p:.4g}", "0.002525"]
     tests = [row[2:4] + row[5:] for row in found[:4]]
@@ -80,14 +80,14 @@ def test_three_runs_against_three_are_said_to_be_too_few() -> None:
         "With 3 against 3 runs, p is 0.1 at least: whether the task changes more than its control cannot be told by "
         "this test; tune more seeds."
     )
-    page = markdown([changed])
+    page = render_markdown([changed])
     assert page.count(few) == 2
     assert "heads have q" not in page
     assert few in " ".join(said(changed).split())
     enough = comparison(*drawn(runs=(4, 4)))
-    assert "tune more seeds" not in markdown([enough]) + said(enough)
+    assert "tune more seeds" not in render_markdown([enough]) + said(enough)
     alone = comparison(*drawn(runs=(1,)))
-    assert "With 1 run, p is 1 at least: whether tuning changes anything cannot be told by this test" in markdown(
+    assert "With 1 run, p is 1 at least: this test cannot show whether tuning changes anything" in render_markdown(
         [alone]
     )
 
@@ -96,7 +96,7 @@ def test_layers_and_heads_in_their_tables() -> None:
     before, afters = drawn(7, 3, runs=(5, 4))
     afters[1][:, 0] += 0.3  # the control's
     changed = comparison(before, afters)
-    page = markdown([changed])
+    page = render_markdown([changed])
     layers = rows(page, "Layers")
     assert [row[0] for row in layers] == [str(layer) for layer in range(1, 8)]
     assert [float(row[1]) for row in layers] == pytest.approx(100 * before.mean(1), abs=0.05)
@@ -122,21 +122,23 @@ def test_layers_and_heads_in_their_tables() -> None:
 
 def test_what_has_another_unit_is_not_in_percent() -> None:
     before, afters = drawn(runs=(3, 2))
-    (average, _) = rows(markdown([comparison(before, afters, variable="entropy", units="nats")]), "Before and after")
+    (average, _) = rows(
+        render_markdown([comparison(before, afters, variable="entropy", units="nats")]), "Before and after"
+    )
     assert average[:3] == ["entropy (nats)", "average", f"{before.mean():.3f}"]
 
 
 def test_both_taus_and_one_sentence_on_the_bias() -> None:
     changed = comparison(*drawn(runs=(3, 2)))
-    without = markdown([changed, changed])
+    without = render_markdown([changed, changed])
     assert without.count("so chance in the score before is in both with opposite signs") == 1
     assert without.count("There is no corrected τ where the tables have no sums by fold.") == 1
-    assert [row[-1] for row in rows(without, "Do the rich get richer?")] == ["none"] * 4
+    assert [row[-1] for row in rows(without, "Change against baseline (do the rich get richer?)")] == ["none"] * 4
     taus, ps = np.array([[-0.3, -0.1, 0.2], [0.1, 0.3, np.nan]]), np.array([[0.01, 0.2, 0.03], [0.04, 0.5, np.nan]])
-    known = {"rich_tau": taus, "rich_p": ps, "rich_corrected": taus + 0.25}
+    known = {"baseline_tau": taus, "baseline_p": ps, "baseline_tau_corrected": taus + 0.25}
     changed = changed.assign({name: changed[name].copy(data=values) for name, values in known.items()})
-    page = markdown([changed])
-    assert rows(page, "Do the rich get richer?") == [
+    page = render_markdown([changed])
+    assert rows(page, "Change against baseline (do the rich get richer?)") == [
         ["scope F1", "negation", "−0.067 ± 0.205", "2/3", "1 / 1", "0.183 ± 0.205"],
         ["scope F1", "control", "0.200 ± 0.100", "1/2", "1 / 0", "0.450 ± 0.100"],
     ]
@@ -147,29 +149,29 @@ def test_both_taus_and_one_sentence_on_the_bias() -> None:
 def test_where_nothing_changes_no_head_is_named_and_there_is_no_tau() -> None:
     before, afters = drawn(runs=(3, 2))
     changed = comparison(before, [np.repeat(before[None], len(after), 0) for after in afters])
-    page = markdown([changed])
+    page = render_markdown([changed])
     assert rows(page, "The heads that change most") == []
-    assert [row[2] for row in rows(page, "Do the rich get richer?")] == ["none", "none"]
+    assert [row[2] for row in rows(page, "Change against baseline (do the rich get richer?)")] == ["none", "none"]
     why = "no τ where all heads score the same before, or all change by the same"
     assert f" There is {why}. " in page
     text = said(changed, 200)
     assert "Changing most: no head changes" in text
-    assert f"Do the rich get richer? {why}\n" in text
+    assert f"Change against baseline (do the rich get richer?): {why}\n" in text
 
 
-def test_where_attention_goes_is_no_score_of_which_heads_are_rich() -> None:
+def test_where_attention_goes_is_no_score() -> None:
     attention = comparison(*drawn(), variable="token_class_mass")
-    assert "rich" not in markdown([attention])
+    assert "rich" not in render_markdown([attention])
     assert "rich" not in said(attention)
-    page = markdown([comparison(*drawn()), attention])
-    assert [row[0] for row in rows(page, "Do the rich get richer?")] == ["scope F1"] * 2
+    page = render_markdown([comparison(*drawn()), attention])
+    assert [row[0] for row in rows(page, "Change against baseline (do the rich get richer?)")] == ["scope F1"] * 2
     assert "\nNo p or q on this page is corrected for there being 2 variables.\n" in page
 
 
 def test_consistency_that_cannot_be_told_is_not_tested() -> None:
     names, nothing = ("seed-1", "seed-2"), (np.nan, np.nan)
     found = {of: [Consistencies("scope_f1", 35, names, nothing, nothing)] for of in ("negation", "control")}
-    page = markdown([comparison(*drawn())], found)
+    page = render_markdown([comparison(*drawn())], found)
     assert rows(page, "Do the same heads score well on the other corpus?")[0] == ["scope F1", "negation", "none", "0/2"]
     assert "rank-sum, p = " not in page.partition("## Do the same heads")[2]
 
@@ -180,7 +182,7 @@ def test_consistency_between_corpora_where_it_is_given() -> None:
     names = ("seed-1", "seed-2", "seed-3")
     found = {of: [Consistencies("scope_f1", 35, names[: len(taus[of])], taus[of], ps[of])] for of in taus}
     changed = comparison(*drawn())
-    page = markdown([changed], found)
+    page = render_markdown([changed], found)
     heading = "Do the same heads score well on the other corpus?"
     assert rows(page, heading) == [
         ["scope F1", "before", "0.400", "1/1"],
@@ -188,12 +190,12 @@ def test_consistency_between_corpora_where_it_is_given() -> None:
         ["scope F1", "negation", "0.550 ± 0.041", "3/3"],
     ]
     assert page.endswith("scope F1: control against negation, rank-sum, p = 0.1.\n")
-    assert heading not in markdown([changed])
-    assert "\n".join(sections([changed], found)) in page
+    assert heading not in render_markdown([changed])
+    assert "\n".join(list_sections([changed], found)) in page
 
 
 def test_figures_stand_before_the_tables() -> None:
-    page = markdown([comparison(*drawn())], figures={"change of each head": "figures/change.png"})
+    page = render_markdown([comparison(*drawn())], figures={"change of each head": "figures/change.png"})
     assert page.index("![change of each head](figures/change.png)") < page.index("## Before and after")
 
 
@@ -221,7 +223,7 @@ def test_brackets_in_names_are_printed_as_they_are() -> None:
 def test_a_row_for_each_head_layer_and_run() -> None:
     before, afters = drawn(runs=(3, 2))
     changed = comparison(before, afters)
-    found = frames(changed)
+    found = make_frames(changed)
     assert {name: len(frame) for name, frame in found.items() if name != "columns"} == {
         "heads": 5 * 7,
         "layers": 5,
@@ -249,15 +251,16 @@ def test_heads_that_are_left_out_are_counted_and_in_no_mean() -> None:
     before, afters = drawn(runs=(3, 2))
     afters[0][1, 2, 3] = np.nan
     changed = comparison(before, afters)
-    assert "; 34 heads, 1 left out, which lack a value before or in a run." in markdown([changed])
+    assert "; 34 heads, 1 left out, which lack a value before or in a run." in render_markdown([changed])
     assert "story.json: 34 heads, 1 left out, which lack a value before or in a run; negation, 3 runs" in said(
         changed, 200
     )
     other = comparison(before, drawn(runs=(3, 2))[1], variable="scope_recall")
-    assert "scope F1: 34 heads, 1 left out, which lack a value before or in a run; scope recall: 35 heads." in markdown(
-        [changed, other]
+    assert (
+        "scope F1: 34 heads, 1 left out, which lack a value before or in a run; scope recall: 35 heads."
+        in render_markdown([changed, other])
     )
-    layer = frames(changed)["layers"].set_index("layer").loc[3]
+    layer = make_frames(changed)["layers"].set_index("layer").loc[3]
     assert layer["layer_before"] == pytest.approx(np.delete(before[2], 3).mean())
 
 
@@ -271,10 +274,10 @@ def test_heads_that_are_left_out_are_counted_and_in_no_mean() -> None:
 )
 def test_released_scores_give_the_tables_of_the_paper(model, average, best) -> None:
     """Zhao and Bethard 2020, tables 3, A3 and A4 and the tests of section 5."""
-    page = markdown([released(model)])
+    page = render_markdown([released(model)])
     assert rows(page, "Before and after")[0][2:5] == average
     assert rows(page, "Before and after")[1][1] == f"best before, {best}"
-    rich = rows(page, "Do the rich get richer?")[0]
+    rich = rows(page, "Change against baseline (do the rich get richer?)")[0]
     if model == "bert-base":
         assert rows(page, "Before and after")[1][2:5] == ["53.8", "67.7 ± 7.9", "53.1 ± 6.7"]
         assert [rows(page, "Tests")[place][4] for place in (0, 4)] == ["7.578e-05", "0.002089"]

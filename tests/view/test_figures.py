@@ -16,7 +16,8 @@ from matplotlib.patches import Rectangle
 
 from headscope.errors import HeadscopeError, TableError
 from headscope.view import figures
-from headscope.view.heatmaps import relation_heads
+from headscope.view.figures import layers
+from headscope.view.figures.heatmaps import draw_score_heatmap
 from view.tables import STACKS, head_table
 
 
@@ -72,14 +73,17 @@ def labels(axes: Axes) -> list[str]:
 
 
 SHOWN = [
-    (figures.special_tokens, ["mass_cls", "mass_sep", "mass_punctuation", "mass_sep_from_sep", "mass_sep_from_other"]),
-    (figures.offsets, ["mass_self", "mass_previous", "mass_next"]),
-    (figures.entropies, ["entropy", "entropy_from_cls"]),
-    (figures.distances, ["mean_distance"]),
+    (
+        layers.draw_special_tokens,
+        ["mass_cls", "mass_sep", "mass_punctuation", "mass_sep_from_sep", "mass_sep_from_other"],
+    ),
+    (layers.draw_offsets, ["mass_self", "mass_previous", "mass_next"]),
+    (layers.draw_entropies, ["entropy", "entropy_from_cls"]),
+    (layers.draw_distances, ["mean_distance"]),
 ]
 
 
-@pytest.mark.parametrize(("permutation", "variables"), SHOWN)
+@pytest.mark.parametrize(("draw", "variables"), SHOWN)
 def test_every_head_is_a_point_and_the_line_is_their_mean(draw, variables) -> None:
     table = head_table()
     figure = draw(table)
@@ -90,7 +94,7 @@ def test_every_head_is_a_point_and_the_line_is_their_mean(draw, variables) -> No
         np.testing.assert_allclose(np.asarray(line(axes, f"{variable}-mean").get_ydata()), means)
 
 
-@pytest.mark.parametrize(("permutation", "variables"), SHOWN)
+@pytest.mark.parametrize(("draw", "variables"), SHOWN)
 def test_each_stack_has_its_own_column(draw, variables) -> None:
     table = head_table(attention_types=True)
     figure = draw(table)
@@ -105,14 +109,14 @@ def test_a_decoder_without_special_tokens_shows_its_first_token() -> None:
     table = head_table()
     for variable in ("mass_cls", "mass_sep", "mass_sep_from_sep", "mass_sep_from_other"):
         table[variable] = table[variable] * np.nan
-    figure = figures.special_tokens(table)
+    figure = layers.draw_special_tokens(table)
     (axes,) = figure.axes
     assert labels(axes) == ["first token", "“.” and “,”"]
     np.testing.assert_allclose(points(axes, "mass_first"), expected(table["mass_first"]))
 
 
 def test_a_model_with_cls_does_not_show_its_first_token_twice() -> None:
-    axes = panel_of(figures.special_tokens(head_table()), "mass_cls")
+    axes = panel_of(layers.draw_special_tokens(head_table()), "mass_cls")
     assert labels(axes) == ["[CLS]", "[SEP]", "“.” and “,”"]
 
 
@@ -121,21 +125,21 @@ def test_dashed_lines_are_uniform_attention() -> None:
     table["entropy_uniform"] = table["entropy_uniform"] + table["layer"] / 10
     uniform = np.log(31) + np.arange(1, 6) / 10
     for variable in ("entropy", "entropy_from_cls"):
-        axes = panel_of(figures.entropies(table), variable)
+        axes = panel_of(layers.draw_entropies(table), variable)
         np.testing.assert_allclose(np.asarray(line(axes, "baseline").get_ydata()), uniform)
-    axes = panel_of(figures.offsets(table), "mass_self")
+    axes = panel_of(layers.draw_offsets(table), "mass_self")
     np.testing.assert_allclose(np.asarray(line(axes, "baseline").get_ydata()), np.exp(-uniform))
 
 
 def test_the_second_entropy_panel_is_left_out_without_cls() -> None:
-    assert len(figures.entropies(head_table()).axes) == 2
-    assert len(figures.entropies(head_table().drop_vars("entropy_from_cls")).axes) == 1
+    assert len(layers.draw_entropies(head_table()).axes) == 2
+    assert len(layers.draw_entropies(head_table().drop_vars("entropy_from_cls")).axes) == 1
 
 
 @pytest.mark.parametrize("relation", ["nsubj", "obj", "nsubj:pass"])
 def test_heatmaps_show_both_directions_on_one_scale_and_outline_the_best_head(relation) -> None:
     table = head_table()
-    figure = relation_heads(table, relation)
+    figure = draw_score_heatmap(table, "relation_accuracy", relation)
     panels = heatmaps(figure)
     assert len(panels) == 2
     accuracy = table["relation_accuracy"].sel(relation=relation)
@@ -153,7 +157,7 @@ def test_heatmaps_show_both_directions_on_one_scale_and_outline_the_best_head(re
 def test_cells_lie_where_the_axes_say() -> None:
     table = head_table()
     table["relation_accuracy"] = table["relation_accuracy"] * 0 + table["layer"] * 0.1 + table["head"] * 0.01
-    axes = heatmaps(relation_heads(table, "obj"))[0]
+    axes = heatmaps(draw_score_heatmap(table, "relation_accuracy", "obj"))[0]
     corners = np.asarray(mesh(axes).get_coordinates())
     np.testing.assert_allclose(corners[3, 5], (5.5, 3.5))  # the cell after it is layer 4, head 6
     assert np.ma.getdata(mesh(axes).get_array())[3, 5] == pytest.approx(0.46)
@@ -165,32 +169,33 @@ def test_the_title_has_count_offset_and_held_out_accuracy() -> None:
     table = head_table(rare=())
     row = table.sel(relation="obj")
     offset = row["offset_accuracy"].idxmax()
-    first, second = relation_heads(table, "obj").get_suptitle().split("\n")
+    lines = draw_score_heatmap(table, "relation_accuracy", "obj").get_suptitle().split("\n")
     signed = f"{int(offset):+d}".replace("-", "−")
-    assert first == f"obj · 2,477 links · best fixed offset {signed}: {float(row['offset_accuracy'].max()):.2f}"
-    assert second == (
+    assert lines == [
+        "obj · 2,477 links",
+        f"best fixed offset {signed}: {float(row['offset_accuracy'].max()):.2f}",
         f"held out: {int(row['reported_layer'])}-{int(row['reported_head'])} "
-        f"{row['reported_direction'].item().replace('_', ' ')}: {float(row['heldout_accuracy']):.2f} "
+        f"from {row['reported_direction'].item().split('_')[0]}: {float(row['heldout_accuracy']):.2f} "
         f"[{float(row['heldout_lower']):.2f}, {float(row['heldout_upper']):.2f}] "
-        f"· untrained model {float(row['untrained_accuracy']):.2f}"
-    )
+        f"· untrained model {float(row['untrained_accuracy']):.2f}",
+    ]
 
 
 def test_a_rare_relation_has_no_held_out_line() -> None:
-    assert "\n" not in relation_heads(head_table(), "nsubj:pass").get_suptitle()
+    assert "held out" not in draw_score_heatmap(head_table(), "relation_accuracy", "nsubj:pass").get_suptitle()
 
 
 def test_the_colour_bar_marks_the_best_offset() -> None:
     table = head_table()
-    figure = relation_heads(table, "nsubj")
-    (bar,) = [axes for axes in figure.axes if axes.get_ylabel() == "accuracy (share of links)"]
+    figure = draw_score_heatmap(table, "relation_accuracy", "nsubj")
+    (bar,) = [axes for axes in figure.axes if axes.get_ylabel() == "accuracy (accuracy)"]
     best = float(table["offset_accuracy"].sel(relation="nsubj").max())
     np.testing.assert_allclose(np.asarray(line(bar, "baseline").get_ydata(), dtype=float), best)
 
 
 def test_heatmaps_of_stacks_have_the_layers_that_the_stack_has() -> None:
     table = head_table(attention_types=True)
-    panels = heatmaps(relation_heads(table, "nsubj"))
+    panels = heatmaps(draw_score_heatmap(table, "relation_accuracy", "nsubj"))
     assert len(panels) == 6
     names = [(attention_type, way) for way in ("dependent_to_head", "head_to_dependent") for attention_type in STACKS]
     for axes, (attention_type, direction) in zip(panels, names, strict=True):
@@ -202,34 +207,36 @@ def test_heatmaps_of_stacks_have_the_layers_that_the_stack_has() -> None:
 
 def test_one_layer_one_head_and_missing_numbers_are_drawn() -> None:
     tiny = head_table(1, 1)
-    assert mesh(heatmaps(relation_heads(tiny, "obj"))[0]).get_array().shape == (1, 1)
-    assert figures.special_tokens(tiny).axes
+    assert mesh(heatmaps(draw_score_heatmap(tiny, "relation_accuracy", "obj"))[0]).get_array().shape == (1, 1)
+    assert layers.draw_special_tokens(tiny).axes
     table = head_table(attention_types=True)
     table["relation_accuracy"].loc[{"attention_type": "cross"}] = np.nan
-    figure = relation_heads(table, "obj")
+    figure = draw_score_heatmap(table, "relation_accuracy", "obj")
     assert sum(axes.get_title("left").endswith("no value") for axes in figure.axes) == 2
     table["relation_accuracy"][:] = np.nan
-    assert relation_heads(table.drop_vars("offset_accuracy"), "obj").axes
+    assert draw_score_heatmap(table.drop_vars("fold_offset"), "relation_accuracy", "obj").axes
 
 
 def test_errors_say_what_is_missing() -> None:
     table = head_table()
     message = "the head table has no relation 'iobj'; it has nsubj, obj, nsubj:pass."
     with pytest.raises(TableError, match=f"^{re.escape(message)}$"):
-        relation_heads(table, "iobj")
-    message = "the head table has no relation_accuracy; measure a corpus with dependencies first."
+        draw_score_heatmap(table, "relation_accuracy", "iobj")
+    message = "the head table has no score relation_accuracy; it has none."
     with pytest.raises(TableError, match=f"^{re.escape(message)}$"):
-        relation_heads(table.drop_vars("relation_accuracy"), "obj")
+        draw_score_heatmap(table.drop_vars("relation_accuracy"), "relation_accuracy", "obj")
     message = "the head table has none of entropy, entropy_from_cls; measure the surface statistics of the model first."
     with pytest.raises(TableError, match=f"^{re.escape(message)}$"):
-        figures.entropies(table.drop_vars(["entropy", "entropy_from_cls"]))
+        layers.draw_entropies(table.drop_vars(["entropy", "entropy_from_cls"]))
 
 
 def test_files_hold_text_and_are_the_same_each_time(tmp_path: Path) -> None:
     table = head_table(model="a $dollar$ model")
     kept = []
     for run in ("one", "two"):
-        png, svg = figures.save(relation_heads(table, "nsubj"), tmp_path / run, "relation nsubj:*")
+        png, svg = figures.save(
+            draw_score_heatmap(table, "relation_accuracy", "nsubj"), tmp_path / run, "relation nsubj:*"
+        )
         assert [png.name, svg.name] == ["relation_nsubj__.png", "relation_nsubj__.svg"]
         kept.append((png.read_bytes(), svg.read_bytes()))
         assert sorted(path.name for path in (tmp_path / run).iterdir()) == [png.name, svg.name]
@@ -241,7 +248,7 @@ def test_files_hold_text_and_are_the_same_each_time(tmp_path: Path) -> None:
 
 
 def test_a_name_cannot_leave_the_folder(tmp_path: Path) -> None:
-    paths = figures.save(figures.entropies(head_table()), tmp_path / "inner", "../../outside")
+    paths = figures.save(layers.draw_entropies(head_table()), tmp_path / "inner", "../../outside")
     assert all(path.parent == tmp_path / "inner" for path in paths)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["inner"]
 
@@ -249,15 +256,15 @@ def test_a_name_cannot_leave_the_folder(tmp_path: Path) -> None:
 def test_a_disk_that_refuses_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(HeadscopeError, match=r"^.*entropy\.png could not be written \(.+\); free some space or .+\.$"):
-        figures.save(figures.entropies(head_table()), tmp_path / "file", "entropy")
+        figures.save(layers.draw_entropies(head_table()), tmp_path / "file", "entropy")
 
 
 def test_figures_belong_to_nobody() -> None:
     import matplotlib.pyplot as plt
 
     before = dict(plt.rcParams)
-    figures.special_tokens(head_table())
-    relation_heads(head_table(), "nsubj")
+    layers.draw_special_tokens(head_table())
+    draw_score_heatmap(head_table(), "relation_accuracy", "nsubj")
     assert plt.get_fignums() == []
     assert dict(plt.rcParams) == before
 

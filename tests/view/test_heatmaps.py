@@ -10,20 +10,14 @@ from matplotlib.collections import QuadMesh
 from rich.console import Console
 
 import tiny
-from headscope.analyse import consistency, with_intervals, with_regression, with_report
+from headscope.analyse import add_intervals, add_regression, add_report, consistency
 from headscope.capture.model import Model
 from headscope.errors import TableError
 from headscope.runner.local import measure
-from headscope.view.frames import frames
-from headscope.view.heatmaps import (
-    antecedent_heads,
-    aspect_heads,
-    consistency_heads,
-    role_heads,
-    scope_heads,
-    token_class_heads,
-)
-from headscope.view.terminal import summarise
+from headscope.score import find_score
+from headscope.view.figures.heatmaps import draw_consistency_heatmap, draw_score_heatmap
+from headscope.view.frames import make_frames
+from headscope.view.terminal import print_table
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +25,7 @@ def table() -> xr.Dataset:
     module, tokenizer = tiny.make("bert")
     reducers = ["surface", "coreference", "scope", "aspects", "classes", "roles"]
     found = measure(Model.from_module(module, tokenizer, name="bert"), tiny.documents_with_roles(23), reducers)
-    return with_regression(with_report(with_intervals(found), found, minimum=1))
+    return add_regression(add_report(add_intervals(found), found, minimum=1))
 
 
 def shown(figure) -> list[np.ndarray]:
@@ -40,74 +34,75 @@ def shown(figure) -> list[np.ndarray]:
     return [np.ma.getdata(mesh.get_array()) for mesh in meshes]
 
 
+def held_out(table: xr.Dataset, prefix: str, measure: str, attends: str) -> str:
+    """The line of the held-out score; what a reported head has, and what the untrained model has."""
+    head = f"{table[f'{prefix}reported_layer'].item()}-{table[f'{prefix}reported_head'].item()}"
+    ends = [table[f"{prefix}heldout_{name}"].item() for name in (measure, "lower", "upper")]
+    untrained = table[f"{prefix}untrained_{measure}"].item()
+    scored = f"{ends[0]:.2f} [{ends[1]:.2f}, {ends[2]:.2f}]"
+    return f"held out: {head} from {attends}: {scored} · untrained model {untrained:.2f}"
+
+
+def best_of(offset: xr.DataArray) -> str:
+    return f"best fixed offset {int(offset.idxmax('offset')):+d}: {offset.max().item():.2f}".replace("-", "−")
+
+
+def joined(text: str) -> str:
+    """Lines of a title, which break where they must."""
+    return " ".join(text.split())
+
+
 def test_the_scope_of_every_head_beside_its_baselines(table) -> None:
-    figure = scope_heads(table)
+    figure = draw_score_heatmap(table, "scope_f1")
     np.testing.assert_array_equal(shown(figure)[0], table["scope_f1"].values)
-    first, second, third = figure.get_suptitle().split("\n")
-    assert first == f"negation scope · {table['scope_count'].item()} negations"
-    offset = table["scope_offset_f1"]
-    signed = f"{int(offset.idxmax('offset')):+d}".replace("-", "−")
-    assert second == (
-        f"best fixed offset {signed}: {offset.max().item():.2f} · all words: {table['scope_all_f1'].item():.2f}"
+    assert joined(figure.get_suptitle()) == (
+        f"Scope of negation · {table['scope_count'].item()} negations {best_of(table['scope_offset_f1'])} · "
+        f"all words of the sentence: {table['scope_all_f1'].item():.2f} {held_out(table, 'scope_', 'f1', 'word')}"
     )
-    head = f"{table['scope_reported_layer'].item()}-{table['scope_reported_head'].item()}"
-    ends = [table[f"scope_heldout_{name}"].item() for name in ("f1", "lower", "upper")]
-    untrained = table["scope_twin_f1"].item()
-    assert third == f"held out: {head}: {ends[0]:.2f} [{ends[1]:.2f}, {ends[2]:.2f}] · untrained model {untrained:.2f}"
 
 
-def test_a_panel_for_each_class_of_mentions_that_there_is(table) -> None:
-    some = table["antecedent_count"] > 0
+@pytest.mark.parametrize(("variable", "dim", "offset", "attends"), [
+    ("antecedent_accuracy", "mention", "antecedent_offset", "mention"),
+    ("aspect_accuracy", "target", "aspect_offset", "question"),
+])  # fmt: skip
+def test_a_panel_for_each_row_that_there_is_beside_its_baselines(table, variable, dim, offset, attends) -> None:
+    score = find_score(table, variable)
+    some = table[f"{score.stem}_count"] > 0
     assert int(some.sum()) > 1
-    figure = antecedent_heads(table)
-    panels = shown(figure)
-    assert len(panels) == int(some.sum())
-    for panel, name in zip(panels, table["mention"].values[some.values], strict=True):
-        np.testing.assert_array_equal(panel, table["antecedent_accuracy"].sel(mention=name).values)
-    first, second, third = figure.get_suptitle().split("\n")
-    everything = table.sel(mention="all")
-    assert first == f"antecedents · {everything['antecedent_count'].item()} mentions"
-    values = [everything[f"antecedent_{name}"].item() for name in ("nearest", "head_match", "rules")]
-    assert second == f"nearest mention: {values[0]:.2f} · same head word: {values[1]:.2f} · rules: {values[2]:.2f}"
-    head = f"{everything['antecedent_reported_layer'].item()}-{everything['antecedent_reported_head'].item()}"
-    assert third.startswith(f"held out: {head}: {everything['antecedent_heldout_accuracy'].item():.2f} [")
-
-
-def test_a_panel_for_each_target_beside_its_baselines(table) -> None:
-    figure = aspect_heads(table)
-    panels = shown(figure)
-    assert len(panels) == 8
-    titles = [axes.get_title() or axes.get_title("left") for axes in figure.axes if axes.get_xlabel() == "head"]
-    for panel, title, name in zip(panels, titles, table["target"].values, strict=True):
-        row = table.sel(target=name)
-        np.testing.assert_array_equal(panel, row["aspect_accuracy"].values)
-        first, second, third = title.split("\n")
-        assert first == name.replace("_", " ")
-        said = f"{row['aspect_count'].item()} pairs · blindly {row['aspect_chance'].item():.2f}"
-        if not name.startswith("sep_"):
-            offset = row["aspect_offset"]
-            signed = f"{int(offset.idxmax('offset')):+d}".replace("-", "−")
-            said += f" · offset {signed}: {offset.max().item():.2f}"
-        assert second == said
-        assert third.endswith(f" {row['aspect_accuracy'].max().item():.2f}")
+    figure = draw_score_heatmap(table, variable)
+    assert joined(figure.get_suptitle()) == f"{score.title}: {score.definition}"
+    titles = [axes.get_title("left") for axes in figure.axes if axes.get_xlabel() == "head"]
+    for panel, title, name in zip(shown(figure), titles, table[dim].values[some.values], strict=True):
+        row = table.sel({dim: name})
+        np.testing.assert_array_equal(panel, row[variable].values)
+        said = [f"{name.replace('_', ' ')} · {row[f'{score.stem}_count'].item()} {score.counted}"]
+        baselines = [best_of(row[offset])] if row[offset].max() > 0 else []
+        baselines += [f"{what}: {row[baseline].item():.2f}" for baseline, what in score.baselines.items()]
+        said += [" · ".join(baselines)]
+        if row[f"{score.stem}_reported_layer"] > 0:
+            said.append(held_out(row, f"{score.stem}_", "accuracy", attends))
+        best = np.unravel_index(row[variable].values.argmax(), row[variable].shape)
+        said.append(f"best: {best[0] + 1}-{best[1] + 1} {row[variable].max().item():.2f}")
+        assert joined(title) == " ".join(said)
 
 
 def test_a_target_that_no_pair_has_has_no_panel(table) -> None:
-    figure = aspect_heads(table.assign(aspect_count=table["aspect_count"].where(table["target"] != "sentiment", 0)))
+    fewer = table.assign(aspect_count=table["aspect_count"].where(table["target"] != "sentiment", 0))
+    figure = draw_score_heatmap(fewer, "aspect_accuracy")
     assert len(shown(figure)) == 7
     assert not [axes for axes in figure.axes if "sentiment" in axes.get_title("left")]
 
 
 def test_every_target_is_in_the_csv_files_and_on_the_terminal(table) -> None:
-    found = frames(table)
-    row = found["aspects"].set_index("target").loc["phrase"]
+    found = make_frames(table)
+    row = found["aspect"].set_index("target").loc["phrase"]
     assert row["aspect_chance"] == table["aspect_chance"].sel(target="phrase").item()
     assert row["aspect_reported_head"] == table["aspect_reported_head"].sel(target="phrase").item()
     heads = found["aspect-heads"].set_index(["layer", "head", "target"])["aspect_mass"]
     assert heads.loc[2, 5, "phrase"] == table["aspect_mass"].sel(layer=2, head=5, target="phrase").item()
     assert len(found["aspect-offsets"]) == 8 * 10
     text = io.StringIO()
-    summarise(table, Console(file=text, width=120))
+    print_table(table, Console(file=text, width=120))
     (line,) = [line for line in text.getvalue().splitlines() if re.match(r"phrase +\d-", line)]
     score = f"{table['aspect_heldout_accuracy'].sel(target='phrase').item():.3f}".removeprefix("0")
     assert line.split()[1:4] == [
@@ -120,7 +115,7 @@ def test_every_target_is_in_the_csv_files_and_on_the_terminal(table) -> None:
 def test_the_scores_on_two_corpora_side_by_side_on_one_scale(table) -> None:
     other = table.assign(scope_f1=table["scope_f1"][::-1, ::-1].copy(data=2 * table["scope_f1"].values[::-1, ::-1]))
     other = other.assign_attrs(corpus="far/away/reviews_2012", corpus_sha256="23" * 32)
-    figure = consistency_heads(table, other)
+    figure = draw_consistency_heatmap(table, other, "scope_f1")
     panels = [axes for axes in figure.axes if axes.get_xlabel() == "head"]
     for values, one in zip(shown(figure), (table, other), strict=True):
         np.testing.assert_array_equal(values, one["scope_f1"].values)
@@ -128,14 +123,14 @@ def test_the_scores_on_two_corpora_side_by_side_on_one_scale(table) -> None:
     assert scales == [(0, other["scope_f1"].max().item())] * 2
     names = [axes.get_title("left").split("\n")[0] for axes in panels]
     assert names == ["documents in memory", "reviews_2012"]
-    found = consistency(table, other)
+    found = consistency(table, other, "scope_f1")
     assert figure.get_suptitle() == (
         f"scope F1 on two corpora\nKendall's τ {found.tau:.3f} [{found.lower:.2f}, {found.upper:.2f}]"
     )
 
 
 def test_two_corpora_of_one_name_are_told_apart(table) -> None:
-    figure = consistency_heads(table, table.assign_attrs(corpus_sha256="23" * 32), "scope_label_coefficient")
+    figure = draw_consistency_heatmap(table, table.assign_attrs(corpus_sha256="23" * 32), "scope_label_coefficient")
     panels = [axes for axes in figure.axes if axes.get_xlabel() == "head"]
     least = table["scope_label_coefficient"].min().item()
     assert {mesh.norm.vmin for axes in panels for mesh in axes.collections} == {least}
@@ -146,8 +141,8 @@ def test_two_corpora_of_one_name_are_told_apart(table) -> None:
 
 
 def test_a_panel_for_each_class_of_tokens_that_there_is(table) -> None:
-    table = table.assign(token_class_count=table["token_class_count"].where(table["token_class"] != "verb", 0))
-    figure = token_class_heads(table)
+    table = table.assign(token_class_share=table["token_class_share"].where(table["token_class"] != "verb"))
+    figure = draw_score_heatmap(table, "token_class_mass")
     panels = shown(figure)
     meshes = [axes.collections[0] for axes in figure.axes if axes.get_xlabel() == "head"]
     (scale,) = {mesh.norm.vmax for mesh in meshes}
@@ -158,35 +153,28 @@ def test_a_panel_for_each_class_of_tokens_that_there_is(table) -> None:
         np.testing.assert_array_equal(panel, times.sel(token_class=name).clip(min=1 / scale).values)
         share, count = (table[f"token_class_{what}"].sel(token_class=name).item() for what in ("share", "count"))
         assert axes.get_title(loc="left").startswith(f"{name} ({share:.0%}) · {count:.0f} documents\nbest: ")
-    (bar,) = [axes for axes in figure.axes if axes.get_ylabel() == "times the share of tokens"]
+    (bar,) = [axes for axes in figure.axes if axes.get_ylabel() == "times the share of the tokens"]
     ticks = {label.get_text(): place for place, label in zip(bar.get_yticks(), bar.get_yticklabels(), strict=True)}
     assert {"1/2": 0.5, "1": 1, "2": 2}.items() <= ticks.items()
 
 
 def test_roles_beside_any_two_words_and_their_report(table) -> None:
-    figure = role_heads(table)
+    figure = draw_score_heatmap(table, "role_weight")
     for panel, variable in zip(shown(figure), ("role_weight", "role_weight_anywhere"), strict=True):
         np.testing.assert_array_equal(panel, table[variable].values)
-    first, second = figure.get_suptitle().split("\n")
-    best = table["role_weight_offset"].max().item()
-    assert re.fullmatch(
-        rf"semantic roles · {table['role_count'].item()} links · all weight at the best fixed offset "
-        rf"\(±[2-5]\): {best:.2f}",
-        first,
+    assert joined(figure.get_suptitle()) == (
+        f"Semantic roles · {table['role_count'].item()} links {best_of(table['role_weight_offset'])} "
+        f"{held_out(table, 'role_', 'weight', 'either')}"
     )
-    head = f"{table['role_reported_layer'].item()}-{table['role_reported_head'].item()}"
-    ends = [table[f"role_heldout_{name}"].item() for name in ("weight", "lower", "upper")]
-    untrained = table["role_twin_weight"].item()
-    assert second == f"held out: {head}: {ends[0]:.2f} [{ends[1]:.2f}, {ends[2]:.2f}] · untrained model {untrained:.2f}"
 
 
 def test_frames_of_classes_and_roles(table) -> None:
-    found = frames(table)
+    found = make_frames(table)
     assert len(found["token-class-heads"]) == table["token_class_mass"].size
-    assert found["token-classes"].set_index("token_class")["token_class_count"].to_dict() == {
+    assert found["token-class"].set_index("token_class")["token_class_count"].to_dict() == {
         str(name): count for name, count in table["token_class_count"].to_series().items()
     }
-    row = found["roles"].loc[0]
+    row = found["role"].loc[0]
     assert row["role_count"] == table["role_count"]
     assert row["role_left_out_role"] == table["role_left_out_role"] > 0
     assert found["heads"]["role_weight"].tolist() == table["role_weight"].values.ravel().tolist()
@@ -194,7 +182,7 @@ def test_frames_of_classes_and_roles(table) -> None:
 
 def test_classes_and_roles_on_the_terminal(table) -> None:
     text = io.StringIO()
-    summarise(table, Console(file=text, width=120))
+    print_table(table, Console(file=text, width=120))
     lines = text.getvalue().splitlines()
     noun = table.sel(token_class="noun")
     (line,) = [line for line in lines if line.startswith("noun ")]
@@ -206,15 +194,10 @@ def test_classes_and_roles_on_the_terminal(table) -> None:
     assert line.split()[2:5] == [head, "either", score]
 
 
-@pytest.mark.parametrize(("permutation", "lacking", "corpus"), [
-    (scope_heads, "scope_f1", "negations"), (antecedent_heads, "antecedent_accuracy", "coreference"),
-    (aspect_heads, "aspect_accuracy", "questions after aspects"),
-    (token_class_heads, "token_class_mass", "parts of speech"), (role_heads, "role_weight", "semantic roles"),
-])  # fmt: skip
-def test_without_the_scores_there_is_no_figure(table, draw, lacking, corpus) -> None:
+def test_without_the_score_there_is_no_figure(table) -> None:
     with pytest.raises(TableError) as refused:
-        draw(table.drop_vars(lacking))
-    assert str(refused.value) == f"the head table has no {lacking}; measure a corpus with {corpus} first."
+        draw_score_heatmap(table.drop_vars("scope_f1"), "scope_f1")
+    assert str(refused.value).startswith("the head table has no score scope_f1; it has antecedent_accuracy, ")
 
 
 def test_every_score_has_its_interval_and_its_report(table) -> None:
@@ -230,4 +213,4 @@ def test_every_score_has_its_interval_and_its_report(table) -> None:
     )
     assert even.sel(chosen).item() == even.max().item()
     assert table["scope_heldout_f1"].item() == pytest.approx(odd.sel(chosen).item())
-    assert 0 < table["scope_reported_wins"].item() <= 1
+    assert 0 < table["scope_reported_selection_frequency"].item() <= 1

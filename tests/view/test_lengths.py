@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 from headscope.errors import TableError
-from headscope.view.lengths import accuracy_by_length
-from headscope.view.pagetable import by_length
-from headscope.view.reported import Length
+from headscope.view.figures.lengths import draw_score_by_length
+from headscope.view.page.reported_heads import draw_parts
+from headscope.view.reports import Part
 from view.tables import head_table
 
 
 @pytest.mark.parametrize("attention_types", [False, True])
 def test_each_length_that_there_is_has_a_bar_as_high_as_the_accuracy(attention_types) -> None:
     table = head_table(attention_types=attention_types)
-    figure = accuracy_by_length(table)
+    figure = draw_score_by_length(table)
     panels = [axes for axes in figure.axes if axes.get_title("left")]
     assert [axes.get_title("left").split(" · ")[0] for axes in panels] == ["nsubj", "obj"]
     for axes, name in zip(panels, ["nsubj", "obj"], strict=True):
@@ -37,25 +37,25 @@ def test_each_length_that_there_is_has_a_bar_as_high_as_the_accuracy(attention_t
 
 def test_no_more_than_twelve_relations_are_drawn() -> None:
     table = head_table(relations=[f"relation {number}" for number in range(17)], rare=["relation 3"])
-    titles = [axes.get_title("left").split(" · ")[0] for axes in accuracy_by_length(table).axes]
+    titles = [axes.get_title("left").split(" · ")[0] for axes in draw_score_by_length(table).axes]
     assert titles == [f"relation {number}" for number in (0, 1, 2, *range(4, 13))]
 
 
 def test_without_accuracies_by_length_there_is_no_figure() -> None:
     with pytest.raises(TableError) as refused:
-        accuracy_by_length(head_table().drop_vars("length_accuracy"))
+        draw_score_by_length(head_table().drop_vars("length_accuracy"))
     assert str(refused.value) == (
-        "the head table has no accuracies of reported heads by length of link; "
-        "measure `relations` on a corpus with links and choose heads by with_report first."
+        "the head table has no reported heads with scores by length; measure a corpus with links and choose heads "
+        "by add_report first."
     )
 
 
 def test_the_bars_in_a_row_stand_apart_for_back_and_ahead() -> None:
-    drawn = by_length((Length(-6, 31, 0.25), Length(-1, 7, 1.0), Length(1, 4211, 0.0)), -1)
+    drawn = draw_parts((Part(-6, 31, 0.25), Part(-1, 7, 1.0), Part(1, 4211, 0.0)), -1)
     assert '<rect class="bar" x="0" y="14.0" width="7" height="4.0"/>' in drawn
     assert '<rect class="bar few" x="40" y="2.0" width="7" height="16.0"/>' in drawn
     assert '<rect class="bar" x="52" y="18.0" width="7" height="0.0"/>' in drawn
     assert drawn.count('class="ground"') == 3
     assert '<rect class="offset" x="40" y="20" width="7" height="3"/>' in drawn
     assert "<title>−6 and further: 0.25 of 31\n−1: 1.00 of 7\n+1: 0.00 of 4,211</title>" in drawn
-    assert by_length((), -1) == "–"
+    assert draw_parts((), -1) == "–"

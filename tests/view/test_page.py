@@ -1,4 +1,4 @@
-"""The page: its data are the table's, nothing in it reaches out, and its script permutations every head."""
+"""The page: its data are the table's, nothing in it reaches out, and its script draws every head."""
 
 import base64
 import json
@@ -11,7 +11,7 @@ import pytest
 import xarray as xr
 
 from headscope.errors import HeadscopeError, TableError
-from headscope.view.page import page, write_page
+from headscope.view.page import render_page, write_page
 from view.parsed import Browse, Page, rows_of_reported
 from view.tables import STACKS, head_table, with_mentions
 
@@ -30,27 +30,29 @@ def same(values: Any, wanted: xr.DataArray, *dims: str) -> None:
 @pytest.mark.parametrize("attention_types", [False, True])
 def test_the_data_are_the_tables_numbers(attention_types) -> None:
     table = head_table(attention_types=attention_types)
-    data = Page(page(table, figures={})).data()
+    data = Page(render_page(table, figures={})).data()
     assert (data["layers"], data["heads"]) == (5, 7)
     assert data["attention_types"] == (list(STACKS) if attention_types else [])
-    assert [one["name"] for one in data["surface"]] == [
+    assert [one["name"] for one in data["statistics"]] == [
         name for name in table.data_vars if str(name).startswith(("mass_", "entropy", "mean_"))
     ]
-    for one in data["surface"]:
+    for one in data["statistics"]:
         same(one["values"], table[one["name"]])
-    for key, name in (("accuracy", ""), ("lower", "_lower"), ("upper", "_upper")):
-        same(data[key], table[f"relation_accuracy{name}"], "relation", "direction")
-    for relation in data["relations"]:
-        row = table.sel(relation=relation["name"])
-        assert relation["count"] == int(row["relation_count"])
-        assert relation["offset"] == int(row["offset_accuracy"].idxmax())
-        assert relation["offset_accuracy"] == pytest.approx(float(row["offset_accuracy"].max()), rel=1e-5)
+    for score in data["scores"]:
+        row = table.sel(relation=score["name"])
+        for key, name in (("values", ""), ("lower", "_lower"), ("upper", "_upper")):
+            same(score[key], row[f"relation_accuracy{name}"], "direction")
+        assert score["key"] == f"relation:{score['name']}"
+        assert score["count"] == int(row["relation_count"])
+        assert score["offset"] == int(row["offset_accuracy"].idxmax())
+        assert score["offset_value"] == pytest.approx(float(row["offset_accuracy"].max()), rel=1e-5)
+    assert [score["name"] for score in data["scores"]] == table["relation"].values.tolist()
 
 
 def test_baselines_are_uniform_attention() -> None:
     table = head_table()
     table["mass_next"] = table["mass_next"] * 0  # a decoder that cannot look ahead
-    surface = {one["name"]: one["baseline"] for one in Page(page(table, figures={})).data()["surface"]}
+    surface = {one["name"]: one["baseline"] for one in Page(render_page(table, figures={})).data()["statistics"]}
     assert surface["mass_previous"] == [pytest.approx(1 / 31, rel=1e-5)]
     assert surface["mass_next"] == [None]
     assert surface["entropy"] == [pytest.approx(np.log(31), rel=1e-5)]
@@ -61,7 +63,7 @@ def test_missing_numbers_are_null_and_missing_variables_are_left_out() -> None:
     table = head_table()
     table["mass_cls"] = table["mass_cls"] * np.nan
     table["entropy"].loc[{"layer": 2, "head": 3}] = np.nan
-    surface = {one["name"]: one["values"][0] for one in Page(page(table, figures={})).data()["surface"]}
+    surface = {one["name"]: one["values"][0] for one in Page(render_page(table, figures={})).data()["statistics"]}
     assert "mass_cls" not in surface
     assert surface["entropy"][1][2] is None
     assert sum(value is None for row in surface["entropy"] for value in row) == 1
@@ -71,9 +73,9 @@ def test_names_cannot_break_out() -> None:
     table = head_table(relations=("nsubj", HOSTILE, "obj"), rare=(), model=HOSTILE)
     table.attrs["corpus"] = table.attrs["split"] = HOSTILE
     table.attrs["skipped"] = json.dumps({HOSTILE: 3})
-    parsed = Page(page(table, figures={HOSTILE: "<svg/>"}))
+    parsed = Page(render_page(table, figures={HOSTILE: "<svg/>"}))
     assert [attrs.get("id") for attrs, _ in parsed.find("script")] == ["atlas-data", None]
-    assert parsed.data()["relations"][1]["name"] == HOSTILE
+    assert parsed.data()["scores"][1]["name"] == HOSTILE
     assert parsed.find("h1")[0][1] == HOSTILE
     assert HOSTILE in parsed.find("title")[0][1]
     assert HOSTILE in [row[0] for row in rows_of_reported(parsed)]
@@ -84,7 +86,7 @@ def test_names_cannot_break_out() -> None:
 def test_nothing_is_loaded_from_elsewhere() -> None:
     table = head_table()
     pictures = {"Entropies": "<svg onload='fetch(\"https://example.org\")'><script>alert(1)</script></svg>"}
-    text = page(table, figures=pictures)
+    text = render_page(table, figures=pictures)
     parsed = Page(text)
     ((policy, _),) = parsed.find("meta", **{"http-equiv": "Content-Security-Policy"})
     assert policy["content"] == POLICY
@@ -100,7 +102,7 @@ def test_nothing_is_loaded_from_elsewhere() -> None:
 
 
 def test_the_page_says_where_its_numbers_come_from() -> None:
-    parsed = Page(page(head_table(), figures={}))
+    parsed = Page(render_page(head_table(), figures={}))
     provenance = {"ab" * 32, "cd" * 32, "headscope atlas tiny/bert ewt-test.conllu -o out", "0a1b2c3d"}
     assert provenance <= {text for _, text in parsed.find("td")}
     counts = "211 documents, 25,093 tokens; 5 layers of 7 heads. Skipped: 17 (longer than 128 tokens)."
@@ -110,15 +112,15 @@ def test_the_page_says_where_its_numbers_come_from() -> None:
 def test_a_table_with_surface_numbers_alone_has_a_page() -> None:
     table = head_table()
     table = table[[name for name in table.data_vars if str(name).startswith(("mass", "entropy"))]]
-    parsed = Page(page(table, figures={}))
-    assert parsed.data()["relations"] == []
+    parsed = Page(render_page(table, figures={}))
+    assert parsed.data()["scores"] == []
     assert rows_of_reported(parsed) == []
     ((section, _),) = parsed.find("section", **{"aria-labelledby": "reported"})
     assert "hidden" in section
 
 
 def test_headers_have_a_scope_and_labels_a_target() -> None:
-    parsed = Page(page(head_table(), figures={}))
+    parsed = Page(render_page(head_table(), figures={}))
     assert all(attrs.get("scope") in ("row", "col", "rowgroup") for attrs, _ in parsed.find("th"))
     ids = [attrs["id"] for _, attrs, _ in parsed.elements if "id" in attrs]
     assert len(ids) == len(set(ids))
@@ -129,7 +131,7 @@ def test_headers_have_a_scope_and_labels_a_target() -> None:
 def test_the_page_is_the_same_each_time_and_is_written_whole(tmp_path: Path) -> None:
     table = head_table()
     path = write_page(table, tmp_path / "out" / "atlas.html", figures={"One": "<svg/>"})
-    assert path.read_text(encoding="utf-8") == page(table, figures={"One": "<svg/>"})
+    assert path.read_text(encoding="utf-8") == render_page(table, figures={"One": "<svg/>"})
     assert [one.name for one in path.parent.iterdir()] == ["atlas.html"]
 
 
@@ -141,7 +143,7 @@ def test_errors_are_one_sentence(tmp_path: Path) -> None:
     del table.attrs["model"]
     message = "the head table does not say where it came from: it lacks model."
     with pytest.raises(TableError, match=f"^{re.escape(message)}$"):
-        page(table, figures={})
+        render_page(table, figures={})
 
 
 # What follows runs the page's script in a browser that has no network.
@@ -165,7 +167,7 @@ def labels_of(values: xr.DataArray, unit: str) -> dict[str, str]:
 
 def test_the_grid_has_every_head_and_starts_with_the_most_frequent_relation(browse: Browse) -> None:
     table = head_table()
-    parsed = browse(page(table, figures={"Entropies": "<svg xmlns='http://www.w3.org/2000/svg'/>"}))
+    parsed = browse(render_page(table, figures={"Entropies": "<svg xmlns='http://www.w3.org/2000/svg'/>"}))
     values = table["relation_accuracy"].sel(relation="nsubj", direction="dependent_to_head")
     assert cells(parsed) == labels_of(values, "accuracy")
     best = values.argmax(["layer", "head"])
@@ -175,7 +177,7 @@ def test_the_grid_has_every_head_and_starts_with_the_most_frequent_relation(brow
 
 def test_the_address_chooses_variable_direction_and_head(browse: Browse) -> None:
     table = head_table()
-    text = page(table, figures={})
+    text = render_page(table, figures={})
     parsed = browse(text, address="#variable=entropy&head=3-2")
     assert cells(parsed) == labels_of(table["entropy"], "nats")
     assert pressed(parsed) == ["3-2"]
@@ -197,7 +199,7 @@ def test_choosing_redraws_and_is_kept_in_the_address(browse: Browse) -> None:
       document.querySelector('#grid button[data-layer="1"][data-head="4"]').click();
       document.body.dataset.address = location.hash;
     """
-    parsed = browse(page(table, figures={}), script=script)
+    parsed = browse(render_page(table, figures={}), script=script)
     assert cells(parsed) == labels_of(table["mass_sep"], "share of attention")
     assert pressed(parsed) == ["2-5"]
     assert parsed.find("body")[0][0]["data-address"] == "#variable=mass_sep&head=2-5"
@@ -209,20 +211,20 @@ def test_arrow_keys_move_between_heads_and_show_their_profile(browse: Browse) ->
       for (const key of ["ArrowDown", "ArrowRight", "ArrowRight", "ArrowRight", "ArrowUp", "ArrowUp", "ArrowUp"])
         document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
     """
-    parsed = browse(page(head_table(), figures={}), script=script)
+    parsed = browse(render_page(head_table(), figures={}), script=script)
     assert parsed.find("h3", id="profile-name")[0][1] == "Head 1-7"
     assert list(cells(parsed, tabindex="0")) == ["1-7"]
 
 
 def test_the_profile_lists_relations_by_their_gain_over_the_best_offset(browse: Browse) -> None:
     table = head_table()
-    parsed = browse(page(table, figures={}), address="#head=4-6")
+    parsed = browse(render_page(table, figures={}), address="#head=4-6")
     row = table.sel(layer=4, head=6)
     gain = (row["relation_accuracy_lower"] - table["offset_accuracy"].max("offset")).stack(
         pair=("relation", "direction")
     )
     wanted = [gain["pair"].values[place] for place in np.argsort(-gain.values)]
-    ((_, text),) = parsed.find("table", id="profile-relations")
+    ((_, text),) = parsed.find("table", id="profile-scores")
     places = []
     for relation, direction in wanted:
         one = row.sel(relation=relation, direction=direction)
@@ -235,7 +237,7 @@ def test_the_profile_lists_relations_by_their_gain_over_the_best_offset(browse: 
 
 def test_stacks_can_be_chosen_and_missing_layers_say_so(browse: Browse) -> None:
     table = head_table(attention_types=True)
-    parsed = browse(page(table, figures={}), address="#variable=mass_cls&attention_type=decoder")
+    parsed = browse(render_page(table, figures={}), address="#variable=mass_cls&attention_type=decoder")
     values = labels_of(table["mass_cls"].sel(attention_type="decoder"), "share of attention")
     shown = cells(parsed)
     assert len(shown) == 35
@@ -245,7 +247,7 @@ def test_stacks_can_be_chosen_and_missing_layers_say_so(browse: Browse) -> None:
 
 def test_hostile_names_stay_text_when_the_script_shows_them(browse: Browse) -> None:
     table = head_table(relations=(HOSTILE, "obj", "nsubj"), rare=(), model=HOSTILE)
-    parsed = browse(page(table, figures={}))
+    parsed = browse(render_page(table, figures={}))
     assert not parsed.find("img")
     assert HOSTILE in parsed.find("p", id="about")[0][1]
     assert HOSTILE in [text for _, text in parsed.find("option")]
@@ -253,7 +255,7 @@ def test_hostile_names_stay_text_when_the_script_shows_them(browse: Browse) -> N
 
 def test_a_page_without_numbers_still_opens(browse: Browse) -> None:
     table = head_table()
-    parsed = browse(page(table.drop_vars(list(table.data_vars)), figures={}))
+    parsed = browse(render_page(table.drop_vars(list(table.data_vars)), figures={}))
     assert "hidden" in parsed.find("section", **{"aria-labelledby": "heads"})[0][0]
 
 
@@ -272,5 +274,5 @@ def test_nothing_sticks_out_of_a_telephone_or_jumps(browse: Browse, layers: int,
       }
       parent.postMessage(JSON.stringify({ sticks: root.scrollWidth - root.clientWidth, heights: heights.size }), "*");
     """
-    parsed = browse(page(table, figures={"Wide": wide}), script=script, width=390)
+    parsed = browse(render_page(table, figures={"Wide": wide}), script=script, width=390)
     assert json.loads(parsed.find("body")[0][0]["data-seen"] or "") == {"sticks": 0, "heights": 1}

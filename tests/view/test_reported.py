@@ -10,17 +10,17 @@ import xarray as xr
 from rich.console import Console
 
 import tiny
-from headscope.analyse import analysed
-from headscope.analyse.report import with_report
-from headscope.analyse.scores import SCORES
+from headscope.analyse import assess
+from headscope.analyse.report import add_report
 from headscope.capture.model import Model
 from headscope.corpora import summarize
 from headscope.heads import head_name
 from headscope.reducers.support.permutations import with_permutations
-from headscope.runner.local import measure, resolve
-from headscope.view.page import page
-from headscope.view.reported import HYPOTHESES, Interval, Reported, regression, reports
-from headscope.view.terminal import summarise
+from headscope.runner import measure, resolve_reducers
+from headscope.score import find_score, read_scores
+from headscope.view.page import render_page
+from headscope.view.reports import Interval, Reported, describe_regressions, read_reports
+from headscope.view.terminal import print_table
 
 PREFIXES = {
     "relation_accuracy": ("", "relation", "accuracy", "relation_count"),
@@ -36,21 +36,23 @@ def table() -> xr.Dataset:
     """All that a table can report, on documents so few that nearly everything but chance is missing."""
     module, tokenizer = tiny.make("bert")
     documents = tiny.documents_with_roles(23)
-    reducers = resolve(["surface", "relations", "coreference", "scope", "aspects", "roles"], summarize(documents))
+    reducers = resolve_reducers(
+        ["surface", "relations", "coreference", "scope", "aspects", "roles"], summarize(documents)
+    )
     subject = Model.from_module(module, tokenizer, name="bert")
     found = measure(subject, documents, [with_permutations(one, 19) for one in reducers])
-    return with_report(analysed(found), found, minimum=5)
+    return add_report(assess(found), found, minimum=5)
 
 
-def test_each_score_has_a_hypothesis() -> None:
-    assert set(HYPOTHESES) == set(SCORES) == set(PREFIXES)
+def test_the_table_describes_each_score(table) -> None:
+    assert {score.variable for score in read_scores(table) if score.has_report} == set(PREFIXES)
 
 
 def test_rows_are_the_tables_numbers(table) -> None:
-    found = {report.hypothesis.title: report for report in reports(table)}
+    found = {report.score.title: report for report in read_reports(table)}
     assert len(found) == 5
     for variable, (prefix, dim, score, count) in PREFIXES.items():
-        report = found[HYPOTHESES[variable].title]
+        report = found[find_score(table, variable).title]
         assert report.source == table[variable].attrs["source"]
         names = table[dim].values.tolist() if dim else [""]
         assert len(report.rows) == len(names)
@@ -78,21 +80,21 @@ def test_rows_are_the_tables_numbers(table) -> None:
 
 def test_no_aspects_or_roles_were_drawn(table) -> None:
     # Else the last test would not have seen rows without permutations.
-    drawn = {report.hypothesis.title: any(row.q >= 0 for row in report.rows) for report in reports(table)}
+    drawn = {report.score.title: any(row.q >= 0 for row in report.rows) for report in read_reports(table)}
     assert list(drawn.values()) == [True, True, True, False, False]
 
 
 def test_the_accuracies_by_length_are_parts_of_the_accuracy(table) -> None:
-    (report,) = [one for one in reports(table) if one.hypothesis.title == "Relations between words"]
+    (report,) = [one for one in read_reports(table) if one.score.title == "Relations between words"]
     assert len(report.named) > 3
     for row in report.named:
         chosen = {dim: table[f"reported_{dim}"].sel(relation=row.name).item() for dim in ("layer", "head", "direction")}
-        right = sum(one.links * one.accuracy for one in row.lengths)
-        assert sum(one.links for one in row.lengths) == row.count
+        right = sum(one.items * one.value for one in row.parts)
+        assert sum(one.items for one in row.parts) == row.count
         whole = table["relation_accuracy"].sel(relation=row.name, **chosen).item()
         assert right / row.count == pytest.approx(whole)
-        assert len({one.length for one in row.lengths}) == len(row.lengths) > 1
-    assert not [row for row in report.rows if row.layer == 0 and row.lengths]
+        assert len({one.length for one in row.parts}) == len(row.parts) > 1
+    assert not [row for row in report.rows if row.layer == 0 and row.parts]
 
 
 @pytest.mark.parametrize(("changed", "out"), [
@@ -100,8 +102,8 @@ def test_the_accuracies_by_length_are_parts_of_the_accuracy(table) -> None:
     ({"at_offset": Interval(0.3, 0.2, 0.5)}, False),
     ({"untrained": Interval(0.3, 0.2, 0.5)}, False),
     ({"untrained": Interval(np.nan, np.nan, np.nan)}, True),
-    ({"blind": 0.5}, False),
-    ({"blind": 0.49}, True),
+    ({"control": 0.5}, False),
+    ({"control": 0.49}, True),
     ({"q": 0.05}, False),
     ({"q": np.nan}, True),
     ({"score": Interval(np.nan, np.nan, np.nan)}, False),
@@ -116,39 +118,40 @@ def test_a_head_stands_out_if_it_beats_its_controls_and_chance(changed, out) -> 
 
 def said_on_terminal(table: xr.Dataset) -> str:
     text = io.StringIO()
-    summarise(table, Console(file=text, width=150, force_terminal=True, color_system="standard"))
+    print_table(table, Console(file=text, width=150, force_terminal=True, color_system="standard"))
     return text.getvalue()
 
 
 def test_terminal_and_page_show_the_same_rows_in_the_same_words(table) -> None:
     # A table in which some stand out and some do not.
-    named = [row for report in reports(table) for row in report.named]
+    named = [row for report in read_reports(table) for row in report.named]
     lower, q = table["antecedent_heldout_lower"], table["antecedent_reported_q"]
     table = table.assign(antecedent_heldout_lower=lower + 0.9, antecedent_reported_q=q * 0)
-    standing = [row.label for report in reports(table) for row in report.named if row.stands_out]
+    standing = [row.label for report in read_reports(table) for row in report.named if row.stands_out]
     assert 0 < len(standing) < len(named)
-    said, shown = said_on_terminal(table), page(table, figures={})
+    said, shown = said_on_terminal(table), render_page(table, figures={})
     green = [line for line in said.splitlines() if line.startswith("\x1b[1;32m")]
     assert [re.split(r" *\x1b| {2,}", line.removeprefix("\x1b[1;32m"))[0] for line in green] == standing
     assert shown.count('<tr class="stands-out">') == len(standing)
     plain = " ".join(re.sub(r"\x1b\[[\d;]*m", "", said).split())
     for row in named:
         assert re.search(rf"{re.escape(row.label)} +{head_name(row.layer, row.head)} ", plain)
-    assert regression(table) in plain
-    assert regression(table) in shown
-    for report in reports(table):
+    (sentence,) = describe_regressions(table)
+    assert sentence in plain
+    assert sentence in shown
+    for report in read_reports(table):
         assert report.comparison in plain
         assert report.comparison.replace("'", "&#x27;") in shown
 
 
 def test_what_compares_without_a_head_is_the_tables(table) -> None:
-    found = {report.hypothesis.title: report for report in reports(table)}
+    found = {report.score.title: report for report in read_reports(table)}
     assert found["Scope of negation"].baselines == {"all words of the sentence": {"": table["scope_all_f1"].item()}}
     assert found["Scope of negation"].comparison == (
         f"To compare, on all documents: all words of the sentence: {table['scope_all_f1'].item():.2f}."
     )
     mentions = found["Antecedents of mentions"]
-    for variable, what in mentions.hypothesis.baselines.items():
+    for variable, what in mentions.score.baselines.items():
         names = [row.name for row in mentions.named]
         assert mentions.baselines[what] == {name: table[variable].sel(mention=name).item() for name in names}
     (roles,) = found["Semantic roles"].named
@@ -158,5 +161,5 @@ def test_what_compares_without_a_head_is_the_tables(table) -> None:
 
 def test_a_table_without_scores_reports_nothing(table) -> None:
     surface = table[[name for name in table.data_vars if str(name).startswith("mass_")]]
-    assert reports(surface) == []
-    assert regression(surface) == ""
+    assert read_reports(surface) == []
+    assert describe_regressions(surface) == []

@@ -7,7 +7,13 @@ from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 
 from headscope.errors import TableError
-from headscope.view.run_figures import attention_to_classes, class_pairs, paired_dots, pairs, similarity_heatmap
+from headscope.view.figures.runs import (
+    draw_class_heatmaps,
+    draw_pairs,
+    draw_similarity_heatmap,
+    pair_classes,
+    pair_comparisons,
+)
 from view.comparisons import comparison, drawn, family
 
 CLASSES = ("noun", "negation", "cls", "sep")
@@ -37,7 +43,7 @@ def shown(figure: Figure) -> list[QuadMesh]:
 
 def test_similarity_of_each_head_beside_the_means_of_layers() -> None:
     (values, table), (others, control) = similar(3), similar(2, control=True)
-    figure = similarity_heatmap(table, control)
+    figure = draw_similarity_heatmap(table, control)
     least = min(values.mean(0).min(), others.mean(0).min())
     for mesh, of in zip(shown(figure), (values, others), strict=True):
         np.testing.assert_allclose(np.ma.getdata(mesh.get_array()), of.mean(0))
@@ -57,14 +63,14 @@ def test_similarity_of_each_head_beside_the_means_of_layers() -> None:
 
 def test_similarity_of_one_model_needs_no_runs() -> None:
     values, table = similar(1)
-    figure = similarity_heatmap(table.isel(run=0, drop=True))
+    figure = draw_similarity_heatmap(table.isel(run=0, drop=True))
     np.testing.assert_array_equal(np.ma.getdata(shown(figure)[0].get_array()), values[0])
     assert [line.get_gid() for axes in figure.axes for line in axes.lines] == ["mean"]
 
 
 def test_attention_to_classes_before_after_and_its_change() -> None:
     (start, before), (ends, after) = classes(), classes(3)
-    figure = attention_to_classes(before, after, ("negation", "cls", "sep"))
+    figure = draw_class_heatmaps(before, after, ("negation", "cls", "sep"))
     panels = iter(shown(figure))
     for place in (2, 3):  # the corpus has no words of negation
         mean = ends.mean(0)[..., place]
@@ -81,12 +87,12 @@ def test_attention_to_classes_before_after_and_its_change() -> None:
 
 def test_pairs_of_classes_are_means_over_heads() -> None:
     (start, before), (ends, after), (others, control) = classes(), classes(3), classes(2, control=True)
-    frame = class_pairs(before, after, control)
+    frame = pair_classes(before, after, control)
     assert list(dict.fromkeys(frame["entry"])) == ["noun", "[CLS]", "[SEP]"]
     assert len(frame) == 3 * (3 + 2)
     row = frame.set_index(["entry", "group", "run"]).loc[("[SEP]", "control", 2)]
     assert row.tolist() == pytest.approx([start[..., 3].mean(), others[1, ..., 3].mean()])
-    last = class_pairs(before, after, layer=5).set_index(["entry", "group", "run"]).loc[("noun", "task", 3)]
+    last = pair_classes(before, after, layer=5).set_index(["entry", "group", "run"]).loc[("noun", "task", 3)]
     assert last.tolist() == pytest.approx([start[4, :, 0].mean(), ends[2, 4, :, 0].mean()])
 
 
@@ -100,7 +106,7 @@ def test_pairs_of_comparisons_are_of_the_best_the_average_or_a_named_head() -> N
         "2-3": ("F1, 2-3", before[1, 2], [after[:, 1, 2] for after in afters]),
     }
     for of, (entry, start, ends) in expected.items():
-        frame = pairs({"F1": changed}, of)
+        frame = pair_comparisons({"F1": changed}, of)
         assert set(frame["entry"]) == {entry}
         assert frame["before"].tolist() == pytest.approx([start] * 5)
         assert frame["after"].tolist() == pytest.approx(np.concatenate(ends).tolist())
@@ -111,7 +117,9 @@ def test_each_run_is_a_thin_line_and_their_mean_a_thick_one() -> None:
     before, afters = drawn(runs=(3, 2))
     changed = comparison(before, afters)
     names = [f"entry {number}" for number in range(5)]
-    figure = paired_dots(pairs(dict.fromkeys(names, changed), "average"), changed, "means", units="share of words")
+    figure = draw_pairs(
+        pair_comparisons(dict.fromkeys(names, changed), "average"), changed, "means", units="share of words"
+    )
     panels = [axes for axes in figure.axes if axes.get_title("left")]
     assert [axes.get_title("left") for axes in panels] == names
     for axes in panels:
@@ -131,45 +139,46 @@ def test_what_is_lacking_is_named() -> None:
     _, before = classes()
     _, table = similar(2)
     with pytest.raises(TableError) as refused:
-        similarity_heatmap(before)
+        draw_similarity_heatmap(before)
     assert str(refused.value) == (
-        "the head table has no similarity; measure `similarity` of the model before and the model after first."
+        "the head table has no similarity of the model before and the model after; measure it first."
     )
-    for draw in (attention_to_classes, class_pairs):
+    for draw in (draw_class_heatmaps, pair_classes):
         with pytest.raises(TableError) as refused:
             draw(before, table)
         assert str(refused.value) == (
-            "the head table has no token_class_attention; measure `classes` on a corpus with parts of speech first."
+            "the head table has no token_class_attention; measure attention to classes of tokens first, on a corpus "
+            "with parts of speech."
         )
     with pytest.raises(TableError) as refused:
-        attention_to_classes(before, classes(2)[1], ["negation"])
+        draw_class_heatmaps(before, classes(2)[1], ["negation"])
     assert str(refused.value) == "the corpus has no tokens of negation; name a class that it has."
     with pytest.raises(TableError) as refused:
-        paired_dots(pd.DataFrame(columns=["entry", "group", "run", "before", "after"]), before, "nothing")
+        draw_pairs(pd.DataFrame(columns=["entry", "group", "run", "before", "after"]), before, "nothing")
     assert str(refused.value) == "there is nothing to draw before and after; give entries that have values."
 
 
 def test_what_a_table_lacks_is_named() -> None:
     before, after = classes()[1], classes(2)[1]
     less = after.sel(token_class=["noun", "sep"])
-    for draw in (attention_to_classes, class_pairs):
+    for draw in (draw_class_heatmaps, pair_classes):
         with pytest.raises(TableError) as refused:
             draw(before, less)
         assert str(refused.value) == (
             "the head table has no token_class 'cls'; it has noun, sep: measure the same classes in all tables."
         )
-    assert attention_to_classes(before, less, ["sep", "adverb"]).axes[0].get_title("left") == "to [SEP]: before"
+    assert draw_class_heatmaps(before, less, ["sep", "adverb"]).axes[0].get_title("left") == "to [SEP]: before"
     with pytest.raises(TableError) as refused:
-        class_pairs(before, after, layer=6)
+        pair_classes(before, after, layer=6)
     assert str(refused.value) == "there is no layer 6; the model has 5."
     with pytest.raises(TableError) as refused:
-        similarity_heatmap(similar(3)[1] * np.nan)
+        draw_similarity_heatmap(similar(3)[1] * np.nan)
     assert str(refused.value) == (
         "no head has a value of similarity; measure the model after on texts that the model takes."
     )
     attention_types = similar(3)[1].expand_dims(attention_type=["encoder", "decoder"])
     with pytest.raises(TableError) as refused:
-        similarity_heatmap(attention_types)
+        draw_similarity_heatmap(attention_types)
     assert str(refused.value) == (
         "the head table has the attention types encoder, decoder, and what is drawn has one; "
         "select one: table.sel(attention_type=...)."

@@ -8,10 +8,10 @@ import xarray as xr
 from rich.console import Console
 
 import tiny
-from headscope.analyse import analysed
+from headscope.analyse import assess
 from headscope.capture import Model
 from headscope.runner import measure
-from headscope.view.terminal import summarise
+from headscope.view.terminal import print_table
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +20,7 @@ def table() -> xr.Dataset:
     found = measure(
         Model.from_module(module, tokenizer, name="bert"), tiny.documents_with_roles(23), ["relations", "scope"]
     )
-    return analysed(found)
+    return assess(found)
 
 
 @pytest.mark.parametrize(
@@ -36,14 +36,14 @@ def test_relations_with_too_few_links_are_counted(table, rare, said) -> None:
         "reported_direction": ("relation", np.full(every, "head_to_dependent")),
     })  # fmt: skip
     text = io.StringIO()
-    summarise(table, Console(file=text, width=120))
+    print_table(table, Console(file=text, width=120))
     assert said in text.getvalue()
 
 
-@pytest.mark.parametrize(("count", "said"), [(1, "the only relation"), (2, "any of 2 relations")])
+@pytest.mark.parametrize(("count", "said"), [(1, "the only row"), (2, "any of 2 rows")])
 def test_a_corpus_too_small_to_report_a_head_says_so(table, count, said) -> None:
     few = table[["relation_accuracy", "relation_count"]].isel(relation=slice(count))
     few = few.assign(reported_layer=("relation", np.zeros(count, int))).assign_attrs(table.attrs)
     text = io.StringIO()
-    summarise(few, Console(file=text, width=120))
-    assert f"Too few links in a half of the corpus to report a head for {said}." in text.getvalue()
+    print_table(few, Console(file=text, width=120))
+    assert f"Each half of the corpus has too few links to report a head for {said}." in text.getvalue()

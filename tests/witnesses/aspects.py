@@ -32,20 +32,20 @@ class Looked:
 
 def aspects(documents: Sequence[Seen], sentiment: Sequence[str]) -> dict[str, Looked]:
     """What is seen of each target; each separator is one more word, behind the last of the text."""
-    found: dict[str, list] = {}
+    scored: dict[str, list] = {}
     lost: dict[str, int] = {}
     for seen in documents:
         asked = _words(seen.document, "asked")
         with_token = {token.word for token in _with_separators(seen).keys}
         for name, words in _targets(seen.document, sentiment).items():
-            found.setdefault(name, [])
+            scored.setdefault(name, [])
             lost.setdefault(name, 0)
             if asked & with_token and words & with_token:
-                found[name].append(_pair(seen, sorted(asked & with_token), sorted(words & with_token)))
+                scored[name].append(_pair(seen, sorted(asked & with_token), sorted(words & with_token)))
             elif asked and words:
                 lost[name] += 1
     table = {}
-    for name, pairs in found.items():
+    for name, pairs in scored.items():
         values = {key: mean([pair[key] for pair in pairs]) for key in (pairs[0] if pairs else {}) if key != "offset"}
         offset = {k: mean([pair["offset"][k] for pair in pairs]) for k in OFFSETS}
         nothing = dict.fromkeys(("mass", "back", "accuracy", "uniform", "uniform_back", "chance"), np.nan)
@@ -77,7 +77,7 @@ def _pair(seen: Seen, asked: list[int], target: list[int]) -> dict:
             between = word_weights(seen.weights[layer, head], seen.queries, seen.keys, max(words) + 1)
             looked = [mean([between[word, other] for word in asked]) for other in range(max(words) + 1)]
             values["mass"][layer, head] = sum(looked[word] for word in target)
-            values["back"][layer, head] = mean([sum(between[word, one] for one in asked) for word in target])
+            values["back"][layer, head] = mean([sum(between[word, named] for named in asked) for word in target])
             best = max((looked[word] for word in others), default=0)
             values["accuracy"][layer, head] = best > 0 and next(w for w in others if looked[w] == best) in target
     tokens = [token.word for token in seen.keys if token.position >= 0]
@@ -111,7 +111,7 @@ def _targets(document: Document, sentiment: Sequence[str]) -> dict[str, set[int]
     separators = set(range(len(texts), len(texts) + 5))  # more than any text has
     return {
         "same_aspect": same,
-        "related": {word for word in same if not any(texts[word].startswith(texts[one]) for one in asked)},
+        "related": {word for word in same if not any(texts[word].startswith(texts[named]) for named in asked)},
         "sentiment": {word for word in phrase if texts[word] in sentiment} - _words(document, *TERMS),
         "phrase": phrase,
         "other_aspect": other if same else set(),

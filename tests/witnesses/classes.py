@@ -18,7 +18,7 @@ def classes(documents: Sequence[Seen]) -> dict[str, dict[str, np.ndarray | float
     for name in CLASSES:
         having = [(seen, keys) for seen in documents if (keys := [k for k in seen.keys if _is(seen.document, k, name)])]
         layers, heads = documents[0].weights.shape[:2]
-        found = {
+        values = {
             variable: np.full((layers, heads), math.nan)
             for variable in ("attention", "mass", "attention_from_cls", "mass_from_cls")
         }
@@ -30,12 +30,12 @@ def classes(documents: Sequence[Seen]) -> dict[str, dict[str, np.ndarray | float
                         for seen, keys in having
                         if queries == "all" or any(token.kind == "cls" for token in seen.queries)
                     ]
-                    found[f"attention{ending}"][layer, head] = mean([max(tokens) for tokens in received])
-                    found[f"mass{ending}"][layer, head] = mean([sum(tokens) for tokens in received])
-        found["share"] = mean([len(keys) / len(seen.keys) for seen, keys in having])
-        found["uniform"] = mean([1 / len(seen.keys) for seen, _ in having])
-        found["count"] = len(having)
-        table[name] = found
+                    values[f"attention{ending}"][layer, head] = mean([max(tokens) for tokens in received])
+                    values[f"mass{ending}"][layer, head] = mean([sum(tokens) for tokens in received])
+        values["share"] = mean([len(keys) / len(seen.keys) for seen, keys in having])
+        values["uniform"] = mean([1 / len(seen.keys) for seen, _ in having])
+        values["count"] = len(having)
+        table[name] = values
     return table
 
 

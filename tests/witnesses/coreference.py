@@ -36,15 +36,15 @@ class _Mention:
 
 def coreference(documents: Sequence[Seen]) -> dict[str, Found]:
     """What is found of each class of mentions; ``all`` are also those that have no part of speech."""
-    scored = [(seen, *one) for seen in documents for one in scored_of(seen)]
+    scored = [(seen, *scored_one) for seen in documents for scored_one in scored_of(seen)]
     answers = {id(seen): answers_of(seen) for seen in documents}
     table = {}
     for kind in ("all", *TAGS):
-        chosen = [one for one in scored if kind == "all" or one[1].tag in TAGS[kind]]
+        chosen = [entry for entry in scored if kind == "all" or entry[1].tag in TAGS[kind]]
         right = [np.isin(answers[id(seen)][..., mention.head], list(gold)) for seen, mention, _, gold in chosen]
         table[kind] = Found(
             count=len(chosen),
-            heads=mean([one.astype(float) for one in right]),
+            heads=mean([hits.astype(float) for hits in right]),
             offset={k: mean([float(mention.head + k in gold) for _, mention, _, gold in chosen]) for k in OFFSETS},
             baseline={
                 name: mean([float(choose(mention, earlier) in gold) for _, mention, earlier, gold in chosen])
@@ -109,7 +109,7 @@ def _head(document: Document, start: int, end: int) -> int:
 
 
 def _last(candidates: list[_Mention]) -> int | None:
-    return max((one.head for one in candidates), default=None)
+    return max((mention.head for mention in candidates), default=None)
 
 
 def _nearest(_: _Mention, earlier: list[_Mention]) -> int | None:
@@ -117,13 +117,13 @@ def _nearest(_: _Mention, earlier: list[_Mention]) -> int | None:
 
 
 def _head_match(mention: _Mention, earlier: list[_Mention]) -> int | None:
-    return _last([one for one in earlier if one.head_word.lower() == mention.head_word.lower()])
+    return _last([other for other in earlier if other.head_word.lower() == mention.head_word.lower()])
 
 
 def _rules(mention: _Mention, earlier: list[_Mention]) -> int | None:
-    same = [one for one in earlier if " ".join(one.words).lower() == " ".join(mention.words).lower()]
+    same = [other for other in earlier if " ".join(other.words).lower() == " ".join(mention.words).lower()]
     number = _number(mention)
-    agreeing = [one for one in earlier if None in (number, _number(one)) or number == _number(one)]
+    agreeing = [other for other in earlier if None in (number, _number(other)) or number == _number(other)]
     for answer in (_last(same), _head_match(mention, earlier), _last(agreeing)):
         if answer is not None:
             return answer

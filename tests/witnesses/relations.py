@@ -42,9 +42,9 @@ class Relation:
 def relations(documents: Iterable[Seen]) -> dict[str, Relation]:
     """The rows of a corpus: every exact label, ``nsubj:*`` where nsubj has a subtype, and ``all`` but punctuation."""
     links = [
-        (link, seen.document.id, found)
+        (link, seen.document.id, hits)
         for seen in documents
-        for link, found in zip(dependencies_of(seen.document), hits_of(seen), strict=True)
+        for link, hits in zip(dependencies_of(seen.document), hits_of(seen), strict=True)
     ]
     pooled = {_base(link.label) for link, _, _ in links if ":" in link.label}
     rows: dict[str, list] = {}

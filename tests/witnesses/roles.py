@@ -35,19 +35,21 @@ def roles(
             else:
                 scored.append((seen, argument, predicate))
     layers, heads = documents[0].weights.shape[:2]
-    found = {name: np.zeros((layers, heads)) for name in ("weight", "from_argument", "from_predicate", "anywhere")}
+    values = {name: np.zeros((layers, heads)) for name in ("weight", "from_argument", "from_predicate", "anywhere")}
     for layer, head in product(range(layers), range(heads)):
         forth = [_largest(seen, layer, head, argument, predicate) for seen, argument, predicate in scored]
         back = [_largest(seen, layer, head, predicate, argument) for seen, argument, predicate in scored]
-        found["from_argument"][layer, head] = mean(forth)
-        found["from_predicate"][layer, head] = mean(back)
-        found["weight"][layer, head] = mean([max(pair) for pair in zip(forth, back, strict=True)])
-        found["anywhere"][layer, head] = mean([_anywhere(seen, layer, head, min_distance) for seen, _, _ in scored])
+        values["from_argument"][layer, head] = mean(forth)
+        values["from_predicate"][layer, head] = mean(back)
+        values["weight"][layer, head] = mean([max(pair) for pair in zip(forth, back, strict=True)])
+        values["anywhere"][layer, head] = mean([_anywhere(seen, layer, head, min_distance) for seen, _, _ in scored])
     offset = {
-        k: mean([any(abs(a - b) == abs(k) for a, b in product(one, other)) for _, one, other in scored])
+        k: mean(
+            [any(abs(a - b) == abs(k) for a, b in product(argument, predicate)) for _, argument, predicate in scored]
+        )
         for k in OFFSETS
     }
-    return {**found, "offset": offset, "count": len(scored), "left_out": left_out}
+    return {**values, "offset": offset, "count": len(scored), "left_out": left_out}
 
 
 def _anywhere(seen: Seen, layer: int, head: int, min_distance: int) -> float:
@@ -75,9 +77,9 @@ def _spans(document: Document, link) -> tuple[set[int], set[int], bool]:
     numbers = sorted(label for kind, label, words in covered if kind == "target" and link.target in words)
     for number in numbers:
         pieces = [words for kind, label, words in covered if (kind, label) == ("target", number)]
-        found = [(kind, words) for kind, label, words in covered if label == f"{number} {link.label}"]
-        for kind, element in found:
+        around = [(kind, words) for kind, label, words in covered if label == f"{number} {link.label}"]
+        for kind, element in around:
             if kind == "element" and link.source in element:
-                kinds = {other for other, words in found if link.source in words}
+                kinds = {other for other, words in around if link.source in words}
                 return element, set().union(*pieces), not kinds & {"peripheral_element", "extra_thematic_element"}
     return {link.source}, {link.target}, True

@@ -45,7 +45,7 @@ class ToCue:
 
 def attention_to_cues(documents: Sequence[Seen]) -> list[ToCue]:
     """Section 4.2: what each word of each negation's sentence, if no word of the cue, gives to the cue."""
-    found = []
+    to_cues = []
     for seen in documents:
         count, read = len(seen.document.words), {token.word for token in seen.keys}
         weights = np.array(
@@ -55,8 +55,8 @@ def attention_to_cues(documents: Sequence[Seen]) -> list[ToCue]:
             for word in sorted(read - cue - {None}) if cue & read else ():
                 attention = sum(weights[:, :, word, other] for other in cue)
                 distance = min(abs(word - other) for other in cue)
-                found.append(ToCue(seen.document, word in scope, distance, attention))
-    return found
+                to_cues.append(ToCue(seen.document, word in scope, distance, attention))
+    return to_cues
 
 
 def negations_of(document: Document) -> list[tuple[set[int], set[int]]]:

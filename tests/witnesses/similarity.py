@@ -12,9 +12,10 @@ def similarity(before: Sequence[Seen], after: Sequence[Seen]) -> np.ndarray:
     """Per layer and head the mean over documents of the cosine of the two flattened maps."""
     layers, heads = before[0].weights.shape[:2]
     total = np.zeros((layers, heads))
-    for one, other in zip(before, after, strict=True):
-        assert one.document.id == other.document.id
+    for first, second in zip(before, after, strict=True):
+        assert first.document.id == second.document.id
         for layer in range(layers):
             for head in range(heads):
-                total[layer, head] += 1 - cosine(one.weights[layer, head].ravel(), other.weights[layer, head].ravel())
+                maps = (seen.weights[layer, head].ravel() for seen in (first, second))
+                total[layer, head] += 1 - cosine(*maps)
     return total / len(before)

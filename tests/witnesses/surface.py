@@ -32,20 +32,20 @@ def surface_of(seen: Seen) -> dict[str, np.ndarray]:
     for layer in range(layers):
         for head in range(heads):
             rows = seen.weights[layer, head]
-            found = {f"mass_{share}": value for share, value in _shares(rows, seen.queries, seen.keys).items()}
+            values_of_head = {f"mass_{share}": value for share, value in _shares(rows, seen.queries, seen.keys).items()}
             entropies = [-sum(a * math.log(a) for a in row if a > 0) for row in rows]
-            found["entropy"] = mean(entropies)
+            values_of_head["entropy"] = mean(entropies)
             from_cls = [entropies[q] for q, token in enumerate(seen.queries) if token.kind == "cls"]
-            found["entropy_from_cls"] = mean(from_cls)
-            found["entropy_uniform"] = mean([math.log(sum(row)) for row in seen.visible[layer].tolist()])
-            found["mean_distance"] = mean(
+            values_of_head["entropy_from_cls"] = mean(from_cls)
+            values_of_head["entropy_uniform"] = mean([math.log(sum(row)) for row in seen.visible[layer].tolist()])
+            values_of_head["mean_distance"] = mean(
                 [
                     sum(a * abs(key.position - query.position) for a, key in zip(row, seen.keys, strict=True))
                     for query, row in zip(seen.queries, rows, strict=True)
                 ]
             )
             for name in SURFACE:
-                values[name][layer, head] = found[name]
+                values[name][layer, head] = values_of_head[name]
     return values
 
 
@@ -54,7 +54,7 @@ def masses(documents: Sequence[Seen], count) -> np.ndarray:
 
     Args:
         documents: what was seen of each.
-        count: told a document, a query and a key; says whether the key counts, or None where the query does not.
+        count: given a document, a query and a key, says whether the key counts, or None where the query does not.
     """
     each = []
     for seen in documents:
@@ -65,7 +65,9 @@ def masses(documents: Sequence[Seen], count) -> np.ndarray:
             for head in range(heads):
                 rows = zip(said, seen.weights[layer, head], strict=True)
                 sums = [
-                    sum(a for a, one in zip(row, ones, strict=True) if one) for ones, row in rows if None not in ones
+                    sum(a for a, counts in zip(row, ones, strict=True) if counts)
+                    for ones, row in rows
+                    if None not in ones
                 ]
                 value[layer, head] = mean(sums)
         if not np.isnan(value).any():

@@ -1,39 +1,39 @@
 """Head table -> head table: what the numbers are worth. No torch here.
 
-===================  ===========================================================================
-`analysed`           all that can be told of the scores that a table has: the next four at once
-`with_intervals`     confidence intervals of scores, clustered by text
-`with_significance`  p-values of heads and of the best of all heads, corrected for their number
-`with_report`        for each score, the head chosen on one half and scored on the other,
-                     beside the best fixed offset and an untrained model
-`with_regression`    what the attention to a negation's cue depends on
-`consistency`        whether the same heads score well on two corpora
-`consistencies`      the same, run by run
-`compare`            what tuning changed in the heads, and whether more than its control
-`rank_sum`           the exact test of two samples of runs
-`top_heads`          the heads with the largest values of a variable, by name
-===================  ===========================================================================
+==================  ===========================================================================
+`assess`            the uncertainty of all scores that a table has: the next four at once
+`add_intervals`     confidence intervals of scores, clustered by text
+`add_significance`  p-values of heads and of the best of all heads, corrected for their number
+`add_report`        for each score, the head chosen on one half and scored on the other,
+                    beside the best fixed offset and an untrained model
+`add_regression`    what a head's attention depends on: the gold or the distance
+`consistency`       the agreement of the heads' scores on two corpora
+`consistencies`     the same, run by run
+`compare_variable`  what tuning changed in the heads, and whether more than its control
+`rank_sum`          the exact test of two samples of runs
+`top_heads`         the heads with the largest values of a variable, by name
+==================  ===========================================================================
 """
 
 from headscope.analyse.agreement import Consistencies, Consistency, consistencies, consistency
-from headscope.analyse.compare import compare
+from headscope.analyse.compare import compare_variable
 from headscope.analyse.rank import top_heads
 from headscope.analyse.ranktests import rank_sum
-from headscope.analyse.regression import with_regression
-from headscope.analyse.report import analysed, with_intervals, with_report
-from headscope.analyse.significance import with_significance
+from headscope.analyse.regression import add_regression
+from headscope.analyse.report import add_intervals, add_report, assess
+from headscope.analyse.significance import add_significance
 
 __all__ = [
     "Consistencies",
     "Consistency",
-    "analysed",
-    "compare",
+    "add_intervals",
+    "add_regression",
+    "add_report",
+    "add_significance",
+    "assess",
+    "compare_variable",
     "consistencies",
     "consistency",
     "rank_sum",
     "top_heads",
-    "with_intervals",
-    "with_regression",
-    "with_report",
-    "with_significance",
 ]

@@ -1,4 +1,4 @@
-"""Whether the same heads score well on two corpora."""
+"""Consistency: do the same heads score well on two corpora?"""
 
 import math
 from dataclasses import dataclass
@@ -8,19 +8,19 @@ import xarray as xr
 from jaxtyping import Float
 from scipy.stats import kendalltau, norm
 
-from headscope.analyse.comparable import called, runs_of, shape
-from headscope.analyse.rank import of_heads
-from headscope.analyse.scores import sums_of_heads
-from headscope.analyse.uncertainty import ALPHA, LEVEL
+from headscope.analyse.comparable import describe_shape, name_table, runs_of
+from headscope.analyse.rank import values_of_heads
+from headscope.analyse.uncertainty import ALPHA, LEVEL, sums_of_heads
 from headscope.errors import TableError
+from headscope.score import main_score
 
-PERMUTATIONS = 1000
+RESAMPLED = 1000
 """Bootstrap samples of the folds of each corpus."""
 
 
 @dataclass(frozen=True)
 class Consistency:
-    """How alike the scores of a model's heads are on two corpora.
+    """The agreement of the scores of a model's heads on two corpora.
 
     Attributes:
         variable: the score.
@@ -48,48 +48,48 @@ class Consistency:
         )
 
 
-def consistency(one: xr.Dataset, other: xr.Dataset, variable: str = "scope_f1") -> Consistency:
+def consistency(first: xr.Dataset, second: xr.Dataset, variable: str = "") -> Consistency:
     """Kendall's rank correlation between the scores of a model's heads on two corpora.
 
     A head that marks something should mark it in texts of another kind too (Zhao and Bethard 2020, section 4.2; their
     formula leaves out ties, their figures are tau-b).
 
-    For the interval the folds of each corpus are drawn again, with replacement, 1,000 times. Chance in the scores
-    pulls tau towards 0, and drawn samples have that chance twice, so quantiles of theirs would lie too low. The
+    For the interval the folds of each corpus are sampled again, with replacement, 1,000 times. Chance in the scores
+    pulls tau towards 0, and the samples have that chance twice, so quantiles of theirs would lie too low. The
     interval is tau less the bootstrap's bias, and 1.96 times the bootstrap's root mean square error to either side.
     Simulated, with little to much chance in the scores, it covers the tau of endless texts in 87 to 99 % (the
     quantiles: in 0 to 88 %).
 
     Args:
-        one: a head table of a model on one corpus.
-        other: of the same model on another corpus.
-        variable: one value for each head; of ``relation_accuracy``, select a relation and a direction in both tables
-            first.
+        first: a head table of a model on one corpus.
+        second: of the same model on another corpus.
+        variable: one value for each head; of a score with rows or directions, select one in both tables first.
+            Default: the score of the tables, if they have one only.
 
     Raises:
         TableError: the tables are of different shapes, of different weights or of the same corpus; or a table lacks the
             variable, or has more than one value for each head.
 
     >>> import headscope
-    >>> corpora = [headscope.read(f"grammar:{count}:{seed}") for count, seed in ((211, 1), (223, 2))]
-    >>> one, other = (headscope.measure("minilm", corpus, ["scope"]) for corpus in corpora)  # doctest: +SKIP
-    >>> print(headscope.consistency(one, other))  # doctest: +SKIP
+    >>> first, second = (headscope.read_table(path) for path in ("stories.nc", "reviews.nc"))  # doctest: +SKIP
+    >>> print(headscope.consistency(first, second))  # doctest: +SKIP
     """
-    _check_comparable(one, other)
-    scores = [of_heads(table, variable).values.ravel() for table in (one, other)]
+    _check_comparable(first, second)
+    variable = variable or main_score(first).variable
+    scores = [values_of_heads(table, variable).values.ravel() for table in (first, second)]
     known = np.isfinite(scores).all(0)
     tau, p = kendalltau(*(values[known] for values in scores))
-    sums = [sums_of_heads(table, variable) for table in (one, other)]
+    sums = [sums_of_heads(table, variable) for table in (first, second)]
     lower, upper = math.nan, math.nan
     if sums[0] is not None and sums[1] is not None:
-        draw = np.random.default_rng(0)
-        lower, upper = _interval(tau, _drawn(sums[0][:, known], draw), _drawn(sums[1][:, known], draw))
+        random = np.random.default_rng(0)
+        lower, upper = _interval(tau, *(_resample(part[:, known], random) for part in sums if part is not None))
     return Consistency(variable, int(known.sum()), float(tau), float(p), lower, upper)
 
 
 @dataclass(frozen=True)
 class Consistencies:
-    """How alike the scores of the heads are on two corpora, in each of several runs.
+    """The agreement of the scores of the heads on two corpora, in each of several runs.
 
     Attributes:
         variable: the score.
@@ -133,81 +133,82 @@ class Consistencies:
         )
 
 
-def consistencies(one: xr.Dataset, other: xr.Dataset, variable: str = "scope_f1") -> Consistencies:
+def consistencies(first: xr.Dataset, second: xr.Dataset, variable: str = "") -> Consistencies:
     """Kendall's rank correlation between the scores of the heads on two corpora, run by run.
 
     As in Zhao and Bethard 2020, section 6 and tables 4 and A5. Whether two groups of runs differ in it is asked of
     their ``taus`` by `headscope.analyse.rank_sum`.
 
     Args:
-        one: the head table of runs on one corpus, with the dimension ``run``; or of a single model.
-        other: of the same runs on another corpus.
-        variable: one value for each head; a head without one on either corpus or in any run is left out.
+        first: the head table of runs on one corpus, with the dimension ``run``; or of a single model.
+        second: of the same runs on another corpus.
+        variable: one value for each head; a head without one on either corpus or in any run is left out. Default: the
+            score of the tables, if they have one only.
 
     Raises:
         TableError: the tables are of different shapes, weights or runs, or of the same corpus; or a table lacks the
             variable, or has more than one value for each head.
     """
-    _check_comparable(one, other)
-    _check_same_runs(one, other)
+    _check_comparable(first, second)
+    _check_same_runs(first, second)
+    variable = variable or main_score(first).variable
     rows = [
         [
-            of_heads(table.isel(run=run) if "run" in table.dims else table, variable).values.ravel()
-            for table in (one, other)
+            values_of_heads(table.isel(run=run) if "run" in table.dims else table, variable).values.ravel()
+            for table in (first, second)
         ]
-        for run in range(one.sizes.get("run", 1))
+        for run in range(first.sizes.get("run", 1))
     ]
     known = np.isfinite(rows).all((0, 1))
-    found = [kendalltau(*(values[known] for values in row)) for row in rows]
-    names = tuple(map(str, one["run"].values)) if "run" in one.dims else ("",)
-    taus, ps = ([float(part) for part in parts] for parts in zip(*found, strict=True))
+    results = [kendalltau(*(values[known] for values in row)) for row in rows]
+    names = tuple(map(str, first["run"].values)) if "run" in first.dims else ("",)
+    taus, ps = ([float(part) for part in parts] for parts in zip(*results, strict=True))
     return Consistencies(variable, int(known.sum()), names, tuple(taus), tuple(ps))
 
 
-def _check_same_runs(one: xr.Dataset, other: xr.Dataset) -> None:
-    """Refuse families that are not of the same runs."""
-    sides = zip((one, other), ("the first table", "the second table"), strict=True)
-    first, second = (called(table, name) for table, name in sides)
-    runs = [list(map(str, table["run"].values)) if "run" in table.dims else [] for table in (one, other)]
+def _check_same_runs(first: xr.Dataset, second: xr.Dataset) -> None:
+    """Refuse tables that are not of the same runs."""
+    names = name_table(first, "the first table"), name_table(second, "the second table")
+    runs = [list(map(str, table["run"].values)) if "run" in table.dims else [] for table in (first, second)]
     if runs[0] != runs[1]:
-        told = [", ".join(names) or "a single model" for names in runs]
+        described = [", ".join(run_names) or "a single model" for run_names in runs]
         raise TableError(
-            f"{first} is of {told[0]} and {second} of {told[1]}; measure the same runs, in the same order, on both "
-            "corpora."
+            f"{names[0]} is of {described[0]} and {names[1]} of {described[1]}; measure the same runs, in the same "
+            "order, on both corpora."
         )
-    weights = [[run.get("weights_sha256") for run in runs_of(table)] for table in (one, other)]
+    weights = [[run.get("weights_sha256") for run in runs_of(table)] for table in (first, second)]
     for name, *pair in zip(runs[0], *weights, strict=False):
         if pair[0] != pair[1]:
             raise TableError(
-                f"the weights of the run {name} in {first} are not those in {second}; measure the same runs on both "
-                "corpora."
+                f"the weights of the run {name} in {names[0]} are not those in {names[1]}; measure the same runs on "
+                "both corpora."
             )
 
 
 def _interval(
-    tau: float, one: Float[np.ndarray, "draw head"], other: Float[np.ndarray, "draw head"]
+    tau: float, first: Float[np.ndarray, "sample head"], second: Float[np.ndarray, "sample head"]
 ) -> tuple[float, float]:
-    taus = np.array([kendalltau(*scores).statistic for scores in zip(one, other, strict=True)])
+    taus = np.array([kendalltau(*scores).statistic for scores in zip(first, second, strict=True)])
     middle, half = 2 * tau - taus.mean(), norm.ppf((1 + LEVEL) / 2) * np.sqrt(((taus - tau) ** 2).mean())
     return max(float(middle - half), -1.0), min(float(middle + half), 1.0)
 
 
-def _drawn(sums: Float[np.ndarray, "2 head fold"], draw: np.random.Generator) -> Float[np.ndarray, "draw head"]:
-    """Scores on folds drawn with replacement from those that have any; 0 where nothing is left to divide by."""
+def _resample(sums: Float[np.ndarray, "2 head fold"], random: np.random.Generator) -> Float[np.ndarray, "sample head"]:
+    """Scores on folds sampled with replacement from those that have any; 0 where nothing is left to divide by."""
     sums = sums[..., sums[1].any(0)]
     folds = sums.shape[-1]
-    times = draw.multinomial(folds, np.full(folds, 1 / folds), PERMUTATIONS)
-    hits, of = sums @ times.T
-    return np.asarray((hits / np.maximum(of, 1)).T)
+    times = random.multinomial(folds, np.full(folds, 1 / folds), RESAMPLED)
+    above, below = sums @ times.T
+    return np.asarray((above / np.maximum(below, 1)).T)
 
 
-def _check_comparable(one: xr.Dataset, other: xr.Dataset) -> None:
+def _check_comparable(first: xr.Dataset, second: xr.Dataset) -> None:
     """Refuse tables whose heads have nothing to do with each other, and those of one corpus."""
-    shapes = [shape(table) for table in (one, other)]
+    shapes = [describe_shape(table) for table in (first, second)]
     if shapes[0] != shapes[1]:
         raise TableError(f"one table has {shapes[0]} and the other {shapes[1]}; measure one model on two corpora.")
     models, weights, corpora, texts = (
-        [table.attrs.get(key) for table in (one, other)]
+        [table.attrs.get(key) for table in (first, second)]
         for key in ("model", "weights_sha256", "corpus", "corpus_sha256")
     )
     if weights[0] != weights[1]:

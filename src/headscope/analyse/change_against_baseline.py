@@ -1,4 +1,4 @@
-"""Do the rich get richer: whether heads that are good before tuning improve more.
+"""Change against baseline: whether heads that are good before tuning improve more ("the rich get richer").
 
 Zhao and Bethard 2020 (section 5, table A4) correlate the score of a head with its change. Chance in the score before
 is in both, with opposite signs, so the correlation is too low, the more so the more chance there is.
@@ -13,8 +13,8 @@ from jaxtyping import Bool, Float
 from scipy.stats import kendalltau
 
 from headscope import heads
-from headscope.analyse.rank import of_heads
-from headscope.analyse.scores import sums_of_heads
+from headscope.analyse.rank import values_of_heads
+from headscope.analyse.uncertainty import sums_of_heads
 
 HALVES = 10
 """Random halves of the folds, each taken in both orders."""
@@ -30,15 +30,15 @@ SOURCE = "Zhao and Bethard 2020, table A4 (Kendall's tau-b over heads)"
 CORRECTED = f"Kendall's tau-b over heads; split halves of the texts, mean of {HALVES} random ones in both orders"
 
 
-def rich(
+def correlate_change(
     before: xr.Dataset, groups: Mapping[str, xr.Dataset], variable: str, known: xr.DataArray
 ) -> dict[str, xr.Variable]:
     """Kendall's tau between the value of each head before tuning and its change, in each run.
 
-    ``rich_tau`` and its p-value ``rich_p`` are as published. ``rich_corrected`` takes the value before from one half of
-    the folds of the corpus and the change from the other, so that chance is not in both; it is the mean over random
-    halves, each in both orders. What chance is left pulls it towards 0. It is NaN where the variable is not a ratio of
-    sums by fold that all tables have, and its attribute ``note`` says so.
+    ``baseline_tau`` and its p-value ``baseline_p`` are as published. ``baseline_tau_corrected`` takes the value before
+    from one half of the folds of the corpus and the change from the other, so that chance is not in both; it is the
+    mean over random halves, each in both orders. What chance is left pulls it towards 0. It is NaN where the variable
+    is not a ratio of sums by fold that all tables have, and its attribute ``note`` says so.
 
     Args:
         before: the head table before tuning.
@@ -47,35 +47,35 @@ def rich(
         known: the heads to take.
     """
     most = max(table.sizes.get("run", 1) for table in groups.values())
-    found = np.full((3, len(groups), most), math.nan)
+    taus = np.full((3, len(groups), most), math.nan)
     mask = known.values.ravel()
-    start, parts, split = _values(before, variable)[mask], sums_of_heads(before, variable), True
+    start, sums_before, has_halves = _values(before, variable)[mask], sums_of_heads(before, variable), True
     for place, table in enumerate(groups.values()):
         for run in range(table.sizes.get("run", 1)):
-            one = table.isel(run=run) if "run" in table.dims else table
-            found[:2, place, run] = kendalltau(start, _values(one, variable)[mask] - start)
-            halves = sums_of_heads(one, variable)
-            if parts is None or halves is None or parts.shape != halves.shape:
-                split = False
+            run_table = table.isel(run=run) if "run" in table.dims else table
+            taus[:2, place, run] = kendalltau(start, _values(run_table, variable)[mask] - start)
+            sums = sums_of_heads(run_table, variable)
+            if sums_before is None or sums is None or sums_before.shape != sums.shape:
+                has_halves = False
             else:
-                found[2, place, run] = _corrected(parts[:, mask], halves[:, mask])
+                taus[2, place, run] = _corrected(sums_before[:, mask], sums[:, mask])
     # The p-value treats heads as independent, which they are not.
-    told = {
-        "rich_tau": ("Kendall's tau of the value before and its change, as published", "1", SOURCE),
-        "rich_p": ("p-value of that, were heads independent", "probability", SOURCE),
-        "rich_corrected": ("Kendall's tau of the value before and its change on other texts", "1", CORRECTED),
+    described = {
+        "baseline_tau": ("Kendall's tau of the value before and its change, as published", "1", SOURCE),
+        "baseline_p": ("p-value of that, were heads independent", "probability", SOURCE),
+        "baseline_tau_corrected": ("Kendall's tau of the value before and its change on other texts", "1", CORRECTED),
     }
-    made = {
+    new = {
         name: heads.variable(values, ("group", "run"), name=what, units=units, source=source)
-        for values, (name, (what, units, source)) in zip(found, told.items(), strict=True)
+        for values, (name, (what, units, source)) in zip(taus, described.items(), strict=True)
     }
     lacking = f"There is no corrected tau: {variable} is not a ratio of sums by fold that all tables have."
-    made["rich_corrected"].attrs["note"] = BIAS if split else f"{BIAS} {lacking}"
-    return made
+    new["baseline_tau_corrected"].attrs["note"] = BIAS if has_halves else f"{BIAS} {lacking}"
+    return new
 
 
 def _values(table: xr.Dataset, variable: str) -> Float[np.ndarray, " head"]:
-    return np.asarray(of_heads(table, variable).values.ravel(), dtype=float)
+    return np.asarray(values_of_heads(table, variable).values.ravel(), dtype=float)
 
 
 def _corrected(before: Float[np.ndarray, "2 head fold"], after: Float[np.ndarray, "2 head fold"]) -> float:
@@ -83,16 +83,17 @@ def _corrected(before: Float[np.ndarray, "2 head fold"], after: Float[np.ndarray
     present = np.flatnonzero(before[1].any(0) | after[1].any(0))
     if len(present) < 2:
         return math.nan
-    draw, taus = np.random.default_rng(0), []
+    random, taus = np.random.default_rng(0), []
     for _ in range(HALVES):
         half = np.zeros(before.shape[-1], dtype=bool)
-        half[draw.permutation(present)[: len(present) // 2]] = True
-        for one, other in ((half, ~half), (~half, half)):
-            taus.append(kendalltau(_scores(before, one), _scores(after, other) - _scores(before, other)).statistic)
+        half[random.permutation(present)[: len(present) // 2]] = True
+        for first, second in ((half, ~half), (~half, half)):
+            change = _scores(after, second) - _scores(before, second)
+            taus.append(kendalltau(_scores(before, first), change).statistic)
     return float(np.mean(taus))
 
 
 def _scores(sums: Float[np.ndarray, "2 head fold"], folds: Bool[np.ndarray, " fold"]) -> Float[np.ndarray, " head"]:
     """The ratio of the sums of some folds; 0 where there is nothing to divide by."""
-    right, of = sums[..., folds].sum(-1)
-    return np.asarray(np.divide(right, of, out=np.zeros_like(right), where=of > 0))
+    above, below = sums[..., folds].sum(-1)
+    return np.asarray(np.divide(above, below, out=np.zeros_like(above), where=below > 0))

@@ -1,4 +1,4 @@
-"""Whether head tables can be compared, and what they are called in the sentence that refuses them."""
+"""Refusals of head tables that cannot be compared, each in a sentence that names them."""
 
 import json
 from typing import Any
@@ -9,20 +9,20 @@ import xarray as xr
 from headscope.errors import TableError
 
 
-def called(table: xr.Dataset, otherwise: str) -> str:
-    """The file that a table was read from, or what else to call it."""
+def name_table(table: xr.Dataset, otherwise: str) -> str:
+    """The file that a table was read from, or another name for it."""
     return str(table.encoding.get("source", otherwise))
 
 
-def shape(table: xr.Dataset) -> str:
-    """How many heads a table is of, in words: ``6 layers and 12 heads``."""
+def describe_shape(table: xr.Dataset) -> str:
+    """The layers and heads of a table in words: ``6 layers and 12 heads``."""
     return " and ".join(
         f"{table.sizes[dim]} {dim}s" for dim in ("attention_type", "layer", "head") if dim in table.sizes
     )
 
 
 def runs_of(table: xr.Dataset) -> list[dict[str, Any]]:
-    """What a table says of each of its runs; nothing where it is of one model."""
+    """The description of each run of a table; empty where it is of one model."""
     return list(json.loads(table.attrs["runs"])) if "runs" in table.attrs else []
 
 
@@ -41,27 +41,31 @@ def check_before_after(before: xr.Dataset, after: xr.Dataset, control: xr.Datase
             those of a control, or those of the control are not; a seed is there twice; or a run is both after and of
             the control.
     """
-    first = called(before, "the table before")
+    first = name_table(before, "the table before")
     if "run" in before.dims:
         raise TableError(
             f"{first} holds {before.sizes['run']} runs; give the table of the model before it was tuned first, and "
             "that of the runs second."
         )
-    for table, name, is_control in ((after, called(after, "the table after"), False), (control, "", True)):
+    for table, name, is_control in ((after, name_table(after, "the table after"), False), (control, "", True)):
         if table is None:
             continue
-        name = name or called(table, "the table of the control")
+        name = name or name_table(table, "the table of the control")
         _check_same_heads(before, first, table, name)
         _check_same_texts(before, first, table, name)
         _check_tuned(before, first, table, name)
         _check_group(table, name, is_control)
     if control is not None:
-        _check_apart(after, called(after, "the table after"), control, called(control, "the table of the control"))
+        _check_apart(
+            after, name_table(after, "the table after"), control, name_table(control, "the table of the control")
+        )
 
 
 def _check_same_heads(before: xr.Dataset, first: str, table: xr.Dataset, name: str) -> None:
-    if shape(table) != shape(before):
-        raise TableError(f"{name} has {shape(table)} and {first} {shape(before)}; give tables of one architecture.")
+    if describe_shape(table) != describe_shape(before):
+        raise TableError(
+            f"{name} has {describe_shape(table)} and {first} {describe_shape(before)}; give tables of one architecture."
+        )
 
 
 def _check_same_texts(before: xr.Dataset, first: str, table: xr.Dataset, name: str) -> None:
@@ -90,10 +94,10 @@ def _check_tuned(before: xr.Dataset, first: str, table: xr.Dataset, name: str) -
 
 
 def _check_group(table: xr.Dataset, name: str, is_control: bool) -> None:
-    said = table.attrs.get("control")  # what was not tuned by headscope does not say
-    if is_control and said == 0:
+    control = table.attrs.get("control")  # what was not tuned by headscope does not say
+    if is_control and control == 0:
         raise TableError(f"the runs of {name} are those of a task, not of a control; give it as the table after.")
-    if not is_control and said == 1:
+    if not is_control and control == 1:
         raise TableError(
             f"the runs of {name} are those of a control; give them with --control, beside those of the task."
         )
@@ -116,7 +120,7 @@ def _check_apart(after: xr.Dataset, first: str, control: xr.Dataset, second: str
 
 
 def _weights(table: xr.Dataset) -> dict[str, str]:
-    """Which model of a table has which weights, as far as it says."""
+    """The model of a table that has each weights, as far as it says."""
     if "run" not in table.dims:
         return {str(table.attrs.get("weights_sha256")): "the model"}
     return {

@@ -13,13 +13,14 @@ import xarray as xr
 from scipy.stats import t as student
 
 from headscope import heads
-from headscope.analyse.change_against_baseline import rich
-from headscope.analyse.comparable import called, check_before_after, runs_of, seeds_of
-from headscope.analyse.rank import of_heads, top_heads
+from headscope.analyse.change_against_baseline import correlate_change
+from headscope.analyse.comparable import check_before_after, name_table, runs_of, seeds_of
+from headscope.analyse.rank import top_heads, values_of_heads
 from headscope.analyse.ranktests import WILCOXON, least_rank_sum, least_signed_rank, rank_sums, signed_ranks
 from headscope.analyse.significance import BENJAMINI, false_discoveries
 from headscope.analyse.uncertainty import LEVEL
 from headscope.errors import TableError
+from headscope.score import main_score
 
 GROUPS = ("task", "control")
 
@@ -28,15 +29,15 @@ STUDENT = "Student's t over runs"
 WELCH = "Welch's t over runs"
 
 
-def compare(
+def compare_variable(
     before: xr.Dataset,
     after: xr.Dataset,
     control: xr.Dataset | None = None,
-    variable: str = "scope_f1",
+    variable: str = "",
     *,
     where: Mapping[str, str | int] | None = None,
 ) -> xr.Dataset:
-    """What tuning changed in a variable of the heads: how much, where, how surely, and more than the control?
+    """The change of a variable of the heads by tuning: how much, where, how surely, and more than with the control?
 
     The result has the dimensions ``group`` (``task``, and ``control`` where there is one), ``run`` (1, 2, ...; where a
     group has fewer runs, the rest is NaN), ``layer`` and ``head``. Heads that lack a value before or in a run are left
@@ -59,8 +60,8 @@ def compare(
     * ``p_least``, ``paired_p_least`` and ``before_p_least``: the smallest p-values that so few runs can give. A p-value
       above 0.05 of three runs against three says nothing, since 0.1 is the smallest; ``runs`` and ``pairs`` say how
       many there are;
-    * whether "the rich get richer": ``rich_tau`` and ``rich_p`` in each run as published, and ``rich_corrected``
-      (`headscope.analyse.change_against_baseline`).
+    * the change against the baseline ("the rich get richer"): ``baseline_tau`` and ``baseline_p`` in each run as
+      published, and ``baseline_tau_corrected`` (`headscope.analyse.change_against_baseline`).
 
     Without a control there are no variables that need one.
 
@@ -68,7 +69,8 @@ def compare(
         before: the head table of the model before it was tuned.
         after: of the runs that were tuned on the task: with the dimension ``run``, or of a single model.
         control: the same of the task's control.
-        variable: one value for each head, such as ``scope_f1`` or ``mass_sep``.
+        variable: one value for each head, such as ``mass_sep``. Default: the score of the tables, if they have one
+            only.
         where: the place along its other dimensions, such as ``{"token_class": "noun"}``.
 
     Raises:
@@ -77,26 +79,29 @@ def compare(
 
     >>> import headscope
     >>> tables = [headscope.read_table(f"{name}.nc") for name in ("before", "after", "control")]  # doctest: +SKIP
-    >>> changed = headscope.compare(*tables)  # doctest: +SKIP
+    >>> changed = headscope.compare_variable(*tables)  # doctest: +SKIP
     >>> float(changed.average_change.sel(group="task")), float(changed.average_p)  # doctest: +SKIP
     """
     check_before_after(before, after, control)
+    variable = variable or main_score(before).variable
     tables = {"task": after} | ({} if control is None else {"control": control})
     named = [(before, "the table before"), (after, "the table after"), (control, "the table of the control")]
-    chosen = [_at(table, where or {}, variable, called(table, name)) for table, name in named if table is not None]
-    start = of_heads(chosen[0], variable).astype(float).reset_coords(drop=True)
-    runs = _Runs.of({group: _of_runs(table, variable) for group, table in zip(tables, chosen[1:], strict=True)}, tables)
+    chosen = [_at(table, where or {}, variable, name_table(table, name)) for table, name in named if table is not None]
+    start = values_of_heads(chosen[0], variable).astype(float).reset_coords(drop=True)
+    runs = _Runs.from_tables(
+        {group: _values_of_runs(table, variable) for group, table in zip(tables, chosen[1:], strict=True)}, tables
+    )
     known = start.notnull() & runs.every.notnull().all("run")
     if not known.any():
         raise TableError(
-            f"no head has a value of {variable!r} in {called(before, 'the table before')} and in all runs; "
+            f"no head has a value of {variable!r} in {name_table(before, 'the table before')} and in all runs; "
             "compare another variable."
         )
-    some = start.notnull() | runs.every.notnull().any("run")
-    made = _compared(start, runs, known, str(before[variable].attrs.get("long_name", variable)), before[variable].attrs)
-    made |= rich(chosen[0], dict(zip(tables, chosen[1:], strict=True)), variable, known)
+    partly = start.notnull() | runs.every.notnull().any("run")
+    new = _compared(start, runs, known, str(before[variable].attrs.get("long_name", variable)), before[variable].attrs)
+    new |= correlate_change(chosen[0], dict(zip(tables, chosen[1:], strict=True)), variable, known)
     return xr.Dataset(
-        made,
+        new,
         coords={dim: start[dim] for dim in start.dims}
         | {"group": list(tables), "run": np.arange(1, runs.most + 1), "seed": (("group", "run"), runs.seeds)},
         attrs=dict(before.attrs)
@@ -105,7 +110,7 @@ def compare(
             "where": json.dumps(dict(where or {})),
             "best_head": top_heads(xr.Dataset({"x": start.where(known)}), "x", 1)[0][0],
             "heads": int(known.sum()),
-            "heads_left_out": int((some & ~known).sum()),
+            "heads_left_out": int((partly & ~known).sum()),
             "task": str(after.attrs.get("task", "")),
             "runs": json.dumps([run | {"group": group} for group, table in tables.items() for run in runs_of(table)]),
             "call": f"compare(variable={variable!r}, where={dict(where or {})!r}) after {before.attrs.get('call')}",
@@ -126,13 +131,13 @@ class _Runs:
     seeds: np.ndarray
 
     @classmethod
-    def of(cls, groups: Mapping[str, xr.DataArray], tables: Mapping[str, xr.Dataset]) -> "_Runs":
+    def from_tables(cls, groups: Mapping[str, xr.DataArray], tables: Mapping[str, xr.Dataset]) -> "_Runs":
         """The runs of each group, with their seeds."""
         most = max(values.sizes["run"] for values in groups.values())
         seeds = np.full((len(groups), most), -1)
         for row, table in zip(seeds, tables.values(), strict=True):
-            found = seeds_of(table)
-            row[: len(found)] = found
+            known = seeds_of(table)
+            row[: len(known)] = known
         return cls(groups, seeds)
 
     @property
@@ -173,31 +178,33 @@ def _compared(
     start: xr.DataArray, runs: _Runs, known: xr.DataArray, what: str, about: Mapping[str, str]
 ) -> dict[str, xr.Variable]:
     units = str(about.get("units", "1"))
-    made = {"before": _variable(start, f"{what}, before tuning", units, str(about.get("source", SOURCE)))}
-    made["after"] = _variable(runs.padded, f"{what}, after tuning", units, str(about.get("source", SOURCE)))
+    new = {"before": _variable(start, f"{what}, before tuning", units, str(about.get("source", SOURCE)))}
+    new["after"] = _variable(runs.padded, f"{what}, after tuning", units, str(about.get("source", SOURCE)))
     start, runs = start.where(known), runs.where(known)
     change = runs.padded - start
-    made["change"] = _variable(change.mean("run"), f"mean change over runs: {what}", units, SOURCE)
-    made |= _ends("change", change, what, units) | _contrast("", runs, what, units) | _tests("", start, runs, "")
+    new["change"] = _variable(change.mean("run"), f"mean change over runs: {what}", units, SOURCE)
+    new |= _ends("change", change, what, units) | _contrast("", runs, what, units) | _tests("", start, runs, "")
     layers, by_layer = start.mean("head"), runs.over(["head"])
     change = by_layer.padded - layers
-    made["layer_change"] = _variable(change, f"change of the mean over the heads of a layer: {what}", units, SOURCE)
-    made |= _ends("layer", change, what, units) | _contrast("layer_", by_layer, f"{what}: mean over a layer", units)
-    made |= _tests("layer_", layers, by_layer, " of a layer")
+    new["layer_change"] = _variable(change, f"change of the mean over the heads of a layer: {what}", units, SOURCE)
+    new |= _ends("layer", change, what, units) | _contrast("layer_", by_layer, f"{what}: mean over a layer", units)
+    new |= _tests("layer_", layers, by_layer, " of a layer")
     best = dict(zip(start.dims, np.unravel_index(int(np.nanargmax(start.values)), start.shape), strict=True))
     place = {str(dim): int(index) for dim, index in best.items()}
     every = [str(dim) for dim in start.dims]
-    for name, one, of_runs, of in (
+    for name, before, of_runs, which in (
         ("average", start.mean(every), runs.over(every), "mean over heads"),
         ("best", start.isel(place, drop=True), runs.at(place), "head that is best before tuning"),
     ):
-        change = of_runs.padded - one
-        made[f"{name}_before"] = _variable(one, f"{what}, before tuning: {of}", units, SOURCE)
-        made[name] = _variable(of_runs.padded, f"{what}, after tuning: {of}", units, SOURCE)
-        made[f"{name}_change"] = _variable(change.mean("run"), f"mean change over runs: {what}: {of}", units, SOURCE)
-        made |= _ends(name, change, f"{what}: {of}", units) | _contrast(f"{name}_", of_runs, f"{what}: {of}", units)
-        made |= _tests(f"{name}_", one, of_runs, f", {of}")
-    return made | _numbers(runs)
+        change = of_runs.padded - before
+        new[f"{name}_before"] = _variable(before, f"{what}, before tuning: {which}", units, SOURCE)
+        new[name] = _variable(of_runs.padded, f"{what}, after tuning: {which}", units, SOURCE)
+        new[f"{name}_change"] = _variable(change.mean("run"), f"mean change over runs: {what}: {which}", units, SOURCE)
+        new |= _ends(name, change, f"{what}: {which}", units) | _contrast(
+            f"{name}_", of_runs, f"{what}: {which}", units
+        )
+        new |= _tests(f"{name}_", before, of_runs, f", {which}")
+    return new | _numbers(runs)
 
 
 def _ends(name: str, change: xr.DataArray, what: str, units: str) -> dict[str, xr.Variable]:
@@ -206,10 +213,10 @@ def _ends(name: str, change: xr.DataArray, what: str, units: str) -> dict[str, x
     n = n.where(n > 1)
     error = np.sqrt(((change - mean) ** 2).sum("run") / (n - 1) / n)
     half = error * xr.apply_ufunc(student.ppf, (1 + LEVEL) / 2, n - 1)
-    of = f"end of the 95 % interval of the mean change: {what}"
+    end = f"end of the 95 % interval of the mean change: {what}"
     return {
-        f"{name}_lower": _variable(mean - half, f"lower {of}", units, STUDENT),
-        f"{name}_upper": _variable(mean + half, f"upper {of}", units, STUDENT),
+        f"{name}_lower": _variable(mean - half, f"lower {end}", units, STUDENT),
+        f"{name}_upper": _variable(mean + half, f"upper {end}", units, STUDENT),
     }
 
 
@@ -218,64 +225,70 @@ def _contrast(prefix: str, runs: _Runs, what: str, units: str) -> dict[str, xr.V
     if "control" not in runs.groups:
         return {}
     # What was before is the same for both, so that the change of one less that of the other is after less after.
-    counts = [one.sizes["run"] for one in runs.groups.values()]
+    counts = [values.sizes["run"] for values in runs.groups.values()]
     mean = runs.groups["task"].mean("run") - runs.groups["control"].mean("run")
     half = xr.full_like(mean, np.nan)
     if min(counts) > 1:
-        one, other = (values.var("run", ddof=1) / n for values, n in zip(runs.groups.values(), counts, strict=True))
-        error, of_each = (one + other) ** 0.5, one**2 / (counts[0] - 1) + other**2 / (counts[1] - 1)
-        freedom = error**4 / of_each.where(of_each > 0)
-        half = error.where(of_each == 0, error * xr.apply_ufunc(student.ppf, (1 + LEVEL) / 2, freedom))
-    of = f"mean change with the task less that with the control: {what}"
+        task, control = (values.var("run", ddof=1) / n for values, n in zip(runs.groups.values(), counts, strict=True))
+        error, squares = (task + control) ** 0.5, task**2 / (counts[0] - 1) + control**2 / (counts[1] - 1)
+        freedom = error**4 / squares.where(squares > 0)
+        half = error.where(squares == 0, error * xr.apply_ufunc(student.ppf, (1 + LEVEL) / 2, freedom))
+    contrast = f"mean change with the task less that with the control: {what}"
     return {
-        f"{prefix}contrast": _variable(mean, of, units, WELCH),
-        f"{prefix}contrast_lower": _variable(mean - half, f"lower end of the 95 % interval of the {of}", units, WELCH),
-        f"{prefix}contrast_upper": _variable(mean + half, f"upper end of the 95 % interval of the {of}", units, WELCH),
+        f"{prefix}contrast": _variable(mean, contrast, units, WELCH),
+        f"{prefix}contrast_lower": _variable(
+            mean - half, f"lower end of the 95 % interval of the {contrast}", units, WELCH
+        ),
+        f"{prefix}contrast_upper": _variable(
+            mean + half, f"upper end of the 95 % interval of the {contrast}", units, WELCH
+        ),
     }
 
 
-def _tests(prefix: str, start: xr.DataArray, runs: _Runs, of: str) -> dict[str, xr.Variable]:
+def _tests(prefix: str, start: xr.DataArray, runs: _Runs, which: str) -> dict[str, xr.Variable]:
     """The p-values of each place of `start`, and where there are several the false discovery rates."""
-    values = {group: one.transpose("run", ...).values for group, one in runs.groups.items()}
-    against_before = np.stack([signed_ranks(one, start.values[None]) for one in values.values()])
+    values = {group: part.transpose("run", ...).values for group, part in runs.groups.items()}
+    against_before = np.stack([signed_ranks(part, start.values[None]) for part in values.values()])
     p = {"before_p": (("group", *start.dims), against_before, "changes of the runs against 0")}
     if "control" in values:
         pairs = runs.pairs
         sides = zip(values.values(), zip(*pairs, strict=True), strict=True)
-        paired = signed_ranks(*(one[list(places)] for one, places in sides)) if pairs else np.full(start.shape, np.nan)
+        paired = (
+            signed_ranks(*(side[list(places)] for side, places in sides)) if pairs else np.full(start.shape, np.nan)
+        )
         p["p"] = (start.dims, rank_sums(values["task"], values["control"]), "task against control")
         p["paired_p"] = (start.dims, paired, "task less control over seeds")
-    made = {}
-    for name, (dims, found, what) in p.items():
-        array = xr.DataArray(found, dims=dims)
-        made[prefix + name] = _variable(array, f"p-value: {what}{of}", "probability", WILCOXON)
+    new = {}
+    for name, (dims, p_values, what) in p.items():
+        array = xr.DataArray(p_values, dims=dims)
+        new[prefix + name] = _variable(array, f"p-value: {what}{which}", "probability", WILCOXON)
         if start.dims:
-            rows = found if name == "before_p" else found[None]
-            q = np.stack([false_discoveries(row) for row in rows]).reshape(found.shape)
+            rows = p_values if name == "before_p" else p_values[None]
+            q = np.stack([false_discoveries(row) for row in rows]).reshape(p_values.shape)
             name = f"{prefix}{name.removesuffix('p')}q"
-            made[name] = _variable(array.copy(data=q), f"false discovery rate: {what}{of}", "probability", BENJAMINI)
-    return made
+            new[name] = _variable(array.copy(data=q), f"false discovery rate: {what}{which}", "probability", BENJAMINI)
+    return new
 
 
 def _numbers(runs: _Runs) -> dict[str, xr.Variable]:
     """How many runs there are, and which p-values so many can give at all."""
     counts = [values.sizes["run"] for values in runs.groups.values()]
     least = [least_signed_rank(count) for count in counts]
-    made = {
+    new = {
         "runs": _variable(xr.DataArray(counts, dims="group"), "runs of a group", "runs", SOURCE),
         "before_p_least": _least(xr.DataArray(least, dims="group"), "so many runs against 0"),
     }
     if "control" in runs.groups:
         pairs = len(runs.pairs)
-        made["pairs"] = _variable(xr.DataArray(pairs), "seeds that task and control both have", "runs", SOURCE)
-        made["p_least"] = _least(xr.DataArray(least_rank_sum(*counts)), "so many runs, task against control")
+        new["pairs"] = _variable(xr.DataArray(pairs), "seeds that task and control both have", "runs", SOURCE)
+        new["p_least"] = _least(xr.DataArray(least_rank_sum(*counts)), "so many runs, task against control")
         paired = least_signed_rank(pairs) if pairs else np.nan
-        made["paired_p_least"] = _least(xr.DataArray(paired), "so many pairs")
-    return made
+        new["paired_p_least"] = _least(xr.DataArray(paired), "so many pairs")
+    return new
 
 
-def _least(values: xr.DataArray, of: str) -> xr.Variable:
-    return _variable(values, f"smallest p-value that a test can give of {of}", "probability", WILCOXON)
+def _least(values: xr.DataArray, test: str) -> xr.Variable:
+    return _variable(values, f"smallest p-value that a test can give of {test}", "probability", WILCOXON)
 
 
 def _variable(values: xr.DataArray, what: str, units: str, source: str) -> xr.Variable:
@@ -283,11 +296,11 @@ def _variable(values: xr.DataArray, what: str, units: str, source: str) -> xr.Va
     return heads.variable(values.transpose(*dims).values, dims, name=what, units=units, source=source)
 
 
-def _of_runs(table: xr.Dataset, variable: str) -> xr.DataArray:
+def _values_of_runs(table: xr.Dataset, variable: str) -> xr.DataArray:
     """A variable of each head in each run, the runs counted from 1; a single model is one run."""
     if "run" not in table.dims:
         table = table.expand_dims("run")
-    rows = [of_heads(table.isel(run=run), variable) for run in range(table.sizes["run"])]
+    rows = [values_of_heads(table.isel(run=run), variable) for run in range(table.sizes["run"])]
     values = xr.concat([row.astype(float).reset_coords(drop=True) for row in rows], dim="run")
     return values.assign_coords(run=np.arange(1, len(rows) + 1))
 

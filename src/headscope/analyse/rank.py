@@ -7,7 +7,7 @@ from headscope.errors import TableError
 from headscope.heads import head_name
 
 
-def of_heads(table: xr.Dataset, variable: str) -> xr.DataArray:
+def values_of_heads(table: xr.Dataset, variable: str) -> xr.DataArray:
     """A variable with one value for each head; axes ``attention_type`` (where there are several), ``layer`` and
     ``head``.
 
@@ -15,10 +15,10 @@ def of_heads(table: xr.Dataset, variable: str) -> xr.DataArray:
         TableError: there is no such variable, or it is not one value for each head.
     """
     if variable not in table:
-        there = [
+        names = [
             str(name) for name, v in table.data_vars.items() if set(v.dims) - {"attention_type"} == {"layer", "head"}
         ]
-        raise TableError(f"the head table has no variable {variable!r}; of each head it has {', '.join(there)}.")
+        raise TableError(f"the head table has no variable {variable!r}; of each head it has {', '.join(names)}.")
     values = table[variable]
     dims = ("attention_type", "layer", "head") if "attention_type" in values.dims else ("layer", "head")
     if set(values.dims) != set(dims):
@@ -37,14 +37,14 @@ def top_heads(table: xr.Dataset, variable: str, count: int = 3) -> list[tuple[st
     Raises:
         TableError: there is no such variable, or it is not one value for each head.
     """
-    values = of_heads(table, variable)
+    values = values_of_heads(table, variable)
     flat = values.values
     order = np.argsort(-flat, axis=None, kind="stable")  # NaN comes last
-    found = []
+    ranked = []
     for place in order[:count]:
         where = np.unravel_index(place, flat.shape)
         if np.isnan(flat[where]):
             break
         *attention_type, layer, head = (values[dim].values[i] for dim, i in zip(values.dims, where, strict=True))
-        found.append((" ".join([*map(str, attention_type), head_name(int(layer), int(head))]), float(flat[where])))
-    return found
+        ranked.append((" ".join([*map(str, attention_type), head_name(int(layer), int(head))]), float(flat[where])))
+    return ranked

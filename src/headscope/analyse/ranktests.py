@@ -1,8 +1,8 @@
 """Exact tests of few runs by ranks: two samples, and differences against 0.
 
-With ten runs or three no approximation is needed: the p-value is the share of all ways to deal the ranks that are as
-far out. Ties have the mean of their ranks (midranks), and the deals are of those (Lehmann 1975, sections 1.4 and 3.2),
-so the tests stay exact with ties. A two-sided p-value is twice the smaller tail, at most 1, as in R and scipy.
+With ten runs or three no approximation is needed: the p-value is the share of all ways to assign the ranks that are as
+far out. Ties have the mean of their ranks (midranks; Lehmann 1975, sections 1.4 and 3.2), so the tests stay exact with
+ties. A two-sided p-value is twice the smaller tail, at most 1, as in R and scipy.
 
 Scores are shares of counts, so their differences are often equal, and floating point parts what is equal: 0.3 - 0.2 is
 not 0.2 - 0.1. What differs by less than `TIED` of the values is therefore tied, as it is not in R and scipy.
@@ -24,18 +24,18 @@ TIED = 1e-10
 """What differs by less, as a share of the largest value of a place, differs by rounding alone."""
 
 Values = Sequence[float | int] | Num[np.ndarray, "_"]
-"""One of each run."""
+"""A value of each run."""
 
 
-def rank_sum(one: Values, other: Values) -> float:
+def rank_sum(first: Values, second: Values) -> float:
     """The exact two-sided p-value of the rank-sum test (Wilcoxon; Mann and Whitney) that two samples are of one kind.
 
     It is the test of Zhao and Bethard 2020, sections 5 and 6. Where no values are tied it is that of
     ``scipy.stats.mannwhitneyu(method="exact")``. NaN where a value is.
 
     Args:
-        one: a value of each run of one group.
-        other: of each run of the other.
+        first: a value of each run of one group.
+        second: of each run of the other.
 
     Raises:
         HeadscopeError: a sample is empty.
@@ -43,7 +43,7 @@ def rank_sum(one: Values, other: Values) -> float:
     >>> round(rank_sum([0.11, 0.12, 0.13], [0.08, 0.09, 0.10]), 3)
     0.1
     """
-    return float(rank_sums(np.asarray(one, dtype=float), np.asarray(other, dtype=float)))
+    return float(rank_sums(np.asarray(first, dtype=float), np.asarray(second, dtype=float)))
 
 
 def signed_rank(differences: Values) -> float:
@@ -60,41 +60,41 @@ def signed_rank(differences: Values) -> float:
     >>> signed_rank([0.02, 0.01, 0.03])
     0.25
     """
-    of = np.asarray(differences, dtype=float)
-    return float(signed_ranks(of, np.zeros_like(of)))
+    values = np.asarray(differences, dtype=float)
+    return float(signed_ranks(values, np.zeros_like(values)))
 
 
-def rank_sums(one: Float[np.ndarray, "..."], other: Float[np.ndarray, "..."]) -> np.ndarray:
+def rank_sums(first: Float[np.ndarray, "..."], second: Float[np.ndarray, "..."]) -> np.ndarray:
     """`rank_sum` down the first axis, for every place of the others."""
-    if not (len(one) and len(other)):
+    if not (len(first) and len(second)):
         raise HeadscopeError("the rank-sum test got a sample without values; it needs one of each group at least.")
-    joint = np.concatenate([one, other]).reshape(len(one) + len(other), -1)
+    joint = np.concatenate([first, second]).reshape(len(first) + len(second), -1)
     joint = _in_steps(joint, joint)
     doubled = _doubled_ranks(joint)
     p = np.full(joint.shape[1], np.nan)
     for place in np.flatnonzero(np.isfinite(joint).all(0)):
         ranks = doubled[:, place]
-        p[place] = _of_chosen(tuple(sorted(ranks.tolist())), len(one))[ranks[: len(one)].sum()]
-    return p.reshape(one.shape[1:])
+        p[place] = _of_chosen(tuple(sorted(ranks.tolist())), len(first))[ranks[: len(first)].sum()]
+    return p.reshape(first.shape[1:])
 
 
-def signed_ranks(one: Float[np.ndarray, "..."], other: Float[np.ndarray, "..."]) -> np.ndarray:
-    """`signed_rank` of `one` less `other` down the first axis, for every place of the others."""
-    if not len(one):
+def signed_ranks(first: Float[np.ndarray, "..."], second: Float[np.ndarray, "..."]) -> np.ndarray:
+    """`signed_rank` of `first` less `second` down the first axis, for every place of the others."""
+    if not len(first):
         raise HeadscopeError("the signed-rank test got no differences; it needs one at least.")
-    differences = _in_steps(one - other, np.maximum(np.abs(one), np.abs(other)))
+    differences = _in_steps(first - second, np.maximum(np.abs(first), np.abs(second)))
     flat = differences.reshape(len(differences), -1)
     p = np.full(flat.shape[1], np.nan)
     for place in np.flatnonzero(np.isfinite(flat).all(0)):
-        some = flat[flat[:, place] != 0, place]
-        ranks = _doubled_ranks(np.abs(some))
-        p[place] = _of_signs(tuple(sorted(ranks.tolist())))[ranks[some > 0].sum()]
+        changed = flat[flat[:, place] != 0, place]
+        ranks = _doubled_ranks(np.abs(changed))
+        p[place] = _of_signs(tuple(sorted(ranks.tolist())))[ranks[changed > 0].sum()]
     return p.reshape(differences.shape[1:])
 
 
-def least_rank_sum(one: int, other: int) -> float:
+def least_rank_sum(first: int, second: int) -> float:
     """The smallest p-value that `rank_sum` can give for so many runs: 0.1 for three and three."""
-    return min(1.0, 2 / comb(one + other, one))
+    return min(1.0, 2 / comb(first + second, first))
 
 
 def least_signed_rank(runs: int) -> float:

@@ -1,4 +1,4 @@
-"""What a head's attention to a negation's cue depends on: the scope, or how near the cue is."""
+"""What a head's attention depends on: the gold (the scope of a negation), or how near the word is (to its cue)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,27 +12,23 @@ from scipy.stats import t as student
 from headscope import heads
 from headscope.analyse.significance import BENJAMINI, false_discoveries
 from headscope.errors import TableError
+from headscope.score import Score, read_scores
 
 SOURCE = "Zhao and Bethard 2020, section 4.2"
-SLOPES = {
-    "label": ("in the scope", "share of attention"),
-    "distance": ("for each word of distance", "share of attention by word"),
-}
-"""The terms beside the constant: what one unit of each is, and the unit of its coefficient."""
-
-_SUMS = ("fold_scope_regressors", "fold_scope_products", "fold_scope_squares")
+_SUMS = ("regressors", "products", "squares")
 
 
-def with_regression(table: xr.Dataset) -> xr.Dataset:
-    """`table` with the regression, for each head, of a word's attention to the cue on scope and distance.
+def add_regression(table: xr.Dataset) -> xr.Dataset:
+    """`table` with the regressions of a word's attention on the gold and on distance, for each score that has sums.
 
-    Ordinary least squares over the words of all negations (`headscope.reducers.support.negation_cue.Cues` says which):
-    attention = intercept + label * (1 in the scope, 0 outside) + distance * (words to the nearest word of the cue). In
-    the paper a head knows of negation if the label counts, and for more than the distance.
+    For negation scope, whose variables begin with ``scope_``: ordinary least squares over the words of all negations
+    (`headscope.reducers.support.negation_cue.Cues` says which): attention = intercept + label * (1 in the scope, 0
+    outside) + distance * (words to the nearest word of the cue). In the paper a head knows of negation if the label
+    counts, and for more than the distance.
 
     That is too kind to heads that look at a neighbour, since the word behind a cue is mostly in its scope, and a
     straight line cannot say "next to it": head 1-3 of minilm, which gives 0.98 of its attention to the token before,
-    has the largest coefficient of the label of all. Look at ``scope_f1`` beside the fixed offsets too.
+    has the largest coefficient of the label of all. Look at the score beside the fixed offsets too.
 
     The paper's p-values take words for independent, but those of one text are not. So there are two kinds: ``p`` is
     the paper's, and ``p_clustered`` comes from errors clustered by fold (the sandwich estimator, with the factor
@@ -40,7 +36,8 @@ def with_regression(table: xr.Dataset) -> xr.Dataset:
     corrected for the number of heads (Benjamini and Hochberg 1995).
 
     Args:
-        table: with the sums that the reducer ``scope`` keeps.
+        table: with the sums of squares and products that a score with a regression keeps. Without such a score it is
+            returned as it is.
 
     Returns:
         The table with ``scope_words`` (how many were fitted), ``scope_intercept``, ``scope_r_squared`` and, with
@@ -52,28 +49,38 @@ def with_regression(table: xr.Dataset) -> xr.Dataset:
     Raises:
         TableError: the table lacks these sums.
     """
-    missing = [name for name in _SUMS if name not in table]
-    if missing:
-        raise TableError(f"the head table has no {missing[0]}, from which the regression follows; measure `scope`.")
-    regressors, products, squares = (table[name] for name in _SUMS)
+    for score in read_scores(table):
+        if score.regression:
+            table = table.assign(_regression(table, score))
+    return table
+
+
+def _regression(table: xr.Dataset, score: Score) -> dict[str, xr.Variable]:
+    names = [f"fold_{score.stem}_{name}" for name in _SUMS]
+    if missing := [name for name in names if name not in table]:
+        raise TableError(f"the head table has no {missing[0]}, from which the regression follows; measure again.")
+    regressors, products, squares = (table[name] for name in names)
     by_head = [str(dim) for dim in squares.dims if dim != "fold"]
-    fit = _Fit.of(
+    fit = _Fit.from_sums(
         regressors.values.astype(float),
         products.transpose(*by_head, "fold", "regressor").values,
         squares.transpose(*by_head, "fold").values,
     )
+    attention = score.regression[0]
     new = {
-        "scope_words": _described(np.asarray(fit.words), (), "words to which the regressions are fitted", "words"),
-        "scope_intercept": _described(
-            fit.intercept, by_head, "attention to the cue from outside of its scope at distance 0", "share of attention"
+        "words": _described(np.asarray(fit.words), (), "words to which the regressions are fitted", "words"),
+        "intercept": _described(
+            fit.intercept, by_head, f"{attention} if not {score.regression[1]}, at distance 0", "share of attention"
         ),
-        "scope_r_squared": _described(
-            fit.r_squared, by_head, "variance of the attention to the cue that is explained", "share of variance"
-        ),
+        "r_squared": _described(fit.r_squared, by_head, f"variance of the {attention} explained", "share of variance"),
     }
-    for place, (term, (what, units)) in enumerate(SLOPES.items()):
-        of_term = {
-            "coefficient": (fit.slopes, "attention to the cue", units),
+    slopes = {
+        "label": (score.regression[1], "share of attention"),
+        "distance": ("for each word of distance", "share of attention by word"),
+    }
+    for place, (term, (what, units)) in enumerate(slopes.items()):
+        columns = {
+            "coefficient": (fit.slopes, attention, units),
             "error": (fit.errors, "standard error, were words independent", units),
             "p": (fit.p, "p-value, were words independent", "probability"),
             "error_clustered": (fit.errors_clustered, "standard error, clustered by fold", units),
@@ -81,13 +88,13 @@ def with_regression(table: xr.Dataset) -> xr.Dataset:
             "f": (fit.f, "F of the comparison with the fit without it", "ratio of variances"),
             "squares": (fit.squares, "sum of squares that it alone explains", "attention squared"),
         }
-        for key, (values, name, unit) in of_term.items():
-            new[f"scope_{term}_{key}"] = _described(values[..., place], by_head, f"{term} ({what}): {name}", unit)
+        for key, (values, name, unit) in columns.items():
+            new[f"{term}_{key}"] = _described(values[..., place], by_head, f"{term} ({what}): {name}", unit)
         q, name = false_discoveries(fit.p_clustered[..., place]), "false discovery rate at the clustered p-value"
-        new[f"scope_{term}_q"] = heads.variable(
+        new[f"{term}_q"] = heads.variable(
             q, by_head, name=f"{term} ({what}): {name}", units="probability", source=BENJAMINI
         )
-    return table.assign(new)
+    return {f"{score.stem}_{name}": values for name, values in new.items()}
 
 
 @dataclass(frozen=True)
@@ -106,7 +113,7 @@ class _Fit:
     r_squared: Float[np.ndarray, "*head"]
 
     @classmethod
-    def of(
+    def from_sums(
         cls,
         xx: Float[np.ndarray, "fold regressor regressor"],
         xy: Float[np.ndarray, "*head fold regressor"],

@@ -8,16 +8,17 @@ import numpy as np
 import xarray as xr
 
 from headscope import heads
-from headscope.analyse.regression import with_regression
-from headscope.analyse.scores import SCORES, Score, scores_of
-from headscope.analyse.significance import false_discoveries, with_significance
-from headscope.analyse.uncertainty import Counts
+from headscope.analyse.regression import add_regression
+from headscope.analyse.significance import add_significance, false_discoveries
+from headscope.analyse.uncertainty import Ratio
+from headscope.errors import TableError
+from headscope.score import HEAD, Score, read_scores
 
 MINIMUM = 20
-"""Links that each half of the corpus must hold before a head is reported for a relation."""
+"""Links, or other items, that each half of the corpus must hold before a head is reported for a row."""
 
 HALVES = 100
-"""Random halves of the corpus that are asked for their best head."""
+"""Random halves of the corpus, in each of which the best head is sought."""
 
 SOURCE = "headscope"
 SPLIT = (
@@ -25,7 +26,7 @@ SPLIT = (
     "untrained model's head are chosen on the even folds and scored on the odd ones. The folds are the clusters of the "
     "intervals: {clusters}"
 )
-"""How the reported numbers are made; stored in the table and shown beside them."""
+"""How the reported numbers are computed; stored in the table and shown beside them."""
 
 _UNITS = {
     "text": (
@@ -41,41 +42,42 @@ _UNITS = {
 """What is assigned, and what follows for the intervals."""
 
 _CHOOSE, _SCORE = slice(0, None, 2), slice(1, None, 2)
-_HEAD = ("layer", "head", "direction")
 
 
-def analysed(table: xr.Dataset, untrained: xr.Dataset | None = None) -> xr.Dataset:
-    """`table` with all that can be told of the scores that it has; without any, as it is.
+def assess(table: xr.Dataset, untrained: xr.Dataset | None = None) -> xr.Dataset:
+    """`table` with the uncertainty of all its scores: intervals, p-values, reported heads and regressions.
+
+    A table without scores is returned as it is.
 
     Args:
-        table: of any reducers. Of several runs their scores get intervals and nothing else: what runs have in
-            common, and whether it is more than chance, is asked of all of them together.
+        table: of any reducers. Of several runs the scores get intervals and nothing else: what runs have in common,
+            and whether it is more than chance, is a question to all of them together.
         untrained: the same for a model of the same shape with random weights, on the same corpus.
     """
-    if "run" in table.dims:
-        return with_intervals(table) if any(score in table for score in SCORES) else table
-    if any(score in table for score in SCORES):
-        table = with_report(with_significance(with_intervals(table)), untrained)
-    return with_regression(table) if "scope_f1" in table else table
+    if any(score.has_report for score in read_scores(table)):
+        table = add_intervals(table)
+        if "run" not in table.dims:
+            table = add_report(add_significance(table), untrained)
+    return table if "run" in table.dims else add_regression(table)
 
 
-def with_intervals(table: xr.Dataset) -> xr.Dataset:
-    """`table` with the interval of every ``relation_accuracy``, ``antecedent_accuracy`` and ``scope_f1``.
+def add_intervals(table: xr.Dataset) -> xr.Dataset:
+    """`table` with the ends of the interval of each score: ``VARIABLE_lower`` and ``VARIABLE_upper``.
 
     Raises:
-        TableError: it has none of them, or lacks their sums.
+        TableError: it has no score, or lacks the sums of one.
     """
     new = {}
-    for score in scores_of(table):
+    for score in _reported_scores(table):
         dims = table[score.variable].dims
-        for end, values in zip(("lower", "upper"), score.heads(table).interval(), strict=True):
+        for end, values in zip(("lower", "upper"), Ratio.of_heads(table, score).interval(), strict=True):
             what = f"{end} end of the 95 % interval"
-            new[f"{score.variable}_{end}"] = _described(values.transpose(*dims), what, f"share of {score.of}")
+            new[f"{score.variable}_{end}"] = _described(values.transpose(*dims), what, f"share of {score.counted}")
     return table.assign(new)
 
 
-def with_report(table: xr.Dataset, untrained: xr.Dataset | None = None, *, minimum: int = MINIMUM) -> xr.Dataset:
-    """`table` with the head to report for each relation, class of mentions and negation scope, beside its baselines.
+def add_report(table: xr.Dataset, untrained: xr.Dataset | None = None, *, minimum: int = MINIMUM) -> xr.Dataset:
+    """`table` with the head to report for each row of each score, beside its baselines.
 
     The best of many heads looks better than it is on the very links on which it was chosen (the
     best of 288 chance predictors at 0.20 shows 0.32 on 100 links). So the head, its direction and
@@ -83,93 +85,97 @@ def with_report(table: xr.Dataset, untrained: xr.Dataset | None = None, *, minim
     done with the heads of an untrained model.
 
     Args:
-        table: with the sums that the reducers ``relations``, ``coreference`` and ``scope`` keep.
+        table: with the sums by fold of its scores.
         untrained: the same for a model of the same shape with random weights, on the same corpus.
-        minimum: links that each half must hold; rarer relations get no head (layer and head 0).
+        minimum: links that each half must hold; rarer rows get no head (layer and head 0).
 
     Returns:
-        The table with, for each relation, ``reported_layer``, ``reported_head``, ``reported_direction``
+        The table with, for each row of each score, ``reported_layer``, ``reported_head``, ``reported_direction``
         (and ``reported_attention_type``), ``reported_again`` (whether the other half would have chosen the same),
         ``reported_selection_frequency`` (the share of 100 random halves that would),
-        ``reported_permuted|p|q`` (its score where the gold stands elsewhere, and how likely that is to be as large,
-        corrected for all heads, and for the rows of this score that have a head; if there were permutations),
+        ``reported_permuted|p|q`` (its permuted score, and how likely that is to be as large, corrected for all heads,
+        and for the rows of this score that have a head; if there were permutations),
         ``heldout_accuracy|lower|upper|bootstrap_lower|bootstrap_upper|count|detectable``, ``heldout_offset``,
-        ``heldout_offset_accuracy|lower|upper``, and ``untrained_accuracy|lower|upper``; for each class of mentions
-        the same with ``antecedent_`` before, for each target of aspects with ``aspect_``, and for negation scope
-        with ``scope_`` before and F1 for accuracy.
+        ``heldout_offset_accuracy|lower|upper``, and ``untrained_accuracy|lower|upper``. The score's prefix, such as
+        ``scope_``, stands before each name (that of links between words is empty), and its measure, such as ``f1``,
+        in the place of ``accuracy``.
 
     Raises:
-        TableError: the table has none of these scores, or lacks their sums.
+        TableError: the table has no score, or lacks the sums of one.
     """
     new: dict[str, xr.Variable] = {}
-    if untrained is not None and "relation" in table.dims:
-        untrained = untrained.reindex(relation=table["relation"])
-    found = scores_of(table)
-    for score in found:
-        untrained_counts = None if untrained is None else score.heads(untrained)
-        reported = _report(score, score.heads(table), score.offsets(table), untrained_counts, minimum)
-        new |= {f"{score.prefix}{name}": values for name, values in reported.items()}
+    scores = _reported_scores(table)
+    for score in scores:
+        row = score.row_dimension(table)
+        control = None
+        if untrained is not None:
+            control = Ratio.of_heads(untrained.reindex({row: table[row]}) if row else untrained, score)
+        reported = _report(score, Ratio.of_heads(table, score), Ratio.of_offsets(table, score), control, minimum)
+        new |= {f"{score.report_prefix}{name}": values for name, values in reported.items()}
         new |= _against_permutations(table.assign(new), score)
-    unit, clusters = _UNITS[table[found[0].count].attrs.get("fold_unit", "text")]
+    units = [table[name].attrs.get("fold_unit") for name in scores[0].denominator]
+    unit, clusters = _UNITS[next(filter(None, units), "text")]
     split = SPLIT.format(folds=table.sizes["fold"], unit=unit, clusters=clusters)
     return table.assign(new).assign_attrs(split=split)
 
 
+def _reported_scores(table: xr.Dataset) -> list[Score]:
+    scores = [score for score in read_scores(table) if score.has_report]
+    if not scores:
+        raise TableError(
+            "the head table has no score by which heads are chosen; measure a statistic that has one "
+            "(`headscope list reducers`)."
+        )
+    return scores
+
+
 def _report(
-    score: Score, counts: Counts, offsets: Counts, untrained_counts: Counts | None, minimum: int
+    score: Score, ratio: Ratio, offsets: Ratio | None, untrained: Ratio | None, minimum: int
 ) -> dict[str, xr.Variable]:
     """The variables that report one score."""
-    place = _best(counts.half(_CHOOSE))
-    held = counts.half(_SCORE).at(**place)
+    share = f"share of {score.counted}"
+    place = _best(ratio.half(_CHOOSE))
     # The links of a relation are the same for all heads; what an F1 is of is not.
-    there = [counts.half(half).at(**place).links.sum("fold") for half in (_CHOOSE, _SCORE)]
-    enough = (there[0] >= minimum) & (there[1] >= minimum)
-    again = _best(counts.half(_SCORE))
-    same = _same(place, again)
-    offset = _best(offsets.half(_CHOOSE), dims=("offset",))
+    counts = [ratio.half(half).at(**place).denominator.sum("fold") for half in (_CHOOSE, _SCORE)]
+    enough = (counts[0] >= minimum) & (counts[1] >= minimum)
     new = {
         f"reported_{dim}": _described(
             chosen.where(enough, "" if chosen.dtype.kind == "U" else 0), f"{dim} of the reported head", "label"
         )
         for dim, chosen in place.items()
     }
-    new["reported_again"] = _described(
-        (same & enough).astype(np.int8), "1 if the other half chooses the same head", "flag"
-    )
+    same = (_is_same(place, _best(ratio.half(_SCORE))) & enough).astype(np.int8)
+    new["reported_again"] = _described(same, "1 if the other half chooses the same head", "flag")
+    frequency = _selection_frequency(ratio, place).where(enough)
     new["reported_selection_frequency"] = _described(
-        _selection_frequency(counts, place).where(enough), "random halves that choose the same head", "share of halves"
+        frequency, "random halves that choose the same head", "share of halves"
     )
-    new["heldout_count"] = _described(there[1].where(enough, 0), f"{score.of} on which the head is scored", score.of)
-    new["heldout_offset"] = _described(offset["offset"].where(enough, 0), "best fixed offset", "words")
-    new["heldout_detectable"] = _described(
-        offsets.half(_SCORE).at(**offset).detectable().where(enough),
-        "smallest rise above the best fixed offset that so many would show (level 0.05, power 0.8)",
-        f"share of {score.of}",
-    )
-    scores = {
-        "heldout": (held, f"{score.name} of the reported head on the half it was not chosen on"),
-        "heldout_offset": (
-            offsets.half(_SCORE).at(**offset),
-            f"{score.name} of the best fixed offset, chosen and scored likewise",
-        ),
-    }
-    if untrained_counts is not None:
-        best = untrained_counts.half(_SCORE).at(**_best(untrained_counts.half(_CHOOSE)))
-        scores["untrained"] = (best, f"{score.name} of the best head of an untrained model, chosen and scored likewise")
-    for name, (scored, what) in scores.items():
-        ends = {score.name: (scored.accuracy, what)}
-        for kind, interval in (("", scored.interval()), ("bootstrap_", scored.bootstrap())):
+    what = f"{score.counted} on which the head is scored"
+    new["heldout_count"] = _described(counts[1].where(enough, 0), what, score.counted)
+    held_out = f"{score.measure} of the reported head on the half it was not chosen on"
+    scored = {"heldout": (ratio.half(_SCORE).at(**place), held_out)}
+    likewise = ", chosen and scored likewise"
+    if offsets is not None:
+        offset = _best(offsets.half(_CHOOSE), dims=("offset",))
+        best_offset = offsets.half(_SCORE).at(**offset)
+        scored["heldout_offset"] = (best_offset, f"{score.measure} of the best fixed offset{likewise}")
+        new["heldout_offset"] = _described(offset["offset"].where(enough, 0), "best fixed offset", "words")
+        what = "smallest gain over the best fixed offset that this sample could detect (level 0.05, power 0.8)"
+        new["heldout_detectable"] = _described(best_offset.detectable().where(enough), what, share)
+    if untrained is not None:
+        best = untrained.half(_SCORE).at(**_best(untrained.half(_CHOOSE)))
+        scored["untrained"] = (best, f"{score.measure} of the best head of an untrained model{likewise}")
+    for name, (held, what) in scored.items():
+        ends = {score.measure: (held.value, what)}
+        for kind, interval in (("", held.interval()), ("bootstrap_", held.bootstrap())):
             for end, values in zip(("lower", "upper"), interval, strict=True):
                 ends[f"{kind}{end}"] = (values, f"{what}: {end} end of the 95 % interval{' by bootstrap' * bool(kind)}")
-        new |= {
-            f"{name}_{end}": _described(values.where(enough), text, f"share of {score.of}")
-            for end, (values, text) in ends.items()
-        }
+        new |= {f"{name}_{end}": _described(values.where(enough), text, share) for end, (values, text) in ends.items()}
     return new
 
 
 def at_reported(table: xr.Dataset, variable: str, prefix: str = "") -> xr.DataArray:
-    """What a variable is at the reported head of each row; NaN where none is reported.
+    """The value of a variable at the reported head of each row; NaN where none is reported.
 
     Args:
         table: with a report.
@@ -177,53 +183,49 @@ def at_reported(table: xr.Dataset, variable: str, prefix: str = "") -> xr.DataAr
         prefix: what stands before the names of the report.
     """
     there = table[f"{prefix}reported_layer"] > 0
-    place = {dim: table.get(f"{prefix}reported_{dim}") for dim in ("attention_type", *_HEAD)}
+    place = {dim: table.get(f"{prefix}reported_{dim}") for dim in HEAD}
     chosen = {dim: where.where(there, table[dim][0]) for dim, where in place.items() if where is not None}
-    return table[variable].sel(chosen).drop_vars(["attention_type", *_HEAD], errors="ignore").where(there)
+    return table[variable].sel(chosen).drop_vars(HEAD, errors="ignore").where(there)
 
 
 def _against_permutations(table: xr.Dataset, score: Score) -> dict[str, xr.Variable]:
-    """What the reported head scores where the gold stands elsewhere, and how likely that is; if there were
-    permutations.
-    """
+    """The permuted score of the reported head and its p-values; nothing where there were no permutations."""
     new = {}
-    if f"{score.drawn}_permuted" in table:
-        moved = at_reported(table, f"{score.drawn}_permuted", score.prefix)
-        what = f"{score.name} of the reported head where the gold stands elsewhere"
-        new["reported_permuted"] = _described(moved, what, f"share of {score.of}")
-    if f"{score.drawn}_p_corrected" in table:
-        p = at_reported(table, f"{score.drawn}_p_corrected", score.prefix)
+    if f"{score.stem}_permuted" in table:
+        permuted = at_reported(table, f"{score.stem}_permuted", score.report_prefix)
+        what = f"{score.measure} of the reported head, mean over the permutations of the gold"
+        new["reported_permuted"] = _described(permuted, what, f"share of {score.counted}")
+    if f"{score.stem}_p_corrected" in table:
+        p = at_reported(table, f"{score.stem}_p_corrected", score.report_prefix)
         new["reported_p"] = _described(p, "p-value of the reported head, corrected for all heads", "probability")
         rate = p.copy(data=false_discoveries(p.values))
         new["reported_q"] = _described(
             rate, "false discovery rate at this p-value, over rows with heads", "probability"
         )
-    return {f"{score.prefix}{name}": values for name, values in new.items()}
+    return {f"{score.report_prefix}{name}": values for name, values in new.items()}
 
 
-def _selection_frequency(counts: Counts, place: Mapping[str, xr.DataArray]) -> xr.DataArray:
+def _selection_frequency(ratio: Ratio, place: Mapping[str, xr.DataArray]) -> xr.DataArray:
     """The share of random halves of the folds on which the head at `place` is the best."""
-    draw, folds = np.random.default_rng(0), counts.links.sizes["fold"]
-    halves = xr.DataArray([draw.permutation(folds) < folds // 2 for _ in range(HALVES)], dims=("half", "fold")).astype(
-        float
-    )
-    right, links = xr.dot(counts.right, halves, dim="fold"), xr.dot(counts.links, halves, dim="fold")
-    best = _best_of(right / links.where(links > 0))
-    return _same(place, best).mean("half")
+    random, folds = np.random.default_rng(0), ratio.denominator.sizes["fold"]
+    chosen = [random.permutation(folds) < folds // 2 for _ in range(HALVES)]
+    halves = xr.DataArray(chosen, dims=("half", "fold")).astype(float)
+    above, below = (xr.dot(part, halves, dim="fold") for part in (ratio.numerator, ratio.denominator))
+    return _is_same(place, _argmax(above / below.where(below > 0))).mean("half")
 
 
-def _same(one: Mapping[str, xr.DataArray], other: Mapping[str, xr.DataArray]) -> xr.DataArray:
-    """Whether two choices are of the same head."""
-    return reduce(and_, (one[dim] == other[dim] for dim in one))
+def _is_same(place: Mapping[str, xr.DataArray], other: Mapping[str, xr.DataArray]) -> xr.DataArray:
+    """True where two choices are of the same head."""
+    return reduce(and_, (place[dim] == other[dim] for dim in place))
 
 
-def _best(counts: Counts, dims: tuple[str, ...] | None = None) -> dict[str, xr.DataArray]:
-    """The coordinates of the best score, for each relation if there are several; the first of equals."""
-    return _best_of(counts.accuracy, dims)
+def _best(ratio: Ratio, dims: tuple[str, ...] | None = None) -> dict[str, xr.DataArray]:
+    """The coordinates of the best score, for each row if there are several; the first of equals."""
+    return _argmax(ratio.value, dims)
 
 
-def _best_of(scores: xr.DataArray, dims: tuple[str, ...] | None = None) -> dict[str, xr.DataArray]:
-    dims = dims or tuple(dim for dim in ("attention_type", *_HEAD) if dim in scores.dims)
+def _argmax(scores: xr.DataArray, dims: tuple[str, ...] | None = None) -> dict[str, xr.DataArray]:
+    dims = dims or tuple(dim for dim in HEAD if dim in scores.dims)
     flat = scores.fillna(-1).stack(place=dims)
     where = flat.argmax("place")
     return {dim: flat[dim].isel(place=where).drop_vars(["place", *dims], errors="ignore") for dim in dims}

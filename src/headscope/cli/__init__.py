@@ -1,7 +1,6 @@
-"""The command line: one short command for each public function, a file each.
+"""The command line: each command parses its arguments, calls the function of the same name in `jobs`, and prints.
 
-Torch takes seconds to load, so what needs it is imported in the function of the command that uses it: `--help`
-answers at once.
+Torch takes seconds to load, so a command imports its job when it is called, and `--help` answers at once.
 """
 
 import sys
@@ -20,12 +19,12 @@ from headscope.errors import HeadscopeError
 __all__ = ["app", "console", "errors", "main"]
 
 app = typer.Typer(
-    help="What does each attention head look at, which relation does it mark, and how sure are we?",
+    help="Measure what each attention head of a transformer looks at, which relation it marks, and how sure that is.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-# In the order in which one needs them; what `tune` writes in its example, `measure` and `compare` read in theirs.
+# In the order of use: the examples of `measure` and `compare` read what the one of `tune` writes.
 app.command(epilog="Example: headscope atlas minilm grammar:300 -o atlas")(atlas)
 app.command(epilog="Example: headscope tune negation minilm --data grammar:300 -o negation --seeds 4 --control")(tune)
 app.command(
@@ -39,7 +38,7 @@ app.command("list", epilog="Example: headscope list corpora")(list_)
 
 
 def main() -> None:
-    """Run a command; what headscope refuses is one sentence and exit code 2."""
+    """Run a command; an error of headscope is printed as one sentence, with exit code 2."""
     try:
         app()
     except HeadscopeError as error:

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.markup import escape
 
 from headscope.cli.options import (
@@ -16,10 +15,9 @@ from headscope.cli.options import (
     Model,
     PairTokens,
     PatternFile,
-    Permutations,
     Resume,
     Trust,
-    plan_of,
+    option,
 )
 from headscope.cli.terminal import console, show_progress
 
@@ -27,31 +25,34 @@ from headscope.cli.terminal import console, show_progress
 def atlas(
     model: Model = "minilm",
     corpus: CorpusName = "grammar",
-    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write.")] = Path("headscope-atlas"),
+    out: Annotated[Path, option("Folder to write. Default: headscope-atlas.", "--out", "-o")] = Path("headscope-atlas"),
     format: Format = None,
     patterns: PatternFile = None,
     device: Device = "cpu",
-    seed: Annotated[int, typer.Option(help="Of the random weights of the control.")] = 0,
+    seed: Annotated[int, option("Random seed of the untrained model. Default: 0.")] = 0,
     max_tokens: MaxTokens = None,
     cut: Cut = None,
     pair_tokens: PairTokens = None,
     batch_tokens: BatchTokens = None,
-    permutations: Permutations = None,
+    permutations: Annotated[
+        int, option("Number of permutations for the p-values; 0 skips them. Default: 999.", min=0)
+    ] = 999,
     trust_remote_code: Trust = False,
     resume: Resume = False,
 ) -> None:
-    """Measure everything that the corpus's annotation allows, with controls: tables, figures and a page."""
-    from headscope.jobs.atlas import atlas as make
-    from headscope.reducers.support.permutations import PERMUTATIONS
-    from headscope.view.terminal import summarise
+    """Measure everything that the annotation of a corpus allows, with controls, and write tables, figures and a page.
 
-    plan = plan_of(max_tokens, cut, pair_tokens, batch_tokens)
+    Without arguments: minilm on the generated sentences of grammar.
+    """
+    from headscope.jobs.atlas import atlas as run
+    from headscope.view.terminal import print_table
+
     with show_progress() as progress:
-        made = make(
-            model, corpus, out, format=format, patterns=patterns, plan=plan, device=device, seed=seed,
-            permutations=PERMUTATIONS if permutations is None else permutations,
+        result = run(
+            model, corpus, out, format=format, patterns=patterns, device=device, seed=seed, max_tokens=max_tokens,
+            cut=cut, pair_tokens=pair_tokens, batch_tokens=batch_tokens, permutations=permutations,
             trust_remote_code=trust_remote_code, resume=resume, progress=progress,
         )  # fmt: skip
-    summarise(made.table, console)
-    page, folder = escape(str(made.folder / "atlas.html")), escape(str(made.folder))
-    console.print(f"\nOpen [bold]{page}[/]; {len(made.files)} files in {folder}.", soft_wrap=True)
+    print_table(result.table, console)
+    page, folder = escape(str(result.folder / "atlas.html")), escape(str(result.folder))
+    console.print(f"\nOpen [bold]{page}[/]; {len(result.files)} files in {folder}.", soft_wrap=True)

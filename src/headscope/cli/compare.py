@@ -6,42 +6,48 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from headscope.cli.options import option
 from headscope.cli.terminal import console, show_progress
-from headscope.errors import HeadscopeError
 
 
 def compare(
-    before: Annotated[Path, typer.Argument(help="The head table of the model before it was tuned.")],
-    after: Annotated[Path, typer.Argument(help="That of the runs that were tuned, on the same corpus.")],
-    control: Annotated[Path | None, typer.Option(help="That of the runs of the task's control.")] = None,
-    other_before: Annotated[Path | None, typer.Option(help="The same on another corpus: before.")] = None,
-    other_after: Annotated[Path | None, typer.Option(help="The runs there.")] = None,
-    other_control: Annotated[Path | None, typer.Option(help="The runs of the control there.")] = None,
-    variable: Annotated[
-        list[str] | None,
-        typer.Option(help="What to compare: mass_sep, or token_class_mass:token_class=noun. Default: the scores."),
+    before: Annotated[Path, typer.Argument(help="Head table of the model before it was tuned.")],
+    after: Annotated[Path, typer.Argument(help="Head table of the runs, on the same corpus.")],
+    control: Annotated[Path | None, option("Head table of the runs on the task's control. Default: none.")] = None,
+    other_before: Annotated[
+        Path | None, option("Head table before tuning on another corpus, to compare the corpora. Default: none.")
     ] = None,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write.")] = Path("headscope-compare"),
+    other_after: Annotated[Path | None, option("Head table of the runs on the other corpus. Default: none.")] = None,
+    other_control: Annotated[
+        Path | None, option("Head table of the runs on the control, on the other corpus. Default: none.")
+    ] = None,
+    variables: Annotated[
+        list[str] | None,
+        option(
+            "Variable to compare, such as mass_sep or token_class_mass:token_class=noun; may be repeated. "
+            "Default: all scores.",
+            "--variable",
+        ),
+    ] = None,
+    out: Annotated[Path, option("Folder to write. Default: headscope-compare.", "--out", "-o")] = Path(
+        "headscope-compare"
+    ),
 ) -> None:
-    """Compare heads before and after tuning, task against control: tables, tests, figures and a page."""
-    from headscope.jobs.compare import write_comparison
-    from headscope.view.comparison import summarise_comparison
+    """Compare heads before and after tuning, on a task and on its control: tables, tests, figures and a page."""
+    from headscope.jobs.compare import compare as run
+    from headscope.view.comparison import print_comparison
 
-    if (other_before is None) != (other_after is None) or (other_control is not None and other_before is None):
-        raise HeadscopeError("--other-before and --other-after go together, and --other-control goes with both.")
-    if other_control is not None and control is None:
-        raise HeadscopeError("--other-control is the control on another corpus; give it on this one too, as --control.")
-    others = None if other_before is None or other_after is None else (other_before, other_after, other_control)
     with show_progress() as progress:
-        made = write_comparison(
-            before, after, control, others=others, variables=variable or [], out=out, progress=progress
-        )
-    for comparison in made.comparisons:
-        summarise_comparison(comparison, console)
-    for name, found in made.agreements.items():
-        for one in found:
-            console.print(f"On {made.other}, {name}: {one}", soft_wrap=True, markup=False, highlight=False)
-    for sentence in made.left_out:
+        result = run(
+            before, after, control, other_before=other_before, other_after=other_after, other_control=other_control,
+            variables=variables or (), out=out, progress=progress,
+        )  # fmt: skip
+    for comparison in result.comparisons:
+        print_comparison(comparison, console)
+    for name, agreements in result.agreements.items():
+        for agreement in agreements:
+            console.print(f"On {result.other}, {name}: {agreement}", soft_wrap=True, markup=False, highlight=False)
+    for sentence in result.left_out:
         console.print(sentence, soft_wrap=True, markup=False, highlight=False, style="yellow")
-    page, folder = escape(str(made.folder / "comparison.md")), escape(str(made.folder))
-    console.print(f"\nRead [bold]{page}[/]; {len(made.files)} files in {folder}.", soft_wrap=True)
+    page, folder = escape(str(result.folder / "comparison.md")), escape(str(result.folder))
+    console.print(f"\nRead [bold]{page}[/]; {len(result.files)} files in {folder}.", soft_wrap=True)

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from rich.markup import escape
 
 from headscope.cli.options import (
@@ -16,10 +15,9 @@ from headscope.cli.options import (
     Model,
     PairTokens,
     PatternFile,
-    Permutations,
     Resume,
     Trust,
-    plan_of,
+    option,
 )
 from headscope.cli.terminal import console, show_progress
 from headscope.errors import HeadscopeError
@@ -31,99 +29,70 @@ if TYPE_CHECKING:
 def measure(
     model: Model,
     corpus: CorpusName,
-    reducer: Annotated[list[str], typer.Option("--reducer", "-r", help="What to measure (`headscope list reducers`).")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The netCDF file to write.")] = Path("heads.nc"),
+    reducers: Annotated[
+        list[str], option("What to measure (see `headscope list reducers`); may be repeated.", "--reducer", "-r")
+    ],
+    out: Annotated[Path, option("NetCDF file to write. Default: heads.nc.", "--out", "-o")] = Path("heads.nc"),
     format: Format = None,
     patterns: PatternFile = None,
+    runs: Annotated[
+        Path | None,
+        option("Folder of runs that were tuned from MODEL: each run is measured instead of the model. Default: none."),
+    ] = None,
     device: Device = "cpu",
     max_tokens: MaxTokens = None,
     cut: Cut = None,
     pair_tokens: PairTokens = None,
     batch_tokens: BatchTokens = None,
-    permutations: Permutations = None,
+    permutations: Annotated[
+        int | None,
+        option("Number of permutations for the p-values; 0 skips them. Default: 999, and 0 with --runs.", min=0),
+    ] = None,
     trust_remote_code: Trust = False,
     resume: Resume = False,
     offset: Annotated[
-        list[int] | None, typer.Option(help="For `surface`: also the token so far away; -2 is the one before the last.")
+        list[int] | None,
+        option("For the reducer surface: another distance to measure, in tokens; -2 is two tokens before."),
     ] = None,
     words: Annotated[
         list[str] | None,
-        typer.Option("--class", help="For `surface`: also these words together, as NAME=WORD,WORD: no=not,n't,never."),
+        option("For the reducer surface: a class of words, as NAME=WORD,WORD such as no=not,n't,never.", "--class"),
     ] = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Say of each layer whether its matrix was made, and why.")
+        bool, option("Print for each layer how its attention was computed, and why. Default: no.", "--explain")
     ] = False,
-    runs: Annotated[
-        Path | None, typer.Option(help="A folder of runs that were tuned from MODEL; each of them is measured instead.")
-    ] = None,
 ) -> None:
-    """Measure every head with the named reducers and write a head table."""
-    from headscope import heads
-    from headscope.analyse import analysed
-    from headscope.capture import load
-    from headscope.corpora import read, summarize
-    from headscope.files import remove_unfinished, writable
-    from headscope.reducers.support.permutations import PERMUTATIONS, with_permutations
-    from headscope.runner.local import measure as run
-    from headscope.runner.resolve import resolve_reducers
-    from headscope.runner.runs import checkpoints, measure_runs
-    from headscope.runs import read as read_runs
-    from headscope.view.terminal import explain as explained
-    from headscope.view.terminal import summarise
+    """Measure every head of a model with one or more reducers, and write a head table."""
+    from headscope.jobs.measure import measure as run
+    from headscope.view.terminal import print_paths, print_table
 
-    writable(out)
-    if runs is None and "similarity" in reducer:
-        raise HeadscopeError("-r similarity compares runs with the model that they were tuned from; add --runs FOLDER.")
-    family = None if runs is None else read_runs(runs)
-    tuned_on = f"{'the control of ' if family and family.control else ''}{family.task if family else ''}"
-    documents = read(corpus, format=format, patterns=patterns)
-    checkpoint = out.with_name(f".{out.name}.partial.npz")
-    plan = plan_of(max_tokens, cut, pair_tokens, batch_tokens)
     with show_progress() as progress:
-        progress("reading the corpus", 0, 0)
-        summary = summarize(documents)
-        asked = resolve_reducers(_asked(reducer, offset or [], words or []), summary)
-        # Chance is asked of all runs together, when they are compared.
-        usual = PERMUTATIONS if family is None else 0
-        reducers = [with_permutations(one, usual if permutations is None else permutations) for one in asked]
-        progress("loading the model", 0, 0)
-        subject = load(model, device=device, trust_remote_code=trust_remote_code)
-        if family is None:
-            table = run(
-                subject, documents, reducers, plan=plan, summary=summary, checkpoint=checkpoint, resume=resume,
-                progress=lambda done, total: progress(f"measuring {subject.name}", done, total),
-            )  # fmt: skip
-        else:
-            table = measure_runs(
-                subject, family, documents, reducers, plan=plan, summary=summary, checkpoint=checkpoint, resume=resume,
-                progress=lambda done, total: progress(f"measuring {len(family.runs)} runs of {tuned_on}", done, total),
-                trust_remote_code=trust_remote_code,
-            )  # fmt: skip
-    table = analysed(table)
-    heads.write(table, out)
-    for kept in [checkpoint] if family is None else checkpoints(checkpoint, family):
-        kept.unlink(missing_ok=True)
-        remove_unfinished(kept)
-    summarise(table, console)
+        table = run(
+            model, corpus, _add_to_surface(reducers, offset or [], words or []), out=out, format=format,
+            patterns=patterns, runs=runs, device=device, max_tokens=max_tokens, cut=cut, pair_tokens=pair_tokens,
+            batch_tokens=batch_tokens, permutations=permutations, trust_remote_code=trust_remote_code, resume=resume,
+            progress=progress,
+        )  # fmt: skip
+    print_table(table, console)
     if explain:
-        explained(table, console)
+        print_paths(table, console)
     console.print(f"\nWrote {escape(str(out))}.", soft_wrap=True)
 
 
-def _asked(names: list[str], offsets: list[int], classes: list[str]) -> "list[str | Reducer]":
-    """The reducers by name, `surface` with what else is asked of it."""
-    from headscope.reducers import Surface, WordClass
-
+def _add_to_surface(names: list[str], offsets: list[int], classes: list[str]) -> "list[str | Reducer]":
+    """The reducers by name; `surface` as an object if offsets or classes are added to it."""
     if not offsets and not classes:
         return list(names)
     if "surface" not in names:
         raise HeadscopeError("--offset and --class ask more of the reducer `surface`; add -r surface.")
+    from headscope.reducers import Surface, WordClass
+
     parsed = []
-    for one in classes:
-        name, _, words = one.partition("=")
-        given = tuple(word for word in words.split(",") if word)
-        if not name or not given:
-            raise HeadscopeError(f"--class {one} names no words; write NAME=WORD,WORD, such as no=not,n't,never.")
-        parsed.append(WordClass(name, given))
+    for text in classes:
+        name, _, listed = text.partition("=")
+        words = tuple(word for word in listed.split(",") if word)
+        if not name or not words:
+            raise HeadscopeError(f"--class {text} names no words; write NAME=WORD,WORD, such as no=not,n't,never.")
+        parsed.append(WordClass(name, words))
     surface = Surface(offsets=tuple(offsets), classes=tuple(parsed))
     return [surface if name == "surface" else name for name in names]

@@ -1,49 +1,57 @@
-"""Options that several commands have, each said once."""
+"""Options that several commands have. Each help text is a phrase with its default."""
 
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
-if TYPE_CHECKING:
-    from headscope.runner import Plan
 
-Model = Annotated[str, typer.Argument(help="A hub id, a folder, or minilm (all-MiniLM-L6-v2 from the extra `demo`).")]
+def option(help: str, *names: str, **settings: Any) -> Any:
+    """A typer option whose help states the default itself."""
+    return typer.Option(*names, help=help, show_default=False, **settings)
+
+
+Model = Annotated[
+    str,
+    typer.Argument(
+        help="Model: a hub id, a folder, or minilm (all-MiniLM-L6-v2, from the extra `demo`).", show_default=False
+    ),
+]
 CorpusName = Annotated[
     str,
-    typer.Argument(help="A file or folder (`headscope list corpora`), or grammar[:COUNT[:SEED]], generated sentences."),
+    typer.Argument(
+        help="Corpus: a file or folder (see `headscope list corpora`), or grammar[:COUNT[:SEED]] for generated "
+        "sentences.",
+        show_default=False,
+    ),
 ]
-Format = Annotated[str | None, typer.Option(help="The format of the corpus, if it is not to be told from the content.")]
+Format = Annotated[str | None, option("Format of the corpus. Detected automatically if omitted.")]
 PatternFile = Annotated[
     Path | None,
-    typer.Option("--patterns", help="Patterns of spaCy, in JSON; what they find becomes links (extra spacy)."),
+    option("JSON file of spaCy patterns; their matches are added to the corpus as links (extra `spacy`)."),
 ]
-Device = Annotated[str, typer.Option(help="Where to run the model: cpu, cuda, cuda:1.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on where a killed run with the same arguments stopped.")]
-MaxTokens = Annotated[int | None, typer.Option(min=3, help="Tokens of a text. Default: what the model takes.")]
+Device = Annotated[str, option("Where to run the model: cpu, cuda or cuda:1. Default: cpu.")]
+Resume = Annotated[bool, option("Continue a killed run with the same arguments. Default: start again.", "--resume")]
+MaxTokens = Annotated[int | None, option("Longest text in tokens. Default: the limit of the model.", min=3)]
 Cut = Annotated[
     bool | None,
-    typer.Option("--cut/--skip", help="Cut or skip longer texts. Default: cut where the corpus has coreference."),
+    option("Cut longer texts, or skip them. Default: cut if the corpus has coreference, else skip.", "--cut/--skip"),
 ]
-PairTokens = Annotated[int | None, typer.Option(min=5, help="Cut pairs of paragraphs to this. Default: 128.")]
+PairTokens = Annotated[int | None, option("Cut pairs of paragraphs to this many tokens. Default: 128.", min=5)]
 BatchTokens = Annotated[
-    int | None, typer.Option(min=1, help="Tokens of a batch, padding included. Less needs less memory.")
+    int | None, option("Tokens in a batch, padding included; fewer need less memory. Default: 2048.", min=1)
 ]
-Permutations = Annotated[
-    int | None,
-    typer.Option(min=0, help="Times that the gold is moved elsewhere, for p-values. Default: 999; 0 for none."),
+Trust = Annotated[
+    bool,
+    option("Run the Python code of the model's repository. Default: never.", "--trust-remote-code"),
 ]
-Trust = Annotated[bool, typer.Option("--trust-remote-code", help="Run the Python that the model's repository brings.")]
-
-
-def plan_of(max_tokens: int | None, cut: bool | None, pair_tokens: int | None, batch_tokens: int | None) -> "Plan":
-    """How to batch, by the options that were given."""
-    from headscope.runner import Plan
-
-    plan = Plan(max_tokens=max_tokens, cut=cut)
-    if pair_tokens is not None:
-        plan = replace(plan, pair_tokens=pair_tokens)
-    if batch_tokens is not None:
-        plan = replace(plan, batch_tokens=batch_tokens)
-    return plan
+Select = Annotated[
+    str,
+    option(
+        "Split on which the best epoch is chosen: validation, or test, which also trains on validation. "
+        "Default: validation."
+    ),
+]
+MaxExamples = Annotated[
+    int | None, option("Train on a random sample of at most this many examples. Default: all.", min=1)
+]

@@ -1,4 +1,4 @@
-"""Where commands write: results to the standard output, progress and complaints to the standard error."""
+"""Where commands print: results to standard output, progress and errors to standard error."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,10 +18,10 @@ errors = Console(stderr=True)
 
 @contextmanager
 def show_progress() -> Iterator["Progress"]:
-    """Progress on the terminal; an interrupted job says how to go on."""
+    """Show progress on the terminal; if the job is interrupted, say how to continue it."""
     try:
         with progress_bars(errors) as progress:
             yield progress
     except KeyboardInterrupt:
-        errors.print("headscope: interrupted; add --resume to the same command to go on.", soft_wrap=True)
+        errors.print("headscope: interrupted; add --resume to the same command to continue.", soft_wrap=True)
         raise typer.Exit(130) from None

@@ -6,57 +6,53 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from headscope.cli.options import Model, Resume, Trust
+from headscope.cli.options import MaxExamples, Model, Resume, Select, Trust, option
 from headscope.cli.terminal import console, show_progress
 
 
 def tune(
-    task: Annotated[str, typer.Argument(help="A task (`headscope list tasks`), or a folder of TSV files.")],
+    task: Annotated[str, typer.Argument(help="Task (see `headscope list tasks`), or a folder of TSV files.")],
     model: Model,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write.")] = Path("headscope-runs"),
-    seeds: Annotated[int, typer.Option(min=1, help="As many runs, of the seeds 1, 2, 3 and so on.")] = 3,
-    seed: Annotated[list[int] | None, typer.Option(help="Runs of these seeds instead.")] = None,
+    out: Annotated[Path, option("Folder to write. Default: headscope-runs.", "--out", "-o")] = Path("headscope-runs"),
+    seeds: Annotated[int, option("Number of runs, with the seeds 1, 2, 3 and so on. Default: 3.", min=1)] = 3,
+    seed: Annotated[
+        list[int] | None, option("Seed of a run, in place of --seeds; may be repeated. Default: none.")
+    ] = None,
     control: Annotated[
-        bool, typer.Option("--control", help="Also tune as many runs on arbitrary labels, into OUT/control.")
+        bool, option("Also tune as many runs on arbitrary labels, into OUT/control. Default: no.", "--control")
     ] = False,
     data: Annotated[
         Path,
-        typer.Option(
-            envvar="HEADSCOPE_DATA", help="The corpus of the task: a file or folder; for negation also grammar:300."
-        ),
+        option("File or folder that holds the corpus of the task; for negation also grammar:300. "
+               "Default: $HEADSCOPE_DATA, else the current folder.", envvar="HEADSCOPE_DATA", show_envvar=False),
     ] = Path(),
-    epochs: Annotated[int, typer.Option(help="Times that all examples are seen.")] = 8,
-    learning_rate: Annotated[float, typer.Option(help="At the first step; it falls to 0.")] = 4e-5,
-    batch_size: Annotated[int, typer.Option(help="Examples of a step, on each device.")] = 16,
-    select: Annotated[
-        str, typer.Option(help="Choose the epoch on validation, or on test and train on validation too.")
-    ] = "validation",
-    most: Annotated[int | None, typer.Option(help="Train on a random sample of so many examples.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="Cut examples to this. Default: what the model takes.")] = None,
-    precision: Annotated[str, typer.Option(help="float32, or bfloat16 or float16, mixed.")] = "float32",
-    device: Annotated[str, typer.Option(help="cpu, or cuda for all GPUs that are visible.")] = "cpu",
+    epochs: Annotated[int, option("Passes over the training examples. Default: 8.")] = 8,
+    learning_rate: Annotated[
+        float, option("Learning rate at the first step; it falls to 0. Default: 4e-05.")
+    ] = 4e-5,
+    batch_size: Annotated[int, option("Examples in a step, on each device. Default: 16.")] = 16,
+    select: Select = "validation",
+    max_examples: MaxExamples = None,
+    max_tokens: Annotated[
+        int | None, option("Cut longer examples to this many tokens. Default: the limit of the model.")
+    ] = None,
+    precision: Annotated[
+        str, option("Precision of training: float32; or bfloat16 or float16, mixed with it. Default: float32.")
+    ] = "float32",
+    device: Annotated[str, option("cpu, or cuda for all visible GPUs. Default: cpu.")] = "cpu",
     trust_remote_code: Trust = False,
     resume: Resume = False,
-) -> None:
+) -> None:  # fmt: skip
     """Fine-tune a model on a task, and on its control, several seeds each: a folder of runs."""
-    from headscope.learn.control import control_of
-    from headscope.learn.splits import at_most, without_validation
-    from headscope.learn.task import TEST
-    from headscope.learn.tasks import read_task
-    from headscope.learn.tune import tune as run
+    from headscope.jobs.tune import tune as run
     from headscope.view.tuned import tuned
 
     with show_progress() as progress:
-        progress(f"reading {task}", 0, 0)
-        learnt = read_task(task, data)
-        if select == TEST:  # before a control is made, whose labels are those of what is trained on
-            learnt = without_validation(learnt)
-        if most is not None:
-            learnt = at_most(learnt, most)
-        made = run(
-            learnt, model, out, seeds=seed or range(1, seeds + 1), control=control_of(learnt) if control else None,
-            epochs=epochs, learning_rate=learning_rate, batch_size=batch_size, select=select, max_tokens=max_tokens,
-            precision=precision, device=device, trust_remote_code=trust_remote_code, resume=resume, progress=progress,
+        result = run(
+            task, model, out, seeds=seed or seeds, control=control, data=data, epochs=epochs,
+            learning_rate=learning_rate, batch_size=batch_size, select=select, max_examples=max_examples,
+            max_tokens=max_tokens, precision=precision, device=device, trust_remote_code=trust_remote_code,
+            resume=resume, progress=progress,
         )  # fmt: skip
-    tuned(made.task, made.control, console)
+    tuned(result.task, result.control, console)
     console.print(f"\nThe runs are listed in {escape(str(out / 'runs.json'))}.", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""What the jobs that fill a folder have in common: tables that go on after a kill, and a folder written whole."""
+"""The output folder of a job: measuring that can be resumed, and results written all together, with a manifest."""
 
 import hashlib
 import json
@@ -18,49 +18,49 @@ from headscope.errors import HeadscopeError
 from headscope.files import atomic_write, remove_unfinished, writable
 from headscope.runs import Runs
 
-if TYPE_CHECKING:  # jobs that measure nothing must not load torch
+if TYPE_CHECKING:  # jobs that measure nothing do not load torch
     from headscope.capture.model import Model
     from headscope.reducers.reducer import Reducer
     from headscope.runner import Plan
 
-WRITTEN = (".nc", ".html", ".csv", ".md", ".png", ".svg")
-"""What jobs write, their manifests aside."""
+OUTPUT_SUFFIXES = (".nc", ".html", ".csv", ".md", ".png", ".svg")
+"""The files that jobs write, beside their manifests."""
 
 Progress = Callable[[str, int, int], None]
-"""Told what is being done, how much of it is done and how much there is."""
+"""Called with the name of a step, how much of it is done and how much there is (0 if not known)."""
 
 
 @dataclass(frozen=True)
-class Job:
-    """A folder that is being filled.
+class OutputFolder:
+    """The folder that a job fills.
 
     Attributes:
-        name: what is written to it, with its article: ``the atlas``.
-        folder: where.
-        manifest: the file that lists the others, with a hash of each.
-        tables: the names of the head tables that are measured for it.
-        resume: go on from what a killed job left.
-        progress: is told of the progress.
+        content: what is written to it, for messages: ``the atlas``.
+        path: the folder.
+        manifest: name of the file that lists the others, with a hash of each.
+        tables: names of the head tables that are measured for it.
+        resume: continue what a killed job left there.
+        progress: called as the work advances.
     """
 
-    name: str
-    folder: Path
+    content: str
+    path: Path
     manifest: str
     tables: Sequence[str]
     resume: bool = False
-    progress: Progress = lambda stage, done, total: None
+    progress: Progress = lambda step, done, total: None
 
     def check(self) -> None:
-        """Refuse the folder before any work is done for it.
+        """Refuse an unusable folder before any work is done.
 
         Raises:
-            HeadscopeError: it is a file, or cannot be written to.
+            HeadscopeError: the folder is a file, or cannot be written to.
         """
-        if self.folder.exists() and not self.folder.is_dir():
+        if self.path.exists() and not self.path.is_dir():
             raise HeadscopeError(
-                f"{self.folder} is a file; name a folder for {self.name}, or a place where one can be made."
+                f"{self.path} is a file; name a folder for {self.content}, or a place where one can be made."
             )
-        writable(self.folder / self.manifest)
+        writable(self.path / self.manifest)
 
     def measure(
         self,
@@ -69,18 +69,18 @@ class Job:
         documents: Iterable[Document],
         reducers: "Sequence[str | Reducer]",
         *,
-        called: str,
+        label: str,
         plan: "Plan | None",
         summary: CorpusSummary,
     ) -> xr.Dataset:
-        """One of the tables, measured; its sums so far are kept in the folder until everything is written.
+        """The head table of a model; its checkpoint stays in the folder until everything is written.
 
         Args:
-            table: its name, one of `tables`.
+            table: the name of the table, one of `tables`.
             model: the model.
             documents: the corpus.
             reducers: what to measure.
-            called: what the progress is reported as.
+            label: the name of this step in the progress display.
             plan: how to batch.
             summary: what the corpus holds.
         """
@@ -88,7 +88,7 @@ class Job:
 
         return measure(
             model, documents, reducers, plan=plan, summary=summary, checkpoint=self._checkpoint(table),
-            resume=self.resume, progress=lambda done, total: self.progress(called, done, total),
+            resume=self.resume, progress=lambda done, total: self.progress(label, done, total),
         )  # fmt: skip
 
     def measure_runs(
@@ -102,7 +102,7 @@ class Job:
         plan: "Plan | None",
         summary: CorpusSummary,
     ) -> xr.Dataset:
-        """One of the tables, measured of each run of a folder; arguments as for `measure`."""
+        """The head table of all runs of a folder; arguments as for `measure`."""
         from headscope.runner.runs import measure_runs
 
         return measure_runs(
@@ -111,30 +111,28 @@ class Job:
         )  # fmt: skip
 
     def write(self, fill: Callable[[Path], None], about: Mapping[str, Any]) -> tuple[str, ...]:
-        """Everything into a folder of its own first, so that a failure leaves what was there whole.
+        """Write all files, and return their names relative to the folder.
 
-        What an older job of the same manifest wrote, and this one does not, is removed, and so is what a killed one
-        left unfinished; nobody else's files are.
+        They are written to a temporary folder first, so that a failure leaves older results as they were. Files that an
+        older job listed in the same manifest and this one does not write are removed, and so are leftovers of a killed
+        job; no other files are touched.
 
         Args:
             fill: writes all files into the folder that it is given.
-            about: what the manifest says beside the hashes.
-
-        Returns:
-            What was written, relative to the folder.
+            about: what the manifest records beside the hashes.
 
         Raises:
             HeadscopeError: the disk refuses a file.
         """
         self.progress("writing", 0, 0)
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            for unfinished in self.folder.glob(f".{self.manifest}.new-*"):
+            self.path.mkdir(parents=True, exist_ok=True)
+            for unfinished in self.path.glob(f".{self.manifest}.new-*"):
                 shutil.rmtree(unfinished, ignore_errors=True)
-            fresh = Path(tempfile.mkdtemp(prefix=f".{self.manifest}.new-", dir=self.folder))
+            fresh = Path(tempfile.mkdtemp(prefix=f".{self.manifest}.new-", dir=self.path))
         except OSError as error:
             raise HeadscopeError(
-                f"{self.folder} cannot be written to ({error.strerror or error}); choose another folder."
+                f"{self.path} cannot be written to ({error.strerror or error}); choose another folder."
             ) from error
         try:
             fill(fresh)
@@ -142,23 +140,23 @@ class Job:
             written = tuple(sorted(path.relative_to(fresh).as_posix() for path in fresh.rglob("*") if path.is_file()))
             self._remove_older(keep=written)
             for name in written:
-                (self.folder / name).parent.mkdir(exist_ok=True)
-                (fresh / name).replace(self.folder / name)
+                (self.path / name).parent.mkdir(exist_ok=True)
+                (fresh / name).replace(self.path / name)
         except OSError as error:
             raise HeadscopeError(
-                f"{self.name} could not be written to {self.folder} ({error.strerror or error}); "
+                f"{self.content} could not be written to {self.path} ({error.strerror or error}); "
                 "free some space or choose another folder, and add --resume to keep what was measured."
             ) from error
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
-        for first in map(self._checkpoint, self.tables):
-            for checkpoint in (first, *self.folder.glob(f"{escape(first.stem)}.*{first.suffix}")):
+        for of_table in map(self._checkpoint, self.tables):
+            for checkpoint in (of_table, *self.path.glob(f"{escape(of_table.stem)}.*{of_table.suffix}")):
                 checkpoint.unlink(missing_ok=True)
                 remove_unfinished(checkpoint)
         return written
 
     def _checkpoint(self, table: str) -> Path:
-        return self.folder / f".{table}.partial.npz"
+        return self.path / f".{table}.partial.npz"
 
     def _write_manifest(self, fresh: Path, about: Mapping[str, Any]) -> None:
         files = {}
@@ -169,10 +167,10 @@ class Job:
 
     def _remove_older(self, keep: Sequence[str]) -> None:
         try:
-            names = json.loads((self.folder / self.manifest).read_text())["sha256"]
+            names = json.loads((self.path / self.manifest).read_text())["sha256"]
         except (OSError, ValueError, KeyError, TypeError):
             return
         for name in set(names) - set(keep):
-            path = self.folder / name
-            if path.suffix in WRITTEN and path.resolve().is_relative_to(self.folder.resolve()):
+            path = self.path / name
+            if path.suffix in OUTPUT_SUFFIXES and path.resolve().is_relative_to(self.path.resolve()):
                 path.unlink(missing_ok=True)

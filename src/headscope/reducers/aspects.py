@@ -25,8 +25,26 @@ from headscope.reducers.reducer import Sums
 from headscope.reducers.relations import OFFSETS
 from headscope.reducers.support.aspect_targets import EVALUATIVE, SEPARATORS, TARGETS, covered, targets_of
 from headscope.reducers.support.folds import FOLDS, Bins, FoldAssignment
+from headscope.reducers.support.ratios import score_table
+from headscope.score import Score
 
 ESSAY = "What does a fine-tuned BERT model look at? (2019), task-specific learnings 1 to 5"
+
+ACCURACY = Score(
+    "aspect_accuracy",
+    "Aspects in question",
+    "the share of pairs of question and review in which the words that name the aspect attend, of all other words, "
+    "most to the target",
+    numerator=("fold_aspect_correct",),
+    denominator=("fold_aspect",),
+    offset_numerator=("fold_aspect_offset",),
+    offset_denominator=("fold_aspect",),
+    counted="pairs",
+    rows="targets",
+    attends="question",
+    baselines={"aspect_chance": "pointing blindly"},
+    control="aspect_chance",
+)
 
 
 @dataclass(frozen=True)
@@ -65,6 +83,7 @@ class Aspects:
     fold_assignment: FoldAssignment = field(default_factory=FoldAssignment)
 
     name: ClassVar[str] = "aspects"
+    scores: ClassVar[tuple[Score, ...]] = (ACCURACY,)
     scope: ClassVar[Literal["rows", "layer", "pass"]] = "layer"
     models: ClassVar[Literal[1, 2]] = 1
     max_tokens: ClassVar[int | None] = 4096
@@ -162,37 +181,36 @@ class Aspects:
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
         """Shares and accuracies, NaN where no pair has the target, and their sums by fold."""
+        by_fold = {
+            "fold_aspect_correct": sums["points"],
+            "fold_aspect": counts["pair"],
+            "fold_aspect_offset": counts["offset"],
+        }
+        unit = self.fold_assignment.unit
+        table = score_table(ACCURACY, by_fold, {"target": list(TARGETS)}, source=ESSAY, fold_unit=unit)
         pairs = counts["pair"].sum(-1)
         with np.errstate(invalid="ignore"):
-            mass, back, accuracy = (sums[name].sum(-1) / pairs for name in ("mass", "back", "points"))
+            mass, back = (sums[name].sum(-1) / pairs for name in ("mass", "back"))
             tokens, asked, words = (counts["unguided"] / pairs[:, None]).T
             offsets = counts["offset"].sum(1) / pairs[:, None]
-        of, by_head, by_fold = ("target",), ("layer", "head", "target"), ("layer", "head", "target", "fold")
+        each, by_head = ("target",), ("layer", "head", "target")
         share, pair = "share of attention", "share of pairs"
-        points = "pairs in which, of all other words, those that name the aspect attend most to the target"
         there = "pairs in which a word of the target stands at a fixed offset from the words that name the aspect"
         lost = "pairs left out, whose words of the target or of the aspect's name have no token"
         values = {
             "aspect_mass": (mass, by_head, "attention from the words that name the aspect to the target", share),
             "aspect_mass_back": (back, by_head, "attention from the target to the words that name the aspect", share),
-            "aspect_accuracy": (accuracy, by_head, points, pair),
-            "aspect_count": (pairs, of, "pairs that have the target", "pairs"),
-            "aspect_lost": (counts["lost"], of, lost, "pairs"),
-            "aspect_uniform": (tokens, of, "tokens that are the target's: what even attention would give", share),
-            "aspect_uniform_back": (asked, of, "tokens that name the aspect: what even attention would give", share),
-            "aspect_chance": (words, of, "other words that are the target's: what pointing blindly would hit", pair),
+            "aspect_lost": (counts["lost"], each, lost, "pairs"),
+            "aspect_uniform": (tokens, each, "tokens that are the target's: what even attention would give", share),
+            "aspect_uniform_back": (asked, each, "tokens that name the aspect: what even attention would give", share),
+            "aspect_chance": (words, each, "other words that are the target's: what pointing blindly would hit", pair),
             "aspect_offset": (offsets, ("target", "offset"), there, pair),
-            "fold_aspect": (counts["pair"], ("target", "fold"), "pairs that have the target", "pairs"),
-            "fold_aspect_correct": (sums["points"], by_fold, points, "pairs"),
-            "fold_aspect_mass": (sums["mass"], by_fold, "attention to the target, added up over pairs", share),
-            "fold_aspect_offset": (counts["offset"], ("target", "fold", "offset"), there, "pairs"),
+            "fold_aspect_mass": (sums["mass"], (*by_head, "fold"), "attention to the target, over pairs", share),
         }
-        table = {
+        return table.assign({
             variable: heads.variable(np.asarray(data), dims, name=name, units=units, source=ESSAY)
             for variable, (data, dims, name, units) in values.items()
-        }
-        table["fold_aspect"].attrs["fold_unit"] = self.fold_assignment.unit
-        return xr.Dataset(table, coords={"target": list(TARGETS), "offset": list(OFFSETS)})
+        }).assign_coords(offset=list(OFFSETS))  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,9 @@ from headscope.reducers.reducer import Sums
 from headscope.reducers.relations import OFFSETS
 from headscope.reducers.support.antecedents import RULES, mentions_of, with_earlier
 from headscope.reducers.support.folds import FOLDS, Bins, FoldAssignment
-from headscope.reducers.support.permutations import AT_ONCE, Permutations, Permuted
+from headscope.reducers.support.permutations import AT_ONCE, Permutations
+from headscope.reducers.support.ratios import score_table
+from headscope.score import Score
 
 CLARK = "Clark et al. 2019, section 4.3"
 MENTIONS = ("all", "pronoun", "proper", "nominal")
@@ -32,6 +34,26 @@ BASELINES = {
     "head_match": "mentions of which the nearest earlier mention with the same head word is an antecedent",
     "rules": "mentions of which the first answer of four rules is an antecedent",
 }
+
+ACCURACY = Score(
+    "antecedent_accuracy",
+    "Antecedents of mentions",
+    "the share of mentions whose head word attends, of all other words, most to that of an antecedent",
+    numerator=("fold_antecedent_correct",),
+    denominator=("fold_antecedent",),
+    offset_numerator=("fold_antecedent_offset",),
+    offset_denominator=("fold_antecedent",),
+    counted="mentions",
+    rows="classes of mentions",
+    label="coref: {}",
+    attends="mention",
+    permuted="the score after rotating the antecedents of each mention among its earlier mentions",
+    baselines={
+        "antecedent_nearest": "nearest earlier mention",
+        "antecedent_head_match": "nearest with the same head word",
+        "antecedent_rules": "rules that know the mentions",
+    },
+)
 
 
 @dataclass(frozen=True)
@@ -65,6 +87,7 @@ class Coreference:
     permutations: Permutations = field(default_factory=Permutations)
 
     name: ClassVar[str] = "coreference"
+    scores: ClassVar[tuple[Score, ...]] = (ACCURACY,)
     scope: ClassVar[Literal["rows", "layer", "pass"]] = "layer"
     models: ClassVar[Literal[1, 2]] = 1
     max_tokens: ClassVar[int | None] = 4096
@@ -146,34 +169,29 @@ class Coreference:
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
         """Accuracies, NaN where no mention is scored, and the sums by fold."""
+        by_fold = {
+            "fold_antecedent_correct": sums["correct"],
+            "fold_antecedent": counts["mention"],
+            "fold_antecedent_offset": counts["offset"],
+        }
+        if "permuted" in sums:
+            by_fold["antecedent_permuted"] = sums["permuted"]
+        table = score_table(ACCURACY, by_fold, {"mention": MENTIONS}, source=CLARK, fold_unit=self.fold_assignment.unit)
         total = counts["mention"].sum(-1)
         with np.errstate(invalid="ignore"):
-            accuracy = sums["correct"].sum(-1) / total
             offsets = counts["offset"].sum(1) / total[:, None]
             baselines = {name: counts[name].sum(-1) / total for name in BASELINES}
-        by_fold, by_head = ("mention", "fold"), ("layer", "head", "mention")
-        share, mentions = "share of mentions", "mentions"
-        found, scored = "mentions of which the head finds an antecedent", "mentions that have an antecedent"
+        share = "share of mentions"
         there = "mentions that have an antecedent at a fixed offset"
-        values = {
-            "antecedent_accuracy": (accuracy, by_head, found, share),
-            "antecedent_count": (total, ("mention",), scored, mentions),
+        values: dict[str, tuple[np.ndarray, tuple[str, ...], str, str]] = {
             "antecedent_offset": (offsets, ("mention", "offset"), there, share),
-            "fold_antecedent_correct": (sums["correct"], (*by_head, "fold"), found, mentions),
-            "fold_antecedent": (counts["mention"], by_fold, scored, mentions),
-            "fold_antecedent_offset": (counts["offset"], (*by_fold, "offset"), there, mentions),
-            "fold_antecedent_rules": (counts["rules"], by_fold, BASELINES["rules"], mentions),
+            "fold_antecedent_rules": (counts["rules"], ("mention", "fold"), BASELINES["rules"], "mentions"),
         }
         values |= {f"antecedent_{name}": (baselines[name], ("mention",), BASELINES[name], share) for name in BASELINES}
-        table = {
+        return table.assign({
             variable: heads.variable(np.asarray(data), dims, name=name, units=units, source=CLARK)
             for variable, (data, dims, name, units) in values.items()
-        }
-        table["fold_antecedent"].attrs["fold_unit"] = self.fold_assignment.unit
-        if "permuted" in sums:
-            drawn = Permuted.compare(sums["correct"].sum(-1), sums["permuted"], [[row] for row in range(len(MENTIONS))])
-            table |= drawn.variables("antecedent", by_head, total, share)
-        return xr.Dataset(table, coords={"mention": list(MENTIONS), "offset": list(OFFSETS)})
+        }).assign_coords(offset=list(OFFSETS))  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,14 +24,34 @@ from headscope.reducers.relations import OFFSETS
 from headscope.reducers.support.folds import FOLDS, FoldAssignment
 from headscope.reducers.support.negation_cue import REGRESSORS, Cues
 from headscope.reducers.support.negation_cue import variables as cue_variables
-from headscope.reducers.support.permutations import Permutations, Permuted
+from headscope.reducers.support.permutations import Permutations
+from headscope.reducers.support.ratios import score_table
+from headscope.score import Score
 
 ZHAO = "Zhao and Bethard 2020, section 4"
-SCORES = {
+MEASURES = {
     "precision": "words said to be in a scope that are",
     "recall": "words of a scope that are said to be in it",
     "f1": "harmonic mean of precision and recall",
 }
+
+HITS, SAID, GOLD = "fold_scope_said_hits", "fold_scope_said", "fold_scope"
+F1 = Score(
+    "scope_f1",
+    "Scope of negation",
+    "the F1 of the words that attend, of all other words, most to the cue, said to be its scope",
+    numerator=(HITS, HITS),
+    denominator=(SAID, GOLD),
+    offset_numerator=("fold_scope_near_hits", "fold_scope_near_hits"),
+    offset_denominator=("fold_scope_near", GOLD),
+    rows="scopes of negation",
+    label="scope, F1",
+    attends="word",
+    permuted="the score after rotating each scope within its sentence",
+    baselines={"scope_all_f1": "all words of the sentence"},
+    control="scope_all_f1",
+    regression=("attention of a word to the cue of a negation", "in the scope"),
+)
 
 
 @dataclass(frozen=True)
@@ -52,7 +72,7 @@ class NegationScope:
     baselines.
 
     The sums of squares and products are kept from which the attention of a word to the cue can be regressed on
-    its being in the scope and on its distance from the cue (`headscope.analyse.with_regression`). A cue of several
+    its being in the scope and on its distance from the cue (`headscope.analyse.add_regression`). A cue of several
     words is given what they are given together. `headscope.reducers.support.negation_cue.Cues` says which words count.
 
     Attributes:
@@ -64,6 +84,11 @@ class NegationScope:
     permutations: Permutations = field(default_factory=Permutations)
 
     name: ClassVar[str] = "scope"
+    scores: ClassVar[tuple[Score, ...]] = (
+        Score("scope_precision", "Scope of negation", numerator=(HITS,), denominator=(SAID,), reported=False),
+        Score("scope_recall", "Scope of negation", numerator=(HITS,), denominator=(GOLD,), reported=False),
+        F1,
+    )
     scope: ClassVar[Literal["rows", "layer", "pass"]] = "layer"
     models: ClassVar[Literal[1, 2]] = 1
     max_tokens: ClassVar[int | None] = 4096
@@ -167,34 +192,26 @@ class NegationScope:
         }
         values = {}
         for prefix, (hits, said, dims, whose) in scored.items():
-            for (score, what), data in zip(SCORES.items(), _scores(hits, said, scope), strict=True):
+            for (score, what), data in zip(MEASURES.items(), _scores(hits, said, scope), strict=True):
                 values[f"{prefix}_{score}"] = (data, dims, f"{what}, by {whose}", "share of words")
-        by_head = ("layer", "head", "fold")
         values |= {
             "scope_count": (counts["negations"].sum(0), (), "negations", "negations"),
             "scope_affixal": (counts["affixal"], (), "negations left out, whose cue is part of a word", "negations"),
             "scope_without_cue": (counts["without_cue"], (), "scopes left out, which have no cue", "scopes"),
-            "fold_scope_said": (sums["said"], by_head, "words that a head says to be in a scope", "words"),
-            "fold_scope_said_hits": (sums["hits"], by_head, "of these, words that are", "words"),
-            "fold_scope": (counts["scope"], ("fold",), "words in a scope", "words"),
-            "fold_scope_near": (counts["near"], ("fold", "offset"), "words at an offset from a cue", "words"),
-            "fold_scope_near_hits": (counts["near_hits"], ("fold", "offset"), "of these, words in its scope", "words"),
         }
-        table = {
+        by_fold = {HITS: sums["hits"], SAID: sums["said"], GOLD: counts["scope"]}
+        by_fold |= {"fold_scope_near": counts["near"], "fold_scope_near_hits": counts["near_hits"]}
+        if "permuted" in sums:
+            by_fold["scope_permuted"] = sums["permuted"]
+        table = score_table(F1, by_fold, source=ZHAO, fold_unit=self.fold_assignment.unit)
+        new = {
             variable: heads.variable(np.asarray(data), dims, name=name, units=units, source=ZHAO)
             for variable, (data, dims, name, units) in values.items()
         }
-        table["fold_scope"].attrs["fold_unit"] = self.fold_assignment.unit
-        table |= cue_variables(sums, counts)
-        if "permuted" in sums:
-            hits, said = sums["hits"].sum(-1), sums["said"].sum(-1)
-            drawn = Permuted.compare(hits[..., None], sums["permuted"][..., None, :], [[0]])
-            # What is said and what is so does not change, so hits are as good as F1.
-            count = ((said + scope) / 2)[..., None]
-            one_row = drawn.variables("scope", ("layer", "head", "row"), count, "share of words")
-            table |= {name: values.isel(row=0) for name, values in one_row.items()}
         coords = {"offset": OFFSETS, "regressor": REGRESSORS, "regressor_other": REGRESSORS}
-        return xr.Dataset(table, coords={dim: list(places) for dim, places in coords.items()})
+        return table.assign(new | cue_variables(sums, counts)).assign_coords(
+            {dim: list(places) for dim, places in coords.items()}
+        )
 
 
 @dataclass(frozen=True, eq=False)

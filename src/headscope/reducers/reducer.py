@@ -13,6 +13,7 @@ from torch import Tensor
 
 from headscope.capture.batch import Batch
 from headscope.corpora.corpus import CorpusSummary
+from headscope.score import Score
 
 Sums = dict[str, Tensor]
 """Named float64 or int64 tensors."""
@@ -55,6 +56,11 @@ class Reducer(Protocol):
             sums: what `observe` returned, added up; axes layer and head, then its own.
             counts: what `count` returned, added up.
         """
+
+
+def declared_scores(reducer: Reducer) -> tuple[Score, ...]:
+    """The scores that a reducer declares: a tuple ``scores`` of its class, which it may lack."""
+    return tuple(getattr(reducer, "scores", ()))
 
 
 class CorpusReducer(Reducer, Protocol):

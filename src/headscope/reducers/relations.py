@@ -26,7 +26,9 @@ from headscope.corpora.document import Document, Link
 from headscope.errors import CorpusError
 from headscope.reducers.reducer import Sums
 from headscope.reducers.support.folds import FOLDS, Bins, FoldAssignment
-from headscope.reducers.support.permutations import AT_ONCE, Permutations, Permuted
+from headscope.reducers.support.permutations import AT_ONCE, Permutations
+from headscope.reducers.support.ratios import score_table
+from headscope.score import Score
 
 CLARK = "Clark et al. 2019, sections 4.1 and 4.2"
 DIRECTIONS = ("dependent_to_head", "head_to_dependent")
@@ -35,6 +37,21 @@ LENGTHS = (-6, *OFFSETS, 6)
 """Lengths of links, from the source to the target in words, that are counted apart; the first and last are open."""
 
 DEPENDENCY, ALL = "dependency", "all"
+
+ACCURACY = Score(
+    "relation_accuracy",
+    "Relations between words",
+    "the share of links for which, of all other words, the one at one end attends most to the one at the other end",
+    numerator=("fold_correct",),
+    denominator=("fold_link",),
+    offset_numerator=("fold_offset",),
+    offset_denominator=("fold_link",),
+    counted="links",
+    rows="relations",
+    permuted="the score after moving each gold link to another place in its text, keeping its length",
+    breakdown="length",
+    prefix="",
+)
 
 
 @dataclass(frozen=True)
@@ -62,6 +79,7 @@ class Relations:
     permutations: Permutations = field(default_factory=Permutations)
 
     name: ClassVar[str] = "relations"
+    scores: ClassVar[tuple[Score, ...]] = (ACCURACY,)
     scope: ClassVar[Literal["rows", "layer", "pass"]] = "layer"
     models: ClassVar[Literal[1, 2]] = 1
     max_tokens: ClassVar[int | None] = 4096
@@ -176,48 +194,35 @@ class Relations:
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
         """Accuracies, and the sums by fold from which their uncertainty follows."""
+        parts = {"fold_correct": sums["correct"], "fold_link": counts["link"], "fold_offset": counts["offset"]}
+        if "permuted" in sums:
+            parts["relation_permuted"] = sums["permuted"]
+        table = score_table(
+            ACCURACY,
+            parts,
+            {"direction": DIRECTIONS, "relation": self.rows},
+            source=CLARK,
+            fold_unit=self.fold_assignment.unit,
+            pooled=[[i for i, link in enumerate(self.links) if row in self.rows_of(*link)] for row in self.rows],
+        )
         total = counts["link"].sum(-1)
         with np.errstate(invalid="ignore"):
-            # A head that is always right must not vanish (Clark's script drops it); 0 links give NaN.
-            accuracy = sums["correct"].sum(-1).transpose(0, 1, 3, 2) / total[:, None]
             offsets = counts["offset"].sum(1) / total[:, None]
             at_length = sums["at_length"].transpose(0, 1, 3, 2, 4) / counts["length"][:, None]
-        by_head = ("layer", "head", "direction", "relation", "fold")
-        by_offset = ("relation", "fold", "offset")
         by_length = ("layer", "head", "relation", "direction", "length")
         share, links = "share of links", "links"
         values = {
-            "relation_accuracy": (
-                accuracy,
-                ("layer", "head", "relation", "direction"),
-                "links that the head gets right",
-                share,
-            ),
-            "relation_count": (total, ("relation",), "links", links),
             "offset_accuracy": (offsets, ("relation", "offset"), "links whose head stands at a fixed offset", share),
             "length_accuracy": (at_length, by_length, "links of a length that the head gets right", share),
             "length_count": (counts["length"], ("relation", "length"), "links of a length", links),
-            "fold_correct": (sums["correct"], by_head, "links got right", links),
-            "fold_offset": (counts["offset"], by_offset, "links at the offset", links),
-            "fold_link": (counts["link"], by_offset[:2], "links", links),
         }
-        table = {
+        table = table.assign({
             variable: heads.variable(np.asarray(data), dims, name=name, units=units, source=CLARK)
             for variable, (data, dims, name, units) in values.items()
-        }
-        coords = {
-            "relation": list(self.rows),
-            "direction": list(DIRECTIONS),
-            "offset": list(OFFSETS),
-            "length": list(LENGTHS),
-        }
-        table["fold_link"].attrs["fold_unit"] = self.fold_assignment.unit
-        if "permuted" in sums:
-            pooled = [[i for i, link in enumerate(self.links) if row in self.rows_of(*link)] for row in self.rows]
-            drawn = Permuted.compare(sums["correct"].sum(-1), sums["permuted"], pooled)
-            table |= drawn.variables("relation", ("layer", "head", "direction", "relation"), total, share)
+        }).assign_coords(offset=list(OFFSETS), length=list(LENGTHS))  # fmt: skip
+        table["relation_accuracy"] = table["relation_accuracy"].transpose("layer", "head", "relation", "direction")
         by_count = sorted(range(len(total)), key=lambda row: (self.rows[row] != ALL, -total[row]))
-        return xr.Dataset(table, coords=coords).isel(relation=by_count)
+        return table.isel(relation=by_count)
 
 
 @dataclass(frozen=True, eq=False)

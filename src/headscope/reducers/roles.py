@@ -24,6 +24,8 @@ from headscope.errors import CorpusError, HeadscopeError
 from headscope.reducers.reducer import Sums
 from headscope.reducers.relations import OFFSETS
 from headscope.reducers.support.folds import FOLDS, FoldAssignment
+from headscope.reducers.support.ratios import score_table
+from headscope.score import Score
 
 KOVALEVA = "Kovaleva et al. 2019, section 4.2"
 ROLE = "role"
@@ -34,6 +36,22 @@ LEFT_OUT = {
     "distance": "links left out, whose two ends are too near to each other",
 }
 """Why a link does not count, by the first reason that holds."""
+
+# A weight varies less than a yes or no of the same mean, so its interval is rather too wide than too narrow.
+WEIGHT = Score(
+    "role_weight",
+    "Semantic roles",
+    "the largest weight between a predicate and what fills a role of it, as a mean over links",
+    numerator=("fold_role_weight",),
+    denominator=("fold_role",),
+    offset_numerator=("fold_role_offset",),
+    offset_denominator=("fold_role",),
+    counted="links",
+    rows="weights of roles",
+    label="roles, weight",
+    attends="either",
+    baselines={"role_weight_anywhere": "this head, any two words"},
+)
 
 _OTHERS = ("ARGM", "R-", "C-")
 """How the labels of PropBank begin that name no core role: modifiers, references, continuations."""
@@ -73,6 +91,7 @@ class Roles:
     fold_assignment: FoldAssignment = field(default_factory=FoldAssignment)
 
     name: ClassVar[str] = "roles"
+    scores: ClassVar[tuple[Score, ...]] = (WEIGHT,)
     scope: ClassVar[Literal["rows", "layer", "pass"]] = "layer"
     models: ClassVar[Literal[1, 2]] = 1
     max_tokens: ClassVar[int | None] = 4096
@@ -155,37 +174,37 @@ class Roles:
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
         """The mean weights of heads and baselines; the sums by fold."""
+        by_fold = {
+            "fold_role_weight": sums["weight"],
+            "fold_role": counts["link"],
+            "fold_role_offset": counts["offset"],
+        }
+        share, unit = "share of attention", self.fold_assignment.unit
+        table = score_table(WEIGHT, by_fold, source=KOVALEVA, units=share, fold_unit=unit)
         links = counts["link"].sum()
         with np.errstate(invalid="ignore"):
-            weight, each, offset = (
+            each, offset = (
                 np.asarray(total / np.where(links > 0, links, np.nan))
-                for total in (sums["weight"].sum(-1), sums["each"], counts["offset"].sum(0))
+                for total in (sums["each"], counts["offset"].sum(0))
             )
-        by_head, by_fold, share = ("layer", "head"), ("fold",), "share of attention"
+        by_head = ("layer", "head")
         largest = "largest weight between a predicate and what fills a role of it"
         far = f"largest weight between two words of the sentence that are {self.min_distance} or more apart"
         fixed = "what a head would get with all its weight at a fixed offset"
         values = {
-            "role_weight": (weight, by_head, f"{largest}, in either direction", share),
             "role_weight_from_argument": (each[..., 0], by_head, f"{largest}, from the latter", share),
             "role_weight_from_predicate": (each[..., 1], by_head, f"{largest}, from the predicate", share),
             "role_weight_anywhere": (each[..., 2], by_head, f"{far}, as a mean over all of them", share),
             "role_weight_offset": (offset, ("offset",), fixed, share),
-            "role_count": (links, (), "links that count", "links"),
-            "fold_role_weight": (sums["weight"], (*by_head, "fold"), largest, "sum of weights"),
-            "fold_role_offset": (counts["offset"], (*by_fold, "offset"), fixed, "links"),
-            "fold_role": (counts["link"], by_fold, "links that count", "links"),
         }
         values |= {
             f"role_left_out_{reason}": (counts["left_out"][place], (), name, "links")
             for place, (reason, name) in enumerate(LEFT_OUT.items())
         }
-        table = {
+        return table.assign({
             variable: heads.variable(np.asarray(data), dims, name=name, units=units, source=KOVALEVA)
             for variable, (data, dims, name, units) in values.items()
-        }
-        table["fold_role"].attrs["fold_unit"] = self.fold_assignment.unit
-        return xr.Dataset(table, coords={"offset": list(OFFSETS)})
+        }).assign_coords(offset=list(OFFSETS))  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,6 +19,7 @@ from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
 from headscope.corpora.corpus import CorpusSummary
 from headscope.reducers.reducer import Sums
+from headscope.score import Score
 
 KOVALEVA = "Kovaleva et al. 2019, section 4.3"
 
@@ -36,6 +37,15 @@ class Similarity:
     """
 
     name: ClassVar[str] = "similarity"
+    scores: ClassVar[tuple[Score, ...]] = (
+        Score(
+            "similarity",
+            "Similarity to the model before",
+            "the cosine of a head's attention maps before and after fine-tuning",
+            counted="documents",
+            ascending=True,
+        ),
+    )
     scope: ClassVar[Literal["rows", "layer", "pass"]] = "layer"
     models: ClassVar[Literal[1, 2]] = 2
     max_tokens: ClassVar[int | None] = 512

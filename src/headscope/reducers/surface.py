@@ -18,6 +18,7 @@ from headscope.corpora.corpus import CorpusSummary
 from headscope.errors import HeadscopeError
 from headscope.reducers.reducer import Sums
 from headscope.reducers.support.word_class import WordClass
+from headscope.score import Score
 
 SHARE, NATS, TOKENS = "share of attention", "nats", "tokens"
 CLARK = "Clark et al. 2019, section "
@@ -42,6 +43,23 @@ VARIABLES: Mapping[str, tuple[str, str, str]] = {
     "mean_distance": ("distance to the tokens attended to, before or after, weighted by the attention", TOKENS, VIG),
 }
 """Name -> what it is, unit, source. Each is the mean over documents of the document's mean over its queries."""
+
+SHOWN: Mapping[str, tuple[str, str, str]] = {
+    "mass_self": ("to itself", "", "entropy_uniform"),
+    "mass_previous": ("to the token before", "the previous token", "entropy_uniform"),
+    "mass_next": ("to the token after", "the next token", "entropy_uniform"),
+    "mass_cls": ("to [CLS]", "[CLS]", "entropy_uniform"),
+    "mass_sep": ("to [SEP]", "[SEP]", ""),
+    "mass_punctuation": ("to “.” and “,”", ". and ,", ""),
+    "mass_first": ("to the first token", "the first token", "entropy_uniform"),
+    "mass_sep_from_sep": ("from [SEP] to [SEP]", "", ""),
+    "mass_sep_from_other": ("from others to [SEP]", "", ""),
+    "entropy": ("entropy", "", "entropy_uniform"),
+    "entropy_from_cls": ("entropy, from [CLS]", "", "entropy_uniform"),
+    "entropy_uniform": ("entropy if uniform", "", ""),
+    "mean_distance": ("mean distance", "", ""),
+}
+"""Name -> title, what the heads are ranked by their attention to, and what it would be under uniform attention."""
 
 SUMMED = 1024
 """Queries that are summed up at once in float64."""
@@ -96,6 +114,17 @@ class Surface:
     edges: Sequence[int] = distance.EDGES
 
     name: ClassVar[str] = "surface"
+    scores: ClassVar[tuple[Score, ...]] = (
+        Score(
+            "mass_class",
+            "Attention to classes of words",
+            "the mean share of a token's attention that goes to all tokens of the words of a class",
+            counted="documents",
+            rows="classes of words",
+            baselines={"class_share": "share of the tokens"},
+            control="class_share",
+        ),
+    )
     scope: ClassVar[Literal["rows", "layer", "pass"]] = "rows"
     models: ClassVar[Literal[1, 2]] = 1
     max_tokens: ClassVar[int | None] = None
@@ -208,11 +237,21 @@ class Surface:
         values = {}
         for variable, (name, units, source) in VARIABLES.items():
             mean = means[variable][..., 0]
-            values[variable] = heads.variable(mean, ("layer", "head"), name=name, units=units, source=source)
+            title, target, baseline = SHOWN[variable]
+            values[variable] = heads.variable(
+                mean,
+                ("layer", "head"),
+                name=name,
+                units=units,
+                source=source,
+                title=title,
+                target=target,
+                baseline=baseline,
+            )
         for variable, (name, dim, source) in several.items():
             if coords[dim]:
-                of = ("layer", "head", dim)
-                values[variable] = heads.variable(means[variable], of, name=name, units=SHARE, source=source)
+                by_place = ("layer", "head", dim)
+                values[variable] = heads.variable(means[variable], by_place, name=name, units=SHARE, source=source)
         if self.classes:
             documents = np.split(counts["defined"], ends)[list(sizes).index("mass_class")]
             share = _mean(counts["class_share"], documents)

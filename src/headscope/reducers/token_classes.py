@@ -21,6 +21,7 @@ from headscope.corpora.corpus import CorpusSummary
 from headscope.corpora.document import Document
 from headscope.errors import CorpusError
 from headscope.reducers.reducer import Sums
+from headscope.score import Score
 
 KOVALEVA = "Kovaleva et al. 2019, section "
 WORD_CLASSES = ("noun", "verb", "pronoun", "subject", "object", "negation")
@@ -30,6 +31,16 @@ OF_UPOS: Mapping[str, str] = {"NOUN": "noun", "PROPN": "noun", "VERB": "verb", "
 OF_RELATION: Mapping[str, str] = {"nsubj": "subject", "csubj": "subject", "obj": "object", "iobj": "object"}
 OF_SPAN: Mapping[str, str] = {"negation": "negation", "cue": "negation"}
 """What makes a word one of a class: its part of speech, its relation whatever the subtype, a span of such a kind."""
+
+MASS = Score(
+    "token_class_mass",
+    "Attention to classes of tokens",
+    "the mean share of a token's attention that goes to all tokens of a class",
+    counted="documents",
+    rows="classes of tokens",
+    baselines={"token_class_share": "share of the tokens"},
+    control="token_class_share",
+)
 
 _QUERIES = ("", "_from_cls")
 """Whose attention: that of all tokens, and that of the classification token."""
@@ -41,8 +52,8 @@ class TokenClasses:
 
     The attention that a token gets is the sum of its column of the attention map, divided by the
     length of the text; of several tokens of a class the one that gets most counts. Each value is the mean
-    over the documents that have the class, and NaN where none has. The same is told of the row of the
-    classification token alone, in every layer (the paper: in the last). Under uniform attention every
+    over the documents that have the class, and NaN where none has. The same is measured for the row of
+    the classification token alone, in every layer (the paper: in the last). Under uniform attention every
     token would get one over the length (``token_class_uniform``), and a class the share of the tokens
     that it is (``token_class_share``), where all tokens can be seen.
 
@@ -53,6 +64,7 @@ class TokenClasses:
     """
 
     name: ClassVar[str] = "classes"
+    scores: ClassVar[tuple[Score, ...]] = (MASS,)
     scope: ClassVar[Literal["rows", "layer", "pass"]] = "layer"
     models: ClassVar[Literal[1, 2]] = 1
     max_tokens: ClassVar[int | None] = 4096

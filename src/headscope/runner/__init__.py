@@ -1,9 +1,9 @@
 """Attention -> sums -> head table: the fold over the stream of batches.
 
 ==================  ============================================================================
-`measure`           model and documents -> head table; ``headscope.measure`` is this function
+`measure`           model and documents -> head table; ``headscope.measure`` adds the analysis
 `measure_runs`      the same for all models of a folder of runs, with the dimension ``run``
-`measure_pair`      two models of one shape, compared; this is ``headscope.similarity``
+`measure_pair`      two models of one shape, compared; this is ``headscope.measure_pair``
 `resolve_reducers`  names, ``module:Reducer`` and objects -> reducers for a corpus
 `Plan`              how to batch
 ==================  ============================================================================

@@ -28,7 +28,7 @@ from headscope.runs import Run, Runs
 from headscope.runs import read as read_runs
 
 _READ_ALIKE = ("documents", "words", "tokens", "tokens_unknown", "skipped")
-"""What is told of a corpus, which is the same for all runs."""
+"""Attributes about the corpus, which are the same for all runs."""
 
 
 def measure_runs(
@@ -61,8 +61,8 @@ def measure_runs(
         trust_remote_code: run the Python that a run's folder brings.
 
     Returns:
-        A head table in which what is told of heads has the dimension ``run``, with the coordinates ``run`` (names) and
-        ``seed``. What depends on the corpus alone has it not.
+        A head table in which values of heads have the dimension ``run``, with the coordinates ``run`` (names) and
+        ``seed``. What depends on the corpus alone does not have it.
 
     Raises:
         CorpusError: the corpus cannot be read or lacks what a reducer needs.
@@ -172,7 +172,7 @@ def _refuse_others(model: Model, runs: Runs, *, trust_remote_code: bool) -> None
             )
         if digest != run.weights_sha256:
             raise ModelError(
-                f"the weights of the run {run.name} of {runs.folder} are not those that its list tells of "
+                f"the weights of the run {run.name} of {runs.folder} are not those in its list "
                 f"({digest[:12]} and not {run.weights_sha256[:12]}); copy its folder again, or tune it again."
             )
 
@@ -193,7 +193,7 @@ def _about(model: Model, runs: Runs, tables: Sequence[xr.Dataset]) -> dict[str, 
     for table in tables:
         paths.update(json.loads(table.attrs["paths"]))
     each = [
-        {"name": run.name, "seed": run.seed, "weights_sha256": run.weights_sha256, "kept": run.kept}
+        {"name": run.name, "seed": run.seed, "weights_sha256": run.weights_sha256, "best_epoch": run.best_epoch}
         for run in runs.runs
     ]
     return {

@@ -8,8 +8,9 @@ import pandas as pd
 import xarray as xr
 
 from headscope.capture.model import Model
-from headscope.reducers.reducer import Reducer
+from headscope.reducers.reducer import Reducer, declared_scores
 from headscope.runner.checkpoint import RunSums
+from headscope.score import ATTRIBUTE, write_scores
 
 
 def tabulate(done: RunSums, model: Model, reducers: Sequence[Reducer]) -> xr.Dataset:
@@ -40,6 +41,7 @@ def tabulate(done: RunSums, model: Model, reducers: Sequence[Reducer]) -> xr.Dat
         tokens=seen["tokens"],
         tokens_unknown=seen["unknown"],
         skipped=json.dumps(done.select_run("skipped"), sort_keys=True),
+        **{ATTRIBUTE: write_scores(score for reducer in reducers for score in declared_scores(reducer))},
     )
 
 

@@ -1,6 +1,6 @@
 """Recorded scores of heads, an ``.npz`` for each model -> head tables, as a `Recording` lays them out.
 
-Whatever is not as it must be is refused with the name of the file and of the array; nothing is ever unpickled.
+What does not follow the layout is refused with the name of the file and of the array; nothing is ever unpickled.
 """
 
 import hashlib
@@ -20,30 +20,30 @@ from headscope.errors import CorpusError, first_line
 from headscope.files import reading
 from headscope.studies.study import RECORDED, Recording, Study
 
-NO_SCORES = "recorded scores are those of heads; what the models score at the task is not among them"
+NO_SCORES = "recorded scores are those of heads; the scores of the models on the task are not among them"
 
 
-def named(study: Study, stem: str) -> str:
-    """The paper's name of the model that a file is named after, such as ``bert-base``; empty where there is none."""
+def find_paper_model(study: Study, stem: str) -> str:
+    """The paper's name of the model that a file is named after, such as ``bert-base``; empty if there is none."""
     wanted = stem.casefold()
     for name, ids in study.models.items():
-        if wanted in {name.casefold(), *(one.rpartition("/")[2].casefold() for one in ids)}:
+        if wanted in {name.casefold(), *(model_id.rpartition("/")[2].casefold() for model_id in ids)}:
             return name
     return ""
 
 
-def read(
+def read_recording(
     study: Study, recording: Recording, path: Path
 ) -> tuple[dict[str, xr.Dataset], dict[str, str], tuple[str, ...]]:
-    """Recorded scores as head tables, why others are missing, and the arrays that are none of these.
+    """Recorded scores as head tables, the reasons why others are missing, and the names of unknown arrays.
 
     Raises:
-        CorpusError: the file is no archive of plain arrays, lacks what is needed, or an array has another shape, heads
-            or values than it must have.
+        CorpusError: the file is not an archive of plain arrays, an array that is needed is missing, or one has a wrong
+            shape, number of heads or values.
     """
     with reading(path) as file:
         content = file.read()
-    arrays = _arrays(path, content)
+    arrays = _load_arrays(path, content)
     known = {name: array for name, array in recording.arrays.items() if array in arrays}
     missing = [recording.arrays[name] for name in recording.needed if name not in known]
     if missing:
@@ -51,42 +51,42 @@ def read(
             f"{path} has no array {' and no '.join(missing)}; it has {', '.join(arrays) or 'none'}. Give the scores "
             f"of the heads before fine-tuning and after it as {', '.join(recording.arrays.values())}."
         )
-    scores = {name: _checked(path, array, arrays[array], name, recording) for name, array in known.items()}
+    scores = {name: _check_scores(path, array, arrays[array], name, recording) for name, array in known.items()}
     _check_alike(path, known, scores)
-    whose = named(study, path.stem)
+    paper_model = find_paper_model(study, path.stem)
     sha256 = hashlib.sha256(content).hexdigest()
-    model = study.models[whose][0] if whose else path.stem
-    tables = {name: _table(values, name, path, model, sha256, recording) for name, values in scores.items()}
+    model = study.models[paper_model][0] if paper_model else path.stem
+    tables = {name: _make_table(values, name, path, model, sha256, recording) for name, values in scores.items()}
     absent = {name: f"{path.name} has no {array}" for name, array in recording.arrays.items() if name not in known}
     absent |= dict.fromkeys(("tuned_task", "tuned_control"), NO_SCORES)
     return tables, absent, tuple(name for name in arrays if name not in recording.arrays.values())
 
 
-def _arrays(path: Path, content: bytes) -> dict[str, np.ndarray]:
-    """All arrays of a file; never what would have to be unpickled."""
-    wanted = "save the scores with numpy.savez"
+def _load_arrays(path: Path, content: bytes) -> dict[str, np.ndarray]:
+    """All arrays of a file; nothing is unpickled."""
+    advice = "save the scores with numpy.savez"
     try:
         archive = np.load(io.BytesIO(content), allow_pickle=False)
         if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise CorpusError(f"{path} holds a single array without a name; {wanted}.")
+            raise CorpusError(f"{path} holds a single array without a name; {advice}.")
         with archive:
-            found = {name: archive[name] for name in archive.files}
+            arrays = {name: archive[name] for name in archive.files}
     except (ValueError, OSError, EOFError, KeyError, BadZipFile, zlib.error, MemoryError, RuntimeError) as error:
-        raise CorpusError(f"{path} is no archive of plain arrays ({first_line(error)}); {wanted}.") from error
-    for name, array in found.items():
+        raise CorpusError(f"{path} is no archive of plain arrays ({first_line(error)}); {advice}.") from error
+    for name, array in arrays.items():
         if not isinstance(array, np.ndarray):
-            raise CorpusError(f"{path} holds {name}, which is no array; {wanted}.")
-    return found
+            raise CorpusError(f"{path} holds {name}, which is no array; {advice}.")
+    return arrays
 
 
-def _checked(path: Path, name: str, array: np.ndarray, table: str, recording: Recording) -> np.ndarray:
-    """The scores of an array, layer, head and score last."""
-    axes = (*(("run",) if _tuned(table) else ()), "layer", "head", "score")
+def _check_scores(path: Path, name: str, array: np.ndarray, table: str, recording: Recording) -> np.ndarray:
+    """The scores of an array; its last axes are layer, head and score."""
+    axes = (*(("run",) if _is_tuned(table) else ()), "layer", "head", "score")
     scores = len(recording.variables)
     if array.ndim != len(axes) or array.shape[-1] != scores or 0 in array.shape:
         raise CorpusError(
             f"{name} in {path} has the shape {array.shape}; its axes must be {', '.join(axes)}, none of them empty, "
-            f"and the last {scores} long: {', '.join(one.rpartition('_')[2] for one in recording.variables)}."
+            f"and the last {scores} long: {', '.join(variable.rpartition('_')[2] for variable in recording.variables)}."
         )
     if array.dtype.kind not in "fiu":
         raise CorpusError(f"{name} in {path} holds values of the type {array.dtype}; give scores as numbers.")
@@ -102,29 +102,29 @@ def _checked(path: Path, name: str, array: np.ndarray, table: str, recording: Re
 
 
 def _check_alike(path: Path, arrays: Mapping[str, str], scores: Mapping[str, np.ndarray]) -> None:
-    """All arrays are of the same heads, and those of two corpora of the same runs."""
+    """Refuse arrays of different heads, and arrays of two corpora with different runs."""
     first, *others = scores
-    layers, of_each = scores[first].shape[-3:-1]
+    layers, heads_per_layer = scores[first].shape[-3:-1]
     for name in others:
-        if scores[name].shape[-3:-1] != (layers, of_each):
+        if scores[name].shape[-3:-1] != (layers, heads_per_layer):
             raise CorpusError(
                 f"{arrays[name]} in {path} has the shape {scores[name].shape}, and {arrays[first]} is of {layers} "
-                f"layers of {of_each} heads; give the scores of one model."
+                f"layers of {heads_per_layer} heads; give the scores of one model."
             )
-    for name, other in combinations(filter(_tuned, scores), 2):
-        one, two = len(scores[name]), len(scores[other])
-        if name.partition("_")[2] == other.partition("_")[2] and one != two:
+    for name, other in combinations(filter(_is_tuned, scores), 2):
+        runs, other_runs = len(scores[name]), len(scores[other])
+        if name.partition("_")[2] == other.partition("_")[2] and runs != other_runs:
             raise CorpusError(
-                f"{arrays[other]} in {path} is of {two} runs, and {arrays[name]} of {one}; give the scores of the same "
-                "runs on both corpora."
+                f"{arrays[other]} in {path} is of {other_runs} runs, and {arrays[name]} of {runs}; give the "
+                "scores of the same runs on both corpora."
             )
 
 
-def _tuned(table: str) -> bool:
+def _is_tuned(table: str) -> bool:
     return "_" in table
 
 
-def _table(values: np.ndarray, name: str, path: Path, model: str, sha256: str, recording: Recording) -> xr.Dataset:
+def _make_table(values: np.ndarray, name: str, path: Path, model: str, sha256: str, recording: Recording) -> xr.Dataset:
     corpus, _, group = name.partition("_")
     dims = ("run", "layer", "head") if group else ("layer", "head")
     variables = {

@@ -11,12 +11,12 @@ from functools import partial
 import xarray as xr
 from matplotlib.figure import Figure
 
-from headscope.analyse.compare import compare
+from headscope.analyse.compare import compare_variable
 from headscope.errors import TableError
 from headscope.studies.extractors import largest, of_best_head
 from headscope.studies.run_extractors import at, at_head, best_after
 from headscope.studies.study import Claim, Derived, Measurement, Pattern, Read, Study, Tuning, Value
-from headscope.view import changes, heatmaps, run_figures
+from headscope.view.figures import changes, heatmaps, runs
 
 BERT = "BERT-base"
 BEFORE, RUNS = ("pairs",), ("pairs", "pairs_task", "pairs_control")
@@ -84,7 +84,7 @@ CHANGES = tuple(f"change_{target}" for target in OBSERVATIONS)
 
 
 def _changed(target: str, before: xr.Dataset, task: xr.Dataset, control: xr.Dataset) -> xr.Dataset:
-    return compare(before, task, control, "aspect_accuracy", where={"target": target})
+    return compare_variable(before, task, control, "aspect_accuracy", where={"target": target})
 
 
 def _best_heads(before: xr.Dataset, task: xr.Dataset, control: xr.Dataset) -> Figure:
@@ -93,7 +93,7 @@ def _best_heads(before: xr.Dataset, task: xr.Dataset, control: xr.Dataset) -> Fi
         with suppress(TableError):  # the corpus has no such target
             panels[target.replace("_", " ")] = _changed(target, before, task, control)
     what = "how often the head that was best before points at its target"
-    return run_figures.paired_dots(run_figures.pairs(panels), task, what, units="share of pairs")
+    return runs.draw_pairs(runs.pair_comparisons(panels), task, what, units="share of pairs")
 
 
 ASPECTS2019 = Study(
@@ -117,9 +117,9 @@ ASPECTS2019 = Study(
         paper="one model, of which the essay does not say how long; here as Sun et al. 2019, whom it follows",
     ),
     figures={
-        "aspects-before": (BEFORE, heatmaps.aspect_heads),
+        "aspects-before": (BEFORE, partial(heatmaps.draw_score_heatmap, variable="aspect_accuracy")),
         "best-heads": (RUNS, _best_heads),
-        **{name.replace("_", "-"): ((name,), changes.change_heatmaps) for name in CHANGES},
+        **{name.replace("_", "-"): ((name,), changes.draw_change_heatmaps) for name in CHANGES},
     },
     derived={
         name: Derived(RUNS, partial(_changed, target)) for name, target in zip(CHANGES, OBSERVATIONS, strict=True)

@@ -18,7 +18,7 @@ from headscope.studies.extractors import (
     value,
 )
 from headscope.studies.study import Claim, Measurement, NotMeasuredError, Pattern, Study, Value
-from headscope.view import figures
+from headscope.view.figures import layers
 
 BERT = "BERT-base"
 TREEBANK, COREFERENCE, TEXT = ("treebank",), ("coreference",), ("text",)
@@ -193,8 +193,8 @@ CLARK2019 = Study(
     },
     claims=(*_table_1(), *_table_2(), *TEXTUAL),
     figures={
-        "figure-2": (TEXT, figures.special_tokens),
-        "figure-4": (TEXT, figures.entropies),
+        "figure-2": (TEXT, layers.draw_special_tokens),
+        "figure-4": (TEXT, layers.draw_entropies),
     },
     notes=(
         "The paper's treebank and coreference corpus are licensed, and its segments of Wikipedia were released within "

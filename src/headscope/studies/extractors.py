@@ -1,7 +1,7 @@
 """What a claim reads from a head table: functions that return functions table -> `Value`.
 
 Shares are read in percent, as the papers print them. The head is chosen as the papers choose it: the best one on all
-of the corpus. The held-out figure beside it, where the table has a report (`headscope.analyse.with_report`), is that
+of the corpus. The held-out figure beside it, where the table has a report (`headscope.analyse.add_report`), is that
 of the head chosen on one half of the texts.
 """
 

@@ -21,7 +21,7 @@ from headscope.studies.run_extractors import (
     of_heads_mean,
 )
 from headscope.studies.study import Claim, Measurement, NotMeasuredError, Pattern, Read, Study, Tuning, Value
-from headscope.view import heatmaps, run_figures
+from headscope.view.figures import heatmaps, runs
 
 BERT = "BERT-base"
 CLASSES, ROLES = ("classes",), ("roles",)
@@ -176,14 +176,14 @@ KOVALEVA2019 = Study(
         paper="each GLUE set, one run; figure 5 is over its development set",
     ),
     figures={
-        "figure-3": (ROLES, heatmaps.role_heads),
-        "figure-6": (CLASSES, heatmaps.token_class_heads),
-        "figure-5": (RUNS, run_figures.similarity_heatmap),
-        "figure-6-tuned": (("classes", "classes_task"), run_figures.attention_to_classes),
+        "figure-3": (ROLES, partial(heatmaps.draw_score_heatmap, variable="role_weight")),
+        "figure-6": (CLASSES, partial(heatmaps.draw_score_heatmap, variable="token_class_mass")),
+        "figure-5": (RUNS, runs.draw_similarity_heatmap),
+        "figure-6-tuned": (("classes", "classes_task"), runs.draw_class_heatmaps),
         "figure-7-tuned": (
             ("classes", "classes_task"),
             partial(
-                run_figures.attention_to_classes,
+                runs.draw_class_heatmaps,
                 classes=("cls", "sep", *WORD_CLASSES),
                 variable="token_class_attention_from_cls",
             ),

@@ -1,4 +1,4 @@
-"""The corpora of a study: where they are, and which of their documents are measured."""
+"""The corpora of a study: their paths, and the documents that are measured."""
 
 import random
 from collections.abc import Iterable, Mapping
@@ -14,49 +14,50 @@ from headscope.studies.study import Measurement, Study
 
 
 def locate(study: Study, data: Path, given: Mapping[str, Path]) -> dict[str, Path]:
-    """Where the corpora of a study are.
+    """The paths of a study's corpora, by measurement.
 
-    A corpus is looked for under its path in the folder and under the ends of that (`headscope.files.find_by_suffix`).
+    A corpus is searched under its path in the folder and under the ends of that path (`files.find_by_suffix`).
 
     Args:
         study: names its corpora.
         data: the folder.
-        given: other files or folders, by the name of the measurement that they are for.
+        given: files or folders to use instead, by the name of the measurement.
 
     Raises:
-        CorpusError: one or more are not there, or one is given for a measurement that the study does not have.
+        CorpusError: a corpus is missing, or one is given for a measurement that the study does not have.
     """
-    wanted = {name: one for name, one in study.measurements.items() if not one.of_task}
+    needed = {name: measurement for name, measurement in study.measurements.items() if not measurement.of_task}
     for name in given:
-        if name not in wanted:
+        if name not in needed:
             raise CorpusError(
-                f"a corpus was given for {name!r}, which the study does not measure; it measures {', '.join(wanted)}."
+                f"a corpus was given for {name!r}, which the study does not measure; it measures {', '.join(needed)}."
             )
-    found = dict(given)
-    for name, one in wanted.items():
-        if name not in found and (path := find_by_suffix(data, one.corpus)) is not None:
-            found[name] = path
-    missing = [f"{one.corpus} ({one.source})" for name, one in wanted.items() if name not in found]
+    paths = dict(given)
+    for name, measurement in needed.items():
+        if name not in paths and (path := find_by_suffix(data, measurement.corpus)) is not None:
+            paths[name] = path
+    missing = {name: measurement for name, measurement in needed.items() if name not in paths}
     if missing:
         place = f"the folder {data}" if data.is_dir() else f"{data}, which is no folder"
+        corpora = "; ".join(f"{measurement.corpus} ({measurement.source})" for measurement in missing.values())
         raise CorpusError(
-            f"the study needs what is not in {place}: {'; '.join(missing)}. Put it there, or name another "
-            f"corpus by --corpus {next(name for name in wanted if name not in found)}=PATH."
+            f"the study needs what is not in {place}: {corpora}. Put it there, or name another "
+            f"corpus by --corpus {next(iter(missing))}=PATH."
         )
-    return {name: found[name] for name in wanted}
+    return {name: paths[name] for name in needed}
 
 
-def texts_of(task: Task, seed: int, most: int | None) -> tuple[list[Document], str]:
-    """The texts of the test split of a task, as documents without annotation, and which they are.
+def sample_texts(task: Task, seed: int, max_texts: int | None) -> tuple[list[Document], str]:
+    """Texts of a task's test split as documents without annotation, and in words how many of how many they are.
 
     Args:
-        task: of one text or two.
-        seed: of a sample.
-        most: at most so many, drawn at random.
+        task: a task whose examples are one text or two.
+        seed: random seed of the sample.
+        max_texts: size of the sample; None for all texts.
     """
     examples = [example for example in task.splits[TEST] if all(text.split() for text in example.texts)]
-    if most is not None and len(examples) > most:
-        examples = [examples[place] for place in sorted(random.Random(seed).sample(range(len(examples)), most))]
+    if max_texts is not None and len(examples) > max_texts:
+        examples = [examples[place] for place in sorted(random.Random(seed).sample(range(len(examples)), max_texts))]
     documents = []
     for example in examples:
         first, *second = (tuple(text.split()) for text in example.texts)
@@ -65,22 +66,24 @@ def texts_of(task: Task, seed: int, most: int | None) -> tuple[list[Document], s
     return documents, f"{len(documents):,} of {len(task.splits[TEST]):,} test examples"
 
 
-def chosen(measurement: Measurement, path: Path, seed: int) -> tuple[Corpus, Iterable[Document], CorpusSummary, str]:
-    """A corpus, those of its documents that are measured, what these hold, and which they are, if not all.
+def select_documents(
+    measurement: Measurement, path: Path, seed: int
+) -> tuple[Corpus, Iterable[Document], CorpusSummary, str]:
+    """A corpus, those of its documents that are measured, their summary, and in words which part they are.
 
     Args:
         measurement: says which documents.
-        path: of the corpus.
-        seed: of a sample.
+        path: path of the corpus.
+        seed: random seed of the sample.
 
     Raises:
-        CorpusError: the corpus cannot be read, or has no document that is wanted.
+        CorpusError: the corpus cannot be read, or has none of these documents.
     """
     corpus = read(path)
     summary = summarize(corpus)
     documents: Iterable[Document] = corpus
     if measurement.having:
-        documents = [one for one in corpus if any(span.kind == measurement.having for span in one.spans)]
+        documents = [document for document in corpus if any(span.kind == measurement.having for span in document.spans)]
     if measurement.sample is not None:
         documents = list(documents)
         if len(documents) > measurement.sample:
@@ -91,10 +94,10 @@ def chosen(measurement: Measurement, path: Path, seed: int) -> tuple[Corpus, Ite
         return corpus, corpus, summary, ""
     if not documents:
         raise CorpusError(f"no document of {path} has a span of the kind {measurement.having!r}; give another corpus.")
-    measured = summarize(documents)
-    which = f"{measured.documents:,} of {summary.documents:,} documents"
+    selected = summarize(documents)
+    part = f"{selected.documents:,} of {summary.documents:,} documents"
     if measurement.having:
-        which += f", with a span of the kind {measurement.having}"
+        part += f", with a span of the kind {measurement.having}"
     if measurement.sample is not None:
-        which += f", at most {measurement.sample:,} at random (seed {seed})"
-    return corpus, documents, replace(measured, skipped=summary.skipped), which
+        part += f", at most {measurement.sample:,} at random (seed {seed})"
+    return corpus, documents, replace(selected, skipped=summary.skipped), part

@@ -195,7 +195,7 @@ def of_change(variable: str, group: str = "task") -> Of:
             raise NotMeasuredError(f"the comparison has no {group}")
         values = comparison[variable].sel(group=group).values
         if not (known := np.isfinite(values)).any():
-            recorded = variable == "rich_corrected" and RECORDED in comparison.attrs
+            recorded = variable == "baseline_tau_corrected" and RECORDED in comparison.attrs
             raise NotMeasuredError(NO_FOLDS if recorded else ALIKE)
         return np.asarray(values[known])
 
@@ -211,10 +211,10 @@ def significant_changes(sign: int = 0, group: str = "task") -> Read:
 
     def read(comparison: xr.Dataset) -> Value:
         of = comparison.sel(group=group)
-        known = of["rich_tau"].notnull().values
+        known = of["baseline_tau"].notnull().values
         if not known.any():
             raise NotMeasuredError(ALIKE)
-        tau, p = (of[name].values[known] for name in ("rich_tau", "rich_p"))
+        tau, p = (of[name].values[known] for name in ("baseline_tau", "baseline_p"))
         return _significant(np.where(tau * sign >= 0, p, 1.0) if sign else p)
 
     return read
@@ -223,7 +223,7 @@ def significant_changes(sign: int = 0, group: str = "task") -> Read:
 def share_of_rich_runs(comparison: xr.Dataset) -> Value:
     """The percentage of runs in which the best heads gained most, with the interval of Clopper and Pearson."""
     found = significant_changes(+1)(comparison)
-    runs = int(comparison["rich_tau"].sel(group="task").notnull().sum())
+    runs = int(comparison["baseline_tau"].sel(group="task").notnull().sum())
     share = binomtest(int(found.number), runs)
     ends = share.proportion_ci(LEVEL)
     return Value(PERCENT * share.statistic, found.of, PERCENT * ends.low, PERCENT * ends.high)

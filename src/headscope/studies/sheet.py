@@ -1,4 +1,4 @@
-"""Findings as a page of text (Markdown) and as a data frame: the paper's figure, one's own and the difference."""
+"""Findings as Markdown, as a data frame and on the terminal: the paper's figure, one's own and the difference."""
 
 import math
 from collections import Counter
@@ -16,69 +16,69 @@ from headscope.studies.study import VERDICTS, Finding, NotMeasuredError, Printed
 from headscope.view import tuned
 
 SPLITS = {"task": "of the task's test", "reading": "the task"}
-"""What is not called as a reader would call it."""
+"""Names of splits as a reader would call them."""
 
 
-def frame(findings: Sequence[Finding]) -> pd.DataFrame:
-    """One row a claim."""
-    return pd.DataFrame([_row(finding) for finding in findings])
+def tabulate_findings(findings: Sequence[Finding]) -> pd.DataFrame:
+    """A data frame with one row for each claim."""
+    return pd.DataFrame([_describe_finding(finding) for finding in findings])
 
 
-def summary(findings: Sequence[Finding]) -> str:
-    """How many claims stand how."""
+def count_verdicts(findings: Sequence[Finding]) -> str:
+    """The number of claims with each verdict, as text."""
     counts = Counter(finding.verdict for finding in findings)
-    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
+    return ", ".join(f"{verdict} {counts[verdict]}" for verdict in VERDICTS if counts[verdict])
 
 
-def cells(finding: Finding) -> tuple[str, str, str, str, str, str]:
-    """Where, what, the paper's figure, one's own, the difference and the verdict, as text."""
+def format_cells(finding: Finding) -> tuple[str, str, str, str, str, str]:
+    """The cells of a finding as text: where, what, the paper's figure, one's own, the difference and the verdict."""
     claim, ours, digits = finding.claim, finding.ours, finding.claim.digits
     # Less than half of the last digit is no difference; 0.0 is added so that none is "-0.0".
     known = not (math.isnan(finding.difference) or claim.significant)
     difference = f"{round(finding.difference, digits) + 0.0:+.{digits}f}" if known else ""
     by_pattern = finding.verdict in ("holds", "fails", "unclear")
     verdict = f"{finding.verdict}: {claim.pattern.says}" if claim.pattern and by_pattern else finding.verdict
-    paper = text(claim.paper, digits, claim.significant)
-    own = "" if ours is None else text(ours, digits, claim.significant)
+    paper = format_value(claim.paper, digits, claim.significant)
+    own = "" if ours is None else format_value(ours, digits, claim.significant)
     what = claim.what if claim.unit in ("%", "p") else f"{claim.what} ({claim.unit})"
     return claim.where, what, paper, own, difference, verdict
 
 
-def text(value: Value, digits: int, significant: int = 0) -> str:
-    """A figure, its interval, and what it is of."""
+def format_value(value: Value, digits: int, significant: int = 0) -> str:
+    """A figure with its interval and its label, as text."""
     if math.isnan(value.number):
         return value.of
-    lower, upper = (number(end, digits, significant) for end in (value.lower, value.upper))
+    lower, upper = (format_number(end, digits, significant) for end in (value.lower, value.upper))
     interval = "" if math.isnan(value.lower) else f" [{lower}, {upper}]"
-    return f"{number(value.number, digits, significant)}{interval}" + (f" ({value.of})" if value.of else "")
+    return f"{format_number(value.number, digits, significant)}{interval}" + (f" ({value.of})" if value.of else "")
 
 
-def number(value: float, digits: int, significant: int = 0) -> str:
-    """A number with so many decimals; or a p-value with so many digits, as papers print it: ``7.578e-05``."""
+def format_number(value: float, digits: int, significant: int = 0) -> str:
+    """A number with this many decimals, or a p-value with significant digits as in ``7.578e-05``."""
     if not significant:
         return f"{round(value, digits) + 0.0:.{digits}f}"  # 0.0 is added so that none is "-0.0"
     return f"{value:.{significant - 1}e}" if 0 < abs(value) < 1e-4 else f"{value:#.{significant}g}"
 
 
-def markdown(
+def render_markdown(
     name: str,
     study: Study,
     findings: Sequence[Finding],
     tables: Mapping[str, xr.Dataset],
     runs: Mapping[str, Runs] | None = None,
-    made: Sequence[tuple[Printed, pd.DataFrame]] = (),
+    printed: Sequence[tuple[Printed, pd.DataFrame]] = (),
     drawn: Sequence[str] = (),
 ) -> str:
-    """The whole sheet.
+    """The whole page of a study, in Markdown.
 
     Args:
-        name: of the study.
+        name: name of the study.
         study: the study.
-        findings: how its claims stand.
-        tables: on which; those that were measured head the sheet.
-        runs: what was fine-tuned, by group.
-        made: the paper's tables of that.
-        drawn: the figures that were, by name; they are in the folder ``figures``.
+        findings: the verdicts on its claims.
+        tables: the tables that they were judged on; those that were measured are listed at the top.
+        runs: the fine-tuned models, by group.
+        printed: the paper's tables of what fine-tuning changes.
+        drawn: names of the figures in the folder ``figures``.
     """
     model, beside = str(next(iter(tables.values())).attrs["model"]), study.beside(tables)
     lines = [
@@ -86,115 +86,117 @@ def markdown(
         "",
         f"`headscope study {name}`: {model}, beside the paper's {beside}. Shares are in percent.",
         "",
-        _line("", "the paper's corpus", "this corpus", "documents", "words", "the same"),
+        _render_row("", "the paper's corpus", "this corpus", "documents", "words", "the same"),
         "| --- | --- | --- | ---: | ---: | --- |",
     ]
-    for of, one in study.measurements.items():
-        if of not in tables:
+    for table, measurement in study.measurements.items():
+        if table not in tables:
             continue
-        about = tables[of].attrs
-        counts = (f"{about[what]:,}" for what in ("documents", "words"))
-        same = "yes" if about["corpus_sha256"] in one.published else "no"
-        path = str(about["corpus"])
-        corpus = one.corpus if one.corpus and path.endswith(one.corpus) else path
-        corpus += f", {about['part']}" if "part" in about else ""
-        lines.append(_line(of, one.paper, corpus, *counts, same))
-    lines += tuned_of(study, runs) if runs else []
-    for table, frame in made:
-        lines += ["", f"## {table.title}", "", *grid(laid_out(table, frame))]
-    lines += ["", *(["## Claims", ""] if runs else []), *table_of(beside, model, findings)]
+        attrs = tables[table].attrs
+        counts = (f"{attrs[unit]:,}" for unit in ("documents", "words"))
+        same = "yes" if attrs["corpus_sha256"] in measurement.published else "no"
+        path = str(attrs["corpus"])
+        corpus = measurement.corpus if measurement.corpus and path.endswith(measurement.corpus) else path
+        corpus += f", {attrs['part']}" if "part" in attrs else ""
+        lines.append(_render_row(table, measurement.paper, corpus, *counts, same))
+    lines += _describe_tuning(study, runs) if runs else []
+    for of_paper, frame in printed:
+        lines += ["", f"## {of_paper.title}", "", *render_grid(lay_out(of_paper, frame))]
+    lines += ["", *(["## Claims", ""] if runs else []), *render_claims(beside, model, findings)]
     if drawn:
-        lines += ["", "## Figures", *pictures({figure: f"figures/{name}-{figure}.png" for figure in drawn})]
+        lines += ["", "## Figures", *render_pictures({figure: f"figures/{name}-{figure}.png" for figure in drawn})]
     lines += ["", *(["## Notes", ""] if runs else []), *(f"- {note}" for note in study.notes)]
     return "\n".join(lines) + "\n"
 
 
-def tuned_of(study: Study, runs: Mapping[str, Runs]) -> list[str]:
-    """What was fine-tuned and how, beside the paper's."""
+def _describe_tuning(study: Study, runs: Mapping[str, Runs]) -> list[str]:
+    """The section on fine-tuning: settings, best epochs and scores, beside the paper's."""
     lines = ["", "## Fine-tuning", ""]
     lines += [f"The paper: {study.tuning.paper}."] if study.tuning else []
-    told: set[str] = set()
-    for group, one in runs.items():
-        kept = ", ".join(f"{run.name} {run.kept}" for run in one.runs)
-        examples, epochs = one.settings["examples"], one.settings["epochs"]
+    listed: set[str] = set()
+    for group, of_group in runs.items():
+        best = ", ".join(f"{run.name} {run.best_epoch}" for run in of_group.runs)
+        settings = of_group.settings
+        examples, epochs = settings["examples"], settings["epochs"]
         counts = ", ".join(f"{count:,} {SPLITS.get(split, split)}" for split, count in examples.items())
-        lines += ["", f"{one.task}{' (control)' if group == 'control' else ''}: examples {counts}; {epochs} "
-                  f"epoch{'' if epochs == 1 else 's'} at a learning rate of {one.settings['learning_rate']:g}; the "
-                  f"epoch that is best by {one.metric} on {one.select} is kept: {kept}.", ""]  # fmt: skip
-        for split, called in {"test": "the test split", "task": "the task's test split"}.items():
-            if scores := tuned.scores(one, split):
-                told_so = ", ".join(f"{name} {text}" for name, text in scores.items())
-                lines.append(f"- On {called}, mean ± standard deviation over runs: {told_so}.")
-        notes = [f"- {note}." for note in one.settings.get("notes", ())] + [
+        name = f"{of_group.task}{' (control)' if group == 'control' else ''}"
+        lines += ["", f"{name}: examples {counts}; {epochs} epoch{'' if epochs == 1 else 's'} at a learning rate of "
+                  f"{settings['learning_rate']:g}; the best epoch by {of_group.metric} on {of_group.select}: {best}.",
+                  ""]  # fmt: skip
+        for split, split_name in {"test": "the test split", "task": "the task's test split"}.items():
+            if scores := tuned.scores(of_group, split):
+                means = ", ".join(f"{name} {text}" for name, text in scores.items())
+                lines.append(f"- On {split_name}, mean ± standard deviation over runs: {means}.")
+        notes = [f"- {note}." for note in settings.get("notes", ())] + [
             f"- left out of {SPLITS.get(place, place)}: {count:,} {reason}."
-            for place, reasons in one.settings.get("skipped", {}).items()
+            for place, reasons in settings.get("skipped", {}).items()
             for reason, count in reasons.items()
         ]
-        lines += [note for note in notes if note not in told]  # those of the control are the task's, and some more
-        told |= set(notes)
+        lines += [note for note in notes if note not in listed]  # the control has the task's notes and some of its own
+        listed |= set(notes)
     return lines
 
 
-def table_of(beside: str, model: str, findings: Sequence[Finding]) -> list[str]:
-    """How many claims stand how, what that means, and a line for each."""
+def render_claims(beside: str, model: str, findings: Sequence[Finding]) -> list[str]:
+    """The number of claims with each verdict, what the verdicts mean, and a row for each claim."""
     verdicts = {finding.verdict for finding in findings}
-    lines = [f"{len(findings)} claims: {summary(findings)}.", ""]
+    lines = [f"{len(findings)} claims: {count_verdicts(findings)}.", ""]
     lines += [f"- *{verdict}*: {meaning}" for verdict, meaning in VERDICTS.items() if verdict in verdicts]
-    lines += ["", _line("where", "what", beside, model, "difference", "held out", "verdict", "note")]
+    lines += ["", _render_row("where", "what", beside, model, "difference", "held out", "verdict", "note")]
     lines.append("| --- | --- | --- | --- | ---: | --- | --- | --- |")
     for finding in findings:
-        where, what, paper, own, difference, verdict = cells(finding)
+        where, what, paper, own, difference, verdict = format_cells(finding)
         held = finding.ours.held_out if finding.ours else None
-        held_out = text(held, finding.claim.digits, finding.claim.significant) if held else ""
-        lines.append(_line(where, what, paper, own, difference, held_out, verdict, _note(finding)))
+        held_out = format_value(held, finding.claim.digits, finding.claim.significant) if held else ""
+        lines.append(_render_row(where, what, paper, own, difference, held_out, verdict, _join_notes(finding)))
     return lines
 
 
-def printed(study: Study, tables: Mapping[str, xr.Dataset]) -> dict[str, tuple[Printed, pd.DataFrame]]:
-    """The paper's tables of what fine-tuning changes, as far as they can be made."""
-    made = {}
+def make_printed_tables(study: Study, tables: Mapping[str, xr.Dataset]) -> dict[str, tuple[Printed, pd.DataFrame]]:
+    """The paper's tables of what fine-tuning changes, as far as they were measured."""
+    printed = {}
     for name, table in study.printed.items():
         with suppress(NotMeasuredError):
-            made[name] = (table, table.make(tables))
-    return made
+            printed[name] = (table, table.make(tables))
+    return printed
 
 
-def laid_out(table: Printed, frame: pd.DataFrame) -> pd.DataFrame:
-    """A table as a reader wants it: rounded, a deviation beside its mean, and no column without a value.
+def lay_out(table: Printed, frame: pd.DataFrame) -> pd.DataFrame:
+    """A table as text: rounded, standard deviations beside their means, and no empty columns.
 
-    Counts of runs are laid out as papers do: ``0/3`` of those upwards and downwards, ``3/10`` of all.
+    Counts of runs are written as in the papers: ``0/3`` for those upwards and downwards, ``3/10`` for those of all.
     """
     text = pd.DataFrame(index=frame.index)
     for name in map(str, frame.dropna(axis="columns", how="all").columns):
-        of, _, kind = name.rpartition(" ")
-        if (kind == "sd" and of in frame) or (kind == "neg" and f"{of} pos" in frame):
+        stem, _, kind = name.rpartition(" ")
+        if (kind == "sd" and stem in frame) or (kind == "neg" and f"{stem} pos" in frame):
             continue
         if kind == "pos":
-            text[f"{of} pos/neg"] = _joined(table, frame, name, "/", f"{of} neg")
+            text[f"{stem} pos/neg"] = _join_columns(table, frame, name, "/", f"{stem} neg")
         elif kind == "sig":
-            text[name] = _joined(table, frame, name, "/", "runs")
+            text[name] = _join_columns(table, frame, name, "/", "runs")
         else:
-            text[name] = _joined(table, frame, name, " ± ", f"{name} sd")
+            text[name] = _join_columns(table, frame, name, " ± ", f"{name} sd")
     return text
 
 
-def _joined(table: Printed, frame: pd.DataFrame, name: str, between: str, beside: str) -> list[str]:
-    """The cells of a column, and those that belong beside them where there are any."""
-    cells = [_cell(value, table) for value in frame[name]]
+def _join_columns(table: Printed, frame: pd.DataFrame, name: str, between: str, beside: str) -> list[str]:
+    """The cells of a column, joined with those of a second column where it exists."""
+    cells = [_format_cell(value, table) for value in frame[name]]
     if beside not in frame:
         return cells
-    others = [_cell(value, table) for value in frame[beside]]
-    return [f"{one}{between}{other}" if one and other else one for one, other in zip(cells, others, strict=True)]
+    others = [_format_cell(value, table) for value in frame[beside]]
+    return [f"{cell}{between}{other}" if cell and other else cell for cell, other in zip(cells, others, strict=True)]
 
 
-def _cell(value: object, table: Printed) -> str:
+def _format_cell(value: object, table: Printed) -> str:
     if not isinstance(value, float):
         return str(value)
-    return "" if math.isnan(value) else number(value, table.digits, table.significant)
+    return "" if math.isnan(value) else format_number(value, table.digits, table.significant)
 
 
-def terminal(frame: pd.DataFrame, width: int) -> Table:
-    """A data frame of text for a terminal so wide: where that is narrow, names of columns break and no cell does."""
+def fit_table(frame: pd.DataFrame, width: int) -> Table:
+    """A table of text for a terminal of this width: on a narrow one, column names are broken and cells are not."""
     names = list(map(str, frame.columns))
     cells = [max(map(len, map(str, frame[name])), default=0) for name in names]
     whole = [max(cell, len(name)) for cell, name in zip(cells, names, strict=True)]
@@ -212,28 +214,28 @@ def terminal(frame: pd.DataFrame, width: int) -> Table:
     return grid
 
 
-def grid(frame: pd.DataFrame) -> list[str]:
-    """A data frame of text in Markdown."""
-    lines = [_line(*map(str, frame.columns)), f"| {' | '.join('---' for _ in frame.columns)} |"]
-    return lines + [_line(*map(str, row)) for row in frame.itertuples(index=False)]
+def render_grid(frame: pd.DataFrame) -> list[str]:
+    """A data frame of text as a table in Markdown."""
+    lines = [_render_row(*map(str, frame.columns)), f"| {' | '.join('---' for _ in frame.columns)} |"]
+    return lines + [_render_row(*map(str, row)) for row in frame.itertuples(index=False)]
 
 
-def pictures(files: Mapping[str, str]) -> list[str]:
-    """Figures in Markdown, by what they show: ``figure-4`` -> its file."""
+def render_pictures(files: Mapping[str, str]) -> list[str]:
+    """Figures in Markdown, by their names: ``figure-4`` -> its file."""
     return [line for name, file in files.items() for line in ("", f"![{name.replace('-', ' ')}](<{file}>)")]
 
 
-def _line(*cells: str) -> str:
+def _render_row(*cells: str) -> str:
     """A row of a table in Markdown."""
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
-def _note(finding: Finding) -> str:
+def _join_notes(finding: Finding) -> str:
     return "; ".join(filter(None, (finding.why, finding.claim.note)))
 
 
 def show(study: Study, findings: Sequence[Finding], tables: Mapping[str, xr.Dataset], console: Console) -> None:
-    """The findings on the terminal: those that were judged, and how many there are of each kind."""
+    """Print the findings that were judged, and the number of claims with each verdict."""
     model = str(next(iter(tables.values())).attrs["model"])
     console.print(f"\n[bold]{escape(model)}[/], beside the paper's {study.beside(tables)}; shares in percent\n")
     grid = Table(box=None, pad_edge=False)
@@ -242,14 +244,14 @@ def show(study: Study, findings: Sequence[Finding], tables: Mapping[str, xr.Data
     styles = {"agrees": "green", "holds": "green", "differs": "red", "fails": "red"}
     for finding in findings:
         if finding.verdict not in ("shown", "not measured"):
-            where, what, paper, own, _, verdict = cells(finding)
+            where, what, paper, own, _, verdict = format_cells(finding)
             styled = f"[{styles.get(finding.verdict, 'yellow')}]{escape(verdict)}[/]"
             grid.add_row(*map(escape, (where, what, paper, own)), styled)
     console.print(grid)
-    console.print(f"\n{len(findings)} claims: {summary(findings)}.")
+    console.print(f"\n{len(findings)} claims: {count_verdicts(findings)}.")
 
 
-def _row(finding: Finding) -> dict[str, object]:
+def _describe_finding(finding: Finding) -> dict[str, object]:
     claim, ours = finding.claim, finding.ours or Value(math.nan)
     held = ours.held_out or Value(math.nan)
     return {
@@ -270,5 +272,5 @@ def _row(finding: Finding) -> dict[str, object]:
         "same_model_and_corpus": finding.same,
         "verdict": finding.verdict,
         "pattern": claim.pattern.says if claim.pattern else "",
-        "note": _note(finding),
+        "note": _join_notes(finding),
     }

@@ -13,7 +13,7 @@ from headscope.analyse.agreement import consistencies
 from headscope.studies import zhao2020_tables, zhao2020_tuned
 from headscope.studies.extractors import best_head, mean_of_heads, mean_of_offsets, of_best_head, offset, value
 from headscope.studies.study import Claim, Measurement, Pattern, Printed, Read, Study, Value
-from headscope.view import changes, heatmaps
+from headscope.view.figures import changes, heatmaps
 
 STORY, BOTH = ("story",), ("story", "review")
 SCORES = {"precision": "P", "recall": "R", "f1": "F1"}
@@ -188,10 +188,13 @@ ZHAO2020 = Study(
         *zhao2020_tuned.CLAIMS,
     ),
     figures={
-        f"figure-{name}": (BOTH, partial(heatmaps.consistency_heads, variable=f"scope_{score}"))
+        f"figure-{name}": (BOTH, partial(heatmaps.draw_consistency_heatmap, variable=f"scope_{score}"))
         for name, score in (("2", "f1"), ("A1-precision", "precision"), ("A1-recall", "recall"))
     }
-    | {"figure-4": (zhao2020_tuned.F1, changes.change_heatmaps), "figure-5": (zhao2020_tuned.F1, changes.layer_boxes)},
+    | {
+        "figure-4": (zhao2020_tuned.F1, changes.draw_change_heatmaps),
+        "figure-5": (zhao2020_tuned.F1, changes.draw_layer_boxes),
+    },
     notes=(
         "Baselines follow from the corpus alone, so on the paper's corpus they must agree whatever the model.",
         "The paper chooses the best of all heads on the data that it scores them on. So is the figure beside the "

@@ -76,10 +76,10 @@ def table_a4(tables: Tables) -> pd.DataFrame:
                 break
             row["runs"] = int(change["runs"].sel(group=group))
             counts = [int(significant_changes(sign, group)(change).number) for sign in (1, -1, 0)]
-            taus = change["rich_tau"].sel(group=group)
+            taus = change["baseline_tau"].sel(group=group)
             row |= {f"{letter} tau": float(taus.mean())}
             row |= {f"{letter} {what}": count for what, count in zip(("pos", "neg", "sig"), counts, strict=True)}
-            row[f"{letter} corrected"] = float(change["rich_corrected"].sel(group=group).mean())
+            row[f"{letter} corrected"] = float(change["baseline_tau_corrected"].sel(group=group).mean())
         else:
             rows.append(row)
     return pd.DataFrame(rows)

@@ -10,7 +10,7 @@ from functools import partial
 import xarray as xr
 
 from headscope.analyse.agreement import consistencies
-from headscope.analyse.compare import compare
+from headscope.analyse.compare import compare_variable
 from headscope.studies.extractors import largest, mean_of_heads
 from headscope.studies.extractors import of_best_head as of_best
 from headscope.studies.run_extractors import (
@@ -211,7 +211,7 @@ def _rich() -> list[Claim]:
         for (name, letter), (tau, positive, negative) in zip(SCORES.items(), numbers, strict=True):
             on, what = (f"change_{name}",), f"{letter}, score before and its own change"
             claims.append(
-                Claim("table A4", f"Kendall's tau, {what}", on, Value(tau), mean(of_change("rich_tau")), "tau", 3,
+                Claim("table A4", f"Kendall's tau, {what}", on, Value(tau), mean(of_change("baseline_tau")), "tau", 3,
                       model=model, note=BIASED)
             )  # fmt: skip
             for which, sign, count in (("positive", 1, positive), ("negative", -1, negative), ("any", 0, None)):
@@ -230,7 +230,7 @@ def _rich() -> list[Claim]:
 
 RICH_CORRECTED = Claim(
     "not in the paper", "Kendall's tau, F1 before in one half of the texts and its change in the other", F1,
-    Value(math.nan), mean(of_change("rich_corrected")), "tau", 3, Pattern("below 0", below=0.0),
+    Value(math.nan), mean(of_change("baseline_tau_corrected")), "tau", 3, Pattern("below 0", below=0.0),
     note="chance in the score before no longer counts as change; below 0 the rich do not get richer",
 )  # fmt: skip
 
@@ -296,7 +296,7 @@ BIASED = (
     "p-values take heads for independent"
 )
 
-DERIVED = {f"change_{name}": Derived(STORIES, partial(compare, variable=f"scope_{name}")) for name in SCORES}
+DERIVED = {f"change_{name}": Derived(STORIES, partial(compare_variable, variable=f"scope_{name}")) for name in SCORES}
 """What is compared: before, task and control on stories."""
 
 CLAIMS = (*_task_scores(), SELECTIVITY, *_heads(), *_tests(), *_layers(), *_rich(), RICH_CORRECTED, *_consistencies())

@@ -12,27 +12,27 @@ from rich.table import Table
 from headscope.analyse import Consistencies, rank_sum
 from headscope.analyse.change_against_baseline import BIAS
 from headscope.heads import DIMENSIONS, head_name
-from headscope.view.reported import LEVEL
+from headscope.view.reports import LEVEL
 from headscope.view.wording import (
-    against,
-    called,
-    checked,
-    counted,
-    factor,
-    gain,
-    groups_of,
-    left_out,
-    named,
-    number,
-    of_runs,
-    outcome,
-    probability,
-    scored,
-    sides,
-    spoken,
-    spread,
-    too_few,
-    unit,
+    check_comparison,
+    count_sides,
+    describe_comparison,
+    describe_group,
+    describe_left_out,
+    describe_test,
+    describe_too_few,
+    format_change,
+    format_number,
+    format_p,
+    format_runs,
+    format_spread,
+    is_of_score,
+    list_groups,
+    name_group,
+    name_unit,
+    name_variable,
+    percent_factor,
+    select_outcome,
 )
 
 MOST = 10
@@ -45,13 +45,13 @@ UNRANKED = "no τ where all heads score the same before, or all change by the sa
 INDEPENDENT = "Kendall's p-values take heads as independent, which they are not."
 
 
-def markdown(
+def render_markdown(
     comparisons: Sequence[xr.Dataset],
     agreements: Mapping[str, Sequence[Consistencies]] | None = None,
     figures: Mapping[str, str] | None = None,
     other: str = "the other corpus",
 ) -> str:
-    """A page that says what fine-tuning changed: averages and best heads, tests, layers, heads, and who gets richer.
+    """A page about what fine-tuning changed: averages and best heads, tests, layers, heads, change against baseline.
 
     Args:
         comparisons: of one model on one corpus; one for each variable, as precision, recall and F1.
@@ -63,39 +63,43 @@ def markdown(
     Raises:
         TableError: something is not a comparison.
     """
-    first = checked(comparisons[0])
-    runs = " and ".join(counted(first, group) for group in groups_of(first))
-    told = list(dict.fromkeys(f"{one.attrs['heads']} heads{left_out(one)}" for one in comparisons))
+    first = check_comparison(comparisons[0])
+    runs = " and ".join(describe_group(first, group) for group in list_groups(first))
+    counts = list(dict.fromkeys(f"{part.attrs['heads']} heads{describe_left_out(part)}" for part in comparisons))
     heads = (
-        told[0]
-        if len(told) == 1
-        else "; ".join(f"{spoken(one)}: {one.attrs['heads']} heads{left_out(one)}" for one in comparisons)
+        counts[0]
+        if len(counts) == 1
+        else "; ".join(
+            f"{describe_comparison(part)}: {part.attrs['heads']} heads{describe_left_out(part)}" for part in comparisons
+        )
     )
     lines = [
-        f"# What fine-tuning on {called(first, 'task')} changes in the heads of {first.attrs['model']}",
+        f"# What fine-tuning on {name_group(first, 'task')} changes in the heads of {first.attrs['model']}",
         "",
         f"{first.attrs['corpus']}, {int(first.attrs['documents']):,} documents; {runs}; {heads}.",
     ]
     for what, path in (figures or {}).items():
         lines += ["", f"![{what}]({path})"]
-    return "\n".join([*lines, "", *sections(comparisons, agreements, other)]) + "\n"
+    return "\n".join([*lines, "", *list_sections(comparisons, agreements, other)]) + "\n"
 
 
-def sections(
+def list_sections(
     comparisons: Sequence[xr.Dataset],
     agreements: Mapping[str, Sequence[Consistencies]] | None = None,
     other: str = "the other corpus",
 ) -> list[str]:
     """The lines of `markdown` below its head, for a page that has a head of its own; the arguments are the same."""
-    comparisons = [checked(comparison) for comparison in comparisons]
+    comparisons = [check_comparison(comparison) for comparison in comparisons]
     lines = [*_scores(comparisons), *_tests(comparisons)]
     for heading, part in (("Layers", _layers), ("The heads that change most", _heads)):
         lines += [f"## {heading}", ""]
         for comparison in comparisons:
-            lines += [f"### {spoken(comparison)} ({unit(comparison)})", ""] if len(comparisons) > 1 else []
+            lines += (
+                [f"### {describe_comparison(comparison)} ({name_unit(comparison)})", ""] if len(comparisons) > 1 else []
+            )
             lines += [*part(comparison), ""]
-    if scores := [comparison for comparison in comparisons if scored(comparison)]:
-        lines += _rich(scores)
+    if scores := [comparison for comparison in comparisons if is_of_score(comparison)]:
+        lines += _change_against_baseline(scores)
     if agreements:
         lines += _agreements(agreements, other)
     return lines[:-1]
@@ -103,23 +107,26 @@ def sections(
 
 def _scores(comparisons: Sequence[xr.Dataset]) -> Iterator[str]:
     """Table 3 of Zhao and Bethard 2020."""
-    groups = groups_of(comparisons[0])
-    after = [f"after {called(comparisons[0], group)}" for group in groups]
-    change = [f"change, {called(comparisons[0], group)} [95 %]" for group in groups]
+    groups = list_groups(comparisons[0])
+    after = [f"after {name_group(comparisons[0], group)}" for group in groups]
+    change = [f"change, {name_group(comparisons[0], group)} [95 %]" for group in groups]
     yield from ("## Before and after", "")
     contrast = ["task less control [95 %]"] if "contrast" in comparisons[0] else []
     yield from _head(["", "head", "before", *after, *change, *contrast], right=2)
     for comparison in comparisons:
-        scale = factor(comparison)
-        for of, name in (("average", "average"), ("best", f"best before, {comparison.attrs['best_head']}")):
+        scale = percent_factor(comparison)
+        for which, name in (("average", "average"), ("best", f"best before, {comparison.attrs['best_head']}")):
             by_group = [comparison.sel(group=group) for group in groups]
-            ends = [spread(one[of], scale) for one in by_group]
-            gains = [gain(one[f"{of}_change"], one[f"{of}_lower"], one[f"{of}_upper"], scale) for one in by_group]
+            ends = [format_spread(side[which], scale) for side in by_group]
+            gains = [
+                format_change(side[f"{which}_change"], side[f"{which}_lower"], side[f"{which}_upper"], scale)
+                for side in by_group
+            ]
             if contrast:
-                less, lower, upper = (comparison[f"{of}_contrast{end}"] for end in ("", "_lower", "_upper"))
-                gains.append(gain(less, lower, upper, scale))
-            before = number(float(comparison[f"{of}_before"]), scale)
-            yield _row(f"{spoken(comparison)} ({unit(comparison)})", name, before, *ends, *gains)
+                less, lower, upper = (comparison[f"{which}_contrast{end}"] for end in ("", "_lower", "_upper"))
+                gains.append(format_change(less, lower, upper, scale))
+            before = format_number(float(comparison[f"{which}_before"]), scale)
+            yield _row(f"{describe_comparison(comparison)} ({name_unit(comparison)})", name, before, *ends, *gains)
     yield ""
     yield (
         "After: mean ± standard deviation over runs (of these runs, ddof 0, as in the paper). In brackets: the 95 % "
@@ -134,89 +141,91 @@ def _tests(comparisons: Sequence[xr.Dataset]) -> Iterator[str]:
     yield from ("## Tests", "")
     yield from _head(["", "head", "test", "runs", "p", "smallest p possible"], right=3)
     for comparison in comparisons:
-        for of, name in (("average", "average"), ("best", f"best before, {comparison.attrs['best_head']}")):
-            for test, runs, p, least in _test_rows(comparison, of):
-                yield _row(spoken(comparison), name, test, runs, probability(p), probability(least))
+        for which, name in (("average", "average"), ("best", f"best before, {comparison.attrs['best_head']}")):
+            for test, runs, p, least in _test_rows(comparison, which):
+                yield _row(describe_comparison(comparison), name, test, runs, format_p(p), format_p(least))
     yield ""
     yield "All tests are exact and two-sided (Wilcoxon). With few runs they cannot give a small p, whatever changes."
     if len(comparisons) > 1:
         yield f"No p or q on this page is corrected for there being {len(comparisons)} variables."
-    if few := too_few(comparisons[0]):
+    if few := describe_too_few(comparisons[0]):
         yield few
     yield ""
 
 
-def _test_rows(comparison: xr.Dataset, of: str) -> Iterator[tuple[str, str, float, float]]:
+def _test_rows(comparison: xr.Dataset, which: str) -> Iterator[tuple[str, str, float, float]]:
     """Each test of a mean or a head: what it is, of how many runs, its p and the smallest that there could be."""
     runs = [int(count) for count in comparison["runs"].values]
-    task = called(comparison, "task")
+    task = name_group(comparison, "task")
     if "p_least" in comparison:
         least = float(comparison["p_least"])
-        yield f"{task} against control, rank-sum", f"{runs[0]} + {runs[1]}", float(comparison[f"{of}_p"]), least
+        yield f"{task} against control, rank-sum", f"{runs[0]} + {runs[1]}", float(comparison[f"{which}_p"]), least
     if "pairs" in comparison and int(comparison["pairs"]):
-        p, least = float(comparison[f"{of}_paired_p"]), float(comparison["paired_p_least"])
-        pairs = of_runs(int(comparison["pairs"])).replace("run", "pair")
+        p, least = float(comparison[f"{which}_paired_p"]), float(comparison["paired_p_least"])
+        pairs = format_runs(int(comparison["pairs"])).replace("run", "pair")
         yield f"{task} against control by seed, signed-rank", pairs, p, least
-    for group, count in zip(groups_of(comparison), runs, strict=True):
-        one = comparison.sel(group=group)
-        p, least = float(one[f"{of}_before_p"]), float(one["before_p_least"])
-        yield f"{called(comparison, group)} against before, signed-rank", str(count), p, least
+    for group, count in zip(list_groups(comparison), runs, strict=True):
+        side = comparison.sel(group=group)
+        p, least = float(side[f"{which}_before_p"]), float(side["before_p_least"])
+        yield f"{name_group(comparison, group)} against before, signed-rank", str(count), p, least
 
 
 def _layers(comparison: xr.Dataset) -> Iterator[str]:
-    groups, scale = groups_of(comparison), factor(comparison)
-    change = [f"change, {called(comparison, group)} [95 %]" for group in groups]
+    groups, scale = list_groups(comparison), percent_factor(comparison)
+    change = [f"change, {name_group(comparison, group)} [95 %]" for group in groups]
     yield from _head(["layer", "before", *change, "p", "q"], right=1)
     before = _before(comparison).mean("head")
     for layer in comparison["layer"].values:
         row = comparison.sel(layer=layer)
         gains = [
-            gain(one["layer_change"].mean("run"), one["layer_lower"], one["layer_upper"], scale)
-            for one in (row.sel(group=group) for group in groups)
+            format_change(side["layer_change"].mean("run"), side["layer_lower"], side["layer_upper"], scale)
+            for side in (row.sel(group=group) for group in groups)
         ]
-        found = [probability(float(outcome(row, name, "layer_"))) for name in ("p", "q")]
-        yield _row(str(layer), number(float(before.sel(layer=layer)), scale), *gains, *found)
+        tests = [format_p(float(select_outcome(row, name, "layer_"))) for name in ("p", "q")]
+        yield _row(str(layer), format_number(float(before.sel(layer=layer)), scale), *gains, *tests)
     yield ""
-    yield f"Means over the heads of a layer. p: {against(comparison)[1]}; q: corrected for all layers."
+    yield f"Means over the heads of a layer. p: {describe_test(comparison)[1]}; q: corrected for all layers."
 
 
 def _heads(comparison: xr.Dataset) -> Iterator[str]:
-    groups, scale = groups_of(comparison), factor(comparison)
-    change = [f"change, {called(comparison, group)} [95 %]" for group in groups]
-    yield from _head(["head", "before", f"after {called(comparison, 'task')}", *change, "p", "q"], right=1)
+    groups, scale = list_groups(comparison), percent_factor(comparison)
+    change = [f"change, {name_group(comparison, group)} [95 %]" for group in groups]
+    yield from _head(["head", "before", f"after {name_group(comparison, 'task')}", *change, "p", "q"], right=1)
     for layer, head, row in _changing_most(comparison, MOST):
         by_group = [row.sel(group=group) for group in groups]
-        gains = [gain(one["change"], one["change_lower"], one["change_upper"], scale) for one in by_group]
-        found = [probability(float(outcome(row, name))) for name in ("p", "q")]
-        ends = spread(by_group[0]["after"], scale)
-        yield _row(head_name(layer, head), number(float(row["before"]), scale), ends, *gains, *found)
+        gains = [format_change(side["change"], side["change_lower"], side["change_upper"], scale) for side in by_group]
+        tests = [format_p(float(select_outcome(row, name))) for name in ("p", "q")]
+        ends = format_spread(by_group[0]["after"], scale)
+        yield _row(head_name(layer, head), format_number(float(row["before"]), scale), ends, *gains, *tests)
     yield ""
-    yield f"p: {against(comparison)[1]}; q: corrected for all heads. {too_few(comparison) or _standing(comparison)}"
+    note = describe_too_few(comparison) or _standing(comparison)
+    yield f"p: {describe_test(comparison)[1]}; q: corrected for all heads. {note}"
 
 
 def _standing(comparison: xr.Dataset) -> str:
-    """How many heads have a small q, and on which side."""
-    above, below = sides(comparison)
-    told = f"{int((outcome(comparison, 'q') <= LEVEL).sum())} of {comparison.attrs['heads']} heads have q ≤ {LEVEL}"
-    than = "with the control" if "control" in groups_of(comparison) else "before"
-    return told + (f": {above} are higher than {than}, {below} lower." if above + below else ".")
+    """The number of heads with a small q, and on which side they are."""
+    above, below = count_sides(comparison)
+    count = int((select_outcome(comparison, "q") <= LEVEL).sum())
+    sentence = f"{count} of {comparison.attrs['heads']} heads have q ≤ {LEVEL}"
+    than = "with the control" if "control" in list_groups(comparison) else "before"
+    return sentence + (f": {above} are higher than {than}, {below} lower." if above + below else ".")
 
 
-def _rich(comparisons: Sequence[xr.Dataset]) -> Iterator[str]:
+def _change_against_baseline(comparisons: Sequence[xr.Dataset]) -> Iterator[str]:
     """Table A4 of Zhao and Bethard 2020, and the same without the bias."""
-    yield from ("## Do the rich get richer?", "")
+    yield from ("## Change against baseline (do the rich get richer?)", "")
     yield from _head(
         ["", "runs of", "τ as published", f"p < {LEVEL}", "of them above / below 0", "τ corrected"], right=2
     )
     for comparison in comparisons:
-        for group in groups_of(comparison):
-            one = comparison.sel(group=group)
-            significant, runs = one["rich_p"] < LEVEL, int(one["runs"])
-            signs = [int((significant & (sign * one["rich_tau"] > 0)).sum()) for sign in (1, -1)]
+        for group in list_groups(comparison):
+            side = comparison.sel(group=group)
+            significant, runs = side["baseline_p"] < LEVEL, int(side["runs"])
+            signs = [int((significant & (sign * side["baseline_tau"] > 0)).sum()) for sign in (1, -1)]
             counts = f"{int(significant.sum())}/{runs}", f"{signs[0]} / {signs[1]}"
-            corrected = spread(one["rich_corrected"]) or "none"
-            tau = spread(one["rich_tau"]) or "none"
-            yield _row(spoken(comparison), called(comparison, group), tau, *counts, corrected)
+            corrected = format_spread(side["baseline_tau_corrected"]) or "none"
+            tau = format_spread(side["baseline_tau"]) or "none"
+            yield _row(describe_comparison(comparison), name_group(comparison, group), tau, *counts, corrected)
     yield ""
     without = [f"There is {lacking}." for lacking in dict.fromkeys(filter(None, map(_lacking, comparisons)))]
     yield " ".join([BIAS, *without, INDEPENDENT])
@@ -224,10 +233,10 @@ def _rich(comparisons: Sequence[xr.Dataset]) -> Iterator[str]:
 
 
 def _lacking(comparison: xr.Dataset) -> str:
-    """Which tau there is not, and where that is so."""
-    if bool(comparison["rich_tau"].isnull().all()):
+    """The tau that is missing, and where that is so."""
+    if bool(comparison["baseline_tau"].isnull().all()):
         return UNRANKED
-    return UNCORRECTED if bool(comparison["rich_corrected"].isnull().all()) else ""
+    return UNCORRECTED if bool(comparison["baseline_tau_corrected"].isnull().all()) else ""
 
 
 def _agreements(agreements: Mapping[str, Sequence[Consistencies]], other: str) -> Iterator[str]:
@@ -235,19 +244,21 @@ def _agreements(agreements: Mapping[str, Sequence[Consistencies]], other: str) -
     yield from (f"## Do the same heads score well on {other}?", "")
     yield from _head(["", "runs of", "τ between the corpora", f"p < {LEVEL}"], right=2)
     for place in range(max(map(len, agreements.values()))):
-        for called_so, found in agreements.items():
-            if place < len(found):
-                one = found[place]
-                taus = spread(xr.DataArray(np.array(one.taus))) or "none"
-                yield _row(named(one.variable), called_so, taus, f"{one.significant}/{len(one.taus)}")
+        for side, results in agreements.items():
+            if place < len(results):
+                result = results[place]
+                taus = format_spread(xr.DataArray(np.array(result.taus))) or "none"
+                yield _row(name_variable(result.variable), side, taus, f"{result.significant}/{len(result.taus)}")
     yield ""
-    told = [f"Kendall's τ between the scores of the heads on the two corpora. {INDEPENDENT}"]
-    families = [name for name, found in agreements.items() if len(found[0].taus) > 1]
-    if len(families) == 2:
-        for one, two in zip(*(agreements[name] for name in families), strict=True):
-            if p := probability(rank_sum(one.taus, two.taus)):
-                told.append(f"{named(one.variable)}: {families[0]} against {families[1]}, rank-sum, p = {p}.")
-    yield " ".join(told)
+    sentences = [f"Kendall's τ between the scores of the heads on the two corpora. {INDEPENDENT}"]
+    with_runs = [name for name, results in agreements.items() if len(results[0].taus) > 1]
+    if len(with_runs) == 2:
+        for first, second in zip(*(agreements[name] for name in with_runs), strict=True):
+            if p := format_p(rank_sum(first.taus, second.taus)):
+                sentences.append(
+                    f"{name_variable(first.variable)}: {with_runs[0]} against {with_runs[1]}, rank-sum, p = {p}."
+                )
+    yield " ".join(sentences)
     yield ""
 
 
@@ -270,64 +281,65 @@ def _row(*cells: str) -> str:
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
-def summarise_comparison(comparison: xr.Dataset, console: Console) -> None:
-    """What fine-tuning changed, in few lines: average and best head, layers, the heads that change most.
+def print_comparison(comparison: xr.Dataset, console: Console) -> None:
+    """Print what fine-tuning changed, in few lines: average and best head, layers, the heads that change most.
 
     Raises:
         TableError: it is no comparison.
     """
-    groups, scale = groups_of(checked(comparison)), factor(comparison)
-    told = f"{spoken(comparison)} before and after fine-tuning on {called(comparison, 'task')}"
+    groups, scale = list_groups(check_comparison(comparison)), percent_factor(comparison)
+    heading = f"{describe_comparison(comparison)} before and after fine-tuning on {name_group(comparison, 'task')}"
     console.print(
-        f"\n[bold]{escape(str(comparison.attrs['model']))}[/]: {escape(told)}", soft_wrap=True, highlight=False
+        f"\n[bold]{escape(str(comparison.attrs['model']))}[/]: {escape(heading)}", soft_wrap=True, highlight=False
     )
-    runs = "; ".join(counted(comparison, group) for group in groups)
+    runs = "; ".join(describe_group(comparison, group) for group in groups)
     console.print(
-        f"{comparison.attrs['corpus']}: {comparison.attrs['heads']} heads{left_out(comparison)}; {runs}",
+        f"{comparison.attrs['corpus']}: {comparison.attrs['heads']} heads{describe_left_out(comparison)}; {runs}",
         highlight=False,
         markup=False,
     )
-    console.print(f"In {unit(comparison)}; mean ± standard deviation over runs\n", highlight=False, markup=False)
+    console.print(f"In {name_unit(comparison)}; mean ± standard deviation over runs\n", highlight=False, markup=False)
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in ("head", "before", *(f"after {called(comparison, group)}" for group in groups), "p"):
+    for column in ("head", "before", *(f"after {name_group(comparison, group)}" for group in groups), "p"):
         grid.add_column(escape(column), justify="left" if column == "head" else "right")
-    for of, name in (("average", "average"), ("best", f"best, {comparison.attrs['best_head']}")):
-        ends = [spread(comparison[of].sel(group=group), scale) for group in groups]
-        p = probability(float(outcome(comparison, "p", f"{of}_")))
-        grid.add_row(name, number(float(comparison[f"{of}_before"]), scale), *ends, p)
+    for which, name in (("average", "average"), ("best", f"best, {comparison.attrs['best_head']}")):
+        ends = [format_spread(comparison[which].sel(group=group), scale) for group in groups]
+        p = format_p(float(select_outcome(comparison, "p", f"{which}_")))
+        grid.add_row(name, format_number(float(comparison[f"{which}_before"]), scale), *ends, p)
     console.print(grid)
-    few = too_few(comparison)
-    console.print(f"\np, q: {against(comparison)[1]}.", highlight=False, markup=False)
+    few = describe_too_few(comparison)
+    console.print(f"\np, q: {describe_test(comparison)[1]}.", highlight=False, markup=False)
     if few:
         console.print(few, style="yellow", highlight=False, markup=False)
     else:
-        layers = comparison["layer"].values[outcome(comparison, "q", "layer_").values <= LEVEL]
+        layers = comparison["layer"].values[select_outcome(comparison, "q", "layer_").values <= LEVEL]
         console.print(f"Layers with q ≤ {LEVEL}: {', '.join(map(str, layers)) or 'none'}", highlight=False)
-        standing = int((outcome(comparison, "q") <= LEVEL).sum())
+        standing = int((select_outcome(comparison, "q") <= LEVEL).sum())
         console.print(f"Heads with q ≤ {LEVEL}: {standing} of {comparison.attrs['heads']}", highlight=False)
     most = [
-        f"{head_name(layer, head)} {number(float(row['change'].sel(group='task')), scale, sign=True)}"
+        f"{head_name(layer, head)} {format_number(float(row['change'].sel(group='task')), scale, sign=True)}"
         for layer, head, row in _changing_most(comparison, 4)
     ]
     console.print(f"Changing most: {'   '.join(most) or 'no head changes'}", highlight=False)
-    if not scored(comparison):
+    if not is_of_score(comparison):
         return
     taus = comparison.sel(group="task")
-    corrected = spread(taus["rich_corrected"])
-    published = f"τ {spread(taus['rich_tau'])} as published, which chance pulls down; "
-    told = _lacking(taus)
-    told = told if told == UNRANKED else published + (told or f"{corrected} corrected")
-    console.print(f"Do the rich get richer? {told}", highlight=False)
+    corrected = format_spread(taus["baseline_tau_corrected"])
+    published = f"τ {format_spread(taus['baseline_tau'])} as published, which chance pulls down; "
+    lacking = _lacking(taus)
+    sentence = lacking if lacking == UNRANKED else published + (lacking or f"{corrected} corrected")
+    console.print(f"Change against baseline (do the rich get richer?): {sentence}", highlight=False)
 
 
-def frames(comparison: xr.Dataset) -> dict[str, pd.DataFrame]:
+def make_frames(comparison: xr.Dataset) -> dict[str, pd.DataFrame]:
     """A comparison as data frames by name: one row a head, a layer, or a run of a group.
 
     What there is of each group stands in a column for each, which ends in the group's name. The last frame,
     ``columns``, says what each column of the others is, in which unit, and which source defines it.
     """
-    found, about = {}, []
-    means = checked(comparison).assign(
+    frames: dict[str, pd.DataFrame] = {}
+    about = []
+    means = check_comparison(comparison).assign(
         after=_mean(comparison["after"]),
         layer_before=_mean(_before(comparison), "head"),
         layer_change=_mean(comparison["layer_change"]),
@@ -339,15 +351,15 @@ def frames(comparison: xr.Dataset) -> dict[str, pd.DataFrame]:
             if set(values.dims) == set(dims):
                 columns[str(variable)] = values
             elif set(values.dims) == {"group", *dims}:
-                columns |= {f"{variable}_{group}": values.sel(group=group, drop=True) for group in groups_of(source)}
+                columns |= {f"{variable}_{group}": values.sel(group=group, drop=True) for group in list_groups(source)}
         frame = xr.Dataset(columns).to_dataframe(dim_order=list(dims)).dropna(how="all", subset=list(columns))
-        found[name] = frame.reset_index()
-        for column in map(str, found[name].columns):
+        frames[name] = frame.reset_index()
+        for column in map(str, frames[name].columns):
             what = (
                 columns[column].attrs if column in columns else {"long_name": DIMENSIONS.get(column, "seed of the run")}
             )
             about.append((name, column, *(what.get(key, "") for key in ("long_name", "units", "source"))))
-    return found | {"columns": pd.DataFrame(about, columns=["table", "column", "what", "units", "source"])}
+    return frames | {"columns": pd.DataFrame(about, columns=["table", "column", "what", "units", "source"])}
 
 
 def _before(comparison: xr.Dataset) -> xr.DataArray:

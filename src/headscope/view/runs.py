@@ -8,51 +8,51 @@ from rich.markup import escape
 from rich.table import Table
 
 from headscope.analyse import top_heads
-from headscope.analyse.scores import SCORES
 from headscope.heads import head_name
-from headscope.view.wording import named
+from headscope.score import HEAD, read_scores
+from headscope.view.wording import name_variable
 
 SHOWN = 12
-"""Relations, or other rows of a score, that are shown; all are in the table."""
-
-_SHARES = ("mass_previous", "mass_next", "mass_cls", "mass_sep", "mass_first")
-_BY_HEAD = ("attention_type", "layer", "head", "direction")
+"""Rows of a score that are shown; all are in the table."""
 
 
-def summarise_runs(table: xr.Dataset, console: Console) -> None:
-    """How the runs score: the average head and the best head of each, as mean and deviation over the runs."""
+def print_runs(table: xr.Dataset, console: Console) -> None:
+    """The scores of the runs: the average head and the best head of each, as mean and deviation over the runs."""
     kind = "a control of " if table.attrs["control"] else ""
     count = table.sizes["run"]
     console.print(f"{count} run{'s' * (count > 1)}, tuned on {kind}{escape(str(table.attrs['task']))}", soft_wrap=True)
     grid = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     for column in ("", "average head", "best head", "most often"):
         grid.add_column(column, justify="right" if column.endswith("head") else "left")
-    for label, scores in _scores(table):
+    for label, scores in _list_scores(table):
         grid.add_row(escape(label), *_over_runs(scores))
     if grid.row_count:
         console.print("\nMean over runs ± standard deviation")
         console.print(grid)
-    if "similarity" in table:
-        changed = top_heads((-table[["similarity"]]).mean("run"), "similarity")
-        least = "   ".join(f"[bold]{name}[/] {-value:.3f}" for name, value in changed)
-        console.print(f"\nThe heads that changed most (similarity to themselves before)\n{least}")
+    for score in read_scores(table):
+        if score.ascending:
+            lowest = top_heads((-table[[score.variable]]).mean("run"), score.variable)
+            heads = "   ".join(f"[bold]{name}[/] {-value:.3f}" for name, value in lowest)
+            console.print(f"\n{score.title}: the heads with the lowest values\n{heads}")
 
 
-def _scores(table: xr.Dataset) -> Iterator[tuple[str, xr.DataArray]]:
+def _list_scores(table: xr.Dataset) -> Iterator[tuple[str, xr.DataArray]]:
     """Each score with only runs and heads for axes, the rows of most links first."""
-    there = [name for name in (*SCORES, *_SHARES, "similarity") if name in table and table[name].notnull().any()]
-    for name in there:
-        label, scores = named(name.removesuffix("_accuracy")), table[name]
-        rows = [str(dim) for dim in scores.dims if dim not in ("run", *_BY_HEAD)]
+    described = read_scores(table)
+    scores = [s.variable for s in described if s.has_report or not (s.is_ratio or s.row_dimension(table))]
+    targets = [str(name) for name, values in table.data_vars.items() if values.attrs.get("target")]
+    for name in [name for name in (*scores, *targets) if table[name].notnull().any()]:
+        label, values = name_variable(name.removesuffix("_accuracy")), table[name]
+        rows = [str(dim) for dim in values.dims if dim not in ("run", *HEAD)]
         if not rows:
-            yield label, scores
+            yield label, values
         for dim in rows:
-            for place in scores[dim].values[:SHOWN]:
-                yield f"{label} {place}", scores.sel({dim: place})
+            for place in values[dim].values[:SHOWN]:
+                yield f"{label} {place}", values.sel({dim: place})
 
 
 def _over_runs(scores: xr.DataArray) -> tuple[str, str, str]:
-    heads = [dim for dim in _BY_HEAD if dim in scores.dims]
+    heads = [dim for dim in HEAD if dim in scores.dims]
     flat = scores.stack(place=heads)
     if not flat.notnull().any():
         return "", "", ""

@@ -2,25 +2,26 @@
 
 import json
 import math
-from collections.abc import Iterator
 
+import numpy as np
 import xarray as xr
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from headscope.analyse import top_heads
-from headscope.view.reported import PERMUTED, Q, chosen, regression, reports, rule
-from headscope.view.runs import summarise_runs
+from headscope.score import read_scores
+from headscope.view.reports import Q, describe_choice, describe_regressions, describe_standing, read_reports
+from headscope.view.runs import print_runs
 
 SHOWN = 24
-"""Rows of a hypothesis that are shown; all are in the table."""
+"""Rows of a score that are shown; all are in the table."""
 
 _SHORT = {"dependent": "dep.", "mention": "ment.", "question": "quest."}
 
 
-def summarise(table: xr.Dataset, console: Console) -> None:
-    """What a table holds, in few lines: its source, the heads that stand out and those that are reported."""
+def print_table(table: xr.Dataset, console: Console) -> None:
+    """A table in few lines: its source, the heads that stand out and those that are reported."""
     about = table.attrs
     model, corpus = escape(str(about["model"])), escape(str(about["corpus"]))
     console.print(f"\n[bold]{model}[/] on [bold]{corpus}[/]", soft_wrap=True, highlight=False)
@@ -34,65 +35,72 @@ def summarise(table: xr.Dataset, console: Console) -> None:
         console.print(f"Unknown to the tokenizer: {about['tokens_unknown']:,} tokens", style="yellow")
     console.print(f"Skipped: {reasons or 'nothing'}", style="yellow" if skipped else "")
     if "run" in table.dims:
-        summarise_runs(table, console)
+        print_runs(table, console)
         return
-    _surface(table, console)
-    _token_classes(table, console)
-    _hypotheses(table, console)
-    if told := regression(table):
-        console.print(f"\n{told}")
+    _print_targets(table, console)
+    _print_descriptions(table, console)
+    _print_reports(table, console)
+    for sentence in describe_regressions(table):
+        console.print(f"\n{sentence}")
 
 
-def _surface(table: xr.Dataset, console: Console) -> None:
-    shown = {
-        "the previous token": "mass_previous",
-        "the next token": "mass_next",
-        "[CLS]": "mass_cls",
-        "[SEP]": "mass_sep",
-        "the first token": "mass_first",
-        ". and ,": "mass_punctuation",
-    }
-    if "mass_cls" in table and table["mass_cls"].notnull().any():
-        del shown["the first token"]
+def _print_targets(table: xr.Dataset, console: Console) -> None:
+    """The heads that attend most to each target that a variable names."""
     lines = Table(box=None, show_header=False, pad_edge=False)
-    for what, variable in shown.items():
-        if variable in table and (best := top_heads(table, variable)) and best[0][1] > 0:
-            lines.add_row(what, "   ".join(f"[bold]{name}[/] {value:.2f}" for name, value in best))
+    shown: list[xr.DataArray] = []
+    for name, values in table.data_vars.items():
+        if not (target := values.attrs.get("target")) or not (values > 0).any():
+            continue
+        # The first token is the same as [CLS], where a model begins with it.
+        if any(np.allclose(values, other, rtol=1e-6, equal_nan=True) for other in shown):
+            continue
+        shown.append(values)
+        best = top_heads(table, str(name))
+        lines.add_row(escape(target), "   ".join(f"[bold]{head}[/] {value:.2f}" for head, value in best))
     if lines.row_count:
         console.print("\nThe heads that look most at ... (mean share of attention)")
         console.print(lines)
 
 
-def _token_classes(table: xr.Dataset, console: Console) -> None:
-    if "token_class_mass" not in table:
-        return
-    lines = Table(box=None, show_header=False, pad_edge=False)
-    for name, share in _by(table["token_class_share"]):
-        best = top_heads(table.sel(token_class=name), "token_class_mass")
-        heads = "   ".join(f"[bold]{head}[/] {value:.2f}" for head, value in best)
-        lines.add_row(str(name.item()), heads, f"{share.item():.2f}")
-    console.print("\nThe heads that look most at a class of tokens (and the share of the tokens that it is)")
-    console.print(lines)
+def _print_descriptions(table: xr.Dataset, console: Console) -> None:
+    """The heads with the largest values of each row of a description, beside its baseline."""
+    for score in read_scores(table):
+        if score.is_ratio:
+            continue
+        lines = Table(box=None, show_header=False, pad_edge=False)
+        for place in score.places(table):
+            values = table[[score.variable]].sel(place)
+            if not values[score.variable].notnull().any():
+                continue
+            best = top_heads(-values if score.ascending else values, score.variable)
+            heads = "   ".join(f"[bold]{head}[/] {abs(value):.2f}" for head, value in best)
+            control = [f"{table[score.control].sel(place).item():.2f}"] if score.control in table else []
+            lines.add_row(escape(" ".join(place.values()) or score.title), heads, *control)
+        phrase = f" (last column: {score.baselines[score.control]})" if score.control in table else ""
+        console.print(
+            f"\n{score.title}: the heads with the {'lowest' if score.ascending else 'highest'} values{phrase}"
+        )
+        console.print(lines)
 
 
-def _hypotheses(table: xr.Dataset, console: Console) -> None:
-    """The reported head of the most frequent relations, class of mentions and scope, beside its baselines."""
-    found = reports(table)
-    rows = [row for report in found for row in report.named[:SHOWN]]
-    every = sum(len(report.rows) for report in found)
+def _print_reports(table: xr.Dataset, console: Console) -> None:
+    """The reported head of the most frequent rows of each score, beside its baselines."""
+    reports = read_reports(table)
+    rows = [row for report in reports for row in report.named[:SHOWN]]
+    every = sum(len(report.rows) for report in reports)
     if every and not rows:
-        wanted = "the only relation" if every == 1 else f"any of {every} relations"
-        console.print(f"\nToo few links in a half of the corpus to report a head for {wanted}.")
+        wanted = "the only row" if every == 1 else f"any of {every} rows"
+        console.print(f"\nEach half of the corpus has too few links to report a head for {wanted}.")
     if not rows:
         return
     untrained, permuted = any(row.untrained.value >= 0 for row in rows), any(row.q >= 0 for row in rows)
     # Narrow enough for 80 columns; a long name takes two lines.
     grid = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    for column in ("relation", "head", "from", "score", "[95 %]", "count", "offset"):
+    for column in ("", "head", "from", "score", "[95 %]", "count", "offset"):
         right = column in {"score", "count", "offset"}
-        grid.add_column(column, no_wrap=column != "relation", justify="right" if right else "left")
-    for column, there in (("untrained", untrained), ("permuted", permuted), ("q", permuted)):
-        if there:
+        grid.add_column(column, no_wrap=bool(column), justify="right" if right else "left")
+    for column, shown in (("untrained", untrained), ("permuted", permuted), ("q", permuted)):
+        if shown:
             grid.add_column(column, no_wrap=True, justify="right")
     for row in rows:
         grid.add_row(
@@ -102,24 +110,22 @@ def _hypotheses(table: xr.Dataset, console: Console) -> None:
             _short(row.score.value),
             f"{_short(row.score.lower, 2)}–{_short(row.score.upper, 2)}",
             f"{row.scored:,}",
-            f"{row.offset:+d}: {_short(row.at_offset.value)}",
+            f"{row.offset:+d}: {_short(row.at_offset.value)}" if row.offset else "",
             *([_short(row.untrained.value)] if untrained else []),
             *([_short(row.permuted), _short(row.q)] if permuted else []),
             style="bold green" if row.stands_out else "",
         )
-    console.print(f"\n{chosen(untrained)}")
+    console.print(f"\n{describe_choice(untrained)}")
     console.print(grid)
-    if permuted:
-        console.print(f"Permuted: {PERMUTED} q: {Q}")
-    console.print(f"Green: {rule(permuted)}")
-    for report in found:
-        if report.comparison:
-            console.print(f"{report.hypothesis.title}. {report.comparison}")
-    named = sum(len(report.named) for report in found)
+    console.print(f"Green: {describe_standing(permuted)}" + (f" q: {Q}" if permuted else ""))
+    for report in reports:
+        if sentences := " ".join(filter(None, (report.permuted, report.comparison))):
+            console.print(f"{report.score.title}. {sentences}")
+    named = sum(len(report.named) for report in reports)
     more, rare = named - len(rows), every - named
     if more or rare:
         console.print(
-            f"{more} more relation{' is' if more == 1 else 's are'} in the table; "
+            f"{more} more row{' is' if more == 1 else 's are'} in the table; "
             f"{rare} ha{'s' if rare == 1 else 've'} too few links in a half to report."
         )
 
@@ -129,15 +135,8 @@ def _short(share: float, digits: int = 3) -> str:
     return "" if math.isnan(share) else f"{share:.{digits}f}".removeprefix("0")
 
 
-def _by(values: xr.DataArray) -> Iterator[tuple[xr.DataArray, xr.DataArray]]:
-    """Each place along the only axis, and its value, where there is one."""
-    (dim,) = values.dims
-    present = values.dropna(dim)
-    return zip(present[dim], present, strict=True)
-
-
-def explain(table: xr.Dataset, console: Console) -> None:
-    """How each layer was measured; neighbouring layers of one way together."""
+def print_paths(table: xr.Dataset, console: Console) -> None:
+    """The way in which each layer was measured; neighbouring layers of one way together."""
     ways: dict[tuple[str, str, int], list[int]] = {}
     for path, texts in json.loads(table.attrs["paths"]).items():
         attention_type, layer, way = path.split(" ", 2)

@@ -71,7 +71,7 @@ def _grid(runs: Runs, split: str, told: str, console: Console) -> None:
     for name in names:
         lines.add_column(SHORT[name], justify="right", no_wrap=True)
     for run in runs.runs:
-        of_epochs = f"{run.kept} of {len(run.epochs)}"
+        of_epochs = f"{run.best_epoch} of {len(run.epochs)}"
         lines.add_row(run.name, of_epochs, *(_score(found[run.name][name]) for name in names))
     if len(found) > 1:
         lines.add_row("mean ± sd", "", *(_mean(_column(found, name)) for name in names), style="bold")

@@ -98,7 +98,7 @@ class Mention:
 
     @cached_property
     def agreement(self) -> Agreement:
-        """What can be told of person, number and gender from English words alone.
+        """Person, number and gender, as far as they follow from English words alone.
 
         A pronoun is looked up in `PRONOUNS`; without a part of speech, one-word mentions that are in
         it are pronouns, unless they are capitals (*US*, *IT*). All others are of the third person and

@@ -19,7 +19,7 @@ TARGETS: Mapping[str, str] = {
 
 Where a term repeats the name of its aspect, a head that looks for equal words finds it; ``related`` leaves such
 words out. In the pairs of ``same_beside_other`` most do (297 of 360 in the training file of SemEval-2014), since the
-terms of one of two aspects are mostly told by its name (`headscope.corpora.semeval`).
+terms of one of two aspects mostly repeat its name (`headscope.corpora.semeval`).
 """
 
 SEPARATORS = 2

@@ -29,7 +29,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Num
 
 from headscope import heads
 from headscope.corpora.document import Document
@@ -110,11 +110,11 @@ class Permuted:
     @classmethod
     def compare(
         cls,
-        score: Int[np.ndarray, "layer head *choice row"],
-        permuted: Int[np.ndarray, "layer head *choice part permutation"],
+        score: Num[np.ndarray, "layer head *choice row"],
+        permuted: Num[np.ndarray, "layer head *choice part permutation"],
         pooled: Sequence[Sequence[int]],
     ) -> "Permuted":
-        """The scores beside the permutations of the parts that are pooled in each row.
+        """The comparison of each row of the scores with the permutations of the parts that are pooled in it.
 
         The score itself counts as one permutation more: where a head knows nothing, it is one of them, so the p-values
         hold at any number of permutations.
@@ -134,7 +134,7 @@ class Permuted:
         return cls(np.stack(mean, -1), np.stack(z, -1), np.stack(p, -1), np.stack(best))
 
     def variables(self, prefix: str, dims: Sequence[str], count: np.ndarray, units: str) -> dict[str, xr.Variable]:
-        """The variables of a table: ``PREFIX_permuted``, ``PREFIX_z``, ``PREFIX_p`` and ``PREFIX_z_permuted``.
+        """The variables ``PREFIX_permuted``, ``PREFIX_z``, ``PREFIX_p`` and ``PREFIX_z_permuted`` of a table.
 
         Args:
             prefix: before each name.
@@ -146,8 +146,8 @@ class Permuted:
         with np.errstate(invalid="ignore", divide="ignore"):
             mean = self.mean / count
         values = {
-            "permuted": (mean, dims, "mean score where the gold is permuted", units),
-            "z": (self.z, dims, "score above that where the gold is permuted", deviations),
+            "permuted": (mean, dims, "mean score over the permutations of the gold", units),
+            "z": (self.z, dims, "score above the mean over the permutations", deviations),
             "p": (self.p, dims, "share of the permutations that score as much; not corrected", "probability"),
             "z_permuted": (
                 self.best,
@@ -157,6 +157,6 @@ class Permuted:
             ),
         }
         return {
-            f"{prefix}_{name}": heads.variable(data, axes, name=what, units=unit, source=SOURCE)
-            for name, (data, axes, what, unit) in values.items()
+            f"{prefix}_{name}": heads.variable(data, along, name=what, units=unit, source=SOURCE)
+            for name, (data, along, what, unit) in values.items()
         }

@@ -1,6 +1,6 @@
 """Figures of what fine-tuning changes in each head, after Zhao and Bethard 2020: task and control beside each other.
 
-Each takes a comparison (`headscope.analyse.compare`); `headscope.view.run_figures` permutations what needs no control.
+Each takes a comparison (`headscope.analyse.compare`); `headscope.view.figures.runs` permutations what needs no control.
 """
 
 import math
@@ -21,10 +21,19 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from headscope.heads import parse_head
-from headscope.view.figures import STYLE, caption, integer_ticks
-from headscope.view.heatmaps import DIVERGING, cells
-from headscope.view.reported import LEVEL
-from headscope.view.wording import against, called, checked, counted, groups_of, layer_values, outcome, spoken
+from headscope.view.figures.heatmaps import DIVERGING, draw_cells
+from headscope.view.figures.style import STYLE, add_caption, set_integer_ticks
+from headscope.view.reports import LEVEL
+from headscope.view.wording import (
+    check_comparison,
+    describe_comparison,
+    describe_group,
+    describe_test,
+    list_groups,
+    list_layer_values,
+    name_group,
+    select_outcome,
+)
 
 COLOURS = {"task": "#0072B2", "control": "#E69F00"}
 """Of the groups (of Okabe and Ito)."""
@@ -32,49 +41,49 @@ COLOURS = {"task": "#0072B2", "control": "#E69F00"}
 MARKERS = {"task": "o", "control": "s"}
 
 FEW = 5
-"""Fewer runs are drawn as dots and not as a box: quartiles of three points are the points."""
+"""Fewer runs are shown as dots and not as a box: quartiles of three points are the points."""
 
 
-def change_heatmaps(comparison: xr.Dataset) -> Figure:
+def draw_change_heatmaps(comparison: xr.Dataset) -> Figure:
     """The mean change of every head, task and control side by side on one scale (Zhao and Bethard 2020, figure 4).
 
     Red heads gain and blue ones lose; the scale reaches as far down as up. A dot marks a head that changes otherwise
     than with the control (where there is none: that changes at all) at a false discovery rate of at most 0.05.
     """
-    groups, sizes = groups_of(checked(comparison)), comparison.sizes
+    groups, sizes = list_groups(check_comparison(comparison)), comparison.sizes
     change = comparison["change"].transpose("group", "layer", "head")
     most = float(np.abs(change).max())
     scale = CenteredNorm(0, most if most > 0 else 1.0)
-    marked = outcome(comparison, "q").transpose("layer", "head") <= LEVEL
+    marked = select_outcome(comparison, "q").transpose("layer", "head") <= LEVEL
     height = min(5.0, max(1.8, 2.9 * sizes["layer"] / sizes["head"]))
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(1.4 + 3.1 * len(groups), 0.9 + height))
         panels = figure.subplots(1, len(groups), squeeze=False)[0]
         for axes, group in zip(panels, groups, strict=True):
-            cells(axes, change.sel(group=group), scale, DIVERGING)
-            outlined(axes, comparison)
+            draw_cells(axes, change.sel(group=group), scale, DIVERGING)
+            outline_best(axes, comparison)
             if group == "task":
                 _dots(axes, marked, height)
-            axes.set_title(counted(comparison, group))
+            axes.set_title(describe_group(comparison, group))
         bar = figure.colorbar(ScalarMappable(scale, DIVERGING), ax=panels, aspect=18, pad=0.02)
         bar.set_label(f"mean change ({comparison['change'].attrs['units']})")
         bar.outline.set_visible(False)
-        signed_ticks(bar.ax.yaxis, most)
-        what = f"change of {spoken(comparison)} by fine-tuning on {called(comparison, 'task')}"
+        set_signed_ticks(bar.ax.yaxis, most)
+        what = f"change of {describe_comparison(comparison)} by fine-tuning on {name_group(comparison, 'task')}"
         keys = [_key(comparison, marked), f"□ {comparison.attrs['best_head']}, the best head before"]
-        title(figure, comparison, what, *keys, *(["▨ no value"] if change.isnull().any() else []))
+        add_title(figure, comparison, what, *keys, *(["▨ no value"] if change.isnull().any() else []))
         heads = f"{sizes['layer']} layers of {sizes['head']} heads"
-        caption(figure, comparison.assign_attrs(model=""), f"{heads}, mean over runs of each")
+        add_caption(figure, comparison.assign_attrs(model=""), f"{heads}, mean over runs of each")
     return figure
 
 
-def layer_boxes(comparison: xr.Dataset) -> Figure:
+def draw_layer_boxes(comparison: xr.Dataset) -> Figure:
     """The mean change of the heads of each layer in every run, task beside control (Zhao and Bethard 2020, figure 5).
 
     Each dot is a run. A box spans the quartiles over runs, its line is the median, and its whiskers reach the farthest
     run within 1.5 times its height; fewer than five runs have no box.
     """
-    groups, layers = groups_of(checked(comparison)), comparison["layer"].values
+    groups, layers = list_groups(check_comparison(comparison)), comparison["layer"].values
     apart = 0.8 / len(groups)
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(3.2 + max(3.6, (0.2 + 0.12 * len(groups)) * len(layers)), 3.1))
@@ -85,7 +94,7 @@ def layer_boxes(comparison: xr.Dataset) -> Figure:
         handles: list[Any] = []
         for place, group in enumerate(groups):
             colour, shift = COLOURS[group], apart * (place - (len(groups) - 1) / 2)
-            for layer, values in layer_values(comparison, group):
+            for layer, values in list_layer_values(comparison, group):
                 if len(values) >= FEW:
                     _box(axes, values, layer + shift, apart, colour)
                 spread = 0.22 * apart * np.linspace(-1, 1, len(values)) if len(values) > 1 else np.zeros(len(values))
@@ -100,63 +109,63 @@ def layer_boxes(comparison: xr.Dataset) -> Figure:
                     zorder=3,
                     gid=f"{group}-{layer}",
                 )
-            label = counted(comparison, group)
+            label = describe_group(comparison, group)
             handles.append(Line2D([], [], color=colour, marker=MARKERS[group], linestyle="", markersize=5, label=label))
         if any(_has_box(comparison, group) for group in groups):
             handles.append(Patch(facecolor="0.9", edgecolor="0.3", label="quartiles and median"))
-        starred = layers[outcome(comparison, "q", "layer_").values <= LEVEL]
+        starred = layers[select_outcome(comparison, "q", "layer_").values <= LEVEL]
         if len(starred):
             _stars(axes, starred)
-            label = f"q ≤ {LEVEL}, " + against(comparison)[1].replace(" against", "\nagainst")
+            label = f"q ≤ {LEVEL}, " + describe_test(comparison)[1].replace(" against", "\nagainst")
             handles.append(Line2D([], [], color="0.1", marker="*", linestyle="", markersize=7, label=label))
         axes.set(xlabel="layer", ylabel=f"mean change of its heads\n({comparison['change'].attrs['units']})")
         axes.set_xlim(layers[0] - 0.5, layers[-1] + 0.5)
-        signed_ticks(axes.yaxis, float(np.abs(comparison["layer_change"]).max()))
-        integer_ticks(axes, "x", layers)
+        set_signed_ticks(axes.yaxis, float(np.abs(comparison["layer_change"]).max()))
+        set_integer_ticks(axes, "x", layers)
         axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.02, 1), frameon=False, borderaxespad=0)
-        variable, task = spoken(comparison), called(comparison, "task")
-        title(figure, comparison, f"change of {variable} by fine-tuning on {task}, by layer")
-        unstarred = "" if len(starred) else f"; no layer has q ≤ {LEVEL} ({against(comparison)[1]})"
-        caption(figure, comparison.assign_attrs(model=""), f"each dot is a run{unstarred}")
+        variable, task = describe_comparison(comparison), name_group(comparison, "task")
+        add_title(figure, comparison, f"change of {variable} by fine-tuning on {task}, by layer")
+        unstarred = "" if len(starred) else f"; no layer has q ≤ {LEVEL} ({describe_test(comparison)[1]})"
+        add_caption(figure, comparison.assign_attrs(model=""), f"each dot is a run{unstarred}")
     return figure
 
 
-def rich_scatter(comparison: xr.Dataset) -> Figure:
-    """The score of each head before against its mean change (Zhao and Bethard 2020): do the rich get richer?
+def draw_baseline_scatter(comparison: xr.Dataset) -> Figure:
+    """The score of each head before against its mean change (Zhao and Bethard 2020: do the rich get richer?).
 
     Above each panel, Kendall's tau as the paper has it, and corrected by split halves where it could be.
     """
-    groups = groups_of(checked(comparison))
+    groups = list_groups(check_comparison(comparison))
     before = comparison["before"].transpose("layer", "head").values.ravel()
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(0.8 + 3.3 * len(groups), 3.9))
         panels = figure.subplots(1, len(groups), squeeze=False, sharey=True)[0]
         for axes, group in zip(panels, groups, strict=True):
-            of = comparison.sel(group=group)
+            values = comparison.sel(group=group)
             axes.axhline(0, color="0.4", linewidth=0.8, zorder=1)
-            changes = of["change"].transpose("layer", "head").values.ravel()
+            changes = values["change"].transpose("layer", "head").values.ravel()
             axes.scatter(before, changes, s=14, color=COLOURS[group], alpha=0.6, linewidth=0, zorder=2, gid=group)
-            axes.set_title(f"{counted(comparison, group)}\n{_taus(of)}", fontsize="small")
+            axes.set_title(f"{describe_group(comparison, group)}\n{_describe_taus(values)}", fontsize="small")
             axes.set_xlabel(f"before ({comparison['before'].attrs['units']})")
-        signed_ticks(panels[0].yaxis, float(np.abs(comparison["change"]).max()))
+        set_signed_ticks(panels[0].yaxis, float(np.abs(comparison["change"]).max()))
         panels[0].set_ylabel(f"mean change ({comparison['change'].attrs['units']})")
-        variable, task = spoken(comparison), called(comparison, "task")
-        title(figure, comparison, f"{variable} before, and its change by fine-tuning on {task}")
-        note = "each dot is a head; τ as published ranks a score and its own change, which permutations it below 0"
-        caption(figure, comparison.assign_attrs(model=""), note)
+        variable, task = describe_comparison(comparison), name_group(comparison, "task")
+        add_title(figure, comparison, f"{variable} before, and its change by fine-tuning on {task}")
+        note = "each dot is a head; τ as published ranks a score and its own change, which pulls it below 0"
+        add_caption(figure, comparison.assign_attrs(model=""), note)
     return figure
 
 
-def title(figure: Figure, table: xr.Dataset, what: str, *keys: str) -> None:
-    """What a figure shows, of which model, and what its marks mean: in lines that fit; the figure grows by them."""
+def add_title(figure: Figure, table: xr.Dataset, what: str, *keys: str) -> None:
+    """Add the title of a figure, its model and the key of its marks, in lines that fit; the figure grows by them."""
     width = int(11.5 * figure.get_figwidth())
     lines = [line for part in (what, str(table.attrs["model"]), *keys) for line in textwrap.wrap(part, width)]
     figure.set_figheight(figure.get_figheight() + 0.19 * len(lines))
     figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize="medium")
 
 
-def signed_ticks(axis: Axis, most: float) -> None:
-    """Ticks with their sign, which is what counts of a change, and as many digits as numbers up to `most` need."""
+def set_signed_ticks(axis: Axis, most: float) -> None:
+    """Set ticks with their sign, and with as many digits as numbers up to `most` need."""
     digits = max(0, 1 - math.floor(math.log10(most))) if most > 0 else 1
     axis.set_major_locator(MaxNLocator(7, steps=[1, 2, 5, 10]))
     axis.set_major_formatter(
@@ -164,8 +173,8 @@ def signed_ticks(axis: Axis, most: float) -> None:
     )
 
 
-def outlined(axes: Axes, comparison: xr.Dataset) -> None:
-    """The head that scored best before."""
+def outline_best(axes: Axes, comparison: xr.Dataset) -> None:
+    """Outline the head that scored best before."""
     layer, head = parse_head(str(comparison.attrs["best_head"]), comparison)
     fine = min(1.0, 14 / comparison.sizes["head"])
     outline = Rectangle((head - 0.5, layer - 0.5), 1, 1, fill=False, edgecolor="black", clip_on=False, gid="best")
@@ -174,7 +183,7 @@ def outlined(axes: Axes, comparison: xr.Dataset) -> None:
 
 
 def _dots(axes: Axes, marked: xr.DataArray, height: float) -> None:
-    """A dot in the cell of each marked head, a third as wide as the cell."""
+    """Draw a dot in the cell of each marked head, a third as wide as the cell."""
     where = np.argwhere(marked.values)
     wide = 72 * min(height / marked.sizes["layer"], 2.6 / marked.sizes["head"])
     axes.scatter(
@@ -189,11 +198,11 @@ def _dots(axes: Axes, marked: xr.DataArray, height: float) -> None:
 
 
 def _key(comparison: xr.Dataset, marked: xr.DataArray) -> str:
-    """What dots mean and how many there are; where no head can be marked, that."""
-    least = float(outcome(comparison, "p_least"))
+    """The meaning of the dots and their number; where no head can be marked, that."""
+    least = float(select_outcome(comparison, "p_least"))
     if least > LEVEL:
         return f"no head can be marked: p is {least:.3g} at least with so few runs"
-    return f"● q ≤ {LEVEL} ({against(comparison)[1]}): {int(marked.sum())} of {comparison.attrs['heads']} heads"
+    return f"● q ≤ {LEVEL} ({describe_test(comparison)[1]}): {int(marked.sum())} of {comparison.attrs['heads']} heads"
 
 
 def _box(axes: Axes, values: np.ndarray, at: float, apart: float, colour: str) -> None:
@@ -214,11 +223,11 @@ def _box(axes: Axes, values: np.ndarray, at: float, apart: float, colour: str) -
 
 
 def _has_box(comparison: xr.Dataset, group: str) -> bool:
-    return any(len(values) >= FEW for _, values in layer_values(comparison, group))
+    return any(len(values) >= FEW for _, values in list_layer_values(comparison, group))
 
 
 def _stars(axes: Axes, layers: np.ndarray) -> None:
-    """A star above each of these layers."""
+    """Draw a star above each of these layers."""
     axes.scatter(
         layers,
         np.full(len(layers), 1.03),
@@ -232,11 +241,11 @@ def _stars(axes: Axes, layers: np.ndarray) -> None:
     )
 
 
-def _taus(of: xr.Dataset) -> str:
-    if bool(of["rich_tau"].isnull().all()):
+def _describe_taus(values: xr.Dataset) -> str:
+    if bool(values["baseline_tau"].isnull().all()):
         return "no τ: the heads are all alike before, or change alike"
-    published = f"τ as published {float(of['rich_tau'].mean()):.2f}".replace("-", "−")
-    corrected = float(of["rich_corrected"].mean())
+    published = f"τ as published {float(values['baseline_tau'].mean()):.2f}".replace("-", "−")
+    corrected = float(values["baseline_tau_corrected"].mean())
     if np.isnan(corrected):
         return published
     return published + f" · corrected {corrected:.2f}".replace("-", "−")

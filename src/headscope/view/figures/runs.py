@@ -1,7 +1,7 @@
-"""Figures of a family of runs beside the model before: similarity, attention to classes of tokens, paired dots.
+"""Figures of several runs beside the model before: similarity, attention to classes of tokens, paired dots.
 
 After Kovaleva et al. 2019, figures 5 to 7. They take head tables, not a comparison; `paired_dots` takes a data frame,
-which `pairs` makes of comparisons and `class_pairs` of tables with classes of tokens.
+which `pair_comparisons` makes of comparisons and `pair_classes` of tables with classes of tokens.
 """
 
 import math
@@ -20,21 +20,22 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from headscope.analyse.comparable import called as filed
+from headscope.analyse.comparable import name_table
 from headscope.errors import TableError
 from headscope.heads import parse_head
-from headscope.view.changes import COLOURS, MARKERS, signed_ticks, title
-from headscope.view.figures import COLOURS as SEQUENTIAL
-from headscope.view.figures import STYLE, caption
-from headscope.view.heatmaps import DIVERGING, cells
-from headscope.view.wording import called, checked, groups_of, of_runs
+from headscope.score import read_scores
+from headscope.view.figures.changes import COLOURS, MARKERS, add_title, set_signed_ticks
+from headscope.view.figures.heatmaps import DIVERGING, draw_cells
+from headscope.view.figures.style import COLOURS as SEQUENTIAL
+from headscope.view.figures.style import STYLE, add_caption
+from headscope.view.wording import check_comparison, format_runs, list_groups, name_group
 
 ABREAST = 4
 """Panels side by side; more stand below."""
 
 
-def similarity_heatmap(table: xr.Dataset, control: xr.Dataset | None = None) -> Figure:
-    """How alike the maps of each head are before and after fine-tuning (Kovaleva et al. 2019, figure 5).
+def draw_similarity_heatmap(table: xr.Dataset, control: xr.Dataset | None = None) -> Figure:
+    """The similarity of the maps of each head before and after fine-tuning (Kovaleva et al. 2019, figure 5).
 
     The mean over runs of each head, and beside it that of each layer, with a thin line for each run.
 
@@ -46,35 +47,33 @@ def similarity_heatmap(table: xr.Dataset, control: xr.Dataset | None = None) -> 
         TableError: a table has no ``similarity``, or several attention types; or no head has a value.
     """
     tables = {"task": table} | ({} if control is None else {"control": control})
-    for one in tables.values():
-        if "similarity" not in one:
-            raise TableError(
-                "the head table has no similarity; measure `similarity` of the model before and the model after first."
-            )
-    found = {group: _with_runs(one["similarity"]) for group, one in tables.items()}
-    if any(bool(values.isnull().all()) for values in found.values()):
+    variable = next((score.variable for score in read_scores(table) if score.ascending), "")
+    if any(variable not in described for described in tables.values()):
+        raise TableError("the head table has no similarity of the model before and the model after; measure it first.")
+    similarity = {group: _with_runs(described[variable]) for group, described in tables.items()}
+    if any(bool(values.isnull().all()) for values in similarity.values()):
         raise TableError("no head has a value of similarity; measure the model after on texts that the model takes.")
-    least = min(float(values.mean("run").min()) for values in found.values())
+    least = min(float(values.mean("run").min()) for values in similarity.values())
     lowest = min(math.floor(least * 10) / 10, 0.9)
     scale = Normalize(lowest, 1.0)
     height = min(5.0, max(1.8, 2.9 * table.sizes["layer"] / table.sizes["head"]))
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(5.8, 0.8 + height * len(found)))
-        grid = figure.subplots(len(found), 2, squeeze=False, width_ratios=[3, 1.1])
-        for (heat, side), (group, values) in zip(grid, found.items(), strict=True):
-            cells(heat, values.mean("run"), scale, SEQUENTIAL)
-            heat.set_title(f"{called(tables[group], group)}, {of_runs(values.sizes['run'])}")
+        figure = Figure(figsize=(5.8, 0.8 + height * len(similarity)))
+        grid = figure.subplots(len(similarity), 2, squeeze=False, width_ratios=[3, 1.1])
+        for (heat, side), (group, values) in zip(grid, similarity.items(), strict=True):
+            draw_cells(heat, values.mean("run"), scale, SEQUENTIAL)
+            heat.set_title(f"{name_group(tables[group], group)}, {format_runs(values.sizes['run'])}")
             _layer_means(side, values, group, lowest)
-        bar = figure.colorbar(ScalarMappable(scale, SEQUENTIAL), ax=grid, aspect=18 * len(found), pad=0.03)
+        bar = figure.colorbar(ScalarMappable(scale, SEQUENTIAL), ax=grid, aspect=18 * len(similarity), pad=0.03)
         bar.set_label("cosine of the maps")
         bar.outline.set_visible(False)
-        missing = ["▨ no value"] if any(bool(values.isnull().any()) for values in found.values()) else []
-        title(figure, table, "similarity of each head's maps before and after fine-tuning", *missing)
-        caption(figure, table.assign_attrs(model=""), "right: mean of each layer; thin lines are runs")
+        missing = ["▨ no value"] if any(bool(values.isnull().any()) for values in similarity.values()) else []
+        add_title(figure, table, "similarity of each head's maps before and after fine-tuning", *missing)
+        add_caption(figure, table.assign_attrs(model=""), "right: mean of each layer; thin lines are runs")
     return figure
 
 
-def attention_to_classes(
+def draw_class_heatmaps(
     before: xr.Dataset,
     after: xr.Dataset,
     classes: Sequence[str] = ("cls", "sep"),
@@ -96,49 +95,49 @@ def attention_to_classes(
     for table in (before, after):
         _check_classes(table, variable)
     known = set(before["token_class"].values.tolist())
-    there = [name for name in classes if name in known and bool(_of_class(before, variable, name).notnull().any())]
-    if not there:
+    present = [name for name in classes if name in known and bool(_of_class(before, variable, name).notnull().any())]
+    if not present:
         raise TableError(f"the corpus has no tokens of {' or '.join(classes)}; name a class that it has.")
-    start = [_with_runs(_of_class(before, variable, name)).isel(run=0) for name in there]
-    runs = [_with_runs(_of_class(after, variable, name)).mean("run") for name in there]
+    start = [_with_runs(_of_class(before, variable, name)).isel(run=0) for name in present]
+    runs = [_with_runs(_of_class(after, variable, name)).mean("run") for name in present]
     most = max(float(values.max()) for values in (*start, *runs))
-    change = max(float(np.abs(end - one).max()) for one, end in zip(start, runs, strict=True))
+    change = max(float(np.abs(end - begin).max()) for begin, end in zip(start, runs, strict=True))
     scales = Normalize(0, most if most > 0 else 1), CenteredNorm(0, change if change > 0 else 1)
     height = min(5.0, max(1.8, 2.7 * before.sizes["layer"] / before.sizes["head"]))
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(10.6, 0.8 + height * len(there)))
-        grid = figure.subplots(len(there), 3, squeeze=False)
-        for panels, name, one, end in zip(grid, there, start, runs, strict=True):
+        figure = Figure(figsize=(10.6, 0.8 + height * len(present)))
+        grid = figure.subplots(len(present), 3, squeeze=False)
+        for panels, name, begin, end in zip(grid, present, start, runs, strict=True):
             for axes, values, scale, when in zip(
                 panels,
-                (one, end, end - one),
+                (begin, end, end - begin),
                 (scales[0], scales[0], scales[1]),
                 ("before", "after", "change"),
                 strict=True,
             ):
-                cells(axes, values, scale, DIVERGING if when == "change" else SEQUENTIAL)
+                draw_cells(axes, values, scale, DIVERGING if when == "change" else SEQUENTIAL)
                 axes.set_title(f"to {_class(name)}: {when}")
         units = str(before[variable].attrs["units"])
         for scale, colours, panels, label in (
             (scales[0], SEQUENTIAL, grid[:, :2], units), (scales[1], DIVERGING, grid[:, 2], f"change ({units})")
         ):  # fmt: skip
-            bar = figure.colorbar(ScalarMappable(scale, colours), ax=panels, aspect=18 * len(there), pad=0.02)
+            bar = figure.colorbar(ScalarMappable(scale, colours), ax=panels, aspect=18 * len(present), pad=0.02)
             bar.set_label(label)
             bar.outline.set_visible(False)
-        signed_ticks(bar.ax.yaxis, change)
+        set_signed_ticks(bar.ax.yaxis, change)
         missing = ["▨ no value"] if any(bool(values.isnull().any()) for values in (*start, *runs)) else []
-        what = f"{variable.replace('_', ' ')} before and after fine-tuning on {called(after, 'task')}"
-        title(figure, before, what, *missing)
-        caption(figure, before.assign_attrs(model=""), f"after: mean of {of_runs(after.sizes.get('run', 1))}")
+        what = f"{variable.replace('_', ' ')} before and after fine-tuning on {name_group(after, 'task')}"
+        add_title(figure, before, what, *missing)
+        add_caption(figure, before.assign_attrs(model=""), f"after: mean of {format_runs(after.sizes.get('run', 1))}")
     return figure
 
 
-def pairs(comparisons: Mapping[str, xr.Dataset], of: str = "best") -> pd.DataFrame:
-    """What `paired_dots` permutations of comparisons: a row for each of them, each group and each run.
+def pair_comparisons(comparisons: Mapping[str, xr.Dataset], which: str = "best") -> pd.DataFrame:
+    """The data of `draw_pairs` from comparisons: a row for each of them, each group and each run.
 
     Args:
         comparisons: by what stands above the panel of each.
-        of: ``best`` for the head that is best before, ``average`` for the mean of all heads, or a head such as ``8-4``.
+        which: ``best`` for the head that is best before, ``average`` for the mean of all heads, or a head: ``8-4``.
 
     Returns:
         columns ``entry``, ``group``, ``run``, ``before`` and ``after``.
@@ -146,14 +145,14 @@ def pairs(comparisons: Mapping[str, xr.Dataset], of: str = "best") -> pd.DataFra
     rows = []
     for entry, comparison in comparisons.items():
         label = entry
-        if of == "average":
+        if which == "average":
             before, after = comparison["average_before"], comparison["average"]
         else:
-            name = str(comparison.attrs["best_head"]) if of == "best" else of
+            name = str(comparison.attrs["best_head"]) if which == "best" else which
             layer, head = parse_head(name, comparison)
             before, after = (comparison[when].sel(layer=layer, head=head) for when in ("before", "after"))
             label += f", {name}"
-        for group in groups_of(checked(comparison)):
+        for group in list_groups(check_comparison(comparison)):
             ends = after.sel(group=group).dropna("run")
             rows += [
                 (label, group, int(run), float(before), float(end))
@@ -162,7 +161,7 @@ def pairs(comparisons: Mapping[str, xr.Dataset], of: str = "best") -> pd.DataFra
     return pd.DataFrame(rows, columns=["entry", "group", "run", "before", "after"])
 
 
-def class_pairs(
+def pair_classes(
     before: xr.Dataset,
     after: xr.Dataset,
     control: xr.Dataset | None = None,
@@ -170,8 +169,7 @@ def class_pairs(
     variable: str = "token_class_attention",
     layer: int | None = None,
 ) -> pd.DataFrame:
-    """What `paired_dots` permutations of classes of tokens: the mean over heads of the attention to each class that
-    there is.
+    """The data of `draw_pairs` from classes of tokens: the mean over heads of the attention to each class.
 
     With ``token_class_attention_from_cls`` and the last layer it is figure 7 of Kovaleva et al. 2019.
 
@@ -197,7 +195,7 @@ def class_pairs(
     return pd.DataFrame(rows, columns=["entry", "group", "run", "before", "after"])
 
 
-def paired_dots(
+def draw_pairs(
     frame: pd.DataFrame, about: xr.Dataset, what: str, *, units: str = "", one_scale: bool = False
 ) -> Figure:
     """Before and after, a panel for each entry: runs as thin lines and their mean as a thick one, by group.
@@ -235,20 +233,20 @@ def paired_dots(
         handles = []
         for group in groups:
             count = frame[frame["group"] == group].groupby("entry").size().max()
-            label = f"{called(about, group)}, {of_runs(int(count))}"
+            label = f"{name_group(about, group)}, {format_runs(int(count))}"
             line = Line2D([], [], color=COLOURS[group], marker=MARKERS[group], linewidth=2, markersize=5, label=label)
             handles.append(line)
         grid[0, columns - 1].legend(
             handles=handles, loc="upper left", bbox_to_anchor=(1.05, 1), frameon=False, borderaxespad=0
         )
-        title(figure, about, what)
+        add_title(figure, about, what)
         scale = "" if one_scale or len(entries) == 1 else "; each panel has its own scale"
-        caption(figure, about.assign_attrs(model=""), f"thin lines are runs, thick ones their mean{scale}")
+        add_caption(figure, about.assign_attrs(model=""), f"thin lines are runs, thick ones their mean{scale}")
     return figure
 
 
 def _slopes(axes: Axes, rows: pd.DataFrame, group: str) -> None:
-    """The runs of a group, thin, and their mean; the control ends beside the task, or one would hide the other."""
+    """Draw the runs of a group, thin, and their mean; the control ends beside the task, so that both are seen."""
     ends = np.array([0.0, 1.0 + (0.06 if group == "control" else -0.06)])
     look: dict[str, Any] = {"color": COLOURS[group], "marker": MARKERS[group], "clip_on": False}
     for _, row in rows.iterrows():
@@ -261,7 +259,7 @@ def _slopes(axes: Axes, rows: pd.DataFrame, group: str) -> None:
 
 
 def _layer_means(axes: Axes, values: xr.DataArray, group: str, lowest: float) -> None:
-    """The mean of each layer beside its row of heads, and that of each run."""
+    """Draw the mean of each layer beside its row of heads, and that of each run."""
     layers = values["layer"].values
     for row in values.mean("head").transpose("run", "layer").values if values.sizes["run"] > 1 else ():
         axes.plot(row, layers, color=COLOURS[group], linewidth=0.6, alpha=0.5, gid="run")
@@ -293,7 +291,7 @@ def _with_runs(values: xr.DataArray) -> xr.DataArray:
 def _of_class(table: xr.Dataset, variable: str, name: str) -> xr.DataArray:
     if name not in table["token_class"].values:
         raise TableError(
-            f"{filed(table, 'the head table')} has no token_class {str(name)!r}; it has "
+            f"{name_table(table, 'the head table')} has no token_class {str(name)!r}; it has "
             f"{', '.join(map(str, table['token_class'].values))}: measure the same classes in all tables."
         )
     return table[variable].sel(token_class=name).transpose(..., "layer", "head")
@@ -307,7 +305,10 @@ def _of_layer(values: xr.DataArray, layer: int | None) -> xr.DataArray:
 
 def _check_classes(table: xr.Dataset, variable: str) -> None:
     if variable not in table:
-        raise TableError(f"the head table has no {variable}; measure `classes` on a corpus with parts of speech first.")
+        raise TableError(
+            f"the head table has no {variable}; measure attention to classes of tokens first, on a corpus with parts "
+            "of speech."
+        )
 
 
 def _class(name: str) -> str:

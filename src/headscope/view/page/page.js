@@ -5,15 +5,15 @@
   const data = JSON.parse(document.getElementById("atlas-data").textContent);
   const find = (id) => document.getElementById(id);
   const VIRIDIS = ["440154", "482475", "414487", "355f8d", "2a788e", "21918c", "22a884", "44bf70", "7ad151", "bddf26", "fde725"];
-  const BEST_RELATIONS = 6;
+  const BEST_SCORES = 6;
   const selects = { variable: find("variable"), direction: find("direction"), attention_type: find("attention_type") };
-  let kept = null; // the head that was clicked: {layer, head}, both counted from 0
+  let pinned = null; // the head that was clicked: {layer, head}, both counted from 0
 
   function element(tag, text, attributes = {}) {
-    const made = document.createElement(tag);
-    if (text !== null) made.textContent = text;
-    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-    return made;
+    const node = document.createElement(tag);
+    if (text !== null) node.textContent = text;
+    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+    return node;
   }
 
   const words = (name) => name.replaceAll("_", " ");
@@ -26,29 +26,28 @@
   // What the grid shows: {values[layer][head], top, units, about, baseline, baselineText}.
   function shown() {
     const name = selects.variable.value;
-    if (name.startsWith("relation:")) {
-      const place = data.relations.findIndex((relation) => "relation:" + relation.name === name);
-      const relation = data.relations[place];
-      const direction = Math.max(0, data.directions.indexOf(selects.direction.value));
-      const count = relation.count === null ? "" : `${relation.count.toLocaleString("en")} `;
-      const ends = data.directions[direction] === "head_to_dependent" ? ["head", "dependent"] : ["dependent", "head"];
+    const score = data.scores.find((row) => row.key === name);
+    if (score) {
+      const way = score.directed ? Math.max(0, data.directions.indexOf(selects.direction.value)) : 0;
+      const count = score.count === null ? "" : ` ${score.count.toLocaleString("en")} in all.`;
+      const from = score.directed ? ` From ${words(data.directions[way])}.` : "";
       return {
-        values: data.accuracy[place][direction][attention_type()],
-        top: Math.max(...flat(data.accuracy[place]), relation.offset_accuracy ?? 0),
-        units: "accuracy",
-        about: `Share of the ${count}links “${relation.name}” for which the word that the ${ends[0]} attends to most is its ${ends[1]}; ` +
-          `all documents. Baseline: the best fixed offset, in words. (${data.relation_source})`,
-        baseline: relation.offset_accuracy,
-        baselineText: relation.offset === null ? "" : `best fixed offset ${signed(relation.offset)}: ${number(relation.offset_accuracy)}`,
+        values: score.values[way][attention_type()],
+        top: Math.max(...flat(score.values), score.offset_value ?? 0),
+        units: score.measure,
+        directed: score.directed,
+        about: `${score.name}. ${score.about}.${from}${count} All documents; baseline: the best fixed offset, in words. (${score.source})`,
+        baseline: score.offset_value,
+        baselineText: score.offset === null ? "" : `best fixed offset ${signed(score.offset)}: ${number(score.offset_value)}`,
       };
     }
-    const surface = data.surface.find((one) => one.name === name);
-    const baseline = surface.baseline[attention_type()] ?? null;
+    const statistic = data.statistics.find((row) => row.name === name);
+    const baseline = statistic.baseline[attention_type()] ?? null;
     return {
-      values: surface.values[attention_type()],
-      top: Math.max(...flat(surface.values), baseline ?? 0),
-      units: surface.units,
-      about: `${surface.about} (${surface.source})`,
+      values: statistic.values[attention_type()],
+      top: Math.max(...flat(statistic.values), baseline ?? 0),
+      units: statistic.units,
+      about: `${statistic.about} (${statistic.source})`,
       baseline,
       baselineText: baseline === null ? "" : `uniform attention: ${number(baseline)}`,
     };
@@ -87,7 +86,7 @@
       return button && { layer: Number(button.dataset.layer), head: Number(button.dataset.head) };
     };
     grid.addEventListener("mouseover", (event) => place(event) && drawProfile(place(event)));
-    grid.addEventListener("mouseleave", () => drawProfile(kept));
+    grid.addEventListener("mouseleave", () => drawProfile(pinned));
     grid.addEventListener("focusin", (event) => {
       if (!place(event)) return;
       reach(place(event));
@@ -95,7 +94,7 @@
     });
     grid.addEventListener("click", (event) => {
       if (!place(event)) return;
-      kept = place(event);
+      pinned = place(event);
       draw();
       remember();
     });
@@ -126,9 +125,9 @@
 
   function draw() {
     const view = shown();
-    if (kept === null) kept = best(view.values);
+    if (pinned === null) pinned = best(view.values);
     find("about").textContent = view.about;
-    selects.direction.parentElement.hidden = view.units !== "accuracy";
+    selects.direction.parentElement.hidden = !view.directed;
     for (const button of find("grid").querySelectorAll("button")) {
       const [layer, head] = [Number(button.dataset.layer), Number(button.dataset.head)];
       const value = view.values[layer][head];
@@ -141,9 +140,9 @@
       button.textContent = missing ? "" : number(value).replace(/^0/, "");
       button.title = missing ? `${name}: no value` : `${name}: ${number(value, 3)}`;
       button.setAttribute("aria-label", missing ? `head ${name}: no value` : `head ${name}: ${number(value, 3)} ${view.units}`);
-      button.setAttribute("aria-pressed", String(layer === kept.layer && head === kept.head));
+      button.setAttribute("aria-pressed", String(layer === pinned.layer && head === pinned.head));
     }
-    reach(kept);
+    reach(pinned);
     const scale = find("scale");
     const [mark, base] = [scale.querySelector(".mark"), scale.querySelector(".base")];
     scale.querySelector(".bar").style.background = `linear-gradient(to right, ${VIRIDIS.map((hex) => "#" + hex).join()})`;
@@ -152,23 +151,23 @@
     mark.style.left = `${(100 * (view.baseline ?? 0)) / (view.top || 1)}%`;
     base.textContent = view.baselineText && `Mark on the scale, the baseline: ${view.baselineText}.`;
     scale.setAttribute("aria-label", `Colours run from 0 to ${number(view.top)} ${view.units}. ${base.textContent}`);
-    drawProfile(kept);
+    drawProfile(pinned);
   }
 
   function best(values) {
-    let found = { layer: 0, head: 0 };
+    let place = { layer: 0, head: 0 };
     values.forEach((row, layer) => row.forEach((value, head) => {
-      if (value !== null && value > (values[found.layer][found.head] ?? -1)) found = { layer, head };
+      if (value !== null && value > (values[place.layer][place.head] ?? -1)) place = { layer, head };
     }));
-    return found;
+    return place;
   }
 
   // A cell is a text, or a text and what stands smaller behind it (below it where there is no room).
   function cell(tag, content, attributes) {
     const [text, small] = [content].flat();
-    const made = element(tag, text, attributes);
-    if (small) made.append(" ", element("small", small));
-    return made;
+    const node = element(tag, text, attributes);
+    if (small) node.append(" ", element("small", small));
+    return node;
   }
 
   function fill(table, rows) {
@@ -186,42 +185,43 @@
     const side = attention_type();
     const name = `Head ${headName(layer, head)}${data.attention_types.length ? ", " + data.attention_types[side] : ""}`;
     find("profile-name").textContent = name;
-    find("relations-name").textContent = `${name}: its relations`;
-    fill("profile-surface", data.surface.map((one) => {
-      const all = flat(one.values[side]);
+    find("scores-name").textContent = `${name}: its best scores`;
+    fill("profile-statistics", data.statistics.map((row) => {
+      const all = flat(row.values[side]);
       const mean = all.length ? all.reduce((sum, value) => sum + value, 0) / all.length : null;
-      return [one.label, number(one.values[side][layer][head]), number(mean), number(one.baseline[side])];
+      return [row.label, number(row.values[side][layer][head]), number(mean), number(row.baseline[side])];
     }));
     const scored = [];
-    data.relations.forEach((relation, place) => data.directions.forEach((direction, way) => {
-      const accuracy = data.accuracy[place][way][side][layer][head];
-      if (accuracy === null) return;
-      const at = (values) => (values ? values[place][way][side][layer][head] : null);
-      const [lower, upper] = [at(data.lower), at(data.upper)];
+    data.scores.forEach((score) => score.values.forEach((values, way) => {
+      const value = values[side][layer][head];
+      if (value === null) return;
+      const at = (ends) => (ends ? ends[way][side][layer][head] : null);
+      const [lower, upper] = [at(score.lower), at(score.upper)];
       const interval = lower === null || upper === null ? "" : `[${number(lower)}, ${number(upper)}]`;
-      const offset = relation.offset === null ? "\u2013" : [number(relation.offset_accuracy), `at ${signed(relation.offset)}`];
-      const count = relation.count === null ? "\u2013" : relation.count.toLocaleString("en");
-      const gain = (lower ?? accuracy) - (relation.offset_accuracy ?? 0);
-      const [from, ...to] = words(direction).split(" ");
-      scored.push({ gain, cells: [relation.name, [from, to.join(" ")], [number(accuracy), interval], count, offset] });
+      const offset = score.offset === null ? "\u2013" : [number(score.offset_value), `at ${signed(score.offset)}`];
+      const count = score.count === null ? "\u2013" : score.count.toLocaleString("en");
+      const gain = (lower ?? value) - (score.offset_value ?? 0);
+      const [from, ...to] = score.directed ? words(data.directions[way]).split(" ") : [score.attends];
+      scored.push({ gain, cells: [score.label, [from, to.join(" ")], [number(value), interval], count, offset] });
     }));
     scored.sort((a, b) => b.gain - a.gain);
-    fill("profile-relations", scored.slice(0, BEST_RELATIONS).map((one) => one.cells));
-    find("relations").hidden = data.relations.length === 0;
+    fill("profile-scores", scored.slice(0, BEST_SCORES).map((row) => row.cells));
+    find("scores").hidden = data.scores.length === 0;
   }
 
   function fillSelects() {
     const group = (label, options) => {
-      const made = element("optgroup", null, { label });
-      made.append(...options.map(([value, text]) => element("option", text, { value })));
-      if (options.length) selects.variable.append(made);
+      const node = element("optgroup", null, { label });
+      node.append(...options.map(([value, text]) => element("option", text, { value })));
+      if (options.length) selects.variable.append(node);
     };
-    group("relation accuracy", data.relations.map((relation) => ["relation:" + relation.name, relation.name]));
-    const groups = [["share of attention", "share of attention"], ["entropy (nats)", "nats"], ["reach (tokens)", "tokens"]];
-    for (const [title, units] of groups) {
-      group(title, data.surface.filter((one) => one.units === units).map((one) => [one.name, one.label]));
+    for (const title of new Set(data.scores.map((score) => score.title))) {
+      group(title, data.scores.filter((score) => score.title === title).map((score) => [score.key, score.name]));
     }
-    for (const name of data.directions ?? []) selects.direction.append(element("option", words(name), { value: name }));
+    for (const units of new Set(data.statistics.map((row) => row.units))) {
+      group(units, data.statistics.filter((row) => row.units === units).map((row) => [row.name, row.label]));
+    }
+    for (const name of data.directions) selects.direction.append(element("option", words(name), { value: name }));
     for (const name of data.attention_types) selects.attention_type.append(element("option", name, { value: name }));
     selects.attention_type.parentElement.hidden = data.attention_types.length === 0;
   }
@@ -234,14 +234,14 @@
     }
     const match = /^(\d+)-(\d+)$/.exec(state.get("head") ?? "");
     const [layer, head] = match ? [Number(match[1]) - 1, Number(match[2]) - 1] : [-1, -1];
-    if (layer >= 0 && layer < data.layers && head >= 0 && head < data.heads) kept = { layer, head };
+    if (layer >= 0 && layer < data.layers && head >= 0 && head < data.heads) pinned = { layer, head };
   }
 
   function remember() {
     const state = new URLSearchParams({ variable: selects.variable.value });
     if (!selects.direction.parentElement.hidden) state.set("direction", selects.direction.value);
     if (data.attention_types.length) state.set("attention_type", selects.attention_type.value);
-    state.set("head", headName(kept.layer, kept.head));
+    state.set("head", headName(pinned.layer, pinned.head));
     try {
       history.replaceState(null, "", "#" + state);
     } catch {

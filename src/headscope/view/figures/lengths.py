@@ -1,4 +1,4 @@
-"""The accuracy of reported heads by the length of the links: does a head do more than look so many words away?"""
+"""The score of reported heads by the length of the links: does a head do more than look so many words away?"""
 
 import math
 
@@ -10,12 +10,12 @@ from matplotlib.patches import Patch
 
 from headscope.analyse.report import MINIMUM
 from headscope.errors import TableError
-from headscope.view.figures import STYLE, caption
-from headscope.view.offset import signed
-from headscope.view.reported import Reported, reports
+from headscope.view.figures.style import STYLE, add_caption
+from headscope.view.offsets import format_offset
+from headscope.view.reports import Reported, format_measure, read_reports
 
 FREQUENT = 12
-"""Relations that are drawn, most frequent first."""
+"""Rows that are drawn, most frequent first."""
 
 ABREAST = 4
 """Panels side by side; more stand below."""
@@ -24,24 +24,25 @@ FEW = 0.35
 """The opacity of what so few links say that nobody should lean on it."""
 
 
-def accuracy_by_length(table: xr.Dataset) -> Figure:
-    """A panel for each of the most frequent relations: the head's accuracy on links of each length, all documents.
+def draw_score_by_length(table: xr.Dataset) -> Figure:
+    """A panel for each of the most frequent rows: the head's score on links of each length, all documents.
 
     A fixed offset is right on all links of one length and on none of the others, so the outlined bar is all that
     it can do. (Clark et al. 2019, table 1, have the best offset as one number.) A head that is right at other
     lengths too does something that no offset does.
 
     Args:
-        table: a head table with reported heads and ``length_accuracy``.
+        table: a head table with reported heads of a score that is broken down by length.
 
     Raises:
-        TableError: it has no reported head for any relation, or no accuracies by length.
+        TableError: it has no reported head of such a score.
     """
-    rows = [row for report in reports(table) for row in report.named if row.lengths][:FREQUENT]
+    reports = [report for report in read_reports(table) if any(row.parts for row in report.named)]
+    rows = [row for report in reports for row in report.named if row.parts][:FREQUENT]
     if not rows:
         raise TableError(
-            "the head table has no accuracies of reported heads by length of link; "
-            "measure `relations` on a corpus with links and choose heads by with_report first."
+            "the head table has no reported heads with scores by length; measure a corpus with links and choose heads "
+            "by add_report first."
         )
     columns = min(len(rows), ABREAST)
     deep = math.ceil(len(rows) / columns)
@@ -56,27 +57,29 @@ def accuracy_by_length(table: xr.Dataset) -> Figure:
             axes.tick_params(labelbottom=True)
             axes.set_xlabel("length of link (words)")
         for axes in grid[:, 0]:
-            axes.set_ylabel("accuracy")
+            axes.set_ylabel(format_measure(reports[0].score))
         handles = [
             Patch(facecolor="#0072B2", label="reported head"),
-            Patch(facecolor="#0072B2", alpha=FEW, label=f"fewer than {MINIMUM} links"),
-            Patch(facecolor="0.93", label="links of this length"),
+            Patch(facecolor="#0072B2", alpha=FEW, label=f"fewer than {MINIMUM} {reports[0].score.counted}"),
+            Patch(facecolor="0.93", label=f"{reports[0].score.counted} of this length"),
             Patch(facecolor="none", edgecolor="0.25", label="best fixed offset"),
         ]
         figure.legend(handles=handles, loc="outside upper left", ncols=4, frameon=False)
-        caption(figure, table, "minus: the head of the link stands before; the outermost lengths are that and longer")
+        add_caption(
+            figure, table, "minus: the head of the link stands before; the outermost lengths are that and longer"
+        )
     return figure
 
 
 def _panel(axes: Axes, row: Reported) -> None:
     """The lengths that there are, with a gap where a word would link to itself."""
-    for length, links, accuracy in row.lengths:
+    for length, links, value in row.parts:
         # Without its grey, a length at which the head is always wrong would look like one of which there are no links.
         axes.bar(length, 1, width=0.8, color="0.93", linewidth=0)
-        axes.bar(length, accuracy, width=0.8, color="#0072B2", alpha=1 if links >= MINIMUM else FEW, linewidth=0)
+        axes.bar(length, value, width=0.8, color="#0072B2", alpha=1 if links >= MINIMUM else FEW, linewidth=0)
     axes.bar(row.offset, 1, width=0.8, facecolor="none", edgecolor="0.25", linewidth=1, gid="offset")
-    farthest = max(6, *(abs(length) for length, _, _ in row.lengths))
+    farthest = max(6, *(abs(length) for length, _, _ in row.parts))
     axes.set(xlim=(-farthest - 0.6, farthest + 0.6), ylim=(0, 1.02), xticks=[-farthest, -3, -1, 1, 3, farthest])
-    axes.set_xticklabels([f"≤{signed(-farthest)}", "−3", "−1", "+1", "+3", f"≥{signed(farthest)}"])
-    links = sum(one.links for one in row.lengths)
+    axes.set_xticklabels([f"≤{format_offset(-farthest)}", "−3", "−1", "+1", "+3", f"≥{format_offset(farthest)}"])
+    links = sum(part.items for part in row.parts)
     axes.set_title(f"{row.name} · {row.where}\nfrom {row.attends} · {links:,} links", fontsize="small")

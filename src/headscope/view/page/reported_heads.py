@@ -1,4 +1,4 @@
-"""The table of reported heads on the page: a row for all that is looked for, a heading for each hypothesis.
+"""The table of reported heads on the page: a heading for each score, and its rows.
 
 It is HTML that needs no script; ``page.js`` only sorts it.
 """
@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from html import escape
 
 from headscope.analyse.report import MINIMUM
-from headscope.view.offset import signed
-from headscope.view.reported import Interval, Length, Report, Reported
+from headscope.view.offsets import format_offset
+from headscope.view.reports import Interval, Part, Report, Reported
 
 NONE = "–"
-"""What stands where nothing was measured."""
+"""The content of a cell where nothing was measured."""
 
 FARTHEST, BAR = 6, 8
-"""The longest length of a link that is told from longer ones, and the width of its bar."""
+"""The longest length of a link that is counted apart, and the width of its bar."""
 
 _SCALE = (
     '<svg class="scores" viewBox="-4 0 108 16" width="112" height="17" aria-hidden="true">'
@@ -30,24 +30,24 @@ class Column:
 
     Attributes:
         heading: its name.
-        about: what it says, in one sentence, with its source.
+        about: its meaning, in one sentence, with its source.
         content: of the cell of a row; HTML.
         value: by which rows are sorted, HTML if it is text; None for a picture, by which they cannot be.
-        there: whether a row has something to show in it; a column in which none has is left out.
+        has_content: true of a row that has something to show in it; a column without any such row is left out.
         right: whether it is set to the right, as numbers are that one compares.
-        drawn: HTML that is shown for its name.
+        picture: HTML that is shown for its name.
     """
 
     heading: str
     about: str
     content: Callable[[Reported], str]
     value: Callable[[Reported], float | str] | None
-    there: Callable[[Reported], bool] = lambda row: True
+    has_content: Callable[[Reported], bool] = lambda row: True
     right: bool = False
-    drawn: str = ""
+    picture: str = ""
 
 
-def _shared(interval: Interval) -> str:
+def _format_interval(interval: Interval) -> str:
     """A score with its interval."""
     small = f" <small>[{interval.lower:.2f}, {interval.upper:.2f}]</small>" if math.isfinite(interval.lower) else ""
     return f"{interval.value:.2f}{small}" if math.isfinite(interval.value) else NONE
@@ -65,14 +65,14 @@ def _head(row: Reported) -> str:
 COLUMNS = (
     Column(
         "head",
-        "The head, as layer and head, both counted from 1, that is best on the even folds of the corpus (headscope).",
+        "The layer and head, both counted from 1, with the best score on the even folds (headscope).",
         _head,
         lambda row: escape(f"{row.attention_type} {row.layer:04d}-{row.head:04d}".strip()),
     ),
     Column(
         "from",
-        "The word whose attention is looked at, which is chosen like the head where it can be either end of a link "
-        "(Clark et al. 2019, section 4.2).",
+        "The word whose attention is looked at; where it can be either end of a link, chosen like the head (Clark "
+        "et al. 2019, section 4.2).",
         lambda row: escape(row.attends),
         lambda row: escape(row.attends),
     ),
@@ -80,101 +80,100 @@ COLUMNS = (
         "score, held out",
         "The score of the head on the odd folds, on which it was not chosen, and its 95 % interval, clustered by fold "
         "(Wilson 1927; Cochran 1977, section 6.3).",
-        lambda row: _shared(row.score),
+        lambda row: _format_interval(row.score),
         lambda row: row.score.value,
     ),
     Column(
         "picture",
-        "From 0 to 1: dot and line, the score and its interval; bar, best offset; ring, untrained model; cross, "
+        "From 0 to 1: dot and line, the score and its interval; bar, best offset; ring, untrained; cross, "
         "permuted, the columns of these names (headscope).",
         lambda row: _scores(row),
         None,
-        drawn=_SCALE,
+        picture=_SCALE,
     ),
     Column(
         "by length",
-        f"The share of the links of each length that the head gets right, from {FARTHEST} words or more back to "
-        f"{FARTHEST} or more ahead, on all documents, pale for fewer than {MINIMUM} links; the mark below is the best "
-        "offset, always right at its own length and never elsewhere (offsets: Clark et al. 2019, section 4.2).",
-        lambda row: by_length(row.lengths, row.offset),
+        f"The score of the head on links of each length, from {FARTHEST} words or more back to {FARTHEST} or more "
+        f"ahead, on all documents, pale for fewer than {MINIMUM} links; the mark below is the best offset, always "
+        "right at its own length and never elsewhere (offsets: Clark et al. 2019, section 4.2).",
+        lambda row: draw_parts(row.parts, row.offset),
         None,
-        there=lambda row: bool(row.lengths),
+        has_content=lambda row: bool(row.parts),
     ),
     Column(
         "count",
-        "How many links, mentions or pairs the score is of; for a scope, the words that are in it and those said to be "
-        "(headscope).",
+        "Number of items on which the held-out score was computed; for an F1, those in the gold and those found, "
+        "together (headscope).",
         lambda row: f"{row.scored:,}",
         lambda row: row.scored,
         right=True,
     ),
     Column(
         "best offset",
-        "The score of the fixed offset in words that is best on the even folds, on the odd ones (Clark et al. 2019, "
+        "The held-out score of the fixed offset in words that is best on the even folds (Clark et al. 2019, "
         "section 4.2).",
-        lambda row: f"{row.at_offset.value:.2f} <small>at {signed(row.offset)}</small>",
+        lambda row: f"{row.at_offset.value:.2f} <small>at {format_offset(row.offset)}</small>",
         lambda row: row.at_offset.value,
-        there=lambda row: math.isfinite(row.at_offset.value),
+        has_content=lambda row: math.isfinite(row.at_offset.value),
     ),
     Column(
-        "untrained model",
-        "The score of the best head of a model of the same shape with random weights, chosen and scored likewise, and "
-        "its 95 % interval (headscope).",
-        lambda row: _shared(row.untrained),
+        "untrained",
+        "The score of the best head of the same model untrained, with random weights, chosen and scored likewise, "
+        "and its 95 % interval (headscope).",
+        lambda row: _format_interval(row.untrained),
         lambda row: row.untrained.value,
-        there=lambda row: math.isfinite(row.untrained.value),
+        has_content=lambda row: math.isfinite(row.untrained.value),
     ),
     Column(
         "permuted",
-        "The score of the head, on all documents, where the gold stands elsewhere in its text, which keeps some habits "
-        "(Westfall and Young 1993).",
+        "The mean score of the head, on all documents, after the gold is permuted within its text, as the text "
+        "below each heading says (Westfall and Young 1993).",
         lambda row: _number(row.permuted),
         lambda row: row.permuted,
-        there=lambda row: math.isfinite(row.permuted),
+        has_content=lambda row: math.isfinite(row.permuted),
         right=True,
     ),
     Column(
         "q",
-        "How likely a head of so many is to score as much where the gold is permuted, corrected for all heads "
-        "(Westfall and Young 1993), as a false discovery rate over the rows below the heading (Benjamini and "
-        "Hochberg 1995).",
+        "The permutation p-value, corrected for the number of heads (Westfall and Young 1993) and of rows below the "
+        "heading (Benjamini and Hochberg 1995).",
         lambda row: _number(row.q, 3),
         lambda row: row.q,
-        there=lambda row: math.isfinite(row.q),
+        has_content=lambda row: math.isfinite(row.q),
         right=True,
     ),
     Column(
         "detectable",
-        "The smallest rise above the best offset that so many would show, at the level 0.05 with the power 0.8 (Cohen "
-        "1988, section 6).",
+        "Smallest gain over the best offset that this sample could detect, with 80 % power at the level 0.05 "
+        "(Cohen 1988, section 6).",
         lambda row: f"+{row.detectable:.2f}" if math.isfinite(row.detectable) else NONE,
         lambda row: row.detectable,
-        there=lambda row: math.isfinite(row.detectable),
+        has_content=lambda row: math.isfinite(row.detectable),
         right=True,
     ),
     Column(
-        "chosen again",
-        "The share of 100 random halves of the corpus on which the same head is the best (headscope).",
+        "selection frequency",
+        "Share of 100 random halves of the corpus on which the same head is the best (headscope).",
         lambda row: f"{row.selection_frequency:.0%}" if math.isfinite(row.selection_frequency) else NONE,
         lambda row: row.selection_frequency,
-        there=lambda row: math.isfinite(row.selection_frequency),
+        has_content=lambda row: math.isfinite(row.selection_frequency),
         right=True,
     ),
 )
-"""From left to right, after the name of what is looked for."""
+"""From left to right, after the name of the row."""
 
 NAME = Column(
-    "relation",
-    "What is looked for: a relation, a class of mentions, the scope of a negation, a target (headscope).",
+    "row",
+    "The row of the score, such as a relation or a class of mentions (headscope).",
     lambda row: escape(row.name),
     lambda row: escape(row.name),
 )
 """On the left of `COLUMNS`."""
 
 
-def table_of(reports: Sequence[Report]) -> str:
+def render_rows(reports: Sequence[Report]) -> str:
     """The table, HTML; empty where nothing is reported."""
-    columns = columns_of(reports)
+    columns = list_columns(reports)
     if not columns:
         return ""
     bodies = (
@@ -184,30 +183,30 @@ def table_of(reports: Sequence[Report]) -> str:
     return f"<thead><tr>{''.join(map(_heading, columns))}</tr></thead>\n{_lines(bodies)}"
 
 
-def columns_of(reports: Sequence[Report]) -> list[Column]:
-    """The columns in which some row has something to show."""
+def list_columns(reports: Sequence[Report]) -> list[Column]:
+    """The columns in which a row has something to show."""
     rows = [row for report in reports for row in report.rows]
-    return [column for column in (NAME, *COLUMNS) if any(column.there(row) for row in rows)]
+    return [column for column in (NAME, *COLUMNS) if any(column.has_content(row) for row in rows)]
 
 
-def by_length(lengths: Sequence[Length], offset: int) -> str:
-    """A bar for each length of link, as high as the head's accuracy; below, a mark where the best offset is."""
-    if not lengths:
+def draw_parts(parts: Sequence[Part], offset: int) -> str:
+    """A bar for each length of link, as high as the head's score; below, a mark where the best offset is."""
+    if not parts:
         return NONE
-    marks, told = [f'<path class="axis" d="M0 18.5H{_place(FARTHEST) + BAR}"/>'], []
-    for length, links, accuracy in lengths:
-        few = " few" if links < MINIMUM else ""
+    marks, lines = [f'<path class="axis" d="M0 18.5H{_place(FARTHEST) + BAR}"/>'], []
+    for length, count, value in parts:
+        few = " few" if count < MINIMUM else ""
         # Without its ground, a length at which the head is always wrong would look like one of which there are none.
-        for kind, high in (("ground", 16.0), (f"bar{few}", 16 * accuracy)):
+        for kind, high in (("ground", 16.0), (f"bar{few}", 16 * value)):
             marks.append(
                 f'<rect class="{kind}" x="{_place(length)}" y="{18 - high:.1f}" width="{BAR - 1}" height="{high:.1f}"/>'
             )
         further = " and further" if abs(length) == FARTHEST else ""
-        told.append(f"{signed(length)}{further}: {accuracy:.2f} of {links:,}")
+        lines.append(f"{format_offset(length)}{further}: {value:.2f} of {count:,}")
     marks.append(f'<rect class="offset" x="{_place(offset)}" y="20" width="{BAR - 1}" height="3"/>')
     return (
         f'<svg class="lengths" role="img" viewBox="0 0 {_place(FARTHEST) + BAR} 24" width="94" height="24">'
-        f"<title>{_lines(told)}</title>{''.join(marks)}</svg>"
+        f"<title>{_lines(lines)}</title>{''.join(marks)}</svg>"
     )
 
 
@@ -222,24 +221,21 @@ def _lines(parts: Iterable[str]) -> str:
 
 def _heading(column: Column) -> str:
     kinds = " ".join(["right"] * column.right + ["picture"] * (column.value is None))
-    return f'<th scope="col" class="{kinds}" title="{escape(column.about)}">{column.drawn or column.heading}</th>'
+    return f'<th scope="col" class="{kinds}" title="{escape(column.about)}">{column.picture or column.heading}</th>'
 
 
 def _group(report: Report, columns: int) -> str:
-    """The heading of a hypothesis: what its score is, where the gold is permuted to, and what to compare with."""
-    hypothesis = report.hypothesis
-    drawn = hypothesis.permuted and any(row.permuted >= 0 for row in report.rows)
-    permuted = f" Permuted: {hypothesis.permuted}." if drawn else ""
-    notes = (f"Score: {hypothesis.score} ({report.source}).{permuted}", report.comparison, report.remark)
-    told = "".join(f"<p>{escape(note)}</p>" for note in notes if note)
+    """The heading of a score: its definition, how its gold is permuted, and what to compare with."""
+    definition = f"Score: {report.score.definition} ({report.source}). {report.permuted}".strip()
+    notes = "".join(f"<p>{escape(note)}</p>" for note in (definition, report.comparison, report.remark) if note)
     return (
-        f'<tr class="group"><th scope="rowgroup" colspan="{columns}"><div><h3>{escape(hypothesis.title)}</h3>{told}'
+        f'<tr class="group"><th scope="rowgroup" colspan="{columns}"><div><h3>{escape(report.score.title)}</h3>{notes}'
         "</div></th></tr>"
     )
 
 
 def _row(row: Reported, columns: Sequence[Column]) -> str:
-    """A row; of what is too rare to report a head for, how many there are."""
+    """A row; where the items are too few to report a head, their number."""
     cells = [f'<th scope="row">{escape(row.name)}</th>']
     for column in columns[1:]:
         content, value = NONE, ""
@@ -256,7 +252,7 @@ def _row(row: Reported, columns: Sequence[Column]) -> str:
 
 
 def _sorted_by(column: Column, row: Reported) -> str:
-    """What a cell is sorted by; nothing where there is no number, which then comes last."""
+    """The value that a cell is sorted by; empty where there is no number, which then comes last."""
     value = column.value(row) if column.value else ""
     return "" if isinstance(value, float) and math.isnan(value) else str(value)
 
@@ -268,7 +264,7 @@ def _scores(row: Reported) -> str:
     if math.isfinite(offset):
         marks.append(f'<line class="offset" x1="{100 * offset:.1f}" x2="{100 * offset:.1f}" y1="2" y2="14"/>')
     if math.isfinite(untrained):
-        marks.append(f'<circle class="untrained model" cx="{100 * untrained:.1f}" cy="8" r="3"/>')
+        marks.append(f'<circle class="untrained" cx="{100 * untrained:.1f}" cy="8" r="3"/>')
     if math.isfinite(permuted):
         marks.append(f'<path class="permuted" d="M{100 * permuted - 3:.1f} 5l6 6m0 -6l-6 6"/>')
     if math.isfinite(score.lower) and math.isfinite(score.upper):

@@ -1,0 +1,27 @@
+# The public names, listed here and nowhere else. `__init__.py` loads each of them when it is first asked for.
+from .analyse.agreement import consistencies as consistencies
+from .analyse.agreement import consistency as consistency
+from .analyse.compare import compare_variable as compare_variable
+from .analyse.regression import add_regression as add_regression
+from .analyse.report import add_intervals as add_intervals
+from .analyse.report import add_report as add_report
+from .analyse.report import assess as assess
+from .analyse.significance import add_significance as add_significance
+from .capture.model import load as load
+from .capture.model import untrained_model as untrained_model
+from .corpora.corpus import read as read
+from .errors import HeadscopeError as HeadscopeError
+from .heads import read_table as read_table
+from .heads import write_table as write_table
+from .jobs.atlas import atlas as atlas
+from .jobs.compare import compare as compare
+from .jobs.measure import measure as measure
+from .jobs.study import study as study
+from .jobs.study_recorded import study_recorded as study_recorded
+from .jobs.tune import tune as tune
+from .learn.control import control_of as control_of
+from .learn.tasks import read_task as read_task
+from .runner.runs import measure_pair as measure_pair
+from .runner.runs import measure_runs as measure_runs
+
+__version__: str

@@ -1,0 +1,122 @@
+"""One head table: any reducers on a model, or on the runs that were tuned from it.
+
+model, corpus --measure--> head table --analyse--> with intervals and reported heads --> file
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from headscope import heads
+from headscope.analyse import assess
+from headscope.capture.model import Model
+from headscope.corpora import summarize
+from headscope.corpora.document import Document
+from headscope.errors import HeadscopeError
+from headscope.files import remove_unfinished, writable
+from headscope.jobs.folder import Progress
+from headscope.jobs.inputs import load_model, make_plan, read_documents
+from headscope.reducers.reducer import Reducer
+from headscope.reducers.support.permutations import PERMUTATIONS, with_permutations
+from headscope.runner import measure as run
+from headscope.runner import measure_runs, resolve_reducers
+from headscope.runner.runs import checkpoints
+from headscope.runs import Runs
+from headscope.runs import read as read_runs
+
+
+def measure(
+    model: str | Path | Model,
+    corpus: str | Path | Iterable[Document],
+    reducers: Sequence[str | Reducer],
+    *,
+    out: str | Path | None = None,
+    format: str | None = None,
+    patterns: str | Path | None = None,
+    runs: str | Path | Runs | None = None,
+    device: str = "cpu",
+    max_tokens: int | None = None,
+    cut: bool | None = None,
+    pair_tokens: int | None = None,
+    batch_tokens: int | None = None,
+    permutations: int | None = None,
+    trust_remote_code: bool = False,
+    resume: bool = False,
+    progress: Progress | None = None,
+) -> xr.Dataset:
+    """The head table of a model on a corpus, with intervals, reported heads and p-values.
+
+    Args:
+        model: a hub id, a folder, ``minilm``, or a loaded model.
+        corpus: a file or folder, ``grammar``, or any documents.
+        reducers: names (`headscope.reducers.REDUCERS`), or reducers.
+        out: the netCDF file to write. Default: none; the table is returned only.
+        format: format of the corpus. Detected automatically if omitted.
+        patterns: a JSON file of spaCy patterns; their matches are added to the corpus as links.
+        runs: a folder of runs that were tuned from the model: each run is measured instead of the model, and the table
+            has the dimension ``run``.
+        device: where to run the model; a loaded model stays where it is.
+        max_tokens: longest text in tokens. Default: the limit of the model.
+        cut: cut longer texts; otherwise they are skipped. Default: cut if the corpus has coreference.
+        pair_tokens: cut pairs of paragraphs to this many tokens. Default: 128.
+        batch_tokens: tokens in a batch, padding included.
+        permutations: number of permutations for the p-values; 0 skips them. Default: 999, and 0 for runs, whose
+            chance level is tested when they are compared. A reducer that is given as an object keeps its own number.
+        trust_remote_code: run the Python code of the model's repository.
+        resume: continue a killed run with the same arguments.
+        progress: called as the work advances.
+
+    Raises:
+        HeadscopeError: in one sentence, what was wrong with the model, the corpus, a reducer or the file.
+    """
+    progress = progress or (lambda step, done, total: None)
+    if out is None and resume:
+        raise HeadscopeError("resume=True continues a file; name it as `out`.")
+    if out is not None:
+        writable(Path(out))
+    if runs is not None and not isinstance(runs, Runs):
+        runs = read_runs(runs)
+    documents = read_documents(corpus, format, patterns)
+    progress("reading the corpus", 0, 0)
+    summary = summarize(documents)
+    default = PERMUTATIONS if runs is None else 0
+    chosen = [
+        with_permutations(reducer, default if permutations is None else permutations)
+        if isinstance(named, str) or permutations is not None
+        else reducer
+        for named, reducer in zip(reducers, resolve_reducers(reducers, summary), strict=True)
+    ]
+    for reducer in chosen:
+        if runs is None and reducer.models == 2:
+            raise HeadscopeError(
+                f"the reducer `{reducer.name}` compares runs with the model that they were tuned from; "
+                "add --runs FOLDER."
+            )
+    progress("loading the model", 0, 0)
+    model = load_model(model, device, trust_remote_code)
+    step = f"measuring {model.name}" if runs is None else f"measuring {len(runs.runs)} runs of {_task_of(runs)}"
+    checkpoint = None if out is None else Path(out).with_name(f".{Path(out).name}.partial.npz")
+    settings: dict[str, Any] = {
+        "plan": make_plan(max_tokens, cut, pair_tokens, batch_tokens),
+        "summary": summary,
+        "checkpoint": checkpoint,
+        "resume": resume,
+        "progress": lambda done, total: progress(step, done, total),
+    }
+    if runs is None:
+        table = run(model, documents, chosen, **settings)
+    else:
+        table = measure_runs(model, runs, documents, chosen, **settings, trust_remote_code=trust_remote_code)
+    table = assess(table)
+    if out is not None and checkpoint is not None:
+        heads.write_table(table, out)
+        for partial in [checkpoint] if runs is None else checkpoints(checkpoint, runs):
+            partial.unlink(missing_ok=True)
+            remove_unfinished(partial)
+    return table
+
+
+def _task_of(runs: Runs) -> str:
+    return f"the control of {runs.task}" if runs.control else runs.task

@@ -1,0 +1,261 @@
+"""A study: its corpora located and measured, its claims judged, and all of it written down.
+
+study, model --locate--> corpora --measure--> head tables --analyse--> with intervals --judge--> findings --> sheet
+       model --tune--> runs of the task and its control --measure--> tables of them -------^
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from headscope import heads
+from headscope.analyse import assess
+from headscope.capture.model import Model
+from headscope.corpora import CorpusSummary, summarize
+from headscope.corpora.document import Document
+from headscope.errors import HeadscopeError, TableError
+from headscope.files import atomic_write
+from headscope.jobs.folder import OutputFolder, Progress
+from headscope.jobs.inputs import load_model, make_plan
+from headscope.learn.folder import check_folder
+from headscope.learn.task import Task
+from headscope.learn.tune import CONTROL
+from headscope.reducers.support.permutations import with_permutations
+from headscope.runner import Plan, resolve_reducers
+from headscope.runs import Runs
+from headscope.studies import STUDIES, sheet
+from headscope.studies.locate import locate, sample_texts, select_documents
+from headscope.studies.study import Finding, Measurement, Study, derive, judge
+from headscope.studies.tuning import TuningOptions, read_study_task, tabulate_scores, tune_for_study
+from headscope.view import figures
+
+
+@dataclass(frozen=True)
+class StudyResult:
+    """What `study` found and wrote.
+
+    Attributes:
+        study: the study.
+        findings: the verdict on each claim.
+        tables: the head tables, by the names of the study's measurements.
+        folder: the folder.
+        files: all files, relative to `folder`.
+    """
+
+    study: Study
+    findings: tuple[Finding, ...]
+    tables: Mapping[str, xr.Dataset]
+    folder: Path
+    files: tuple[str, ...]
+
+
+def study(
+    name: str,
+    model: str | Path | Model = "minilm",
+    data: str | Path = ".",
+    out: str | Path = "headscope-study",
+    *,
+    corpora: Mapping[str, str | Path] | None = None,
+    device: str = "cpu",
+    seed: int = 0,
+    seeds: int | None = None,
+    epochs: int | None = None,
+    learning_rate: float | None = None,
+    task: str = "",
+    max_examples: int | None = None,
+    select: str = "validation",
+    batch_tokens: int | None = None,
+    trust_remote_code: bool = False,
+    resume: bool = False,
+    progress: Progress | None = None,
+) -> StudyResult:
+    """Measure what a paper measured, and write its results and one's own side by side.
+
+    Args:
+        name: one of `STUDIES`.
+        model: a hub id, a folder, ``minilm``, or a loaded model.
+        data: the folder that holds the corpora.
+        out: the folder for ``NAME.md``, ``NAME.csv``, a head table for each corpus and the figures.
+        corpora: files or folders to measure instead of those in `data`, by the names of the study's measurements.
+        device: where to run the model; a loaded model stays where it is.
+        seed: random seed for sampling documents.
+        seeds: number of fine-tuning runs on the study's task, and on its control. Default: no fine-tuning, and the
+            claims about it are not measured.
+        epochs: passes over the training examples. Default: those of the paper.
+        learning_rate: at the first step. Default: that of the paper; a small model may need a larger one.
+        task: the task to fine-tune on. Default: the first of the study.
+        max_examples: train on a random sample of at most this many examples. Default: all of them.
+        select: the split on which the best epoch is chosen: ``validation``, or ``test`` as in the papers.
+        batch_tokens: tokens in a batch, padding included.
+        trust_remote_code: run the Python code of the model's repository.
+        resume: continue a killed run with the same arguments.
+        progress: called as the work advances.
+
+    Raises:
+        HeadscopeError: there is no such study, a corpus is missing, or the model or the folder is refused.
+    """
+    if name not in STUDIES:
+        raise HeadscopeError(f"there is no study {name!r}; there are {', '.join(STUDIES)}.")
+    chosen, progress = STUDIES[name], progress or (lambda step, done, total: None)
+    data = Path(data).expanduser()
+    given = {table: Path(path).expanduser() for table, path in (corpora or {}).items()}
+    of_runs = [f"{table}_{group}" for table in _measured_runs(chosen) for group in ("task", "control")]
+    folder = OutputFolder("the study", Path(out), f"{name}.json", (*chosen.measurements, *of_runs), resume, progress)
+    folder.check()
+    options = _tuning_options(seeds, epochs, learning_rate, task, max_examples, select)
+    learnt = read_study_task(name, chosen, options, data, given) if options else None
+    runs_folder = folder.path / "runs" / learnt.name if learnt else folder.path
+    if learnt:
+        for unused in (runs_folder, runs_folder / CONTROL):
+            check_folder(unused, resume)
+    paths = locate(chosen, data, given)
+    progress("loading the model", 0, 0)
+    model = load_model(model, device, trust_remote_code)
+    plan = make_plan(None, None, None, batch_tokens)
+    sources = {}
+    for table, path in paths.items():
+        progress(f"reading {path}", 0, 0)
+        sources[table] = _read_source(chosen.measurements[table], path, plan, seed)
+    if learnt:
+        for table, measurement in chosen.measurements.items():
+            if measurement.of_task:
+                sources[table] = _sample_source(measurement, learnt, plan, seed)
+    tables = {table: _measure(folder, table, model, source) for table, source in sources.items()}
+    runs: dict[str, Runs] = {}
+    if options and learnt and chosen.tuning:
+        runs = tune_for_study(
+            runs_folder, chosen.tuning, learnt, options, model,
+            trust_remote_code=trust_remote_code, resume=resume, progress=progress,
+        )  # fmt: skip
+        for group, of_group in runs.items():
+            tables[f"tuned_{group}"] = tabulate_scores(of_group, model)
+            for table in chosen.tuning.measured:
+                tables[f"{table}_{group}"] = _measure(folder, f"{table}_{group}", model, sources[table], of_group)
+    call = (
+        f"study({name!r}, model={model.name!r}, data={str(data)!r}, "
+        f"corpora={ {table: str(path) for table, path in given.items()} }, batch_tokens={batch_tokens}, seed={seed}"
+        f"{f', {options}' if options else ''})"
+    )
+    tables = {table: values.assign_attrs(call=call, seed=seed) for table, values in tables.items()}
+    tables, _ = derive(chosen, tables)
+    findings = judge(chosen, tables)
+    result = StudyResult(chosen, findings, tables, folder.path, ())
+    files = folder.write(lambda fresh: _fill(fresh, name, result, runs), _describe_run(chosen, tables, runs, call))
+    return replace(result, files=files)
+
+
+@dataclass(frozen=True)
+class _Source:
+    """The texts of one measurement, with the name and hash of their corpus.
+
+    Attributes:
+        measurement: what is measured on them.
+        corpus: its name.
+        sha256: its hash.
+        documents: the texts.
+        summary: what they hold.
+        part: which part of the corpus they are; empty for all of it.
+        plan: how they are batched.
+    """
+
+    measurement: Measurement
+    corpus: str
+    sha256: str
+    documents: Iterable[Document]
+    summary: CorpusSummary
+    part: str
+    plan: Plan
+
+
+def _measured_runs(study: Study) -> tuple[str, ...]:
+    """The names of the measurements that are repeated after fine-tuning."""
+    return tuple(study.tuning.measured) if study.tuning else ()
+
+
+def _tuning_options(
+    seeds: int | None, epochs: int | None, learning_rate: float | None, task: str, max_examples: int | None, select: str
+) -> TuningOptions | None:
+    """How to fine-tune; None if nothing is to be fine-tuned."""
+    if seeds is not None:
+        return TuningOptions(seeds, epochs, learning_rate, task, max_examples, select)
+    if epochs is not None or learning_rate is not None or task or max_examples is not None:
+        raise HeadscopeError("nothing is fine-tuned without seeds; give --seeds, the number of runs, as well.")
+    return None
+
+
+def _read_source(measurement: Measurement, path: Path, plan: Plan, seed: int) -> _Source:
+    corpus, documents, summary, part = select_documents(measurement, path, seed)
+    if measurement.max_tokens is not None:
+        plan = replace(plan, max_tokens=measurement.max_tokens, cut=True)
+    return _Source(measurement, corpus.name, corpus.sha256, documents, summary, part, plan)
+
+
+def _sample_source(measurement: Measurement, task: Task, plan: Plan, seed: int) -> _Source:
+    documents, part = sample_texts(task, seed, measurement.sample)
+    sha256 = hashlib.sha256(repr(sorted(task.source.items())).encode()).hexdigest()
+    return _Source(measurement, task.name, sha256, documents, summarize(documents), part, plan)
+
+
+def _measure(folder: OutputFolder, name: str, model: Model, source: _Source, runs: Runs | None = None) -> xr.Dataset:
+    """The table of a measurement; before fine-tuning with intervals and reported heads where it has scores."""
+    documents, plan, summary = source.documents, source.plan, source.summary
+    # The papers have no p-values of heads, and permutations take longer than all the rest.
+    names = source.measurement.reducers + (source.measurement.tuned if runs else ())
+    reducers = [with_permutations(reducer, 0) for reducer in resolve_reducers(names, summary)]
+    if runs is None:
+        table = folder.measure(name, model, documents, reducers, label=f"measuring {name}", plan=plan, summary=summary)
+    else:
+        table = folder.measure_runs(name, model, runs, documents, reducers, plan=plan, summary=summary)
+    if source.part:
+        table = table.assign_attrs(corpus=source.corpus, corpus_sha256=source.sha256, part=source.part)
+    if "attention_type" in table.dims:
+        # The papers are about encoders. Another attention type may have more layers.
+        table = table.sel(attention_type="encoder", drop=True)
+        table = table.isel(layer=slice(0, model.layers["encoder"]))
+    return table if runs else assess(table)
+
+
+def _fill(folder: Path, name: str, result: StudyResult, runs: Mapping[str, Runs]) -> None:
+    study, tables = result.study, result.tables
+    for table, values in tables.items():
+        if "layer" in values.dims:  # the scores of the models are in the folders of runs
+            heads.write_table(values, folder / f"{table}.nc")
+    drawn = []
+    for figure, (needed, draw) in study.figures.items():
+        if any(table not in tables for table in needed):
+            continue
+        with suppress(TableError):  # what cannot be drawn was not measured, and the sheet says why
+            figures.save(draw(*(tables[table] for table in needed)), folder / "figures", f"{name}-{figure}")
+            drawn.append(figure)
+    printed = sheet.make_printed_tables(study, tables) if runs else {}
+    for table, (_, frame) in printed.items():
+        with atomic_write(folder / f"{name}-{table}.csv") as temporary:
+            frame.to_csv(temporary, index=False, float_format="%.6g")
+    with atomic_write(folder / f"{name}.csv") as temporary:
+        sheet.tabulate_findings(result.findings).to_csv(temporary, index=False, float_format="%.6g")
+    with atomic_write(folder / f"{name}.md") as temporary:
+        page = sheet.render_markdown(name, study, result.findings, tables, runs, list(printed.values()), drawn)
+        temporary.write_text(page, encoding="utf-8")
+
+
+def _describe_run(
+    study: Study, tables: Mapping[str, xr.Dataset], runs: Mapping[str, Runs], call: str
+) -> dict[str, Any]:
+    """The provenance that the tables share, the corpus of each, and the settings of the fine-tuning."""
+    of_model = ("model", "revision", "weights_sha256", "tokenizer", "dtype", "device", "seed")
+    of_corpus = ("corpus", "corpus_sha256", "documents", "words", "tokens", "skipped", "part")
+    measured = {name: tables[name].attrs for name in study.measurements if name in tables}
+    first = next(iter(measured.values()))
+    corpora = {name: {key: attrs[key] for key in of_corpus if key in attrs} for name, attrs in measured.items()}
+    for corpus in corpora.values():
+        corpus["skipped"] = json.loads(corpus["skipped"])
+    return {key: first[key] for key in of_model} | {
+        "call": call, "versions": json.loads(first["versions"]), "corpora": corpora,
+        "runs": {group: {"folder": str(of_group.folder), **of_group.settings} for group, of_group in runs.items()},
+    }  # fmt: skip

@@ -1,0 +1,101 @@
+"""A study of scores that were recorded elsewhere: the paper's tables, tests and figures, without any weights."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import xarray as xr
+
+from headscope.errors import HeadscopeError
+from headscope.files import atomic_write
+from headscope.jobs.folder import OutputFolder, Progress
+from headscope.studies import STUDIES, sheet
+from headscope.studies.recorded import Recorded, judge_recording, list_figures, list_recordings, render_markdown
+from headscope.studies.study import RECORDED, Study
+from headscope.view import figures
+
+
+@dataclass(frozen=True)
+class RecordedResult:
+    """What `study_recorded` found and wrote.
+
+    Attributes:
+        study: the study.
+        models: the models of the folder, by name, with their tables and findings.
+        folder: the folder.
+        files: all files, relative to `folder`.
+    """
+
+    study: Study
+    models: tuple[Recorded, ...]
+    folder: Path
+    files: tuple[str, ...]
+
+
+def study_recorded(
+    name: str,
+    recorded: str | Path,
+    out: str | Path = "headscope-study",
+    *,
+    progress: Progress | None = None,
+) -> RecordedResult:
+    """Make a paper's tables, tests and figures from recorded scores of heads.
+
+    Args:
+        name: one of `STUDIES`.
+        recorded: a folder with one ``.npz`` file for each model.
+        out: the folder for ``NAME.md``, ``NAME.csv``, and for each model a folder of tables and figures.
+        progress: called as the work advances.
+
+    Raises:
+        HeadscopeError: there is no such study, it has no layout of recorded scores, or a file is refused.
+    """
+    if name not in STUDIES:
+        raise HeadscopeError(f"there is no study {name!r}; there are {', '.join(STUDIES)}.")
+    study, progress = STUDIES[name], progress or (lambda step, done, total: None)
+    if study.recording is None:
+        known = ", ".join(other for other in STUDIES if STUDIES[other].recording is not None)
+        raise HeadscopeError(f"there is no layout of recorded scores for the study {name}; there is one for {known}.")
+    folder = OutputFolder("the study", Path(out), f"{name}.json", (), progress=progress)
+    folder.check()
+    models = []
+    for path in list_recordings(Path(recorded).expanduser()):
+        progress(f"reading {path}", 0, 0)
+        models.append(judge_recording(study, study.recording, path))
+    call = f"study_recorded({name!r}, {str(recorded)!r})"
+    facts = {"call": call, "recorded": {model.name: _describe_model(model) for model in models}}
+    files = folder.write(lambda fresh: _fill(fresh, name, study, models), facts)
+    return RecordedResult(study, tuple(models), folder.path, files)
+
+
+def _fill(folder: Path, name: str, study: Study, models: Sequence[Recorded]) -> None:
+    findings = []
+    for model in models:
+        for table, (_, frame) in sheet.make_printed_tables(study, model.tables).items():
+            with atomic_write(folder / model.name / f"{table}.csv") as temporary:
+                frame.to_csv(temporary, index=False, float_format="%.6g")
+        for figure in list_figures(study, model):
+            needed, draw = study.figures[figure]
+            figures.save(draw(*(_drop_documents(model.tables[table]) for table in needed)), folder / model.name, figure)
+        of_model = sheet.tabulate_findings(model.findings)
+        of_model.insert(0, "model", model.name)
+        findings.append(of_model)
+    with atomic_write(folder / f"{name}.csv") as temporary:
+        pd.concat(findings).to_csv(temporary, index=False, float_format="%.6g")
+    with atomic_write(folder / f"{name}.md") as temporary:
+        temporary.write_text(render_markdown(name, study, models), encoding="utf-8")
+
+
+def _drop_documents(table: xr.Dataset) -> xr.Dataset:
+    """The table without the number of documents, which is not known and which a figure would show."""
+    table = table.copy()
+    table.attrs.pop("documents")
+    return table
+
+
+def _describe_model(model: Recorded) -> dict[str, Any]:
+    """What the manifest records of a model."""
+    files = {table.attrs[RECORDED]: table.attrs["weights_sha256"].rpartition(" ")[2] for table in model.tables.values()}
+    return {"files": files, "shape": model.shape, "warnings": model.warnings}

@@ -1,0 +1,77 @@
+"""Fine-tuning: a model on a task, and on its control, several seeds each.
+
+task --read--> examples --tune--> a folder of runs, and of the runs on the control
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from headscope.jobs.folder import Progress
+from headscope.learn.control import control_of
+from headscope.learn.splits import at_most, without_validation
+from headscope.learn.task import TEST, Task
+from headscope.learn.tasks import read_task
+from headscope.learn.tune import Tuned
+from headscope.learn.tune import tune as fine_tune
+
+
+def tune(
+    task: str | Path | Task,
+    model: str | Path,
+    out: str | Path = "headscope-runs",
+    *,
+    seeds: int | Sequence[int] = 3,
+    control: bool | Task = False,
+    data: str | Path = ".",
+    epochs: int = 8,
+    learning_rate: float = 4e-5,
+    batch_size: int = 16,
+    select: str = "validation",
+    max_examples: int | None = None,
+    max_tokens: int | None = None,
+    precision: str = "float32",
+    device: str = "cpu",
+    trust_remote_code: bool = False,
+    resume: bool = False,
+    progress: Progress | None = None,
+) -> Tuned:
+    """Fine-tune a model on a task, and on its control, several seeds each: a folder of runs.
+
+    Args:
+        task: a task that `headscope.read_task` gave, or its name, or a folder of TSV files.
+        model: a hub id, a folder, or ``minilm``.
+        out: the folder for ``runs.json`` and a folder for each run; those of the control are in ``control`` in it.
+        seeds: how many runs, with the seeds 1, 2, 3 and so on; or the seeds themselves.
+        control: True to tune as many runs on arbitrary labels (`headscope.control_of`); or the control itself.
+        data: the file or folder that holds the corpus of a named task.
+        epochs: passes over the training examples.
+        learning_rate: at the first step; it falls to 0 in a straight line.
+        batch_size: examples in a step, on each device.
+        select: the split on which the best epoch is chosen: ``validation``, or ``test``, where the model is trained on
+            the validation split too, as in Zhao and Bethard 2020.
+        max_examples: train on a random sample of at most this many examples. Default: all of them.
+        max_tokens: cut longer examples to this many tokens. Default: the limit of the model.
+        precision: ``float32``; or ``bfloat16`` or ``float16``, mixed with it.
+        device: ``cpu``, or ``cuda`` for all visible GPUs.
+        trust_remote_code: run the Python code of the model's repository.
+        resume: continue a killed run with the same arguments, and keep the runs that are finished.
+        progress: called as the work advances.
+
+    Raises:
+        HeadscopeError: in one sentence, what was wrong with the task, the model, an argument or the folder.
+    """
+    progress = progress or (lambda step, done, total: None)
+    if not isinstance(task, Task):
+        progress(f"reading {task}", 0, 0)
+        task = read_task(str(task), data)
+    if select == TEST:  # before the control is made: its labels are those of everything that is trained on
+        task = without_validation(task)
+    if max_examples is not None:
+        task = at_most(task, max_examples)
+    if control is True:
+        control = control_of(task)
+    return fine_tune(
+        task, model, out, seeds=range(1, seeds + 1) if isinstance(seeds, int) else seeds, control=control or None,
+        epochs=epochs, learning_rate=learning_rate, batch_size=batch_size, select=select, max_tokens=max_tokens,
+        precision=precision, device=device, trust_remote_code=trust_remote_code, resume=resume, progress=progress,
+    )  # fmt: skip

@@ -1,0 +1,69 @@
+"""Sums by fold -> the variables of a score: the ratio, its sums, its count, and how it compares with permutations."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import xarray as xr
+
+from headscope import heads
+from headscope.reducers.support.permutations import Permuted
+from headscope.score import Score, add_up
+
+
+def score_table(
+    score: Score,
+    sums: Mapping[str, np.ndarray],
+    rows: Mapping[str, Sequence[str]] | None = None,
+    *,
+    source: str = "headscope",
+    units: str = "",
+    fold_unit: str = "text",
+    pooled: Sequence[Sequence[int]] | None = None,
+) -> xr.Dataset:
+    """The variables of a score; NaN where there is nothing to divide by.
+
+    Args:
+        score: names the sums.
+        sums: by name of their variable: of heads with the axes layer, head, rows and fold, of the corpus with rows and
+            fold, of fixed offsets with rows, fold and offset. And, if there were permutations, under
+            ``STEM_permuted`` the sums of its first numerator, with the axes layer, head, rows and permutation.
+        rows: the dimensions of the rows and their labels; ``direction`` first, if there is one.
+        source: paper and section that define the score.
+        units: of the score; by default a share of what it counts.
+        fold_unit: what the folds consist of (`headscope.reducers.support.folds.FoldAssignment`).
+        pooled: the rows of the permuted sums that add up to each row; by default they are the same.
+    """
+    rows, units = dict(rows or {}), units or f"share of {score.counted}"
+    offsets = {*score.offset_numerator, *score.offset_denominator} - {*score.denominator}
+    numerators = {*score.numerator, *score.offset_numerator}
+    new = {}
+    for name in dict.fromkeys((*score.numerator, *score.denominator, *offsets)):
+        inner = [*rows, "fold", *(["offset"] if name in offsets else [])]
+        by_head = name not in offsets and sums[name].ndim == len(rows) + 3
+        dims = ["layer", "head", *inner] if by_head else inner[-sums[name].ndim :]
+        side = "numerator" if name in numerators else "denominator"
+        what = f"{score.counted}: {side} of {score.variable}{' of a fixed offset' if name in offsets else ''}, by fold"
+        new[name] = heads.variable(sums[name], dims, name=what, units=score.counted, source=source)
+        if name in score.denominator and not by_head:
+            new[name].attrs["fold_unit"] = fold_unit
+            count = new[name].sum("fold").values
+            new[f"{score.stem}_count"] = heads.variable(
+                count, dims[:-1], name=f"{score.counted} scored", units=score.counted, source=source
+            )
+    table = xr.Dataset(new, coords={dim: list(labels) for dim, labels in rows.items()})
+    right, total = (add_up(table, names).sum("fold") for names in (score.numerator, score.denominator))
+    ratio = (right / total).transpose("layer", "head", *rows)
+    dims = [str(dim) for dim in ratio.dims]
+    table[score.variable] = heads.variable(ratio.values, dims, name=score.definition, units=units, source=source)
+    if f"{score.stem}_permuted" not in sums:
+        return table
+    permuted = sums[f"{score.stem}_permuted"]
+    if not rows:
+        dims, permuted = [*dims, "row"], permuted[..., None, :]
+    shape = (*ratio.shape, *([] if rows else [1]))
+    # Of an F1 the hits count twice.
+    items = (total / len(score.numerator)).broadcast_like(ratio).transpose(*ratio.dims).values.reshape(shape)
+    hits = table[score.numerator[0]].sum("fold").transpose(*ratio.dims).values.reshape(shape)
+    compared = Permuted.compare(hits, permuted, pooled or [[row] for row in range(shape[-1])])
+    variables = xr.Dataset(compared.variables(score.stem, dims, items, units))
+    return table.assign((variables if rows else variables.isel(row=0)).data_vars)

@@ -1,0 +1,43 @@
+"""The figures of an atlas: those of the surface statistics, and those of each score that a table describes."""
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from headscope.score import Score, read_scores
+from headscope.view.figures.heatmaps import draw_score_heatmap
+from headscope.view.figures.layers import draw_distances, draw_entropies, draw_offsets, draw_special_tokens
+from headscope.view.figures.lengths import draw_score_by_length
+from headscope.view.reports import read_reports
+
+FREQUENT = 12
+"""Rows of a score with directions that get a figure each, most frequent first."""
+
+
+def draw_atlas(table: xr.Dataset) -> dict[str, tuple[str, Figure]]:
+    """The figures of a head table by title, each with the name of its file."""
+    figures = {
+        "Attention to special tokens": ("special-tokens", draw_special_tokens(table)),
+        "Attention to the token itself and its neighbours": ("offsets", draw_offsets(table)),
+        "Entropy of attention": ("entropies", draw_entropies(table)),
+        "Distance of attention": ("distances", draw_distances(table)),
+    }
+    for score in read_scores(table):
+        if (score.has_report or not score.is_ratio) and table[score.variable].notnull().any():
+            figures |= _draw_score(table, score)
+    return figures
+
+
+def _draw_score(table: xr.Dataset, score: Score) -> dict[str, tuple[str, Figure]]:
+    name = score.stem.replace("_", "-")
+    if "direction" not in table[score.variable].dims or not score.row_dimension(table):
+        return {score.title: (name, draw_score_heatmap(table, score.variable))}
+    reported = [row for report in read_reports(table) if report.score == score for row in report.named]
+    figures = {}
+    if any(row.parts for row in reported):
+        figures[f"{score.title}, by {score.breakdown}"] = (f"{name}-{score.breakdown}s", draw_score_by_length(table))
+    for row in reported[:FREQUENT]:
+        figures[f"{score.title}: {row.name}"] = (
+            f"{name}-{row.name}",
+            draw_score_heatmap(table, score.variable, row.name),
+        )
+    return figures

@@ -1,0 +1,77 @@
+"""A command and the function of its name do the same with the same defaults, and all public names are listed once."""
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+
+import headscope
+from headscope import cli
+
+COMMANDS = {command.callback.__name__: command.callback for command in cli.app.registered_commands if command.callback}
+
+ONLY_ON_THE_TERMINAL = {
+    "measure": {
+        "out",  # a function returns the table, and writes it if asked to
+        "offset", "words",  # parts of the reducer `Surface`, which a function takes as an object
+        "explain",  # prints what the attribute `paths` of the table holds
+    },
+    "tune": {"seed"},  # a function takes seeds in `seeds`
+    "study": {"recorded"},  # a function of its own, `headscope.study_recorded`
+}  # fmt: skip
+
+ONLY_IN_PYTHON = {"progress"}  # the terminal shows bars
+
+
+def defaults(function: Any) -> dict[str, Any]:
+    """The default of each parameter, paths as text and empty lists as None."""
+    kept = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        value = str(parameter.default) if isinstance(parameter.default, Path) else parameter.default
+        kept[name] = None if value == () else value
+    return kept
+
+
+def test_every_command_but_list_is_a_function() -> None:
+    assert set(COMMANDS) - {"list_"} == {"atlas", "tune", "measure", "compare", "study"} <= set(headscope.__all__)
+
+
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - {"list_"}))
+def test_a_command_has_the_parameters_and_defaults_of_its_function(name: str) -> None:
+    typed, called = defaults(COMMANDS[name]), defaults(getattr(headscope, name))
+    on_terminal, in_python = ONLY_ON_THE_TERMINAL.get(name, set()), ONLY_IN_PYTHON
+    assert on_terminal <= set(typed)
+    assert in_python <= set(called)
+    shared = {parameter: value for parameter, value in typed.items() if parameter not in on_terminal}
+    assert shared == {
+        parameter: value for parameter, value in called.items() if parameter not in in_python | on_terminal
+    }
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_help_text_is_a_sentence_with_its_default(name: str) -> None:
+    command = typer.main.get_command(cli.app).commands[name.rstrip("_")]
+    for parameter in command.params:
+        if parameter.name == "help":
+            continue
+        text = parameter.help
+        assert text[0].isupper() or text.startswith("cpu"), (parameter.name, text)
+        assert text.endswith("."), (parameter.name, text)
+        if parameter.param_type_name == "option" and parameter.default not in (None, False, ""):
+            value = getattr(parameter.default, "as_posix", lambda p=parameter: p.default)()
+            assert value == "." or f"Default: {value}." in text, (parameter.name, text)
+
+
+def test_the_public_names_are_those_of_the_stub_and_no_others() -> None:
+    stub = Path(headscope.__file__).with_name("__init__.pyi").read_text()
+    names = [line.rpartition(" as ")[2] for line in stub.splitlines() if line.startswith("from ")]
+    assert sorted(names) == dir(headscope) == headscope.__all__
+    assert all(callable(getattr(headscope, name)) for name in names)
+    assert headscope.__version__
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="nothing_of_this_name"):
+        _ = headscope.nothing_of_this_name
