@@ -4,7 +4,7 @@
 
 On the models and texts of `benchmarks/length.py`. While the forward pass runs, a few rows of every layer and head
 are worked out once more in float64, from the same queries and keys by plain softmax, and every answer that `surface`
-asks for is compared on them: the largest difference of all is told.
+asks for is compared on them: the largest difference of all is reported.
 """
 
 import argparse
@@ -53,7 +53,7 @@ def _report(given: argparse.Namespace) -> Iterator[str]:
 def _worst(shape: str, length: int, rows: int) -> Counter[str]:
     """The largest difference of each kind over all layers, heads and chosen rows."""
     worst: Counter[str] = Counter()
-    text = Text.of(SHAPES[shape], length)
+    text = Text.with_length(SHAPES[shape], length)
     chosen = torch.randint(length, (rows,), generator=torch.Generator().manual_seed(length))
 
     def see(attention: Attention) -> None:
@@ -84,12 +84,12 @@ def _differences(attention: FusedRows, rows: torch.Tensor, text: Text) -> Iterat
     columns = torch.stack([text.punctuation, ~text.punctuation], dim=-1)[None]  # few keys, and most
     yield "share", _far(attention.average(columns.float())[:, :, rows], weights @ columns.double())
     neighbours = (torch.arange(text.length)[:, None] + torch.tensor([0, -1, 1])).clamp(0, text.length - 1)
-    found = attention.at(neighbours[None])[:, :, rows]
-    yield "share", _far(found, weights.gather(3, neighbours[rows].expand(1, attention.heads, -1, -1)))
+    answer = attention.at(neighbours[None])[:, :, rows]
+    yield "share", _far(answer, weights.gather(3, neighbours[rows].expand(1, attention.heads, -1, -1)))
 
 
-def _far(found: torch.Tensor, expected: torch.Tensor) -> float:
-    return float((found.double() - expected).abs().max())
+def _far(answer: torch.Tensor, expected: torch.Tensor) -> float:
+    return float((answer.double() - expected).abs().max())
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ after the other: as many as make 2,048 tokens, one at least.
 Every way (`benchmarks/ways`, a script each) is a process of its own, and computes the same statistics; that they
 are the same is checked in the run. In a round all ways take their turn, so that a machine that gets slower gets
 slower for all. A way that goes over a limit of time or memory is not tried on longer texts. With `--save` a killed
-run goes on where it stopped, and `--from` permutations its tables and its figure again.
+run goes on where it stopped, and `--from` prints its tables and plots its figure again.
 
 TransformerLens and nnsight belong into headscope's environment, so that all ways start from the same packages:
 `pip install -c constraints.txt transformer-lens==4.3.0 nnsight==0.8.1`. Where they cannot be, give their own
@@ -33,7 +33,7 @@ import transformers
 from transformers.utils import logging as transformers_logging
 
 from ways import results
-from ways.figure import draw
+from ways.figure import plot
 from ways.process import Limits, watch
 from ways.results import VARIABLES, Results, Run
 from ways.shapes import SHAPES, save_model
@@ -43,7 +43,7 @@ BEGIN, END = "<!-- benchmarks/length.py writes from here -->", "<!-- to here, le
 WITNESSED = 2048
 """Up to so many tokens all ways are held to a witness in float64; beyond, to headscope."""
 
-MOST_PASSES, TOKENS_TIMED = 3, 8192
+MAX_PASSES, TOKENS_TIMED = 3, 8192
 """A process times so many passes at most, and fewer where they come to more tokens; one at least."""
 
 TOKENS = 2048
@@ -84,20 +84,20 @@ FOLDER = Path(__file__).parent / "ways"
 
 
 def main() -> None:
-    """Measure what is not measured yet, print the tables and, if asked to, put them into a page and draw them."""
+    """Measure what is not measured yet, print the tables and, if asked to, put them into a page and plot them."""
     given = _arguments()
     if given.redraw:
-        found = results.read(given.redraw)
+        measured = results.read(given.redraw)
     else:
         with tempfile.TemporaryDirectory() as temporary:
-            found = _measured(given, given.save or Path(temporary) / "runs.jsonl")
-    report = "\n".join(_report(found))
+            measured = _measured(given, given.save or Path(temporary) / "runs.jsonl")
+    report = "\n".join(_report(measured))
     print(report)
     if given.write:
         page = given.write.read_text()
         given.write.write_text(f"{page.split(BEGIN)[0]}{BEGIN}\n\n{report}\n\n{END}{page.split(END)[1]}")
     if given.figure:
-        draw(found, {name: way.label.replace("`", "") for name, way in WAYS.items()}, given.figure)
+        plot(measured, {name: way.label.replace("`", "") for name, way in WAYS.items()}, given.figure)
 
 
 def _arguments() -> argparse.Namespace:
@@ -124,9 +124,11 @@ def _measured(given: argparse.Namespace, path: Path) -> Results:
     machine = _machine()
     if not path.exists():
         results.append(path, [machine])
-    found = results.read(path)
-    if found.machine != machine:
-        raise SystemExit(f"{path} was measured with {found.machine}, and this is {machine}; give another file.")
+    results_so_far = results.read(path)
+    if results_so_far.machine != machine:
+        raise SystemExit(
+            f"{path} was measured with {results_so_far.machine}, and this is {machine}; give another file."
+        )
     interpreters = dict(pair.split("=", 1) for pair in given.python)
     versions = {name: _version(interpreters.get(WAYS[name].package, sys.executable), name) for name in given.ways}
     limits = Limits(given.limit_seconds, given.limit_mib)
@@ -138,12 +140,12 @@ def _measured(given: argparse.Namespace, path: Path) -> Results:
                 )
                 for number in range(given.rounds):
                     for name in (name for name in given.ways if versions[name]):
-                        if not found.done(shape, length, name, number):
+                        if not results_so_far.done(shape, length, name, number):
                             run = texts.run(name, number, versions[name])
                             results.append(path, [run])
-                            found.runs.append(run)
-                            _tell(run)
-    return found
+                            results_so_far.runs.append(run)
+                            _print_run(run)
+    return results_so_far
 
 
 @dataclass(frozen=True)
@@ -152,7 +154,7 @@ class _Texts:
 
     Attributes:
         shape, length: which texts.
-        model: the folder for the weights, which are drawn when they are first needed.
+        model: the folder for the weights, which are made when they are first needed.
         numbers: the folder for the statistics of each way.
         limits: of each process.
         interpreters: those that are not this one, by package.
@@ -167,19 +169,19 @@ class _Texts:
 
     def run(self, name: str, number: int, version: str) -> Run:
         """Run a way once more, and compare its statistics."""
-        passes = max(1, min(MOST_PASSES, TOKENS_TIMED // (self.length * self.texts)))
+        passes = max(1, min(MAX_PASSES, TOKENS_TIMED // (self.length * self.texts)))
         interpreter = self.interpreters.get(WAYS[name].package, sys.executable)
-        of = {"shape": self.shape, "length": self.length, "way": name, "round": number, "version": version}
+        about = {"shape": self.shape, "length": self.length, "way": name, "round": number, "version": version}
         ended = watch(self._command(interpreter, WAYS[name].script, name, passes), self.limits)
         if ended.failure:
-            return Run(**of, failure=ended.failure)
-        told = json.loads(ended.output.splitlines()[-1])
+            return Run(**about, failure=ended.failure)
+        answer = json.loads(ended.output.splitlines()[-1])
         against = "" if name == "bare" else self._reference(name)
         return Run(
-            **of,
-            pass_seconds=median(told["seconds"]),
-            process_seconds=ended.seconds - sum(told["seconds"][1:]),
-            peak_mib=told["peak_mib"],
+            **about,
+            pass_seconds=median(answer["seconds"]),
+            process_seconds=ended.seconds - sum(answer["seconds"][1:]),
+            peak_mib=answer["peak_mib"],
             against=against,
             differences=results.compare(self._file(name), self._file(against), way=name, against=against)
             if against
@@ -215,7 +217,7 @@ class _Texts:
 
 
 def _version(interpreter: str, name: str) -> str:
-    """The version of a way's package under an interpreter; empty, and told, if it is not installed there."""
+    """The version of a way's package under an interpreter; empty, with a message, if it is not installed there."""
     package, beside = WAYS[name].package, ("torch", "transformers")
     ask = "import sys; from importlib.metadata import version; print(*(version(name) for name in sys.argv[1:]))"
     answer = subprocess.run([interpreter, "-c", ask, package, *beside], capture_output=True, text=True, check=False)
@@ -227,43 +229,43 @@ def _version(interpreter: str, name: str) -> str:
     return f"{package} {version}" + ("" if same else f" (with torch {others[0]}, transformers {others[1]})")
 
 
-def _tell(run: Run) -> None:
+def _print_run(run: Run) -> None:
     what = run.failure or f"{run.pass_seconds:.3f} s a pass, {run.process_seconds:.1f} s, {run.peak_mib:,.0f} MiB"
     print(f"{run.shape} {run.length:,} {run.way} (round {run.round + 1}): {what}", file=sys.stderr, flush=True)
 
 
-def _report(found: Results) -> Iterator[str]:
-    versions = {run.version for run in found.runs if WAYS[run.way].package != "transformers"}
-    yield f"{', '.join([*found.machine.values(), *sorted(versions)])}; medians of {_rounds(found)}."
-    ways = [name for name in WAYS if any(run.way == name for run in found.runs)]
+def _report(measured: Results) -> Iterator[str]:
+    versions = {run.version for run in measured.runs if WAYS[run.way].package != "transformers"}
+    yield f"{', '.join([*measured.machine.values(), *sorted(versions)])}; medians of {_rounds(measured)}."
+    ways = [name for name in WAYS if any(run.way == name for run in measured.runs)]
     for name in (name for name in WAYS if name not in ways):
         yield f"Left out, not installed or not asked for: {WAYS[name].label} ({WAYS[name].install})."
     for shape in SHAPES:
-        lengths = sorted({run.length for run in found.runs if run.shape == shape})
+        lengths = sorted({run.length for run in measured.runs if run.shape == shape})
         if lengths:
-            yield from ("", f"### {SHAPES[shape].title}", "", *_agreement(found, shape))
+            yield from ("", f"### {SHAPES[shape].title}", "", *_agreement(measured, shape))
             yield from (
                 "",
                 "A pass over the texts, from token ids to statistics, as a multiple of the bare model's:",
                 "",
             )
             columns = {"bare model, s": "bare"} | {WAYS[name].label: name for name in ways if name != "bare"}
-            yield from _table(found, shape, lengths, columns, _ratio)
+            yield from _table(measured, shape, lengths, columns, _ratio)
             columns = {WAYS[name].label: name for name in ways}
             yield from ("", "The whole process, in seconds: start, loading, a warm-up and one pass:", "")
-            yield from _table(found, shape, lengths, columns, lambda point, _: f"{point.process_seconds:,.1f}")
+            yield from _table(measured, shape, lengths, columns, lambda point, _: f"{point.process_seconds:,.1f}")
             yield from ("", "The peak memory of the process, in MiB:", "")
-            yield from _table(found, shape, lengths, columns, lambda point, _: f"{point.peak_mib:,.0f}")
+            yield from _table(measured, shape, lengths, columns, lambda point, _: f"{point.peak_mib:,.0f}")
 
 
-def _rounds(found: Results) -> str:
+def _rounds(measured: Results) -> str:
     """How often the texts were measured; the long ones perhaps less often."""
     lengths: dict[int, list[int]] = {}
-    for length in sorted({run.length for run in found.runs}):
-        lengths.setdefault(1 + max(run.round for run in found.runs if run.length == length), []).append(length)
+    for length in sorted({run.length for run in measured.runs}):
+        lengths.setdefault(1 + max(run.round for run in measured.runs if run.length == length), []).append(length)
     return ", ".join(
-        f"{rounds} round{'s' * (rounds > 1)} at {', '.join(f'{length:,}' for length in of)} tokens"
-        for rounds, of in lengths.items()
+        f"{rounds} round{'s' * (rounds > 1)} at {', '.join(f'{length:,}' for length in same_rounds)} tokens"
+        for rounds, same_rounds in lengths.items()
     )
 
 
@@ -272,7 +274,7 @@ def _ratio(point: results.Point, name: str) -> str:
 
 
 def _table(
-    found: Results,
+    measured: Results,
     shape: str,
     lengths: list[int],
     columns: Mapping[str, str],
@@ -284,7 +286,7 @@ def _table(
     for length in lengths:
         cells = []
         for name in columns.values():
-            point, failed = found.point(shape, length, name), found.failure(shape, length, name)
+            point, failed = measured.point(shape, length, name), measured.failure(shape, length, name)
             if point is not None:
                 text = cell(point, name)
                 cells.append(f"**{text}**" if name == "headscope" else text)
@@ -295,10 +297,10 @@ def _table(
         yield f"| {length:,} | {' | '.join(cells)} |"
 
 
-def _agreement(found: Results, shape: str) -> Iterator[str]:
+def _agreement(measured: Results, shape: str) -> Iterator[str]:
     """How far the statistics of all ways are apart, and which were not compared."""
     for against, whose in (("witness", "those of a witness in float64"), ("headscope", "headscope's")):
-        runs = [run for run in found.runs if run.shape == shape and run.against == against]
+        runs = [run for run in measured.runs if run.shape == shape and run.against == against]
         if not runs:
             continue
         distance = max(run.differences.get("mean_distance", 0.0) for run in runs)

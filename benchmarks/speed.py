@@ -3,7 +3,7 @@
     python benchmarks/speed.py TREEBANK [--coreference ONTOGUM/conll] [--rounds 5] [--write docs/performance.md]
 
 Everything runs in this one process and in turn, round after round, so that a machine that gets
-slower gets slower for all. A ratio is taken within a round, and the median over the rounds is told.
+slower gets slower for all. A ratio is taken within a round, and the median over the rounds is reported.
 Memory is the peak of a process of its own.
 """
 
@@ -115,16 +115,16 @@ def _together(treebank: Path, coreference: Path, rounds: int) -> Iterator[Row]:
     """
     model = headscope.load("minilm")
     documents = [*headscope.read(treebank), *headscope.read(coreference, format="ontogum")]
-    found = summarize(documents)
-    names = [name for name, reducer in REDUCERS.items() if reducer.supports(found)]
-    drawn = resolve(names, found)
-    plain = [with_permutations(reducer, 0) for reducer in drawn]
+    summary = summarize(documents)
+    names = [name for name, reducer in REDUCERS.items() if reducer.supports(summary)]
+    permuted = resolve(names, summary)
+    plain = [with_permutations(reducer, 0) for reducer in permuted]
     (alone,) = (reducer for reducer in plain if isinstance(reducer, Relations))
     seconds, _ = _in_turn(
         rounds,
         together=lambda: measure(model, documents, plain),
         alone=lambda: measure(model, documents, [alone]),
-        drawn=lambda: measure(model, documents, drawn),
+        permuted=lambda: measure(model, documents, permuted),
     )
     what = f"{', '.join(f'`{name}`' for name in names)}, minilm, {len(documents):,} sentences and whole texts"
     yield _row(what, "`relations` alone", seconds, "together", "alone", "at most 1.5")
@@ -132,7 +132,7 @@ def _together(treebank: Path, coreference: Path, rounds: int) -> Iterator[Row]:
         f"the same with {PERMUTATIONS} permutations for p-values",
         "without permutations",
         seconds,
-        "drawn",
+        "permuted",
         "together",
         "none set",
     )

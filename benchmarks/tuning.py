@@ -4,7 +4,7 @@
 
 minilm on negation. Both train one epoch on the same batches, score the same splits and write the same checkpoint,
 each in a process of its own, in turn, so that a machine that gets slower gets slower for both. Timed is what comes
-after loading and tokenizing; what is ours alone at the end (the folder of the run, its hash, ``runs.json``) is told
+after loading and tokenizing; what is ours alone at the end (the folder of the run, its hash, ``runs.json``) is reported
 separately.
 """
 
@@ -18,7 +18,7 @@ from statistics import median
 
 from headscope.learn import training
 from headscope.learn.negation import read_negation
-from headscope.learn.splits import at_most
+from headscope.learn.splits import limit_examples
 from headscope.learn.task import Task
 from headscope.learn.tune import tune
 
@@ -38,7 +38,7 @@ def main() -> None:
     arguments.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
     given = arguments.parse_args()
     if given.way:
-        task = at_most(read_negation(given.negation), given.examples)
+        task = limit_examples(read_negation(given.negation), given.examples)
         print(*(_headscope(task) if given.way == "headscope" else _bare(task)))
         return
     report = _report(given)
@@ -49,16 +49,16 @@ def main() -> None:
 
 
 def _report(given: argparse.Namespace) -> str:
-    took: dict[str, list[tuple[float, float]]] = {way: [] for way in WAYS}
+    seconds: dict[str, list[tuple[float, float]]] = {way: [] for way in WAYS}
     for number in range(given.rounds):
         for way in WAYS if number % 2 else WAYS[::-1]:
-            took[way].append(_in_a_process(given, way))
-            print(way, *took[way][-1], file=sys.stderr)
-    ratios = [ours / bare for (ours, _), (bare, _) in zip(took["headscope"], took["bare"], strict=True)]
+            seconds[way].append(_in_a_process(given, way))
+            print(way, *seconds[way][-1], file=sys.stderr)
+    ratios = [ours / bare for (ours, _), (bare, _) in zip(seconds["headscope"], seconds["bare"], strict=True)]
     ours, end, bare = (
-        median(one[0] for one in took["headscope"]),
-        median(one[1] for one in took["headscope"]),
-        median(one[0] for one in took["bare"]),
+        median(pair[0] for pair in seconds["headscope"]),
+        median(pair[1] for pair in seconds["headscope"]),
+        median(pair[0] for pair in seconds["bare"]),
     )
     return (
         "| what | against | seconds | against | ratio (least to most) | wanted |\n"
@@ -84,9 +84,9 @@ def _headscope(task: Task) -> tuple[float, float]:
 
     def timed(*given: object, **further: object) -> training.Fitted:
         ends.append(CLOCK())
-        made = fit(*given, **further)
+        fitted = fit(*given, **further)
         ends.append(CLOCK())
-        return made
+        return fitted
 
     training.fit = timed
     with tempfile.TemporaryDirectory() as folder:
@@ -113,18 +113,22 @@ def _bare(task: Task) -> tuple[float, float]:
     tokenizer = AutoTokenizer.from_pretrained(source("minilm"), add_prefix_space=True)
 
     def features(split: str) -> list[dict]:
-        made = []
-        for one in task.splits[split]:
-            encoded = tokenizer(list(one.words), is_split_into_words=True)
-            tags = [None if word is None else one.tags[word] for word in encoded.word_ids()]
-            made.append({**encoded, "labels": [-100 if tag is None else int(tag) for tag in tags]})
-        return made if split == "train" else sorted(made, key=lambda one: len(one["input_ids"]))
+        encoded_examples = []
+        for example in task.splits[split]:
+            encoded = tokenizer(list(example.words), is_split_into_words=True)
+            tags = [None if word is None else example.tags[word] for word in encoded.word_ids()]
+            encoded_examples.append({**encoded, "labels": [-100 if tag is None else int(tag) for tag in tags]})
+        return (
+            encoded_examples
+            if split == "train"
+            else sorted(encoded_examples, key=lambda example: len(example["input_ids"]))
+        )
 
-    def scores(found: object) -> dict[str, float]:
-        counted = found.label_ids != -100
-        said, given = found.predictions[counted], found.label_ids[counted]
-        precision, recall, f1, _ = precision_recall_fscore_support(given, said, average="binary", zero_division=0.0)
-        return {"precision": precision, "recall": recall, "f1": f1, "accuracy": accuracy_score(given, said)}
+    def scores(prediction: object) -> dict[str, float]:
+        is_scored = prediction.label_ids != -100
+        predicted, gold = prediction.predictions[is_scored], prediction.label_ids[is_scored]
+        precision, recall, f1, _ = precision_recall_fscore_support(gold, predicted, average="binary", zero_division=0.0)
+        return {"precision": precision, "recall": recall, "f1": f1, "accuracy": accuracy_score(gold, predicted)}
 
     trained, scored = features("train"), {split: features(split) for split in ("validation", "test")}
     with tempfile.TemporaryDirectory() as folder:

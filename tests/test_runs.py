@@ -118,22 +118,18 @@ def test_damage(tmp_path, change, reason) -> None:
 def test_another_version(tmp_path) -> None:
     path = runs.write(made(tmp_path, {2: 0.5}))
     path.write_text(path.read_text().replace('"version": 2', '"version": 7'))
-    assert refusal(tmp_path) == (
-        f"{path} has version 7, and this headscope reads version 2; tune again into another folder."
-    )
-
-
-def test_a_folder_of_an_older_version_is_refused(tmp_path) -> None:
-    """As it was written before: the version was called ``format``, and the best epoch ``kept``."""
-    path = runs.write(made(tmp_path, {2: 0.5}))
-    stored = json.loads(path.read_text())
-    del stored["version"]
-    for run in stored["runs"]:
-        run["kept"] = run.pop("best_epoch")
-    path.write_text(json.dumps({"format": 1, **stored}))
-    assert refusal(tmp_path) == (
-        f"{path} has version 1, and this headscope reads version 2; tune again into another folder."
-    )
+    expected = f"{path} has version {{}}, and this headscope reads version 2; tune again into another folder."
+    assert refusal(tmp_path) == expected.format(7)
+    # As the first version wrote it.
+    old_run = {"name": "seed-2", "seed": 2, "kept": 1, "epochs": [{"test": {"f1": 0.5}}], "weights_sha256": "0" * 64}
+    old_file = {
+        "format": 1, "task": "tags", "control": False, "model": "minilm", "weights_sha256": "1" * 64,
+        "select": "validation", "metric": "f1", "settings": {"epochs": 1}, "runs": [old_run],
+    }  # fmt: skip
+    path.write_text(json.dumps(old_file, indent=2) + "\n")
+    assert refusal(tmp_path) == expected.format(1)
+    path.write_text(json.dumps({name: value for name, value in old_file.items() if name != "format"}))
+    assert refusal(tmp_path) == f"{path} is damaged ('format'); copy it again, or tune again."
 
 
 def test_selectivity_is_of_the_seeds_that_both_have(tmp_path) -> None:

@@ -32,7 +32,7 @@ EVERYWHERE = {
     "glances?": "read_identity",
     "soundness": "validation",
     "readings": "extractors",
-    "at_most": "max_examples",
+    "limit_examples": "max_examples",
     "families of runs": "tables of runs",
     "gold stands elsewhere": "permuted",
     "what is told of": "what is described",

@@ -13,31 +13,31 @@ from headscope.runs import Run, Runs, write
 SEEDS = (11, 3, 7)
 
 
-def moved(module: PreTrainedModel, seed: int, amount: float = 0.1) -> PreTrainedModel:
+def perturb(module: PreTrainedModel, seed: int, amount: float = 0.1) -> PreTrainedModel:
     """A copy whose every weight is a little off, by the seed."""
     generator = torch.Generator().manual_seed(seed)
-    other = copy.deepcopy(module)
+    perturbed = copy.deepcopy(module)
     with torch.no_grad():
-        for weights in other.parameters():
+        for weights in perturbed.parameters():
             weights.add_(amount * torch.randn(weights.shape, generator=generator))
-    return other
+    return perturbed
 
 
-def family(folder: Path, name: str = "bert", seeds: tuple[int, ...] = SEEDS, *, control: bool = False) -> Runs:
+def make_runs(folder: Path, name: str = "bert", seeds: tuple[int, ...] = SEEDS, *, control: bool = False) -> Runs:
     """A tiny model in the folder ``model``, and runs in ``runs`` that are it with other weights."""
     module, tokenizer = tiny.make(name)
     for part in (module, tokenizer):
         part.save_pretrained(folder / "model")
-    found = []
+    finished = []
     for seed in seeds:
         run = folder / "runs" / f"seed-{seed}"
-        for part in (moved(module, seed), tokenizer):
+        for part in (perturb(module, seed), tokenizer):
             part.save_pretrained(run)
         scores = ({"validation": {"f1": 0.5}}, {"validation": {"f1": 0.7}})
-        found.append(Run(run.name, seed, best_epoch=2, epochs=scores, weights_sha256=weights_sha256(run)))
+        finished.append(Run(run.name, seed, best_epoch=2, epochs=scores, weights_sha256=weights_sha256(run)))
     runs = Runs(
         folder / "runs", "negation", control, str(folder / "model"), weights_sha256(folder / "model"), "validation",
-        "f1", {"epochs": 2}, tuple(found),
+        "f1", {"epochs": 2}, tuple(finished),
     )  # fmt: skip
     write(runs)
     return runs

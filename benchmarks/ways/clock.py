@@ -23,9 +23,9 @@ Numbers = Mapping[str, np.ndarray]
 M = TypeVar("M")
 
 
-def mean_of(found: Iterable[Numbers]) -> dict[str, np.ndarray]:
+def mean_of(numbers_of_texts: Iterable[Numbers]) -> dict[str, np.ndarray]:
     """The mean over texts of each statistic."""
-    texts = list(found)
+    texts = list(numbers_of_texts)
     return {name: np.mean([text[name] for text in texts], axis=0) for name in texts[0]}
 
 
@@ -47,8 +47,8 @@ def run(load: Callable[[Path], M], measure: Callable[[M, Sequence[Text]], Number
     shape = SHAPES[given.shape]
     model, seconds = load(given.model), []
     with torch.inference_mode():
-        measure(model, [Text.of(shape, min(WARM_UP, given.length))])
-        texts = [Text.of(shape, given.length, number) for number in range(1, given.texts + 1)]
+        measure(model, [Text.with_length(shape, min(WARM_UP, given.length))])
+        texts = [Text.with_length(shape, given.length, number) for number in range(1, given.texts + 1)]
         for _ in range(given.passes):
             start = time.perf_counter()
             numbers = measure(model, texts)

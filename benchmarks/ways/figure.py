@@ -31,7 +31,7 @@ LINE = 0.045
 """The height of a line of a label, as a part of the panel's."""
 
 ROUNDS = 200
-"""How often labels are moved apart; each time they touch new neighbours."""
+"""How often labels are pushed apart; each time they touch new neighbours."""
 
 NARROW = 100
 """A panel from bottom to top; a narrower one gets more ticks than one a power of ten."""
@@ -42,7 +42,7 @@ BESIDE = 1.04
 Height = Callable[[Point], float]
 
 
-def draw(results: Results, labels: Mapping[str, str], path: Path) -> None:
+def plot(results: Results, labels: Mapping[str, str], path: Path) -> None:
     """Write the figure as SVG and as PNG, beside each other.
 
     Args:

@@ -20,8 +20,8 @@ EDGES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 
 def statistics(layers: Iterable[Tensor], text: Text) -> dict[str, np.ndarray]:
     """Every statistic of every layer and head; `layers` are matrices with the axes head, query, key."""
-    found = [of_layer(weights, text) for weights in layers]
-    return {name: np.stack([layer[name] for layer in found]) for name in found[0]}
+    by_layer = [of_layer(weights, text) for weights in layers]
+    return {name: np.stack([layer[name] for layer in by_layer]) for name in by_layer[0]}
 
 
 def of_layer(weights: Tensor, text: Text) -> dict[str, np.ndarray]:
@@ -78,6 +78,6 @@ def _at(rows: Tensor, keys: Tensor) -> Tensor:
     return rows.gather(-1, keys.expand(len(rows), -1, -1))
 
 
-def _mean(values: Tensor, of: Tensor) -> Tensor:
+def _mean(values: Tensor, queries: Tensor) -> Tensor:
     """The mean over some queries; NaN if there are none."""
-    return values[:, of].mean(1)
+    return values[:, queries].mean(1)

@@ -30,10 +30,10 @@ def of_text(model: nnsight.NNsight, text: Text) -> dict[str, np.ndarray]:
     else:
         attentions = [layer.self_attn for layer in model.layers]
     with model.trace(input_ids=text.ids, use_cache=False):
-        found = nnsight.save([])
+        by_layer = nnsight.save([])
         for attention in attentions:
-            found.append(of_layer(attention.output[1][0], text))
-    return {name: np.stack([layer[name] for layer in found]) for name in found[0]}
+            by_layer.append(of_layer(attention.output[1][0], text))
+    return {name: np.stack([layer[name] for layer in by_layer]) for name in by_layer[0]}
 
 
 def measure(model: nnsight.NNsight, texts: Sequence[Text]) -> dict[str, np.ndarray]:

@@ -30,7 +30,7 @@ class Layout:
     distance: np.ndarray
 
     @classmethod
-    def of(cls, text: Text) -> "Layout":
+    def from_text(cls, text: Text) -> "Layout":
         """The layout of a text."""
         place = np.arange(text.length)
         columns = np.stack([text.cls, text.sep, text.punctuation, place == 0], axis=-1).astype(np.float32)
@@ -46,7 +46,7 @@ def load(folder: Path) -> PreTrainedModel:
 def of_text(model: PreTrainedModel, text: Text) -> dict[str, np.ndarray]:
     """One forward pass, then the statistics of each head by itself."""
     attentions = model(input_ids=text.ids, use_cache=False, output_attentions=True).attentions
-    layout = Layout.of(text)
+    layout = Layout.from_text(text)
     heads = [[of_head(head.numpy(), text, layout) for head in layer[0]] for layer in attentions]
     return {name: np.array([[head[name] for head in layer] for layer in heads]) for name in heads[0][0]}
 

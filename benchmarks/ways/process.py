@@ -63,12 +63,12 @@ def watch(command: Sequence[str], limits: Limits) -> Ended:
         seconds = time.perf_counter() - start
         output.seek(0)
         errors.seek(0)
-        told, complaint = output.read(), errors.read()
+        printed, complaint = output.read(), errors.read()
     if process.returncode and not failure:
         if not any(words in complaint for words in NO_MEMORY):
             raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}:\n{complaint}")
         failure = "out of memory"
-    return Ended(seconds, told, failure)
+    return Ended(seconds, printed, failure)
 
 
 def _mib(process_id: int) -> float:

@@ -1,4 +1,4 @@
-"""What the ways' processes told, kept in a file, compared, and brought down to a point a length.
+"""The results of the processes of all ways: kept in a file, compared, and summarized as a point for each length.
 
 The file has one JSON object a line: first the machine, then a line a process. A run that was killed loses the
 process it was in and no other.
@@ -124,10 +124,10 @@ def compare(numbers: Path, reference: Path, *, way: str, against: str) -> dict[s
     Raises:
         DisagreementError: one is larger than it may be, or defined in one file and not in the other.
     """
-    found, expected = np.load(numbers), np.load(reference)
+    computed, expected = np.load(numbers), np.load(reference)
     differences = {}
-    for variable in (name for name in VARIABLES if name in found and name in expected):
-        ours, theirs = found[variable], expected[variable]
+    for variable in (name for name in VARIABLES if name in computed and name in expected):
+        ours, theirs = computed[variable], expected[variable]
         if ours.shape != theirs.shape:
             raise DisagreementError(f"{way}: {variable} has the shape {ours.shape}, and {theirs.shape} in {against}.")
         difference, size = np.abs(ours - theirs), np.abs(theirs)

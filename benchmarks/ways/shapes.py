@@ -14,7 +14,7 @@ from torch import Tensor
 from transformers import AutoModel, BertConfig, LlamaConfig, PreTrainedConfig, PreTrainedTokenizerFast
 
 SHARPER = 3.0
-"""Untrained queries and keys are multiplied with this. As they are drawn, every head attends to all tokens
+"""Untrained queries and keys are multiplied with this. As they are initialized, every head attends to all tokens
 almost alike, and ways that disagree would give the same numbers."""
 
 
@@ -51,7 +51,7 @@ SHAPES = {
 
 
 def save_model(shape: Shape, length: int, folder: Path) -> None:
-    """Draw the weights of a model that reads `length` tokens, and save them with a tokenizer of two words."""
+    """Make a model with random weights that reads `length` tokens, and save it with a tokenizer of two words."""
     config = type(shape.config)(**shape.config.to_dict() | {"max_position_embeddings": max(512, length)})
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(0)
@@ -81,7 +81,7 @@ class Text:
     causal: bool
 
     @classmethod
-    def of(cls, shape: Shape, length: int, number: int = 1) -> "Text":
+    def with_length(cls, shape: Shape, length: int, number: int = 1) -> "Text":
         """A text of this length: the same in every process, another for each number."""
         ids = torch.randint(3, shape.config.vocab_size, (1, length), generator=torch.Generator().manual_seed(number))
         place = torch.arange(length)

@@ -19,7 +19,7 @@ from .jobs.measure import measure as measure
 from .jobs.study import study as study
 from .jobs.study_recorded import study_recorded as study_recorded
 from .jobs.tune import tune as tune
-from .learn.control import control_of as control_of
+from .learn.control import make_control as make_control
 from .learn.tasks import read_task as read_task
 from .runner.runs import measure_pair as measure_pair
 from .runner.runs import measure_runs as measure_runs

@@ -14,7 +14,7 @@ def model(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def made(model, tmp_path_factory):
+def tuned(model, tmp_path_factory):
     """Two runs on a task and two on its control."""
     import toys
     from headscope.learn.tune import tune

@@ -29,14 +29,16 @@ def test_five_questions_for_each_sentence(tmp_path, below):
     (tmp_path / below / "Restaurants_Test_Gold.xml").write_text(xml(200, 207))
     task = read_aspects(tmp_path)
     assert [len(task.splits[split]) for split in SPLITS] == [5 * 86, 5 * 15, 5 * 7]
-    assert [(one.texts, one.label) for one in task.splits["test"][:2]] == [
+    assert [(example.texts, example.label) for example in task.splits["test"][:2]] == [
         (("what do you think of the food of it ?", "Its food number 200 ."), "positive"),
         (("what do you think of the service of it ?", "Its food number 200 ."), "none"),
     ]
-    reviews = {split: {one.texts[1] for one in task.splits[split]} for split in SPLITS}
+    reviews = {split: {example.texts[1] for example in task.splits[split]} for split in SPLITS}
     assert sum(map(len, reviews.values())) == len(set.union(*reviews.values())) == 108
     assert task.labels == ("positive", "negative", "neutral", "conflict", "none")
-    assert task.notes[1] == "validation is 15 of 101 sentences for training, with all questions, by a fixed hash"
+    assert task.notes[1] == (
+        "validation is 15 of 101 training sentences with all their questions, chosen by a fixed hash"
+    )
 
 
 def test_a_missing_file_is_named(tmp_path):
@@ -44,8 +46,8 @@ def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(CorpusError) as caught:
         read_aspects(tmp_path)
     assert str(caught.value) == (
-        f"the task aspects needs absa/semeval2014/Restaurants_Test_Gold.xml of SemEval-2014, which {tmp_path} does not "
-        "hold; name the folder that they lie in."
+        f"the task aspects needs absa/semeval2014/Restaurants_Test_Gold.xml of SemEval-2014, which {tmp_path} does "
+        "not hold; give the folder that holds them."
     )
 
 
@@ -57,11 +59,11 @@ def test_restaurants_have_their_published_sentences_and_polarities(data):
         assert len(root) == sentences
         wanted: Counter[tuple[str, str]] = Counter()
         for sentence in root:
-            polarity_of = {one.get("category"): one.get("polarity") for one in sentence.iter("aspectCategory")}
+            polarity_of = {aspect.get("category"): aspect.get("polarity") for aspect in sentence.iter("aspectCategory")}
             wanted.update((category.split("/")[0], polarity_of.get(category, "none")) for category in CATEGORIES)
-        examples = [one for split in splits for one in task.splits[split]]
+        examples = [example for split in splits for example in task.splits[split]]
         assert len(examples) == 5 * sentences
-        assert Counter((one.texts[0].split()[6], one.label) for one in examples) == wanted
-    groups = [{one.group for one in task.splits[split]} for split in SPLITS]
+        assert Counter((example.texts[0].split()[6], example.label) for example in examples) == wanted
+    groups = [{example.group for example in task.splits[split]} for split in SPLITS]
     assert [len(group) for group in groups] == [2844, 200, 800]
     assert sum(map(len, groups)) == len(set.union(*groups))

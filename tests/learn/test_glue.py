@@ -33,7 +33,7 @@ def test_sets_have_their_published_rows(data, name):
     assert (len(task.splits["train"]) + len(task.splits["validation"]), len(task.splits["test"])) == (train, dev)
     assert len(task.splits["validation"]) == pytest.approx(min(0.15 * train, 1000), abs=3)
     assert task.metric == metric
-    firsts = {split: {one.texts[0] for one in task.splits[split]} for split in ("train", "validation")}
+    firsts = {split: {example.texts[0] for example in task.splits[split]} for split in ("train", "validation")}
     assert not firsts["train"] & firsts["validation"]
     first, second, label = COLUMNS[name]
     folder = data / "glue" / GLUE[name].folder
@@ -44,16 +44,16 @@ def test_sets_have_their_published_rows(data, name):
         )  # fmt: skip
         texts = [table[column].str.strip() for column in (first, second) if column is not None]
         labels = table[label].astype(float) if name == "stsb" else table[label]
-        found = Counter((one.texts, one.label) for split in splits for one in task.splits[split])
-        assert found == Counter(zip(zip(*texts, strict=True), labels, strict=True))
+        examples = Counter((example.texts, example.label) for split in splits for example in task.splits[split])
+        assert examples == Counter(zip(zip(*texts, strict=True), labels, strict=True))
 
 
 @pytest.mark.data
 def test_labels_in_dev_are_those_of_the_readme(data):
-    counted = {"cola": {"1": 721, "0": 322}, "mrpc": {"1": 279, "0": 129}, "wnli": {"1": 31, "0": 40}}
-    counted |= {"rte": {"entailment": 146, "not_entailment": 131}}
-    for name, labels in counted.items():
-        assert Counter(one.label for one in read_glue(data, name).splits["test"]) == labels
+    label_counts = {"cola": {"1": 721, "0": 322}, "mrpc": {"1": 279, "0": 129}, "wnli": {"1": 31, "0": 40}}
+    label_counts |= {"rte": {"entailment": 146, "not_entailment": 131}}
+    for name, labels in label_counts.items():
+        assert Counter(example.label for example in read_glue(data, name).splits["test"]) == labels
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def test_a_set_is_found_below_the_folder(rte, tmp_path, folder):
     assert task.splits["test"][0].texts == ('It "rains 0.', "It is wet.")
     assert task.labels == ("entailment", "not_entailment")
     assert task.notes[0] == "test is GLUE's development set (31 examples): its test has no labels"
-    assert {len({one.texts[0] for one in task.splits[split]}) for split in SPLITS} == {4, 1, 5}
+    assert {len({example.texts[0] for example in task.splits[split]}) for split in SPLITS} == {4, 1, 5}
 
 
 def test_what_is_no_set_of_glue_is_refused(rte, tmp_path):

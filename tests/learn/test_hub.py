@@ -34,8 +34,8 @@ def folder(tmp_path: Path):
     return write
 
 
-def rows(count: int, **more) -> list[dict]:
-    return [{"id": f"r{i}", "review": f"text {i}", "label": "ab"[i % 2], **more} for i in range(count)]
+def rows(count: int, **columns) -> list[dict]:
+    return [{"id": f"r{i}", "review": f"text {i}", "label": "ab"[i % 2], **columns} for i in range(count)]
 
 
 def refused(name: str) -> str:
@@ -47,7 +47,7 @@ def refused(name: str) -> str:
 def test_the_only_column_of_strings_is_the_text(folder):
     where = folder(train=[*rows(7), *rows(3, review=" "), *rows(1, label=None)], validation=rows(3), test=rows(5))
     task = read_hub(f"datasets:{where}")
-    assert [(one.texts, one.label) for one in task.splits["validation"]] == [
+    assert [(example.texts, example.label) for example in task.splits["validation"]] == [
         (("text 0",), "a"), (("text 1",), "b"), (("text 2",), "a"),
     ]  # fmt: skip
     assert [len(task.splits[split]) for split in SPLITS] == [7, 3, 5]
@@ -55,8 +55,8 @@ def test_the_only_column_of_strings_is_the_text(folder):
     assert task.skipped == {NO_TEXT: 3, UNLABELLED: 1}
     assert task.notes == (
         "the texts are in review, the labels in label",
-        "3 of the 3 examples of validation have the same text as one that is trained on, but for case and punctuation",
-        "5 of the 5 examples of test have the same text as one that is trained on, but for case and punctuation",
+        "3 of the 3 examples of validation have the text of a training example, apart from case and punctuation",
+        "5 of the 5 examples of test have the text of a training example, apart from case and punctuation",
     )
     assert task.splits["test"][0].name == f"datasets:{where}, test, row 1"
     (sha,) = task.source.values()
@@ -70,46 +70,46 @@ def test_classes_of_parquet_have_their_names_and_an_unlabelled_test_is_none(tmp_
          "label": datasets.ClassLabel(names=["not_entailment", "entailment"])}
     )  # fmt: skip
     for split, count, labels in (("train", 53, (0, 1)), ("validation", 11, (1, 0)), ("test", 13, (-1, -1))):
-        made = {
+        records = {
             "idx": list(range(count)), "premise": [f"p {split} {i}" for i in range(count)], "hypothesis": ["h"] * count,
             "label": [labels[i % 2] for i in range(count)],
         }  # fmt: skip
-        datasets.Dataset.from_dict(made, features=features).to_parquet(tmp_path / f"{split}.parquet")
+        datasets.Dataset.from_dict(records, features=features).to_parquet(tmp_path / f"{split}.parquet")
     task = read_hub(f"datasets:{tmp_path}")
     assert [len(task.splits[split]) for split in SPLITS] == [45, 8, 11]
-    assert [(one.texts, one.label) for one in task.splits["test"][:2]] == [
+    assert [(example.texts, example.label) for example in task.splits["test"][:2]] == [
         (("p validation 0", "h"), "entailment"), (("p validation 1", "h"), "not_entailment"),
     ]  # fmt: skip
     assert task.notes[:3] == (
         "the texts are in premise and hypothesis, the labels in label",
         "its split test has no labels",
-        "test is the 11 examples of validation, since none of test have labels",
+        "test is the 11 examples of validation, since there is no test with labels",
     )
     assert task.skipped == {}
 
 
 def test_numbers_make_a_task_of_numbers(folder):
-    made = [{"sentence1": f"a {i}", "sentence2": "b", "score": i / 7} for i in range(31)]
-    task = read_hub(f"datasets:{folder(train=made)}")
+    records = [{"sentence1": f"a {i}", "sentence2": "b", "score": i / 7} for i in range(31)]
+    task = read_hub(f"datasets:{folder(train=records)}")
     assert (task.kind, task.labels, task.metric) == ("regression", (), "pearson")
-    assert sorted(one.label for split in SPLITS for one in task.splits[split]) == [i / 7 for i in range(31)]
+    assert sorted(example.label for split in SPLITS for example in task.splits[split]) == [i / 7 for i in range(31)]
 
 
 def test_words_and_the_only_tags(folder):
-    made = [{"id": "x", "tokens": [f"w{i}", "and"], "ner_tags": [i % 2, 0]} for i in range(31)]
-    task = read_hub(f"datasets:{folder(train=made, test=made[:3])}")
-    assert [(one.words, one.tags) for one in task.splits["test"]] == [
+    records = [{"id": "x", "tokens": [f"w{i}", "and"], "ner_tags": [i % 2, 0]} for i in range(31)]
+    task = read_hub(f"datasets:{folder(train=records, test=records[:3])}")
+    assert [(example.words, example.tags) for example in task.splits["test"]] == [
         (("w0", "and"), ("0", "0")), (("w1", "and"), ("1", "0")), (("w2", "and"), ("0", "0")),
     ]  # fmt: skip
     assert (task.kind, task.metric, task.positive) == ("tagging", "f1", "1")
 
 
 def test_one_of_several_columns_of_tags_is_named(folder):
-    made = [{"tokens": [f"w{i}", "and"], "ner_tags": ["X", "O"], "pos_tags": ["N", "C"]} for i in range(31)]
-    where = folder(train=made, test=made[:3])
+    records = [{"tokens": [f"w{i}", "and"], "ner_tags": ["X", "O"], "pos_tags": ["N", "C"]} for i in range(31)]
+    where = folder(train=records, test=records[:3])
     assert refused(f"datasets:{where}") == (
-        f"datasets:{where} has the columns tokens, ner_tags, pos_tags, and which one tags the words of 'tokens' cannot "
-        f"be told; name it: datasets:{where}#COLUMN."
+        f"datasets:{where} has the columns tokens, ner_tags, pos_tags, and it is not clear which one tags the words "
+        f"of 'tokens'; name it: datasets:{where}#COLUMN."
     )
     assert read_hub(f"datasets:{where}#pos_tags").labels == ("C", "N")
     assert refused(f"datasets:{where}#chunks") == (
@@ -118,32 +118,32 @@ def test_one_of_several_columns_of_tags_is_named(folder):
 
 
 def test_words_and_tags_of_another_number_are_refused(folder):
-    made = [{"tokens": ["a", "b"], "tags": ["X", "O"]}, {"tokens": ["a", "b"], "tags": ["X"]}]
-    where = folder(train=made)
+    records = [{"tokens": ["a", "b"], "tags": ["X", "O"]}, {"tokens": ["a", "b"], "tags": ["X"]}]
+    where = folder(train=records)
     assert refused(f"datasets:{where}") == (
-        f"datasets:{where}, train, row 2 has 2 words and 1 tags; a word wants one tag: correct it."
+        f"datasets:{where}, train, row 2 has 2 words and 1 tags; give each word a tag."
     )
 
 
 def test_columns_that_cannot_be_told_are_refused(folder):
     where = folder(train=[{"one": "a", "two": "b", "three": "c", "label": 0}])
     assert refused(f"datasets:{where}") == (
-        f"datasets:{where} has the columns one, two, three, label, and which one or two hold the texts cannot be told; "
-        "rename them 'text' and 'text2' in a folder of your own."
+        f"datasets:{where} has the columns one, two, three, label, and it is not clear which one or two hold the "
+        "texts; rename them 'text' and 'text2' in a folder of your own."
     )
     where = folder(train=[{"text": "a", "stars": 5}])
     assert refused(f"datasets:{where}") == (
         f"datasets:{where} has the columns text, stars, and none of them is called 'label' or 'labels' or 'score'; "
-        f"name the one of the labels: datasets:{where}#COLUMN."
+        f"name the column of the labels: datasets:{where}#COLUMN."
     )
-    made = [{"text": f"a {i}", "stars": i % 3} for i in range(97)]
-    assert read_hub(f"datasets:{folder(train=made)}#stars").labels == ("0", "1", "2")
+    records = [{"text": f"a {i}", "stars": i % 3} for i in range(97)]
+    assert read_hub(f"datasets:{folder(train=records)}#stars").labels == ("0", "1", "2")
 
 
 def test_a_set_without_training_rows_is_refused(folder):
     where = folder(test=rows(5))
     assert refused(f"datasets:{where}") == (
-        f"datasets:{where} has no rows with a label to train on; its splits are test, and 'train' is wanted."
+        f"datasets:{where} has no rows with a label to train on; its splits are test: give a set with a split 'train'."
     )
 
 
@@ -156,9 +156,9 @@ def test_labels_that_differ_between_splits_are_refused(folder):
 
 def test_what_datasets_cannot_load_is_refused(tmp_path):
     (tmp_path / "notes.md").write_text("nothing")
-    found = refused(f"datasets:{tmp_path}")
-    assert found.startswith(f"datasets:{tmp_path} could not be loaded by `datasets` (")
-    assert found.endswith(
+    message = refused(f"datasets:{tmp_path}")
+    assert message.startswith(f"datasets:{tmp_path} could not be loaded by `datasets` (")
+    assert message.endswith(
         "); check the name, the configuration and the network, or name a folder of parquet, JSON Lines or CSV files."
     )
 

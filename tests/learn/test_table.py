@@ -37,7 +37,10 @@ def test_rows_of_three_files(folder):
         Example(f"{where}/train.tsv:2", texts=('I say "no', "y"), label="yes", group='I say "no\ty'),
         Example(f"{where}/train.tsv:4", texts=("c d", "e"), label="no", group="c d\te"),
     )
-    assert [(one.texts, one.label) for one in task.splits["validation"]] == [(("q", "p"), "no"), (("s", "r"), "yes")]
+    assert [(example.texts, example.label) for example in task.splits["validation"]] == [
+        (("q", "p"), "no"),
+        (("s", "r"), "yes"),
+    ]
     assert (task.kind, task.labels, task.metric, task.positive) == ("classification", ("no", "yes"), "accuracy", "")
     assert task.source == {
         name: hashlib.sha256((where / name).read_bytes()).hexdigest() for name in ("train.tsv", "dev.tsv", "test.tsv")
@@ -52,10 +55,10 @@ def test_words_and_tags(folder):
         Example(f"{where}/train.tsv:1", words=("He", "slept"), tags=("PRON", "VERB"), group="He slept"),
         Example(f"{where}/train.tsv:4", words=("She",), tags=("PRON",), group="She"),
     )
-    assert [(one.name, one.words) for one in task.splits["test"]] == [(f"{where}/test.tsv:3", ("I",))]
+    assert [(example.name, example.words) for example in task.splits["test"]] == [(f"{where}/test.tsv:3", ("I",))]
     assert (task.kind, task.labels, task.metric) == ("tagging", ("PRON", "VERB"), "accuracy")
     assert task.notes == (
-        "1 of the 1 examples of validation have the same text as one that is trained on, but for case and punctuation",
+        "1 of the 1 examples of validation have the text of a training example, apart from case and punctuation",
     )
 
 
@@ -69,7 +72,7 @@ def test_scores_are_numbers(folder):
     scores = "sentence1\tsentence2\tscore\na\tb\t3.25\nc\td\t-1e1\n"
     task = read_table(folder(train=scores, dev=scores, test=scores))
     assert (task.kind, task.labels, task.metric) == ("regression", (), "pearson")
-    assert [one.label for one in task.splits["test"]] == [3.25, -10.0]
+    assert [example.label for example in task.splits["test"]] == [3.25, -10.0]
 
 
 def test_a_single_file_is_split_by_a_fixed_hash_with_equal_texts_together(folder):
@@ -78,9 +81,9 @@ def test_a_single_file_is_split_by_a_fixed_hash_with_equal_texts_together(folder
     task = read_table(where / "own.tsv")
     with (where / "own.tsv").open() as file:
         wanted = [(row["text"], row["label"]) for row in csv.DictReader(file, delimiter="\t")]
-    found = [(one.texts[0], one.label) for split in SPLITS for one in task.splits[split]]
-    assert sorted(found) == sorted(wanted)
-    texts = {split: {one.texts for one in task.splits[split]} for split in SPLITS}
+    pairs = [(example.texts[0], example.label) for split in SPLITS for example in task.splits[split]]
+    assert sorted(pairs) == sorted(wanted)
+    texts = {split: {example.texts for example in task.splits[split]} for split in SPLITS}
     assert sum(map(len, texts.values())) == 89
     assert [len(task.splits[split]) for split in SPLITS] == pytest.approx([143, 26, 42], abs=2)
     assert task == read_table(where / "own.tsv")
@@ -91,31 +94,31 @@ REFUSED = {
     "no such place": ({}, "there is no file or folder {at}/missing; name one that holds the examples."),
     "no training": (
         {"test": ROWS},
-        "{at} holds no train.tsv; a folder of a task wants train.tsv, test.tsv and perhaps validation.tsv: add it, or "
-        "name a single file that is to be split.",
+        "{at} holds no train.tsv; a task's folder needs train.tsv, test.tsv and perhaps validation.tsv: add it, or "
+        "give a single file, which is then split.",
     ),
     "no test": (
         {"train": ROWS, "dev": ROWS},
-        "{at} holds no test.tsv; a folder of a task wants train.tsv, test.tsv and perhaps validation.tsv: add it, or "
-        "name a single file that is to be split.",
+        "{at} holds no test.tsv; a task's folder needs train.tsv, test.tsv and perhaps validation.tsv: add it, or "
+        "give a single file, which is then split.",
     ),
     "two validations": (
         {"train": ROWS, "dev": ROWS, "validation": ROWS, "test": ROWS},
-        "{at} holds both validation.tsv and dev.tsv; one of them is the validation: remove the other.",
+        "{at} holds both validation.tsv and dev.tsv, and there is one validation split; remove one of them.",
     ),
     "no label column": (
         {"train": "text\tmark\na\tb\n", "test": ROWS},
-        "{at}/train.tsv:1 names no column 'label', and no empty lines part sentences of tagged words; it names 'text', "
-        "'mark': name the columns 'text', perhaps 'text2', and 'label' in the first row, or write a word and its tag a "
-        "row, with an empty line after each sentence.",
+        "{at}/train.tsv:1 names no column 'label', and no empty lines separate tagged sentences; it names 'text', "
+        "'mark': name the columns 'text', perhaps 'text2', and 'label' in the first row, or write one word and its "
+        "tag on each row, and an empty line after each sentence.",
     ),
     "no label column in the test": (
         {"train": ROWS, "test": "text\na\n"},
-        "{at}/test.tsv:1 names no columns 'label', and one is wanted; it names 'text': correct the first row.",
+        "{at}/test.tsv:1 names no columns 'label' and must name one; it names 'text': correct the first row.",
     ),
     "two label columns": (
         {"train": "text\tlabel\tlabel\na\tb\tc\n", "test": ROWS},
-        "{at}/train.tsv:1 names 2 columns 'label', and one is wanted; it names 'text', 'label', 'label': correct the "
+        "{at}/train.tsv:1 names 2 columns 'label' and must name one; it names 'text', 'label', 'label': correct the "
         "first row.",
     ),
     "no column of texts": (
@@ -125,11 +128,11 @@ REFUSED = {
     ),
     "too few fields": (
         {"train": ROWS + "c\n", "test": ROWS},
-        "{at}/train.tsv:4 has 1 field where 2 are wanted (text, label), parted by tabs; correct the row.",
+        "{at}/train.tsv:4 has 1 field and needs 2 (text, label), separated by tabs; correct the row.",
     ),
     "too many fields": (
         {"train": ROWS, "test": ROWS + "c\td\te\n"},
-        "{at}/test.tsv:4 has 3 fields where 2 are wanted (text, label), parted by tabs; correct the row.",
+        "{at}/test.tsv:4 has 3 fields and needs 2 (text, label), separated by tabs; correct the row.",
     ),
     "an empty label": (
         {"train": ROWS + "c\t \n", "test": ROWS},
@@ -141,11 +144,11 @@ REFUSED = {
     ),
     "no rows": (
         {"train": HEAD, "test": ROWS},
-        "{at}/train.tsv has no rows; a task wants examples: check that the file is whole.",
+        "{at}/train.tsv has no rows; a task needs examples: check that the file is complete.",
     ),
     "an empty file": (
         {"train": TAGGED, "test": "\n"},
-        "{at}/test.tsv has no rows; a task wants examples: check that the file is whole.",
+        "{at}/test.tsv has no rows; a task needs examples: check that the file is complete.",
     ),
     "no UTF-8": (
         {"train": ROWS, "test": ROWS.encode() + "c\tcafé\n".encode("latin1")},
@@ -155,11 +158,11 @@ REFUSED = {
     "a label in one split only": (
         {"train": ROWS, "dev": ROWS, "test": ROWS + "c\tugly\n"},
         "the task table has the label 'ugly' in test (first in {at}/test.tsv:4) and not in train, which has 'bad', "
-        "'good'; all splits want the same labels: correct it, or deal the examples anew.",
+        "'good'; all splits need the same labels: correct it, or split the examples again.",
     ),
     "a score that is none": (
         {"train": "text\tscore\na\t1\nb\tnan\n", "test": "text\tscore\na\t1\n"},
-        "{at}/train.tsv:3 has 'nan' in 'score', which is no number; write one, or leave the row out.",
+        "{at}/train.tsv:3 has 'nan' in 'score', which is not a number; write one, or drop the row.",
     ),
     "a word without a tag": (
         {"train": TAGGED + "ran\n", "test": TAGGED},
@@ -171,8 +174,8 @@ REFUSED = {
     ),
     "four columns": (
         {"train": TAGGED, "test": "ran VBD B-VP O\n"},
-        "{at}/test.tsv:1 has 4 fields, of which the first is 'ran'; wanted are a word and its tag: correct the row, or "
-        "leave the other columns out.",
+        "{at}/test.tsv:1 has 4 fields, of which the first is 'ran'; a row is a word and its tag: correct it, or leave "
+        "the other columns out.",
     ),
 }
 

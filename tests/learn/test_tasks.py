@@ -10,11 +10,11 @@ ROWS = "text\tlabel\na\tgood\nb\tbad\n"
 
 def test_each_name_says_what_is_learned(run):
     assert list(TASKS) == ["negation", "aspects", "cola", "mrpc", "rte", "sst2", "stsb", "wnli", "table"]
-    code, said, _ = run("list", "tasks")
+    code, output, _ = run("list", "tasks")
     assert code == 0
     for name, task in TASKS.items():
-        assert f"{name} " in said
-        assert task.description[:40] in said
+        assert f"{name} " in output
+        assert task.description[:40] in output
 
 
 def test_a_task_is_read_by_its_name(tmp_path, monkeypatch):
@@ -35,7 +35,8 @@ def test_a_task_is_read_by_its_name(tmp_path, monkeypatch):
         (
             "negatoin",
             "there is no task 'negatoin'; there are negation, aspects, cola, mrpc, rte, sst2, stsb, wnli, table, "
-            "datasets:NAME for what the library `datasets` loads, and any folder with a train.tsv and a test.tsv.",
+            "datasets:NAME for a set that the library `datasets` loads, and any folder with a train.tsv and a "
+            "test.tsv.",
         ),
         ("cola", "the task cola needs its corpus; name the file or folder that holds it."),
         ("datasets:", "datasets: names no set; write datasets:NAME, datasets:NAME/CONFIG or datasets:FOLDER."),

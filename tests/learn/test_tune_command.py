@@ -18,7 +18,7 @@ def table(tmp_path_factory) -> Path:
     """A user's own task, in TSV."""
     folder = tmp_path_factory.mktemp("mine")
     for split, examples in toys.classification().splits.items():
-        rows = [f"{one.texts[0]}\t{LABELS[one.label]}" for one in examples]
+        rows = [f"{example.texts[0]}\t{LABELS[example.label]}" for example in examples]
         (folder / f"{split}.tsv").write_text("\n".join(["text\tlabel", *rows]) + "\n")
     return folder
 
@@ -28,28 +28,28 @@ FAST = ("--epochs", 1, "--learning-rate", "1e-3", "--batch-size", 7)
 
 def test_tune_writes_runs_and_says_how_well_they_learnt(run, table, model, tmp_path) -> None:
     out = tmp_path / "out"
-    code, said, _ = run("tune", table, model, "-o", out, "--seeds", 3, "--control", "--max-examples", 53, *FAST)
+    code, output, _ = run("tune", table, model, "-o", out, "--seeds", 3, "--control", "--max-examples", 53, *FAST)
     assert code == 0
-    made, control = runs.read(out), runs.read(out / "control")
-    assert [one.seed for one in made.runs] == [one.seed for one in control.runs] == [1, 2, 3]
-    assert made.settings["examples"]["train"] == control.settings["examples"]["train"] == 53
-    assert made.settings["skipped"]["reading"]["training examples beyond a sample of 53"] == 48
-    found = [one.scores["test"]["accuracy"] for one in made.runs]
-    assert re.search(rf"mean ± sd .* {np.mean(found):.3f} ± {np.std(found):.3f} ", said)
-    assert f"{model} tuned on {table.name}: the test split" in said.replace("\n", "")
-    assert "the control of" in said
-    selective = list(runs.selectivity(made, control).values())
-    assert f"{np.mean(selective):.3f} ± {np.std(selective):.3f} over 3 seeds" in said
-    assert f"The runs are listed in {out / 'runs.json'}." in said
+    task_runs, control = runs.read(out), runs.read(out / "control")
+    assert [finished.seed for finished in task_runs.runs] == [finished.seed for finished in control.runs] == [1, 2, 3]
+    assert task_runs.settings["examples"]["train"] == control.settings["examples"]["train"] == 53
+    assert task_runs.settings["skipped"]["reading"]["training examples beyond a sample of 53"] == 48
+    accuracies = [finished.scores["test"]["accuracy"] for finished in task_runs.runs]
+    assert re.search(rf"mean ± sd .* {np.mean(accuracies):.3f} ± {np.std(accuracies):.3f} ", output)
+    assert f"{model} tuned on {table.name}: the test split" in output.replace("\n", "")
+    assert "the control of" in output
+    selective = list(runs.selectivity(task_runs, control).values())
+    assert f"{np.mean(selective):.3f} ± {np.std(selective):.3f} over 3 seeds" in output
+    assert f"The runs are listed in {out / 'runs.json'}." in output
 
     code, _, complaint = run("tune", table, model, "-o", out, "--seed", 5, *FAST)
     assert code == 2
     assert "holds runs (seed-1, seed-2, seed-3); add --resume" in complaint
-    code, said, _ = run(
+    code, output, _ = run(
         "tune", table, model, "-o", out, "--seed", 5, "--seed", 2, "--max-examples", 53, *FAST, "--resume"
     )
     assert code == 0
-    assert [one.seed for one in runs.read(out).runs] == [1, 2, 3, 5]
+    assert [finished.seed for finished in runs.read(out).runs] == [1, 2, 3, 5]
     assert headscope.load(out / "seed-5").weights_sha256 == runs.read(out).runs[3].weights_sha256
 
 
@@ -58,7 +58,9 @@ def test_selected_on_test_the_control_has_labels_for_all_that_is_trained_on(run,
     folder, held = tmp_path / "mine", ("zebra", "0")  # a word of which the training file knows nothing
     folder.mkdir()
     pairs = {
-        split: [[(word, tag or "0") for word, tag in zip(one.words, one.tags, strict=True)] for one in examples]
+        split: [
+            [(word, tag or "0") for word, tag in zip(example.words, example.tags, strict=True)] for example in examples
+        ]
         for split, examples in splits.items()
     }
     pairs["validation"][2].append(held)
@@ -69,10 +71,10 @@ def test_selected_on_test_the_control_has_labels_for_all_that_is_trained_on(run,
     assert run("tune", folder, model, "-o", out, "--seeds", 1, "--control", "--select", "test", *FAST)[0] == 0
     trained = pairs["train"] + pairs["validation"]
     types = {word.casefold() for example in trained for word, _ in example}
-    for made in (runs.read(out), runs.read(out / "control")):
-        assert made.settings["examples"]["train"] == len(trained) == 28
-    said = f"each of the {len(types)} word types of the training examples has one arbitrary label"
-    assert said in made.settings["notes"]
+    for group in (runs.read(out), runs.read(out / "control")):
+        assert group.settings["examples"]["train"] == len(trained) == 28
+    note = f"each of the {len(types)} word types of the training examples has one arbitrary label"
+    assert note in group.settings["notes"]
 
 
 def test_tune_refuses_in_one_sentence(run, table, model, tmp_path) -> None:

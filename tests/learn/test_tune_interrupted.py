@@ -12,33 +12,33 @@ import headscope
 import toys
 from headscope import runs
 from headscope.learn import training
-from headscope.learn.folder import alone
+from headscope.learn.folder import lock_folder
 from headscope.learn.tune import tune
 
 Progress = Callable[[str, int, int], None]
 
 
-def weights(family: runs.Runs, seed: int) -> bytes:
-    return (family.folder / f"seed-{seed}" / "model.safetensors").read_bytes()
+def weights(group: runs.Runs, seed: int) -> bytes:
+    return (group.folder / f"seed-{seed}" / "model.safetensors").read_bytes()
 
 
-def killed_at(share: float, stage: str = "seed-1") -> Progress:
+def killed_at(share: float, label: str = "seed-1") -> Progress:
     """A report in the midst of which the process is killed."""
 
     def report(what: str, done: int, total: int) -> None:
-        if stage in what and done > share * total:
+        if label in what and done > share * total:
             raise KeyboardInterrupt
 
     return report
 
 
 @pytest.mark.parametrize("share", [0.2, 0.7], ids=["in the first epoch", "in the third"])
-def test_a_killed_run_goes_on_and_ends_as_if_nothing_had_happened(made, model, tmp_path, share) -> None:
+def test_a_killed_run_goes_on_and_ends_as_if_nothing_had_happened(tuned, model, tmp_path, share) -> None:
     with pytest.raises(KeyboardInterrupt):
         tune(toys.tagging(), model, tmp_path, seeds=[1], progress=killed_at(share), **toys.FAST)
     unfinished = tmp_path / ".seed-1.unfinished"
     whole = list(unfinished.glob("checkpoint-*"))
-    assert len(whole) == int(share * 3)
+    assert len(whole) == int(share * toys.FAST["epochs"])
     (unfinished / "checkpoint-97").mkdir()
     (unfinished / "checkpoint-97" / "model.safetensors").write_bytes(b"half")
     with pytest.raises(headscope.HeadscopeError, match="lists no finished run"):
@@ -47,21 +47,21 @@ def test_a_killed_run_goes_on_and_ends_as_if_nothing_had_happened(made, model, t
     seen: list[int] = []
     again = tune(
         toys.tagging(), model, tmp_path, seeds=[1], resume=True, **toys.FAST,
-        progress=lambda stage, done, total: seen.append(done) if total else None,
+        progress=lambda label, done, total: seen.append(done) if total else None,
     ).task  # fmt: skip
-    assert seen[0] == (seen[-1] // 3) * len(whole)
-    assert weights(again, 1) == weights(made.task, 1)
-    assert asdict(again.runs[0]) == asdict(made.task.runs[0])
+    assert seen[0] == (seen[-1] // toys.FAST["epochs"]) * len(whole)
+    assert weights(again, 1) == weights(tuned.task, 1)
+    assert asdict(again.runs[0]) == asdict(tuned.task.runs[0])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["runs.json", "seed-1"]
 
 
-def test_a_run_that_was_moved_but_not_listed_is_listed(made, model, tmp_path, monkeypatch) -> None:
+def test_a_run_that_was_moved_but_not_listed_is_listed(tuned, model, tmp_path, monkeypatch) -> None:
     write = runs.write
 
-    def killed(of: runs.Runs) -> Path:
-        if of.runs:
+    def killed(listed: runs.Runs) -> Path:
+        if listed.runs:
             raise KeyboardInterrupt
-        return write(of)
+        return write(listed)
 
     monkeypatch.setattr(runs, "write", killed)
     with pytest.raises(KeyboardInterrupt):
@@ -69,34 +69,34 @@ def test_a_run_that_was_moved_but_not_listed_is_listed(made, model, tmp_path, mo
     assert (tmp_path / "seed-1").is_dir()
     monkeypatch.undo()
     again = tune(toys.tagging(), model, tmp_path, seeds=[1], resume=True, **toys.FAST).task
-    assert weights(again, 1) == weights(made.task, 1)
-    assert asdict(again.runs[0]) == asdict(made.task.runs[0])
+    assert weights(again, 1) == weights(tuned.task, 1)
+    assert asdict(again.runs[0]) == asdict(tuned.task.runs[0])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["runs.json", "seed-1"]
 
 
-def test_finished_runs_are_kept_and_further_seeds_are_added(made, model, tmp_path) -> None:
+def test_finished_runs_are_kept_and_further_seeds_are_added(tuned, model, tmp_path) -> None:
     first = tune(toys.tagging(), model, tmp_path, seeds=[2], **toys.FAST).task
     written = (first.folder / "seed-2" / "model.safetensors").stat()
     both = tune(toys.tagging(), model, tmp_path, seeds=[1, 2], resume=True, **toys.FAST).task
     assert (first.folder / "seed-2" / "model.safetensors").stat() == written
-    assert [asdict(run) for run in both.runs] == [asdict(run) for run in made.task.runs]
+    assert [asdict(run) for run in both.runs] == [asdict(run) for run in tuned.task.runs]
     assert runs.read(tmp_path) == both
 
 
 def test_a_loss_that_is_no_number_ends_the_run_and_no_other(model, tmp_path, monkeypatch) -> None:
-    arguments = training._arguments
+    arguments = training._training_arguments
 
     def steep(folder: Path, seed: int, *rest: object) -> object:
-        made = arguments(folder, seed, *rest)
-        made.learning_rate = 1e30 if seed == 3 else made.learning_rate
-        return made
+        settings = arguments(folder, seed, *rest)
+        settings.learning_rate = 1e30 if seed == 3 else settings.learning_rate
+        return settings
 
-    monkeypatch.setattr(training, "_arguments", steep)
+    monkeypatch.setattr(training, "_training_arguments", steep)
     with pytest.raises(headscope.HeadscopeError) as refused:
         tune(toys.tagging(), model, tmp_path, seeds=[1, 3, 2], **toys.FAST)
     assert str(refused.value) == (
-        "the loss of seed-3 is nan in epoch 1 (by step 20 of 102); lower the learning rate, now 0.02, and name another "
-        "folder if this one has finished runs."
+        "the loss of seed-3 is nan in epoch 1 (by step 20 of 136); lower the learning rate, now 0.007, and name "
+        "another folder if this one has finished runs."
     )
     assert [run.seed for run in runs.read(tmp_path).runs] == [1]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["runs.json", "seed-1"]
@@ -112,7 +112,7 @@ def test_a_last_step_that_goes_wrong_is_seen_before_its_weights_are_kept(model, 
 
 
 @pytest.mark.parametrize("limit", [50_000, 200_000], ids=["weights", "the optimizer's state"])
-def test_a_full_disk_is_told_and_gone_on_from(made, model, tmp_path, limit) -> None:
+def test_a_full_disk_is_told_and_gone_on_from(tuned, model, tmp_path, limit) -> None:
     """The system lets no file be longer than `limit`, whoever writes it."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limits[1]))
@@ -124,36 +124,36 @@ def test_a_full_disk_is_told_and_gone_on_from(made, model, tmp_path, limit) -> N
     assert str(refused.value).startswith(f"seed-2 could not be written to {tmp_path / '.seed-2.unfinished'} (")
     assert str(refused.value).endswith("); free some space and add --resume to go on.")
     again = tune(toys.tagging(), model, tmp_path, seeds=[2], resume=True, **toys.FAST).task
-    assert weights(again, 2) == weights(made.task, 2)
+    assert weights(again, 2) == weights(tuned.task, 2)
 
 
 def test_two_at_once_are_refused(model, tmp_path) -> None:
     out = tmp_path / "out"
-    with alone(out), pytest.raises(headscope.HeadscopeError) as refused:
+    with lock_folder(out), pytest.raises(headscope.HeadscopeError) as refused:
         tune(toys.tagging(), model, out, seeds=[1], **toys.FAST)
     assert str(refused.value) == (
-        f"another `headscope tune` is at work in {out}; wait until it has ended, or name another folder."
+        f"another `headscope tune` is running in {out}; wait until it has ended, or name another folder."
     )
     assert list(out.iterdir()) == []
 
 
-def test_what_a_kill_left_of_a_finished_run_is_removed(made, model, tmp_path) -> None:
-    shutil.copytree(made.task.folder, tmp_path, dirs_exist_ok=True)
+def test_what_a_kill_left_of_a_finished_run_is_removed(tuned, model, tmp_path) -> None:
+    shutil.copytree(tuned.task.folder, tmp_path, dirs_exist_ok=True)
     (tmp_path / ".seed-2.unfinished" / "checkpoint-34").mkdir(parents=True)
     (tmp_path / ".runs.abcdefgh.json").write_text("{")
     again = tune(toys.tagging(), model, tmp_path, seeds=[1], resume=True, **toys.FAST).task
-    assert again.runs == made.task.runs
+    assert again.runs == tuned.task.runs
     assert sorted(path.name for path in tmp_path.iterdir()) == ["control", "runs.json", "seed-1", "seed-2"]
 
 
-def test_the_files_of_a_task_may_lie_elsewhere(made, model) -> None:
+def test_the_files_of_a_task_may_lie_elsewhere(tuned, model) -> None:
     task = toys.tagging()
     splits = {
-        split: tuple(replace(one, name=f"/elsewhere/{one.name}") for one in examples)
+        split: tuple(replace(example, name=f"/elsewhere/{example.name}") for example in examples)
         for split, examples in task.splits.items()
     }
-    moved = tune(replace(task, splits=splits), model, made.task.folder, seeds=[1, 2], resume=True, **toys.FAST).task
-    assert moved == made.task
+    again = tune(replace(task, splits=splits), model, tuned.task.folder, seeds=[1, 2], resume=True, **toys.FAST).task
+    assert again == tuned.task
 
 
 def test_a_checkpoint_that_is_damaged_is_named(model, tmp_path) -> None:
@@ -165,4 +165,4 @@ def test_a_checkpoint_that_is_damaged_is_named(model, tmp_path) -> None:
     with pytest.raises(headscope.HeadscopeError) as refused:
         tune(toys.tagging(), model, tmp_path, seeds=[1], resume=True, **toys.FAST)
     assert str(refused.value).startswith(f"seed-1 cannot go on from {checkpoint} (")
-    assert str(refused.value).endswith(f"); remove {unfinished} and add --resume, to tune it anew.")
+    assert str(refused.value).endswith(f"); remove {unfinished} and add --resume, to tune it again.")

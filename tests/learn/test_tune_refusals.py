@@ -14,7 +14,7 @@ import toys
 from headscope import runs
 from headscope.errors import HeadscopeError
 from headscope.learn import training
-from headscope.learn.splits import at_most
+from headscope.learn.splits import limit_examples
 from headscope.learn.task import Example, Task
 from headscope.learn.tune import tune
 
@@ -36,7 +36,7 @@ def refusal(task: Task, model: Path, out: Path, **changes: Any) -> str:
 
 ARGUMENTS = {
     "the seed 3 is given more than once; runs differ in their seeds.": {"seeds": [3, 2, 3]},
-    "there is no seed, and so no run; give one at least.": {"seeds": []},
+    "there is no seed, and so no run; give at least one.": {"seeds": []},
     "the seeds -1 to 2 are not all from 0 to 4294967295; give others.": {"seeds": [2, -1]},
     "0 epochs train nothing; give 1 or more.": {"epochs": 0},
     "a batch of 0 examples trains nothing; give 1 or more.": {"batch_size": 0},
@@ -45,13 +45,14 @@ ARGUMENTS = {
     "4 tokens leave no room for an example; give 5 or more.": {"max_tokens": 4},
     "an epoch cannot be chosen on 'train'; choose it on validation or test.": {"select": "train"},
     "there is no precision 'int8'; there are float32, bfloat16, float16.": {"precision": "int8"},
-    "the device 'cuda:3' is one of several, and tuning takes all that are visible; give cuda, and the number in the "
+    "the device 'cuda:3' names one GPU, and tuning uses all visible ones; give cuda, and choose the GPU by the "
     "environment: CUDA_VISIBLE_DEVICES=3.": {"device": "cuda:3"},
-    "'amounts' is no control of 'marks': a control has the kind and the labels of its task; make it by control_of.": {
-        "control": replace(TEXTS, control=True)
-    },
-    "the control of marks holds 11 examples out, and none are where epochs are chosen on test; make it by "
-    "control_of(without_validation(task)).": {"control": toys.control(TASK), "select": "test"},
+    (
+        "'amounts' is not a control of 'marks': a control has the kind and the labels of its task; make it with "
+        "make_control."
+    ): {"control": replace(TEXTS, control=True)},
+    "the control of marks holds out 11 examples for validation, and epochs are chosen on test; make it with "
+    "make_control(merge_validation(task)).": {"control": toys.control(TASK), "select": "test"},
 }
 
 
@@ -72,9 +73,9 @@ def only(task: Task, split: str, examples: tuple[Example, ...]) -> Task:
 
 
 THREE = ("few", "many", "some")
-UNTAGGED = tuple(replace(one, tags=(None,) * len(one.tags)) for one in TASK.splits["train"])
-NEVER = tuple(replace(one, tags=tuple(tag and "0" for tag in one.tags)) for one in TASK.splits["test"])
-UNSEEN = tuple(one for one in TEXTS.splits["train"] if one.label != "few")
+UNTAGGED = tuple(replace(example, tags=(None,) * len(example.tags)) for example in TASK.splits["train"])
+NEVER = tuple(replace(example, tags=tuple(tag and "0" for tag in example.tags)) for example in TASK.splits["test"])
+UNSEEN = tuple(example for example in TEXTS.splits["train"] if example.label != "few")
 SPLITS = (
     "give it examples, since a model is trained on `train`, its epoch is chosen on `validation`, and it is scored on "
     "`test`."
@@ -82,7 +83,7 @@ SPLITS = (
 TASKS = {
     f"the validation split of marks is empty; {SPLITS}": only(TASK, "validation", ()),
     f"the train split of marks is empty; {SPLITS}": only(TASK, "train", ()),
-    "test.tsv:7 has no label; the task amounts needs one of each example.": changed(TEXTS, "test", label=None),
+    "test.tsv:7 has no label; the task amounts needs one for each example.": changed(TEXTS, "test", label=None),
     "test.tsv:7 has the label 'lots', and the task amounts has 'few', 'many', 'some'; correct it, or give splits with "
     "the same labels.": changed(TEXTS, "test", label="lots"),
     "train.tsv:7 has the label 'B', and the task marks has '0', '1'; correct it, or give splits with the same "
@@ -106,9 +107,9 @@ TASKS = {
     "the training split of amounts never has the label 'none'; give splits with the same labels.": replace(
         TEXTS, labels=(*THREE, "none")
     ),
-    "the task marks has 1 label, and there is nothing to tell apart; give two at least.": replace(TASK, labels=("1",)),
-    "the task amounts is judged by 'f1', which classification without a positive label does not have; it has accuracy, "
-    "matthews.": replace(TEXTS, metric="f1"),
+    "the task marks has 1 label, and needs two or more; give it more labels.": replace(TASK, labels=("1",)),
+    "the task amounts is scored by 'f1', which classification without a positive label does not have; it has "
+    "accuracy, matthews.": replace(TEXTS, metric="f1"),
 }
 
 
@@ -125,8 +126,8 @@ def test_the_validation_split_may_be_empty_where_nothing_is_chosen_on_it(model, 
 def test_a_model_that_is_none_for_the_task(tmp_path) -> None:
     bart = tiny.save(tmp_path / "bart", "bart")
     assert refusal(TASK, bart, tmp_path / "out") == (
-        f"'{bart}' is a bart model, of which transformers has none for tagging, as the task marks needs it; give "
-        "another, such as a BERT."
+        f"'{bart}' is a bart model, and transformers has no such model for tagging, which the task marks needs; give "
+        "another model, such as a BERT."
     )
     assert "no model could be loaded" in refusal(TASK, tmp_path, tmp_path / "out")
 
@@ -144,18 +145,18 @@ def recorded(model: Path, folder: Path, monkeypatch) -> runs.Runs:
     """A folder with one finished run that was never trained."""
     listed: list[runs.Runs] = []
     with monkeypatch.context() as patch:
-        patch.setattr(runs, "write", lambda of: listed.append(of) or Path())
+        patch.setattr(runs, "write", lambda written_runs: listed.append(written_runs) or Path())
         folder.mkdir()
         with pytest.raises(BaseException, match=r"trained|No such file"):
             tune(TASK, model, folder, seeds=[1])
-    for made in folder.glob(".seed-*"):
-        made.rmdir()
+    for folder_of_run in folder.glob(".seed-*"):
+        folder_of_run.rmdir()
     run = runs.Run("seed-1", 1, 1, ({"validation": {"f1": 0.5}, "test": {"f1": 0.5}},), "0" * 64)
     (folder / run.name).mkdir()
     (folder / run.name / "model.safetensors").write_bytes(b"finished")
-    found = replace(listed[0], runs=(run,))
-    runs.write(found)
-    return found
+    present = replace(listed[0], runs=(run,))
+    runs.write(present)
+    return present
 
 
 def test_a_folder_that_has_runs(model, tmp_path, monkeypatch) -> None:
@@ -170,18 +171,18 @@ def test_a_folder_that_has_runs(model, tmp_path, monkeypatch) -> None:
 
 def test_runs_of_other_settings(model, tmp_path, monkeypatch) -> None:
     out = tmp_path / "out"
-    found = recorded(model, out, monkeypatch)
-    said = refusal(TASK, model, out, resume=True, epochs=3, learning_rate=1e-3)
-    assert said == (
-        f"the runs in {out} are not what is asked for now: epochs was 8 and is 3; learning_rate was 4e-05 and is "
-        "0.001; ask for the same, or name another folder."
+    present = recorded(model, out, monkeypatch)
+    message = refusal(TASK, model, out, resume=True, epochs=3, learning_rate=1e-3)
+    assert message == (
+        f"the runs in {out} have other settings: epochs was 8 and is 3; learning_rate was 4e-05 and is 0.001; use the "
+        "same settings, or name another folder."
     )
     assert "task was marks and is amounts" in refusal(TEXTS, model, out, resume=True)
     assert "examples_sha256 was" in refusal(changed(TASK, "test", words=("a",), tags=("1",)), model, out, resume=True)
     assert "select was validation and is test" in refusal(TASK, model, out, resume=True, select="test")
     other = tiny.save(tmp_path / "other", "roberta")
     assert re.search(r"weights_sha256 was \w{12}\.\.\. and is \w{12}\.\.\.;", refusal(TASK, other, out, resume=True))
-    assert runs.read(out) == found
+    assert runs.read(out) == present
 
 
 def test_a_run_folder_that_is_half_written_or_not_listed(model, tmp_path, monkeypatch) -> None:
@@ -210,9 +211,7 @@ def test_a_run_in_the_making_of_which_nothing_is_known(model, tmp_path) -> None:
 def test_folders_that_cannot_be(model, tmp_path) -> None:
     file = tmp_path / "file"
     file.write_text("mine")
-    assert (
-        refusal(TASK, model, file) == f"{file} is a file; name a folder for the runs, or a place where one can be made."
-    )
+    assert refusal(TASK, model, file) == f"{file} is a file; name a folder for the runs, which may be a new one."
     out = tmp_path / "out"
     out.mkdir()
     (out / "control").write_text("mine")
@@ -221,17 +220,17 @@ def test_folders_that_cannot_be(model, tmp_path) -> None:
 
 
 def test_a_sample_of_the_training_examples(tmp_path) -> None:
-    task = at_most(TASK, 13)
+    task = limit_examples(TASK, 13)
     train = task.splits["train"]
     assert len(set(train)) == 13
-    assert [one for one in TASK.splits["train"] if one in train] == list(train)
-    assert at_most(TASK, 13) == task
+    assert [example for example in TASK.splits["train"] if example in train] == list(train)
+    assert limit_examples(TASK, 13) == task
     assert train != TASK.splits["train"][:13]
     assert task.skipped == {"training examples beyond a sample of 13": 88}
     assert {name: task.splits[name] for name in ("validation", "test")} == {
         name: TASK.splits[name] for name in ("validation", "test")
     }
-    assert at_most(TASK, 101) is TASK
-    with pytest.raises(HeadscopeError, match=r"^a task of 0 training examples cannot be learnt; give 1 or more\.$"):
-        at_most(TASK, 0)
+    assert limit_examples(TASK, 101) is TASK
+    with pytest.raises(HeadscopeError, match=r"^0 training examples are too few to train on; give 1 or more\.$"):
+        limit_examples(TASK, 0)
     assert json.loads(json.dumps(task.skipped))

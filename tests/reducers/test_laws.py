@@ -45,7 +45,7 @@ def before(family: str, names: tuple[str | Reducer, ...] = EVERY) -> Model | Non
     if "similarity" not in names:
         return None
     module, tokenizer = tiny.make(family)
-    return Model.from_module(tuned.moved(module, 5), tokenizer, name=f"{family} before")
+    return Model.from_module(tuned.perturb(module, 5), tokenizer, name=f"{family} before")
 
 
 @cache

@@ -69,7 +69,7 @@ def test_a_reducer_may_compare_two_models_and_all_their_layers() -> None:
             assert {attention.heads for attention in attentions} == {5}
             return super().observe(facts, *attentions[:2])
 
-    before = Model.from_module(tuned.moved(model("bert").module, 5), model("bert").tokenizer, name="before")
+    before = Model.from_module(tuned.perturb(model("bert").module, 5), model("bert").tokenizer, name="before")
     table = measure(model("bert"), DOCUMENTS, [Both(), "similarity", own.LastToken()], before=before)
     alone = measure(model("bert"), DOCUMENTS, [own.HeadCosines()])
     np.testing.assert_allclose(table["head_cosine"], alone["head_cosine"], atol=1e-12)

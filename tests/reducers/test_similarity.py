@@ -34,7 +34,7 @@ FEW = DOCUMENTS[:5]
 def pair(family: str, *, double: bool = False) -> tuple[Model, Model]:
     """A tiny model and one that was tuned from it."""
     module, tokenizer = tiny.make(family)
-    both = (module, tuned.moved(module, seed=5))
+    both = (module, tuned.perturb(module, seed=5))
     return tuple(
         Model.from_module(part.double() if double else part, tokenizer, name=name)
         for part, name in zip(both, ("before", "after"), strict=True)
@@ -240,7 +240,7 @@ def test_a_model_that_was_given_a_token_to_pad_with_reads_the_same() -> None:
     lent = copy.deepcopy(tokenizer)
     lent.pad_token = lent.eos_token
     assert lent.pad_token_id != 0
-    after = Model.from_module(tuned.moved(module, seed=5), lent, name="after")
+    after = Model.from_module(tuned.perturb(module, seed=5), lent, name="after")
     expected = headscope.measure_pair(before, Model.from_module(after.module, tokenizer, name="after"), FEW)
     xr.testing.assert_equal(headscope.measure_pair(before, after, FEW), expected)
 

@@ -38,7 +38,7 @@ PERMUTED = {f"{score}_{statistic}" for score in ("scope", "relation") for statis
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory) -> Runs:
     """A tiny BERT and three runs, none of which a test may touch."""
-    return tuned.family(tmp_path_factory.mktemp("family"))
+    return tuned.make_runs(tmp_path_factory.mktemp("family"))
 
 
 @pytest.fixture(scope="module")
@@ -78,8 +78,8 @@ def test_a_family_is_a_head_table(whole, table, tmp_path) -> None:
     assert read.attrs["weights_sha256"] == tuned.weights_sha256(Path(whole.model))
     assert (read.attrs["task"], read.attrs["control"]) == ("negation", 0)
     assert json.loads(read.attrs["runs"]) == [
-        {"name": one.name, "seed": one.seed, "weights_sha256": one.weights_sha256, "best_epoch": 2}
-        for one in whole.runs
+        {"name": run.name, "seed": run.seed, "weights_sha256": run.weights_sha256, "best_epoch": 2}
+        for run in whole.runs
     ]
     assert set(json.loads(read.attrs["paths"]).values()) == {len(DOCUMENTS) * 3}
     assert "permutation" not in read.dims
@@ -100,15 +100,15 @@ def test_what_is_analysed_of_a_family_is_intervals(table) -> None:
 
 
 def test_runs_of_an_encoder_decoder_stand_side_by_side(tmp_path) -> None:
-    runs = tuned.family(tmp_path, "bart", seeds=(5, 13))
-    table = measure_runs(runs.model, runs.folder, DOCUMENTS, ["similarity"])
-    assert dict(table["similarity"].sizes) == {"run": 2, "attention_type": 3, "layer": 3, "head": 5}
-    assert bool(table["similarity"].sel(attention_type="encoder", layer=3).isnull().all())
-    printed = summary(heads.check(table).isel(run=[0]))
-    least = table["similarity"].isel(run=0).min().item()
-    assert re.search(rf"^(encoder|decoder|cross) \d-\d {least:.3f}", printed, re.MULTILINE)
-    assert "1 run, tuned on negation" in printed
-    assert "±" not in printed.replace("± standard deviation", "")
+    runs = tuned.make_runs(tmp_path, "bart", seeds=(5, 13))
+    found = measure_runs(runs.model, runs.folder, DOCUMENTS, ["similarity"])
+    assert dict(found["similarity"].sizes) == {"run": 2, "attention_type": 3, "layer": 3, "head": 5}
+    assert bool(found["similarity"].sel(attention_type="encoder", layer=3).isnull().all())
+    told = summary(heads.check(found).isel(run=[0]))
+    least = found["similarity"].isel(run=0).min().item()
+    assert re.search(rf"^(encoder|decoder|cross) \d-\d {least:.3f}", told, re.MULTILINE)
+    assert "1 run, tuned on negation" in told
+    assert "±" not in told.replace("± standard deviation", "")
 
 
 def test_a_model_with_a_new_layer_on_top_is_measured_without_it(whole, copied) -> None:

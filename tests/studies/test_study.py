@@ -24,21 +24,23 @@ def table(number: float = 31.0, model: str = "someone/theirs", corpus: str = OUR
     return xr.Dataset({"x": ((), np.asarray(number))}, attrs={"model": model, "corpus_sha256": corpus})
 
 
-def x(one: xr.Dataset) -> Value:
-    return Value(float(one["x"]))
+def x(table: xr.Dataset) -> Value:
+    return Value(float(table["x"]))
 
 
-def claim(number: float = 31.0, **more) -> Claim:
-    return Claim(**{"where": "table 1", "what": "x", "on": ("one",), "paper": Value(number), "read": x} | more)
+def claim(number: float = 31.0, **changes) -> Claim:
+    return Claim(**{"where": "table 1", "what": "x", "on": ("one",), "paper": Value(number), "read": x} | changes)
 
 
 def study(*claims: Claim) -> Study:
-    one = Measurement("corpus.conllu", "from them", ("relations",), "theirs", published=(OURS,))
-    return Study("They 2019", {"Theirs": ("someone/theirs",), "Large": ("someone/large",)}, {"one": one}, claims, {})
+    measurement = Measurement("corpus.conllu", "from them", ("relations",), "theirs", published=(OURS,))
+    return Study(
+        "They 2019", {"Theirs": ("someone/theirs",), "Large": ("someone/large",)}, {"one": measurement}, claims, {}
+    )
 
 
-def verdict(of: Claim, on: xr.Dataset) -> str:
-    (finding,) = judge(study(of), {"one": on})
+def verdict(judged: Claim, on: xr.Dataset) -> str:
+    (finding,) = judge(study(judged), {"one": on})
     return finding.verdict
 
 
@@ -69,8 +71,8 @@ def test_what_follows_from_the_corpus_needs_no_model() -> None:
 def test_claims_are_about_the_model_that_the_paper_has_or_its_first() -> None:
     claims = claim(model="Theirs"), claim(model="Large"), claim()
     for model, expected in (("someone/theirs", "Theirs"), ("someone/large", "Large"), ("any/other", "Theirs")):
-        found = judge(study(*claims), {"one": table(model=model)})
-        assert [finding.claim.model for finding in found] == [expected, ""]
+        findings = judge(study(*claims), {"one": table(model=model)})
+        assert [finding.claim.model for finding in findings] == [expected, ""]
 
 
 @pytest.mark.parametrize(
@@ -91,44 +93,44 @@ def test_claims_are_about_the_model_that_the_paper_has_or_its_first() -> None:
 )
 def test_a_pattern_holds_or_fails_beyond_the_intervals(ours, interval, bounds, expected) -> None:
     ends = interval or (math.nan, math.nan)
-    of = claim(read=lambda on: Value(ours, "", *ends), model="Theirs", pattern=Pattern("is so", **bounds))
-    assert verdict(of, table(model="any/other")) == expected
+    stated = claim(read=lambda on: Value(ours, "", *ends), model="Theirs", pattern=Pattern("is so", **bounds))
+    assert verdict(stated, table(model="any/other")) == expected
 
 
 def test_a_pattern_is_judged_on_what_was_held_out() -> None:
     chosen = Value(31.0, "1-1", 29.0, 37.0, held_out=Value(11.0, "1-1", 7.0, 13.0))
-    of = claim(read=lambda on: chosen, pattern=Pattern("above 19", above=19.0), model="Theirs")
-    (finding,) = judge(study(of), {"one": table(model="any/other")})
+    stated = claim(read=lambda on: chosen, pattern=Pattern("above 19", above=19.0), model="Theirs")
+    (finding,) = judge(study(stated), {"one": table(model="any/other")})
     assert finding.verdict == "fails"
     assert finding.ours == chosen
     assert finding.difference == 0
 
 
 def test_a_claim_without_a_number_is_judged_by_its_pattern_even_on_the_papers_own() -> None:
-    of = claim(paper=Value(math.nan, "most"), pattern=Pattern("most", above=50.0))
-    assert verdict(of, table()) == "fails"
-    assert verdict(of, table(53.0)) == "holds"
+    stated = claim(paper=Value(math.nan, "most"), pattern=Pattern("most", above=50.0))
+    assert verdict(stated, table()) == "fails"
+    assert verdict(stated, table(53.0)) == "holds"
 
 
 def test_what_a_table_lacks_is_not_measured_and_says_why() -> None:
     def lacking(on: xr.Dataset) -> Value:
         raise NotMeasuredError("the table has no y")
 
-    found = judge(
+    findings = judge(
         study(claim(read=lacking), claim(read=lambda on: Value(math.nan)), claim(on=("one", "two"))), {"one": table()}
     )
-    assert {finding.verdict for finding in found} == {"not measured"}
-    assert [finding.why for finding in found] == [
+    assert {finding.verdict for finding in findings} == {"not measured"}
+    assert [finding.why for finding in findings] == [
         "the table has no y",
         "there is nothing of this kind in the corpus or the model",
         "there is no table of two",
     ]
-    assert all(finding.ours is None and math.isnan(finding.difference) for finding in found)
+    assert all(finding.ours is None and math.isnan(finding.difference) for finding in findings)
 
 
 def test_a_control_that_was_not_measured_leaves_the_claim_unmeasured() -> None:
-    of = claim(pattern=Pattern("above it", above=lambda on: Value(math.nan)), model="Theirs")
-    assert verdict(of, table(model="any/other")) == "not measured"
+    stated = claim(pattern=Pattern("above it", above=lambda on: Value(math.nan)), model="Theirs")
+    assert verdict(stated, table(model="any/other")) == "not measured"
 
 
 def test_every_verdict_has_a_meaning() -> None:

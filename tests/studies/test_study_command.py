@@ -93,13 +93,13 @@ def test_the_sheet_shows_both_figures_and_their_difference(undrawn, model, data,
     ours = det.ours
     row = (
         "| table 1, det | best head | 94.3 (8-11) "
-        f"| {ours.number:.1f} [{ours.lower:.1f}, {ours.upper:.1f}] ({ours.of}) "
+        f"| {ours.number:.1f} [{ours.lower:.1f}, {ours.upper:.1f}] ({ours.detail}) "
         f"| {ours.number - 94.3:+.1f} | {ours.held_out.number:.1f} "
     )
     assert row in (tmp_path / "clark2019.md").read_text()
     table = pd.read_csv(tmp_path / "clark2019.csv")
     written = table[(table["where"] == "table 1, det") & (table["what"] == "best head")].iloc[0]
-    assert (written["paper"], written["paper_of"], written["ours_of"]) == (94.3, "8-11", ours.of)
+    assert (written["paper"], written["paper_of"], written["ours_of"]) == (94.3, "8-11", ours.detail)
     assert written["difference"] == pytest.approx(ours.number - 94.3, rel=1e-4)
 
 

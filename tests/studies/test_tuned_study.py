@@ -151,7 +151,7 @@ def test_aspects2019(model, data, tmp_path, undrawn) -> None:
     mass = made.tables["pairs_task"]["aspect_mass"].sel(target="same_aspect").isel(run=0)
     layer, head = divmod(int(mass.values.argmax()), mass.sizes["head"])
     best = finding(made, "attention to the aspect's words in the review, best head").ours
-    assert (best.number, best.of) == (pytest.approx(100 * float(mass.max())), f"{layer + 1}-{head + 1}")
+    assert (best.number, best.detail) == (pytest.approx(100 * float(mass.max())), f"{layer + 1}-{head + 1}")
     essays = finding(made, "attention to words of another aspect, the essay's head")
     assert (essays.verdict, essays.why) == ("not measured", "the model has no head 11-4")
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from headscope.jobs.folder import Progress
-from headscope.learn.control import control_of
-from headscope.learn.splits import at_most, without_validation
+from headscope.learn.control import make_control
+from headscope.learn.splits import limit_examples, merge_validation
 from headscope.learn.task import TEST, Task
 from headscope.learn.tasks import read_task
 from headscope.learn.tune import Tuned
@@ -42,7 +42,7 @@ def tune(
         model: a hub id, a folder, or ``minilm``.
         out: the folder for ``runs.json`` and a folder for each run; those of the control are in ``control`` in it.
         seeds: how many runs, with the seeds 1, 2, 3 and so on; or the seeds themselves.
-        control: True to tune as many runs on arbitrary labels (`headscope.control_of`); or the control itself.
+        control: True to tune as many runs on arbitrary labels (`headscope.make_control`); or the control itself.
         data: the file or folder that holds the corpus of a named task.
         epochs: passes over the training examples.
         learning_rate: at the first step; it falls to 0 in a straight line.
@@ -65,11 +65,11 @@ def tune(
         progress(f"reading {task}", 0, 0)
         task = read_task(str(task), data)
     if select == TEST:  # before the control is made: its labels are those of everything that is trained on
-        task = without_validation(task)
+        task = merge_validation(task)
     if max_examples is not None:
-        task = at_most(task, max_examples)
+        task = limit_examples(task, max_examples)
     if control is True:
-        control = control_of(task)
+        control = make_control(task)
     return fine_tune(
         task, model, out, seeds=range(1, seeds + 1) if isinstance(seeds, int) else seeds, control=control or None,
         epochs=epochs, learning_rate=learning_rate, batch_size=batch_size, select=select, max_tokens=max_tokens,

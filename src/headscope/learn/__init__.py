@@ -1,1 +1,1 @@
-"""What fits weights: a task and its control, tuned on for several seeds."""
+"""Fitting weights: tasks and their controls, and fine-tuning on them with several seeds."""

@@ -10,10 +10,10 @@ from headscope.capture.align import words_that_fit
 from headscope.learn.task import Example, Task
 
 IGNORED = -100
-"""The label of what is neither learnt nor scored: special tokens, and words without a tag."""
+"""The label of tokens that are neither learnt nor scored: special tokens, and words without a tag."""
 
 Features = dict[str, Any]
-"""One example as its model takes it: ``input_ids``, ``attention_mask``, ``labels`` and others."""
+"""One example as the input of a model: ``input_ids``, ``attention_mask``, ``labels`` and others."""
 
 
 def encode(
@@ -25,25 +25,25 @@ def encode(
 ) -> list[Features]:
     """The examples as tokens.
 
-    All pieces of a word have its tag. What is too long is cut, and counted: words behind the last one that fits,
-    or the end of the longer text of a pair.
+    All pieces of a word have its tag. An example that is too long is cut, and counted: the words behind the last one
+    that fits, or the end of the longer text of a pair.
 
     Args:
-        task: whose labels they have.
+        task: gives the labels.
         examples: of one split.
         tokenizer: a fast one.
-        max_tokens: what an example may have, special tokens included.
-        skipped: what was cut or left out is counted in it.
+        max_tokens: the longest example, special tokens included.
+        skipped: counts what was cut or left out, by reason; it is updated.
     """
     if task.kind == "tagging":
-        tagged = [_tagged(task, example, tokenizer, max_tokens, skipped) for example in examples]
+        tagged = [_encode_tagged(task, example, tokenizer, max_tokens, skipped) for example in examples]
         return [features for features in tagged if features is not None]
-    made = [_labelled(task, example, tokenizer, max_tokens, skipped) for example in examples]
+    labelled = [_encode_labelled(task, example, tokenizer, max_tokens, skipped) for example in examples]
     tokenizer.backend_tokenizer.no_truncation()  # it would be written with the runs
-    return made
+    return labelled
 
 
-def _tagged(
+def _encode_tagged(
     task: Task,
     example: Example,
     tokenizer: PreTrainedTokenizerBase,
@@ -66,7 +66,7 @@ def _tagged(
     return dict(encoded) | {"labels": [IGNORED if tag is None else task.labels.index(tag) for tag in tags]}
 
 
-def _labelled(
+def _encode_labelled(
     task: Task,
     example: Example,
     tokenizer: PreTrainedTokenizerBase,

@@ -1,4 +1,4 @@
-"""The folder of runs while they are made: who may write in it, and what a kill left there."""
+"""The folder of runs while they are trained: its lock, its unfinished runs, and what a killed process left there."""
 
 import shutil
 from collections.abc import Iterator
@@ -13,20 +13,20 @@ from headscope.files import remove_unfinished, writable
 from headscope.runs import Runs
 
 LOCK = ".tune.lock"
-"""Held by the process that writes; the system lets go of it when the process ends, however it does."""
+"""Held by the process that writes; the system releases it when the process ends, killed or not."""
 
 _FULL = ("Error while serializing", "inline_container")
-"""What safetensors and torch say when they cannot write."""
+"""Parts of the messages of safetensors and torch when they cannot write."""
 
 
-def making(folder: Path, name: str) -> Path:
-    """The folder in which a run is made."""
+def unfinished_path(folder: Path, name: str) -> Path:
+    """The folder in which a run is trained."""
     return folder / f".{name}.unfinished"
 
 
-def unfinished(folder: Path) -> list[str]:
-    """The names of the folders of runs in the making."""
-    return sorted(path.name for path in folder.glob(making(folder, "seed-*").name))
+def list_unfinished(folder: Path) -> list[str]:
+    """The names of the folders of unfinished runs."""
+    return sorted(path.name for path in folder.glob(unfinished_path(folder, "seed-*").name))
 
 
 def check_folder(folder: Path, resume: bool) -> None:
@@ -36,32 +36,32 @@ def check_folder(folder: Path, resume: bool) -> None:
         HeadscopeError: it is a file, cannot be written to, or holds runs and `resume` does not ask to go on with them.
     """
     if folder.exists() and not folder.is_dir():
-        raise HeadscopeError(f"{folder} is a file; name a folder for the runs, or a place where one can be made.")
+        raise HeadscopeError(f"{folder} is a file; name a folder for the runs, which may be a new one.")
     writable(folder / files.FILE)
     if resume:
         return
     listed = [run.name for run in files.read(folder, empty=True).runs] if (folder / files.FILE).is_file() else []
-    if there := [*listed, *unfinished(folder)]:
+    if names := [*listed, *list_unfinished(folder)]:
         raise HeadscopeError(
-            f"{folder} holds runs ({', '.join(there)}); add --resume to go on with them, or name another folder."
+            f"{folder} holds runs ({', '.join(names)}); add --resume to go on with them, or name another folder."
         )
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Nobody else tunes in the folder meanwhile; it is made if it is not there.
+def lock_folder(folder: Path) -> Iterator[None]:
+    """Make the folder if it is missing, and keep other processes from tuning in it.
 
     Raises:
-        HeadscopeError: somebody does, or the disk refuses.
+        HeadscopeError: another process tunes in it, or it cannot be written to.
     """
     lock = FileLock(folder / LOCK)
     try:
-        with written(folder):
+        with explain_disk_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
             lock.acquire(blocking=False)
     except Timeout:
         raise HeadscopeError(
-            f"another `headscope tune` is at work in {folder}; wait until it has ended, or name another folder."
+            f"another `headscope tune` is running in {folder}; wait until it has ended, or name another folder."
         ) from None
     try:
         yield
@@ -72,8 +72,8 @@ def alone(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def written(folder: Path, what: str = "the runs") -> Iterator[None]:
-    """What is written meanwhile is refused in one sentence if the disk refuses it.
+def explain_disk_errors(folder: Path, content: str = "the runs") -> Iterator[None]:
+    """Turn an error of the disk, from Python or from a library, into one sentence.
 
     Raises:
         HeadscopeError: the disk is full, or the folder cannot be written to.
@@ -81,23 +81,23 @@ def written(folder: Path, what: str = "the runs") -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if not _of_disk(error):
+        if not _is_disk_error(error):
             raise
         reason = (isinstance(error, OSError) and error.strerror) or first_line(error)
         raise HeadscopeError(
-            f"{what} could not be written to {folder} ({reason}); free some space and add --resume to go on."
+            f"{content} could not be written to {folder} ({reason}); free some space and add --resume to go on."
         ) from error
 
 
-def _of_disk(error: Exception) -> bool:
+def _is_disk_error(error: Exception) -> bool:
     if isinstance(error, OSError):
         return not isinstance(error, Timeout)
-    # Weights and the optimizer's state are not written by Python: there a full disk is no OSError.
+    # Weights and the optimizer's state are not written by Python: there a full disk raises no OSError.
     return not isinstance(error, HeadscopeError) and any(sign in str(error) for sign in _FULL)
 
 
-def clear(runs: Runs) -> None:
-    """Remove what a kill left of finished runs, and of their list."""
+def remove_leftovers(runs: Runs) -> None:
+    """Remove what a killed process left of finished runs, and of their list."""
     remove_unfinished(runs.folder / files.FILE)
     for run in runs.runs:
-        shutil.rmtree(making(runs.folder, run.name), ignore_errors=True)
+        shutil.rmtree(unfinished_path(runs.folder, run.name), ignore_errors=True)

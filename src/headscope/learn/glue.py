@@ -1,7 +1,7 @@
 """Six sets of GLUE (Wang et al. 2019) from their TSV files.
 
-The test files of GLUE have no labels. So here the *test* is what GLUE calls its development set, and validation is
-held out of the training set: published figures that were chosen on the development set are not held out.
+The test files of GLUE have no labels. So here the *test* split is GLUE's development set, and validation is held out
+of the training set: published figures that were chosen on the development set are not held out.
 """
 
 from dataclasses import dataclass, replace
@@ -9,8 +9,8 @@ from pathlib import Path
 
 from headscope.errors import CorpusError
 from headscope.files import find_by_suffix, sha256
-from headscope.learn.splits import checked, completed
-from headscope.learn.table import LABEL, SCORE, Columns, labelled
+from headscope.learn.splits import check_splits, complete_splits
+from headscope.learn.table import LABEL, SCORE, Columns, read_labelled
 from headscope.learn.task import TEST, TRAIN, Task
 
 _PAIR = ("sentence1", "sentence2")
@@ -22,7 +22,7 @@ class GlueSet:
 
     Attributes:
         folder: below the folder of GLUE.
-        about: what is learned from what.
+        about: the label, in words.
         columns: of its training and development files.
         metric: GLUE's own.
         labels: in GLUE's order; none where the label is a number.
@@ -60,42 +60,45 @@ GLUE = {
         "WNLI", "whether a sentence with its pronoun replaced follows", metric="accuracy", columns=Columns(_PAIR, LABEL)
     ),
 }  # fmt: skip
-"""The sets by the names that GLUE's users call them."""
+"""The sets by their usual names."""
 
 
 def read_glue(data: str | Path, name: str) -> Task:
-    """One of the sets.
+    """One of the sets as a task.
 
     Pairs that share their first text are never divided between training and validation, since RTE and WNLI ask
-    several questions of one text. In SST-2 the training examples are phrases of sentences, so a phrase that is held
-    out may lie within one that is trained on: its validation is easier than its test. GLUE's own development sets share
-    first texts with training too: of RTE 20 of 277 pairs, of WNLI 53 of 71, on purpose with other labels.
+    several questions about one text. In SST-2 the training examples are phrases of sentences, so a phrase that is held
+    out may be part of one that is trained on: its validation is easier than its test. GLUE's own development sets share
+    first texts with training too: 20 of 277 pairs in RTE, 53 of 71 in WNLI, on purpose with other labels.
 
     Args:
         data: the folder that holds ``glue/CoLA``, ``CoLA`` or the files themselves.
         name: one of `GLUE`.
 
     Raises:
-        CorpusError: there are no such files, or a row of them is not as GLUE has it.
+        CorpusError: the files are missing, or a row is not in GLUE's format.
     """
-    found = GLUE[name]
+    glue_set = GLUE[name]
     folder = Path(data).expanduser()
-    folder = find_by_suffix(folder, f"glue/{found.folder}") or folder
+    folder = find_by_suffix(folder, f"glue/{glue_set.folder}") or folder
     files = {TRAIN: folder / "train.tsv", TEST: folder / "dev.tsv"}
     missing = [path.name for path in files.values() if not path.is_file()]
     if missing:
         raise CorpusError(
-            f"the task {name} needs the files train.tsv and dev.tsv of GLUE's {found.folder}, and {folder} holds no "
-            f"{' and no '.join(missing)}; name a folder that holds glue/{found.folder}, {found.folder} or the files."
+            f"the task {name} needs the files train.tsv and dev.tsv of GLUE's {glue_set.folder}, and {folder} holds no "
+            f"{' and no '.join(missing)}; name a folder that holds glue/{glue_set.folder}, {glue_set.folder} or the "
+            "files."
         )
-    rows = {split: labelled(path, found.columns, found.labels) for split, path in files.items()}
-    grouped = {split: [replace(one, group=one.texts[0]) for one in examples] for split, examples in rows.items()}
-    splits, notes = completed(grouped)
-    return checked(
+    rows = {split: read_labelled(path, glue_set.columns, glue_set.labels) for split, path in files.items()}
+    grouped = {
+        split: [replace(example, group=example.texts[0]) for example in examples] for split, examples in rows.items()
+    }
+    splits, notes = complete_splits(grouped)
+    return check_splits(
         Task(
-            name, kind="classification" if found.labels else "regression", labels=found.labels,
-            splits=splits, metric=found.metric, positive=found.positive,
-            source={f"glue/{found.folder}/{path.name}": sha256(path) for path in files.values()},
+            name, kind="classification" if glue_set.labels else "regression", labels=glue_set.labels,
+            splits=splits, metric=glue_set.metric, positive=glue_set.positive,
+            source={f"glue/{glue_set.folder}/{path.name}": sha256(path) for path in files.values()},
             notes=(f"test is GLUE's development set ({len(splits[TEST]):,} examples): its test has no labels", *notes),
         )
     )  # fmt: skip

@@ -1,7 +1,7 @@
-"""Which words a negation is about, as a task: Zhao and Bethard 2020, section 5.1.
+"""Negation scope as a task: Zhao and Bethard 2020, section 5.1.
 
-A word is tagged 1 if it is in the scope of the negation, and 0 otherwise. Where the cue stands is told by the words
-``{`` and ``}`` round it, which have no tag::
+A word is tagged 1 if it is in the scope of the negation, and 0 otherwise. The cue is marked by the words ``{`` and
+``}`` round it, which have no tag::
 
     He did { not } come .
     1  1     0     1    0
@@ -20,67 +20,66 @@ from headscope.corpora.corpus import GRAMMAR
 from headscope.corpora.document import Document, Skipped
 from headscope.errors import CorpusError
 from headscope.files import find_by_suffix
-from headscope.learn.splits import FEWEST_GROUPS, SHARE, TEST_SHARE, checked, held_out
+from headscope.learn.splits import FEWEST_GROUPS, SHARE, TEST_SHARE, check_splits, hold_out
 from headscope.learn.task import TEST, TRAIN, VALIDATION, Example, Task
 
 IN_SCOPE, OUT_OF_SCOPE = "1", "0"
 OPENING, CLOSING = "{", "}"
 
 CORPUS = "negation/conandoyle_zhao/data_story.json"
-"""What is tuned on if a folder holds it; otherwise the folder itself is the corpus."""
+"""The corpus if a folder holds this file; otherwise the folder itself is the corpus."""
 
 PAPERS_TRAINING = ("HoundOfTheBaskervilles_", "dog")
 PAPERS_TEST = ("s", "wisteria.1sthalf")
-"""How the texts of Zhao and Bethard's file begin that are its 662 negations for training, and which are the 200.
-
-That this is the paper's split follows from these two counts, which are the paper's; the file does not say it.
+"""The beginnings of the texts in Zhao and Bethard's file that hold its 662 training negations, and the texts of its
+200 test negations. The file does not mark the split; these are the texts that give the paper's two counts.
 """
 
 AFFIXAL = "negations whose cue is part of a word"
 WITHOUT_CUE = "scopes without a cue"
 
-# A group is FILE:TEXT in these formats. The file is left out, so that what is held out does not depend on its name.
+# A group is FILE:TEXT in these formats. The file is dropped, so that the split does not depend on its name.
 _FILE_IN_GROUP = ("frames", "starsem")
 _OFFICIAL = {TRAIN: "train", VALIDATION: "dev|valid", TEST: "test"}
 
 
 def read_negation(data: str | Path, name: str = "negation") -> Task:
-    """The task for any corpus with cues and scopes.
+    """The task of a corpus with cues and scopes.
 
     The file of Zhao and Bethard 2020 is split as in the paper: 662 negations to train on and 200 to test on, by
-    their texts. Where the names of a corpus's files say which split they are (*SEM 2012), they are that split.
-    Otherwise a fifth of the negations is the test. What is held out is whole texts, or whole sentences where the
-    corpus has fewer than `FEWEST_GROUPS` texts; from the training negations, `SHARE` are held out for validation.
+    their texts. Where the names of a corpus's files are those of splits (*SEM 2012), they are these splits.
+    Otherwise a fifth of the negations is the test. Whole texts are held out, or whole sentences where the corpus has
+    fewer than `FEWEST_GROUPS` texts; `SHARE` of the training negations are held out for validation.
 
     A cue of several words has one pair of braces for each of its stretches (``{ neither } man { nor } beast``), so
-    that nothing stands in braces that is no cue. A negation without a scope has words with tag 0 only. Left out
-    and counted are cues that are part of a word, as in the paper, and scopes without a cue.
+    that the braces hold cue words only. A negation without a scope has words with tag 0 only. Cues that are part of a
+    word (as in the paper) and scopes without a cue are left out and counted.
 
     Args:
         data: a file or folder, or ``grammar:COUNT``. In a folder, `CORPUS` is looked for first.
-        name: what the task is called.
+        name: of the task.
 
     Raises:
         CorpusError: the corpus cannot be read, has no cues, or is too small to be split.
     """
-    corpus, called = _corpus(data)
+    corpus, corpus_name = _find_corpus(data)
     skipped: Counter[str] = Counter()
     by_file: dict[str, list[tuple[Document, Example]]] = {}
     stretches = words = 0
-    for file, part in _parts(corpus):
+    for file, part in _read_parts(corpus):
         if isinstance(part, Skipped):
             skipped[part.reason] += 1
             continue
-        found = by_file.setdefault(file, [])
-        for example, cue in _examples(part, skipped):
-            found.append((part, replace(example, group=_text_of(part, corpus))))
+        file_pairs = by_file.setdefault(file, [])
+        for example, cue in _make_examples(part, skipped):
+            file_pairs.append((part, replace(example, group=_text_name(part, corpus))))
             stretches += example.words.count(OPENING) - part.words.count(OPENING) > 1
             words += len(cue) > 1
-    pairs = [pair for found in by_file.values() for pair in found]
+    pairs = [pair for file_pairs in by_file.values() for pair in file_pairs]
     if not pairs:
         raise CorpusError(
-            f"{called} has no negation cue that is a word, and the task {name} wants them; give a corpus that has, "
-            "such as that of Zhao and Bethard 2020, *SEM 2012, SFU or grammar:2000."
+            f"{corpus_name} has no negation cue that is a word, and the task {name} needs them; give a corpus with "
+            "cues, such as that of Zhao and Bethard 2020, *SEM 2012, SFU or grammar:2000."
         )
     splits, notes = _split(by_file, corpus, pairs)
     if words:
@@ -88,16 +87,16 @@ def read_negation(data: str | Path, name: str = "negation") -> Task:
             f"{words:,} of {len(pairs):,} cues are several words, {stretches:,} of these several stretches, with a "
             "pair of braces round each stretch",
         )
-    return checked(
+    return check_splits(
         Task(
             name, kind="tagging", labels=(OUT_OF_SCOPE, IN_SCOPE), splits=splits, metric="f1", positive=IN_SCOPE,
-            source={called: corpus.sha256}, skipped=dict(skipped), notes=notes,
+            source={corpus_name: corpus.sha256}, skipped=dict(skipped), notes=notes,
         )
     )  # fmt: skip
 
 
-def _corpus(data: str | Path) -> tuple[Corpus, str]:
-    """The corpus, and what it is called in a folder that may lie anywhere."""
+def _find_corpus(data: str | Path) -> tuple[Corpus, str]:
+    """The corpus, and its name without the folder that it is in."""
     folder = Path(data).expanduser()
     if str(data).partition(":")[0] == GRAMMAR and not folder.exists():
         return read(str(data)), str(data)
@@ -105,21 +104,21 @@ def _corpus(data: str | Path) -> tuple[Corpus, str]:
     return (read(folder), folder.name or str(folder)) if path is None else (read(path), CORPUS)
 
 
-def _parts(corpus: Corpus) -> Iterator[tuple[str, Document | Skipped]]:
-    """The documents and what was left out, each with the name of its file."""
+def _read_parts(corpus: Corpus) -> Iterator[tuple[str, Document | Skipped]]:
+    """The documents and the skipped ones, each with the name of its file."""
     files = [replace(corpus, files=(path,)) for path in corpus.files] or [corpus]
-    for one in files:
-        file = one.files[0].name if one.files else one.name
-        for part in one.read_parts():
+    for file_corpus in files:
+        file = file_corpus.files[0].name if file_corpus.files else file_corpus.name
+        for part in file_corpus.read_parts():
             yield file, part
 
 
-def _text_of(document: Document, corpus: Corpus) -> str:
+def _text_name(document: Document, corpus: Corpus) -> str:
     group = document.group or document.id
     return group.rpartition(":")[2] if corpus.format in _FILE_IN_GROUP else group
 
 
-def _examples(document: Document, skipped: Counter[str]) -> Iterator[tuple[Example, set[int]]]:
+def _make_examples(document: Document, skipped: Counter[str]) -> Iterator[tuple[Example, set[int]]]:
     """The negations of a sentence, each with the words of its cue."""
     marked: defaultdict[str, defaultdict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     for span in document.spans:
@@ -132,13 +131,13 @@ def _examples(document: Document, skipped: Counter[str]) -> Iterator[tuple[Examp
     for label, cue in cues.items():
         words: list[str] = []
         tags: list[str | None] = []
-        for place, word in enumerate(document.words):
-            if place in cue and place - 1 not in cue:
+        for position, word in enumerate(document.words):
+            if position in cue and position - 1 not in cue:
                 words.append(OPENING)
                 tags.append(None)
             words.append(word)
-            tags.append(IN_SCOPE if place in scopes[label] else OUT_OF_SCOPE)
-            if place in cue and place + 1 not in cue:
+            tags.append(IN_SCOPE if position in scopes[label] else OUT_OF_SCOPE)
+            if position in cue and position + 1 not in cue:
                 words.append(CLOSING)
                 tags.append(None)
         yield Example(f"{document.id}, negation {label}", words=tuple(words), tags=tuple(tags)), cue
@@ -147,48 +146,48 @@ def _examples(document: Document, skipped: Counter[str]) -> Iterator[tuple[Examp
 def _split(
     by_file: dict[str, list[tuple[Document, Example]]], corpus: Corpus, pairs: Sequence[tuple[Document, Example]]
 ) -> tuple[dict[str, tuple[Example, ...]], tuple[str, ...]]:
-    """The splits, and what is to be said of them."""
+    """The splits, and notes on them."""
     examples = [example for _, example in pairs]
-    official = {file: _official(file) for file in by_file}
+    official = {file: _official_split(file) for file in by_file}
     if None not in official.values() and {TRAIN, TEST} <= set(official.values()):
         files: dict[str, list[tuple[Document, Example]]] = {split: [] for split in _OFFICIAL}
-        for file, found in by_file.items():
-            files[str(official[file])] += found
+        for file, file_pairs in by_file.items():
+            files[str(official[file])] += file_pairs
         test = tuple(example for _, example in files[TEST])
         if files[VALIDATION]:
-            splits = {split: tuple(example for _, example in found) for split, found in files.items()}
+            splits = {split: tuple(example for _, example in file_pairs) for split, file_pairs in files.items()}
             return splits, ("training, validation and test are the corpus's own files",)
         rest, note = files[TRAIN], "training and test are the corpus's own files"
-    elif corpus.format == "frames" and _is_the_papers(examples):
-        test = tuple(one for one in examples if one.group in PAPERS_TEST)
+    elif corpus.format == "frames" and _is_papers_corpus(examples):
+        test = tuple(example for example in examples if example.group in PAPERS_TEST)
         rest = [pair for pair in pairs if pair[1].group not in PAPERS_TEST]
         note = f"training and test are those of Zhao and Bethard 2020, by their texts: {len(rest)} and {len(test)}"
     else:
-        stay, test = held_out(_grouped(pairs), TEST_SHARE, len(pairs))
-        kept = {example.name for example in stay}
-        rest = [pair for pair in pairs if pair[1].name in kept]
+        stay, test = hold_out(_group_examples(pairs), TEST_SHARE, len(pairs))
+        rest_names = {example.name for example in stay}
+        rest = [pair for pair in pairs if pair[1].name in rest_names]
         note = f"test is {len(test):,} of {len(pairs):,} negations, chosen by a fixed hash"
-    train, validation = held_out(_grouped(rest), SHARE, len(rest))
+    train, validation = hold_out(_group_examples(rest), SHARE, len(rest))
     return (
         {TRAIN: train, VALIDATION: validation, TEST: test},
-        (note, f"validation is {len(validation):,} of {len(rest):,} negations for training, chosen by a fixed hash"),
+        (note, f"validation is {len(validation):,} of {len(rest):,} training negations, chosen by a fixed hash"),
     )  # fmt: skip
 
 
-def _official(file: str) -> str | None:
-    """The split that the name of a file says it is."""
+def _official_split(file: str) -> str | None:
+    """The split that the name of a file stands for; None if it is not clear."""
     named = [split for split, pattern in _OFFICIAL.items() if re.search(pattern, file.casefold())]
     return named[0] if len(named) == 1 else None
 
 
-def _is_the_papers(examples: Sequence[Example]) -> bool:
+def _is_papers_corpus(examples: Sequence[Example]) -> bool:
     texts = {example.group for example in examples}
     return set(PAPERS_TEST) <= texts and all(
         text in PAPERS_TEST or text.startswith(PAPERS_TRAINING) for text in texts
     )  # fmt: skip
 
 
-def _grouped(pairs: Sequence[tuple[Document, Example]]) -> list[Example]:
+def _group_examples(pairs: Sequence[tuple[Document, Example]]) -> list[Example]:
     """The examples by text, or by sentence where there are few texts."""
     if len({example.group for _, example in pairs}) >= FEWEST_GROUPS:
         return [example for _, example in pairs]

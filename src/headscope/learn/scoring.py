@@ -1,4 +1,4 @@
-"""How well predicted labels agree with given ones, by scikit-learn."""
+"""Scores of predicted labels against gold labels, by scikit-learn."""
 
 from typing import Any
 
@@ -8,35 +8,37 @@ from jaxtyping import Num
 from headscope.learn.task import Task
 
 NAMES = ("precision", "recall", "f1", "accuracy", "matthews", "pearson")
-"""What `scores` can give; a task is judged by one of them."""
+"""The names of all scores; an epoch is chosen by one of them."""
 
 
-def scores(task: Task, predicted: Num[np.ndarray, " example"], given: Num[np.ndarray, " example"]) -> dict[str, float]:
+def compute_scores(
+    task: Task, predicted: Num[np.ndarray, " example"], gold: Num[np.ndarray, " example"]
+) -> dict[str, float]:
     """The scores of one split.
 
     Tagging: precision, recall and F1 of the positive label and accuracy, each word piece an example. Classification:
     accuracy, Matthews' correlation, and those of the positive label where there is one. Regression: Pearson's
-    correlation. What is not defined, for want of predictions or of variation in them, is 0.
+    correlation. A score that is not defined, because nothing was predicted or all predictions are equal, is 0.
 
     Args:
-        task: says which of them there are.
+        task: its kind decides which scores there are.
         predicted: numbers of labels, or the numbers of a regression.
-        given: likewise.
+        gold: likewise.
     """
     if task.kind == "regression":
-        varies = np.ptp(predicted) > 0 and np.ptp(given) > 0
-        return {"pearson": float(np.corrcoef(predicted, given)[0, 1]) if varies else 0.0}
+        varies = np.ptp(predicted) > 0 and np.ptp(gold) > 0
+        return {"pearson": float(np.corrcoef(predicted, gold)[0, 1]) if varies else 0.0}
     metrics = _sklearn_metrics()
-    found = {"accuracy": float(metrics.accuracy_score(given, predicted))}
+    scores = {"accuracy": float(metrics.accuracy_score(gold, predicted))}
     if task.kind == "classification":
-        found["matthews"] = float(metrics.matthews_corrcoef(given, predicted))
+        scores["matthews"] = float(metrics.matthews_corrcoef(gold, predicted))
     if task.positive:
         positive = [task.labels.index(task.positive)]
-        of_positive = metrics.precision_recall_fscore_support(
-            given, predicted, labels=positive, average="macro", zero_division=0.0
+        positive_scores = metrics.precision_recall_fscore_support(
+            gold, predicted, labels=positive, average="macro", zero_division=0.0
         )
-        found |= dict(zip(("precision", "recall", "f1"), map(float, of_positive[:3]), strict=True))
-    return {name: found[name] for name in NAMES if name in found}
+        scores |= dict(zip(("precision", "recall", "f1"), map(float, positive_scores[:3]), strict=True))
+    return {name: scores[name] for name in NAMES if name in scores}
 
 
 def _sklearn_metrics() -> Any:

@@ -1,11 +1,12 @@
 """A user's own task, in tables: a label for each text, or a tag for each word.
 
-Tabs part the columns. Quotes are plain characters, as in GLUE. A row a text, with the columns named::
+Tabs separate the columns. Quotes are plain characters, as in GLUE. Either one row for each text, with named columns::
 
     text                  label            text               text2            label
     A lovely film .       good             It rains .         It is wet .      yes
 
-(With ``score`` in place of ``label``, the label is a number.) Or a row a word, with an empty line after each sentence::
+(With ``score`` in place of ``label``, the label is a number.) Or one row for each word, and an empty line after each
+sentence::
 
     He      PRON
     slept   VERB
@@ -20,7 +21,7 @@ from pathlib import Path
 from headscope.corpora.text import read_lines
 from headscope.errors import CorpusError
 from headscope.files import sha256
-from headscope.learn.splits import checked, completed, labels_of
+from headscope.learn.splits import check_splits, collect_labels, complete_splits
 from headscope.learn.task import TEST, TRAIN, VALIDATION, Example, Kind, Task
 
 LABEL, SCORE = "label", "score"
@@ -28,19 +29,19 @@ TEXTS = (
     ("text", "text2"), ("text1", "text2"), ("sentence1", "sentence2"), ("premise", "hypothesis"),
     ("question1", "question2"), ("question", "sentence"), ("text",), ("sentence",),
 )  # fmt: skip
-"""The names that columns of texts have, the first that a table has."""
+"""The names of the columns of texts; the first of these that a table has are used."""
 
 FILES = {TRAIN: ("train.tsv",), VALIDATION: ("validation.tsv", "dev.tsv"), TEST: ("test.tsv",)}
 
 
 @dataclass(frozen=True)
 class Columns:
-    """What the columns of a table mean.
+    """The columns of a table.
 
     Attributes:
-        texts: the one or two that hold the texts.
-        label: the one that holds the label.
-        names: of all columns, where the table has no row that names them.
+        texts: the one or two columns of the texts.
+        label: the column of the label.
+        names: of all columns, where the table has no row of names.
     """
 
     texts: tuple[str, ...]
@@ -51,32 +52,32 @@ class Columns:
 def read_table(data: str | Path, name: str = "table") -> Task:
     """The task in a folder or a file.
 
-    A folder has ``train.tsv``, ``test.tsv`` and perhaps ``validation.tsv`` or ``dev.tsv``; if it has none of
-    these two, a part of the training examples is held out. Of a single file, a fifth is the test and a part of the
-    rest is held out. Texts that are equal but for case and punctuation are never divided between splits made here.
+    A folder has ``train.tsv``, ``test.tsv`` and perhaps ``validation.tsv`` or ``dev.tsv``; without one of these two, a
+    part of the training examples is held out. Of a single file, a fifth is the test and a part of the rest is held
+    out. Texts that differ only in case and punctuation are never divided between splits made here.
 
-    The score is accuracy, in a tagging task that of the words; it is F1 of ``1`` where the tags are ``0`` and ``1``,
-    and Pearson's correlation where the labels are numbers.
+    The score is accuracy (of words, in a tagging task); F1 of ``1`` where the tags are ``0`` and ``1``; Pearson's
+    correlation where the labels are numbers.
 
     Args:
         data: the folder or the file.
-        name: what the task is called.
+        name: of the task.
 
     Raises:
-        CorpusError: a file is missing, is not UTF-8, or has no rows; there is no column for the label, a row has
-            another number of fields than the table, no text, no label or no tag; or the splits have other labels.
+        CorpusError: a file is missing, is not UTF-8, or has no rows; there is no column for the label; a row has the
+            wrong number of fields, or no text, label or tag; or the splits have different labels.
     """
-    files = _files(Path(data).expanduser())
+    files = _find_files(Path(data).expanduser())
     source = {path.name: sha256(path) for path in files.values()}
     if _is_tagging(files[TRAIN]):
-        return own(name, "tagging", {split: tuple(tagged(path)) for split, path in files.items()}, source)
-    columns = columns_of(files[TRAIN])
-    splits = {split: tuple(labelled(path, columns)) for split, path in files.items()}
+        return build_task(name, "tagging", {split: tuple(read_tagged(path)) for split, path in files.items()}, source)
+    columns = find_columns(files[TRAIN])
+    splits = {split: tuple(read_labelled(path, columns)) for split, path in files.items()}
     note = f"the texts are in {' and '.join(columns.texts)}, the labels in {columns.label}"
-    return own(name, "regression" if columns.label == SCORE else "classification", splits, source, notes=(note,))
+    return build_task(name, "regression" if columns.label == SCORE else "classification", splits, source, notes=(note,))
 
 
-def own(
+def build_task(
     name: str,
     kind: Kind,
     splits: Mapping[str, Sequence[Example]],
@@ -85,38 +86,40 @@ def own(
     notes: tuple[str, ...] = (),
     skipped: Mapping[str, int] | None = None,
 ) -> Task:
-    """A task of the user's from the splits that there are.
+    """The task of a user from the splits that are given.
 
     Raises:
-        CorpusError: the splits have other labels, or there are too few examples.
+        CorpusError: the splits have different labels, or there are too few examples.
     """
-    complete, decided = completed(splits)
-    labels = sorted({label for examples in complete.values() for one in examples for label in labels_of(one)})
+    complete, split_notes = complete_splits(splits)
+    labels = sorted(
+        {label for examples in complete.values() for example in examples for label in collect_labels(example)}
+    )
     metric, positive = "pearson" if kind == "regression" else "accuracy", ""
     if kind == "tagging" and labels == ["0", "1"]:
         metric, positive = "f1", "1"
-    return checked(
+    return check_splits(
         Task(
             name, kind=kind, labels=tuple(labels), splits=complete, metric=metric, positive=positive, source=source,
-            skipped=skipped or {}, notes=(*notes, *decided),
+            skipped=skipped or {}, notes=(*notes, *split_notes),
         )
     )  # fmt: skip
 
 
-def columns_of(path: Path) -> Columns:
-    """Which columns of a table hold the texts and the label.
+def find_columns(path: Path) -> Columns:
+    """The columns of the texts and of the label in a table.
 
     Raises:
         CorpusError: the table has no column for the label, or none for a text.
     """
-    number, line = _first(path)
+    number, line = _first_row(path)
     names = tuple(line.split("\t"))
     label = next((name for name in (LABEL, SCORE) if name in names), None)
     if label is None:
         raise CorpusError(
-            f"{path}:{number} names no column {LABEL!r}, and no empty lines part sentences of tagged words; it names "
+            f"{path}:{number} names no column {LABEL!r}, and no empty lines separate tagged sentences; it names "
             f"{', '.join(map(repr, names))}: name the columns 'text', perhaps 'text2', and {LABEL!r} in the first row, "
-            "or write a word and its tag a row, with an empty line after each sentence."
+            "or write one word and its tag on each row, and an empty line after each sentence."
         )
     texts = next((texts for texts in TEXTS if set(texts) <= set(names)), None)
     if texts is None:
@@ -127,18 +130,18 @@ def columns_of(path: Path) -> Columns:
     return Columns(texts, label)
 
 
-def labelled(path: Path, columns: Columns, labels: Sequence[str] = ()) -> Iterator[Example]:
+def read_labelled(path: Path, columns: Columns, labels: Sequence[str] = ()) -> Iterator[Example]:
     """The rows of a table as examples.
 
     Args:
         path: the table.
-        columns: what its columns mean. The label is a number if its column is called `SCORE`.
-        labels: those that there may be; any if not given.
+        columns: its columns. The label is a number if its column is called `SCORE`.
+        labels: the allowed labels; all if not given.
 
     Raises:
-        CorpusError: a row is not as the columns want it, a text or a label is empty, or a score is no number.
+        CorpusError: a row does not fit the columns, a text or a label is empty, or a score is not a number.
     """
-    for number, row in _rows(path, columns):
+    for number, row in _read_rows(path, columns):
         where = f"{path}:{number}"
         texts = tuple(row[name].strip() for name in columns.texts)
         for column, text in zip(columns.texts, texts, strict=True):
@@ -148,65 +151,65 @@ def labelled(path: Path, columns: Columns, labels: Sequence[str] = ()) -> Iterat
         if not label:
             raise CorpusError(f"{where} has no label in {columns.label!r}; write one, or leave the row out.")
         if labels and label not in labels:
-            raise CorpusError(f"{where} has the label {label!r}, and there are {', '.join(labels)}; correct it.")
+            raise CorpusError(f"{where} has the label {label!r}; correct it to one of {', '.join(labels)}.")
         if columns.label == SCORE:
-            label = _number(where, str(label))
+            label = _parse_number(where, str(label))
         yield Example(where, texts=texts, label=label, group="\t".join(texts))
 
 
-def tagged(path: Path) -> Iterator[Example]:
-    """The sentences of a table of words and tags, parted by tabs or, in a line without one, by a space.
+def read_tagged(path: Path) -> Iterator[Example]:
+    """The sentences of a table of words and tags, separated by a tab or, in a line without one, by a space.
 
     Raises:
         CorpusError: a row has no tag or more than two fields, or there are no rows.
     """
-    _first(path)
+    _first_row(path)
     for filled, block in groupby(read_lines(path), key=lambda numbered: bool(numbered[1].strip())):
         if not filled:
             continue
-        rows = [(number, *_word_and_tag(path, number, line)) for number, line in block]
+        rows = [(number, *_parse_word_and_tag(path, number, line)) for number, line in block]
         words, tags = tuple(word for _, word, _ in rows), tuple(tag for _, _, tag in rows)
         yield Example(f"{path}:{rows[0][0]}", words=words, tags=tags, group=" ".join(words))
 
 
-def _word_and_tag(path: Path, number: int, line: str) -> tuple[str, str]:
+def _parse_word_and_tag(path: Path, number: int, line: str) -> tuple[str, str]:
     cells = [cell.strip() for cell in (line.split("\t") if "\t" in line else line.split())]
     if len(cells) < 2 or not cells[1]:
         raise CorpusError(f"{path}:{number} has the word {cells[0]!r} without a tag; write one behind it, after a tab.")
     if len(cells) > 2 or not cells[0]:
         raise CorpusError(
-            f"{path}:{number} has {len(cells)} fields, of which the first is {cells[0]!r}; wanted are a word and its "
-            "tag: correct the row, or leave the other columns out."
+            f"{path}:{number} has {len(cells)} fields, of which the first is {cells[0]!r}; a row is a word and its "
+            "tag: correct it, or leave the other columns out."
         )
     return cells[0], cells[1]
 
 
-def _files(data: Path) -> dict[str, Path]:
+def _find_files(data: Path) -> dict[str, Path]:
     if data.is_file():
         return {TRAIN: data}
     if not data.is_dir():
         raise CorpusError(f"there is no file or folder {data}; name one that holds the examples.")
-    found = {}
+    files = {}
     for split, names in FILES.items():
-        there = [data / name for name in names if (data / name).is_file()]
-        if len(there) > 1:
+        paths = [data / name for name in names if (data / name).is_file()]
+        if len(paths) > 1:
             raise CorpusError(
-                f"{data} holds both {' and '.join(names)}; one of them is the validation: remove the other."
+                f"{data} holds both {' and '.join(names)}, and there is one validation split; remove one of them."
             )
-        if there:
-            found[split] = there[0]
-    missing = [FILES[split][0] for split in (TRAIN, TEST) if split not in found]
+        if paths:
+            files[split] = paths[0]
+    missing = [FILES[split][0] for split in (TRAIN, TEST) if split not in files]
     if missing:
         raise CorpusError(
-            f"{data} holds no {' and no '.join(missing)}; a folder of a task wants train.tsv, test.tsv and perhaps "
-            "validation.tsv: add it, or name a single file that is to be split."
+            f"{data} holds no {' and no '.join(missing)}; a task's folder needs train.tsv, test.tsv and perhaps "
+            "validation.tsv: add it, or give a single file, which is then split."
         )
-    return found
+    return files
 
 
 def _is_tagging(path: Path) -> bool:
-    """Whether a table has words and tags: its first row names no label, and empty lines part its rows."""
-    number, line = _first(path)
+    """True for a table of words and tags: its first row names no label, and empty lines separate its rows."""
+    number, line = _first_row(path)
     if {LABEL, SCORE} & set(line.split("\t")):
         return False
     filled = [(place, bool(row.strip())) for place, row in read_lines(path)]
@@ -214,15 +217,15 @@ def _is_tagging(path: Path) -> bool:
     return any(number < place < last and not full for place, full in filled)
 
 
-def _first(path: Path) -> tuple[int, str]:
+def _first_row(path: Path) -> tuple[int, str]:
     """The first row that is not empty, and its line."""
     for number, line in read_lines(path):
         if line.strip():
             return number, line
-    raise CorpusError(f"{path} has no rows; a task wants examples: check that the file is whole.")
+    raise CorpusError(f"{path} has no rows; a task needs examples: check that the file is complete.")
 
 
-def _rows(path: Path, columns: Columns) -> Iterator[tuple[int, Mapping[str, str]]]:
+def _read_rows(path: Path, columns: Columns) -> Iterator[tuple[int, Mapping[str, str]]]:
     """The rows by the names of their columns, with their lines."""
     names: Sequence[str] = columns.names
     empty = True
@@ -235,26 +238,26 @@ def _rows(path: Path, columns: Columns) -> Iterator[tuple[int, Mapping[str, str]
             for name in (*columns.texts, columns.label):
                 if names.count(name) != 1:
                     raise CorpusError(
-                        f"{path}:{number} names {names.count(name) or 'no'} columns {name!r}, and one is wanted; it "
+                        f"{path}:{number} names {names.count(name) or 'no'} columns {name!r} and must name one; it "
                         f"names {', '.join(map(repr, names))}: correct the first row."
                     )
             continue
         if len(cells) != len(names):
             raise CorpusError(
-                f"{path}:{number} has {len(cells)} field{'s' * (len(cells) != 1)} where {len(names)} are wanted "
-                f"({', '.join(names)}), parted by tabs; correct the row."
+                f"{path}:{number} has {len(cells)} field{'s' * (len(cells) != 1)} and needs {len(names)} "
+                f"({', '.join(names)}), separated by tabs; correct the row."
             )
         empty = False
         yield number, dict(zip(names, cells, strict=True))
     if empty:
-        raise CorpusError(f"{path} has no rows; a task wants examples: check that the file is whole.")
+        raise CorpusError(f"{path} has no rows; a task needs examples: check that the file is complete.")
 
 
-def _number(where: str, text: str) -> float:
+def _parse_number(where: str, text: str) -> float:
     try:
         number = float(text)
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise CorpusError(f"{where} has {text!r} in {SCORE!r}, which is no number; write one, or leave the row out.")
+        raise CorpusError(f"{where} has {text!r} in {SCORE!r}, which is not a number; write one, or drop the row.")
     return number

@@ -1,6 +1,7 @@
-"""What a model is fine-tuned on: examples with labels, in three splits.
+"""Tasks for fine-tuning: examples with labels, in three splits.
 
-A reader (one file a task) turns a corpus into a `Task`; a `Task` turns into its control; both are tuned on alike.
+A reader (one file for each task) makes a `Task` of a corpus; `make_control` makes a control of a `Task`; a model is
+tuned in the same way on both.
 """
 
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ Kind = Literal["tagging", "classification", "regression"]
 
 TRAIN, VALIDATION, TEST = "train", "validation", "test"
 SPLITS = (TRAIN, VALIDATION, TEST)
-"""Trained on; epochs are chosen on; never looked at before the end."""
+"""In this order: the split that is trained on, that on which epochs are chosen, and that which is scored at the end."""
 
 
 @dataclass(frozen=True)
@@ -19,12 +20,12 @@ class Example:
     """One input with its label.
 
     Attributes:
-        name: where it comes from, for messages: ``corpus/train.tsv:7``.
-        texts: one text or two; the text of a tagging task is its words.
+        name: its place in the corpus, for messages: ``corpus/train.tsv:7``.
+        texts: one text or two; a tagging task has words instead.
         label: of the whole: one of the task's labels, or a number; none in a tagging task.
-        words: of a tagging task, with what marks a place among them (the braces round a cue).
-        tags: a label for each word; none where a word is not to be tagged.
-        group: what it was taken from (a sentence, a chapter): the examples of one group are in one split.
+        words: of a tagging task, with the marks among them (the braces round a cue).
+        tags: a label for each word; None for a word that is not tagged.
+        group: its source (a sentence, a chapter): the examples of one group are in one split.
     """
 
     name: str
@@ -37,18 +38,18 @@ class Example:
 
 @dataclass(frozen=True)
 class Task:
-    """What a model is fine-tuned on.
+    """A task for fine-tuning.
 
     Attributes:
-        name: as the user calls it.
-        kind: a label for each word, a label for the whole, or a number for the whole.
+        name: as the user gave it.
+        kind: tagging (a label for each word), classification (one label) or regression (one number).
         labels: in a fixed order; none where the label is a number.
         splits: the examples of `SPLITS`.
         metric: the score by which an epoch is chosen: ``f1``, ``accuracy``, ``matthews`` or ``pearson``.
-        positive: the label that precision, recall and F1 are of; empty where there is none.
+        positive: the label whose precision, recall and F1 are scored; empty where there is none.
         source: the files and their SHA-256.
-        skipped: what was left out, by reason.
-        notes: what the reader decided, to be told: a sentence each, without its full stop.
+        skipped: counts of skipped examples or words, by reason.
+        notes: the choices of the reader, for the user: a sentence each, without its full stop.
         control: the labels are arbitrary.
     """
 

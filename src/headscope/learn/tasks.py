@@ -16,11 +16,11 @@ from headscope.learn.task import Task
 
 @dataclass(frozen=True)
 class TaskReader:
-    """One task, of which the corpus is still to be named.
+    """A task without its corpus.
 
     Attributes:
-        description: what is learned from what, in one line.
-        read: turns a file or folder into the task.
+        description: the labels and the texts, in one line.
+        read: reads the task from a file or folder.
     """
 
     description: str
@@ -29,32 +29,32 @@ class TaskReader:
 
 TASKS: Mapping[str, TaskReader] = {
     "negation": TaskReader(
-        "word tagging: which words a negation is about, its cue in braces (Zhao and Bethard 2020; any corpus with cues "
-        "and scopes)",
+        "word tagging: the words in the scope of a negation whose cue is in braces (Zhao and Bethard 2020; any corpus "
+        "with cues and scopes)",
         read_negation,
     ),
     "aspects": TaskReader(
-        "sentence pairs: what a review says of the aspect that a question names (SemEval-2014 restaurants)",
+        "sentence pairs: the sentiment of a review about the aspect that a question names (SemEval-2014 restaurants)",
         read_aspects,
     ),
     **{
-        name: TaskReader(f"GLUE's {one.folder}: {one.about}", partial(read_glue, name=name))
-        for name, one in GLUE.items()
+        name: TaskReader(f"GLUE's {glue_set.folder}: {glue_set.about}", partial(read_glue, name=name))
+        for name, glue_set in GLUE.items()
     },
     "table": TaskReader(
-        "your own, in TSV: columns text, perhaps text2, and label (or score); or words and tags, a word a line",
+        "your own task, in TSV files: columns text, perhaps text2, and label (or score); or one word and tag a line",
         read_table,
     ),
 }
 
 
 def read_task(name: str, data: str | Path = "") -> Task:
-    """A task by its name.
+    """The task of a name.
 
     Args:
-        name: one of `TASKS`; ``datasets:NAME`` for what the library `datasets` loads (`headscope.learn.hub`); or a
-            folder or file that `headscope.learn.table` reads.
-        data: the file or folder where the corpus of the task is. Of the task ``table`` it is the task itself.
+        name: one of `TASKS`; ``datasets:NAME`` for a set that the library `datasets` loads (`headscope.learn.hub`); or
+            a folder or file that `headscope.learn.table` reads.
+        data: the file or folder of the task's corpus. For the name ``table`` it is the task itself.
 
     Raises:
         HeadscopeError: there is no such task, or its corpus cannot be read.
@@ -68,6 +68,6 @@ def read_task(name: str, data: str | Path = "") -> Task:
     if Path(name).expanduser().exists():
         return read_table(name, name=Path(name).expanduser().resolve().name)
     raise HeadscopeError(
-        f"there is no task {name!r}; there are {', '.join(TASKS)}, {PREFIX}NAME for what the library `datasets` loads, "
-        "and any folder with a train.tsv and a test.tsv."
+        f"there is no task {name!r}; there are {', '.join(TASKS)}, {PREFIX}NAME for a set that the library `datasets` "
+        "loads, and any folder with a train.tsv and a test.tsv."
     )

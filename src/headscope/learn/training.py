@@ -1,7 +1,7 @@
-"""One run on transformers' Trainer: the one file that knows it.
+"""One run on transformers' Trainer; no other file uses it.
 
-Several GPUs, mixed precision, the optimizer, the schedule, checkpoints and going on from them are the library's. Ours
-is what it is given, that a loss which is no number ends the run, and which checkpoint is kept.
+The library handles several GPUs, mixed precision, the optimizer, the schedule, and checkpoints. This file prepares its
+input, stops a run whose loss is not finite, and chooses the best checkpoint.
 """
 
 import json
@@ -36,26 +36,26 @@ from transformers import (
 from headscope.capture.model import Model, load, quiet, source
 from headscope.errors import HeadscopeError, ModelError, first_line
 from headscope.learn.encode import IGNORED, Features
-from headscope.learn.folder import written
-from headscope.learn.scoring import NAMES, scores
+from headscope.learn.folder import explain_disk_errors
+from headscope.learn.scoring import NAMES, compute_scores
 from headscope.learn.task import Task
 
 LOGGED = 20
-"""Steps after which the loss is looked at, and at the end of each epoch."""
+"""The loss is checked after every so many steps, and at the end of each epoch."""
 
 _STATE = "trainer_state.json"
-"""What Trainer writes last into a checkpoint: one without it is half written."""
+"""The file that Trainer writes last into a checkpoint: a checkpoint without it is incomplete."""
 
 _PICKLED = (".pt", ".pth", ".bin")
-"""What Trainer keeps to go on with, and a finished run does not need."""
+"""The files that Trainer needs to resume, and a finished run does not."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a run is trained.
+    """The settings of training.
 
     Attributes:
-        epochs: how often all examples are seen. The learning rate falls to 0 in a straight line over them.
+        epochs: passes over all training examples. The learning rate falls linearly to 0 over them.
         learning_rate: of AdamW at the first step.
         batch_size: examples of a step, on each device.
         precision: ``float32``, or that of mixed precision.
@@ -71,15 +71,15 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Pretrained:
-    """What runs start from.
+    """The model from which runs start.
 
     Attributes:
         name: as the user gave it.
         source: where transformers finds it.
         weights_sha256: of its weights.
-        tokenizer: its tokenizer, which can pad, and does so behind the text.
+        tokenizer: its tokenizer, which can pad, on the right.
         max_tokens: the longest text that it takes; None if it has no limit.
-        trust_remote_code: the user allows Python of the hub.
+        trust_remote_code: the user allows Python code from the hub.
     """
 
     name: str
@@ -90,37 +90,37 @@ class Pretrained:
     trust_remote_code: bool
 
     @classmethod
-    def of(cls, model: str | Path, task: Task, *, device: str, trust_remote_code: bool) -> "Pretrained":
-        """A model that is fit for a task.
+    def from_model(cls, model: str | Path, task: Task, *, device: str, trust_remote_code: bool) -> "Pretrained":
+        """The model, if it can learn a task.
 
         Raises:
             ModelError: it cannot be loaded, transformers has no such model with a layer for the task, or its
-                tokenizer has nothing to pad with.
+                tokenizer has no token for padding.
         """
         loaded: Model = load(model, device=device, trust_remote_code=trust_remote_code)
         tokenizer = loaded.tokenizer
-        auto, kind = _head(task), type(loaded.module.config)
+        auto, kind = _auto_class(task), type(loaded.module.config)
         if kind not in auto._model_mapping and not trust_remote_code:
             raise ModelError(
-                f"{loaded.name!r} is a {kind.model_type} model, of which transformers has none for {task.kind}, as the "
-                f"task {task.name} needs it; give another, such as a BERT."
+                f"{loaded.name!r} is a {kind.model_type} model, and transformers has no such model for {task.kind}, "
+                f"which the task {task.name} needs; give another model, such as a BERT."
             )
         if tokenizer.pad_token is None:
             if tokenizer.eos_token is None:
                 raise ModelError(
-                    f"the tokenizer of {loaded.name!r} has no token to pad with; add pad_token to its files."
+                    f"the tokenizer of {loaded.name!r} has no token for padding; add pad_token to its files."
                 )
             tokenizer.pad_token = tokenizer.eos_token
-        # GPT-2 counts positions from the padding on, and is measured with it behind; XLNet's layer reads the end.
+        # GPT-2 counts positions from the padding on, and is measured with it on the right; XLNet's layer reads the end.
         if getattr(loaded.module.config, "summary_type", None) != "last":
             tokenizer.padding_side = "right"
         where = source(loaded.name)
         return cls(loaded.name, where, loaded.weights_sha256, tokenizer, loaded.max_tokens, trust_remote_code)
 
-    def with_layer(self, task: Task) -> PreTrainedModel:
-        """The model under a new layer for the task, drawn from the state of the random numbers.
+    def build_model(self, task: Task) -> PreTrainedModel:
+        """The model with a new layer for the task, whose weights come from the state of the random numbers.
 
-        A layer of another shape that the model brings is replaced; one of the same shape is trained further.
+        If the model has such a layer already, it is trained further if the shape is right, and replaced if not.
         """
         numbers = {"num_labels": 1, "problem_type": "regression"}
         if task.kind != "regression":
@@ -132,7 +132,7 @@ class Pretrained:
         config = AutoConfig.from_pretrained(self.source, trust_remote_code=self.trust_remote_code, **numbers)
         if config.get_text_config().pad_token_id is None:
             config.get_text_config().pad_token_id = self.tokenizer.pad_token_id
-        model: PreTrainedModel = _head(task).from_pretrained(
+        model: PreTrainedModel = _auto_class(task).from_pretrained(
             self.source,
             config=config,
             dtype=torch.float32,  # a checkpoint in half precision would be trained in it
@@ -148,12 +148,12 @@ class Fitted:
 
     Attributes:
         epochs: the scores of each split after each epoch.
-        kept: the best of them on the split that was selected on, counted from 1; the first of several.
+        best_epoch: the epoch with the best score on the selected split, counted from 1; the first of equals.
         checkpoint: the folder with its weights.
     """
 
     epochs: tuple[Mapping[str, Mapping[str, float]], ...]
-    kept: int
+    best_epoch: int
     checkpoint: Path
 
 
@@ -173,59 +173,59 @@ def fit(
     """Train one run, from the last whole checkpoint in `folder` if there is one.
 
     Args:
-        pretrained: what to start from.
-        task: what to learn.
+        pretrained: the model to start from.
+        task: the task to learn.
         trained: the examples to train on.
         scored: the examples to score after each epoch, by split.
         folder: for checkpoints: that of the last epoch and that of the best, each with the optimizer's state.
         name: of the run, for messages.
         seed: of the new layer, of dropout and of the order of the examples.
         select: one of `scored`, on which the epoch is chosen.
-        settings: how to train.
-        progress: told how many steps are done, and of how many.
+        settings: of training.
+        progress: called with the number of steps done and the number of all steps.
 
     Raises:
-        HeadscopeError: the loss is no number (`folder` is removed then), memory is out, or the disk is full.
+        HeadscopeError: the loss is not finite (then `folder` is removed), or memory or the disk is full.
     """
-    with quiet(), _random_state_kept():
+    with quiet(), _preserve_random_state():
         set_seed(seed)
-        last, watch = _last_checkpoint(folder), _Watch(name, settings, progress)
+        last, watch = _find_last_checkpoint(folder), _Watch(name, settings, progress)
         trainer = Trainer(
-            model=pretrained.with_layer(task),
-            args=_arguments(folder, seed, f"eval_{select}_{task.metric}", settings),
+            model=pretrained.build_model(task),
+            args=_training_arguments(folder, seed, f"eval_{select}_{task.metric}", settings),
             train_dataset=trained,
-            eval_dataset={split: sorted(examples, key=_length) for split, examples in scored.items()},
-            data_collator=_collator(task, pretrained.tokenizer),
+            eval_dataset={split: sorted(examples, key=_count_tokens) for split, examples in scored.items()},
+            data_collator=_make_collator(task, pretrained.tokenizer),
             processing_class=pretrained.tokenizer,
-            compute_metrics=lambda found: _scores(task, found),
-            preprocess_logits_for_metrics=lambda logits, labels: _predicted(task, logits),
+            compute_metrics=lambda prediction: _score(task, prediction),
+            preprocess_logits_for_metrics=lambda logits, labels: _predict(task, logits),
             callbacks=[watch],
         )
         trainer.remove_callback(PrinterCallback)
-        with written(folder, name), _told(name, settings):
+        with explain_disk_errors(folder, name), _explain_memory_errors(name, settings):
             try:
                 trainer.train(resume_from_checkpoint=last)
             except _LossError:
-                shutil.rmtree(folder, ignore_errors=True)  # going on from its checkpoints would end there again
+                shutil.rmtree(folder, ignore_errors=True)  # resuming from its checkpoints would end there again
                 raise
-            except Exception as error:  # each library has its own for a file that is damaged
+            except Exception as error:  # each library has its own error for a damaged file
                 if last is None or watch.begun or isinstance(error, torch.OutOfMemoryError):
                     raise
                 raise HeadscopeError(
                     f"{name} cannot go on from {last} ({first_line(error)}); remove {folder} and add --resume, to tune "
-                    "it anew."
+                    "it again."
                 ) from error
-    epochs, steps = _by_epoch(trainer.state.log_history, scored, settings.epochs)
-    kept = max(range(settings.epochs), key=lambda epoch: epochs[epoch][select][task.metric])
-    return Fitted(epochs, kept + 1, folder / f"checkpoint-{steps[kept]}")
+    epochs, steps = _group_by_epoch(trainer.state.log_history, scored, settings.epochs)
+    best = max(range(settings.epochs), key=lambda epoch: epochs[epoch][select][task.metric])
+    return Fitted(epochs, best + 1, folder / f"checkpoint-{steps[best]}")
 
 
-def processes(device: str) -> PartialState:
-    """The processes that train together, if several were launched; the main one alone writes."""
+def join_processes(device: str) -> PartialState:
+    """The state of the processes that train together, if several were launched; only the main one writes."""
     return PartialState(cpu=device == "cpu")
 
 
-def without_state(checkpoint: Path, folder: Path) -> None:
+def copy_model(checkpoint: Path, folder: Path) -> None:
     """Copy the model and the tokenizer of a checkpoint to a new folder, and nothing that is pickled."""
     folder.mkdir()
     for file in checkpoint.iterdir():
@@ -234,42 +234,42 @@ def without_state(checkpoint: Path, folder: Path) -> None:
 
 
 @contextmanager
-def _told(name: str, settings: Settings) -> Iterator[None]:
-    """That memory is out is told in one sentence."""
+def _explain_memory_errors(name: str, settings: Settings) -> Iterator[None]:
+    """Turn an out-of-memory error into one sentence."""
     try:
         yield
     except torch.OutOfMemoryError as error:
         raise HeadscopeError(
             f"{name} needs more memory than {settings.device} has ({first_line(error)}); lower the batch size, now "
-            f"{settings.batch_size}, or the most tokens of an example."
+            f"{settings.batch_size}, or the maximum of tokens of an example."
         ) from error
 
 
 class _LossError(HeadscopeError):
-    """A loss that is not a number, or infinite."""
+    """The loss is NaN or infinite."""
 
 
 class _Watch(TrainerCallback):  # type: ignore[misc]  # transformers is untyped to mypy
-    """Tells how far a run is, and ends it where its loss is no number."""
+    """Reports the progress of a run, and stops it when its loss is not finite."""
 
     def __init__(self, name: str, settings: Settings, progress: Callable[[int, int], None]) -> None:
         self.name, self.settings, self.progress = name, settings, progress
         self.begun = False
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **about: Any) -> None:
-        self._tell(state)
+        self._show_progress(state)
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **about: Any) -> None:
         self.begun = True
 
     def on_step_end(self, args: Any, state: Any, control: Any, **about: Any) -> None:
-        self._tell(state)
+        self._show_progress(state)
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **about: Any) -> None:
-        control.should_log = True  # so that a loss that is no number is seen before the weights are kept
+        control.should_log = True  # so that a loss that is not finite is seen before the weights are saved
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **about: Any) -> None:
-        # That of evaluation too: the last step before it may be the one that went wrong.
+        # The loss of evaluation too: the last step before it may be the one that went wrong.
         losses = [value for name, value in (logs or {}).items() if name.endswith("loss")]
         if wrong := [loss for loss in losses if not math.isfinite(loss)]:
             raise _LossError(
@@ -278,16 +278,16 @@ class _Watch(TrainerCallback):  # type: ignore[misc]  # transformers is untyped 
                 "another folder if this one has finished runs."
             )
 
-    def _tell(self, state: Any) -> None:
+    def _show_progress(self, state: Any) -> None:
         if state.is_world_process_zero:
             self.progress(state.global_step, state.max_steps)
 
 
-def _head(task: Task) -> Any:
+def _auto_class(task: Task) -> Any:
     return AutoModelForTokenClassification if task.kind == "tagging" else AutoModelForSequenceClassification
 
 
-def _arguments(folder: Path, seed: int, best: str, settings: Settings) -> TrainingArguments:
+def _training_arguments(folder: Path, seed: int, best: str, settings: Settings) -> TrainingArguments:
     return TrainingArguments(
         output_dir=str(folder),
         seed=seed,
@@ -299,7 +299,7 @@ def _arguments(folder: Path, seed: int, best: str, settings: Settings) -> Traini
         fp16=settings.precision == "float16",
         use_cpu=settings.device == "cpu",
         dataloader_pin_memory=settings.device != "cpu",
-        # Models that take a count of items and do not use it would have their gradients multiplied by the processes.
+        # Otherwise models that ignore the count of items would have gradients multiplied by the number of processes.
         average_tokens_across_devices=False,
         eval_strategy="epoch",
         save_strategy="epoch",
@@ -314,13 +314,13 @@ def _arguments(folder: Path, seed: int, best: str, settings: Settings) -> Traini
     )
 
 
-def _collator(task: Task, tokenizer: PreTrainedTokenizerBase) -> Any:
+def _make_collator(task: Task, tokenizer: PreTrainedTokenizerBase) -> Any:
     if task.kind == "tagging":
         return DataCollatorForTokenClassification(tokenizer, label_pad_token_id=IGNORED)
     return DataCollatorWithPadding(tokenizer)
 
 
-def _predicted(task: Task, logits: Any) -> torch.Tensor:
+def _predict(task: Task, logits: Any) -> torch.Tensor:
     """The label of the highest logit, or the number, of each token or example.
 
     Of two labels the one whose softmax is above one half: a softmax over two is the sigmoid of their difference, so
@@ -330,47 +330,47 @@ def _predicted(task: Task, logits: Any) -> torch.Tensor:
     return first.squeeze(-1) if task.kind == "regression" else first.argmax(-1)
 
 
-def _scores(task: Task, found: EvalPrediction) -> dict[str, float]:
-    predicted, given = np.asarray(found.predictions), np.asarray(found.label_ids)
-    counted = given != IGNORED if task.kind == "tagging" else np.ones(given.shape, dtype=bool)
-    return scores(task, predicted[counted], given[counted])
+def _score(task: Task, prediction: EvalPrediction) -> dict[str, float]:
+    predicted, gold = np.asarray(prediction.predictions), np.asarray(prediction.label_ids)
+    is_scored = gold != IGNORED if task.kind == "tagging" else np.ones(gold.shape, dtype=bool)
+    return compute_scores(task, predicted[is_scored], gold[is_scored])
 
 
-def _length(features: Features) -> int:
+def _count_tokens(features: Features) -> int:
     return len(features["input_ids"])
 
 
-def _last_checkpoint(folder: Path) -> str | None:
-    """The last checkpoint that is whole; what a kill left half written is removed."""
-    whole = {}
+def _find_last_checkpoint(folder: Path) -> str | None:
+    """The last complete checkpoint; incomplete ones, which a killed process left, are removed."""
+    checkpoints = {}
     for checkpoint in folder.glob("checkpoint-*"):
         try:
-            whole[json.loads((checkpoint / _STATE).read_text())["global_step"]] = checkpoint
+            checkpoints[json.loads((checkpoint / _STATE).read_text())["global_step"]] = checkpoint
         except (OSError, ValueError, KeyError):
             shutil.rmtree(checkpoint, ignore_errors=True)
-    return str(whole[max(whole)]) if whole else None
+    return str(checkpoints[max(checkpoints)]) if checkpoints else None
 
 
-def _by_epoch(
+def _group_by_epoch(
     history: Sequence[Mapping[str, Any]], splits: Mapping[str, Any], epochs: int
 ) -> tuple[tuple[dict[str, dict[str, float]], ...], list[int]]:
-    """Trainer's log as scores of splits after each epoch, and the step at which each epoch ended."""
-    found: tuple[dict[str, dict[str, float]], ...] = tuple({} for _ in range(epochs))
+    """The scores of the splits after each epoch, and the step at which each epoch ended, from Trainer's log."""
+    scores: tuple[dict[str, dict[str, float]], ...] = tuple({} for _ in range(epochs))
     steps = [0] * epochs
     for entry in history:
         epoch = round(entry["epoch"]) - 1
         for split in splits:
             names = [name for name in NAMES if f"eval_{split}_{name}" in entry]
             if names:
-                found[epoch][split] = {name: float(entry[f"eval_{split}_{name}"]) for name in names}
+                scores[epoch][split] = {name: float(entry[f"eval_{split}_{name}"]) for name in names}
                 steps[epoch] = int(entry["step"])
-    return found, steps
+    return scores, steps
 
 
 @contextmanager
-def _random_state_kept() -> Iterator[None]:
-    """Trainer seeds all of Python's random numbers; the caller's go on as if it had not."""
-    python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002 - it is this one that is seeded
+def _preserve_random_state() -> Iterator[None]:
+    """Restore the caller's random states afterwards: Trainer seeds all of Python's random numbers."""
+    python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002 - Trainer seeds this state
     with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
         try:
             yield

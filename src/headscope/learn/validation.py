@@ -1,4 +1,4 @@
-"""What a task must hold before a model is tuned on it."""
+"""Validation of a task before a model is tuned on it."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -12,25 +12,25 @@ SELECT = (VALIDATION, TEST)
 
 
 def check(task: Task, select: str) -> None:
-    """Refuse a task that cannot be learnt, or not be scored.
+    """Refuse a task that cannot be learnt or cannot be scored.
 
     Args:
         task: a task or a control.
         select: the split on which epochs will be chosen, one of `SELECT`.
 
     Raises:
-        HeadscopeError: a split is missing or empty, an example has no label or one that is not the task's, a split
-            has labels that the training split lacks, or the metric is not one that the task's kind has.
+        HeadscopeError: a split is missing or empty, an example has no label or one that the task lacks, a split has
+            labels that the training split lacks, or the metric does not exist for this kind of task.
     """
-    if task.metric not in _metrics(task):
+    if task.metric not in _allowed_metrics(task):
         raise HeadscopeError(
-            f"the task {task.name} is judged by {task.metric!r}, which {_kind(task)} does not have; "
-            f"it has {', '.join(_metrics(task))}."
+            f"the task {task.name} is scored by {task.metric!r}, which {_describe_kind(task)} does not have; "
+            f"it has {', '.join(_allowed_metrics(task))}."
         )
     if task.kind != "regression" and len(task.labels) < 2:
         raise HeadscopeError(
-            f"the task {task.name} has {len(task.labels) or 'no'} label{'s' * (len(task.labels) != 1)}, and there is "
-            "nothing to tell apart; give two at least."
+            f"the task {task.name} has {len(task.labels) or 'no'} label{'s' * (len(task.labels) != 1)}, and needs two "
+            "or more; give it more labels."
         )
     for split in SPLITS:
         examples = task.splits.get(split, ())
@@ -53,69 +53,69 @@ def _check_example(task: Task, example: Example) -> None:
             )
         for tag in example.tags:
             if tag is not None and tag not in task.labels:
-                raise _unknown(task, example, tag)
+                raise _unknown_label_error(task, example, tag)
         return
     if len(example.texts) not in (1, 2):
         raise HeadscopeError(f"{example.name} has {len(example.texts)} texts; give one or two.")
     if example.label is None:
-        raise HeadscopeError(f"{example.name} has no label; the task {task.name} needs one of each example.")
+        raise HeadscopeError(f"{example.name} has no label; the task {task.name} needs one for each example.")
     if task.kind == "regression":
         if not isinstance(example.label, int | float) or not math.isfinite(example.label):
             raise HeadscopeError(f"{example.name} has the label {example.label!r}; {task.name} needs a number.")
     elif example.label not in task.labels:
-        raise _unknown(task, example, example.label)
+        raise _unknown_label_error(task, example, example.label)
 
 
 def _check_labels(task: Task) -> None:
-    """Each label is learnt from some example, and the positive one is in each split that is scored."""
-    of_split = {split: _labels(task.splits.get(split, ())) for split in SPLITS}
-    if not of_split[TRAIN]:
+    """Check that each label has a training example, and that the positive one is in each split that is scored."""
+    split_labels = {split: _find_labels(task.splits.get(split, ())) for split in SPLITS}
+    if not split_labels[TRAIN]:
         raise HeadscopeError(f"no example of the task {task.name} has a label; give it files that have them.")
-    for split, labels in of_split.items():
-        if new := sorted(set(labels) - set(of_split[TRAIN])):
+    for split, labels in split_labels.items():
+        if new := sorted(set(labels) - set(split_labels[TRAIN])):
             raise HeadscopeError(
                 f"the {split} split of {task.name} has the label {new[0]!r} ({labels[new[0]]}), and the training split "
-                f"has only {_listed(of_split[TRAIN])}; give splits with the same labels."
+                f"has only {_quote_all(split_labels[TRAIN])}; give splits with the same labels."
             )
         if labels and task.positive and task.positive not in labels:
             raise HeadscopeError(
                 f"the {split} split of {task.name} never has the label {task.positive!r}, whose F1 is the score; "
                 "give splits with the same labels."
             )
-    if never := sorted(set(task.labels) - set(of_split[TRAIN])):
+    if missing := sorted(set(task.labels) - set(split_labels[TRAIN])):
         raise HeadscopeError(
-            f"the training split of {task.name} never has the label {never[0]!r}; give splits with the same labels."
+            f"the training split of {task.name} never has the label {missing[0]!r}; give splits with the same labels."
         )
 
 
-def _labels(examples: Iterable[Example]) -> dict[str, str]:
-    """The labels that there are, each with the name of an example that has it."""
-    found: dict[str, str] = {}
+def _find_labels(examples: Iterable[Example]) -> dict[str, str]:
+    """The labels of some examples, each with the name of the first example that has it."""
+    names: dict[str, str] = {}
     for example in examples:
         for label in example.tags or (example.label,):
             if label is not None:
-                found.setdefault(str(label), example.name)
-    return found
+                names.setdefault(str(label), example.name)
+    return names
 
 
-def _metrics(task: Task) -> tuple[str, ...]:
+def _allowed_metrics(task: Task) -> tuple[str, ...]:
     if task.kind == "regression":
         return ("pearson",)
-    of_positive: Sequence[str] = ("precision", "recall", "f1") if task.positive else ()
-    of_whole = ("accuracy", "matthews") if task.kind == "classification" else ("accuracy",)
-    return tuple(name for name in NAMES if name in (*of_positive, *of_whole))
+    positive_metrics: Sequence[str] = ("precision", "recall", "f1") if task.positive else ()
+    whole_metrics = ("accuracy", "matthews") if task.kind == "classification" else ("accuracy",)
+    return tuple(name for name in NAMES if name in (*positive_metrics, *whole_metrics))
 
 
-def _kind(task: Task) -> str:
+def _describe_kind(task: Task) -> str:
     return task.kind if task.positive or task.kind == "regression" else f"{task.kind} without a positive label"
 
 
-def _unknown(task: Task, example: Example, label: object) -> HeadscopeError:
+def _unknown_label_error(task: Task, example: Example, label: object) -> HeadscopeError:
     return HeadscopeError(
-        f"{example.name} has the label {label!r}, and the task {task.name} has {_listed(task.labels)}; "
+        f"{example.name} has the label {label!r}, and the task {task.name} has {_quote_all(task.labels)}; "
         "correct it, or give splits with the same labels."
     )
 
 
-def _listed(labels: Iterable[str]) -> str:
+def _quote_all(labels: Iterable[str]) -> str:
     return ", ".join(repr(label) for label in labels)

@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 
 from headscope.analyse.compare import compare_variable
 from headscope.errors import TableError
-from headscope.studies.extractors import largest, of_best_head
-from headscope.studies.run_extractors import at, at_head, best_after
-from headscope.studies.study import Claim, Derived, Measurement, Pattern, Read, Study, Tuning, Value
+from headscope.studies.extractors import best_head_value, largest
+from headscope.studies.run_extractors import best_head_after, head_value, on_tables
+from headscope.studies.study import Claim, Derived, Extractor, Measurement, Pattern, Study, Tuning, Value
 from headscope.view.figures import changes, heatmaps, runs
 
 BERT = "BERT-base"
@@ -45,33 +45,35 @@ BESIDE = {
 }
 
 
-def _best_before(target: str) -> Read:
+def _best_before(target: str) -> Extractor:
     """The best head before fine-tuning, by the same measure."""
-    return lambda table: of_best_head(MASS, MASS)(table.sel(target=target))
+    return lambda table: best_head_value(MASS, MASS)(table.sel(target=target))
 
 
-def _claims() -> list[Claim]:
+def _make_claims() -> list[Claim]:
     claims = []
     for target, (where, what, beside) in OBSERVATIONS.items():
-        after, control = (at(best_after(MASS, target=target), place) for place in (1, 2))
-        gains = Pattern("above that before and under the control", above=largest(at(_best_before(target), 0), control))
+        after, control = (on_tables(best_head_after(MASS, target=target), place) for place in (1, 2))
+        gains = Pattern(
+            "above that before and under the control", above=largest(on_tables(_best_before(target), 0), control)
+        )
         claims.append(
             Claim(where, f"attention to {what}, best head", RUNS, Value(math.nan, "a head mostly attends to it"), after,
-                  pattern=gains, note="the best head of each model, chosen on what it is scored on")
+                  pattern=gains, note="the best head of each model, chosen on the same data that it is scored on")
         )  # fmt: skip
         if target in HEADS:
             essay, layer, head = HEADS[target]
-            of_head = partial(at_head, layer, head, MASS)
+            of_head = partial(head_value, layer, head, MASS)
             claims += [
                 Claim(where, f"attention to {what}, the essay's head", RUNS, Value(math.nan, f"mostly, {essay} from 0"),
-                      at(of_head(target=target), 1), model=BERT,
-                      pattern=Pattern("above that before fine-tuning", above=at(of_head(target=target), 0))),
+                      on_tables(of_head(target=target), 1), model=BERT,
+                      pattern=Pattern("above that before fine-tuning", above=on_tables(of_head(target=target), 0))),
                 Claim("not in the essay", f"attention to {what}, the essay's head, tuned on arbitrary labels", RUNS,
-                      Value(math.nan), at(of_head(target=target), 2), model=BERT,
+                      Value(math.nan), on_tables(of_head(target=target), 2), model=BERT,
                       note=f"head {layer}-{head}, counted from 1"),
             ]  # fmt: skip
         if beside:
-            within = at(best_after(MASS, target=beside), 1)
+            within = on_tables(best_head_after(MASS, target=beside), 1)
             claims.append(
                 Claim(where, f"attention to {what}, best head, held against its like", RUNS, Value(math.nan, "mostly"),
                       after, pattern=Pattern(BESIDE[beside], above=within))
@@ -83,15 +85,15 @@ CHANGES = tuple(f"change_{target}" for target in OBSERVATIONS)
 """What is compared: how often a head points at each target, before, after and under the control."""
 
 
-def _changed(target: str, before: xr.Dataset, task: xr.Dataset, control: xr.Dataset) -> xr.Dataset:
+def _compare_target(target: str, before: xr.Dataset, task: xr.Dataset, control: xr.Dataset) -> xr.Dataset:
     return compare_variable(before, task, control, "aspect_accuracy", where={"target": target})
 
 
-def _best_heads(before: xr.Dataset, task: xr.Dataset, control: xr.Dataset) -> Figure:
+def _plot_best_heads(before: xr.Dataset, task: xr.Dataset, control: xr.Dataset) -> Figure:
     panels = {}
     for target in OBSERVATIONS:
         with suppress(TableError):  # the corpus has no such target
-            panels[target.replace("_", " ")] = _changed(target, before, task, control)
+            panels[target.replace("_", " ")] = _compare_target(target, before, task, control)
     what = "how often the head that was best before points at its target"
     return runs.draw_pairs(runs.pair_comparisons(panels), task, what, units="share of pairs")
 
@@ -107,27 +109,28 @@ ASPECTS2019 = Study(
             "single pairs of SemEval-2014",
         ),
     },
-    claims=_claims(),
+    claims=_make_claims(),
     tuning=Tuning(
         tasks=("aspects",),
         corpora={"aspects": "absa/semeval2014"},
         measured=("pairs",),
         epochs=4,
         learning_rate=2e-5,
-        paper="one model, of which the essay does not say how long; here as Sun et al. 2019, whom it follows",
+        paper="one model; the essay does not give its epochs, so they are those of Sun et al. 2019, whom it follows",
     ),
     figures={
         "aspects-before": (BEFORE, partial(heatmaps.draw_score_heatmap, variable="aspect_accuracy")),
-        "best-heads": (RUNS, _best_heads),
+        "best-heads": (RUNS, _plot_best_heads),
         **{name.replace("_", "-"): ((name,), changes.draw_change_heatmaps) for name in CHANGES},
     },
     derived={
-        name: Derived(RUNS, partial(_changed, target)) for name, target in zip(CHANGES, OBSERVATIONS, strict=True)
+        name: Derived(RUNS, partial(_compare_target, target))
+        for name, target in zip(CHANGES, OBSERVATIONS, strict=True)
     },
     notes=(
         "The essay has no figures and counts heads from 0: its 9-8, 9-0 and 10-3 are 10-9, 10-1 and 11-4 here.",
-        "It looks at one model after fine-tuning. That a head attends to something after fine-tuning says little if it "
-        "did before, or does after fine-tuning on arbitrary labels: verdicts ask for more than both.",
+        "It looks at one model after fine-tuning. That a head attends to something after fine-tuning says little if "
+        "it did before, or does after fine-tuning on arbitrary labels: a verdict requires more than both.",
         "The phrase of an aspect and the sentiment words are approximations (`headscope.reducers.aspects`).",
     ),
 )

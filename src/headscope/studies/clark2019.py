@@ -7,15 +7,15 @@ import xarray as xr
 
 from headscope.studies.extractors import (
     best_head,
-    heads_above,
-    in_layers,
+    best_head_value,
+    best_relation_head,
+    best_relation_offset,
+    count_heads_above,
     layer_of_top_head,
-    of_best_head,
-    relation,
-    relation_offset,
+    mean_of_layers,
     share_of_heads_below,
+    single_value,
     top_layer,
-    value,
 )
 from headscope.studies.study import Claim, Measurement, NotMeasuredError, Pattern, Study, Value
 from headscope.view.figures import layers
@@ -71,14 +71,14 @@ RULES = {"nearest": "nearest mention", "head_match": "head match", "rules": "rul
 """What the rules of table 2 are called in a head table, and in the paper."""
 
 
-def _table_1() -> list[Claim]:
+def _table_1_claims() -> list[Claim]:
     claims = []
     for label, (others, head, accuracy, baseline, offset) in RELATIONS.items():
-        labels, turned = (label, *others), label == "pobj"
-        where, fixed = f"table 1, {label}", relation_offset(*labels, turned=turned)
+        labels, swapped = (label, *others), label == "pobj"
+        where, fixed = f"table 1, {label}", best_relation_offset(*labels, swapped=swapped)
         claims += [
             Claim(
-                where, "best head", TREEBANK, Value(accuracy, head), relation(*labels, turned=turned),
+                where, "best head", TREEBANK, Value(accuracy, head), best_relation_head(*labels, swapped=swapped),
                 pattern=Pattern("above the best fixed offset", above=fixed), model=BERT, note=MAPPED.get(label, ""),
             ),
             Claim(where, "best fixed offset", TREEBANK, Value(baseline, offset), fixed),
@@ -86,7 +86,7 @@ def _table_1() -> list[Claim]:
     return claims
 
 
-def _table_2() -> list[Claim]:
+def _table_2_claims() -> list[Claim]:
     claims = []
     for mention, (head, *rules) in MENTIONS.items():
         where, score = f"table 2, {mention}", "antecedent_accuracy"
@@ -94,31 +94,38 @@ def _table_2() -> list[Claim]:
         of_head = (
             best_head(score, prefix="antecedent_", mention="all")
             if mention == "all"
-            else of_best_head(score, by=score, mention=mention)
+            else best_head_value(score, by=score, mention=mention)
         )
-        above = Pattern("above head match", above=value("antecedent_head_match", mention=mention))
+        above = Pattern("above head match", above=single_value("antecedent_head_match", mention=mention))
         claims.append(
             Claim(where, "best head", COREFERENCE, Value(float(head), "5-4"), of_head,
                   digits=0, pattern=above, model=BERT)
         )  # fmt: skip
         claims += [
             Claim(
-                where, what, COREFERENCE, Value(float(number)), value(f"antecedent_{rule}", mention=mention), digits=0
+                where,
+                what,
+                COREFERENCE,
+                Value(float(number)),
+                single_value(f"antecedent_{rule}", mention=mention),
+                digits=0,
             )
             for (rule, what), number in zip(RULES.items(), rules, strict=True)
         ]
     return claims
 
 
-def _dependents_attend(table: xr.Dataset) -> Value:
+def _share_from_dependent(table: xr.Dataset) -> Value:
     """The share of the relations for which the best head attends from the dependent to its head."""
-    found, other = 0, []
+    count, exceptions = 0, []
     for label, (others, *_) in RELATIONS.items():
         with suppress(NotMeasuredError):
-            best = relation(label, *others, turned=label == "pobj")(table)
-            found += 1
-            other += [label] if "head to dependent" in best.of else []
-    return Value(100 * (found - len(other)) / max(found, 1), f"all but {', '.join(other)}" if other else "all")
+            best = best_relation_head(label, *others, swapped=label == "pobj")(table)
+            count += 1
+            exceptions += [label] if "head to dependent" in best.detail else []
+    return Value(
+        100 * (count - len(exceptions)) / max(count, 1), f"all but {', '.join(exceptions)}" if exceptions else "all"
+    )
 
 
 HALF_TO_DEEP = (6 / 12, 10 / 12)
@@ -126,13 +133,13 @@ HALF_TO_DEEP = (6 / 12, 10 / 12)
 
 TEXTUAL = (
     Claim("section 4.2", "relations for which the dependent attends to its head", TREEBANK,
-          Value(100 * 14 / 15, "all but pobj"), _dependents_attend, "% of relations", 0,
+          Value(100 * 14 / 15, "all but pobj"), _share_from_dependent, "% of relations", 0,
           Pattern("most relations", above=50.0), BERT),
     Claim("section 3.1", "heads with most of their attention on the token before", TEXT,
-          Value(4.0, "layers 2, 4, 7, 8 of 12"), heads_above("mass_previous", 0.5), "heads", 0,
+          Value(4.0, "layers 2, 4, 7, 8 of 12"), count_heads_above("mass_previous", 0.5), "heads", 0,
           Pattern("there are some", above=0.0), BERT),
     Claim("section 3.1", "heads with most of their attention on the token after", TEXT,
-          Value(5.0, "layers 1, 2, 2, 3, 6 of 12"), heads_above("mass_next", 0.5), "heads", 0,
+          Value(5.0, "layers 1, 2, 2, 3, 6 of 12"), count_heads_above("mass_next", 0.5), "heads", 0,
           Pattern("there are some", above=0.0), BERT),
     Claim("section 3.1", "heads with little attention on the token itself", TEXT,
           Value(math.nan, "most"), share_of_heads_below("mass_self", 0.1), "% of heads", 0,
@@ -146,20 +153,20 @@ TEXTUAL = (
     Claim("figure 2, above", "layer that attends most to . and ,", TEXT,
           Value(math.nan, "deep"), top_layer("mass_punctuation"), "layer", 0, None, BERT),
     Claim("section 3.2", "attention to [SEP] from half of the depth to five sixths", TEXT,
-          Value(math.nan, "over 50 in layers 6-10 of 12"), in_layers("mass_sep", *HALF_TO_DEEP), "%", 1,
+          Value(math.nan, "over 50 in layers 6-10 of 12"), mean_of_layers("mass_sep", *HALF_TO_DEEP), "%", 1,
           Pattern("over half", above=50.0), BERT),
     Claim("figure 2, below", "the same from [SEP]", TEXT,
-          Value(math.nan, "over 90"), in_layers("mass_sep_from_sep", *HALF_TO_DEEP), "%", 1,
+          Value(math.nan, "over 90"), mean_of_layers("mass_sep_from_sep", *HALF_TO_DEEP), "%", 1,
           Pattern("over nine tenths", above=90.0), BERT),
     Claim("figure 2, below", "the same from [SEP], beside other tokens", TEXT,
-          Value(math.nan, "more"), in_layers("mass_sep_from_sep", *HALF_TO_DEEP), "%", 1,
-          Pattern("more than from other tokens", above=in_layers("mass_sep_from_other", *HALF_TO_DEEP)), BERT),
+          Value(math.nan, "more"), mean_of_layers("mass_sep_from_sep", *HALF_TO_DEEP), "%", 1,
+          Pattern("more than from other tokens", above=mean_of_layers("mass_sep_from_other", *HALF_TO_DEEP)), BERT),
     Claim("figure 4, above", "layer of the head with the greatest entropy", TEXT,
           Value(1.0, "of 12 layers"), layer_of_top_head("entropy"), "layer", 0,
           Pattern("in the first layer", below=2.0), BERT),
     Claim("section 3.3, figure 4, below", "entropy from [CLS] in the last layer", TEXT,
-          Value(3.89, "layer 12 of 12"), in_layers("entropy_from_cls", 1.0, 1.0, 1.0), "nats", 2,
-          Pattern("above that from all tokens", above=in_layers("entropy", 1.0, 1.0, 1.0)), BERT),
+          Value(3.89, "layer 12 of 12"), mean_of_layers("entropy_from_cls", 1.0, 1.0, 1.0), "nats", 2,
+          Pattern("above that from all tokens", above=mean_of_layers("entropy", 1.0, 1.0, 1.0)), BERT),
 )  # fmt: skip
 """Sections 3 and 4.2, and figures 2 and 4, of which the paper prints no figures but these."""
 
@@ -191,17 +198,17 @@ CLARK2019 = Study(
             sample=1000,
         ),
     },
-    claims=(*_table_1(), *_table_2(), *TEXTUAL),
+    claims=(*_table_1_claims(), *_table_2_claims(), *TEXTUAL),
     figures={
         "figure-2": (TEXT, layers.draw_special_tokens),
         "figure-4": (TEXT, layers.draw_entropies),
     },
     notes=(
-        "The paper's treebank and coreference corpus are licensed, and its segments of Wikipedia were released within "
-        "pickled attention maps alone: no corpus is known to be the paper's, so its figures are shown and never held "
-        "against one's own.",
-        "The paper chooses the best of all heads and offsets on the data that it scores them on. So is the figure "
-        "beside the paper's; what is judged is the held-out one.",
+        "The paper's treebank and coreference corpus are licensed, and its segments of Wikipedia were released only "
+        "inside pickled attention maps. So no corpus is known to be the paper's own: its values are shown, and never "
+        "required to be equal.",
+        "The paper chooses the best head and offset on the same data that they are scored on, and so does the value "
+        "beside the paper's. The held-out value is judged.",
         "Not here: the gradients of figure 3, the probes of table 3 and the clusters of figure 6; of table 2, the "
         "neural system, which is no attention head.",
     ),

@@ -1,8 +1,8 @@
-"""What a claim reads from a head table: functions that return functions table -> `Value`.
+"""Extractors: functions that return functions head table -> `Value`, which claims are made of.
 
-Shares are read in percent, as the papers print them. The head is chosen as the papers choose it: the best one on all
-of the corpus. The held-out figure beside it, where the table has a report (`headscope.analyse.add_report`), is that
-of the head chosen on one half of the texts.
+Shares are in percent, as the papers print them. The head is chosen as the papers choose it: the best head on the whole
+corpus. The held-out value beside it, where the table has a report (`headscope.analyse.add_report`), is that of the
+head chosen on one half of the texts.
 """
 
 import math
@@ -14,185 +14,185 @@ import numpy as np
 import xarray as xr
 
 from headscope.heads import head_name
-from headscope.studies.study import NotMeasuredError, Read, Value
+from headscope.studies.study import Extractor, NotMeasuredError, Value
 
 HEAD = ("layer", "head", "direction")
 PERCENT = 100.0
 
 
-def best_head(variable: str, *, prefix: str = "", score: str = "accuracy", **place: str) -> Read:
+def best_head(variable: str, *, prefix: str = "", score: str = "accuracy", **place: str) -> Extractor:
     """The best of all heads by a score, with its interval, and the held-out score of the reported head.
 
     Args:
         variable: the score.
-        prefix: what the table puts before the names of its report.
-        score: what it calls the score there.
+        prefix: of the names of the table's report.
+        score: the name of the score in the report.
         place: coordinates of the other dimensions.
     """
-    return lambda table: _best_head(_at(table, variable, place), variable, prefix, score)
+    return lambda table: _read_best_head(_select(table, variable, place), variable, prefix, score)
 
 
-def of_best_head(variable: str, by: str, scale: float = PERCENT, **place: str) -> Read:
-    """The value of a variable for the head that is best by another one, or by the same at another place.
+def best_head_value(variable: str, by: str, scale: float = PERCENT, **place: str) -> Extractor:
+    """The value of a variable for the head that is best by another variable, or by the same at other coordinates.
 
     Args:
-        variable: what is read, at `place`.
-        by: what the head is chosen by, at ``all`` along the dimensions of `place`.
+        variable: the variable, read at `place`.
+        by: the variable that the head is chosen by, at ``all`` along the dimensions of `place`.
         scale: of the value.
         place: coordinates of the other dimensions.
     """
 
     def read(table: xr.Dataset) -> Value:
-        where = _best(_at(table, by, dict.fromkeys(place, "all"))[by])
-        return _of_head(_at(table, variable, place), variable, where, scale)
+        where = _find_best(_select(table, by, dict.fromkeys(place, "all"))[by])
+        return _read_head(_select(table, variable, place), variable, where, scale)
 
     return read
 
 
-def relation(*labels: str, turned: bool = False) -> Read:
+def best_relation_head(*labels: str, swapped: bool = False) -> Extractor:
     """The best head, in either direction, for the first of these relations that the corpus has.
 
     Args:
         labels: of the relation, in the scheme of the paper and in others.
-        turned: in the other schemes dependent and head have changed places.
+        swapped: dependent and head are swapped in the other schemes.
     """
 
     def read(table: xr.Dataset) -> Value:
-        label = _label(table, labels)
-        row = _at(table, "relation_accuracy", {"relation": label})
-        return _best_head(row, "relation_accuracy", "", "accuracy", turned=turned and label != labels[0])
+        label = _find_relation(table, labels)
+        row = _select(table, "relation_accuracy", {"relation": label})
+        return _read_best_head(row, "relation_accuracy", "", "accuracy", swapped=swapped and label != labels[0])
 
     return read
 
 
-def relation_offset(*labels: str, turned: bool = False) -> Read:
-    """The best fixed offset for the first of these relations that the corpus has; arguments as for `relation`."""
+def best_relation_offset(*labels: str, swapped: bool = False) -> Extractor:
+    """The best fixed offset for the first of these relations that the corpus has; see `best_relation_head`."""
 
     def read(table: xr.Dataset) -> Value:
-        label = _label(table, labels)
-        row = _at(table, "offset_accuracy", {"relation": label})
-        sign = -1 if turned and label != labels[0] else 1
-        return _best_offset(row, row["offset_accuracy"], "heldout_offset", "accuracy", sign)
+        label = _find_relation(table, labels)
+        row = _select(table, "offset_accuracy", {"relation": label})
+        sign = -1 if swapped and label != labels[0] else 1
+        return _read_best_offset(row, row["offset_accuracy"], "heldout_offset", "accuracy", sign)
 
     return read
 
 
-def offset(variable: str, by: str, *, report: str = "", score: str = "") -> Read:
+def best_offset(variable: str, by: str, *, report: str = "", score: str = "") -> Extractor:
     """The value at the offset that is best by a variable.
 
     Args:
-        variable: what is read.
-        by: what the offset is chosen by.
-        report: what the table calls the held-out offset, if it has one.
-        score: and the score.
+        variable: the variable that is read.
+        by: the variable that the offset is chosen by.
+        report: the table's name of the held-out offset, if it has one.
+        score: the table's name of its score.
     """
 
     def read(table: xr.Dataset) -> Value:
-        row = _at(table, variable, {})
-        best = _best_offset(row, row[by], report, score)
-        return replace(best, number=PERCENT * float(row[variable].sel(offset=int(best.of))))
+        row = _select(table, variable, {})
+        best = _read_best_offset(row, row[by], report, score)
+        return replace(best, number=PERCENT * float(row[variable].sel(offset=int(best.detail))))
 
     return read
 
 
-def value(variable: str, scale: float = PERCENT, **place: str | int) -> Read:
+def single_value(variable: str, scale: float = PERCENT, **place: str | int) -> Extractor:
     """A single number of the table."""
-    return lambda table: Value(scale * float(_at(table, variable, place)[variable]))
+    return lambda table: Value(scale * float(_select(table, variable, place)[variable]))
 
 
-def mean_of_offsets(variable: str, farthest: int) -> Read:
-    """The mean over the offsets up to this distance, before and after."""
+def mean_of_offsets(variable: str, farthest: int) -> Extractor:
+    """The mean over the offsets up to this distance, in both directions."""
 
     def read(table: xr.Dataset) -> Value:
-        scores = _at(table, variable, {})[variable]
+        scores = _select(table, variable, {})[variable]
         return Value(PERCENT * float(scores.where(abs(scores["offset"]) <= farthest).mean()))
 
     return read
 
 
-def mean_of_heads(variable: str, **place: str) -> Read:
+def mean_of_heads(variable: str, **place: str) -> Extractor:
     """The mean over all heads."""
-    return lambda table: Value(PERCENT * float(_at(table, variable, place)[variable].mean()))
+    return lambda table: Value(PERCENT * float(_select(table, variable, place)[variable].mean()))
 
 
-def in_layers(variable: str, first: float, last: float, scale: float = PERCENT, **place: str) -> Read:
+def mean_of_layers(variable: str, first: float, last: float, scale: float = PERCENT, **place: str) -> Extractor:
     """The mean over the heads of some layers.
 
     Args:
         variable: the variable.
-        first: depth of the first of them, as a share of all layers: layer 6 of 12 is at 0.5.
-        last: depth of the last.
+        first: depth of the first layer, as a share of all layers: layer 6 of 12 is at 0.5.
+        last: depth of the last layer.
         scale: of the value.
         place: coordinates of the other dimensions.
     """
 
     def read(table: xr.Dataset) -> Value:
-        values = _at(table, variable, place)[variable]
+        values = _select(table, variable, place)[variable]
         depth = values["layer"] / values.sizes["layer"]
         chosen = values.isel(layer=np.flatnonzero((depth >= first - 1e-9) & (depth <= last + 1e-9)))
         layers = chosen["layer"].values.tolist()
         if not layers:
-            raise NotMeasuredError(f"no layer of {values.sizes['layer']} lies so deep")
-        return Value(scale * float(chosen.mean()), _layers(layers, values.sizes["layer"]))
+            raise NotMeasuredError(f"none of the {values.sizes['layer']} layers is that deep")
+        return Value(scale * float(chosen.mean()), _describe_layers(layers, values.sizes["layer"]))
 
     return read
 
 
-def top_layer(variable: str) -> Read:
+def top_layer(variable: str) -> Extractor:
     """The layer in which the mean over the heads is greatest."""
 
     def read(table: xr.Dataset) -> Value:
-        means = _at(table, variable, {})[variable].mean("head")
+        means = _select(table, variable, {})[variable].mean("head")
         layer = int(means["layer"].values[int(means.argmax("layer"))])
         return Value(float(layer), f"of {means.sizes['layer']}")
 
     return read
 
 
-def layer_of_top_head(variable: str) -> Read:
+def layer_of_top_head(variable: str) -> Extractor:
     """The layer of the head with the greatest value."""
 
     def read(table: xr.Dataset) -> Value:
-        values = _at(table, variable, {})[variable]
-        where = _best(values)
-        return Value(float(where["layer"]), f"head {_head(where)} of {values.sizes['layer']} layers")
+        values = _select(table, variable, {})[variable]
+        where = _find_best(values)
+        return Value(float(where["layer"]), f"head {_describe_head(where)} of {values.sizes['layer']} layers")
 
     return read
 
 
-def heads_above(variable: str, threshold: float) -> Read:
-    """How many heads have a value above a threshold, and in which layers they are."""
+def count_heads_above(variable: str, threshold: float) -> Extractor:
+    """The number of heads with a value above a threshold, and their layers."""
 
     def read(table: xr.Dataset) -> Value:
-        values = _at(table, variable, {})[variable]
+        values = _select(table, variable, {})[variable]
         counts = (values > threshold).sum("head")
         layers = np.repeat(counts["layer"].values, counts.values).tolist()
-        return Value(float(len(layers)), _layers(layers, values.sizes["layer"]) if layers else "")
+        return Value(float(len(layers)), _describe_layers(layers, values.sizes["layer"]) if layers else "")
 
     return read
 
 
-def share_of_heads_below(variable: str, threshold: float) -> Read:
-    """The share of the heads that have a value below a threshold."""
-    return lambda table: Value(PERCENT * float((_at(table, variable, {})[variable] < threshold).mean()))
+def share_of_heads_below(variable: str, threshold: float) -> Extractor:
+    """The share of the heads with a value below a threshold."""
+    return lambda table: Value(PERCENT * float((_select(table, variable, {})[variable] < threshold).mean()))
 
 
-def largest(*reads: Read) -> Read:
+def largest(*extractors: Extractor) -> Extractor:
     """The largest of several values that the table has."""
 
     def read(*tables: xr.Dataset) -> Value:
-        found = []
-        for one in reads:
+        values = []
+        for extractor in extractors:
             with suppress(NotMeasuredError):
-                found.append(one(*tables))
-        if not found:
+                values.append(extractor(*tables))
+        if not values:
             raise NotMeasuredError("the table has none of what this is compared with")
-        return max(found, key=lambda value: value.number)
+        return max(values, key=lambda value: value.number)
 
     return read
 
 
-def _at(table: xr.Dataset, variable: str, place: Mapping[str, str | int]) -> xr.Dataset:
+def _select(table: xr.Dataset, variable: str, place: Mapping[str, str | int]) -> xr.Dataset:
     if variable not in table or not bool(table[variable].notnull().any()):
         raise NotMeasuredError(f"the table has no {variable}")
     for dim, label in place.items():
@@ -201,15 +201,15 @@ def _at(table: xr.Dataset, variable: str, place: Mapping[str, str | int]) -> xr.
     return table.sel(dict(place))
 
 
-def _label(table: xr.Dataset, labels: tuple[str, ...]) -> str:
+def _find_relation(table: xr.Dataset, labels: tuple[str, ...]) -> str:
     known = set(table["relation"].values.tolist()) if "relation" in table.coords else set()
-    found = [label for label in labels if label in known]
-    if not found:
+    present = [label for label in labels if label in known]
+    if not present:
         raise NotMeasuredError(f"the corpus has no relation {' or '.join(labels)}")
-    return found[0]
+    return present[0]
 
 
-def _best(values: xr.DataArray) -> dict[str, int | str]:
+def _find_best(values: xr.DataArray) -> dict[str, int | str]:
     """The coordinates of the head with the greatest value; the first of equals."""
     dims = [dim for dim in HEAD if dim in values.dims]
     if not bool(values.notnull().any()):
@@ -218,42 +218,42 @@ def _best(values: xr.DataArray) -> dict[str, int | str]:
     return {dim: values[dim].values[index].item() for dim, index in zip(dims, place, strict=True)}
 
 
-def _head(where: Mapping[str, int | str], turned: bool = False) -> str:
-    """``8-11``, and the direction where it is the less common one, from the head of a dependency to its dependent."""
+def _describe_head(where: Mapping[str, int | str], swapped: bool = False) -> str:
+    """``8-11``, and the direction if it is the less common one, from the head of a dependency to its dependent."""
     name = head_name(int(where["layer"]), int(where["head"]))
-    less_common = "dependent_to_head" if turned else "head_to_dependent"
+    less_common = "dependent_to_head" if swapped else "head_to_dependent"
     return f"{name} head to dependent" if where.get("direction") == less_common else name
 
 
-def _best_head(row: xr.Dataset, variable: str, prefix: str, score: str, *, turned: bool = False) -> Value:
-    where = _best(row[variable])
-    best = replace(_of_head(row, variable, where), of=_head(where, turned))
+def _read_best_head(row: xr.Dataset, variable: str, prefix: str, score: str, *, swapped: bool = False) -> Value:
+    where = _find_best(row[variable])
+    best = replace(_read_head(row, variable, where), detail=_describe_head(where, swapped))
     if int(row.get(f"{prefix}reported_layer", 0)) == 0:
         return best
     chosen = {dim: row[f"{prefix}reported_{dim}"].item() for dim in where}
-    return replace(best, held_out=_value(row, f"{prefix}heldout", score, _head(chosen, turned)))
+    return replace(best, held_out=_read_reported(row, f"{prefix}heldout", score, _describe_head(chosen, swapped)))
 
 
-def _of_head(row: xr.Dataset, variable: str, where: Mapping[str, int | str], scale: float = PERCENT) -> Value:
+def _read_head(row: xr.Dataset, variable: str, where: Mapping[str, int | str], scale: float = PERCENT) -> Value:
     lower, upper = (
         scale * float(row[name].sel(where)) if (name := f"{variable}_{end}") in row else math.nan
         for end in ("lower", "upper")
     )
-    return Value(scale * float(row[variable].sel(where)), _head(where), lower, upper)
+    return Value(scale * float(row[variable].sel(where)), _describe_head(where), lower, upper)
 
 
-def _best_offset(row: xr.Dataset, scores: xr.DataArray, report: str, score: str, sign: int = 1) -> Value:
+def _read_best_offset(row: xr.Dataset, scores: xr.DataArray, report: str, score: str, sign: int = 1) -> Value:
     best = int(scores["offset"].values[int(scores.argmax("offset"))])
-    found = Value(PERCENT * float(scores.sel(offset=best)), f"{sign * best:+d}")
+    best_offset = Value(PERCENT * float(scores.sel(offset=best)), f"{sign * best:+d}")
     if not report or f"{report}_{score}" not in row or int(row[report]) == 0:
-        return found
-    return replace(found, held_out=_value(row, report, score, f"{sign * int(row[report]):+d}"))
+        return best_offset
+    return replace(best_offset, held_out=_read_reported(row, report, score, f"{sign * int(row[report]):+d}"))
 
 
-def _value(row: xr.Dataset, name: str, score: str, of: str) -> Value:
+def _read_reported(row: xr.Dataset, name: str, score: str, detail: str) -> Value:
     number, lower, upper = (PERCENT * float(row[f"{name}_{end}"]) for end in (score, "lower", "upper"))
-    return Value(number, of, lower, upper)
+    return Value(number, detail, lower, upper)
 
 
-def _layers(layers: list[int], count: int) -> str:
+def _describe_layers(layers: list[int], count: int) -> str:
     return f"layer{'s' if len(layers) > 1 else ''} {', '.join(map(str, layers))} of {count}"

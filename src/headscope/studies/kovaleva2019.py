@@ -11,16 +11,24 @@ import numpy as np
 import xarray as xr
 
 from headscope.heads import head_name
-from headscope.studies.extractors import PERCENT, best_head, in_layers, largest, mean_of_heads, of_best_head, offset
-from headscope.studies.run_extractors import (
-    at,
-    least_of_other_layers,
-    mean,
-    of_average_head,
-    of_deep_layers,
-    of_heads_mean,
+from headscope.studies.extractors import (
+    PERCENT,
+    best_head,
+    best_head_value,
+    best_offset,
+    largest,
+    mean_of_heads,
+    mean_of_layers,
 )
-from headscope.studies.study import Claim, Measurement, NotMeasuredError, Pattern, Read, Study, Tuning, Value
+from headscope.studies.run_extractors import (
+    average_head,
+    average_head_at,
+    deep_layers,
+    lowest_other_layer,
+    mean_over_runs,
+    on_tables,
+)
+from headscope.studies.study import Claim, Extractor, Measurement, NotMeasuredError, Pattern, Study, Tuning, Value
 from headscope.view.figures import heatmaps, runs
 
 BERT = "BERT-base"
@@ -35,15 +43,15 @@ WORD_CLASSES = {
 }
 
 
-def _to(name: str) -> Read:
+def _attention_to(name: str) -> Extractor:
     return mean_of_heads("token_class_attention", token_class=name)
 
 
-def _from_cls_to(name: str) -> Read:
-    return in_layers("token_class_attention_from_cls", 1.0, 1.0, token_class=name)
+def _attention_from_cls_to(name: str) -> Extractor:
+    return mean_of_layers("token_class_attention_from_cls", 1.0, 1.0, token_class=name)
 
 
-def _heads_for_roles(table: xr.Dataset) -> Value:
+def _count_heads_for_roles(table: xr.Dataset) -> Value:
     """The heads that give a predicate and its role over twice what they give any two words, beyond the interval."""
     if "role_weight_lower" not in table or not bool(table["role_weight_lower"].notnull().any()):
         raise NotMeasuredError("no role of the corpus counts")
@@ -52,8 +60,8 @@ def _heads_for_roles(table: xr.Dataset) -> Value:
     return Value(float(len(names)), ", ".join(names))
 
 
-SPECIAL = largest(_to("cls"), _to("sep"))
-MORE_THAN_WORDS = Pattern("more than to any class of words", above=largest(*map(_to, WORD_CLASSES)))
+SPECIAL = largest(_attention_to("cls"), _attention_to("sep"))
+MORE_THAN_WORDS = Pattern("more than to any class of words", above=largest(*map(_attention_to, WORD_CLASSES)))
 
 TASKS = {"mrpc": "MRPC", "rte": "RTE", "cola": "CoLA", "sst2": "SST-2", "stsb": "STS-B", "wnli": "WNLI"}
 """GLUE sets of the paper; QNLI and QQP are not read."""
@@ -67,49 +75,50 @@ LAST_LAYER = 0.999
 """Deeper than this is the last layer alone."""
 
 
-def _other_layers() -> Read:
-    return mean(at(least_of_other_layers("similarity", LAST, scale=1.0), 0))
+def _other_layers() -> Extractor:
+    return mean_over_runs(on_tables(lowest_other_layer("similarity", LAST, scale=1.0), 0))
 
 
-def _last(group: int) -> Read:
-    return mean(at(of_deep_layers("similarity", LAST, scale=1.0), group))
+def _last_layers(group: int) -> Extractor:
+    return mean_over_runs(on_tables(deep_layers("similarity", LAST, scale=1.0), group))
 
 
-def _cls_after(name: str) -> Read:
-    return mean(of_deep_layers("token_class_attention_from_cls", LAST_LAYER, token_class=name))
+def _from_cls_after(name: str) -> Extractor:
+    return mean_over_runs(deep_layers("token_class_attention_from_cls", LAST_LAYER, token_class=name))
 
 
-def _to_after(name: str) -> Read:
-    return mean(of_heads_mean("token_class_attention", token_class=name))
+def _attention_to_after(name: str) -> Extractor:
+    return mean_over_runs(average_head_at("token_class_attention", token_class=name))
 
 
-def _change_to(variable: str) -> Read:
-    of = of_average_head(variable)
-    return mean(lambda before, after: of(after) - PERCENT * float(before[variable].mean()))
+def _change_to(variable: str) -> Extractor:
+    per_run = average_head(variable)
+    return mean_over_runs(lambda before, after: per_run(after) - PERCENT * float(before[variable].mean()))
 
 
 TUNED = (
     Claim("section 4.3, figure 5", "similarity of maps before and after, last sixth of the layers", RUNS,
-          Value(math.nan, "least, last two of 12 layers"), _last(0), "cosine", 3,
+          Value(math.nan, "least, last two of 12 layers"), _last_layers(0), "cosine", 3,
           Pattern("below that of every other layer", below=_other_layers()),
           BERT),
-    Claim("not in the paper", "the same, tuned on arbitrary labels", RUNS, Value(math.nan), _last(1), "cosine", 3,
-          Pattern("above that of the task", above=_last(0)),
-          note="if it is as low, the change is not the task's: last layers get the largest gradients in any training"),
+    Claim("not in the paper", "the same, tuned on arbitrary labels", RUNS, Value(math.nan), _last_layers(1), "cosine",
+          3, Pattern("above that of the task", above=_last_layers(0)),
+          note=("if this is as low, the change is not due to the task: last layers get the largest gradients in any "
+               "training")),
     *(
         Claim("section 4.4, figure 6", f"change of attention to {name}, average head", ("texts", "texts_task"),
               Value(math.nan, "no change" if name == "[CLS]" else "most stays"), _change_to(variable), "points")
         for name, variable in (("[CLS]", "mass_cls"), ("[SEP]", "mass_sep"))
     ),
     Claim("section 4.4, figure 6", "attention to [SEP] after fine-tuning, average head", CLASS_RUNS,
-          Value(math.nan, "most, with [CLS]"), _to_after("sep"), model=BERT,
-          pattern=Pattern("more than to any class of words", above=largest(*map(_to_after, WORD_CLASSES)))),
+          Value(math.nan, "most, with [CLS]"), _attention_to_after("sep"), model=BERT,
+          pattern=Pattern("more than to any class of words", above=largest(*map(_attention_to_after, WORD_CLASSES)))),
     Claim("section 4.5, figure 7", "attention from [CLS] to [SEP] after fine-tuning, last layer", CLASS_RUNS,
-          Value(math.nan, "most"), _cls_after("sep"), model=BERT,
-          pattern=Pattern("more than to any class of words", above=largest(*map(_cls_after, WORD_CLASSES)))),
+          Value(math.nan, "most"), _from_cls_after("sep"), model=BERT,
+          pattern=Pattern("more than to any class of words", above=largest(*map(_from_cls_after, WORD_CLASSES)))),
     *(
         Claim("section 4.5, figure 7", f"attention from [CLS] to {name} after fine-tuning, last layer", CLASS_RUNS,
-              Value(math.nan, "less"), _cls_after(key), model=BERT)
+              Value(math.nan, "less"), _from_cls_after(key), model=BERT)
         for key, name in WORD_CLASSES.items()
     ),
 )  # fmt: skip
@@ -138,31 +147,33 @@ KOVALEVA2019 = Study(
     },
     claims=(
         Claim("section 4.2", "heads that link a predicate to what fills its roles", ROLES, Value(2.0, "of 144"),
-              _heads_for_roles, "heads", 0, Pattern("there are some", above=0.0), BERT,
+              _count_heads_for_roles, "heads", 0, Pattern("there are some", above=0.0), BERT,
               "here: those that give the two over twice the weight that they give any two words of the sentence"),
         Claim("section 4.2, figure 3", "weight between the two, best head", ROLES, Value(math.nan, "some heads"),
               best_head("role_weight", prefix="role_", score="weight"), "% of attention", 1,
-              Pattern("above that between any two words", above=of_best_head("role_weight_anywhere", by="role_weight")),
+              Pattern("above that between any two words",
+                      above=best_head_value("role_weight_anywhere", by="role_weight")),
               BERT),
         Claim("not in the paper", "the same, were all attention at the best fixed offset", ROLES, Value(math.nan),
-              offset("role_weight_offset", by="role_weight_offset"), "% of attention",
-              note="a head that knows the distance and nothing else could have so much"),
+              best_offset("role_weight_offset", by="role_weight_offset"), "% of attention",
+              note="a head that knows only the distance could reach this"),
         *(
-            Claim("section 4.4", f"attention to {name}, average head", CLASSES, Value(math.nan, "negligible"), _to(key),
-                  pattern=Pattern("less than to the greater of [CLS] and [SEP]", below=SPECIAL), model=BERT)
+            Claim("section 4.4", f"attention to {name}, average head", CLASSES, Value(math.nan, "negligible"),
+                  _attention_to(key), pattern=Pattern("less than to the greater of [CLS] and [SEP]", below=SPECIAL),
+                  model=BERT)
             for key, name in WORD_CLASSES.items()
         ),
         Claim("section 4.4, figure 6", "attention to [CLS], average head", CLASSES, Value(math.nan, "most, with [SEP]"),
-              _to("cls"), pattern=MORE_THAN_WORDS, model=BERT),
+              _attention_to("cls"), pattern=MORE_THAN_WORDS, model=BERT),
         Claim("section 4.4, figure 6", "attention to [SEP], average head", CLASSES, Value(math.nan, "most, with [CLS]"),
-              _to("sep"), pattern=MORE_THAN_WORDS, model=BERT),
+              _attention_to("sep"), pattern=MORE_THAN_WORDS, model=BERT),
         Claim("section 4.5, figure 7", "attention from [CLS] to [SEP], last layer", CLASSES, Value(math.nan, "most"),
-              _from_cls_to("sep"), model=BERT,
+              _attention_from_cls_to("sep"), model=BERT,
               pattern=Pattern("more than to any class of words",
-                              above=largest(*(_from_cls_to(key) for key in WORD_CLASSES)))),
+                              above=largest(*(_attention_from_cls_to(key) for key in WORD_CLASSES)))),
         *(
             Claim("section 4.5, figure 7", f"attention from [CLS] to {name}, last layer", CLASSES,
-                  Value(math.nan, "less"), _from_cls_to(key), model=BERT)
+                  Value(math.nan, "less"), _attention_from_cls_to(key), model=BERT)
             for key, name in WORD_CLASSES.items()
         ),
         *TUNED,
@@ -190,11 +201,11 @@ KOVALEVA2019 = Study(
         ),
     },
     notes=(
-        "The paper prints these results as pictures; where it gives no number, its column has its word.",
-        "It finds words by their letters; here they are found by position and annotation, so that *north* is no "
-        "negation. Of a class, the token that gets most attention counts.",
-        "What is fine-tuned on has a control, which the paper has not: the same texts with arbitrary labels. The "
-        "classes of words of fine-tuned models are measured on the treebank, since GLUE has no annotation of words.",
+        "The paper prints these results as pictures; where it gives no number, its column quotes its words.",
+        "The paper finds words by their letters; here they are found by position and annotation, so that *north* is "
+        "not a negation. A class counts with its token that gets most attention.",
+        "Each task has a control, which the paper does not have: the same texts with arbitrary labels. The classes of "
+        "words of fine-tuned models are measured on the treebank, since GLUE has no annotation of words.",
         "Not here: the five kinds of maps, and disabling heads.",
     ),
 )  # fmt: skip

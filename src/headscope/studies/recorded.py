@@ -111,7 +111,7 @@ def render_markdown(name: str, study: Study, models: Sequence[Recorded]) -> str:
         lines += sheet.render_pictures({figure: f"{model.name}/{figure}.png" for figure in list_figures(study, model)})
         lines += ["", "### Claims", ""]
         if model.findings:
-            beside = study.beside(model.tables)
+            beside = study.paper_model(model.tables)
             lines += [
                 f"The name of the file is that of {beside}, so its figures are compared with the paper's.",
                 "",
@@ -135,7 +135,7 @@ def show(study: Study, models: Sequence[Recorded], console: Console) -> None:
             console.print(f"\n{escape(table.title)}", soft_wrap=True)
             console.print(sheet.fit_table(sheet.lay_out(table, frame), console.width))
         if model.findings:
-            beside = study.beside(model.tables)
+            beside = study.paper_model(model.tables)
             verdicts = sheet.count_verdicts(model.findings)
             claims = f"{len(model.findings)} claims about {beside}, by the file's name: {verdicts}."
             console.print(f"\n{escape(claims)}", soft_wrap=True)

@@ -1,8 +1,8 @@
-"""What a claim reads of models that were fine-tuned with several seeds: functions tables -> `Value`.
+"""Extractors for models that were fine-tuned with several seeds: functions tables -> `Value`.
 
-A *family* is a head table with the dimension ``run``. What is read of it is the mean over runs with its 95 % t
-interval, or their spread. Shares are in percent. The best head is the one that is best before fine-tuning, by F1 in
-Zhao and Bethard 2020, whatever is read of it.
+They read a head table with the dimension ``run`` (in the code: `runs`), and give the mean over runs with its 95 % t
+interval, or the standard deviation. Shares are in percent. The best head is the head that was best before fine-tuning
+(in Zhao and Bethard 2020: by F1), whatever is read of it.
 """
 
 import math
@@ -21,74 +21,74 @@ from headscope.analyse.ranktests import least_rank_sum, rank_sum
 from headscope.analyse.uncertainty import LEVEL
 from headscope.heads import head_name, parse_head
 from headscope.studies.extractors import PERCENT
-from headscope.studies.study import RECORDED, NotMeasuredError, Read, Value
+from headscope.studies.study import RECORDED, Extractor, NotMeasuredError, Value
 
 SIGNIFICANT = 0.05
-"""A run counts as significant below this."""
+"""A run with a p-value below this counts as significant."""
 
-Of = Callable[..., Float[np.ndarray, " run"]]
-"""One number for each run, from the tables that a claim is about."""
+RunExtractor = Callable[..., Float[np.ndarray, " run"]]
+"""Takes the tables that a claim is about and returns one number for each run."""
 
-Reading = TypeVar("Reading", bound=Callable[..., Any])
-
-
-def at(of: Reading, *places: int) -> Reading:
-    """The same, of those of a claim's tables that stand at these places."""
-    return cast(Reading, lambda *tables: of(*(tables[place] for place in places)))
+AnyExtractor = TypeVar("AnyExtractor", bound=Callable[..., Any])
 
 
-def mean(of: Of) -> Read:
+def on_tables(extractor: AnyExtractor, *positions: int) -> AnyExtractor:
+    """The same extractor, for those of a claim's tables that are at these positions."""
+    return cast(AnyExtractor, lambda *tables: extractor(*(tables[position] for position in positions)))
+
+
+def mean_over_runs(extractor: RunExtractor) -> Extractor:
     """The mean over runs, with its interval."""
-    return lambda *tables: over_runs(of(*tables))
+    return lambda *tables: average_runs(extractor(*tables))
 
 
-def spread(of: Of) -> Read:
-    """The standard deviation over runs, of these runs and not of all that there could be (``ddof`` 0), as printed."""
+def deviation_over_runs(extractor: RunExtractor) -> Extractor:
+    """The standard deviation over these runs (``ddof`` 0), as the paper prints it."""
 
     def read(*tables: xr.Dataset) -> Value:
-        values = of(*tables)
+        values = extractor(*tables)
         if len(values) < 2:
-            raise NotMeasuredError("a single run has no spread over runs; take more seeds")
-        return Value(float(np.std(values)), _runs(values))
+            raise NotMeasuredError("a single run has no standard deviation; take more seeds")
+        return Value(float(np.std(values)), _describe_runs(values))
 
     return read
 
 
-def over_runs(values: Float[np.ndarray, " run"]) -> Value:
+def average_runs(values: Float[np.ndarray, " run"]) -> Value:
     """The mean of some runs, with its 95 % t interval; none for a single run."""
-    middle, count = float(np.mean(values)), len(values)
+    average, count = float(np.mean(values)), len(values)
     if count < 2:
-        return Value(middle, _runs(values))
+        return Value(average, _describe_runs(values))
     half = float(t.ppf((1 + LEVEL) / 2, count - 1) * np.std(values, ddof=1) / math.sqrt(count))
-    return Value(middle, _runs(values), middle - half, middle + half)
+    return Value(average, _describe_runs(values), average - half, average + half)
 
 
-def of_average_head(variable: str) -> Of:
-    """The mean over all heads; of a family."""
-    return lambda family: PERCENT * _family(family, variable).mean(("layer", "head")).values
+def average_head(variable: str) -> RunExtractor:
+    """The mean over all heads, in each run."""
+    return lambda runs: PERCENT * _get_runs(runs, variable).mean(("layer", "head")).values
 
 
-def of_heads_mean(variable: str, **place: str) -> Of:
-    """The mean over all heads at a place along the other dimensions; of a family."""
-    return lambda family: of_average_head(variable)(_at(family, variable, place))
+def average_head_at(variable: str, **place: str) -> RunExtractor:
+    """The mean over all heads at given coordinates of the other dimensions, in each run."""
+    return lambda runs: average_head(variable)(_select(runs, variable, place))
 
 
-def of_deep_layers(variable: str, depth: float, *, scale: float = PERCENT, **place: str) -> Of:
-    """The mean over the heads of the layers that lie deeper, as a share of all layers; of a family."""
+def deep_layers(variable: str, depth: float, *, scale: float = PERCENT, **place: str) -> RunExtractor:
+    """The mean over the heads of the layers deeper than a share of all layers, in each run."""
 
-    def read(family: xr.Dataset) -> Float[np.ndarray, " run"]:
-        values = _family(_at(family, variable, place), variable)
-        return np.asarray(scale * values.isel(layer=_deeper(values, depth)).mean(("layer", "head")).values)
+    def read(runs: xr.Dataset) -> Float[np.ndarray, " run"]:
+        values = _get_runs(_select(runs, variable, place), variable)
+        return np.asarray(scale * values.isel(layer=_find_deeper(values, depth)).mean(("layer", "head")).values)
 
     return read
 
 
-def least_of_other_layers(variable: str, depth: float, *, scale: float = PERCENT) -> Of:
-    """The least mean over the heads of one of the layers that do not lie deeper; of a family."""
+def lowest_other_layer(variable: str, depth: float, *, scale: float = PERCENT) -> RunExtractor:
+    """The lowest mean over the heads of a layer that is not deeper than a share of all layers, in each run."""
 
-    def read(family: xr.Dataset) -> Float[np.ndarray, " run"]:
-        values = _family(family, variable)
-        layers = values.isel(layer=~_deeper(values, depth)).mean("head")
+    def read(runs: xr.Dataset) -> Float[np.ndarray, " run"]:
+        values = _get_runs(runs, variable)
+        layers = values.isel(layer=~_find_deeper(values, depth)).mean("head")
         if not layers.sizes["layer"]:
             raise NotMeasuredError("the model has no other layers")
         return np.asarray(scale * layers.min("layer").values)
@@ -96,88 +96,88 @@ def least_of_other_layers(variable: str, depth: float, *, scale: float = PERCENT
     return read
 
 
-def _deeper(values: xr.DataArray, depth: float) -> Bool[np.ndarray, " layer"]:
+def _find_deeper(values: xr.DataArray, depth: float) -> Bool[np.ndarray, " layer"]:
     return np.asarray(values["layer"].values / values.sizes["layer"] > depth + 1e-9)
 
 
-def best_after(variable: str, **place: str) -> Read:
-    """The head that is best after fine-tuning, in the mean over runs; of a family."""
+def best_head_after(variable: str, **place: str) -> Extractor:
+    """The head that is best after fine-tuning, by its mean over runs."""
 
-    def read(family: xr.Dataset) -> Value:
-        values = _family(_at(family, variable, place), variable)
-        best = best_before(values.mean("run").to_dataset(name=variable), variable)
-        return replace(over_runs(PERCENT * values.sel(best).values), of=head_name(**best))
+    def read(runs: xr.Dataset) -> Value:
+        values = _get_runs(_select(runs, variable, place), variable)
+        best = find_best_before(values.mean("run").to_dataset(name=variable), variable)
+        return replace(average_runs(PERCENT * values.sel(best).values), detail=head_name(**best))
 
     return read
 
 
-def at_head(layer: int, head: int, variable: str, **place: str) -> Read:
-    """A head by its number; of a family, or of the table before."""
+def head_value(layer: int, head: int, variable: str, **place: str) -> Extractor:
+    """The value of a given head, after fine-tuning or before."""
 
     def read(table: xr.Dataset) -> Value:
         if layer > table.sizes["layer"] or head > table.sizes["head"]:
             raise NotMeasuredError(f"the model has no head {head_name(layer, head)}")
-        values = _at(table, variable, place)[variable].sel(layer=layer, head=head)
-        runs = np.atleast_1d(PERCENT * values.values)
-        return replace(over_runs(runs), of=head_name(layer, head))
+        values = _select(table, variable, place)[variable].sel(layer=layer, head=head)
+        values_of_runs = np.atleast_1d(PERCENT * values.values)
+        return replace(average_runs(values_of_runs), detail=head_name(layer, head))
 
     return read
 
 
-def _at(table: xr.Dataset, variable: str, place: Mapping[str, str]) -> xr.Dataset:
+def _select(table: xr.Dataset, variable: str, place: Mapping[str, str]) -> xr.Dataset:
     if variable not in table:
         raise NotMeasuredError(f"the table has no {variable}")
     for dim, label in place.items():
         if label not in table[dim].values:
             raise NotMeasuredError(f"the corpus has no {dim} {label}")
-    found = table.sel(dict(place))
-    if not bool(found[variable].notnull().any()):
+    selected = table.sel(dict(place))
+    if not bool(selected[variable].notnull().any()):
         raise NotMeasuredError("there is nothing of this kind in the corpus or the model")
-    return found
+    return selected
 
 
-def of_best_head(variable: str, by: str) -> Of:
-    """The head that was best before; of a table and a family."""
-    return lambda before, family: PERCENT * _family(family, variable).sel(best_before(before, by)).values
+def best_head_before(variable: str, by: str) -> RunExtractor:
+    """The value of the head that was best before fine-tuning, in each run; from a table before and one of runs."""
+    return lambda before, runs: PERCENT * _get_runs(runs, variable).sel(find_best_before(before, by)).values
 
 
-def best_before(before: xr.Dataset, by: str) -> dict[str, int]:
+def find_best_before(before: xr.Dataset, by: str) -> dict[str, int]:
     """The coordinates of the head with the greatest value; the first of equals."""
     if by not in before:
         raise NotMeasuredError(f"the table has no {by}")
-    found = top_heads(before, by, 1)
-    if not found:
+    top = top_heads(before, by, 1)
+    if not top:
         raise NotMeasuredError("no head has a value")
-    layer, head = parse_head(found[0][0], before)
+    layer, head = parse_head(top[0][0], before)
     return {"layer": layer, "head": head}
 
 
-def of_consistency(variable: str) -> Of:
-    """Kendall's tau between two corpora; of two families of the same runs."""
-    return lambda one, other: np.asarray(consistencies(one, other, variable).taus)
+def consistency_per_run(variable: str) -> RunExtractor:
+    """Kendall's tau between two corpora, in each run; from two tables of the same runs."""
+    return lambda first, second: np.asarray(consistencies(first, second, variable).taus)
 
 
-def significant_consistencies(variable: str) -> Read:
-    """In how many runs it differs from 0, were heads independent."""
-    return lambda one, other: _significant(np.asarray(consistencies(one, other, variable).ps))
+def significant_consistencies(variable: str) -> Extractor:
+    """The number of runs in which it differs from 0, if heads were independent."""
+    return lambda first, second: _count_significant(np.asarray(consistencies(first, second, variable).ps))
 
 
-def rank_sum_p(task: Of, control: Of) -> Read:
+def rank_sum_p(task: RunExtractor, control: RunExtractor) -> Extractor:
     """The p-value of the exact two-sided rank-sum test between the runs of the task and those of the control."""
 
     def read(*tables: xr.Dataset) -> Value:
-        one, other = task(*tables), control(*tables)
-        runs = f"{len(one)} and {len(other)} runs"
-        # However far apart they are; a verdict would speak of the number of runs alone.
-        if (least := least_rank_sum(len(one), len(other))) >= SIGNIFICANT:
-            raise NotMeasuredError(f"{runs} cannot give a p-value below {least:.2g}; take more seeds")
-        return Value(rank_sum(one, other), runs)
+        task_values, control_values = task(*tables), control(*tables)
+        counts = f"{len(task_values)} and {len(control_values)} runs"
+        # With so few runs the p-value cannot be significant, however far apart they are.
+        if (least := least_rank_sum(len(task_values), len(control_values))) >= SIGNIFICANT:
+            raise NotMeasuredError(f"{counts} cannot give a p-value below {least:.2g}; take more seeds")
+        return Value(rank_sum(task_values, control_values), counts)
 
     return read
 
 
-def score(name: str) -> Of:
-    """A score of the fine-tuned models themselves, in the epoch that was kept."""
+def model_score(name: str) -> RunExtractor:
+    """A score of the fine-tuned models on their task, after their best epoch."""
 
     def read(tuned: xr.Dataset) -> Float[np.ndarray, " run"]:
         if name not in tuned:
@@ -187,7 +187,7 @@ def score(name: str) -> Of:
     return read
 
 
-def of_change(variable: str, group: str = "task") -> Of:
+def change_statistic(variable: str, group: str = "task") -> RunExtractor:
     """A variable of a comparison that has one number for each run of a group."""
 
     def read(comparison: xr.Dataset) -> Float[np.ndarray, " run"]:
@@ -206,37 +206,37 @@ NO_FOLDS = "it needs the counts of each part of the corpus, which recorded score
 ALIKE = "all heads have the same score before, or the same change"
 
 
-def significant_changes(sign: int = 0, group: str = "task") -> Read:
-    """In how many runs a head's change goes with its score before: upwards, downwards or (sign 0) either way."""
+def significant_changes(sign: int = 0, group: str = "task") -> Extractor:
+    """The number of runs in which the change of heads correlates with their score before, with this sign (0: any)."""
 
     def read(comparison: xr.Dataset) -> Value:
-        of = comparison.sel(group=group)
-        known = of["baseline_tau"].notnull().values
+        statistics = comparison.sel(group=group)
+        known = statistics["baseline_tau"].notnull().values
         if not known.any():
             raise NotMeasuredError(ALIKE)
-        tau, p = (of[name].values[known] for name in ("baseline_tau", "baseline_p"))
-        return _significant(np.where(tau * sign >= 0, p, 1.0) if sign else p)
+        tau, p = (statistics[name].values[known] for name in ("baseline_tau", "baseline_p"))
+        return _count_significant(np.where(tau * sign >= 0, p, 1.0) if sign else p)
 
     return read
 
 
-def share_of_rich_runs(comparison: xr.Dataset) -> Value:
-    """The percentage of runs in which the best heads gained most, with the interval of Clopper and Pearson."""
-    found = significant_changes(+1)(comparison)
+def share_of_runs_where_best_gain(comparison: xr.Dataset) -> Value:
+    """The percentage of runs in which the best heads gain most, with the interval of Clopper and Pearson."""
+    significant = significant_changes(+1)(comparison)
     runs = int(comparison["baseline_tau"].sel(group="task").notnull().sum())
-    share = binomtest(int(found.number), runs)
+    share = binomtest(int(significant.number), runs)
     ends = share.proportion_ci(LEVEL)
-    return Value(PERCENT * share.statistic, found.of, PERCENT * ends.low, PERCENT * ends.high)
+    return Value(PERCENT * share.statistic, significant.detail, PERCENT * ends.low, PERCENT * ends.high)
 
 
-def of_layers(first: float, last: float, *, group: str = "task", others: bool = False) -> Of:
-    """The mean change of the heads of some layers, or of all others.
+def layer_change(first: float, last: float, *, group: str = "task", others: bool = False) -> RunExtractor:
+    """The mean change of the heads of some layers, or of all other layers.
 
     Args:
-        first: depth of the first of them, as a share of all layers.
-        last: depth of the last.
+        first: depth of the first layer, as a share of all layers.
+        last: depth of the last layer.
         group: of runs.
-        others: the layers that are not among them.
+        others: take the layers outside of these instead.
     """
 
     def read(comparison: xr.Dataset) -> Float[np.ndarray, " run"]:
@@ -247,27 +247,27 @@ def of_layers(first: float, last: float, *, group: str = "task", others: bool = 
         inside = (depth >= first - 1e-9) & (depth <= last + 1e-9)
         chosen = inside != others
         if not chosen.any():
-            raise NotMeasuredError(f"no layer of {changes.sizes['layer']} lies so deep")
+            raise NotMeasuredError(f"none of the {changes.sizes['layer']} layers is that deep")
         return PERCENT * changes.isel(layer=np.flatnonzero(chosen)).mean("layer").values
 
     return read
 
 
 def selectivity(task: xr.Dataset, control: xr.Dataset) -> Value:
-    """Accuracy at the task less accuracy at the control (Hewitt and Liang 2019)."""
-    one, other = (float(np.mean(score("accuracy")(table))) for table in (task, control))
-    return Value(one - other, f"{one:.1f} less {other:.1f}")
+    """Accuracy on the task minus accuracy on the control (Hewitt and Liang 2019)."""
+    at_task, at_control = (float(np.mean(model_score("accuracy")(table))) for table in (task, control))
+    return Value(at_task - at_control, f"{at_task:.1f} less {at_control:.1f}")
 
 
-def _family(family: xr.Dataset, variable: str) -> xr.DataArray:
-    if variable not in family or "run" not in family[variable].dims:
+def _get_runs(table: xr.Dataset, variable: str) -> xr.DataArray:
+    if variable not in table or "run" not in table[variable].dims:
         raise NotMeasuredError(f"the table has no {variable} of several runs")
-    return family[variable]
+    return table[variable]
 
 
-def _significant(p: Float[np.ndarray, " run"]) -> Value:
-    return Value(float((p < SIGNIFICANT).sum()), f"of {_runs(p)}")
+def _count_significant(p: Float[np.ndarray, " run"]) -> Value:
+    return Value(float((p < SIGNIFICANT).sum()), f"of {_describe_runs(p)}")
 
 
-def _runs(values: Float[np.ndarray, " run"]) -> str:
+def _describe_runs(values: Float[np.ndarray, " run"]) -> str:
     return "1 run" if len(values) == 1 else f"{len(values)} runs"

@@ -47,10 +47,12 @@ def format_cells(finding: Finding) -> tuple[str, str, str, str, str, str]:
 def format_value(value: Value, digits: int, significant: int = 0) -> str:
     """A figure with its interval and its label, as text."""
     if math.isnan(value.number):
-        return value.of
+        return value.detail
     lower, upper = (format_number(end, digits, significant) for end in (value.lower, value.upper))
     interval = "" if math.isnan(value.lower) else f" [{lower}, {upper}]"
-    return f"{format_number(value.number, digits, significant)}{interval}" + (f" ({value.of})" if value.of else "")
+    return f"{format_number(value.number, digits, significant)}{interval}" + (
+        f" ({value.detail})" if value.detail else ""
+    )
 
 
 def format_number(value: float, digits: int, significant: int = 0) -> str:
@@ -80,7 +82,7 @@ def render_markdown(
         printed: the paper's tables of what fine-tuning changes.
         drawn: names of the figures in the folder ``figures``.
     """
-    model, beside = str(next(iter(tables.values())).attrs["model"]), study.beside(tables)
+    model, beside = str(next(iter(tables.values())).attrs["model"]), study.paper_model(tables)
     lines = [
         f"# {study.title}",
         "",
@@ -237,7 +239,7 @@ def _join_notes(finding: Finding) -> str:
 def show(study: Study, findings: Sequence[Finding], tables: Mapping[str, xr.Dataset], console: Console) -> None:
     """Print the findings that were judged, and the number of claims with each verdict."""
     model = str(next(iter(tables.values())).attrs["model"])
-    console.print(f"\n[bold]{escape(model)}[/], beside the paper's {study.beside(tables)}; shares in percent\n")
+    console.print(f"\n[bold]{escape(model)}[/], beside the paper's {study.paper_model(tables)}; shares in percent\n")
     grid = Table(box=None, pad_edge=False)
     for column in ("where", "what", "paper", "here", "verdict"):
         grid.add_column(column)
@@ -259,14 +261,14 @@ def _describe_finding(finding: Finding) -> dict[str, object]:
         "what": claim.what,
         "unit": claim.unit,
         "paper": claim.paper.number,
-        "paper_of": claim.paper.of,
+        "paper_of": claim.paper.detail,
         "ours": ours.number,
-        "ours_of": ours.of,
+        "ours_of": ours.detail,
         "ours_lower": ours.lower,
         "ours_upper": ours.upper,
         "difference": finding.difference,
         "held_out": held.number,
-        "held_out_of": held.of,
+        "held_out_of": held.detail,
         "held_out_lower": held.lower,
         "held_out_upper": held.upper,
         "same_model_and_corpus": finding.same,

@@ -1,6 +1,6 @@
-"""A paper as data: what it measured, what it claims, and how its claims stand on head tables of one's own.
+"""A paper as data: its measurements, its claims, and their verdicts on other head tables.
 
-`judge` needs neither weights nor network: head tables go in, findings come out.
+`judge` needs neither weights nor network: it takes head tables and returns findings.
 """
 
 import math
@@ -16,34 +16,34 @@ from headscope.errors import HeadscopeError, TableError
 
 Verdict = Literal["agrees", "differs", "holds", "fails", "unclear", "shown", "not measured"]
 VERDICTS: Mapping[Verdict, str] = {
-    "agrees": "the corpus is the paper's, and so is the model where it matters; the same figure, to the last digit",
-    "differs": "the corpus is the paper's, and so is the model where it matters; another figure",
-    "holds": "another model or corpus; what the claim says of any model holds here, beyond what intervals there are",
-    "fails": "another model or corpus; it does not hold here, beyond what intervals there are",
+    "agrees": "the paper's corpus (and its model, where the value depends on it); the value is equal to the last digit",
+    "differs": "the paper's corpus (and its model, where the value depends on it); the value is different",
+    "holds": "another model or corpus; the claim's pattern holds here for all values within the intervals",
+    "fails": "another model or corpus; the claim's pattern holds here for no value within the intervals",
     "unclear": "another model or corpus; the intervals overlap",
-    "shown": "another model or corpus, or another number of runs that are counted; side by side, not judged",
-    "not measured": "for the reason in the last column",
+    "shown": "another model or corpus, or another number of runs; shown side by side, not judged",
+    "not measured": "the note gives the reason",
 }
-"""How a claim stands: the verdicts, and what each means."""
+"""The verdicts on a claim, and their meanings."""
 
 
 class NotMeasuredError(HeadscopeError):
-    """A head table that lacks what a claim is about; the message completes "not measured: ..."."""
+    """A head table lacks what a claim needs; the message completes "not measured: ..."."""
 
 
 @dataclass(frozen=True)
 class Value:
-    """A figure, as a paper prints it or as a head table gives it.
+    """A value, as a paper prints it or as a head table gives it.
 
     Attributes:
         number: NaN where a paper gives a direction and no number.
-        of: the head, offset or layers that it is of, such as ``8-11``.
+        detail: its head, offset, layers or runs, such as ``8-11``.
         lower, upper: the 95 % interval; NaN where there is none.
-        held_out: the same of the head (or offset) that was chosen on one half of the texts, scored on the other.
+        held_out: the value of the head (or offset) that was chosen on one half of the texts, scored on the other.
     """
 
     number: float
-    of: str = ""
+    detail: str = ""
     lower: float = math.nan
     upper: float = math.nan
     held_out: "Value | None" = None
@@ -59,38 +59,38 @@ class Value:
         return self.held_out or self
 
 
-Read = Callable[..., Value]
-"""Takes the tables that a claim is about, in their order, and returns a figure; raises `NotMeasuredError`."""
+Extractor = Callable[..., Value]
+"""Takes the tables that a claim is about, in their order, and returns a value; raises `NotMeasuredError`."""
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """What a claim says of any model, whatever its figure: above one thing and below another.
+    """A relation that a claim states for any model: its value is above one bound and below another.
 
     Attributes:
-        says: in words.
-        above, below: bounds, or what is read from the tables of the claim.
+        says: the relation in words.
+        above, below: bounds, or extractors that read them from the tables of the claim.
     """
 
     says: str
-    above: Read | float = -math.inf
-    below: Read | float = math.inf
+    above: Extractor | float = -math.inf
+    below: Extractor | float = math.inf
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A figure that a paper prints.
+    """A value that a paper prints.
 
     Attributes:
-        where: in the paper: ``table 1, det``.
-        what: the figure is.
+        where: its place in the paper: ``table 1, det``.
+        what: its description.
         on: the measurements of the study that it is read from.
-        paper: what the paper prints.
-        read: gives the same from head tables.
+        paper: the paper's value.
+        read: reads the same value from head tables.
         unit: of both.
         digits: decimals that the paper prints.
-        pattern: what the claim says of any model, if anything.
-        model: whose figure it is, one of `Study.models`; empty where it follows from the corpus alone.
+        pattern: the relation that the claim states for any model, if any.
+        model: the paper's model of this value, one of `Study.models`; empty where it follows from the corpus alone.
         note: what a reader must know to compare the two.
         significant: digits that the paper prints of a p-value, instead of decimals.
     """
@@ -99,7 +99,7 @@ class Claim:
     what: str
     on: tuple[str, ...]
     paper: Value
-    read: Read
+    read: Extractor
     unit: str = "%"
     digits: int = 1
     pattern: Pattern | None = None
@@ -109,7 +109,7 @@ class Claim:
 
     @property
     def tolerance(self) -> float:
-        """Half of the last digit that the paper prints."""
+        """Half a unit of the last digit that the paper prints."""
         if self.significant:
             return 0.5 * 10.0 ** (math.floor(math.log10(abs(self.paper.number))) - self.significant + 1)
         return 0.5 * 10.0**-self.digits
@@ -120,16 +120,16 @@ class Measurement:
     """A head table that a study needs.
 
     Attributes:
-        corpus: where the corpus lies in a folder of corpora; the end of the path suffices.
-        source: what it is and where it comes from.
-        reducers: what is measured on it.
-        paper: what the paper measured.
-        published: SHA-256 of the very files that the paper measured, where they are public.
-        having: only documents that have a span of this kind; the others add nothing to the scores.
-        sample: so many documents, drawn at random; by default all.
-        max_tokens: documents are cut to this.
-        of_task: in place of a corpus, the texts of the test split of the task that is fine-tuned on.
-        tuned: what is measured of the runs beside `reducers`: what needs the model before as well.
+        corpus: the path of the corpus in a folder of corpora, or its end.
+        source: the name and origin of the corpus.
+        reducers: the names of the reducers that are run on it.
+        paper: the paper's own corpus.
+        published: SHA-256 of the files that the paper measured, where they are public.
+        having: take only documents with a span of this kind; the others add nothing to the scores.
+        sample: the size of a random sample of documents; default: all.
+        max_tokens: documents are cut to this length.
+        of_task: in place of a corpus, take the texts of the test split of the tuning task.
+        tuned: further reducers for the runs: those that also need the model before tuning.
     """
 
     corpus: str
@@ -146,18 +146,18 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Tuning:
-    """What a study fine-tunes on. The control is the same task with arbitrary labels.
+    """The fine-tuning of a study. The control is the same task with arbitrary labels.
 
-    The runs become the tables ``tuned_task`` and ``tuned_control``, with their scores at the task; what is measured of
-    them, ``story_task`` and ``story_control`` where the measurement is ``story``.
+    The runs become the tables ``tuned_task`` and ``tuned_control``, with their scores on the task. A measurement
+    ``story`` of the runs becomes the tables ``story_task`` and ``story_control``.
 
     Attributes:
-        tasks: names of tasks (`headscope.learn.tasks`); the first is the one that is taken if none is asked for.
-        corpora: where the corpus of each lies in a folder of corpora.
-        measured: the measurements that are made again of each run, or that need both models (`similarity`).
+        tasks: names of tasks (`headscope.learn.tasks`); the first is the default.
+        corpora: the path of each task's corpus in a folder of corpora.
+        measured: the measurements that are repeated for each run, or that need both models (`similarity`).
         epochs: of the paper.
         learning_rate: of the paper.
-        paper: what the paper fine-tuned.
+        paper: a description of the paper's own fine-tuning.
     """
 
     tasks: tuple[str, ...]
@@ -170,11 +170,11 @@ class Tuning:
 
 @dataclass(frozen=True)
 class Derived:
-    """A table that follows from others.
+    """A table that is computed from other tables.
 
     Attributes:
-        on: the names of those.
-        make: takes them in this order.
+        on: the names of these tables.
+        make: computes it, given the tables in this order.
     """
 
     on: tuple[str, ...]
@@ -183,16 +183,16 @@ class Derived:
 
 @dataclass(frozen=True)
 class Recording:
-    """How scores of heads that were recorded elsewhere are laid out: an ``.npz`` for each model.
+    """The layout of head scores that were recorded elsewhere: an ``.npz`` for each model.
 
     Attributes:
-        arrays: the name of the array that a table is made of, by the table's name. Axes: layer, head, score; before
-            them the runs, of a model that was fine-tuned.
-        needed: tables without which there is nothing to compare.
-        variables: what the last axis holds.
+        arrays: for each table, the name of its array. Axes: layer, head, score; before them the runs, for a
+            fine-tuned model.
+        needed: the tables that a comparison needs.
+        variables: the names of the scores along the last axis.
         units: of the scores.
         source: of the scores.
-        task: what the runs of the task were fine-tuned on.
+        task: the task that the runs were fine-tuned on.
         notes: what a reader of these scores must know.
     """
 
@@ -207,13 +207,13 @@ class Recording:
 
 @dataclass(frozen=True)
 class Printed:
-    """A table as the paper lays it out.
+    """A table in the layout of the paper.
 
     Attributes:
-        title: what it is.
-        make: takes all tables that there are, by name; a row a setting. Where a column is called ``X sd``, it is the
-            deviation of column ``X``; ``X sig`` counts runs, of those in the column ``runs``, and ``X pos`` and
-            ``X neg`` those of them upwards and downwards.
+        title: its title.
+        make: takes all tables by name, and returns a row for each setting. A column ``X sd`` is the standard
+            deviation of column ``X``; ``X sig`` is the number of significant runs among those in the column ``runs``,
+            ``X pos`` and ``X neg`` are the positive and the negative ones among them.
         digits: decimals.
         significant: digits of p-values, instead of decimals.
     """
@@ -230,17 +230,17 @@ class Study:
 
     Attributes:
         title: authors, year and title.
-        models: by the paper's names, the hub ids of the models that it has figures for; the first is the one that
-            a model of another name is shown beside.
+        models: by the paper's names, the hub ids of the models that it has values for; any other model is compared
+            with the first of them.
         measurements: the head tables, by name.
-        claims: the figures.
-        figures: the paper's pictures: name -> tables, and what permutations them.
-        notes: what was mapped, mended or left out.
-        tuning: what is fine-tuned, if anything.
-        derived: tables that follow from those that are measured, by name.
-        printed: the paper's tables of what fine-tuning changes, by name.
-        misprints: of the paper, named wherever its figures are shown.
-        recording: how recorded scores are laid out, if the paper's are.
+        claims: the values that the paper prints.
+        figures: the paper's figures: name -> tables, and the function that plots them.
+        notes: what was mapped, corrected or left out.
+        tuning: the fine-tuning, if there is any.
+        derived: tables that are computed from measured tables, by name.
+        printed: the paper's tables of the effects of fine-tuning, by name.
+        misprints: of the paper, stated wherever its values are shown.
+        recording: the layout of recorded scores, if the paper's are public.
     """
 
     title: str
@@ -255,8 +255,8 @@ class Study:
     misprints: Sequence[str] = ()
     recording: Recording | None = None
 
-    def beside(self, tables: Mapping[str, xr.Dataset]) -> str:
-        """The paper's name of the model whose figures stand beside those of some tables."""
+    def paper_model(self, tables: Mapping[str, xr.Dataset]) -> str:
+        """The paper's name of the model that some tables are compared with."""
         ours = {str(table.attrs["model"]) for table in tables.values()}
         same = [name for name, ids in self.models.items() if ours & set(ids)]
         return same[0] if same else next(iter(self.models))
@@ -264,14 +264,14 @@ class Study:
 
 @dataclass(frozen=True)
 class Finding:
-    """How a claim stands.
+    """The verdict on a claim.
 
     Attributes:
         claim: the claim.
-        ours: the figure of one's own; none where it was not measured.
-        same: the model and the corpora are those of the paper, so that figures must agree.
-        verdict: how it stands.
-        why: why it was not measured.
+        ours: the value measured here; None where it was not measured.
+        same: the model and the corpora are those of the paper, so that the values must agree.
+        verdict: the verdict.
+        why: the reason, where it was not measured.
     """
 
     claim: Claim
@@ -282,108 +282,111 @@ class Finding:
 
     @property
     def difference(self) -> float:
-        """Ours less the paper's; NaN where either has no number."""
+        """Our value minus the paper's; NaN where either has no number."""
         return math.nan if self.ours is None else self.ours.number - self.claim.paper.number
 
 
 RECORDED = "recorded"
-"""The attribute of tables that were made of recorded scores: the file."""
+"""The attribute of tables made from recorded scores that names their file."""
 
 NOT_TUNED = "nothing was fine-tuned: give --seeds"
 
 
 def derive(study: Study, tables: Mapping[str, xr.Dataset]) -> tuple[dict[str, xr.Dataset], dict[str, str]]:
-    """The tables, with those that follow from them; and why others do not."""
-    made, why = dict(tables), {}
-    for name, one in study.derived.items():
-        if name in made or any(on not in made for on in one.on):
+    """The tables with the derived tables added, and the reasons why others cannot be derived."""
+    tables_so_far, absent = dict(tables), {}
+    for name, derived in study.derived.items():
+        if name in tables_so_far or any(on not in tables_so_far for on in derived.on):
             continue
         try:
-            table = one.make(*(made[on] for on in one.on))
+            table = derived.make(*(tables_so_far[on] for on in derived.on))
         except (NotMeasuredError, TableError) as error:
-            why[name] = str(error).rstrip(".")
+            absent[name] = str(error).rstrip(".")
             continue
-        made[name] = table
-    return made, why
+        tables_so_far[name] = table
+    return tables_so_far, absent
 
 
 def judge(
     study: Study, tables: Mapping[str, xr.Dataset], absent: Mapping[str, str] | None = None
 ) -> tuple[Finding, ...]:
-    """How the claims of a study stand on head tables.
+    """The findings of a study on head tables.
 
-    Figures are held against each other only where the model and the corpus are those of the paper: the
-    model by its hub id, the corpus by its hash. Elsewhere they are shown side by side, and what is judged is
-    the claim's pattern, on the held-out figure where there is one. Recorded scores are the paper's where their file
-    is named after one of its models.
+    Values must be equal only where the model and the corpus are those of the paper: the model by its hub id, the
+    corpus by its hash. Elsewhere they are shown side by side, and the claim's pattern is judged, on the held-out
+    value where there is one. Recorded scores are the paper's own if their file is named after one of its models.
 
     Args:
         study: the paper.
         tables: by the names of its measurements; some may be missing.
-        absent: why tables are missing.
+        absent: for missing tables, the reasons.
 
     Returns:
-        A finding for each claim about the model whose figures stand beside these tables, or about no model.
+        A finding for each claim about the paper's model that these tables are compared with, or about no model.
     """
-    whose = study.beside(tables)
-    made, why = derive(study, tables)
-    why = {**dict(absent or {}), **why}
-    return tuple(_judged(claim, study, made, why) for claim in study.claims if claim.model in ("", whose))
+    model = study.paper_model(tables)
+    all_tables, reasons = derive(study, tables)
+    reasons = {**dict(absent or {}), **reasons}
+    return tuple(
+        _judge_claim(claim, study, all_tables, reasons) for claim in study.claims if claim.model in ("", model)
+    )
 
 
-def _judged(claim: Claim, study: Study, tables: Mapping[str, xr.Dataset], absent: Mapping[str, str]) -> Finding:
+def _judge_claim(claim: Claim, study: Study, tables: Mapping[str, xr.Dataset], absent: Mapping[str, str]) -> Finding:
     missing = [name for name in claim.on if name not in tables]
     if missing:
-        return Finding(claim, None, False, "not measured", _why(study, missing, tables, absent))
+        return Finding(claim, None, False, "not measured", _explain_missing(study, missing, tables, absent))
     on = [tables[name] for name in claim.on]
     try:
-        ours = _read(claim.read, on)
-        same = all(_same(claim, study, name, table) for name, table in zip(claim.on, on, strict=True))
+        ours = _read_value(claim.read, on)
+        same = all(_is_papers_own(claim, study, name, table) for name, table in zip(claim.on, on, strict=True))
         # 3 of 10 runs are not 3 of 7.
-        same = same and ("runs" not in claim.unit or ours.of == claim.paper.of)
+        same = same and ("runs" not in claim.unit or ours.detail == claim.paper.detail)
         if same and not math.isnan(claim.paper.number):
             close = abs(ours.number - claim.paper.number) <= claim.tolerance * (1 + 1e-9)
             return Finding(claim, ours, same, "agrees" if close else "differs")
-        return Finding(claim, ours, same, "shown" if claim.pattern is None else _holds(claim.pattern, ours, on))
+        return Finding(claim, ours, same, "shown" if claim.pattern is None else _check_pattern(claim.pattern, ours, on))
     except (NotMeasuredError, TableError) as error:
         return Finding(claim, None, False, "not measured", str(error))
 
 
-def _why(study: Study, missing: Sequence[str], tables: Mapping[str, xr.Dataset], absent: Mapping[str, str]) -> str:
-    """Why tables are missing: of a derived one, why those are that it follows from."""
+def _explain_missing(
+    study: Study, missing: Sequence[str], tables: Mapping[str, xr.Dataset], absent: Mapping[str, str]
+) -> str:
+    """The reasons why tables are missing; for a derived table, those of the tables that it is computed from."""
     sources = [on for name in missing if name in study.derived for on in study.derived[name].on if on not in tables]
     wanted = list(dict.fromkeys([*(name for name in missing if name not in study.derived or name in absent), *sources]))
-    told = list(dict.fromkeys(absent[name] for name in wanted if name in absent))
+    reasons = list(dict.fromkeys(absent[name] for name in wanted if name in absent))
     unknown = [name for name in wanted if name not in absent]
-    if study.tuning and not told and any(_is_tuned(study, name) for name in unknown):
+    if study.tuning and not reasons and any(_is_tuned(study, name) for name in unknown):
         return NOT_TUNED
     if unknown:
-        told.append(f"there is no table of {' and '.join(unknown)}")
-    return "; ".join(told)
+        reasons.append(f"there is no table of {' and '.join(unknown)}")
+    return "; ".join(reasons)
 
 
 def _is_tuned(study: Study, name: str) -> bool:
     return name not in study.measurements or study.measurements[name].of_task
 
 
-def _read(read: Read, on: Sequence[xr.Dataset]) -> Value:
+def _read_value(read: Extractor, on: Sequence[xr.Dataset]) -> Value:
     value = read(*on)
     if math.isnan(value.number):
         raise NotMeasuredError("there is nothing of this kind in the corpus or the model")
     return value
 
 
-def _same(claim: Claim, study: Study, name: str, table: xr.Dataset) -> bool:
-    """Whether a table is the paper's own. What a user fine-tunes never is: its figures depend on the seeds."""
-    published = study.measurements[name].published if name in study.measurements else ()
+def _is_papers_own(claim: Claim, study: Study, table_name: str, table: xr.Dataset) -> bool:
+    """True for a table of the paper's own model and corpus; never for a user's fine-tuned runs, which have seeds."""
+    published = study.measurements[table_name].published if table_name in study.measurements else ()
     corpus = RECORDED in table.attrs or table.attrs["corpus_sha256"] in published
     return corpus and (not claim.model or table.attrs["model"] in study.models[claim.model])
 
 
-def _holds(pattern: Pattern, ours: Value, on: Sequence[xr.Dataset]) -> Verdict:
+def _check_pattern(pattern: Pattern, ours: Value, on: Sequence[xr.Dataset]) -> Verdict:
     value = ours.best_known.ends
     floor, ceiling = (
-        (_read(bound, on).best_known if callable(bound) else Value(bound)).ends
+        (_read_value(bound, on).best_known if callable(bound) else Value(bound)).ends
         for bound in (pattern.above, pattern.below)
     )
     if value[0] > floor[1] and value[1] < ceiling[0]:

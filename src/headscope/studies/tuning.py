@@ -15,8 +15,8 @@ from headscope import heads
 from headscope.capture.model import Model
 from headscope.errors import HeadscopeError
 from headscope.files import find_by_suffix
-from headscope.learn.control import control_of
-from headscope.learn.splits import at_most, without_validation
+from headscope.learn.control import make_control
+from headscope.learn.splits import limit_examples, merge_validation
 from headscope.learn.task import TEST, Task
 from headscope.learn.tasks import read_task
 from headscope.learn.tune import ON_TASK, Progress, tune
@@ -77,8 +77,8 @@ def read_study_task(name: str, study: Study, options: TuningOptions, data: Path,
     ]
     task = read_task(task_name, given[0] if given else find_by_suffix(data, corpus) or data)
     if options.select == TEST:  # before the control is made: its labels are those of everything that is trained on
-        task = without_validation(task)
-    return task if options.max_examples is None else at_most(task, options.max_examples)
+        task = merge_validation(task)
+    return task if options.max_examples is None else limit_examples(task, options.max_examples)
 
 
 def tune_for_study(
@@ -105,7 +105,7 @@ def tune_for_study(
         progress: called as the work advances.
     """
     tuned = tune(
-        task, model.name, folder, seeds=range(1, options.seeds + 1), control=control_of(task),
+        task, model.name, folder, seeds=range(1, options.seeds + 1), control=make_control(task),
         epochs=options.epochs or tuning.epochs, learning_rate=options.learning_rate or tuning.learning_rate,
         select=options.select, device=model.device.type, trust_remote_code=trust_remote_code, resume=resume,
         progress=progress,

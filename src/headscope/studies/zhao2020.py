@@ -11,8 +11,15 @@ import xarray as xr
 from headscope.analyse import consistency
 from headscope.analyse.agreement import consistencies
 from headscope.studies import zhao2020_tables, zhao2020_tuned
-from headscope.studies.extractors import best_head, mean_of_heads, mean_of_offsets, of_best_head, offset, value
-from headscope.studies.study import Claim, Measurement, Pattern, Printed, Read, Study, Value
+from headscope.studies.extractors import (
+    best_head,
+    best_head_value,
+    best_offset,
+    mean_of_heads,
+    mean_of_offsets,
+    single_value,
+)
+from headscope.studies.study import Claim, Extractor, Measurement, Pattern, Printed, Study, Value
 from headscope.view.figures import changes, heatmaps
 
 STORY, BOTH = ("story",), ("story", "review")
@@ -53,23 +60,23 @@ TAUS = {
 """Kendall's tau between the two corpora, of P, R and F1."""
 
 _BEST = partial(best_head, prefix="scope_", score="f1")
-_FIXED = partial(offset, report="scope_heldout_offset", score="f1")
+_FIXED = partial(best_offset, report="scope_heldout_offset", score="f1")
 
 
-def _baselines() -> list[Claim]:
+def _baseline_claims() -> list[Claim]:
     claims = []
-    for what, (of, numbers) in BASELINES.items():
+    for what, (detail, numbers) in BASELINES.items():
         for (score, letter), number in zip(SCORES.items(), numbers, strict=True):
             read = {
-                "all in scope": value(f"scope_all_{score}"),
+                "all in scope": single_value(f"scope_all_{score}"),
                 "average fixed offset": mean_of_offsets(f"scope_offset_{score}", farthest=3),
-                "best fixed offset": offset(f"scope_offset_{score}", by="scope_offset_f1"),
+                "best fixed offset": best_offset(f"scope_offset_{score}", by="scope_offset_f1"),
             }[what]
-            claims.append(Claim("table 1", f"{letter}, {what}", STORY, Value(number, of), read))
+            claims.append(Claim("table 1", f"{letter}, {what}", STORY, Value(number, detail), read))
     return claims
 
 
-def _heads() -> list[Claim]:
+def _head_claims() -> list[Claim]:
     beats = {"f1": Pattern("above the best fixed offset", above=_FIXED("scope_offset_f1", by="scope_offset_f1"))}
     claims = []
     for model, (where, average, head, best) in HEADS.items():
@@ -77,7 +84,7 @@ def _heads() -> list[Claim]:
             read = mean_of_heads(f"scope_{score}")
             claims.append(Claim(where, f"{letter}, average head", STORY, Value(number), read, model=model))
         for (score, letter), number in zip(SCORES.items(), best, strict=True):
-            read = _BEST("scope_f1") if score == "f1" else of_best_head(f"scope_{score}", by="scope_f1")
+            read = _BEST("scope_f1") if score == "f1" else best_head_value(f"scope_{score}", by="scope_f1")
             note = MISPRINT if (model, score) == (ROBERTA, "precision") else ""
             claims.append(
                 Claim(where, f"{letter}, best head", STORY, Value(number, head), read, pattern=beats.get(score),
@@ -86,31 +93,31 @@ def _heads() -> list[Claim]:
     return claims
 
 
-def _consistencies() -> list[Claim]:
+def _consistency_claims() -> list[Claim]:
     return [
         Claim(where, f"Kendall's tau between the corpora, {letter}", BOTH, Value(tau), _tau(f"scope_{score}"), "tau", 3,
-              Pattern("above 0", above=0.0), model, "tau-b; the paper's p-values take heads for independent")
+              Pattern("above 0", above=0.0), model, "tau-b; the paper's p-values assume independent heads")
         for model, (where, taus) in TAUS.items()
         for (score, letter), tau in zip(SCORES.items(), taus, strict=True)
     ]  # fmt: skip
 
 
-def _p_of_tau(variable: str) -> Read:
+def _p_of_tau(variable: str) -> Extractor:
     return lambda story, review: Value(consistencies(story, review, variable).ps[0])
 
 
 P_OF_TAUS = tuple(
     Claim("section 4.2.1", f"p of Kendall's tau between the corpora, {SCORES[score]}", BOTH, Value(p),
-          _p_of_tau(f"scope_{score}"), "p", 6, None, BASE, "takes heads for independent, which they are not",
+          _p_of_tau(f"scope_{score}"), "p", 6, None, BASE, "assumes independent heads, which they are not",
           significant=3)
     for score, p in TEXT_P.items()
 )  # fmt: skip
 
 
-def _tau(variable: str) -> Read:
+def _tau(variable: str) -> Extractor:
     def read(story: xr.Dataset, review: xr.Dataset) -> Value:
-        found = consistency(story, review, variable)
-        return Value(found.tau, f"{found.heads} heads", found.lower, found.upper)
+        result = consistency(story, review, variable)
+        return Value(result.tau, f"{result.heads} heads", result.lower, result.upper)
 
     return read
 
@@ -118,33 +125,33 @@ def _tau(variable: str) -> Read:
 def _rank_on_reviews(story: xr.Dataset, review: xr.Dataset) -> Value:
     """The rank among all heads, by F1 on the second corpus, of the head that is best on the first."""
     best = _BEST("scope_f1")(story)
-    layer, head = map(int, best.of.split("-"))
+    layer, head = map(int, best.detail.split("-"))
     scores = review["scope_f1"]
-    return Value(1.0 + float((scores > scores.sel(layer=layer, head=head)).sum()), best.of)
+    return Value(1.0 + float((scores > scores.sel(layer=layer, head=head)).sum()), best.detail)
 
 
-def _regressed(variable: str) -> Read:
-    return of_best_head(variable, by="scope_f1", scale=1.0)
+def _regression(variable: str) -> Extractor:
+    return best_head_value(variable, by="scope_f1", scale=1.0)
 
 
 REGRESSION = (
     Claim("section 4.2.1", "coefficient of the scope, best head", STORY, Value(0.310, "8-4"),
-          _regressed("scope_label_coefficient"), "share of attention", 3, Pattern("above 0", above=0.0), BASE),
+          _regression("scope_label_coefficient"), "share of attention", 3, Pattern("above 0", above=0.0), BASE),
     Claim("section 4.2.1", "coefficient of the distance, best head", STORY, Value(0.043, "8-4"),
-          _regressed("scope_distance_coefficient"), "share of attention by word", 3, None, BASE,
-          "here distance grows away from the cue, so attention that fades has a negative coefficient; the paper does "
-          "not say how it counts"),
+          _regression("scope_distance_coefficient"), "share of attention by word", 3, None, BASE,
+          "here distance grows away from the cue, so attention that fades with distance has a negative coefficient; "
+          "the paper does not define its distance"),
     Claim("section 4.2.1", "sum of squares that the scope explains", STORY, Value(207.7, "8-4"),
-          _regressed("scope_label_squares"), "attention squared", 1,
-          Pattern("above that of the distance", above=_regressed("scope_distance_squares")), BASE),
+          _regression("scope_label_squares"), "attention squared", 1,
+          Pattern("above that of the distance", above=_regression("scope_distance_squares")), BASE),
     Claim("section 4.2.1", "sum of squares that the distance explains", STORY, Value(1.5, "8-4"),
-          _regressed("scope_distance_squares"), "attention squared", 1, None, BASE),
+          _regression("scope_distance_squares"), "attention squared", 1, None, BASE),
 )  # fmt: skip
 
 BEATS_ALL_IN_SCOPE = Claim(
     "section 4.2.1", "F1, best head, beside all in scope", STORY, Value(53.8, "8-4"), _BEST("scope_f1"),
-    pattern=Pattern("above all in scope", above=value("scope_all_f1")), model=BASE,
-    note="the paper says so of this model alone; the best heads of the other three lie below",
+    pattern=Pattern("above all in scope", above=single_value("scope_all_f1")), model=BASE,
+    note="the paper says so for this model only; the best heads of the other three are below",
 )  # fmt: skip
 
 SAME_HEAD = Claim(
@@ -178,12 +185,12 @@ ZHAO2020 = Study(
         ),
     },
     claims=(
-        *_baselines(),
-        *_heads(),
+        *_baseline_claims(),
+        *_head_claims(),
         BEATS_ALL_IN_SCOPE,
         *REGRESSION,
         SAME_HEAD,
-        *_consistencies(),
+        *_consistency_claims(),
         *P_OF_TAUS,
         *zhao2020_tuned.CLAIMS,
     ),
@@ -196,19 +203,21 @@ ZHAO2020 = Study(
         "figure-5": (zhao2020_tuned.F1, changes.draw_layer_boxes),
     },
     notes=(
-        "Baselines follow from the corpus alone, so on the paper's corpus they must agree whatever the model.",
-        "The paper chooses the best of all heads on the data that it scores them on. So is the figure beside the "
-        "paper's; where it is not comparable, what is judged is the held-out one.",
-        "The average fixed offset is over -3 to -1 and 1 to 3: so the paper's figures come out, and with offset 0 they "
-        "do not.",
-        "The paper's p-values take heads, and words of one text, for independent; here intervals "
-        "are clustered by text.",
+        "Baselines depend on the corpus alone, so on the paper's corpus they must agree for any model.",
+        "The paper chooses the best head on the same data that it is scored on, and so does the value beside the "
+        "paper's. Where the two are not comparable, the held-out value is judged.",
+        "The average fixed offset is over -3 to -1 and 1 to 3: this reproduces the paper's values, and with offset 0 "
+        "it does not.",
+        "The paper's p-values assume that heads, and the words of a text, are independent; here intervals are "
+        "clustered by text.",
     ),
     tuning=zhao2020_tuned.TUNING,
     derived=zhao2020_tuned.DERIVED,
     printed={
         "table-3": Printed("Tables 3 and A3: heads before and after fine-tuning, on stories", zhao2020_tables.table_3),
-        "tests": Printed("Section 5.3: p-values over runs, exact and two-sided", zhao2020_tables.tests, significant=4),
+        "tests": Printed(
+            "Section 5.3: p-values over runs, exact and two-sided", zhao2020_tables.significance_tests, significant=4
+        ),
         "table-4": Printed(
             "Tables 4 and A5: Kendall's tau between stories and reviews; sig: runs with p < .05",
             zhao2020_tables.table_4,

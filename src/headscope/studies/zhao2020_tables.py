@@ -15,9 +15,9 @@ from headscope.analyse.agreement import consistencies
 from headscope.analyse.ranktests import least_rank_sum, least_signed_rank, rank_sum, signed_rank
 from headscope.studies.extractors import PERCENT
 from headscope.studies.run_extractors import (
-    best_before,
-    of_average_head,
-    of_best_head,
+    average_head,
+    best_head_before,
+    find_best_before,
     significant_changes,
 )
 from headscope.studies.study import NotMeasuredError
@@ -31,17 +31,17 @@ Tables = Mapping[str, xr.Dataset]
 
 def table_3(tables: Tables) -> pd.DataFrame:
     """The average head and the one that is best before, before and after fine-tuning (tables 3 and A3)."""
-    story = _needed(tables, "story")
-    best = best_before(story, "scope_f1")
+    story = _require(tables, "story")
+    best = find_best_before(story, "scope_f1")
     named = f"best ({best['layer']}-{best['head']})"
     rows = []
     for head in ("average", named):
         for group, setting in SETTINGS.items():
-            if (family := tables.get(f"story_{group}" if group else "story")) is None:
+            if (runs := tables.get(f"story_{group}" if group else "story")) is None:
                 continue
-            row: dict[str, object] = {"head": head, "tuned on": setting, "runs": _runs(family)}
+            row: dict[str, object] = {"head": head, "tuned on": setting, "runs": _count_runs(runs)}
             for name, letter in SCORES.items():
-                values = _of_head(head == "average", f"scope_{name}", story, family if group else None)
+                values = _head_scores(head == "average", f"scope_{name}", story, runs if group else None)
                 row |= {letter: values.mean(), f"{letter} sd": values.std() if len(values) > 1 else math.nan}
             rows.append(row)
     return pd.DataFrame(rows)
@@ -51,14 +51,14 @@ def table_4(tables: Tables) -> pd.DataFrame:
     """Kendall's tau between the scores of the heads on two corpora (tables 4 and A5)."""
     rows = []
     for group, setting in SETTINGS.items():
-        one, other = (tables.get(f"{corpus}_{group}" if group else corpus) for corpus in ("story", "review"))
-        if one is None or other is None:
+        first, second = (tables.get(f"{corpus}_{group}" if group else corpus) for corpus in ("story", "review"))
+        if first is None or second is None:
             continue
-        row: dict[str, object] = {"tuned on": setting, "runs": _runs(one)}
+        row: dict[str, object] = {"tuned on": setting, "runs": _count_runs(first)}
         for name, letter in SCORES.items():
-            found = consistencies(one, other, f"scope_{name}")
-            row |= {f"{letter} tau": found.mean, f"{letter} tau sd": found.sd if len(found.taus) > 1 else math.nan}
-            row[f"{letter} sig"] = found.significant if group else ""
+            result = consistencies(first, second, f"scope_{name}")
+            row |= {f"{letter} tau": result.mean, f"{letter} tau sd": result.sd if len(result.taus) > 1 else math.nan}
+            row[f"{letter} sig"] = result.significant if group else ""
         rows.append(row)
     if not rows:
         raise NotMeasuredError("there are no scores on reviews")
@@ -71,7 +71,7 @@ def table_a4(tables: Tables) -> pd.DataFrame:
     for group in ("task", "control"):
         row: dict[str, object] = {"tuned on": SETTINGS[group]}
         for name, letter in SCORES.items():
-            change = _needed(tables, f"change_{name}")
+            change = _require(tables, f"change_{name}")
             if group not in change["group"].values:
                 break
             row["runs"] = int(change["runs"].sel(group=group))
@@ -85,57 +85,57 @@ def table_a4(tables: Tables) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def tests(tables: Tables) -> pd.DataFrame:
+def significance_tests(tables: Tables) -> pd.DataFrame:
     """Task against control (exact two-sided rank-sum test), and each against before (exact signed-rank test).
 
     The last row is what so many runs can give at least, however far apart they are.
     """
     rows = []
     for name, letter in SCORES.items():
-        for what, before, families in _tested(tables, name):
+        for what, before, by_group in _list_tests(tables, name):
             row: dict[str, object] = {"score": letter, "of": what}
-            for group, values in families.items():
+            for group, values in by_group.items():
                 row[f"{SETTINGS[group]} against before"] = signed_rank(values - before)
             row["negation against control"] = (
-                rank_sum(families["task"], families["control"]) if len(families) == 2 else math.nan
+                rank_sum(by_group["task"], by_group["control"]) if len(by_group) == 2 else math.nan
             )
             rows.append(row)
-    counts = {group: len(values) for group, values in families.items()}
+    counts = {group: len(values) for group, values in by_group.items()}
     least: dict[str, object] = {"score": "", "of": "least possible"}
     least |= {f"{SETTINGS[group]} against before": least_signed_rank(count) for group, count in counts.items()}
     least["negation against control"] = least_rank_sum(*counts.values()) if len(counts) == 2 else math.nan
     return pd.DataFrame([*rows, least])
 
 
-def _tested(tables: Tables, name: str) -> list[tuple[str, float, dict[str, np.ndarray]]]:
+def _list_tests(tables: Tables, name: str) -> list[tuple[str, float, dict[str, np.ndarray]]]:
     """What is tested: its name, its value before, and those of the runs of each group."""
-    story, variable, found = _needed(tables, "story"), f"scope_{name}", []
+    story, variable, tests = _require(tables, "story"), f"scope_{name}", []
     groups = [group for group in ("task", "control") if f"story_{group}" in tables]
     for average, what in ((True, "average head"), (False, "best head")):
-        values = {group: _of_head(average, variable, story, tables[f"story_{group}"]) for group in groups}
-        found.append((what, float(_of_head(average, variable, story, None)[0]), values))
+        values = {group: _head_scores(average, variable, story, tables[f"story_{group}"]) for group in groups}
+        tests.append((what, float(_head_scores(average, variable, story, None)[0]), values))
     if {"review", *(f"review_{group}" for group in groups)} <= set(tables):
         before = consistencies(story, tables["review"], variable).mean
         both = {group: (tables[f"story_{group}"], tables[f"review_{group}"]) for group in groups}
-        taus = {group: np.array(consistencies(one, other, variable).taus) for group, (one, other) in both.items()}
-        found.append(("consistency", before, taus))
-    return found
+        taus = {group: np.array(consistencies(first, second, variable).taus) for group, (first, second) in both.items()}
+        tests.append(("consistency", before, taus))
+    return tests
 
 
-def _of_head(average: bool, variable: str, story: xr.Dataset, family: xr.Dataset | None) -> np.ndarray:
+def _head_scores(average: bool, variable: str, story: xr.Dataset, runs: xr.Dataset | None) -> np.ndarray:
     """A score of the average head or of the one that is best before, in each run; before fine-tuning a single one."""
-    if family is None:
+    if runs is None:
         values = story[variable]
-        one = values.mean() if average else values.sel(best_before(story, "scope_f1"))
-        return np.array([PERCENT * float(one)])
-    return of_average_head(variable)(family) if average else of_best_head(variable, "scope_f1")(story, family)
+        score = values.mean() if average else values.sel(find_best_before(story, "scope_f1"))
+        return np.array([PERCENT * float(score)])
+    return average_head(variable)(runs) if average else best_head_before(variable, "scope_f1")(story, runs)
 
 
-def _runs(table: xr.Dataset) -> int | str:
+def _count_runs(table: xr.Dataset) -> int | str:
     return table.sizes["run"] if "run" in table.dims else ""
 
 
-def _needed(tables: Tables, name: str) -> xr.Dataset:
+def _require(tables: Tables, name: str) -> xr.Dataset:
     if name not in tables:
         raise NotMeasuredError(f"there is no table of {name}")
     return tables[name]

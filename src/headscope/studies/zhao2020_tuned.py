@@ -11,26 +11,25 @@ import xarray as xr
 
 from headscope.analyse.agreement import consistencies
 from headscope.analyse.compare import compare_variable
-from headscope.studies.extractors import largest, mean_of_heads
-from headscope.studies.extractors import of_best_head as of_best
+from headscope.studies.extractors import best_head_value, largest, mean_of_heads
 from headscope.studies.run_extractors import (
-    Of,
-    at,
-    mean,
-    of_average_head,
-    of_best_head,
-    of_change,
-    of_consistency,
-    of_layers,
+    RunExtractor,
+    average_head,
+    best_head_before,
+    change_statistic,
+    consistency_per_run,
+    deviation_over_runs,
+    layer_change,
+    mean_over_runs,
+    model_score,
+    on_tables,
     rank_sum_p,
-    score,
     selectivity,
-    share_of_rich_runs,
+    share_of_runs_where_best_gain,
     significant_changes,
     significant_consistencies,
-    spread,
 )
-from headscope.studies.study import Claim, Derived, Pattern, Read, Recording, Tuning, Value
+from headscope.studies.study import Claim, Derived, Extractor, Pattern, Recording, Tuning, Value
 
 BASE, LARGE, ROBERTA, ROBERTA_LARGE = "BERT-base", "BERT-large", "RoBERTa-base", "RoBERTa-large"
 SCORES = {"precision": "P", "recall": "R", "f1": "F1"}
@@ -59,7 +58,7 @@ AVERAGE_HEADS = {
 BEST_HEAD = {"control": ((65.0, 8.9), (47.5, 11.7), (53.1, 6.7)), "task": ((82.3, 4.1), (58.6, 10.8), (67.7, 7.9))}
 """Table 3: of BERT-base, head 8-4."""
 
-RICH = {
+CHANGE_AGAINST_BASELINE = {
     # model: tau, runs in which it is significantly positive and negative; of P, R and F1
     BASE: ((-0.065, 0, 3), (0.096, 5, 0), (0.085, 5, 0)),
     LARGE: ((-0.098, 2, 5), (-0.132, 0, 7), (-0.132, 0, 8)),
@@ -98,11 +97,13 @@ IMPOSSIBLE = (
 SELECTIVITY = Claim(
     "not in the paper", "selectivity: accuracy at the task less accuracy at the control",
     ("tuned_task", "tuned_control"), Value(math.nan), selectivity, unit="points",
-    note="Hewitt and Liang 2019; low where a model learns anything at all",
+    note="Hewitt and Liang 2019; low for a model that learns arbitrary labels as well",
 )  # fmt: skip
 
 TUNED = ("tuned_task", "tuned_control")
-LEARNT = Pattern("above that of the models tuned on the control", above=mean(at(score("task_f1"), 1)))
+LEARNT = Pattern(
+    "above that of the models tuned on the control", above=mean_over_runs(on_tables(model_score("task_f1"), 1))
+)
 STORIES = ("story", "story_task", "story_control")
 TAUS = ("story", "review", "story_task", "review_task", "story_control", "review_control")
 F1 = ("change_f1",)
@@ -110,24 +111,24 @@ HALF_TO_DEEP = (6 / 12, 10 / 12)
 """Layers 6 to 10 of 12, as a share of the depth."""
 
 
-def _mean_and_sd(first: Claim, of: Of, sd: float) -> list[Claim]:
+def _mean_and_sd(first: Claim, per_run: RunExtractor, sd: float) -> list[Claim]:
     """A claim about a mean over runs, and the one about the spread that stands beside it."""
     second = replace(
         first,
         what=f"{first.what}, sd over runs",
         paper=replace(first.paper, number=sd),
-        read=spread(of),
+        read=deviation_over_runs(per_run),
         pattern=None,
         note="",
     )
     # One mean of tau is printed with a decimal more: 0.0005.
     digits = 4 if first.paper.number == 0.0005 else first.digits
-    return [replace(first, read=mean(of), digits=digits), second]
+    return [replace(first, read=mean_over_runs(per_run), digits=digits), second]
 
 
-def _task_scores() -> list[Claim]:
+def _task_score_claims() -> list[Claim]:
     claims = []
-    for model, (negation, other, accuracy) in TASK_SCORES.items():
+    for model, (negation, control_scores, accuracy) in TASK_SCORES.items():
         where = "table 2" if model == BASE else "table A2"
         cells = [
             *((f"{letter} at the task, tuned on negation", "tuned_task", name) for name, letter in SCORES.items()),
@@ -135,17 +136,17 @@ def _task_scores() -> list[Claim]:
               for name, letter in SCORES.items()),
             ("accuracy at the control, tuned on it", "tuned_control", "accuracy"),
         ]  # fmt: skip
-        for (what, on, name), (middle, sd) in zip(cells, (*negation, *other, accuracy), strict=True):
+        for (what, on, name), (average, sd) in zip(cells, (*negation, *control_scores, accuracy), strict=True):
             note = IMPOSSIBLE if (model, on, name) == (ROBERTA, "tuned_task", "f1") else ""
-            claim = Claim(where, what, (on,), Value(middle), mean(score(name)), model=model, note=note)
-            of = score(name)
+            claim = Claim(where, what, (on,), Value(average), mean_over_runs(model_score(name)), model=model, note=note)
+            per_run = model_score(name)
             if (on, name) == ("tuned_task", "f1"):  # else the control is none, or nothing was learnt
-                claim, of = replace(claim, on=TUNED, pattern=LEARNT), at(of, 0)
-            claims += _mean_and_sd(claim, of, sd)
+                claim, per_run = replace(claim, on=TUNED, pattern=LEARNT), on_tables(per_run, 0)
+            claims += _mean_and_sd(claim, per_run, sd)
     return claims
 
 
-def _heads() -> list[Claim]:
+def _head_claims() -> list[Claim]:
     """Tables 3 and A3."""
     rows = [
         *((model, group, "average head", "", numbers)
@@ -154,65 +155,69 @@ def _heads() -> list[Claim]:
     ]  # fmt: skip
     claims = []
     for model, group, head, which, numbers in rows:
-        for (name, letter), (middle, sd) in zip(SCORES.items(), numbers, strict=True):
-            before, task, control = _of_head(head, f"scope_{name}")
-            pattern = _gains(model, before, control) if (group, name) == ("task", "f1") else None
+        for (name, letter), (average, sd) in zip(SCORES.items(), numbers, strict=True):
+            before, task, control = _head_extractors(head, f"scope_{name}")
+            pattern = _gain_pattern(model, before, control) if (group, name) == ("task", "f1") else None
             claim = Claim(
                 "table 3" if model == BASE else "table A3", f"{letter}, {head}, {TUNED_ON[group]}", STORIES,
-                Value(middle, which), before, pattern=pattern, model=model,
+                Value(average, which), before, pattern=pattern, model=model,
             )  # fmt: skip
             claims += _mean_and_sd(claim, task if group == "task" else control, sd)
     return claims
 
 
-def _of_head(head: str, variable: str) -> tuple[Read, Of, Of]:
+def _head_extractors(head: str, variable: str) -> tuple[Extractor, RunExtractor, RunExtractor]:
     """Of the tables of stories: a score before fine-tuning, and in the runs of task and control."""
     if head == "average head":
-        of = of_average_head(variable)
-        return at(mean_of_heads(variable), 0), at(of, 1), at(of, 2)
-    of = of_best_head(variable, by="scope_f1")
-    return at(of_best(variable, by="scope_f1"), 0), at(of, 0, 1), at(of, 0, 2)
+        per_run = average_head(variable)
+        return on_tables(mean_of_heads(variable), 0), on_tables(per_run, 1), on_tables(per_run, 2)
+    per_run = best_head_before(variable, by="scope_f1")
+    return on_tables(best_head_value(variable, by="scope_f1"), 0), on_tables(per_run, 0, 1), on_tables(per_run, 0, 2)
 
 
-def _gains(model: str, before: Read, control: Of) -> Pattern:
+def _gain_pattern(model: str, before: Extractor, control: RunExtractor) -> Pattern:
     if model in BETTER:
-        return Pattern("above that before fine-tuning and under the control", above=largest(before, mean(control)))
+        return Pattern(
+            "above that before fine-tuning and under the control", above=largest(before, mean_over_runs(control))
+        )
     return Pattern("above that before fine-tuning", above=before)
 
 
-def _tests() -> list[Claim]:
+def _test_claims() -> list[Claim]:
     """Section 5.3 and the bold type of table A3: the task's runs against the control's."""
-    told = Pattern("below .05", below=0.05)
-    not_told = Pattern("not below .05", above=0.05)
+    significant = Pattern("below .05", below=0.05)
+    not_significant = Pattern("not below .05", above=0.05)
     rows = [
-        ("section 5.3", BASE, "average head", Value(7.578e-05), told),
-        ("section 5.3", BASE, "best head", Value(0.002089, "8-4"), told),
+        ("section 5.3", BASE, "average head", Value(7.578e-05), significant),
+        ("section 5.3", BASE, "best head", Value(0.002089, "8-4"), significant),
         *(("table A3", model, "average head", Value(math.nan, "significant" if better else "not significant"),
-           told if better else not_told)
+           significant if better else not_significant)
           for model, better in ((LARGE, False), (ROBERTA, True), (ROBERTA_LARGE, False))),
     ]  # fmt: skip
     claims = []
     for where, model, head, paper, pattern in rows:
-        _, task, control = _of_head(head, "scope_f1")
+        _, task, control = _head_extractors(head, "scope_f1")
         claims.append(
             Claim(where, f"p of task against control, F1, {head}", STORIES, paper, rank_sum_p(task, control), "p", 6,
                   pattern, model, RANK_SUM, significant=4)
         )  # fmt: skip
     claims.append(
         Claim("section 5.3", "p of task against control, consistency of F1", TAUS, Value(1.083e-05),
-              rank_sum_p(at(TAU_F1, 2, 3), at(TAU_F1, 4, 5)), "p", 6, told, BASE, RANK_SUM, significant=4)
+              rank_sum_p(on_tables(TAU_F1, 2, 3), on_tables(TAU_F1, 4, 5)), "p", 6, significant, BASE, RANK_SUM,
+              significant=4)
     )  # fmt: skip
     return claims
 
 
-def _rich() -> list[Claim]:
+def _change_against_baseline_claims() -> list[Claim]:
     claims = []
-    for model, numbers in RICH.items():
+    for model, numbers in CHANGE_AGAINST_BASELINE.items():
         for (name, letter), (tau, positive, negative) in zip(SCORES.items(), numbers, strict=True):
             on, what = (f"change_{name}",), f"{letter}, score before and its own change"
+            tau_change = mean_over_runs(change_statistic("baseline_tau"))
             claims.append(
-                Claim("table A4", f"Kendall's tau, {what}", on, Value(tau), mean(of_change("baseline_tau")), "tau", 3,
-                      model=model, note=BIASED)
+                Claim("table A4", f"Kendall's tau, {what}", on, Value(tau), tau_change,
+                      "tau", 3, model=model, note=BIASED)
             )  # fmt: skip
             for which, sign, count in (("positive", 1, positive), ("negative", -1, negative), ("any", 0, None)):
                 runs = positive + negative if count is None else count
@@ -223,35 +228,37 @@ def _rich() -> list[Claim]:
         positive = numbers[-1][1]
         claims.append(
             Claim("table A4", "runs in which the best heads gain most, F1", F1, Value(10.0 * positive, "of 10 runs"),
-                  share_of_rich_runs, "% of runs", 0, Pattern("at most half", below=50.5), model, BIASED)
+                  share_of_runs_where_best_gain, "% of runs", 0, Pattern("at most half", below=50.5), model, BIASED)
         )  # fmt: skip
     return claims
 
 
-RICH_CORRECTED = Claim(
+CORRECTED_CHANGE = Claim(
     "not in the paper", "Kendall's tau, F1 before in one half of the texts and its change in the other", F1,
-    Value(math.nan), mean(of_change("baseline_tau_corrected")), "tau", 3, Pattern("below 0", below=0.0),
-    note="chance in the score before no longer counts as change; below 0 the rich do not get richer",
+    Value(math.nan), mean_over_runs(change_statistic("baseline_tau_corrected")), "tau", 3,
+    Pattern("below 0", below=0.0),
+    note=("chance in the score before no longer counts as change; below 0, heads with a high score gain less than "
+         "others"),
 )  # fmt: skip
 
 
-def _consistencies() -> list[Claim]:
+def _consistency_claims() -> list[Claim]:
     claims = []
     for model, groups in CONSISTENCIES.items():
         where = "table 4" if model == BASE else "table A5"
         for group, numbers in groups.items():
             for (name, letter), (tau, sd, runs) in zip(SCORES.items(), numbers, strict=True):
-                of, count = of_consistency(f"scope_{name}"), significant_consistencies(f"scope_{name}")
+                per_run, count = consistency_per_run(f"scope_{name}"), significant_consistencies(f"scope_{name}")
                 what, places = f"{letter}, {TUNED_ON[group]}", (2, 3) if group == "task" else (4, 5)
-                pattern = _agrees_more(model) if (group, name) == ("task", "f1") else None
+                pattern = _consistency_pattern(model) if (group, name) == ("task", "f1") else None
                 on = tuple(TAUS[place] for place in places)
                 if pattern is not None:  # it speaks of all tables
-                    on, of, count = TAUS, at(of, *places), at(count, *places)
+                    on, per_run, count = TAUS, on_tables(per_run, *places), on_tables(count, *places)
                 claim = Claim(
-                    where, f"Kendall's tau between the corpora, {what}", on, Value(tau), mean(of), "tau", 3, pattern,
-                    model,
+                    where, f"Kendall's tau between the corpora, {what}", on, Value(tau), mean_over_runs(per_run), "tau",
+                    3, pattern, model,
                 )  # fmt: skip
-                claims += _mean_and_sd(claim, of, sd)
+                claims += _mean_and_sd(claim, per_run, sd)
                 claims.append(
                     Claim(where, f"significant between the corpora, {what}", on, Value(float(runs), "of 10 runs"),
                           count, "runs", 0, model=model)
@@ -259,15 +266,15 @@ def _consistencies() -> list[Claim]:
     return claims
 
 
-TAU_F1 = of_consistency("scope_f1")
+TAU_F1 = consistency_per_run("scope_f1")
 
 
-def _before(story: xr.Dataset, review: xr.Dataset) -> Value:
+def _consistency_before(story: xr.Dataset, review: xr.Dataset) -> Value:
     return Value(consistencies(story, review, "scope_f1").taus[0])
 
 
-def _agrees_more(model: str) -> Pattern | None:
-    before, control = at(_before, 0, 1), mean(at(TAU_F1, 4, 5))
+def _consistency_pattern(model: str) -> Pattern | None:
+    before, control = on_tables(_consistency_before, 0, 1), mean_over_runs(on_tables(TAU_F1, 4, 5))
     if model in BETTER:
         return Pattern("above that before fine-tuning and under the control", above=largest(before, control))
     if model == LARGE:
@@ -275,9 +282,9 @@ def _agrees_more(model: str) -> Pattern | None:
     return None
 
 
-def _layers() -> list[Claim]:
-    inside, outside = (mean(of_layers(*HALF_TO_DEEP, others=others)) for others in (False, True))
-    control = mean(of_layers(*HALF_TO_DEEP, group="control"))
+def _layer_claims() -> list[Claim]:
+    inside, outside = (mean_over_runs(layer_change(*HALF_TO_DEEP, others=others)) for others in (False, True))
+    control = mean_over_runs(layer_change(*HALF_TO_DEEP, group="control"))
     return [
         Claim(where, f"mean change of F1, half of the depth to five sixths, {beside}", F1, Value(math.nan, "most"),
               inside, "points", 1, Pattern(says, above=above), model)
@@ -292,14 +299,23 @@ def _layers() -> list[Claim]:
 
 RANK_SUM = "exact two-sided rank-sum test between runs"
 BIASED = (
-    "biased: a head that scores high by chance has less to gain, so that scores without any relation give -0.50; the "
-    "p-values take heads for independent"
+    "biased: a head that scores high by chance has less to gain, so that unrelated scores give -0.50; the p-values "
+    "assume independent heads"
 )
 
 DERIVED = {f"change_{name}": Derived(STORIES, partial(compare_variable, variable=f"scope_{name}")) for name in SCORES}
 """What is compared: before, task and control on stories."""
 
-CLAIMS = (*_task_scores(), SELECTIVITY, *_heads(), *_tests(), *_layers(), *_rich(), RICH_CORRECTED, *_consistencies())
+CLAIMS = (
+    *_task_score_claims(),
+    SELECTIVITY,
+    *_head_claims(),
+    *_test_claims(),
+    *_layer_claims(),
+    *_change_against_baseline_claims(),
+    CORRECTED_CHANGE,
+    *_consistency_claims(),
+)
 
 TUNING = Tuning(
     tasks=("negation",),
@@ -307,7 +323,7 @@ TUNING = Tuning(
     measured=("story", "review"),
     epochs=50,
     learning_rate=4e-5,
-    paper="10 runs of 50 epochs at a learning rate of 4e-5, the best epoch on the test split kept",
+    paper="10 runs of 50 epochs at a learning rate of 4e-5; the epoch that is best on the test split",
 )
 
 RECORDING = Recording(
@@ -321,15 +337,14 @@ RECORDING = Recording(
     source="recorded scores; Zhao and Bethard 2020, section 4.1",
     task="negation",
     notes=(
-        "Kendall's tau between a head's score before and its own change is biased downwards: scores without any "
-        "relation give -0.50. The corrected tau takes the two from different texts; for that it needs the counts "
-        "of each part of the corpus, which recorded scores do not have. Measure the models to get it.",
-        "Kendall's p-values, and so the counts of significant runs, take heads for independent, which they are not.",
-        "p-values are of the exact two-sided tests: rank-sum between the runs of negation and control, signed-rank "
-        "of the runs against the model before. So the paper's come out.",
-        "Not measured is what the arrays do not hold: the baselines, the regression, what the models score at the "
-        "task. Measure a model to get the first two (`headscope study zhao2020 --model ...`), fine-tune it to get all "
-        "(`--seeds`).",
+        "Kendall's tau between a head's score before and its own change is biased downwards: unrelated scores give "
+        "-0.50. The corrected tau takes the two from different texts; for that it needs the counts of each part of "
+        "the corpus, which recorded scores do not have. Measure the models to get it.",
+        "Kendall's p-values, and so the counts of significant runs, assume independent heads, which they are not.",
+        "p-values are of the exact two-sided tests: rank-sum between the runs of negation and control, signed-rank of "
+        "the runs against the model before. These reproduce the paper's.",
+        "The arrays do not hold the baselines, the regression and the scores of the models on the task. Measure a "
+        "model to get the first two (`headscope study zhao2020 --model ...`), fine-tune it to get all (`--seeds`).",
     ),
 )  # fmt: skip
 """As in the files that the authors released, their pickles turned to arrays."""

@@ -67,7 +67,7 @@ def _grid(runs: Runs, split: str, told: str, console: Console) -> None:
     # Four scores and their deviations fit 80 columns.
     lines = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     lines.add_column("run", no_wrap=True)
-    lines.add_column("epoch kept", justify="right", no_wrap=True)
+    lines.add_column("best epoch", justify="right", no_wrap=True)
     for name in names:
         lines.add_column(SHORT[name], justify="right", no_wrap=True)
     for run in runs.runs:

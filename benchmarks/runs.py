@@ -1,8 +1,9 @@
 """What measuring a folder of runs costs: one run against ten of them, in turn, each a whole call.
 
-    python benchmarks/family.py [--corpus grammar:400] [--runs 10] [--times 3] [-r surface]
+    python benchmarks/runs.py [--corpus grammar:400] [--runs 10] [--times 3] [-r surface]
 
-The runs are minilm with a little noise on its weights. A call loads everything, surveys the corpus and writes nothing.
+The runs are minilm with a little noise on its weights. A call loads everything, summarizes the corpus and writes no
+file.
 """
 
 import argparse
@@ -29,11 +30,11 @@ def main() -> None:
     given = arguments.parse_args()
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
-        many = _family(Path(folder), given.runs)
-        one = replace(many, runs=many.runs[:1])
+        many = _save_runs(Path(folder), given.runs)
+        single = replace(many, runs=many.runs[:1])
         seconds: dict[int, list[float]] = {1: [], given.runs: []}
         for _ in range(given.times):
-            for runs in (one, many):
+            for runs in (single, many):
                 start = time.perf_counter()
                 headscope.measure_runs("minilm", runs, headscope.read(given.corpus), given.reducer)
                 seconds[len(runs.runs)].append(time.perf_counter() - start)
@@ -42,17 +43,17 @@ def main() -> None:
     print(f"{last / first:.2f} times one run")
 
 
-def _family(folder: Path, count: int) -> Runs:
+def _save_runs(folder: Path, count: int) -> Runs:
     model = headscope.load("minilm")
-    runs = [_saved(model, folder, seed) for seed in range(1, count + 1)]
-    found = Runs(
+    runs = [_save_run(model, folder, seed) for seed in range(1, count + 1)]
+    saved = Runs(
         folder, "noise", False, "minilm", model.weights_sha256, "validation", "none", {}, tuple(runs),
     )  # fmt: skip
-    write(found)
-    return found
+    write(saved)
+    return saved
 
 
-def _saved(model: Model, folder: Path, seed: int) -> Run:
+def _save_run(model: Model, folder: Path, seed: int) -> Run:
     generator = torch.Generator().manual_seed(seed)
     place = folder / f"seed-{seed}"
     with torch.no_grad():
