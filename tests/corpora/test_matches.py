@@ -17,7 +17,7 @@ from headscope.errors import CorpusError
 spacy = pytest.importorskip("spacy", reason="patterns are matched by spaCy, which comes with the extra `spacy`")
 
 FILE = "own.json"
-PAGE = (Path(__file__).parents[2] / "docs" / "own-hypotheses.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "howto" / "own-hypothesis.md").read_text(encoding="utf-8")
 NOUN = {"tokens": [{"POS": "DET"}, {"POS": "ADJ", "OP": "*"}, {"POS": "NOUN"}], "source": 0, "target": 2}
 VERB = {"RIGHT_ID": "verb", "RIGHT_ATTRS": {"POS": "VERB"}}
 

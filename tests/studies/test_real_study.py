@@ -31,7 +31,7 @@ def test_what_follows_from_the_corpus_is_the_papers_to_the_last_digit(findings) 
 
 
 def test_the_documentation_shows_these_rows(findings) -> None:
-    shown = (Path(__file__).parents[2] / "docs" / "studies.md").read_text().splitlines()
+    shown = (Path(__file__).parents[2] / "docs" / "howto" / "reproduce-a-paper.md").read_text().splitlines()
     rows = [line for line in shown if line.startswith("| table 1 ")]
     assert len(rows) == 2
     for row in rows:

@@ -158,7 +158,7 @@ def test_tables_read_from_the_file_name_its_model(data) -> None:
 
 
 def test_the_documentation_shows_these_figures(models) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "studies.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "howto" / "reproduce-a-paper.md").read_text()
     for name, model in models.items():
         agree = sum(one.verdict == "agrees" for one in model.findings)
         table, frame = make_printed_tables(ZHAO, model.tables)["tests"]

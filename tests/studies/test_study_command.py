@@ -248,13 +248,13 @@ def test_a_second_study_leaves_the_first_alone(undrawn, model, data, tmp_path) -
 
 
 def test_the_python_of_the_documentation_runs(undrawn, model, data, tmp_path) -> None:
-    page = Path(__file__).parents[2] / "docs" / "studies.md"
+    page = Path(__file__).parents[2] / "docs" / "howto" / "reproduce-a-paper.md"
     (block,) = re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL)
     for name, path in (("minilm", model), ("corpora", data), ("zhao", tmp_path)):
         block = block.replace(f'"{name}"', repr(str(path)))
     names: dict = {}
     exec(block, names)
-    made = names["made"]
+    made = names["result"]
     assert repr(judge(STUDIES["zhao2020"], made.tables)) == repr(made.findings)
 
 

@@ -1,0 +1,270 @@
+"""Write the pages of ``docs/reference`` from the code: ``python docs/generate_reference.py``.
+
+A test runs it with ``--check``, which writes nothing and exits with 1 if a page is not what the code says.
+"""
+
+import argparse
+import ast
+import dataclasses
+import inspect
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import typer.main
+import xarray as xr
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+
+import headscope  # noqa: E402
+import tiny  # noqa: E402
+from analyse.run_tables import drawn  # noqa: E402
+from headscope import cli, heads  # noqa: E402
+from headscope.corpora import FORMATS, summarize  # noqa: E402
+from headscope.learn.tasks import TASKS  # noqa: E402
+from headscope.reducers import REDUCERS, Surface, WordClass  # noqa: E402
+from headscope.reducers.support.permutations import with_permutations  # noqa: E402
+from headscope.runner import measure  # noqa: E402
+from headscope.studies import STUDIES  # noqa: E402
+
+WIDTH = 100
+"""Columns of a help text."""
+
+MODULES = (
+    "headscope",
+    "headscope.corpora",
+    "headscope.capture",
+    "headscope.reducers",
+    "headscope.runner",
+    "headscope.heads",
+    "headscope.runs",
+    "headscope.analyse",
+    "headscope.view.figures",
+    "headscope.view.heatmaps",
+    "headscope.view.page",
+    "headscope.studies",
+)
+"""Modules whose public names are listed; a name is described where it comes first."""
+
+NOTE = "<!-- Written by docs/generate_reference.py. Do not edit: run it again. -->\n\n"
+
+
+# ---------------------------------------------------------------- commands
+
+
+def commands() -> str:
+    """The help of every command, as plain text."""
+    page = "# Commands\n\nWhat each command prints with `--help`.\n"
+    group = typer.main.get_command(cli.app)
+    for name, command in {"": group, **group.commands}.items():
+        command.rich_markup_mode = None
+        called = f"headscope {name}".strip()
+        context = command.context_class(
+            command, info_name=called, terminal_width=WIDTH, max_content_width=WIDTH, color=False
+        )
+        lines = (line.rstrip() for line in command.get_help(context).splitlines())
+        page += f"\n## `{called}`\n\n```text\n" + "\n".join(lines).strip() + "\n```\n"
+    return page
+
+
+# ------------------------------------------------------------------ Python
+
+
+def python() -> str:
+    """Every public function and class, with its signature and docstring."""
+    page = (
+        "# Python\n\nThe public names. Those of `headscope` itself are all that most scripts need; the others are for "
+        "who [adds a reducer](../own-reducer.md) or works with the parts. A table is an ordinary `xarray.Dataset`.\n"
+    )
+    described: set[int] = set()
+    for module in map(import_module, MODULES):
+        entries = [entry for name, value in public(module) if (entry := describe(name, value, described))]
+        if entries:
+            page += f"\n## `{module.__name__}`\n\n" + "\n".join(entries)
+    return page
+
+
+def public(module: ModuleType) -> Iterator[tuple[str, Any]]:
+    """The names that a module lists, or, where it lists none, the public ones that it defines."""
+    listed = getattr(module, "__all__", None)
+    for name in listed or sorted(vars(module)):
+        value = getattr(module, name)
+        if listed or (not name.startswith("_") and getattr(value, "__module__", "") == module.__name__):
+            yield name, value
+
+
+def describe(name: str, value: Any, described: set[int]) -> str:
+    """A function or class in Markdown; nothing of what was described already, and of what is neither."""
+    if id(value) in described or not (inspect.isfunction(value) or inspect.isclass(value)):
+        return ""
+    described.add(id(value))
+    entry = f"### `{name}`\n\n```text\n{header(value)}\n```\n\n{markdown(inspect.getdoc(value) or '')}\n"
+    methods = vars(value).items() if inspect.isclass(value) else ()
+    for method, member in methods:
+        function = getattr(member, "fget", None) or getattr(member, "func", None) or getattr(member, "__func__", member)
+        if not method.startswith("_") and inspect.isfunction(function) and inspect.getdoc(function):
+            first = inspect.getdoc(function).split("\n\n")[0].replace("\n", " ")
+            kind = "" if function is member or hasattr(member, "__func__") else " (property)"
+            entry += f"\n- `{name}.{method}`{kind}: {code(first)}"
+    return entry.rstrip() + "\n"
+
+
+def header(value: Any) -> str:
+    """The signature of a function, or the fields of a class, as they stand in the source."""
+    source = inspect.cleandoc("\n" + inspect.getsource(value))
+    node = ast.parse(source).body[0]
+    lines = source.splitlines()
+    if isinstance(node, ast.ClassDef):
+        fields = [part for part in node.body if isinstance(part, ast.AnnAssign)]
+        head = lines[node.lineno - 1].rstrip(":")
+        return "\n".join([head, *(f"    {ast.get_source_segment(source, part)}" for part in fields)])
+    assert isinstance(node, ast.FunctionDef)
+    return "\n".join(lines[node.lineno - 1 : node.body[0].lineno - 1]).rstrip().rstrip(":")
+
+
+def markdown(docstring: str) -> str:
+    """A docstring in Google's style, its sections as lists."""
+    page, section = [], ""
+    for line in docstring.splitlines():
+        if match := re.fullmatch(r"(Args|Returns|Raises|Attributes|Yields):", line):
+            section = match[1]
+            page += [f"*{section}*", ""]
+        elif section and line and not line.startswith(" "):
+            section = ""
+            page.append(line)
+        elif section in ("Args", "Raises", "Attributes") and (item := re.fullmatch(r"    ([\w, ]+): (.*)", line)):
+            page.append(f"- `{item[1]}`: {item[2]}")
+        else:
+            page.append(
+                f"  {line.strip()}"
+                if section in ("Args", "Raises", "Attributes") and line
+                else line.strip()
+                if section
+                else line
+            )
+    return code("\n".join(page)).strip()
+
+
+def code(text: str) -> str:
+    """Double backticks as Markdown's single ones."""
+    return text.replace("``", "`")
+
+
+# --------------------------------------------------------------- variables
+
+
+def variables() -> str:
+    """Every variable that a head table may have, by what adds it, from a tiny model on made-up documents."""
+    page = (
+        "# Variables of the head table\n\n"
+        "A head table is an `xarray.Dataset`. Each variable states its dimensions, unit and source; the same is in the "
+        "file (`table.NAME.attrs`) and in `tables/columns.csv` of an atlas. Sums that are kept by fold, from which "
+        "intervals and held-out scores follow, begin with `fold_`.\n\n"
+        "## Dimensions\n\n| dimension | what |\n| --- | --- |\n"
+    )
+    page += "".join(f"| `{name}` | {what} |\n" for name, what in heads.DIMENSIONS.items())
+    for title, added in steps():
+        rows = "".join(
+            f"| `{name}` | {', '.join(map(str, v.dims))} | {v.attrs['long_name']} | {v.attrs['units']} | "
+            f"{v.attrs['source']} |\n"
+            for name, v in sorted(added.items())
+        )
+        columns = "| variable | dimensions | what | unit | source |\n| --- | --- | --- | --- | --- |\n"
+        page += f"\n## {title}\n\n{columns}{rows}"
+    page += "\n## Attributes\n\nEvery table says where it came from, in " + ", ".join(
+        f"`{name}`" for name in heads.REQUIRED_ATTRIBUTES
+    )
+    return page + ".\n"
+
+
+def steps() -> Iterator[tuple[str, dict[str, xr.DataArray]]]:
+    """What each reducer writes, what the analysis adds to it, and what a comparison has."""
+    documents = tiny.documents_with_roles(13)
+    summary = summarize(documents)
+    with tempfile.TemporaryDirectory() as folder:
+        model = headscope.load(tiny.save(Path(folder)))
+    untrained, seen = headscope.untrained_model(model), set()
+    surface = Surface(offsets=(-2,), classes=(WordClass("determiners", ("the", "a")),))
+    parts: list[tuple[str, xr.Dataset]] = []
+    for name, reducer in REDUCERS.items():
+        chosen = surface if name == "surface" else reducer.for_corpus(summary)
+        before = model if name == "similarity" else None
+        table = measure(model, documents, [with_permutations(chosen, 7)], before=before)
+        parts.append((f"Reducer `{name}`", table))
+        control = None if before else measure(untrained, documents, [chosen])
+        assessed = headscope.assess(table, control)
+        parts.append((f"Added to `{name}` by `headscope.assess`", assessed))
+    parts.append(("A comparison, by `headscope.compare_variable`", comparison()))
+    for title, table in parts:
+        added = {str(name): values for name, values in table.data_vars.items() if name not in seen}
+        seen |= added.keys()
+        if added:
+            yield title, added
+
+
+def comparison() -> xr.Dataset:
+    """What a task and its control changed, in made-up runs."""
+    draw = np.random.default_rng(3)
+    shares = draw.beta(2, 6, (3, 5))
+    seeds = list(range(7))
+    after, control = (
+        drawn(draw, np.repeat(shares[None] + gain, 7, 0), seeds=seeds, control=gain == 0) for gain in (0.2, 0)
+    )
+    return headscope.compare_variable(drawn(draw, shares), after, control, "scope_f1")
+
+
+# ------------------------------------------------------------------- lists
+
+
+def reducers() -> str:
+    """What each reducer measures, and what can be asked of it."""
+    page = "# Reducers\n\nA reducer is a statistic of heads. Name it with `-r` or in `headscope.measure`.\n"
+    for name, reducer in REDUCERS.items():
+        fields = ", ".join(f"`{field.name}`" for field in dataclasses.fields(reducer)) or "none"
+        page += f"\n## `{name}`\n\n{markdown(inspect.getdoc(reducer) or '')}\n\nFields: {fields}.\n"
+    return page
+
+
+def lists() -> str:
+    """What `headscope list` prints of corpora, studies and tasks."""
+    corpora = {"grammar": "sentences that headscope makes itself (`grammar:COUNT:SEED`)"}
+    corpora |= {name: format.description for name, format in FORMATS.items()}
+    page = "# Corpora, studies, tasks\n\nThe same as `headscope list corpora`, `studies` and `tasks`.\n"
+    for title, rows in (
+        ("Corpora", corpora),
+        ("Studies", {name: study.title for name, study in STUDIES.items()}),
+        ("Tasks", {name: task.description for name, task in TASKS.items()}),
+    ):
+        page += f"\n## {title}\n\n| name | what |\n| --- | --- |\n"
+        page += "".join(f"| `{name}` | {what} |\n" for name, what in rows.items())
+    return page
+
+
+PAGES = {"commands": commands, "python": python, "variables": variables, "reducers": reducers, "lists": lists}
+
+
+def main() -> None:
+    """Write the pages, or check that they are as they would be written."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="Write nothing; exit with 1 if a page is stale.")
+    check = parser.parse_args().check
+    stale = []
+    for name, write in PAGES.items():
+        path, text = ROOT / "docs" / "reference" / f"{name}.md", NOTE + write()
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            stale.append(str(path.relative_to(ROOT)))
+            if not check:
+                path.write_text(text, encoding="utf-8")
+    if check and stale:
+        sys.exit(f"{', '.join(stale)}: not what the code says; run python docs/generate_reference.py.")
+
+
+if __name__ == "__main__":
+    main()
