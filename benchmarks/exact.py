@@ -1,4 +1,4 @@
-"""How far headscope's answers are from float64, on random rows of long texts.
+"""The error of headscope's answers against float64, on random rows of long texts.
 
     python benchmarks/exact.py [--lengths 128 512 2048 8192 32768] [--rows 8] [--write docs/performance.md]
 

@@ -1,4 +1,4 @@
-"""What `surface` costs, from short texts to long ones, beside the bare model and four other ways to the same numbers.
+"""The cost of `surface`, from short texts to long ones, beside the bare model and four other ways to the same numbers.
 
     python benchmarks/length.py [--lengths 128 512 2048 8192 32768] [--rounds 3] [--save runs.jsonl]
         [--write docs/performance.md] [--figure docs/images/length.svg]
@@ -190,7 +190,7 @@ class _Texts:
 
     @property
     def texts(self) -> int:
-        """How many there are."""
+        """The number of texts."""
         return max(1, TOKENS // self.length)
 
     def _reference(self, name: str) -> str:
@@ -259,7 +259,7 @@ def _report(measured: Results) -> Iterator[str]:
 
 
 def _rounds(measured: Results) -> str:
-    """How often the texts were measured; the long ones perhaps less often."""
+    """The numbers of rounds; long texts may have fewer."""
     lengths: dict[int, list[int]] = {}
     for length in sorted({run.length for run in measured.runs}):
         lengths.setdefault(1 + max(run.round for run in measured.runs if run.length == length), []).append(length)
@@ -298,7 +298,7 @@ def _table(
 
 
 def _agreement(measured: Results, shape: str) -> Iterator[str]:
-    """How far the statistics of all ways are apart, and which were not compared."""
+    """The largest differences between the statistics of all ways, and those that were not compared."""
     for against, whose in (("witness", "those of a witness in float64"), ("headscope", "headscope's")):
         runs = [run for run in measured.runs if run.shape == shape and run.against == against]
         if not runs:

@@ -1,4 +1,4 @@
-"""What measuring a folder of runs costs: one run against ten of them, in turn, each a whole call.
+"""The cost of measuring a folder of runs: one run against ten of them, in turn, each a whole call.
 
     python benchmarks/runs.py [--corpus grammar:400] [--runs 10] [--times 3] [-r surface]
 

@@ -1,4 +1,4 @@
-"""What measuring costs, as ratios to the bare model and to what one would write by hand.
+"""The cost of measuring, as ratios to the bare model and to what one would write by hand.
 
     python benchmarks/speed.py TREEBANK [--coreference ONTOGUM/conll] [--rounds 5] [--write docs/performance.md]
 
@@ -145,7 +145,7 @@ def _bare(model: Model, prepared: list) -> None:
 
 
 def _one_sentence_at_a_time(model: Model, documents: list[Document]) -> dict[str, np.ndarray]:
-    """What a careful script does: weights to numpy, words by summing and averaging, arg-max over the others."""
+    """The counts of a careful script: weights to numpy, words by summing and averaging, arg-max over the others."""
     right: defaultdict[str, np.ndarray] = defaultdict(lambda: np.zeros((6, 12, 2)))
     model.module.set_attn_implementation("eager")
     for document in documents:

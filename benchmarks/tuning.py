@@ -1,11 +1,11 @@
-"""What an epoch of `headscope tune` costs, as a ratio to a bare Trainer's with the same arguments.
+"""The cost of an epoch of `headscope tune`, as a ratio to a bare Trainer's with the same arguments.
 
     python benchmarks/tuning.py NEGATION [--rounds 3] [--examples 160] [--cpu] [--write docs/performance.md]
 
 minilm on negation. Both train one epoch on the same batches, score the same splits and write the same checkpoint,
 each in a process of its own, in turn, so that a machine that gets slower gets slower for both. Timed is what comes
-after loading and tokenizing; what is ours alone at the end (the folder of the run, its hash, ``runs.json``) is reported
-separately.
+after loading and tokenizing; the work of headscope alone at the end (the folder of the run, its hash,
+``runs.json``) is reported separately.
 """
 
 import argparse

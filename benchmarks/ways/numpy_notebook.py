@@ -17,7 +17,7 @@ from transformers import AutoModel, PreTrainedModel
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """What is the same for every head of a text.
+    """The facts of a text that are the same for every head.
 
     Attributes:
         columns: 1 on the keys that are cls, sep, punctuation, first; axes key, kind.

@@ -14,12 +14,12 @@ EVERY = 0.05
 SETTINGS = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error", "TOKENIZERS_PARALLELISM": "false"}
 
 NO_MEMORY = ("can't allocate memory", "Unable to allocate", "MemoryError", "std::bad_alloc")
-"""What torch, numpy, Python and C++ say when a single request was refused; the limit was not reached then."""
+"""The messages of torch, numpy, Python and C++ when a single request was refused; the limit was not reached then."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a process may take, loading included."""
+    """The limits of a process, loading included."""
 
     seconds: float
     mib: float
@@ -27,7 +27,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a process ended.
+    """The end of a process.
 
     Attributes:
         seconds: from its start to its end.

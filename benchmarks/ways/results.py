@@ -17,7 +17,7 @@ VARIABLES = (
     *("mass_punctuation", "mass_first", "entropy", "entropy_from_cls", "entropy_uniform"),
     *("mean_distance", "mass_distance"),
 )
-"""What every way computes."""
+"""The statistics that every way computes."""
 
 ABSOLUTE, RELATIVE, NEXT_TO_NOTHING = 1e-4, 1e-3, 1e-7
 """Two ways may differ by this, the smaller of the two counting: in a long text most shares are below 1e-4."""

@@ -94,5 +94,5 @@ class Text:
         return self.ids.shape[1]
 
     def allowed(self) -> np.ndarray:
-        """How many keys the mask leaves to each query, axis query."""
+        """The number of keys that the mask leaves to each query, axis query."""
         return np.arange(1, self.length + 1) if self.causal else np.full(self.length, self.length)

@@ -38,7 +38,7 @@ class Score:
         definition: what the score of a head is, in a sentence without a full stop.
         numerator, denominator: variables by fold; the score is the sum of the first over the sum of the second.
         offset_numerator, offset_denominator: the same for each fixed offset in words.
-        counted: what is counted in the denominator, in the plural.
+        items: what is counted in the denominator, in the plural.
         rows: what its rows are, in the plural.
         label: how a row is called where the title does not stand above it; ``{}`` is the row's own name.
         attends: the word whose attention is looked at, where the table has no direction.
@@ -60,7 +60,7 @@ class Score:
     denominator: tuple[str, ...] = ()
     offset_numerator: tuple[str, ...] = ()
     offset_denominator: tuple[str, ...] = ()
-    counted: str = "words"
+    items: str = "words"
     rows: str = "scores"
     label: str = "{}"
     attends: str = ""

@@ -107,7 +107,7 @@ def drawn(draw: np.random.Generator, shares: np.ndarray, words: int, folds: int,
 
 @pytest.mark.parametrize("words", [17, 211])
 def test_the_interval_covers_the_tau_of_endless_texts(monkeypatch, words: int) -> None:
-    monkeypatch.setattr("headscope.analyse.agreement.PERMUTATIONS", 101)
+    monkeypatch.setattr("headscope.analyse.agreement.RESAMPLED", 101)
     draw = np.random.default_rng(words)
     inside, tried = 0, 53
     for _ in range(tried):
@@ -182,7 +182,7 @@ def test_the_heads_of_all_stacks_are_compared() -> None:
     ),
     (
         table(np.ones((3, 5)), **OTHER, model="its/untrained", weights_sha256="cd" * 32),
-        "the weights of the tables differ: those of 'made/up' are abababababab..., and those of 'its/untrained model' "
+        "the weights of the tables differ: those of 'made/up' are abababababab..., and those of 'its/untrained' "
         "cdcdcdcdcdcd...; measure one model on two corpora.",
     ),
     (

@@ -298,7 +298,7 @@ def test_the_table_follows_the_schema(model: Model) -> None:
 
 def test_it_is_a_reducer_for_whole_layers() -> None:
     assert isinstance(Coreference(), Reducer)
-    assert (Coreference.name, Coreference.whole, Coreference.max_tokens) == ("coreference", True, 4096)
+    assert (Coreference.name, Coreference.scope, Coreference.max_tokens) == ("coreference", "layer", 4096)
 
 
 def test_a_corpus_with_mentions() -> None:

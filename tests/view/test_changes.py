@@ -160,7 +160,7 @@ def test_before_and_change_of_each_head_with_both_taus() -> None:
     assert without.split("\n")[1] == told.partition(" · ")[0]
 
 
-@pytest.mark.parametrize("permutation", DRAW)
+@pytest.mark.parametrize("draw", DRAW)
 @pytest.mark.parametrize(("layers", "count_of_heads", "runs"), [(6, 12, (1,)), (24, 16, (2, 5))])
 def test_no_writing_covers_other_writing(draw, layers, count_of_heads, runs) -> None:
     name = "an-organisation/bert-large-uncased-whole-word-masking-finetuned-on-a-corpus-with-a-long-name"
@@ -180,7 +180,7 @@ def test_the_same_comparison_gives_the_same_files(tmp_path) -> None:
     assert [path.read_bytes() for path in one] == [path.read_bytes() for path in other]
 
 
-@pytest.mark.parametrize("permutation", DRAW)
+@pytest.mark.parametrize("draw", DRAW)
 def test_what_is_no_comparison_is_refused(draw) -> None:
     with pytest.raises(TableError) as refused:
         draw(xr.Dataset(attrs={"model": "tiny/bert"}))

@@ -77,8 +77,8 @@ def test_each_test_with_its_runs_and_the_smallest_p_that_they_can_give() -> None
 def test_three_runs_against_three_are_said_to_be_too_few() -> None:
     changed = comparison(*drawn(runs=(3, 3)))
     few = (
-        "With 3 against 3 runs, p is 0.1 at least: whether the task changes more than its control cannot be told by "
-        "this test; tune more seeds."
+        "With 3 against 3 runs, p is 0.1 at least: this test cannot show whether the task changes more than its "
+        "control; tune more seeds."
     )
     page = render_markdown([changed])
     assert page.count(few) == 2

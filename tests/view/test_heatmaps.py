@@ -75,7 +75,7 @@ def test_a_panel_for_each_row_that_there_is_beside_its_baselines(table, variable
     for panel, title, name in zip(shown(figure), titles, table[dim].values[some.values], strict=True):
         row = table.sel({dim: name})
         np.testing.assert_array_equal(panel, row[variable].values)
-        said = [f"{name.replace('_', ' ')} · {row[f'{score.stem}_count'].item()} {score.counted}"]
+        said = [f"{name.replace('_', ' ')} · {row[f'{score.stem}_count'].item()} {score.items}"]
         baselines = [best_of(row[offset])] if row[offset].max() > 0 else []
         baselines += [f"{what}: {row[baseline].item():.2f}" for baseline, what in score.baselines.items()]
         said += [" · ".join(baselines)]

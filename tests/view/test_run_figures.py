@@ -180,6 +180,6 @@ def test_what_a_table_lacks_is_named() -> None:
     with pytest.raises(TableError) as refused:
         draw_similarity_heatmap(attention_types)
     assert str(refused.value) == (
-        "the head table has the attention types encoder, decoder, and what is drawn has one; "
+        "the head table has the attention types encoder, decoder, and this figure shows one; "
         "select one: table.sel(attention_type=...)."
     )

@@ -1,4 +1,4 @@
-"""What fine-tuning changed in the heads, and whether the control changed as much.
+"""The change of heads by fine-tuning, beside that by its control.
 
 Zhao and Bethard 2020, sections 5 and 6, for any variable with one value for each head: the same heads are measured
 before and after tuning on a task and on its control, several seeds each, and their runs are compared.
@@ -271,7 +271,7 @@ def _tests(prefix: str, start: xr.DataArray, runs: _Runs, which: str) -> dict[st
 
 
 def _numbers(runs: _Runs) -> dict[str, xr.Variable]:
-    """How many runs there are, and which p-values so many can give at all."""
+    """The number of runs, and the smallest p-values that so many can give."""
     counts = [values.sizes["run"] for values in runs.groups.values()]
     least = [least_signed_rank(count) for count in counts]
     new = {

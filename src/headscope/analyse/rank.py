@@ -1,4 +1,4 @@
-"""Which heads stand out."""
+"""The heads with the largest values."""
 
 import numpy as np
 import xarray as xr

@@ -1,4 +1,4 @@
-"""What a head's attention depends on: the gold (the scope of a negation), or how near the word is (to its cue)."""
+"""Regressions of a head's attention: on the gold (the scope of a negation), or how near the word is (to its cue)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -72,7 +72,7 @@ def add_intervals(table: xr.Dataset) -> xr.Dataset:
         dims = table[score.variable].dims
         for end, values in zip(("lower", "upper"), Ratio.of_heads(table, score).interval(), strict=True):
             what = f"{end} end of the 95 % interval"
-            new[f"{score.variable}_{end}"] = _described(values.transpose(*dims), what, f"share of {score.counted}")
+            new[f"{score.variable}_{end}"] = _described(values.transpose(*dims), what, f"share of {score.items}")
     return table.assign(new)
 
 
@@ -133,7 +133,7 @@ def _report(
     score: Score, ratio: Ratio, offsets: Ratio | None, untrained: Ratio | None, minimum: int
 ) -> dict[str, xr.Variable]:
     """The variables that report one score."""
-    share = f"share of {score.counted}"
+    share = f"share of {score.items}"
     place = _best(ratio.half(_CHOOSE))
     # The links of a relation are the same for all heads; what an F1 is of is not.
     counts = [ratio.half(half).at(**place).denominator.sum("fold") for half in (_CHOOSE, _SCORE)]
@@ -150,8 +150,8 @@ def _report(
     new["reported_selection_frequency"] = _described(
         frequency, "random halves that choose the same head", "share of halves"
     )
-    what = f"{score.counted} on which the head is scored"
-    new["heldout_count"] = _described(counts[1].where(enough, 0), what, score.counted)
+    what = f"{score.items} on which the head is scored"
+    new["heldout_count"] = _described(counts[1].where(enough, 0), what, score.items)
     held_out = f"{score.measure} of the reported head on the half it was not chosen on"
     scored = {"heldout": (ratio.half(_SCORE).at(**place), held_out)}
     likewise = ", chosen and scored likewise"
@@ -194,7 +194,7 @@ def _against_permutations(table: xr.Dataset, score: Score) -> dict[str, xr.Varia
     if f"{score.stem}_permuted" in table:
         permuted = at_reported(table, f"{score.stem}_permuted", score.report_prefix)
         what = f"{score.measure} of the reported head, mean over the permutations of the gold"
-        new["reported_permuted"] = _described(permuted, what, f"share of {score.counted}")
+        new["reported_permuted"] = _described(permuted, what, f"share of {score.items}")
     if f"{score.stem}_p_corrected" in table:
         p = at_reported(table, f"{score.stem}_p_corrected", score.report_prefix)
         new["reported_p"] = _described(p, "p-value of the reported head, corrected for all heads", "probability")

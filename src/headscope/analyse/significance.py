@@ -1,4 +1,4 @@
-"""Whether a head, or the best of all heads, does better than chance."""
+"""p-values: does a head, or the best of all heads, do better than chance?"""
 
 import numpy as np
 import xarray as xr

@@ -1,4 +1,4 @@
-"""How sure we are of a ratio of two sums over a corpus, such as an accuracy."""
+"""The uncertainty of a ratio of two sums over a corpus, such as an accuracy."""
 
 from dataclasses import dataclass
 

@@ -34,6 +34,10 @@ def atlas(
     cut: Cut = None,
     pair_tokens: PairTokens = None,
     batch_tokens: BatchTokens = None,
+    reducers: Annotated[
+        list[str] | None,
+        option("Your own reducer to measure too, as module:Reducer; may be repeated.", "--reducer", "-r"),
+    ] = None,
     permutations: Annotated[
         int, option("Number of permutations for the p-values; 0 skips them. Default: 999.", min=0)
     ] = 999,
@@ -50,7 +54,8 @@ def atlas(
     with show_progress() as progress:
         result = run(
             model, corpus, out, format=format, patterns=patterns, device=device, seed=seed, max_tokens=max_tokens,
-            cut=cut, pair_tokens=pair_tokens, batch_tokens=batch_tokens, permutations=permutations,
+            cut=cut, pair_tokens=pair_tokens, batch_tokens=batch_tokens, reducers=reducers or (),
+            permutations=permutations,
             trust_remote_code=trust_remote_code, resume=resume, progress=progress,
         )  # fmt: skip
     print_table(result.table, console)

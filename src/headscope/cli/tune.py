@@ -45,7 +45,7 @@ def tune(
 ) -> None:  # fmt: skip
     """Fine-tune a model on a task, and on its control, several seeds each: a folder of runs."""
     from headscope.jobs.tune import tune as run
-    from headscope.view.tuned import tuned
+    from headscope.view.tuned import print_tuned
 
     with show_progress() as progress:
         result = run(
@@ -54,5 +54,5 @@ def tune(
             max_tokens=max_tokens, precision=precision, device=device, trust_remote_code=trust_remote_code,
             resume=resume, progress=progress,
         )  # fmt: skip
-    tuned(result.task, result.control, console)
+    print_tuned(result.task, result.control, console)
     console.print(f"\nThe runs are listed in {escape(str(out / 'runs.json'))}.", soft_wrap=True)

@@ -5,7 +5,7 @@ model, corpus --measure--> head table --analyse--> with intervals and reported h
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from headscope.files import atomic_write
 from headscope.jobs.folder import OutputFolder, Progress
 from headscope.jobs.inputs import load_model, make_plan, read_documents
 from headscope.reducers import REDUCERS
-from headscope.reducers.reducer import declared_scores
+from headscope.reducers.reducer import Reducer, declared_scores
 from headscope.reducers.support.permutations import PERMUTATIONS, with_permutations
 from headscope.runner import resolve_reducers
 from headscope.view.figures import save
@@ -60,6 +60,7 @@ def atlas(
     cut: bool | None = None,
     pair_tokens: int | None = None,
     batch_tokens: int | None = None,
+    reducers: Sequence[str | Reducer] = (),
     permutations: int = PERMUTATIONS,
     trust_remote_code: bool = False,
     resume: bool = False,
@@ -80,6 +81,7 @@ def atlas(
         cut: cut longer texts; otherwise they are skipped. Default: cut if the corpus has coreference.
         pair_tokens: cut pairs of paragraphs to this many tokens. Default: 128.
         batch_tokens: tokens in a batch, padding included.
+        reducers: your own reducers to measure too, as ``module:Reducer`` or objects.
         permutations: number of permutations for the p-values; 0 skips them.
         trust_remote_code: run the Python code of the model's repository.
         resume: continue a killed run with the same arguments.
@@ -96,16 +98,17 @@ def atlas(
     summary = summarize(documents)
     progress("loading the model", 0, 0)
     model = load_model(model, device, trust_remote_code)
-    reducers = resolve_reducers([name for name, reducer in REDUCERS.items() if reducer.supports(summary)], summary)
+    supported = [name for name, reducer in REDUCERS.items() if reducer.supports(summary)]
+    resolved = resolve_reducers([*supported, *reducers], summary)
     plan = make_plan(max_tokens, cut, pair_tokens, batch_tokens)
     table = folder.measure(
-        "heads", model, documents, [with_permutations(reducer, permutations) for reducer in reducers],
+        "heads", model, documents, [with_permutations(reducer, permutations) for reducer in resolved],
         label=f"measuring {model.name}", plan=plan, summary=summary,
     )  # fmt: skip
     tables = {}
     scoring = [
         with_permutations(reducer, 0)
-        for reducer in reducers
+        for reducer in resolved
         if any(score.has_report for score in declared_scores(reducer))
     ]
     if scoring:
@@ -125,6 +128,7 @@ def atlas(
         "cut": cut,
         "pair_tokens": pair_tokens,
         "batch_tokens": batch_tokens,
+        "reducers": [str(reducer) for reducer in reducers],
         "permutations": permutations,
     }
     call = f"atlas({', '.join(f'{name}={value!r}' for name, value in arguments.items())})"

@@ -42,7 +42,7 @@ class Similarity:
             "similarity",
             "Similarity to the model before",
             "the cosine of a head's attention maps before and after fine-tuning",
-            counted="documents",
+            items="documents",
             ascending=True,
         ),
     )

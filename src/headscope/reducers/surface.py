@@ -119,7 +119,7 @@ class Surface:
             "mass_class",
             "Attention to classes of words",
             "the mean share of a token's attention that goes to all tokens of the words of a class",
-            counted="documents",
+            items="documents",
             rows="classes of words",
             baselines={"class_share": "share of the tokens"},
             control="class_share",

@@ -36,7 +36,7 @@ MASS = Score(
     "token_class_mass",
     "Attention to classes of tokens",
     "the mean share of a token's attention that goes to all tokens of a class",
-    counted="documents",
+    items="documents",
     rows="classes of tokens",
     baselines={"token_class_share": "share of the tokens"},
     control="token_class_share",

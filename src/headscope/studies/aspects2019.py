@@ -82,7 +82,7 @@ def _make_claims() -> list[Claim]:
 
 
 CHANGES = tuple(f"change_{target}" for target in OBSERVATIONS)
-"""What is compared: how often a head points at each target, before, after and under the control."""
+"""The compared tables: how often a head points at each target, before, after and under the control."""
 
 
 def _compare_target(target: str, before: xr.Dataset, task: xr.Dataset, control: xr.Dataset) -> xr.Dataset:

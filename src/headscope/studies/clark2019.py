@@ -57,7 +57,7 @@ MAPPED = {
     "mark": "with infinitival to, which is aux in the paper",
     "prt": "`compound:prt`",
 }
-"""What the reader must know to compare the two schemes."""
+"""Notes for comparing the two schemes."""
 
 MENTIONS = {
     "all": (65, 27, 52, 69),
@@ -68,7 +68,7 @@ MENTIONS = {
 """Table 2, by class of mentions: head 5-4, nearest mention, head match, rules."""
 
 RULES = {"nearest": "nearest mention", "head_match": "head match", "rules": "rule-based"}
-"""What the rules of table 2 are called in a head table, and in the paper."""
+"""The names of the rules of table 2 in a head table, and in the paper."""
 
 
 def _table_1_claims() -> list[Claim]:

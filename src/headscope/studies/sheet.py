@@ -126,7 +126,7 @@ def _describe_tuning(study: Study, runs: Mapping[str, Runs]) -> list[str]:
                   f"{settings['learning_rate']:g}; the best epoch by {of_group.metric} on {of_group.select}: {best}.",
                   ""]  # fmt: skip
         for split, split_name in {"test": "the test split", "task": "the task's test split"}.items():
-            if scores := tuned.scores(of_group, split):
+            if scores := tuned.format_scores(of_group, split):
                 means = ", ".join(f"{name} {text}" for name, text in scores.items())
                 lines.append(f"- On {split_name}, mean ± standard deviation over runs: {means}.")
         notes = [f"- {note}." for note in settings.get("notes", ())] + [

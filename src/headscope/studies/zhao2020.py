@@ -1,7 +1,7 @@
 """Zhao and Bethard 2020, on attention and the scope of negation.
 
-Here is what holds of models before fine-tuning: tables 1 and A1, section 4.2.1, and figures 2 and A1 to A4. What
-fine-tuning changes is in `headscope.studies.zhao2020_tuned`.
+The claims about models before fine-tuning: tables 1 and A1, section 4.2.1, and figures 2 and A1 to A4. The
+effects of fine-tuning are in `headscope.studies.zhao2020_tuned`.
 """
 
 from functools import partial

@@ -1,7 +1,7 @@
-"""The tables of Zhao and Bethard 2020, laid out as there, for any model: from head tables of before and after.
+"""The tables of Zhao and Bethard 2020, in their layout, for any model: from head tables of before and after.
 
-Each function takes all tables that there are, by name, and returns a data frame with one row a setting. Shares are in
-percent, "±" is the standard deviation over runs (of these runs: ``ddof`` 0), and what cannot be known is NaN.
+Each function takes all tables by name and returns a data frame with a row for each setting. Shares are in percent,
+"±" is the standard deviation over these runs (``ddof`` 0), and unknown values are NaN.
 """
 
 import math
@@ -24,13 +24,13 @@ from headscope.studies.study import NotMeasuredError
 
 SCORES = {"precision": "P", "recall": "R", "f1": "F1"}
 SETTINGS = {"": "none", "control": "control", "task": "negation"}
-"""What a model is fine-tuned on, in the order of the paper."""
+"""The data that a model is fine-tuned on, in the order of the paper."""
 
 Tables = Mapping[str, xr.Dataset]
 
 
 def table_3(tables: Tables) -> pd.DataFrame:
-    """The average head and the one that is best before, before and after fine-tuning (tables 3 and A3)."""
+    """The average head and the head that is best before, before and after fine-tuning (tables 3 and A3)."""
     story = _require(tables, "story")
     best = find_best_before(story, "scope_f1")
     named = f"best ({best['layer']}-{best['head']})"
@@ -88,7 +88,7 @@ def table_a4(tables: Tables) -> pd.DataFrame:
 def significance_tests(tables: Tables) -> pd.DataFrame:
     """Task against control (exact two-sided rank-sum test), and each against before (exact signed-rank test).
 
-    The last row is what so many runs can give at least, however far apart they are.
+    The last row is the lowest p-value that so many runs can give, however far apart they are.
     """
     rows = []
     for name, letter in SCORES.items():
@@ -108,7 +108,7 @@ def significance_tests(tables: Tables) -> pd.DataFrame:
 
 
 def _list_tests(tables: Tables, name: str) -> list[tuple[str, float, dict[str, np.ndarray]]]:
-    """What is tested: its name, its value before, and those of the runs of each group."""
+    """The tested quantities: name, value before, and the values of the runs of each group."""
     story, variable, tests = _require(tables, "story"), f"scope_{name}", []
     groups = [group for group in ("task", "control") if f"story_{group}" in tables]
     for average, what in ((True, "average head"), (False, "best head")):

@@ -1,4 +1,4 @@
-"""Zhao and Bethard 2020, section 5: what fine-tuning on negation, and on its control, does to the heads.
+"""Zhao and Bethard 2020, section 5: the effects of fine-tuning on negation, and on its control, on the heads.
 
 Tables 2 to 4 and A2 to A5, figures 5 and A6, and the tests of the text.
 """
@@ -304,7 +304,7 @@ BIASED = (
 )
 
 DERIVED = {f"change_{name}": Derived(STORIES, partial(compare_variable, variable=f"scope_{name}")) for name in SCORES}
-"""What is compared: before, task and control on stories."""
+"""The compared tables: before, task and control on stories."""
 
 CLAIMS = (
     *_task_score_claims(),

@@ -1,4 +1,4 @@
-"""What a long job is doing, on the terminal."""
+"""The progress of a long job on the terminal."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""What a table reports: for each row of each score the head that was chosen, beside its baselines.
+"""The report of a table: for each row of each score the head that was chosen, beside its baselines.
 
 The terminal and the page show the same rows in the same words; both come from here.
 """
@@ -126,7 +126,7 @@ class Report:
 
     @property
     def permuted(self) -> str:
-        """How the gold was permuted, in a sentence; empty where there were no permutations."""
+        """A sentence about how the gold was permuted; empty where there were no permutations."""
         if not self.score.permuted or all(math.isnan(row.permuted) for row in self.rows):
             return ""
         return f"Permuted: {self.score.permuted}."
@@ -139,13 +139,13 @@ def read_reports(table: xr.Dataset) -> list[Report]:
 
 
 def describe_choice(untrained: bool) -> str:
-    """How heads are chosen and scored."""
+    """A sentence about how heads are chosen and scored."""
     baselines = "best fixed offset (in words)" + (" and the best head of the untrained model" if untrained else "")
     return f"Each head was chosen on one half of the documents and scored on the other, like the {baselines}."
 
 
 def describe_standing(permuted: bool) -> str:
-    """When a head stands out (`Reported.stands_out`)."""
+    """The condition under which a head stands out (`Reported.stands_out`)."""
     return f"the interval lies above those of all baselines{f', and q is below {LEVEL}' if permuted else ''}."
 
 
@@ -165,12 +165,13 @@ def _describe_regression(table: xr.Dataset, score: Score) -> str:
         float(table[f"{score.stem}_{name}"].isel(where))
         for name in ("label_coefficient", "distance_coefficient", "r_squared")
     )
-    more = (table[coefficients] > 0) & (table[f"{score.stem}_label_q"] < LEVEL)
+    larger = (table[coefficients] > 0) & (table[f"{score.stem}_label_q"] < LEVEL)
     ((name, _),) = top_heads(table, score.variable, 1)
     return (
         f"{attention[0].upper()}{attention[1:]}, in {name} (the head with the best {format_measure(score)}): "
-        f"{label:+.3f} if {gold}, {distance:+.4f} for each word of distance; R² {explained:.2f}. In {int(more.sum())} "
-        f"of {int(table[score.variable].count())} heads it is larger {gold} (false discovery rate below {LEVEL})."
+        f"{label:+.3f} if {gold}, {distance:+.4f} for each word of distance; R² {explained:.2f}. In "
+        f"{int(larger.sum())} of {int(table[score.variable].count())} heads it is larger {gold} (false "
+        f"discovery rate below {LEVEL})."
     )
 
 

@@ -122,10 +122,10 @@ def _print_reports(table: xr.Dataset, console: Console) -> None:
         if sentences := " ".join(filter(None, (report.permuted, report.comparison))):
             console.print(f"{report.score.title}. {sentences}")
     named = sum(len(report.named) for report in reports)
-    more, rare = named - len(rows), every - named
-    if more or rare:
+    hidden, rare = named - len(rows), every - named
+    if hidden or rare:
         console.print(
-            f"{more} more row{' is' if more == 1 else 's are'} in the table; "
+            f"{hidden} more row{' is' if hidden == 1 else 's are'} in the table; "
             f"{rare} ha{'s' if rare == 1 else 've'} too few links in a half to report."
         )
 

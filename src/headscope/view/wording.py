@@ -141,7 +141,7 @@ def count_sides(comparison: xr.Dataset) -> tuple[int, int]:
 
 
 def describe_left_out(comparison: xr.Dataset) -> str:
-    """How many heads are not compared, and why; empty where all are."""
+    """The number of heads that are not compared, and why; empty where all are."""
     count = int(comparison.attrs["heads_left_out"])
     return f", {count} left out, which lack a value before or in a run" if count else ""
 

@@ -33,7 +33,7 @@ def score_table(
         fold_unit: what the folds consist of (`headscope.reducers.support.folds.FoldAssignment`).
         pooled: the rows of the permuted sums that add up to each row; by default they are the same.
     """
-    rows, units = dict(rows or {}), units or f"share of {score.counted}"
+    rows, units = dict(rows or {}), units or f"share of {score.items}"
     offsets = {*score.offset_numerator, *score.offset_denominator} - {*score.denominator}
     numerators = {*score.numerator, *score.offset_numerator}
     new = {}
@@ -42,22 +42,22 @@ def score_table(
         by_head = name not in offsets and sums[name].ndim == len(rows) + 3
         dims = ["layer", "head", *inner] if by_head else inner[-sums[name].ndim :]
         side = "numerator" if name in numerators else "denominator"
-        what = f"{score.counted}: {side} of {score.variable}{' of a fixed offset' if name in offsets else ''}, by fold"
-        new[name] = heads.variable(sums[name], dims, name=what, units=score.counted, source=source)
+        what = f"{score.items}: {side} of {score.variable}{' of a fixed offset' if name in offsets else ''}, by fold"
+        new[name] = heads.variable(sums[name], dims, name=what, units=score.items, source=source)
         if name in score.denominator and not by_head:
             new[name].attrs["fold_unit"] = fold_unit
             count = new[name].sum("fold").values
             new[f"{score.stem}_count"] = heads.variable(
-                count, dims[:-1], name=f"{score.counted} scored", units=score.counted, source=source
+                count, dims[:-1], name=f"{score.items} scored", units=score.items, source=source
             )
     table = xr.Dataset(new, coords={dim: list(labels) for dim, labels in rows.items()})
     right, total = (add_up(table, names).sum("fold") for names in (score.numerator, score.denominator))
     ratio = (right / total).transpose("layer", "head", *rows)
     dims = [str(dim) for dim in ratio.dims]
     table[score.variable] = heads.variable(ratio.values, dims, name=score.definition, units=units, source=source)
-    if f"{score.stem}_permuted" not in sums:
+    permuted = sums.get(f"{score.stem}_permuted")
+    if permuted is None or not permuted.shape[-1]:
         return table
-    permuted = sums[f"{score.stem}_permuted"]
     if not rows:
         dims, permuted = [*dims, "row"], permuted[..., None, :]
     shape = (*ratio.shape, *([] if rows else [1]))

@@ -23,11 +23,12 @@ def draw_atlas(table: xr.Dataset) -> dict[str, tuple[str, Figure]]:
     }
     for score in read_scores(table):
         if (score.has_report or not score.is_ratio) and table[score.variable].notnull().any():
-            figures |= _draw_score(table, score)
+            figures |= draw_score(table, score)
     return figures
 
 
-def _draw_score(table: xr.Dataset, score: Score) -> dict[str, tuple[str, Figure]]:
+def draw_score(table: xr.Dataset, score: Score) -> dict[str, tuple[str, Figure]]:
+    """The figures of a score by title: one of all its rows or, if it has directions, one for each frequent row."""
     name = score.stem.replace("_", "-")
     if "direction" not in table[score.variable].dims or not score.row_dimension(table):
         return {score.title: (name, draw_score_heatmap(table, score.variable))}

@@ -43,7 +43,7 @@ def draw_score_heatmap(table: xr.Dataset, variable: str = "", row: str = "") -> 
     A score with two directions has a panel for each direction of one row; any other a panel for each row that the
     corpus has, or a single one, and beside it a panel for each baseline that differs from head to head. Above stand
     the count, the baselines and the held-out score, since the best head of a panel is chosen on the texts on which it
-    is scored. A description with a share of tokens to compare with is drawn in multiples of that share: red heads give
+    is scored. A description with a share of tokens to compare with is shown in multiples of that share: red heads give
     a class more than its share, blue ones less.
 
     Args:
@@ -130,7 +130,7 @@ def _draw_shares(table: xr.Dataset, score: Score, dim: str) -> Figure:
     for place in places:
         title = f"{place[dim]} ({float(table[score.control].sel(place)):.0%})"
         if count := score.count(table, place):
-            title += f" · {count:,} {score.counted}"
+            title += f" · {count:,} {score.items}"
         panels[title] = times.sel(place).clip(min=1 / most)
     what = f"{score.title}, in multiples of the {score.baselines[score.control]} (in brackets)"
     scale = LogNorm(1 / most, most)

@@ -1,4 +1,4 @@
-"""What heads attend to and how widely, by layer, after Clark et al. 2019."""
+"""Targets, width and distance of attention by layer, after Clark et al. 2019."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -15,7 +15,7 @@ from headscope.view.offsets import format_offset
 from headscope.view.reports import Reported, format_measure, read_reports
 
 FREQUENT = 12
-"""Rows that are drawn, most frequent first."""
+"""Rows that are shown, most frequent first."""
 
 ABREAST = 4
 """Panels side by side; more stand below."""
@@ -60,8 +60,8 @@ def draw_score_by_length(table: xr.Dataset) -> Figure:
             axes.set_ylabel(format_measure(reports[0].score))
         handles = [
             Patch(facecolor="#0072B2", label="reported head"),
-            Patch(facecolor="#0072B2", alpha=FEW, label=f"fewer than {MINIMUM} {reports[0].score.counted}"),
-            Patch(facecolor="0.93", label=f"{reports[0].score.counted} of this length"),
+            Patch(facecolor="#0072B2", alpha=FEW, label=f"fewer than {MINIMUM} {reports[0].score.items}"),
+            Patch(facecolor="0.93", label=f"{reports[0].score.items} of this length"),
             Patch(facecolor="none", edgecolor="0.25", label="best fixed offset"),
         ]
         figure.legend(handles=handles, loc="outside upper left", ncols=4, frameon=False)

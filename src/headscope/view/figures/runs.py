@@ -41,7 +41,7 @@ def draw_similarity_heatmap(table: xr.Dataset, control: xr.Dataset | None = None
 
     Args:
         table: a head table with ``similarity``, with the dimension ``run`` or of a single model.
-        control: the same of the runs of the task's control, drawn below on the same scale.
+        control: the same of the runs of the task's control, shown below on the same scale.
 
     Raises:
         TableError: a table has no ``similarity``, or several attention types; or no head has a value.
@@ -84,7 +84,7 @@ def draw_class_heatmaps(
 
     Args:
         before: a head table with the variable, over layer, head and token_class.
-        after: of the runs, or of a single model after fine-tuning; the mean over runs is drawn.
+        after: of the runs, or of a single model after fine-tuning; the mean over runs is shown.
         classes: a row of panels for each that the corpus has.
         variable: or ``token_class_mass``, or one of these ``_from_cls``.
 
@@ -281,7 +281,7 @@ def _with_runs(values: xr.DataArray) -> xr.DataArray:
     if "attention_type" in values.dims:
         raise TableError(
             f"the head table has the attention types {', '.join(map(str, values['attention_type'].values))}, and "
-            "what is drawn has one; "
+            "this figure shows one; "
             "select one: table.sel(attention_type=...)."
         )
     values = values if "run" in values.dims else values.expand_dims("run")

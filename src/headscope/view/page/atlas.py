@@ -139,7 +139,7 @@ def _score_rows(table: xr.Dataset, score: Score) -> Iterator[dict[str, Any]]:
             "name": " ".join(place.values()) or score.title,
             "label": score.label.format(*place.values() or [score.title]),
             "title": score.title,
-            "about": f"{score.title}: {score.definition}",
+            "about": ": ".join(filter(None, (" ".join(place.values()), score.title, score.definition))),
             "measure": format_measure(score),
             "source": str(values.attrs["source"]),
             "attends": score.attends,

