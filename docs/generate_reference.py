@@ -10,7 +10,7 @@ import inspect
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 import headscope  # noqa: E402
 import tiny  # noqa: E402
-from analyse.run_tables import drawn  # noqa: E402
+from analyse.run_tables import simulate  # noqa: E402
 from headscope import cli, heads  # noqa: E402
 from headscope.corpora import FORMATS, summarize  # noqa: E402
 from headscope.learn.tasks import TASKS  # noqa: E402
@@ -37,21 +37,36 @@ from headscope.studies import STUDIES  # noqa: E402
 WIDTH = 100
 """Columns of a help text."""
 
-MODULES = (
-    "headscope",
-    "headscope.corpora",
-    "headscope.capture",
-    "headscope.reducers",
-    "headscope.runner",
-    "headscope.heads",
-    "headscope.runs",
-    "headscope.analyse",
-    "headscope.view.figures",
-    "headscope.view.heatmaps",
-    "headscope.view.page",
-    "headscope.studies",
-)
-"""Modules whose public names are listed; a name is described where it comes first."""
+MODULES: Mapping[str, tuple[str, ...]] = {
+    "headscope": (),
+    "headscope.jobs.atlas": ("AtlasResult",),
+    "headscope.jobs.compare": ("ComparisonResult",),
+    "headscope.jobs.study": ("StudyResult",),
+    "headscope.corpora": (),
+    "headscope.score": ("Score", "find_score", "main_score", "read_scores"),
+    "headscope.reducers": ("Reducer", "CorpusReducer", "WordClass"),
+    "headscope.reducers.support.folds": ("FoldAssignment",),
+    "headscope.reducers.support.permutations": ("Permutations",),
+    "headscope.reducers.support.ratios": ("score_table",),
+    "headscope.capture": (),
+    "headscope.capture.interface": ("Outputs",),
+    "headscope.capture.edit": ("Edit", "EditedLayer", "HeadGradient"),
+    "headscope.capture.stream": ("Portion",),
+    "headscope.runner": ("measure",),
+    "headscope.heads": ("head_name", "parse_head"),
+    "headscope.runs": ("Run", "Runs", "read", "selectivity"),
+    "headscope.analyse": (),
+    "headscope.view.figures": (),
+    "headscope.view.figures.heatmaps": ("draw_consistency_heatmap", "draw_score_heatmap"),
+    "headscope.view.figures.layers": ("draw_distances", "draw_entropies", "draw_offsets", "draw_special_tokens"),
+    "headscope.view.figures.lengths": ("draw_score_by_length",),
+    "headscope.view.figures.changes": ("draw_baseline_scatter", "draw_change_heatmaps", "draw_layer_boxes"),
+    "headscope.view.figures.runs": ("draw_class_heatmaps", "draw_similarity_heatmap"),
+    "headscope.view.frames": ("make_frames",),
+    "headscope.view.page": (),
+    "headscope.studies": (),
+}
+"""Modules and the names that are listed of each: all public ones, if none is given here."""
 
 NOTE = "<!-- Written by docs/generate_reference.py. Do not edit: run it again. -->\n\n"
 
@@ -65,12 +80,12 @@ def commands() -> str:
     group = typer.main.get_command(cli.app)
     for name, command in {"": group, **group.commands}.items():
         command.rich_markup_mode = None
-        called = f"headscope {name}".strip()
+        title = f"headscope {name}".strip()
         context = command.context_class(
-            command, info_name=called, terminal_width=WIDTH, max_content_width=WIDTH, color=False
+            command, info_name=title, terminal_width=WIDTH, max_content_width=WIDTH, color=False
         )
         lines = (line.rstrip() for line in command.get_help(context).splitlines())
-        page += f"\n## `{called}`\n\n```text\n" + "\n".join(lines).strip() + "\n```\n"
+        page += f"\n## `{title}`\n\n```text\n" + "\n".join(lines).strip() + "\n```\n"
     return page
 
 
@@ -81,11 +96,14 @@ def python() -> str:
     """Every public function and class, with its signature and docstring."""
     page = (
         "# Python\n\nThe public names. Those of `headscope` itself are all that most scripts need; the others are for "
-        "who [adds a reducer](../own-reducer.md) or works with the parts. A table is an ordinary `xarray.Dataset`.\n"
+        "who [writes a reducer](../own-reducer.md), [edits heads](../explanation/seam.md#edits-and-gradients) or draws "
+        "figures. A head table is an ordinary `xarray.Dataset`. The built-in reducers are on a [page of their "
+        "own](reducers.md).\n"
     )
     described: set[int] = set()
-    for module in map(import_module, MODULES):
-        entries = [entry for name, value in public(module) if (entry := describe(name, value, described))]
+    for module, names in ((import_module(name), names) for name, names in MODULES.items()):
+        members = [(name, getattr(module, name)) for name in names] or public(module)
+        entries = [entry for name, value in members if (entry := describe(name, value, described))]
         if entries:
             page += f"\n## `{module.__name__}`\n\n" + "\n".join(entries)
     return page
@@ -215,9 +233,9 @@ def comparison() -> xr.Dataset:
     shares = draw.beta(2, 6, (3, 5))
     seeds = list(range(7))
     after, control = (
-        drawn(draw, np.repeat(shares[None] + gain, 7, 0), seeds=seeds, control=gain == 0) for gain in (0.2, 0)
+        simulate(draw, np.repeat(shares[None] + gain, 7, 0), seeds=seeds, control=gain == 0) for gain in (0.2, 0)
     )
-    return headscope.compare_variable(drawn(draw, shares), after, control, "scope_f1")
+    return headscope.compare_variable(simulate(draw, shares), after, control, "scope_f1")
 
 
 # ------------------------------------------------------------------- lists

@@ -13,7 +13,7 @@ from PIL import Image
 
 IMAGES = Path(__file__).parent / "images"
 WIDTH, HEIGHT = 1300, 1900
-HEADS = (0, 0, WIDTH, 960)
+HEADS = (0, 0, WIDTH, 968)
 REPORTED = (0, 970, WIDTH, 1900)
 """Of the page: the grid with the profile of a head, and the table of reported heads."""
 
@@ -27,8 +27,8 @@ def main(atlas: Path) -> None:
         address = "#variable=relation:obj&direction=dependent_to_head&head=3-1"
         subprocess.run([*command, f"file://{(atlas / 'atlas.html').resolve()}{address}"], check=True)
         page = Image.open(shot).convert("RGB")
-    for name, box in {"atlas": (0, 0, WIDTH, 1650), "tutorial-heads": HEADS, "tutorial-reported": REPORTED}.items():
-        page.crop(box).quantize(128).save(IMAGES / f"{name}.png", optimize=True)
+    for name, box in {"atlas": (0, 0, WIDTH, 1638), "tutorial-heads": HEADS, "tutorial-reported": REPORTED}.items():
+        page.crop(box).quantize(256, Image.Quantize.MAXCOVERAGE).save(IMAGES / f"{name}.png", optimize=True)
     shutil.copy(atlas / "figures" / "relation-obj.png", IMAGES / "tutorial-objects.png")
 
 

@@ -57,7 +57,7 @@ def test_measure_writes_a_head_table_and_says_what_it_found(run, model, tmp_path
     assert table.attrs["corpus"] == "grammar:211"
     assert f"{model} on grammar:211" in said
     assert f"2 layers of 5 heads; {211 - skipped} documents" in said
-    assert "The head for each relation: chosen on one half of the documents" in said
+    assert "Each head was chosen on one half of the documents" in said
     assert list(out.parent.iterdir()) == [out]
 
 
@@ -101,9 +101,10 @@ def test_measure_of_scope_says_what_attention_to_the_cue_depends_on(run, model, 
     best = table.isel(table["scope_f1"].argmax(...))
     label, distance = (best[f"scope_{term}_coefficient"].item() for term in ("label", "distance"))
     more = (table["scope_label_coefficient"] > 0) & (table["scope_label_q"] < 0.05)
+    head = heads.head_name(best["layer"].item(), best["head"].item())
     assert (
-        f"in {heads.head_name(best['layer'].item(), best['head'].item())} (the head with the best F1): {label:+.3f} "
-        f"if in the scope, {distance:+.4f} for each word of distance; R² {best['scope_r_squared'].item():.2f}. "
+        f"in {head} (the head with the best F1): {label:+.3f} if in the scope, {distance:+.4f} for each word of "
+        f"distance; R² {best['scope_r_squared'].item():.2f}. "
         f"In {more.sum().item()} of 10 heads it is larger in the scope"
     ) in " ".join(said.split())
 
@@ -255,7 +256,7 @@ REFUSALS = {
     ),
     "no such reducer": (
         ("measure", "{model}", "grammar:7", "-r", "gaze"),
-        f"there is no reducer 'gaze'; there are {', '.join(REDUCERS)}.",
+        f"there is no reducer 'gaze'; there are {', '.join(REDUCERS)}, and your own as module:Reducer.",
     ),
     "no annotation": (
         ("measure", "{model}", "{tmp}/text.txt", "-r", "relations"),

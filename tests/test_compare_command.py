@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 from matplotlib.figure import Figure
 
-from analyse.run_tables import drawn
+from analyse.run_tables import simulate
 from analyse.tables import RELATIONS, head_table, texts
 from headscope import heads
 from headscope.analyse import compare_variable as compare
@@ -30,9 +30,9 @@ def family(corpus: int, folder: Path, seeds: list[int] = SEEDS) -> dict[str, Pat
     gained = np.clip(shares + 0.1, 0, 0.99)[None] * np.ones((len(seeds), 1, 1))
     about = {"corpus": f"texts-{corpus}.json", "corpus_sha256": f"{corpus:02x}" * 32}
     made = {
-        "before": drawn(draw, shares, **about),
-        "after": drawn(draw, gained, seeds=seeds, **about),
-        "control": drawn(draw, shares[None] * np.ones((len(seeds), 1, 1)), seeds=seeds, control=True, **about),
+        "before": simulate(draw, shares, **about),
+        "after": simulate(draw, gained, seeds=seeds, **about),
+        "control": simulate(draw, shares[None] * np.ones((len(seeds), 1, 1)), seeds=seeds, control=True, **about),
     }
     paths = {}
     for name, table in made.items():

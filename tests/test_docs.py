@@ -17,7 +17,7 @@ import typer.main
 
 import headscope
 import tiny
-from analyse.run_tables import drawn
+from analyse.run_tables import simulate
 from headscope import cli
 from headscope.analyse.ranktests import least_rank_sum, least_signed_rank
 from headscope.runner import measure
@@ -114,7 +114,7 @@ def test_the_index_leads_to_every_page() -> None:
 # ------------------------------------------------------------------- Python
 
 RUN_ELSEWHERE = {  # page: the file that runs its Python
-    "own-reducer.md": "reducers/test_own_reducer.py",
+    "own-reducer.md": "test_own_reducer.py",
     "howto/own-hypothesis.md": "corpora/test_linktable.py",
     "howto/reproduce-a-paper.md": "studies/test_study_command.py",
 }
@@ -172,10 +172,10 @@ def test_the_python_of_your_own_model_runs(monkeypatch, tmp_path) -> None:
 def test_the_python_of_comparing_runs(monkeypatch, tmp_path) -> None:
     draw = np.random.default_rng(3)
     shares = draw.beta(2, 6, (3, 5))
-    headscope.write_table(drawn(draw, shares), tmp_path / "before.nc")
+    headscope.write_table(simulate(draw, shares), tmp_path / "before.nc")
     for name, gain in (("after", 0.2), ("control", 0)):
         runs = np.repeat(shares[None] + gain, 7, 0)
-        table = drawn(draw, runs, seeds=list(range(7)), control=name == "control")
+        table = simulate(draw, runs, seeds=list(range(7)), control=name == "control")
         headscope.write_table(table, tmp_path / f"{name}.nc")
     monkeypatch.chdir(tmp_path)
     assert run_python("docs/howto/compare.md")["comparison"].average_p <= 0.001
@@ -248,7 +248,7 @@ def test_the_figures_of_the_tutorial_come_out(data, tmp_path, monkeypatch) -> No
     with_objects = [document for document in corpus if any(link.label == "obj" for link in document.links)]
     untrained = measure(headscope.untrained_model(model), with_objects, ["relations"])
     table = measure(model, corpus, ["relations"])
-    row = headscope.with_report(table.sel(relation=["obj"]), untrained).sel(relation="obj")
+    row = headscope.add_report(table.sel(relation=["obj"]), untrained).sel(relation="obj")
     figures = [
         round(row[name].item(), digits)
         for name, digits in (("heldout_accuracy", 3), ("heldout_lower", 2), ("heldout_upper", 2), ("heldout_count", 0),
@@ -276,7 +276,7 @@ def test_the_figures_of_the_tutorial_come_out(data, tmp_path, monkeypatch) -> No
     (tmp_path / EWT.name).symlink_to(data / EWT)
     monkeypatch.chdir(tmp_path)
     exec(program, {"headscope": headscope})
-    own = headscope.with_intervals(measure(model, headscope.read("objects.jsonl"), ["relations"]))
+    own = headscope.add_intervals(measure(model, headscope.read("objects.jsonl"), ["relations"]))
     own = own.sel(layer=3, head=1, direction="dependent_to_head")
     rows = re.findall(
         r"^\| (\w+ verb[^|(]*?)(?: \(.*\))? \| ([\d,]+) \| ([\d.]+) \| ([\d.]+) to ([\d.]+) \|$", page, re.M

@@ -41,7 +41,7 @@ def folder(tmp_path_factory) -> Path:
 
 def model(seed: int = 0) -> Model:
     module, tokenizer = tiny.make("bert", seed) if seed else tiny.make("bert")
-    return Model.of(module, tokenizer, name=f"bert {seed}")
+    return Model.from_module(module, tokenizer, name=f"bert {seed}")
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +123,7 @@ def test_it_is_compared_before_and_after(table, documents, folder) -> None:
     reducers = resolve_reducers(["repetition:Repetition"], summarize(documents))
     after = measure(model(3), documents, reducers).assign_attrs(weights_sha256="ef" * 32)
     before = table.assign_attrs(weights_sha256="ab" * 32)
-    changed = headscope.analyse.compare(before, after)
+    changed = headscope.compare_variable(before, after, variable="repetition_accuracy")
     assert changed.attrs["variable"] == "repetition_accuracy"
     assert np.isfinite(changed["baseline_tau_corrected"].item())
 

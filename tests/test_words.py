@@ -66,48 +66,6 @@ EXCEPTIONS = [
     r"[Rr]ich get richer",
 ]
 
-# What is not true yet.
-TO_COME: set[str] = {
-    "CONTRIBUTING.md",
-    "docs/comparing.md",
-    "docs/errors.md",
-    "docs/own-hypotheses.md",
-    "docs/performance.md",
-    "docs/statistics.md",
-    "docs/studies/zhao2020-minilm.md",
-    "src/headscope/analyse/agreement.py",
-    "src/headscope/analyse/compare.py",
-    "src/headscope/analyse/ranktests.py",
-    "src/headscope/analyse/report.py",
-    "src/headscope/analyse/scores.py",
-    "src/headscope/analyse/uncertainty.py",
-    "src/headscope/capture/interface.py",
-    "src/headscope/capture/layer.py",
-    "src/headscope/cli/tune.py",
-    "src/headscope/heads.py",
-    "src/headscope/jobs/atlas.py",
-    "src/headscope/jobs/compare.py",
-    "src/headscope/learn/control.py",
-    "src/headscope/learn/hub.py",
-    "src/headscope/learn/splits.py",
-    "src/headscope/reducers/coreference.py",
-    "src/headscope/reducers/negation_scope.py",
-    "src/headscope/reducers/relations.py",
-    "src/headscope/reducers/support/folds.py",
-    "src/headscope/reducers/support/permutations.py",
-    "src/headscope/runner/runs.py",
-    "src/headscope/studies/recorded.py",
-    "src/headscope/studies/run.py",
-    "src/headscope/studies/sheet.py",
-    "src/headscope/studies/tuning.py",
-    "src/headscope/studies/zhao2020_tuned.py",
-    "src/headscope/view/comparison.py",
-    "src/headscope/view/figures.py",
-    "src/headscope/view/frames.py",
-    "src/headscope/view/pagetable.py",
-    "src/headscope/view/reported.py",
-}
-
 
 def names(path: Path, text: str) -> Iterator[str]:
     """The names that a file gives or uses: in Python, of code, of variables of a table and of options."""
@@ -142,7 +100,7 @@ def test_there_are_words_to_look_at() -> None:
 
 def test_one_concept_has_one_word() -> None:
     wrong = {path.relative_to(ROOT).as_posix(): wrong_words(path, path.read_text(encoding="utf-8")) for path in FILES}
-    assert not {path: words for path, words in wrong.items() if words and path not in TO_COME}
+    assert not {path: words for path, words in wrong.items() if words}
 
 
 @pytest.mark.parametrize(

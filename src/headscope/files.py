@@ -40,6 +40,12 @@ def atomic_write(path: Path) -> Iterator[Path]:
             temporary.unlink(missing_ok=True)
 
 
+def write_text(text: str, path: Path) -> None:
+    """Write a text, whole or not at all; it raises what `atomic_write` raises."""
+    with atomic_write(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
 def remove_unfinished(path: Path) -> None:
     """Remove the temporary files beside `path` that a killed process could not."""
     for temporary in path.parent.glob(f"{escape(_unfinished(path))}*{escape(path.suffix)}"):

@@ -93,10 +93,9 @@ def check(table: xr.Dataset) -> xr.Dataset:
             raise TableError(
                 f"the head table has no coordinate {dim!r}; every head table is indexed by layer and head."
             )
-        if not np.array_equal(table[dim].values, np.arange(1, table.sizes.get(dim, 0) + 1)):
-            raise TableError(
-                f"the coordinate {dim!r} of the head table must count 1, 2, 3 ...; it is {table[dim].values}."
-            )
+        labels = table[dim].values
+        if not np.array_equal(labels, np.arange(1, table.sizes.get(dim, 0) + 1)):
+            raise TableError(f"the coordinate {dim!r} of the head table must count 1, 2, 3 ...; it is {labels}.")
     for name, values in table.data_vars.items():
         missing = [key for key in ("units", "source", "long_name") if not values.attrs.get(key)]
         if missing:
@@ -116,9 +115,8 @@ def write_table(table: xr.Dataset, path: str | Path) -> Path:
     """
     path = Path(path)
     check(table)
-    encoding = {
-        name: {"zlib": True, "complevel": 4} for name, values in table.data_vars.items() if values.dtype.kind in "iuf"
-    }
+    numbers = [name for name, values in table.data_vars.items() if values.dtype.kind in "iuf"]
+    encoding = {name: {"zlib": True, "complevel": 4} for name in numbers}
     # HDF5 does not survive a disk that refuses a write: it takes the process with it. So it writes to memory.
     content = io.BytesIO()
     with atomic_write(path) as temporary:
@@ -134,14 +132,9 @@ def read_table(path: str | Path) -> xr.Dataset:
         TableError: there is no such file, it is not a head table, or it has another format.
     """
     path = Path(path)
-    if not path.is_file():
-        raise TableError(
-            f"there is no file {path}; a head table is written by `headscope atlas` or `headscope measure`."
-        )
-    if not h5py.is_hdf5(path):
-        raise TableError(
-            f"{path} is not a netCDF-4 file; a head table is written by `headscope atlas` or `headscope measure`."
-        )
+    if not path.is_file() or not h5py.is_hdf5(path):
+        fault = f"{path} is not a netCDF-4 file" if path.is_file() else f"there is no file {path}"
+        raise TableError(f"{fault}; a head table is written by `headscope atlas` or `headscope measure`.")
     try:
         # HDF5 that is not netCDF has unnamed axes; these get names, and the missing attribute is reported below.
         with xr.open_dataset(path, engine="h5netcdf", phony_dims="sort") as opened:
@@ -172,13 +165,11 @@ def parse_head(name: str, table: xr.Dataset) -> tuple[int, int]:
     """
     match = re.fullmatch(r"\s*(\d+)-(\d+)\s*", name)
     layers, heads = table.sizes["layer"], table.sizes["head"]
+    last = head_name(layers, heads)
     if not match:
-        raise TableError(
-            f"{name!r} is not a head; write layer-head, both counted from 1, such as 1-1 or {layers}-{heads}."
-        )
+        raise TableError(f"{name!r} is not a head; write layer-head, both counted from 1, such as 1-1 or {last}.")
     layer, head = int(match[1]), int(match[2])
     if not (1 <= layer <= layers and 1 <= head <= heads):
-        raise TableError(
-            f"there is no head {layer}-{head}; the model has {layers} layers of {heads} heads, 1-1 to {layers}-{heads}."
-        )
+        sizes = f"{layers} layers of {heads} heads, 1-1 to {last}"
+        raise TableError(f"there is no head {layer}-{head}; the model has {sizes}.")
     return layer, head

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from headscope.errors import HeadscopeError
-from headscope.files import atomic_write, reading
+from headscope.files import reading, write_text
 
 FILE = "runs.json"
 """Lists the runs of a folder."""
@@ -79,11 +79,7 @@ class Runs:
 
 
 def read(folder: str | Path, *, empty: bool = False) -> Runs:
-    """The finished runs of a folder.
-
-    Args:
-        folder: where they are.
-        empty: accept a folder in which no run is finished yet.
+    """The finished runs of a folder; with `empty`, of one in which none may be finished yet.
 
     Raises:
         HeadscopeError: there is no `FILE`, it is damaged or has another version, it lists no run or a run twice, or
@@ -99,10 +95,8 @@ def read(folder: str | Path, *, empty: bool = False) -> Runs:
         stored = json.loads(content)
         version = stored.pop("version", None) or stored["format"]
         if version != VERSION:
-            raise HeadscopeError(
-                f"{path} has version {version!r}, and this headscope reads version {VERSION}; tune again into another "
-                "folder."
-            )
+            wanted = f"this headscope reads version {VERSION}; tune again into another folder"
+            raise HeadscopeError(f"{path} has version {version!r}, and {wanted}.")
         _check_kinds(stored, _KINDS)
         finished = tuple(_parse_run(run) for run in stored.pop("runs"))
         runs = Runs(folder=folder, runs=finished, **stored)
@@ -154,22 +148,15 @@ def write(runs: Runs) -> Path:
     """Write `FILE`, whole or not at all."""
     stored = {name: value for name, value in asdict(runs).items() if name != "folder"}
     path = runs.folder / FILE
-    with atomic_write(path) as temporary:
-        temporary.write_text(json.dumps({"version": VERSION, **stored}, indent=2) + "\n", encoding="utf-8")
+    write_text(json.dumps({"version": VERSION, **stored}, indent=2) + "\n", path)
     return path
 
 
 def selectivity(task: Runs, control: Runs) -> dict[int, float]:
-    """The accuracy on the task minus the accuracy on its control, on the test splits.
+    """The accuracy on the task minus the accuracy on its control, on the test splits, as a share of examples by seed.
 
-    Hewitt and Liang 2019, section 2. Runs are paired by their seeds; a seed that only one side has is left out.
-
-    Args:
-        task: the runs on a task.
-        control: the runs on its control.
-
-    Returns:
-        For each seed, a share of examples; empty where there is no accuracy, as in a regression.
+    Hewitt and Liang 2019, section 2. Runs are paired by their seeds; a seed that only one side has is left out, and so
+    is a run without an accuracy, as in a regression.
     """
     task_scores, control_scores = (
         {run.seed: run.scores["test"]["accuracy"] for run in runs.runs if "accuracy" in run.scores.get("test", {})}

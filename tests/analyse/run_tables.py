@@ -56,7 +56,7 @@ def scope_table(
     return heads.check(xr.Dataset(variables, coords=coords, attrs=about))
 
 
-def drawn(
+def simulate(
     draw: np.random.Generator, shares: np.ndarray, folds: int = 13, *, said: bool = True, **options: object
 ) -> xr.Dataset:
     """Texts in which each head, or each head of each run, finds its share of the words of scopes."""
@@ -97,7 +97,7 @@ def tables(seed: int = 1, runs: int = RUNS, others: int = OTHERS) -> tuple[xr.Da
     after = np.clip(shares + draw.normal(0.05, 0.05, (runs, LAYERS, HEADS)), 0.01, 0.99)
     control = np.clip(shares + draw.normal(0, 0.03, (others, LAYERS, HEADS)), 0.01, 0.99)
     return (
-        drawn(draw, shares),
-        drawn(draw, after, seeds=SEEDS[:runs]),
-        drawn(draw, control, seeds=OTHER_SEEDS[:others], control=True),
+        simulate(draw, shares),
+        simulate(draw, after, seeds=SEEDS[:runs]),
+        simulate(draw, control, seeds=OTHER_SEEDS[:others], control=True),
     )

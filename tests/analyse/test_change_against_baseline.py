@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 from scipy.stats import kendalltau
 
-from analyse.run_tables import drawn
+from analyse.run_tables import simulate
 from headscope.analyse import change_against_baseline
 from headscope.analyse import compare_variable as compare
 
@@ -32,7 +32,7 @@ def worlds(shares_after, seed: int) -> np.ndarray:
     for _ in range(WORLDS):
         shares = draw.beta(2, 30, (LAYERS, HEADS))
         now = np.clip(shares_after(shares, draw), 0.001, 0.999)
-        made.append(taus(drawn(draw, shares, FOLDS), drawn(draw, now[None], FOLDS, seeds=[1])))
+        made.append(taus(simulate(draw, shares, FOLDS), simulate(draw, now[None], FOLDS, seeds=[1])))
     return np.array(made)
 
 
@@ -48,7 +48,7 @@ def spread(values: np.ndarray) -> float:
 def test_the_taus_are_those_of_a_loop(variable: str) -> None:
     draw = np.random.default_rng(5)
     shares = draw.beta(2, 6, (3, 5))
-    before, after = drawn(draw, shares), drawn(draw, np.stack([shares**1.5, shares**0.8]), seeds=[2, 3])
+    before, after = simulate(draw, shares), simulate(draw, np.stack([shares**1.5, shares**0.8]), seeds=[2, 3])
     found = compare(before, after, variable=variable).sel(group="task")
 
     def score(table: xr.Dataset, folds: np.ndarray) -> np.ndarray:
@@ -75,7 +75,7 @@ def test_the_taus_are_those_of_a_loop(variable: str) -> None:
 def test_texts_without_scopes_do_not_matter() -> None:
     draw = np.random.default_rng(7)
     shares = draw.beta(2, 6, (3, 5))
-    before, after = drawn(draw, shares), drawn(draw, shares[None] ** 0.9, seeds=[2])
+    before, after = simulate(draw, shares), simulate(draw, shares[None] ** 0.9, seeds=[2])
     wider = [
         table.pad(fold=(0, 4), mode="constant", constant_values=0).assign_attrs(table.attrs)
         for table in (before, after)
@@ -86,7 +86,7 @@ def test_texts_without_scopes_do_not_matter() -> None:
 def test_one_text_has_no_halves() -> None:
     draw = np.random.default_rng(7)
     shares = draw.beta(2, 6, (3, 5))
-    published, corrected = taus(drawn(draw, shares, 1), drawn(draw, shares[None], 1, seeds=[2]))
+    published, corrected = taus(simulate(draw, shares, 1), simulate(draw, shares[None], 1, seeds=[2]))
     assert np.isfinite(published)
     assert np.isnan(corrected)
 
@@ -94,7 +94,7 @@ def test_one_text_has_no_halves() -> None:
 def test_it_says_how_the_published_tau_is_biased_and_why_there_is_no_other() -> None:
     draw = np.random.default_rng(7)
     shares = draw.beta(2, 6, (3, 5))
-    before, after = drawn(draw, shares), drawn(draw, shares[None], seeds=[2])
+    before, after = simulate(draw, shares), simulate(draw, shares[None], seeds=[2])
     assert compare(before, after)["baseline_tau_corrected"].attrs["note"] == change_against_baseline.BIAS
     without = after.drop_vars("fold_scope_said")
     found = compare(before, without)
@@ -111,7 +111,7 @@ def test_it_says_how_the_published_tau_is_biased_and_why_there_is_no_other() -> 
 @pytest.mark.usefixtures("_few_halves")
 def test_of_chance_alone_the_published_tau_is_a_half_and_the_corrected_one_nothing() -> None:
     draw, flat = np.random.default_rng(11), np.full((LAYERS, HEADS), 0.4)
-    made = [taus(drawn(draw, flat, FOLDS), drawn(draw, flat[None], FOLDS, seeds=[1])) for _ in range(WORLDS)]
+    made = [taus(simulate(draw, flat, FOLDS), simulate(draw, flat[None], FOLDS, seeds=[1])) for _ in range(WORLDS)]
     published, corrected = np.array(made).T
     assert published.mean() == pytest.approx(-0.5, abs=0.02)
     assert abs(corrected.mean()) < 3 * spread(corrected)

@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 from scipy.stats import kendalltau
 
-from analyse.run_tables import drawn, released
+from analyse.run_tables import released, simulate
 from headscope.analyse import Consistencies, consistencies, rank_sum
 from headscope.errors import TableError
 
@@ -15,7 +15,7 @@ SEEDS = [2, 3, 5, 7, 11, 13, 17]
 def runs(seed: int) -> xr.Dataset:
     """Runs whose heads find different shares of the scopes of a corpus."""
     draw = np.random.default_rng(seed)
-    return drawn(draw, draw.beta(2, 6, (len(SEEDS), 3, 5)), seeds=SEEDS)
+    return simulate(draw, draw.beta(2, 6, (len(SEEDS), 3, 5)), seeds=SEEDS)
 
 
 def reviews(table: xr.Dataset) -> xr.Dataset:

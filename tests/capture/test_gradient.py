@@ -186,10 +186,7 @@ def test_after_an_edit_g_is_of_what_went_on() -> None:
 
     first = capture.run(batch, edit=lambda z, layer: 0.5 * z, gradients=True, loss=record).gradients["decoder", 1].g
     capture.run(
-        batch,
-        edit=lambda z, layer: 0.5 * z + (step * first if layer.layer == 1 else 0),
-        gradients=True,
-        loss=record,
+        batch, edit=lambda z, layer: 0.5 * z + (step * first if layer.layer == 1 else 0), gradients=True, loss=record
     )
     assert float((losses[1] - losses[0]).detach()) == pytest.approx(step * float((first**2).sum()), rel=1e-4)
 

@@ -207,7 +207,10 @@ def test_a_sentence_of_no_words_is_refused(file):
 def test_two_words_of_one_id_are_refused(file):
     # Python would keep the second and forget the first.
     path = file(b'[{"sent": {"s1_0": "a", "s1_1": "b", "s1_1": "c"}, "negframe": []}]')
-    assert refused(path) == f"{path} has the key 's1_1' twice in one object; the first would be lost: rename one."
+    assert refused(path) == (
+        f'{path} has the key "s1_1" twice in one object, of which one would be lost; expected each key once: join the '
+        f"two, or leave one out."
+    )
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,8 @@ def test_what_is_not_json_is_refused(file):
         ('{"patterns": {"a": {}}, "pipeline": 7}', 'the "pipeline" 7; it is the name of one: correct it.'),
         (
             '{"patterns": {"a": {}, "a": {}}}',
-            'the key "a" twice in one object, of which one would be lost; rename one.',
+            'the key "a" twice in one object, of which one would be lost; expected each key once: join the '
+            "two, or leave one out.",
         ),
     ],
 )

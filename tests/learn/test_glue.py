@@ -91,8 +91,8 @@ def test_what_is_no_set_of_glue_is_refused(rte, tmp_path):
     with pytest.raises(CorpusError) as caught:
         read_glue(tmp_path, "rte")
     assert str(caught.value) == (
-        f"{tmp_path}/RTE/train.tsv:33 has the label 'perhaps', and there are entailment, not_entailment; correct it."
+        f"{tmp_path}/RTE/train.tsv:33 has the label 'perhaps'; correct it to one of entailment, not_entailment."
     )
     rte("WNLI", ROWS.replace("entailment", "1"))
-    with pytest.raises(CorpusError, match=r"train.tsv:3 has the label 'not_1', and there are 0, 1; correct it.$"):
+    with pytest.raises(CorpusError, match=r"train.tsv:3 has the label 'not_1'; correct it to one of 0, 1.$"):
         read_glue(tmp_path, "wnli")

@@ -14,7 +14,7 @@ import toys
 from headscope import runs
 from headscope.errors import HeadscopeError
 from headscope.learn import training
-from headscope.learn.splits import limit_examples
+from headscope.learn.splits import sample_training
 from headscope.learn.task import Example, Task
 from headscope.learn.tune import tune
 
@@ -220,17 +220,17 @@ def test_folders_that_cannot_be(model, tmp_path) -> None:
 
 
 def test_a_sample_of_the_training_examples(tmp_path) -> None:
-    task = limit_examples(TASK, 13)
+    task = sample_training(TASK, 13)
     train = task.splits["train"]
     assert len(set(train)) == 13
     assert [example for example in TASK.splits["train"] if example in train] == list(train)
-    assert limit_examples(TASK, 13) == task
+    assert sample_training(TASK, 13) == task
     assert train != TASK.splits["train"][:13]
     assert task.skipped == {"training examples beyond a sample of 13": 88}
     assert {name: task.splits[name] for name in ("validation", "test")} == {
         name: TASK.splits[name] for name in ("validation", "test")
     }
-    assert limit_examples(TASK, 101) is TASK
+    assert sample_training(TASK, 101) is TASK
     with pytest.raises(HeadscopeError, match=r"^0 training examples are too few to train on; give 1 or more\.$"):
-        limit_examples(TASK, 0)
+        sample_training(TASK, 0)
     assert json.loads(json.dumps(task.skipped))

@@ -146,8 +146,7 @@ def test_terms_that_come_twice_cross_or_are_the_question_itself() -> None:
 
 
 @pytest.mark.parametrize(
-    ("label", "expected"),
-    [("none", ["sep_when_absent"]), ("neutral", ["sep_when_present"]), (None, [])],
+    ("label", "expected"), [("none", ["sep_when_absent"]), ("neutral", ["sep_when_present"]), (None, [])]
 )
 def test_the_label_says_whether_the_aspect_is_there(label: str | None, expected: list[str]) -> None:
     assert list(looked_at(pair(label=label))) == expected

@@ -79,7 +79,7 @@ def test_hits_in_each_permutation_are_those_of_loops(family: str, plan: Plan) ->
             seen.setdefault(attention_type, []).append(maps)
     for attention_type, layers in model.layers.items():
         of_relations, of_mentions, of_scopes = (
-            sums.stack_layers(name, attention_type, layers)["permuted"]
+            sums.collect_layers(name, attention_type, layers)["permuted"]
             for name in ("relations", "coreference", "scope")
         )
         links = [hits for maps in seen[attention_type] for hits in witnesses.permuted_relations(maps, PERMUTED.choose)]

@@ -28,8 +28,7 @@ def test_the_planted_surface_heads_stand_out(table) -> None:
 
 
 @pytest.mark.parametrize(
-    ("relation", "layer", "head", "direction"),
-    [("obj", 2, 3, "dependent_to_head"), ("det", 3, 5, "head_to_dependent")],
+    ("relation", "layer", "head", "direction"), [("obj", 2, 3, "dependent_to_head"), ("det", 3, 5, "head_to_dependent")]
 )
 def test_the_planted_relation_heads_are_reported(table, relation, layer, head, direction) -> None:
     row = table.sel(relation=relation)

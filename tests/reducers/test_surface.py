@@ -45,10 +45,7 @@ REFUSALS = {
         "the class 'no' has () for words; give a list of at least one, or "
         "a function from a document to the indices of its words.",
     ),
-    "blocks of nothing": (
-        lambda: Plan(rows=0),
-        "blocks of 0 rows were asked for; ask for 1 or more, or for none.",
-    ),
+    "blocks of nothing": (lambda: Plan(rows=0), "blocks of 0 rows were asked for; ask for 1 or more, or for none."),
 }
 
 

@@ -264,11 +264,11 @@ def test_the_command_measures_a_folder_and_says_what_it_found(run, whole, tmp_pa
     assert "scope_f1_lower" in found
     assert list(tmp_path.iterdir()) == [out]
     assert "3 runs, tuned on negation" in said
-    average, best = table["scope_f1"].mean(("layer", "head")), table["scope_f1"].max(("layer", "head"))
+    average, best = found["scope_f1"].mean(("layer", "head")), found["scope_f1"].max(("layer", "head"))
     row = next(line for line in said.splitlines() if line.startswith("scope F1"))
     for values in (average, best):
         assert f"{values.mean().item():.3f} ± {values.std().item():.3f}" in row
-    changed = table["similarity"].mean("run")
+    changed = found["similarity"].mean("run")
     least = changed.argmin(...)
     name = heads.head_name(*(int(least[dim]) + 1 for dim in ("layer", "head")))
     assert f"{name} {changed.min().item():.3f}" in said

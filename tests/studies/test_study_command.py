@@ -192,12 +192,12 @@ def test_bad_input_is_one_sentence_and_code_2(run, model, data, tmp_path, case) 
 
 def test_only_documents_with_the_wanted_spans_are_measured(data) -> None:
     measurement = STUDIES["zhao2020"].measurements["review"]
-    corpus, documents, found, which = select_documents(measurement, data / "sfu_review_xml", 0)
+    texts = select_documents(measurement, data / "sfu_review_xml", 0)
     everything = list(read(data / "sfu_review_xml"))
-    assert (len(everything), len(documents), found.documents) == (86, 43, 43)
-    assert which == "43 of 86 documents, with a span of the kind cue"
-    assert all(any(span.kind == "cue" for span in document.spans) for document in documents)
-    assert corpus.sha256 == read(data / "sfu_review_xml").sha256
+    assert (len(everything), len(texts.documents), texts.summary.documents) == (86, 43, 43)
+    assert texts.part == "43 of 86 documents, with a span of the kind cue"
+    assert all(any(span.kind == "cue" for span in document.spans) for document in texts.documents)
+    assert texts.sha256 == read(data / "sfu_review_xml").sha256
 
 
 def test_a_corpus_without_such_documents_is_refused(data) -> None:
@@ -213,13 +213,11 @@ def test_a_sample_is_drawn_by_its_seed_and_stays_in_order(data) -> None:
     everything = [document.id for document in read(path)]
 
     def sample(count: int, seed: int) -> list[str]:
-        _, documents, found, which = select_documents(Measurement("", "", (), "", sample=count), path, seed)
-        assert (
-            which
-            == f"{min(count, len(everything))} of {len(everything)} documents, at most {count} at random (seed {seed})"
-        )
-        ids = [document.id for document in documents]
-        assert found.documents == len(ids)
+        texts = select_documents(Measurement("", "", (), "", sample=count), path, seed)
+        size = min(count, len(everything))
+        assert texts.part == f"{size} of {len(everything)} documents, at most {count} at random (seed {seed})"
+        ids = [document.id for document in texts.documents]
+        assert texts.summary.documents == len(ids)
         return ids
 
     drawn = sample(17, 0)

@@ -18,6 +18,7 @@ from view.comparisons import comparison, drawn, family
 
 CLASSES = ("noun", "negation", "cls", "sep")
 BY_CLASS = ("layer", "head", "token_class")
+ATTENTION = {"variable": "token_class_attention"}
 
 
 def similar(runs: int, *, control: bool = False):
@@ -70,7 +71,7 @@ def test_similarity_of_one_model_needs_no_runs() -> None:
 
 def test_attention_to_classes_before_after_and_its_change() -> None:
     (start, before), (ends, after) = classes(), classes(3)
-    figure = draw_class_heatmaps(before, after, ("negation", "cls", "sep"))
+    figure = draw_class_heatmaps(before, after, ("negation", "cls", "sep"), **ATTENTION)
     panels = iter(shown(figure))
     for place in (2, 3):  # the corpus has no words of negation
         mean = ends.mean(0)[..., place]
@@ -87,12 +88,14 @@ def test_attention_to_classes_before_after_and_its_change() -> None:
 
 def test_pairs_of_classes_are_means_over_heads() -> None:
     (start, before), (ends, after), (others, control) = classes(), classes(3), classes(2, control=True)
-    frame = pair_classes(before, after, control)
+    frame = pair_classes(before, after, control, **ATTENTION)
     assert list(dict.fromkeys(frame["entry"])) == ["noun", "[CLS]", "[SEP]"]
     assert len(frame) == 3 * (3 + 2)
     row = frame.set_index(["entry", "group", "run"]).loc[("[SEP]", "control", 2)]
     assert row.tolist() == pytest.approx([start[..., 3].mean(), others[1, ..., 3].mean()])
-    last = pair_classes(before, after, layer=5).set_index(["entry", "group", "run"]).loc[("noun", "task", 3)]
+    last = (
+        pair_classes(before, after, layer=5, **ATTENTION).set_index(["entry", "group", "run"]).loc[("noun", "task", 3)]
+    )
     assert last.tolist() == pytest.approx([start[4, :, 0].mean(), ends[2, 4, :, 0].mean()])
 
 
@@ -145,13 +148,13 @@ def test_what_is_lacking_is_named() -> None:
     )
     for draw in (draw_class_heatmaps, pair_classes):
         with pytest.raises(TableError) as refused:
-            draw(before, table)
+            draw(before, table, **ATTENTION)
         assert str(refused.value) == (
             "the head table has no token_class_attention; measure attention to classes of tokens first, on a corpus "
             "with parts of speech."
         )
     with pytest.raises(TableError) as refused:
-        draw_class_heatmaps(before, classes(2)[1], ["negation"])
+        draw_class_heatmaps(before, classes(2)[1], ["negation"], **ATTENTION)
     assert str(refused.value) == "the corpus has no tokens of negation; name a class that it has."
     with pytest.raises(TableError) as refused:
         draw_pairs(pd.DataFrame(columns=["entry", "group", "run", "before", "after"]), before, "nothing")
@@ -163,13 +166,16 @@ def test_what_a_table_lacks_is_named() -> None:
     less = after.sel(token_class=["noun", "sep"])
     for draw in (draw_class_heatmaps, pair_classes):
         with pytest.raises(TableError) as refused:
-            draw(before, less)
+            draw(before, less, **ATTENTION)
         assert str(refused.value) == (
             "the head table has no token_class 'cls'; it has noun, sep: measure the same classes in all tables."
         )
-    assert draw_class_heatmaps(before, less, ["sep", "adverb"]).axes[0].get_title("left") == "to [SEP]: before"
+    assert (
+        draw_class_heatmaps(before, less, ["sep", "adverb"], **ATTENTION).axes[0].get_title("left")
+        == "to [SEP]: before"
+    )
     with pytest.raises(TableError) as refused:
-        pair_classes(before, after, layer=6)
+        pair_classes(before, after, layer=6, **ATTENTION)
     assert str(refused.value) == "there is no layer 6; the model has 5."
     with pytest.raises(TableError) as refused:
         draw_similarity_heatmap(similar(3)[1] * np.nan)

@@ -42,10 +42,8 @@ class Consistency:
 
     def __str__(self) -> str:
         """One line, with what the p-value takes for granted."""
-        return (
-            f"{self.variable}: tau {self.tau:.3f} [{self.lower:.3f}, {self.upper:.3f}] over {self.heads} heads, "
-            f"p = {self.p:.3g} if heads were independent, which they are not"
-        )
+        interval = f"[{self.lower:.3f}, {self.upper:.3f}]"
+        return f"{self.variable}: tau {self.tau:.3f} {interval} over {self.heads} heads, {_describe_p(self.p)}"
 
 
 def consistency(first: xr.Dataset, second: xr.Dataset, variable: str = "") -> Consistency:
@@ -79,11 +77,10 @@ def consistency(first: xr.Dataset, second: xr.Dataset, variable: str = "") -> Co
     scores = [values_of_heads(table, variable).values.ravel() for table in (first, second)]
     known = np.isfinite(scores).all(0)
     tau, p = kendalltau(*(values[known] for values in scores))
-    sums = [sums_of_heads(table, variable) for table in (first, second)]
-    lower, upper = math.nan, math.nan
-    if sums[0] is not None and sums[1] is not None:
-        random = np.random.default_rng(0)
-        lower, upper = _interval(tau, *(_resample(part[:, known], random) for part in sums if part is not None))
+    lower, upper, random = math.nan, math.nan, np.random.default_rng(0)
+    sums = [part[:, known] for table in (first, second) if (part := sums_of_heads(table, variable)) is not None]
+    if len(sums) == 2:
+        lower, upper = _interval(tau, *(_resample(part, random) for part in sums))
     return Consistency(variable, int(known.sum()), float(tau), float(p), lower, upper)
 
 
@@ -123,10 +120,7 @@ class Consistencies:
     def __str__(self) -> str:
         """One line."""
         if len(self.taus) == 1:
-            return (
-                f"{self.variable}: tau {self.mean:.3f} over {self.heads} heads, p = {self.ps[0]:.3g} if heads were "
-                "independent, which they are not"
-            )
+            return f"{self.variable}: tau {self.mean:.3f} over {self.heads} heads, {_describe_p(self.ps[0])}"
         return (
             f"{self.variable}: tau {self.mean:.3f} ± {self.sd:.3f} over {self.heads} heads, mean and deviation of "
             f"{len(self.taus)} runs, {self.significant} with p < {ALPHA}"
@@ -166,15 +160,18 @@ def consistencies(first: xr.Dataset, second: xr.Dataset, variable: str = "") -> 
     return Consistencies(variable, int(known.sum()), names, tuple(taus), tuple(ps))
 
 
+def _describe_p(p: float) -> str:
+    return f"p = {p:.3g} if heads were independent, which they are not"
+
+
 def _check_same_runs(first: xr.Dataset, second: xr.Dataset) -> None:
     """Refuse tables that are not of the same runs."""
     names = name_table(first, "the first table"), name_table(second, "the second table")
     runs = [list(map(str, table["run"].values)) if "run" in table.dims else [] for table in (first, second)]
     if runs[0] != runs[1]:
-        described = [", ".join(run_names) or "a single model" for run_names in runs]
         raise TableError(
-            f"{names[0]} is of {described[0]} and {names[1]} of {described[1]}; measure the same runs, in the same "
-            "order, on both corpora."
+            f"{names[0]} is of {', '.join(runs[0]) or 'a single model'} and {names[1]} of "
+            f"{', '.join(runs[1]) or 'a single model'}; measure the same runs, in the same order, on both corpora."
         )
     weights = [[run.get("weights_sha256") for run in runs_of(table)] for table in (first, second)]
     for name, *pair in zip(runs[0], *weights, strict=False):

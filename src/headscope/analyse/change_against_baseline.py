@@ -38,13 +38,7 @@ def correlate_change(
     ``baseline_tau`` and its p-value ``baseline_p`` are as published. ``baseline_tau_corrected`` takes the value before
     from one half of the folds of the corpus and the change from the other, so that chance is not in both; it is the
     mean over random halves, each in both orders. What chance is left pulls it towards 0. It is NaN where the variable
-    is not a ratio of sums by fold that all tables have, and its attribute ``note`` says so.
-
-    Args:
-        before: the head table before tuning.
-        groups: that of the runs of each group.
-        variable: one value for each head.
-        known: the heads to take.
+    is not a ratio of sums by fold that all tables have, and its attribute ``note`` says so. Only `known` heads count.
     """
     most = max(table.sizes.get("run", 1) for table in groups.values())
     taus = np.full((3, len(groups), most), math.nan)

@@ -47,28 +47,22 @@ def check_before_after(before: xr.Dataset, after: xr.Dataset, control: xr.Datase
             f"{first} holds {before.sizes['run']} runs; give the table of the model before it was tuned first, and "
             "that of the runs second."
         )
-    for table, name, is_control in ((after, name_table(after, "the table after"), False), (control, "", True)):
-        if table is None:
-            continue
-        name = name or name_table(table, "the table of the control")
-        _check_same_heads(before, first, table, name)
-        _check_same_texts(before, first, table, name)
-        _check_tuned(before, first, table, name)
-        _check_group(table, name, is_control)
+    second = name_table(after, "the table after")
+    _check_after(before, first, after, second)
+    _check_group(after, second, is_control=False)
     if control is not None:
-        _check_apart(
-            after, name_table(after, "the table after"), control, name_table(control, "the table of the control")
-        )
+        third = name_table(control, "the table of the control")
+        _check_after(before, first, control, third)
+        _check_group(control, third, is_control=True)
+        _check_apart(after, second, control, third)
 
 
-def _check_same_heads(before: xr.Dataset, first: str, table: xr.Dataset, name: str) -> None:
+def _check_after(before: xr.Dataset, first: str, table: xr.Dataset, name: str) -> None:
+    """Refuse a table of other heads or texts than before, or of a model that was not tuned from the one before."""
     if describe_shape(table) != describe_shape(before):
         raise TableError(
             f"{name} has {describe_shape(table)} and {first} {describe_shape(before)}; give tables of one architecture."
         )
-
-
-def _check_same_texts(before: xr.Dataset, first: str, table: xr.Dataset, name: str) -> None:
     if table.attrs.get("corpus_sha256") != before.attrs.get("corpus_sha256"):
         raise TableError(
             f"{name} is of the corpus {table.attrs.get('corpus')!r} and {first} of {before.attrs.get('corpus')!r}; "
@@ -79,10 +73,7 @@ def _check_same_texts(before: xr.Dataset, first: str, table: xr.Dataset, name: s
             f"{name} is of {table.attrs.get('documents')} documents and {first} of {before.attrs.get('documents')}; "
             "measure both with the same options, so that both skip the same documents."
         )
-
-
-def _check_tuned(before: xr.Dataset, first: str, table: xr.Dataset, name: str) -> None:
-    """A table of runs says which weights they were tuned from; that of one model can only be seen to be another."""
+    # A table of runs says which weights they were tuned from; that of one model can only be seen to be another.
     same = table.attrs.get("weights_sha256") == before.attrs.get("weights_sha256")
     if "run" in table.dims and not same:
         raise TableError(

@@ -5,8 +5,9 @@ before and after tuning on a task and on its control, several seeds each, and th
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import numpy as np
 import xarray as xr
@@ -21,8 +22,6 @@ from headscope.analyse.significance import BENJAMINI, false_discoveries
 from headscope.analyse.uncertainty import LEVEL
 from headscope.errors import TableError
 from headscope.score import main_score
-
-GROUPS = ("task", "control")
 
 SOURCE = "Zhao and Bethard 2020, section 5"
 STUDENT = "Student's t over runs"
@@ -88,22 +87,25 @@ def compare_variable(
     named = [(before, "the table before"), (after, "the table after"), (control, "the table of the control")]
     chosen = [_at(table, where or {}, variable, name_table(table, name)) for table, name in named if table is not None]
     start = values_of_heads(chosen[0], variable).astype(float).reset_coords(drop=True)
-    runs = _Runs.from_tables(
-        {group: _values_of_runs(table, variable) for group, table in zip(tables, chosen[1:], strict=True)}, tables
+    after_by_group = dict(zip(tables, chosen[1:], strict=True))
+    seeds = list(zip_longest(*(seeds_of(table) for table in tables.values()), fillvalue=-1))
+    runs = _Runs(
+        {group: _values_of_runs(table, variable) for group, table in after_by_group.items()}, np.array(seeds).T
     )
-    known = start.notnull() & runs.every.notnull().all("run")
+    every_run = xr.concat([values.drop_vars("run") for values in runs.groups.values()], dim="run")
+    known = start.notnull() & every_run.notnull().all("run")
     if not known.any():
         raise TableError(
             f"no head has a value of {variable!r} in {name_table(before, 'the table before')} and in all runs; "
             "compare another variable."
         )
-    partly = start.notnull() | runs.every.notnull().any("run")
+    partly = start.notnull() | every_run.notnull().any("run")
     new = _compared(start, runs, known, str(before[variable].attrs.get("long_name", variable)), before[variable].attrs)
-    new |= correlate_change(chosen[0], dict(zip(tables, chosen[1:], strict=True)), variable, known)
+    new |= correlate_change(chosen[0], after_by_group, variable, known)
     return xr.Dataset(
         new,
         coords={dim: start[dim] for dim in start.dims}
-        | {"group": list(tables), "run": np.arange(1, runs.most + 1), "seed": (("group", "run"), runs.seeds)},
+        | {"group": list(tables), "run": np.arange(1, max(runs.sizes) + 1), "seed": (("group", "run"), runs.seeds)},
         attrs=dict(before.attrs)
         | {
             "variable": variable,
@@ -130,42 +132,19 @@ class _Runs:
     groups: Mapping[str, xr.DataArray]
     seeds: np.ndarray
 
-    @classmethod
-    def from_tables(cls, groups: Mapping[str, xr.DataArray], tables: Mapping[str, xr.Dataset]) -> "_Runs":
-        """The runs of each group, with their seeds."""
-        most = max(values.sizes["run"] for values in groups.values())
-        seeds = np.full((len(groups), most), -1)
-        for row, table in zip(seeds, tables.values(), strict=True):
-            known = seeds_of(table)
-            row[: len(known)] = known
-        return cls(groups, seeds)
-
     @property
-    def most(self) -> int:
-        """The runs of the larger group."""
-        return int(self.seeds.shape[1])
-
-    @property
-    def every(self) -> xr.DataArray:
-        """All runs, whatever their group."""
-        return xr.concat([values.drop_vars("run") for values in self.groups.values()], dim="run")
+    def sizes(self) -> list[int]:
+        """The number of runs of each group."""
+        return [values.sizes["run"] for values in self.groups.values()]
 
     @property
     def padded(self) -> xr.DataArray:
         """The groups beside one another; NaN where one has fewer runs."""
         return xr.concat(list(self.groups.values()), dim="group", join="outer")
 
-    def over(self, dims: Sequence[str]) -> "_Runs":
-        """The mean over these dimensions."""
-        return _Runs({group: values.mean(list(dims)) for group, values in self.groups.items()}, self.seeds)
-
-    def where(self, known: xr.DataArray) -> "_Runs":
-        """NaN for the other heads."""
-        return _Runs({group: values.where(known) for group, values in self.groups.items()}, self.seeds)
-
-    def at(self, place: Mapping[str, int]) -> "_Runs":
-        """A single head."""
-        return _Runs({group: values.isel(place, drop=True) for group, values in self.groups.items()}, self.seeds)
+    def apply(self, function: Callable[[xr.DataArray], xr.DataArray]) -> "_Runs":
+        """The runs with a function of the values of each group in their place."""
+        return _Runs({group: function(values) for group, values in self.groups.items()}, self.seeds)
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
@@ -180,11 +159,11 @@ def _compared(
     units = str(about.get("units", "1"))
     new = {"before": _variable(start, f"{what}, before tuning", units, str(about.get("source", SOURCE)))}
     new["after"] = _variable(runs.padded, f"{what}, after tuning", units, str(about.get("source", SOURCE)))
-    start, runs = start.where(known), runs.where(known)
+    start, runs = start.where(known), runs.apply(lambda values: values.where(known))
     change = runs.padded - start
     new["change"] = _variable(change.mean("run"), f"mean change over runs: {what}", units, SOURCE)
     new |= _ends("change", change, what, units) | _contrast("", runs, what, units) | _tests("", start, runs, "")
-    layers, by_layer = start.mean("head"), runs.over(["head"])
+    layers, by_layer = start.mean("head"), runs.apply(lambda values: values.mean("head"))
     change = by_layer.padded - layers
     new["layer_change"] = _variable(change, f"change of the mean over the heads of a layer: {what}", units, SOURCE)
     new |= _ends("layer", change, what, units) | _contrast("layer_", by_layer, f"{what}: mean over a layer", units)
@@ -192,17 +171,18 @@ def _compared(
     best = dict(zip(start.dims, np.unravel_index(int(np.nanargmax(start.values)), start.shape), strict=True))
     place = {str(dim): int(index) for dim, index in best.items()}
     every = [str(dim) for dim in start.dims]
-    for name, before, of_runs, which in (
-        ("average", start.mean(every), runs.over(every), "mean over heads"),
-        ("best", start.isel(place, drop=True), runs.at(place), "head that is best before tuning"),
-    ):
+    average_and_best: tuple[tuple[str, Callable[[xr.DataArray], xr.DataArray], str], ...] = (
+        ("average", lambda values: values.mean(every), "mean over heads"),
+        ("best", lambda values: values.isel(place, drop=True), "head that is best before tuning"),
+    )
+    for name, function, which in average_and_best:
+        before, of_runs = function(start), runs.apply(function)
         change = of_runs.padded - before
         new[f"{name}_before"] = _variable(before, f"{what}, before tuning: {which}", units, SOURCE)
         new[name] = _variable(of_runs.padded, f"{what}, after tuning: {which}", units, SOURCE)
         new[f"{name}_change"] = _variable(change.mean("run"), f"mean change over runs: {what}: {which}", units, SOURCE)
-        new |= _ends(name, change, f"{what}: {which}", units) | _contrast(
-            f"{name}_", of_runs, f"{what}: {which}", units
-        )
+        new |= _ends(name, change, f"{what}: {which}", units)
+        new |= _contrast(f"{name}_", of_runs, f"{what}: {which}", units)
         new |= _tests(f"{name}_", before, of_runs, f", {which}")
     return new | _numbers(runs)
 
@@ -225,7 +205,7 @@ def _contrast(prefix: str, runs: _Runs, what: str, units: str) -> dict[str, xr.V
     if "control" not in runs.groups:
         return {}
     # What was before is the same for both, so that the change of one less that of the other is after less after.
-    counts = [values.sizes["run"] for values in runs.groups.values()]
+    counts = runs.sizes
     mean = runs.groups["task"].mean("run") - runs.groups["control"].mean("run")
     half = xr.full_like(mean, np.nan)
     if min(counts) > 1:
@@ -234,14 +214,11 @@ def _contrast(prefix: str, runs: _Runs, what: str, units: str) -> dict[str, xr.V
         freedom = error**4 / squares.where(squares > 0)
         half = error.where(squares == 0, error * xr.apply_ufunc(student.ppf, (1 + LEVEL) / 2, freedom))
     contrast = f"mean change with the task less that with the control: {what}"
+    end = f"end of the 95 % interval of the {contrast}"
     return {
         f"{prefix}contrast": _variable(mean, contrast, units, WELCH),
-        f"{prefix}contrast_lower": _variable(
-            mean - half, f"lower end of the 95 % interval of the {contrast}", units, WELCH
-        ),
-        f"{prefix}contrast_upper": _variable(
-            mean + half, f"upper end of the 95 % interval of the {contrast}", units, WELCH
-        ),
+        f"{prefix}contrast_lower": _variable(mean - half, f"lower {end}", units, WELCH),
+        f"{prefix}contrast_upper": _variable(mean + half, f"upper {end}", units, WELCH),
     }
 
 
@@ -251,11 +228,10 @@ def _tests(prefix: str, start: xr.DataArray, runs: _Runs, which: str) -> dict[st
     against_before = np.stack([signed_ranks(part, start.values[None]) for part in values.values()])
     p = {"before_p": (("group", *start.dims), against_before, "changes of the runs against 0")}
     if "control" in values:
-        pairs = runs.pairs
-        sides = zip(values.values(), zip(*pairs, strict=True), strict=True)
-        paired = (
-            signed_ranks(*(side[list(places)] for side, places in sides)) if pairs else np.full(start.shape, np.nan)
-        )
+        paired = np.full(start.shape, np.nan)
+        if runs.pairs:
+            task, control = (list(places) for places in zip(*runs.pairs, strict=True))
+            paired = signed_ranks(values["task"][task], values["control"][control])
         p["p"] = (start.dims, rank_sums(values["task"], values["control"]), "task against control")
         p["paired_p"] = (start.dims, paired, "task less control over seeds")
     new = {}
@@ -272,16 +248,15 @@ def _tests(prefix: str, start: xr.DataArray, runs: _Runs, which: str) -> dict[st
 
 def _numbers(runs: _Runs) -> dict[str, xr.Variable]:
     """The number of runs, and the smallest p-values that so many can give."""
-    counts = [values.sizes["run"] for values in runs.groups.values()]
-    least = [least_signed_rank(count) for count in counts]
+    least = [least_signed_rank(count) for count in runs.sizes]
     new = {
-        "runs": _variable(xr.DataArray(counts, dims="group"), "runs of a group", "runs", SOURCE),
+        "runs": _variable(xr.DataArray(runs.sizes, dims="group"), "runs of a group", "runs", SOURCE),
         "before_p_least": _least(xr.DataArray(least, dims="group"), "so many runs against 0"),
     }
     if "control" in runs.groups:
         pairs = len(runs.pairs)
         new["pairs"] = _variable(xr.DataArray(pairs), "seeds that task and control both have", "runs", SOURCE)
-        new["p_least"] = _least(xr.DataArray(least_rank_sum(*counts)), "so many runs, task against control")
+        new["p_least"] = _least(xr.DataArray(least_rank_sum(*runs.sizes)), "so many runs, task against control")
         paired = least_signed_rank(pairs) if pairs else np.nan
         new["paired_p_least"] = _least(xr.DataArray(paired), "so many pairs")
     return new

@@ -9,7 +9,7 @@ not 0.2 - 0.1. What differs by less than `TIED` of the values is therefore tied,
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache
 from math import comb
 
 import numpy as np
@@ -70,11 +70,11 @@ def rank_sums(first: Float[np.ndarray, "..."], second: Float[np.ndarray, "..."])
         raise HeadscopeError("the rank-sum test got a sample without values; it needs one of each group at least.")
     joint = np.concatenate([first, second]).reshape(len(first) + len(second), -1)
     joint = _in_steps(joint, joint)
-    doubled = _doubled_ranks(joint)
+    doubled, p_of_chosen = _doubled_ranks(joint), cache(_p_of_chosen)
     p = np.full(joint.shape[1], np.nan)
     for place in np.flatnonzero(np.isfinite(joint).all(0)):
         ranks = doubled[:, place]
-        p[place] = _of_chosen(tuple(sorted(ranks.tolist())), len(first))[ranks[: len(first)].sum()]
+        p[place] = p_of_chosen(tuple(sorted(ranks.tolist())), len(first))[ranks[: len(first)].sum()]
     return p.reshape(first.shape[1:])
 
 
@@ -83,12 +83,12 @@ def signed_ranks(first: Float[np.ndarray, "..."], second: Float[np.ndarray, "...
     if not len(first):
         raise HeadscopeError("the signed-rank test got no differences; it needs one at least.")
     differences = _in_steps(first - second, np.maximum(np.abs(first), np.abs(second)))
-    flat = differences.reshape(len(differences), -1)
+    flat, p_of_signs = differences.reshape(len(differences), -1), cache(_p_of_signs)
     p = np.full(flat.shape[1], np.nan)
     for place in np.flatnonzero(np.isfinite(flat).all(0)):
         changed = flat[flat[:, place] != 0, place]
         ranks = _doubled_ranks(np.abs(changed))
-        p[place] = _of_signs(tuple(sorted(ranks.tolist())))[ranks[changed > 0].sum()]
+        p[place] = p_of_signs(tuple(sorted(ranks.tolist())))[ranks[changed > 0].sum()]
     return p.reshape(differences.shape[1:])
 
 
@@ -113,8 +113,7 @@ def _doubled_ranks(values: Float[np.ndarray, "..."]) -> np.ndarray:
     return np.asarray(2 * np.nan_to_num(rankdata(values, axis=0))).astype(int)
 
 
-@lru_cache(maxsize=4096)
-def _of_chosen(ranks: tuple[int, ...], chosen: int) -> np.ndarray:
+def _p_of_chosen(ranks: tuple[int, ...], chosen: int) -> np.ndarray:
     """The p-value of each sum that so many of these ranks can have."""
     ways = np.zeros((chosen + 1, sum(ranks) + 1))
     ways[0, 0] = 1
@@ -123,8 +122,7 @@ def _of_chosen(ranks: tuple[int, ...], chosen: int) -> np.ndarray:
     return _two_sided(ways[chosen])
 
 
-@lru_cache(maxsize=4096)
-def _of_signs(ranks: tuple[int, ...]) -> np.ndarray:
+def _p_of_signs(ranks: tuple[int, ...]) -> np.ndarray:
     """The p-value of each sum that the ranks with a plus can have."""
     ways = np.zeros(sum(ranks) + 1)
     ways[0] = 1

@@ -1,7 +1,6 @@
 """Regressions of a head's attention: on the gold (the scope of a negation), or how near the word is (to its cue)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import xarray as xr
@@ -61,18 +60,18 @@ def _regression(table: xr.Dataset, score: Score) -> dict[str, xr.Variable]:
         raise TableError(f"the head table has no {missing[0]}, from which the regression follows; measure again.")
     regressors, products, squares = (table[name] for name in names)
     by_head = [str(dim) for dim in squares.dims if dim != "fold"]
-    fit = _Fit.from_sums(
+    fit = _fit(
         regressors.values.astype(float),
         products.transpose(*by_head, "fold", "regressor").values,
         squares.transpose(*by_head, "fold").values,
     )
     attention = score.regression[0]
+    base = f"{attention} if not {score.regression[1]}, at distance 0"
+    explained = f"variance of the {attention} explained"
     new = {
-        "words": _described(np.asarray(fit.words), (), "words to which the regressions are fitted", "words"),
-        "intercept": _described(
-            fit.intercept, by_head, f"{attention} if not {score.regression[1]}, at distance 0", "share of attention"
-        ),
-        "r_squared": _described(fit.r_squared, by_head, f"variance of the {attention} explained", "share of variance"),
+        "words": _described(fit["words"], (), "words to which the regressions are fitted", "words"),
+        "intercept": _described(fit["intercept"], by_head, base, "share of attention"),
+        "r_squared": _described(fit["r_squared"], by_head, explained, "share of variance"),
     }
     slopes = {
         "label": (score.regression[1], "share of attention"),
@@ -80,78 +79,63 @@ def _regression(table: xr.Dataset, score: Score) -> dict[str, xr.Variable]:
     }
     for place, (term, (what, units)) in enumerate(slopes.items()):
         columns = {
-            "coefficient": (fit.slopes, attention, units),
-            "error": (fit.errors, "standard error, were words independent", units),
-            "p": (fit.p, "p-value, were words independent", "probability"),
-            "error_clustered": (fit.errors_clustered, "standard error, clustered by fold", units),
-            "p_clustered": (fit.p_clustered, "p-value, clustered by fold", "probability"),
-            "f": (fit.f, "F of the comparison with the fit without it", "ratio of variances"),
-            "squares": (fit.squares, "sum of squares that it alone explains", "attention squared"),
+            "coefficient": (attention, units),
+            "error": ("standard error, were words independent", units),
+            "p": ("p-value, were words independent", "probability"),
+            "error_clustered": ("standard error, clustered by fold", units),
+            "p_clustered": ("p-value, clustered by fold", "probability"),
+            "f": ("F of the comparison with the fit without it", "ratio of variances"),
+            "squares": ("sum of squares that it alone explains", "attention squared"),
         }
-        for key, (values, name, unit) in columns.items():
-            new[f"{term}_{key}"] = _described(values[..., place], by_head, f"{term} ({what}): {name}", unit)
-        q, name = false_discoveries(fit.p_clustered[..., place]), "false discovery rate at the clustered p-value"
-        new[f"{term}_q"] = heads.variable(
-            q, by_head, name=f"{term} ({what}): {name}", units="probability", source=BENJAMINI
-        )
+        for key, (name, unit) in columns.items():
+            new[f"{term}_{key}"] = _described(fit[key][..., place], by_head, f"{term} ({what}): {name}", unit)
+        q, name = false_discoveries(fit["p_clustered"][..., place]), "false discovery rate at the clustered p-value"
+        new[f"{term}_q"] = _described(q, by_head, f"{term} ({what}): {name}", "probability", BENJAMINI)
     return {f"{score.stem}_{name}": values for name, values in new.items()}
 
 
-@dataclass(frozen=True)
-class _Fit:
-    """A least-squares fit for each head; the axis ``slope`` is label and distance."""
+def _fit(
+    xx: Float[np.ndarray, "fold regressor regressor"],
+    xy: Float[np.ndarray, "*head fold regressor"],
+    yy: Float[np.ndarray, "*head fold"],
+) -> dict[str, np.ndarray]:
+    """The least-squares fit for each head from sums of products in each fold, the constant being the first regressor.
 
-    words: int
-    intercept: Float[np.ndarray, "*head"]
-    slopes: Float[np.ndarray, "*head slope"]
-    errors: Float[np.ndarray, "*head slope"]
-    errors_clustered: Float[np.ndarray, "*head slope"]
-    p: Float[np.ndarray, "*head slope"]
-    p_clustered: Float[np.ndarray, "*head slope"]
-    f: Float[np.ndarray, "*head slope"]
-    squares: Float[np.ndarray, "*head slope"]
-    r_squared: Float[np.ndarray, "*head"]
-
-    @classmethod
-    def from_sums(
-        cls,
-        xx: Float[np.ndarray, "fold regressor regressor"],
-        xy: Float[np.ndarray, "*head fold regressor"],
-        yy: Float[np.ndarray, "*head fold"],
-    ) -> "_Fit":
-        """The fit from sums of products in each fold, the constant being the first regressor."""
-        n, folds = xx[:, 0, 0].sum(), (xx[:, 0, 0] > 0).sum()
-        with np.errstate(invalid="ignore", divide="ignore"):
-            # About the means: the constant drops out, and the inverse stays exact for distant cues.
-            x_mean, y_mean = xx.sum(0)[0, 1:] / n, xy.sum(-2)[..., 0] / n
-            inverse = _inverse(xx.sum(0)[1:, 1:] - n * np.outer(x_mean, x_mean))
-            covaried = xy.sum(-2)[..., 1:] - n * y_mean[..., None] * x_mean
-            total = yy.sum(-1) - n * y_mean**2
-            slopes = covaried @ inverse
-            intercept = y_mean - slopes @ x_mean
-            residual = np.maximum(total - (slopes * covaried).sum(-1), 0)
-            degrees = np.where(n > 3, n - 3, np.nan)
-            variance = (residual / degrees)[..., None]
-            squares = slopes**2 / inverse.diagonal()
-            f = squares / variance
-            # X'e of each fold, about the means; its sum over folds is 0.
-            coefficients = np.concatenate([intercept[..., None], slopes], -1)
-            scores = xy - np.einsum("...r,frs->...fs", coefficients, xx)
-            pulls = (scores[..., 1:] - scores[..., :1] * x_mean) @ inverse
-            factor = folds / (folds - 1) * (n - 1) / degrees if folds > 1 else np.nan
-            clustered = np.sqrt(factor * (pulls**2).sum(-2))
-            return cls(
-                words=int(n),
-                intercept=intercept,
-                slopes=slopes,
-                errors=np.sqrt(variance * inverse.diagonal()),
-                errors_clustered=clustered,
-                p=fisher.sf(f, 1, degrees),
-                p_clustered=2 * student.sf(np.abs(slopes / clustered), folds - 1),
-                f=f,
-                squares=squares,
-                r_squared=1 - residual / np.where(total > 0, total, np.nan),
-            )
+    Returns:
+        ``words``, ``intercept`` and ``r_squared``, ``*head``; all others ``*head slope``: label and distance.
+    """
+    n, folds = xx[:, 0, 0].sum(), (xx[:, 0, 0] > 0).sum()
+    with np.errstate(invalid="ignore", divide="ignore"):
+        # About the means: the constant drops out, and the inverse stays exact for distant cues.
+        x_mean, y_mean = xx.sum(0)[0, 1:] / n, xy.sum(-2)[..., 0] / n
+        inverse = _inverse(xx.sum(0)[1:, 1:] - n * np.outer(x_mean, x_mean))
+        covaried = xy.sum(-2)[..., 1:] - n * y_mean[..., None] * x_mean
+        total = yy.sum(-1) - n * y_mean**2
+        slopes = covaried @ inverse
+        intercept = y_mean - slopes @ x_mean
+        residual = np.maximum(total - (slopes * covaried).sum(-1), 0)
+        degrees = np.where(n > 3, n - 3, np.nan)
+        variance = (residual / degrees)[..., None]
+        squares = slopes**2 / inverse.diagonal()
+        f = squares / variance
+        # X'e of each fold, about the means; its sum over folds is 0.
+        coefficients = np.concatenate([intercept[..., None], slopes], -1)
+        scores = xy - np.einsum("...r,frs->...fs", coefficients, xx)
+        pulls = (scores[..., 1:] - scores[..., :1] * x_mean) @ inverse
+        factor = folds / (folds - 1) * (n - 1) / degrees if folds > 1 else np.nan
+        clustered = np.sqrt(factor * (pulls**2).sum(-2))
+        return {
+            "words": np.asarray(int(n)),
+            "intercept": intercept,
+            "r_squared": 1 - residual / np.where(total > 0, total, np.nan),
+            "coefficient": slopes,
+            "error": np.sqrt(variance * inverse.diagonal()),
+            "p": fisher.sf(f, 1, degrees),
+            "error_clustered": clustered,
+            "p_clustered": 2 * student.sf(np.abs(slopes / clustered), folds - 1),
+            "f": f,
+            "squares": squares,
+        }
 
 
 def _inverse(matrix: Float[np.ndarray, "slope slope"]) -> Float[np.ndarray, "slope slope"]:
@@ -163,5 +147,5 @@ def _inverse(matrix: Float[np.ndarray, "slope slope"]) -> Float[np.ndarray, "slo
     return np.linalg.inv(matrix)
 
 
-def _described(values: np.ndarray, dims: Sequence[str], name: str, units: str) -> xr.Variable:
-    return heads.variable(values, dims, name=name, units=units, source=SOURCE)
+def _described(values: np.ndarray, dims: Sequence[str], name: str, units: str, source: str = SOURCE) -> xr.Variable:
+    return heads.variable(values, dims, name=name, units=units, source=source)

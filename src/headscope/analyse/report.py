@@ -107,9 +107,8 @@ def add_report(table: xr.Dataset, untrained: xr.Dataset | None = None, *, minimu
     scores = _reported_scores(table)
     for score in scores:
         row = score.row_dimension(table)
-        control = None
-        if untrained is not None:
-            control = Ratio.of_heads(untrained.reindex({row: table[row]}) if row else untrained, score)
+        aligned = untrained.reindex({row: table[row]}) if untrained is not None and row else untrained
+        control = None if aligned is None else Ratio.of_heads(aligned, score)
         reported = _report(score, Ratio.of_heads(table, score), Ratio.of_offsets(table, score), control, minimum)
         new |= {f"{score.report_prefix}{name}": values for name, values in reported.items()}
         new |= _against_permutations(table.assign(new), score)
@@ -120,13 +119,12 @@ def add_report(table: xr.Dataset, untrained: xr.Dataset | None = None, *, minimu
 
 
 def _reported_scores(table: xr.Dataset) -> list[Score]:
-    scores = [score for score in read_scores(table) if score.has_report]
-    if not scores:
-        raise TableError(
-            "the head table has no score by which heads are chosen; measure a statistic that has one "
-            "(`headscope list reducers`)."
-        )
-    return scores
+    if scores := [score for score in read_scores(table) if score.has_report]:
+        return scores
+    raise TableError(
+        "the head table has no score by which heads are chosen; measure a statistic that has one "
+        "(`headscope list reducers`)."
+    )
 
 
 def _report(
@@ -138,18 +136,14 @@ def _report(
     # The links of a relation are the same for all heads; what an F1 is of is not.
     counts = [ratio.half(half).at(**place).denominator.sum("fold") for half in (_CHOOSE, _SCORE)]
     enough = (counts[0] >= minimum) & (counts[1] >= minimum)
-    new = {
-        f"reported_{dim}": _described(
-            chosen.where(enough, "" if chosen.dtype.kind == "U" else 0), f"{dim} of the reported head", "label"
-        )
-        for dim, chosen in place.items()
-    }
+    new = {}
+    for dim, chosen in place.items():
+        label = chosen.where(enough, "" if chosen.dtype.kind == "U" else 0)
+        new[f"reported_{dim}"] = _described(label, f"{dim} of the reported head", "label")
     same = (_is_same(place, _best(ratio.half(_SCORE))) & enough).astype(np.int8)
     new["reported_again"] = _described(same, "1 if the other half chooses the same head", "flag")
-    frequency = _selection_frequency(ratio, place).where(enough)
-    new["reported_selection_frequency"] = _described(
-        frequency, "random halves that choose the same head", "share of halves"
-    )
+    frequency, what = _selection_frequency(ratio, place).where(enough), "random halves that choose the same head"
+    new["reported_selection_frequency"] = _described(frequency, what, "share of halves")
     what = f"{score.items} on which the head is scored"
     new["heldout_count"] = _described(counts[1].where(enough, 0), what, score.items)
     held_out = f"{score.measure} of the reported head on the half it was not chosen on"
@@ -175,13 +169,7 @@ def _report(
 
 
 def at_reported(table: xr.Dataset, variable: str, prefix: str = "") -> xr.DataArray:
-    """The value of a variable at the reported head of each row; NaN where none is reported.
-
-    Args:
-        table: with a report.
-        variable: of heads.
-        prefix: what stands before the names of the report.
-    """
+    """The value of a variable of heads at the reported head of each row; NaN where none is reported."""
     there = table[f"{prefix}reported_layer"] > 0
     place = {dim: table.get(f"{prefix}reported_{dim}") for dim in HEAD}
     chosen = {dim: where.where(there, table[dim][0]) for dim, where in place.items() if where is not None}
@@ -198,10 +186,11 @@ def _against_permutations(table: xr.Dataset, score: Score) -> dict[str, xr.Varia
     if f"{score.stem}_p_corrected" in table:
         p = at_reported(table, f"{score.stem}_p_corrected", score.report_prefix)
         new["reported_p"] = _described(p, "p-value of the reported head, corrected for all heads", "probability")
-        rate = p.copy(data=false_discoveries(p.values))
-        new["reported_q"] = _described(
-            rate, "false discovery rate at this p-value, over rows with heads", "probability"
+        rate, what = (
+            p.copy(data=false_discoveries(p.values)),
+            "false discovery rate at this p-value, over rows with heads",
         )
+        new["reported_q"] = _described(rate, what, "probability")
     return {f"{score.report_prefix}{name}": values for name, values in new.items()}
 
 

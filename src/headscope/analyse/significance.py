@@ -47,20 +47,15 @@ def _significance(table: xr.Dataset, score: Score) -> dict[str, xr.Variable]:
         corrected[at] = (1 + above) / (1 + permutations)
     corrected_p = by_head.copy(data=np.where(np.isnan(by_head), np.nan, corrected))
     best_p = corrected_p.min([dim for dim in HEAD if dim in by_head.dims])
+    best_q = "false discovery rate at this p-value of the best of all heads"
     values = {
         f"{score.stem}_p_corrected": (corrected_p, "p-value corrected for all heads", WESTFALL),
         f"{score.stem}_q": (p.copy(data=false_discoveries(p.values)), "false discovery rate at this head", BENJAMINI),
         f"{score.report_prefix}best_p": (best_p, "p-value of the best of all heads", WESTFALL),
-        f"{score.report_prefix}best_q": (
-            best_p.copy(data=false_discoveries(best_p.values)),
-            "false discovery rate at this p-value of the best of all heads",
-            BENJAMINI,
-        ),
+        f"{score.report_prefix}best_q": (best_p.copy(data=false_discoveries(best_p.values)), best_q, BENJAMINI),
     }
     return {
-        name: heads.variable(
-            data.values, [str(dim) for dim in data.dims], name=what, units="probability", source=source
-        )
+        name: heads.variable(data.values, list(map(str, data.dims)), name=what, units="probability", source=source)
         for name, (data, what, source) in values.items()
     }
 

@@ -11,8 +11,12 @@
 
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch, Tokens
-from headscope.capture.interface import Capture
+from headscope.capture.edit import Edit, EditedLayer, HeadGradient
+from headscope.capture.interface import Capture, Outputs
 from headscope.capture.model import Model, load, untrained_model
-from headscope.capture.stream import Plan, Stream
+from headscope.capture.stream import Plan, Portion, Stream
 
-__all__ = ["Attention", "Batch", "Capture", "Model", "Plan", "Stream", "Tokens", "load", "untrained_model"]
+__all__ = [
+    "Attention", "Batch", "Capture", "Edit", "EditedLayer", "HeadGradient", "Model", "Outputs", "Plan", "Portion",
+    "Stream", "Tokens", "load", "untrained_model",
+]  # fmt: skip

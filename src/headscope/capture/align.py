@@ -103,10 +103,8 @@ class Alignment:
         fit = words_that_fit(word, max_tokens) if self.cut else 0
         if fit == 0:
             return None, Counter({f"documents longer than {max_tokens} tokens": 1})
-        losses = Counter({
-            f"documents cut to {max_tokens} tokens (the rest is used)": 1,
-            "words behind the cut": len(document.words) - fit,
-        })  # fmt: skip
+        losses = Counter({f"documents cut to {max_tokens} tokens (the rest is used)": 1})
+        losses["words behind the cut"] = len(document.words) - fit
         ((aligned, losses_inside),) = self._align([document.truncate(fit)], pairs=False)
         return aligned, losses + losses_inside
 
@@ -120,7 +118,7 @@ def _count_lost_words(document: Document, word: list[int]) -> Counter[str]:
 
 
 def words_that_fit(word: Sequence[int | None], max_tokens: int) -> int:
-    """How many words a text that is too long may have, from the word of each of its tokens."""
+    """The number of words that a text that is too long may have, from the word of each of its tokens."""
     of_words = [number for number in word if number is not None]
     room = max_tokens - (len(word) - len(of_words))
     # The first token without room takes its whole word along.

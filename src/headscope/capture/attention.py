@@ -20,31 +20,28 @@ class Attention(Protocol):
 
     Rows and keys of padding are present and meaningless; a reducer leaves them out by
     ``queries.real`` and ``keys.real``.
+
+    Attributes:
+        layer: counted from 1 in the order of the forward pass, in each attention type by itself.
+        attention_type: ``encoder``, ``decoder`` (also of a model that is a decoder alone) or ``cross``.
+        rows: the query positions held.
+        batch: the documents, their tokens and words.
     """
 
-    @property
-    def layer(self) -> int:
-        """Counted from 1 in the order of the forward pass, in each attention type by itself."""
-
-    @property
-    def attention_type(self) -> str:
-        """``encoder``, ``decoder`` (also of a model that is a decoder alone) or ``cross``."""
-
-    @property
-    def rows(self) -> slice:
-        """The query positions held."""
-
-    @property
-    def batch(self) -> Batch:
-        """The documents, their tokens and words."""
+    layer: int
+    attention_type: str
+    rows: slice
+    batch: Batch
 
     @property
     def queries(self) -> Tokens:
         """The tokens that attend; all of them, of which `rows` are held."""
+        return self.batch.queries(self.attention_type)
 
     @property
     def keys(self) -> Tokens:
         """The tokens that are attended to."""
+        return self.batch.keys(self.attention_type)
 
     @property
     def heads(self) -> int:
@@ -62,7 +59,7 @@ class Attention(Protocol):
     def distances(
         self, edges: tuple[int, ...]
     ) -> tuple[Float[Tensor, "batch head query bucket"], Float[Tensor, "batch head query"]]:
-        """How far each query looks: the mass in each bucket of distance, and the mean distance, in tokens.
+        """The mass of each query in each bucket of distance, and its mean distance, in tokens.
 
         Args:
             edges: distances at which a bucket begins, from 1 upwards; there are as many buckets before
@@ -70,7 +67,7 @@ class Attention(Protocol):
         """
 
     def visible(self) -> Float[Tensor, "batch query"]:
-        """How many keys each query may attend to under the model's mask."""
+        """The number of keys that each query may attend to under the model's mask."""
 
     def weights(self) -> Float[Tensor, "batch head query key"]:
         """The matrix itself: only where a reducer truly needs it."""

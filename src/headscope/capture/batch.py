@@ -1,13 +1,14 @@
 """Documents as padded batches of tokens that still know their words."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
 from headscope.capture.align import Aligned
+from headscope.capture.distance import Rulers
 from headscope.capture.model import Model
 from headscope.corpora.document import Document
 
@@ -52,6 +53,7 @@ class Batch:
             same text once more, so that every word has a row and a column on both sides.
         words: the number of words of the longest document.
         inputs: what the model is called with.
+        rulers: distances from queries to keys, which layers share.
     """
 
     documents: tuple[Document, ...]
@@ -59,6 +61,7 @@ class Batch:
     decoder: Tokens | None
     words: int
     inputs: dict[str, Tensor]
+    rulers: Rulers = field(default_factory=Rulers, repr=False)
 
     def queries(self, attention_type: str) -> Tokens:
         """The tokens that attend in `attention_type`."""
@@ -101,15 +104,8 @@ def _tokens(model: Model, rows: list[tuple[list[int], list[int]]], *, first_posi
     text = real & (position >= 0)
     # A word of the text may be spelt like a special token; it is none.
     special = text & (word < 0)
-    return Tokens(
-        ids=ids,
-        real=real,
-        word=word,
-        position=position,
-        cls=special & _is(ids, tokenizer.cls_token_id),
-        sep=special & _is(ids, tokenizer.sep_token_id),
-        punctuation=text & torch.isin(ids, model.punctuation_ids.to(device)),
-    )
+    cls, sep = (special & _is(ids, token_id) for token_id in (tokenizer.cls_token_id, tokenizer.sep_token_id))
+    return Tokens(ids, real, word, position, cls, sep, text & torch.isin(ids, model.punctuation_ids.to(device)))
 
 
 def _is(ids: Int[Tensor, "batch token"], token_id: int | None) -> Bool[Tensor, "batch token"]:

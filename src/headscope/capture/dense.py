@@ -7,8 +7,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from headscope.capture import distance
-from headscope.capture.batch import Batch, Tokens
+from headscope.capture.attention import Attention
+from headscope.capture.batch import Batch
 from headscope.capture.words import Words
 
 FEW_COLUMNS = 16
@@ -16,7 +16,7 @@ FEW_COLUMNS = 16
 
 
 @dataclass(frozen=True, eq=False)
-class DenseRows:
+class DenseRows(Attention):
     """Attention whose weights are held, for the rows of one block.
 
     Attributes:
@@ -32,16 +32,6 @@ class DenseRows:
     matrix: Float[Tensor, "batch head query held"]
     columns: slice
     allowed: Float[Tensor, "batch query"]
-
-    @property
-    def queries(self) -> Tokens:
-        """The tokens that attend; all of them, of which `rows` are held."""
-        return self.batch.queries(self.attention_type)
-
-    @property
-    def keys(self) -> Tokens:
-        """The tokens that are attended to."""
-        return self.batch.keys(self.attention_type)
 
     @property
     def heads(self) -> int:
@@ -78,11 +68,11 @@ class DenseRows:
     ) -> tuple[Float[Tensor, "batch head query bucket"], Float[Tensor, "batch head query"]]:
         """The mass in each bucket of distance, and the mean distance, in tokens."""
         first = int(self.keys.position[0, self.columns.start] - self.queries.position[0, self.rows.start])
-        together = distance.total(self.matrix, ((first, first + self.matrix.shape[-1]),), edges)
+        together = self.batch.rulers.total(self.matrix, ((first, first + self.matrix.shape[-1]),), edges)
         return together[..., :-1], together[..., -1]
 
     def visible(self) -> Float[Tensor, "batch query"]:
-        """How many keys each query may attend to under the model's mask."""
+        """The number of keys that each query may attend to under the model's mask."""
         return self.allowed
 
     def weights(self) -> Float[Tensor, "batch head query key"]:

@@ -1,7 +1,6 @@
 """How far attention reaches: distances from query to key, in tokens, and their buckets."""
 
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -9,6 +8,9 @@ from torch import Tensor
 
 EDGES = tuple(2**power for power in range(13))
 """Distances at which a bucket begins, if nobody asks for others."""
+
+KEPT = 1 << 22
+"""Distances that are kept from one layer to the next (16 MiB)."""
 
 
 def names(edges: tuple[int, ...]) -> tuple[int, ...]:
@@ -26,25 +28,6 @@ def bucket(distance: Int[Tensor, "..."], edges: tuple[int, ...]) -> Int[Tensor, 
     return len(edges) + distance.sign() * rank
 
 
-def total(
-    weights: Float[Tensor, "batch head query key"], keys: tuple[tuple[int, int], ...], edges: tuple[int, ...]
-) -> Float[Tensor, "batch head query feature"]:
-    """The weight of each query's keys in each bucket of distance; last, their distances, weighted and added up.
-
-    Args:
-        weights: of queries that follow each other.
-        keys: the keys in order, in stretches: the distance from the first query to a stretch's first key and past
-            its last.
-        edges: of the buckets.
-    """
-    ruler = _ruler(keys, weights.shape[2], edges, weights.device)
-    # A bucket is what adds up to its last key, less what adds up to the one before its first.
-    up_to = weights.cumsum(-1).gather(3, ruler.last.expand(*weights.shape[:2], -1, -1))
-    up_to.masked_fill_(ruler.empty, 0.0)
-    mean: Tensor = torch.linalg.vecdot(weights, ruler.away)
-    return torch.cat([up_to[..., :1], up_to[..., 1:] - up_to[..., :-1], mean[..., None]], dim=-1)
-
-
 @dataclass(frozen=True, eq=False)
 class _Ruler:
     """The distances of a block of rows, the same whatever the weights.
@@ -60,8 +43,37 @@ class _Ruler:
     empty: Bool[Tensor, "query bucket"]
 
 
-@lru_cache(maxsize=8)
-def _ruler(keys: tuple[tuple[int, int], ...], queries: int, edges: tuple[int, ...], device: torch.device) -> _Ruler:
+Stretches = tuple[tuple[int, int], ...]
+"""Keys in order: the distance from the first of some queries to each stretch's first key and past its last."""
+
+
+@dataclass(eq=False)
+class Rulers:
+    """The rulers of a batch: every layer asks for the same blocks of rows, which are kept while they are small."""
+
+    _kept: dict[tuple[Stretches, int, tuple[int, ...]], _Ruler] = field(default_factory=dict)
+
+    def total(
+        self, weights: Float[Tensor, "batch head query key"], keys: Stretches, edges: tuple[int, ...]
+    ) -> Float[Tensor, "batch head query feature"]:
+        """The weight of each query's keys in each bucket of distance; last, their distances, weighted and added up.
+
+        The queries follow each other, and the buckets begin at the edges.
+        """
+        block = (keys, weights.shape[2], edges)
+        if block not in self._kept:
+            if sum(ruler.away.numel() for ruler in self._kept.values()) > KEPT:
+                self._kept.clear()
+            self._kept[block] = _lay_ruler(*block, weights.device)
+        ruler = self._kept[block]
+        # A bucket is what adds up to its last key, less what adds up to the one before its first.
+        up_to = weights.cumsum(-1).gather(3, ruler.last.expand(*weights.shape[:2], -1, -1))
+        up_to.masked_fill_(ruler.empty, 0.0)
+        mean: Tensor = torch.linalg.vecdot(weights, ruler.away)
+        return torch.cat([up_to[..., :1], up_to[..., 1:] - up_to[..., :-1], mean[..., None]], dim=-1)
+
+
+def _lay_ruler(keys: Stretches, queries: int, edges: tuple[int, ...], device: torch.device) -> _Ruler:
     from_first = torch.cat([torch.arange(*stretch, device=device) for stretch in keys])
     distance = from_first - torch.arange(queries, device=device)[:, None]
     borders = torch.tensor([*(1 - edge for edge in reversed(edges)), *edges], device=device)

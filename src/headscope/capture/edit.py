@@ -49,11 +49,7 @@ class Edit(Protocol):
 def apply_edit(
     edit: Edit, z: Float[Tensor, "batch head query width"], layer: EditedLayer
 ) -> Float[Tensor, "batch head query width"]:
-    """The new z that `edit` returns, checked.
-
-    Raises:
-        HeadscopeError: it is not of the shape and type of `z`.
-    """
+    """The new z that `edit` returns, if it is of the shape and type of `z`."""
     edited: object = edit(z, layer)
     if isinstance(edited, Tensor) and (edited.shape, edited.dtype, edited.device) == (z.shape, z.dtype, z.device):
         return edited

@@ -21,7 +21,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from headscope.capture import distance
-from headscope.capture.batch import Batch, Tokens
+from headscope.capture.attention import Attention
+from headscope.capture.batch import Batch
 from headscope.capture.kernel import Attended, attend, products
 from headscope.capture.mask import Reach, as_mask
 from headscope.capture.sweep import Swept, sweep
@@ -38,7 +39,7 @@ BLOCK_WEIGHTS = 1 << 21
 
 
 @dataclass(frozen=True, eq=False)
-class FusedRows:
+class FusedRows(Attention):
     """All rows of a layer's attention, as queries, keys and the kernel's log-sum-exp.
 
     Attributes:
@@ -49,27 +50,13 @@ class FusedRows:
 
     layer: int
     attention_type: str
+    rows: slice
     batch: Batch
     query: Float[Tensor, "batch head query size"]
     key: Float[Tensor, "batch key_head key size"]
     scale: float
     reach: Reach
     _swept: dict[tuple[int, ...], Swept] = field(default_factory=dict)
-
-    @property
-    def rows(self) -> slice:
-        """The query positions held: all of them."""
-        return slice(0, self.query.shape[2])
-
-    @property
-    def queries(self) -> Tokens:
-        """The tokens that attend."""
-        return self.batch.queries(self.attention_type)
-
-    @property
-    def keys(self) -> Tokens:
-        """The tokens that are attended to."""
-        return self.batch.keys(self.attention_type)
 
     @property
     def heads(self) -> int:
@@ -82,7 +69,7 @@ class FusedRows:
         if self.reach.before is None and self.reach.after in (None, 0):
             mask = self.reach.hiding(slice(0, key.shape[2]), query.shape[2], values.dtype)
             return attend(query, key, values, scale=self.scale, causal=self.reach.after == 0, mask=mask)
-        outputs, log_sums = [], []
+        parts = []
         # A block of rows sees its own length of keys beside the window.
         window = (self.reach.before or 0) + (self.reach.after or 0)
         length = min(max(window, WINDOW_ROWS // 8), WINDOW_ROWS)
@@ -90,12 +77,10 @@ class FusedRows:
             seen = self.reach.keys(rows, key.shape[2])
             shown = self.reach.sees(_range(rows, key), _range(seen, key))
             mask = as_mask(~shown, values.dtype)[:, None]
-            output, log_sum = attend(
-                query[:, :, rows], key[:, :, seen], values[:, :, seen], scale=self.scale, mask=mask
-            )
-            outputs.append(output)
-            log_sums.append(log_sum)
-        return torch.cat(outputs, dim=2), torch.cat(log_sums, dim=2)
+            block = (query[:, :, rows], key[:, :, seen], values[:, :, seen])
+            parts.append(attend(*block, scale=self.scale, mask=mask))
+        output, log_sum = (torch.cat(side, dim=2) for side in zip(*parts, strict=True))
+        return output, log_sum
 
     def average(self, columns: Float[Tensor, "batch key feature"]) -> Float[Tensor, "batch head query feature"]:
         """The average of each column under the attention, as many columns a pass as a head is wide."""
@@ -104,9 +89,9 @@ class FusedRows:
         most = int(used.sum(1).max())
         if most * FEW <= columns.shape[1]:
             chosen = used.int().argsort(dim=1, descending=True, stable=True)[:, :most]
-            taken = columns.gather(1, chosen[..., None].expand(-1, -1, columns.shape[-1]))[:, None]
+            held = columns.gather(1, chosen[..., None].expand(-1, -1, columns.shape[-1]))[:, None]
             blocks = self._blocks(BLOCK_WEIGHTS // max(1, most * self.heads * len(columns)))
-            return torch.cat([self._weights(rows, chosen) @ taken for rows in blocks], dim=2)
+            return torch.cat([self._weights(rows, chosen) @ held for rows in blocks], dim=2)
         return torch.cat([self.attend(values)[0][..., :width] for values, width in self._as_values(columns)], dim=-1)
 
     def _ask(self, edges: tuple[int, ...] | None = None) -> Swept:
@@ -115,8 +100,9 @@ class FusedRows:
             edges = next(iter(self._swept), distance.EDGES)
         if edges not in self._swept:
             first = int(self.keys.position[0, 0] - self.queries.position[0, 0])
+            rulers = self.batch.rulers
             self._swept[edges] = sweep(
-                self.query, self.key, scale=self.scale, reach=self.reach, first=first, edges=edges
+                self.query, self.key, scale=self.scale, reach=self.reach, first=first, edges=edges, rulers=rulers
             )
         return self._swept[edges]
 

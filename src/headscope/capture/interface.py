@@ -24,7 +24,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedConfig, PreTrainedModel
-from transformers.utils import logging as transformers_logging
 
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
@@ -41,7 +40,7 @@ from headscope.capture.layer import (
     fuse,
     pass_on,
 )
-from headscope.capture.model import Model
+from headscope.capture.model import Model, quiet
 from headscope.capture.verify import by_token, verify_rows, verify_same, verify_unpadded
 from headscope.errors import HeadscopeError, ModelError, first_line
 
@@ -291,17 +290,14 @@ def _attend(
     call = Call(
         module, attention_type, layer, query.to(width), key.to(width), value.to(width), attention_mask, reach, terms
     )
-    because, output = run.matrix_because, None
-    if not because and key.shape[2] < run.fused_from:
-        because = f"fewer than {FUSED_FROM:,} keys, for which it is faster"
-    attention = because or fuse(run, call)
+    few = f"fewer than {FUSED_FROM:,} keys, for which it is faster" if key.shape[2] < run.fused_from else ""
+    attention, output = run.matrix_because or few or fuse(run, call), None
     if isinstance(attention, FusedRows):
         output, because = attend_without_matrix(run, call, attention)
     else:
         because = attention
-    run.paths[attention_type, layer, f"with the matrix: {because}" if because else f"without the matrix: {reach}"] += (
-        len(query)
-    )
+    way = f"with the matrix: {because}" if because else f"without the matrix: {reach}"
+    run.paths[attention_type, layer, way] += len(query)
     if output is None:
         output = attend_with_matrix(run, call)
     return pass_on(run, call, output).to(query.dtype), None
@@ -331,14 +327,9 @@ def _restored(configs: Sequence[PreTrainedConfig]) -> Iterator[None]:
 
 def _takes_our_name(module: PreTrainedModel, configs: Sequence[PreTrainedConfig]) -> bool:
     # A family without the interface answers with a warning; that it did not take the name is seen.
-    verbosity = transformers_logging.get_verbosity()
-    transformers_logging.set_verbosity_error()
-    try:
-        with _restored(configs):
-            module.set_attn_implementation(NAME)
-            return bool(module.config._attn_implementation == NAME)
-    finally:
-        transformers_logging.set_verbosity(verbosity)
+    with quiet(), _restored(configs):
+        module.set_attn_implementation(NAME)
+        return bool(module.config._attn_implementation == NAME)
 
 
 def _prepare_inputs(model: Model, batch: Batch) -> dict[str, Any]:
@@ -365,11 +356,8 @@ def _verify_without_padding(model: Model, batch: Batch, untouched: Tensor) -> No
     if alone == batch.encoder.length:
         return
     # A decoder reads one token more than its encoder.
-    inputs = {
-        name: values[row : row + 1, : alone + (name.startswith("decoder"))]
-        for name, values in batch.inputs.items()
-        if name != "labels"
-    }
+    lengths = {name: alone + name.startswith("decoder") for name in batch.inputs if name != "labels"}
+    inputs = {name: batch.inputs[name][row : row + 1, :length] for name, length in lengths.items()}
     (output,) = _run_untouched(model, replace(batch, inputs=inputs))
     verify_unpadded(model, untouched[row, : len(output)] if by_token(batch, untouched) else untouched[row], output)
 

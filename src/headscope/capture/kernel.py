@@ -22,13 +22,7 @@ def attend(
 ) -> Attended:
     """The average of `values` under ``softmax(scale * q . k + mask)``, and the log-sum-exp of the scores.
 
-    Args:
-        query: of every head.
-        key: of every key head; as many query heads share one as there are more of them.
-        values: likewise.
-        scale: what the dot products are multiplied with.
-        causal: query number n sees the keys up to number n.
-        mask: added to the scores.
+    If it is causal, query number n sees the keys up to number n.
     """
     if query.device.type == "cpu":
         output, log_sum = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
@@ -39,30 +33,23 @@ def attend(
 
 
 def in_blocks(
-    query: Float[Tensor, "batch head query size"],
-    key: Float[Tensor, "batch key_head key size"],
-    values: Float[Tensor, "batch key_head key size"],
-    *,
-    scale: float,
-    causal: bool = False,
-    mask: Float[Tensor, "texts 1 rows key"] | None = None,
+    query: Tensor, key: Tensor, values: Tensor, *, scale: float, causal: bool = False, mask: Tensor | None = None
 ) -> Attended:
-    """The same on any device, by plain products of a block of rows at a time."""
+    """The same as `attend` on any device, by plain products of a block of rows at a time."""
     batch, heads, queries, _ = query.shape
     step = max(1, BLOCK_SCORES // (batch * heads * key.shape[2]))
-    outputs, log_sums = [], []
+    parts = []
     for start in range(0, queries, step):
         rows = slice(start, min(start + step, queries))
         block = (query[:, :, rows], key, values, mask if mask is None or mask.shape[-2] == 1 else mask[:, :, rows])
         first = start if causal else None
         if torch.is_grad_enabled():
             # A block's weights are made again for the backward pass, so that no two blocks' exist at once.
-            output, log_sum = checkpoint(_attend_in_block, *block, scale, first, use_reentrant=False)
+            parts.append(checkpoint(_attend_in_block, *block, scale, first, use_reentrant=False))
         else:
-            output, log_sum = _attend_in_block(*block, scale, first)
-        outputs.append(output)
-        log_sums.append(log_sum)
-    return torch.cat(outputs, dim=2), torch.cat(log_sums, dim=2)
+            parts.append(_attend_in_block(*block, scale, first))
+    output, log_sum = (torch.cat(side, dim=2) for side in zip(*parts, strict=True))
+    return output, log_sum
 
 
 def _attend_in_block(
@@ -73,10 +60,8 @@ def _attend_in_block(
     if mask is not None:
         scores = scores + mask
     if first is not None:
-        columns = torch.arange(key.shape[2], device=key.device)
-        scores = scores.masked_fill_(
-            columns > first + torch.arange(query.shape[2], device=key.device)[:, None], -torch.inf
-        )
+        columns, rows = (torch.arange(side.shape[2], device=key.device) for side in (key, query))
+        scores = scores.masked_fill_(columns > first + rows[:, None], -torch.inf)
     log_sum = scores.logsumexp(-1)
     return averages((scores - log_sum[..., None]).exp_().to(values.dtype), values), log_sum
 

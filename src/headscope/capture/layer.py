@@ -159,7 +159,8 @@ def fuse(run: Pass, call: Call) -> FusedRows | str:
     if call.reach is None:
         return "the mask is of a kind that is not known"
     scale = call.terms.get("scaling") or query.shape[-1] ** -0.5
-    return FusedRows(call.layer, call.attention_type, run.batch, query, key, scale, call.reach)
+    rows = slice(0, query.shape[2])
+    return FusedRows(call.layer, call.attention_type, rows, run.batch, query, key, scale, call.reach)
 
 
 def attend_without_matrix(run: Pass, call: Call, attention: FusedRows) -> tuple[Tensor | None, str]:
@@ -222,18 +223,12 @@ def _choose_rows(layer: int, queries: int) -> slice:
 
 
 def _gather(blocks: list[DenseRows]) -> DenseRows:
-    if len(blocks) == 1:
-        return blocks[0]
-    first = blocks[0]
-    return DenseRows(
-        first.layer,
-        first.attention_type,
-        slice(first.rows.start, blocks[-1].rows.stop),
-        first.batch,
-        torch.cat([block.matrix for block in blocks], dim=2),
-        first.columns,
-        torch.cat([block.allowed for block in blocks], dim=1),
-    )
+    first, *others = blocks
+    if not others:
+        return first
+    rows = slice(first.rows.start, blocks[-1].rows.stop)
+    matrix = torch.cat([block.matrix for block in blocks], dim=2)
+    return replace(first, rows=rows, matrix=matrix, allowed=torch.cat([block.allowed for block in blocks], dim=1))
 
 
 def find_eager(module: nn.Module) -> Callable[..., tuple[Tensor, Tensor]]:

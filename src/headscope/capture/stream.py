@@ -153,7 +153,7 @@ class Stream:
             yield None, skipped
 
     def _documents_of_batch(self, longest: int) -> int:
-        """How many documents make a batch whose longest has so many tokens."""
+        """The number of documents of a batch whose longest has so many tokens."""
         count = self.plan.batch_tokens // longest
         if self.held:
             count = min(count, HELD_WEIGHTS // sum(model.shape.together for model in self.held) // longest**2)
@@ -202,7 +202,7 @@ def _same(batch: Batch, beside: Batch) -> bool:
 
 
 def _shown(batch: Batch) -> dict[str, Tensor]:
-    """What the model is called with, padding as 0: a tokenizer that had no token to pad with was given one."""
+    """The inputs of the model, padding as 0: a tokenizer that had no token to pad with was given one."""
     shown = batch.inputs | {"input_ids": batch.encoder.ids.where(batch.encoder.real, 0)}
     if batch.decoder is not None:
         shown["decoder_input_ids"] = batch.decoder.ids.where(batch.decoder.real, 0)

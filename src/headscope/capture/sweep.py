@@ -50,22 +50,14 @@ def sweep(
     reach: Reach,
     first: int,
     edges: tuple[int, ...],
+    rulers: distance.Rulers,
 ) -> Swept:
-    """The pass over all rows.
-
-    Args:
-        query: of every head.
-        key: of every key head.
-        scale: what the dot products are multiplied with.
-        reach: which keys a query sees.
-        first: the distance from the first query to the first key, in tokens.
-        edges: of the buckets of distance.
-    """
+    """The pass over all rows, of which the first is at the distance `first` from the first key."""
     size, columns = query.shape[-1], 2 + sum(edge >= ROWS for edge in edges)
     width = -(-(size + columns) // ALIGNED) * ALIGNED
     # The kernel wants queries and keys as wide as values; zeros add nothing to a dot product.
     wide_query, wide_key = (torch.nn.functional.pad(side, (0, width - size)) for side in (scale * query, key))
-    run = _Sweep(wide_query, wide_key, wide_key.clone(), size, reach, first, edges)
+    run = _Sweep(wide_query, wide_key, wide_key.clone(), size, reach, first, edges, rulers)
     starts = range(0, query.shape[2], ROWS)
     blocks = [run.block(slice(start, min(start + ROWS, query.shape[2]))) for start in starts]
     return Swept(*(torch.cat(parts, dim=2) for parts in zip(*blocks, strict=True)))
@@ -82,6 +74,7 @@ class _Sweep:
     reach: Reach
     first: int
     edges: tuple[int, ...]
+    rulers: distance.Rulers
 
     def block(self, rows: slice) -> tuple[Tensor, Tensor, Tensor]:
         """The log-sum-exp, entropy and features of a block of rows."""
@@ -108,7 +101,7 @@ class _Sweep:
         share = above.exp()
         entropy: Tensor = -share * (torch.linalg.vecdot(weights, scores.mul_(alone)) + above * mass)
         stretches = tuple((first + part.start, first + part.stop) for part in near)
-        features = share[..., None] * distance.total(weights, stretches, self.edges)
+        features = share[..., None] * self.rulers.total(weights, stretches, self.edges)
         for part_sum, mean_score, columns in by_kernel:
             share = (part_sum - log_sum).exp_()
             entropy = entropy + share * (log_sum - mean_score)

@@ -1,4 +1,4 @@
-"""Checks that the captured attention is what the model computes, made at the start of every run."""
+"""Checks that the captured attention is what the model computes; each raises a `ModelError` where it is not."""
 
 import torch
 from jaxtyping import Float
@@ -13,11 +13,7 @@ from headscope.errors import ModelError
 
 
 def verify_rows(model: Model, attention: Attention) -> None:
-    """Every row of attention sums to 1, or to less where the model has sinks.
-
-    Raises:
-        ModelError: one does not.
-    """
+    """Every row of attention sums to 1, or to less where the model has sinks."""
     weights = attention.weights()
     real = attention.queries.real[:, attention.rows]
     sums = weights.sum(-1).movedim(1, -1)[real]
@@ -40,21 +36,12 @@ def verify_average(
     value: Float[Tensor, "batch value_head key width"],
     output: Float[Tensor, "batch query head width"],
 ) -> None:
-    """The values averaged by the weights are what the attention function returned.
-
-    Raises:
-        ModelError: they are not.
-    """
+    """The values averaged by the weights are what the attention function returned."""
     heads = value.repeat_interleave(attention.heads // value.shape[1], dim=1).float()
     expected = torch.matmul(attention.matrix, heads).transpose(1, 2)
     real = attention.queries.real[:, attention.rows]
-    _verify_close(
-        model,
-        expected[real],
-        output.float()[real],
-        f"the values averaged by layer {attention.layer}",
-        heads.abs().max(),
-    )
+    what = f"the values averaged by layer {attention.layer}"
+    _verify_close(model, expected[real], output.float()[real], what, heads.abs().max())
 
 
 def verify_fused(
@@ -65,19 +52,7 @@ def verify_fused(
     expected: Float[Tensor, "batch query head size"],
     weights: Float[Tensor, "batch head query key"],
 ) -> None:
-    """Some rows of attention without its matrix are those of the model's own function.
-
-    Args:
-        model: named in the error.
-        attention: the whole layer, without its matrix.
-        rows: the rows that are compared.
-        output: what the fused kernel made of these rows.
-        expected: what the model's own function made of them.
-        weights: the weights with which it did.
-
-    Raises:
-        ModelError: they are not.
-    """
+    """Some rows of a layer without its matrix are those of the model's own function, which has these weights."""
     real = attention.queries.real[:, rows]
     layer = f"layer {attention.layer} without its matrix"
     _verify_close(model, expected[real], output[real], f"the outputs of {layer}", expected.abs().max())
@@ -89,16 +64,9 @@ def verify_fused(
 
 
 def verify_same(
-    model: Model,
-    batch: Batch,
-    untouched: Float[Tensor, "batch ..."],
-    observed: Float[Tensor, "batch ..."],
+    model: Model, batch: Batch, untouched: Float[Tensor, "batch ..."], observed: Float[Tensor, "batch ..."]
 ) -> None:
-    """The model's outputs under observation are those of the untouched model.
-
-    Raises:
-        ModelError: they are not.
-    """
+    """The model's outputs under observation are those of the untouched model."""
     tokens = batch.encoder if batch.decoder is None else batch.decoder
     before, after = untouched.float(), observed.float()
     if by_token(batch, untouched):
@@ -113,11 +81,7 @@ def by_token(batch: Batch, output: Float[Tensor, "batch ..."]) -> bool:
 
 
 def verify_unpadded(model: Model, padded: Float[Tensor, "*shape"], alone: Float[Tensor, "*shape"]) -> None:
-    """The outputs for a text do not depend on the padding beside it.
-
-    Raises:
-        ModelError: they do.
-    """
+    """The outputs for a text do not depend on the padding beside it."""
     difference = float((padded.float() - alone.float()).abs().max())
     if not difference <= _tolerance(model.module.dtype) * max(1.0, float(alone.float().abs().max())):
         raise ModelError(

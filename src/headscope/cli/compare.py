@@ -3,16 +3,13 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-from rich.markup import escape
-
-from headscope.cli.options import option
-from headscope.cli.terminal import console, show_progress
+from headscope.cli.options import argument, option
+from headscope.cli.terminal import console, print_written, show_progress
 
 
 def compare(
-    before: Annotated[Path, typer.Argument(help="Head table of the model before it was tuned.")],
-    after: Annotated[Path, typer.Argument(help="Head table of the runs, on the same corpus.")],
+    before: Annotated[Path, argument("Head table of the model before it was tuned.")],
+    after: Annotated[Path, argument("Head table of the runs, on the same corpus.")],
     control: Annotated[Path | None, option("Head table of the runs on the task's control. Default: none.")] = None,
     other_before: Annotated[
         Path | None, option("Head table before tuning on another corpus, to compare the corpora. Default: none.")
@@ -23,16 +20,12 @@ def compare(
     ] = None,
     variables: Annotated[
         list[str] | None,
-        option(
-            "Variable to compare, such as mass_sep or token_class_mass:token_class=noun; may be repeated. "
-            "Default: all scores.",
-            "--variable",
-        ),
+        option("Variable to compare, such as mass_sep or token_class_mass:token_class=noun; may be repeated. "
+               "Default: all scores.", "--variable"),
     ] = None,
-    out: Annotated[Path, option("Folder to write. Default: headscope-compare.", "--out", "-o")] = Path(
-        "headscope-compare"
-    ),
-) -> None:
+    out: Annotated[Path, option("Folder to write. Default: headscope-compare.", "--out", "-o")]
+    = Path("headscope-compare"),
+) -> None:  # fmt: skip
     """Compare heads before and after tuning, on a task and on its control: tables, tests, figures and a page."""
     from headscope.jobs.compare import compare as run
     from headscope.view.comparison import print_comparison
@@ -49,5 +42,4 @@ def compare(
             console.print(f"On {result.other}, {name}: {agreement}", soft_wrap=True, markup=False, highlight=False)
     for sentence in result.left_out:
         console.print(sentence, soft_wrap=True, markup=False, highlight=False, style="yellow")
-    page, folder = escape(str(result.folder / "comparison.md")), escape(str(result.folder))
-    console.print(f"\nRead [bold]{page}[/]; {len(result.files)} files in {folder}.", soft_wrap=True)
+    print_written("Read", result.folder / "comparison.md", len(result.files))

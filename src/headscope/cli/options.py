@@ -6,29 +6,25 @@ from typing import Annotated, Any
 import typer
 
 
+def argument(help: str) -> Any:
+    """A typer argument without its default."""
+    return typer.Argument(help=help, show_default=False)
+
+
 def option(help: str, *names: str, **settings: Any) -> Any:
     """A typer option whose help states the default itself."""
     return typer.Option(*names, help=help, show_default=False, **settings)
 
 
-Model = Annotated[
+Model = Annotated[str, argument("Model: a hub id, a folder, or minilm (all-MiniLM-L6-v2, from the extra `demo`).")]
+Corpus = Annotated[
     str,
-    typer.Argument(
-        help="Model: a hub id, a folder, or minilm (all-MiniLM-L6-v2, from the extra `demo`).", show_default=False
-    ),
-]
-CorpusName = Annotated[
-    str,
-    typer.Argument(
-        help="Corpus: a file or folder (see `headscope list corpora`), or grammar[:COUNT[:SEED]] for generated "
-        "sentences.",
-        show_default=False,
-    ),
-]
+    argument("Corpus: a file or folder (see `headscope list corpora`), or grammar[:COUNT[:SEED]] for generated "
+             "sentences."),
+]  # fmt: skip
 Format = Annotated[str | None, option("Format of the corpus. Detected automatically if omitted.")]
 PatternFile = Annotated[
-    Path | None,
-    option("JSON file of spaCy patterns; their matches are added to the corpus as links (extra `spacy`)."),
+    Path | None, option("JSON file of spaCy patterns; their matches are added to the corpus as links (extra `spacy`).")
 ]
 Device = Annotated[str, option("Where to run the model: cpu, cuda or cuda:1. Default: cpu.")]
 Resume = Annotated[bool, option("Continue a killed run with the same arguments. Default: start again.", "--resume")]
@@ -41,17 +37,12 @@ PairTokens = Annotated[int | None, option("Cut pairs of paragraphs to this many 
 BatchTokens = Annotated[
     int | None, option("Tokens in a batch, padding included; fewer need less memory. Default: 2048.", min=1)
 ]
-Trust = Annotated[
-    bool,
-    option("Run the Python code of the model's repository. Default: never.", "--trust-remote-code"),
-]
+Trust = Annotated[bool, option("Run the Python code of the model's repository. Default: never.", "--trust-remote-code")]
 Select = Annotated[
     str,
-    option(
-        "Split on which the best epoch is chosen: validation, or test, which also trains on validation. "
-        "Default: validation."
-    ),
-]
+    option("Split on which the best epoch is chosen: validation, or test, which also trains on validation. "
+           "Default: validation."),
+]  # fmt: skip
 MaxExamples = Annotated[
     int | None, option("Train on a random sample of at most this many examples. Default: all.", min=1)
 ]

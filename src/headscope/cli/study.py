@@ -3,16 +3,13 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-from rich.markup import escape
-
-from headscope.cli.options import BatchTokens, Device, MaxExamples, Resume, Select, Trust, option
-from headscope.cli.terminal import console, show_progress
+from headscope.cli.options import BatchTokens, Device, MaxExamples, Resume, Select, Trust, argument, option
+from headscope.cli.terminal import console, print_written, show_progress
 from headscope.errors import HeadscopeError
 
 
 def study(
-    name: Annotated[str, typer.Argument(help="Name of the study (see `headscope list studies`).")],
+    name: Annotated[str, argument("Name of the study (see `headscope list studies`).")],
     model: Annotated[str, option("Model: a hub id, a folder, or minilm. Default: minilm.")] = "minilm",
     data: Annotated[
         Path,
@@ -70,7 +67,7 @@ def study(
             batch_tokens=batch_tokens, trust_remote_code=trust_remote_code, resume=resume, progress=progress,
         )  # fmt: skip
     show(result.study, result.findings, result.tables, console)
-    _print_place(result.folder, name, result.files)
+    print_written("Read", result.folder / f"{name}.md", len(result.files))
 
 
 def _study_recorded(name: str, recorded: Path, out: Path) -> None:
@@ -80,9 +77,4 @@ def _study_recorded(name: str, recorded: Path, out: Path) -> None:
     with show_progress() as progress:
         result = study_recorded(name, recorded, out, progress=progress)
     show(result.study, result.models, console)
-    _print_place(result.folder, name, result.files)
-
-
-def _print_place(folder: Path, name: str, files: tuple[str, ...]) -> None:
-    page = escape(str(folder / f"{name}.md"))
-    console.print(f"\nRead [bold]{page}[/]; {len(files)} files in {escape(str(folder))}.", soft_wrap=True)
+    print_written("Read", result.folder / f"{name}.md", len(result.files))

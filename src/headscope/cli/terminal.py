@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from headscope.view.progress import progress_bars
 
@@ -25,3 +27,9 @@ def show_progress() -> Iterator["Progress"]:
     except KeyboardInterrupt:
         errors.print("headscope: interrupted; add --resume to the same command to continue.", soft_wrap=True)
         raise typer.Exit(130) from None
+
+
+def print_written(verb: str, page: Path, files: int) -> None:
+    """Print which page to open, or to read, and how many files are in its folder."""
+    path, folder = escape(str(page)), escape(str(page.parent))
+    console.print(f"\n{verb} [bold]{path}[/]; {files} files in {folder}.", soft_wrap=True)

@@ -3,15 +3,14 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.markup import escape
 
-from headscope.cli.options import MaxExamples, Model, Resume, Select, Trust, option
+from headscope.cli.options import MaxExamples, Model, Resume, Select, Trust, argument, option
 from headscope.cli.terminal import console, show_progress
 
 
 def tune(
-    task: Annotated[str, typer.Argument(help="Task (see `headscope list tasks`), or a folder of TSV files.")],
+    task: Annotated[str, argument("Task (see `headscope list tasks`), or a folder of TSV files.")],
     model: Model,
     out: Annotated[Path, option("Folder to write. Default: headscope-runs.", "--out", "-o")] = Path("headscope-runs"),
     seeds: Annotated[int, option("Number of runs, with the seeds 1, 2, 3 and so on. Default: 3.", min=1)] = 3,
@@ -27,9 +26,7 @@ def tune(
                "Default: $HEADSCOPE_DATA, else the current folder.", envvar="HEADSCOPE_DATA", show_envvar=False),
     ] = Path(),
     epochs: Annotated[int, option("Passes over the training examples. Default: 8.")] = 8,
-    learning_rate: Annotated[
-        float, option("Learning rate at the first step; it falls to 0. Default: 4e-05.")
-    ] = 4e-5,
+    learning_rate: Annotated[float, option("Learning rate at the first step; it falls to 0. Default: 4e-05.")] = 4e-5,
     batch_size: Annotated[int, option("Examples in a step, on each device. Default: 16.")] = 16,
     select: Select = "validation",
     max_examples: MaxExamples = None,

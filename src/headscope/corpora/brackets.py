@@ -34,10 +34,6 @@ def parse_mentions(path: Path, rows: Iterable[Row]) -> tuple[Span, ...] | Skippe
     the mentions are is not known, so the whole document is to be skipped: because of the first that
     closes nothing or, if there is none, of the first that is not closed.
 
-    Args:
-        path: the file, for messages.
-        rows: the words of the document.
-
     Raises:
         CorpusError: a cell holds anything but brackets.
     """

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from headscope.corpora.brackets import Row, parse_mentions
 from headscope.corpora.document import Document, Skipped
-from headscope.corpora.text import read_lines
+from headscope.corpora.text import format_count, read_lines
 from headscope.errors import CorpusError
 
 _BEGIN = re.compile(r"#begin document \((.+)\); part ([0-9]+)\s*")
@@ -34,10 +34,6 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
     The label of a span is the number of its chain, which holds within its part. A chain of one
     mention (LitBank has them, OntoNotes does not) is kept. Sentences are not kept apart, and the
     columns between the word and the last are passed over. The group of a part is its document.
-
-    Args:
-        path: the file.
-        name: what the file is called in ids; its file name if not given.
 
     Raises:
         CorpusError: a line is malformed, a part has no end, no words, or comes twice, or the file
@@ -111,7 +107,7 @@ def _parse_row(path: Path, number: int, line: str, index: int) -> Row:
     columns = _split_columns(line)
     if len(columns) < _FEWEST:
         raise CorpusError(
-            f"{path}:{number} has {len(columns)} column{'s' * (len(columns) != 1)}; CoNLL-2012 needs {_FEWEST} or more "
+            f"{path}:{number} has {format_count(len(columns), 'column')}; CoNLL-2012 needs {_FEWEST} or more "
             f"(document, part, number of the word, word, ..., coreference), separated by tabs or spaces: "
             f"correct the line."
         )

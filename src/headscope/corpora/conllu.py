@@ -12,7 +12,7 @@ from conllu.exceptions import ParseException
 from conllu.parser import parse_comment_line, parse_id_value, parse_int_value
 
 from headscope.corpora.document import Document, Link, Span
-from headscope.corpora.text import read_blocks
+from headscope.corpora.text import format_count, read_blocks
 from headscope.errors import CorpusError
 
 _COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
@@ -41,10 +41,6 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
     ``sent_id`` or, where there is none, in the number of its first line; its group is the text
     that ``newdoc`` opened or, where there is none, the sentence itself.
 
-    Args:
-        path: the file.
-        name: what the file is called in ids and groups; its file name if not given.
-
     Raises:
         CorpusError: a line is malformed, or the file holds no sentence or is not UTF-8.
     """
@@ -56,13 +52,7 @@ def read_sentences(
 ) -> Iterator[tuple[Document, list[tuple[int, str]]]]:
     """The documents of `read`, each with its numbered lines, for formats that add columns to the ten.
 
-    Args:
-        path: the file.
-        name: what the file is called in ids and groups; its file name if not given.
-        extended: whether a line has more than ten columns; those after the tenth are not looked at.
-
-    Raises:
-        CorpusError: as for `read`.
+    With `extended`, a line has more than ten columns; those after the tenth are not looked at.
     """
     prefix = name or path.name
     text: str | None = None
@@ -128,7 +118,7 @@ def _parse_words(path: Path, lines: Iterable[tuple[int, str]], extended: bool) -
         columns = line.split("\t")
         if len(columns) <= len(_COLUMNS) if extended else len(columns) != len(_COLUMNS):
             raise CorpusError(
-                f"{path}:{number} has {len(columns)} column{'s' * (len(columns) != 1)}; CoNLL-U needs "
+                f"{path}:{number} has {format_count(len(columns), 'column')}; CoNLL-U needs "
                 f"{_describe_columns(extended)}, separated by tabs: correct the line, or name the format that "
                 f"the file is in."
             )

@@ -180,15 +180,8 @@ def summarize(documents: Iterable[Document]) -> CorpusSummary:
         spans.update(span.kind for span in document.spans)
     if not ids:
         raise CorpusError("the corpus has no documents; at least one is needed: check the path and the format.")
-    return CorpusSummary(
-        documents=len(ids),
-        words=words,
-        groups=len(groups),
-        pairs=pairs,
-        links={kind: dict(labels.most_common()) for kind, labels in links.items()},
-        spans=dict(spans),
-        skipped=dict(skipped),
-    )
+    frequencies = {kind: dict(labels.most_common()) for kind, labels in links.items()}
+    return CorpusSummary(len(ids), words, len(groups), pairs, frequencies, dict(spans), dict(skipped))
 
 
 def _locate(corpus: str | Path, format: str | None) -> Corpus:

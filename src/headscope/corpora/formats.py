@@ -28,7 +28,8 @@ class Format:
     Attributes:
         name: what the user calls it.
         description: what it looks like, in one line.
-        read: turns a file into documents; takes the path, and as `name` what ids call the file.
+        read: turns a file into documents; takes the path, and as `name` what ids and groups call the file: its file
+            name if not given.
         recognise: true of the first lines of a file that looks like it.
         suffixes: what the names of such files end in.
         annotated: true if it holds more than words. Such a format is recognised by the suffix or by the
@@ -53,104 +54,36 @@ class Format:
 # In the order in which a file is asked for its format: a treebank with more columns is one without by its name, and
 # the last takes any text.
 _FORMATS = (
-    Format(
-        "propbank",
-        "PropBank roles in CoNLL-U, as in Universal Propositions: a roleset in column 11, then a column "
-        "for each predicate",
-        propbank.read,
-        propbank.recognise,
-    ),
-    Format(
-        "conllu",
-        "CoNLL-U treebank, as in Universal Dependencies: one word a line, 10 columns separated by tabs",
-        conllu.read,
-        conllu.recognise,
-        suffixes=(".conllu",),
-    ),
-    Format(
-        "conll2012",
-        "coreference as in CoNLL-2012 (OntoNotes, LitBank): '#begin document (NAME); part 000', one word a "
-        "line, chains in the last column",
-        conll2012.read,
-        conll2012.recognise,
-        suffixes=(".v4_gold_conll", ".v4_auto_conll", ".v9_gold_conll", ".v9_auto_conll"),
-    ),
-    Format(
-        "ontogum",
-        "OntoGUM coreference: '# begin document', number, word and brackets; with the trees in ../conllu "
-        "if they are there",
-        ontogum.read,
-        ontogum.recognise,
-        companions=ontogum.find_trees,
-    ),
-    Format(
-        "starsem",
-        "*SEM 2012 negation columns (CD-SCO): one word a line, three columns for each negation, separated by tabs",
-        starsem.read,
-        starsem.recognise,
-    ),
-    Format(
-        "frames",
-        "negation frames of Zhao and Bethard 2020: a JSON list of sentences with cue, scope and event",
-        frames.read,
-        frames.recognise,
-    ),
-    Format(
-        "framenet",
-        "FrameNet 1.7, the folder of the release with frameIndex.xml: frame elements as roles (extra `framenet`)",
-        framenet.read,
-        framenet.recognise,
-        companions=framenet.find_companions,
-    ),
-    Format(
-        "sfu",
-        "SFU Review Corpus in XML, with negation cues and their scopes",
-        sfu.read,
-        sfu.recognise,
-    ),
-    Format(
-        "records",
-        'JSON Lines of your own: one text a line, with "words" and perhaps "links" and "spans"',
-        records.read,
-        records.recognise,
-        suffixes=(".jsonl",),
-    ),
-    Format(
-        "linktable",
-        "table of your own links: columns text, source, target, label, separated by tabs",
-        linktable.read,
-        linktable.recognise,
-    ),
-    Format(
-        "semeval",
-        "SemEval-2014 restaurants, XML: each sentence asked about five aspect categories, as pairs",
-        semeval.read,
-        semeval.recognise,
-    ),
-    Format(
-        "wikitext",
-        "WikiText: one paragraph a line, under headings like ' = Title = '",
-        text.read_wikitext,
-        text.recognise_wikitext,
-        suffixes=(".txt", ".tokens", ".raw"),
-        annotated=False,
-    ),
-    Format(
-        "text-wrapped",
-        "plain text in short lines, with an empty line between paragraphs",
-        text.read_text_wrapped,
-        text.recognise_text_wrapped,
-        suffixes=(".txt", ".tokens"),
-        annotated=False,
-    ),
-    Format(
-        "text-lines",
-        "plain text, one paragraph a line; an empty line parts paragraphs that do not belong together",
-        text.read_text_lines,
-        text.recognise_text,
-        suffixes=(".txt", ".tokens"),
-        annotated=False,
-    ),
-)
+    Format("propbank", "PropBank roles in CoNLL-U, as in Universal Propositions: a roleset in column 11, then a "
+           "column for each predicate", propbank.read, propbank.recognise),
+    Format("conllu", "CoNLL-U treebank, as in Universal Dependencies: one word a line, 10 columns separated by tabs",
+           conllu.read, conllu.recognise, suffixes=(".conllu",)),
+    Format("conll2012", "coreference as in CoNLL-2012 (OntoNotes, LitBank): '#begin document (NAME); part 000', one "
+           "word a line, chains in the last column",
+           conll2012.read, conll2012.recognise,
+           suffixes=(".v4_gold_conll", ".v4_auto_conll", ".v9_gold_conll", ".v9_auto_conll")),
+    Format("ontogum", "OntoGUM coreference: '# begin document', number, word and brackets; with the trees in "
+           "../conllu if they are there", ontogum.read, ontogum.recognise, companions=ontogum.find_trees),
+    Format("starsem", "*SEM 2012 negation columns (CD-SCO): one word a line, three columns for each negation, "
+           "separated by tabs", starsem.read, starsem.recognise),
+    Format("frames", "negation frames of Zhao and Bethard 2020: a JSON list of sentences with cue, scope and event",
+           frames.read, frames.recognise),
+    Format("framenet", "FrameNet 1.7, the folder of the release with frameIndex.xml: frame elements as roles (extra "
+           "`framenet`)", framenet.read, framenet.recognise, companions=framenet.find_companions),
+    Format("sfu", "SFU Review Corpus in XML, with negation cues and their scopes",
+           sfu.read, sfu.recognise),
+    Format("records", 'JSON Lines of your own: one text a line, with "words" and perhaps "links" and "spans"',
+           records.read, records.recognise, suffixes=(".jsonl",)),
+    Format("linktable", "table of your own links: columns text, source, target, label, separated by tabs",
+           linktable.read, linktable.recognise),
+    Format("semeval", "SemEval-2014 restaurants, XML: each sentence asked about five aspect categories, as pairs",
+           semeval.read, semeval.recognise),
+    Format("wikitext", "WikiText: one paragraph a line, under headings like ' = Title = '",
+           text.read_wikitext, text.recognise_wikitext, suffixes=(".txt", ".tokens", ".raw"), annotated=False),
+    Format("text-wrapped", "plain text in short lines, with an empty line between paragraphs",
+           text.read_text_wrapped, text.recognise_text_wrapped, suffixes=(".txt", ".tokens"), annotated=False),
+    Format("text-lines", "plain text, one paragraph a line; an empty line parts paragraphs that do not belong together",
+           text.read_text_lines, text.recognise_text, suffixes=(".txt", ".tokens"), annotated=False),
+)  # fmt: skip
 
 FORMATS: dict[str, Format] = {format.name: format for format in _FORMATS}

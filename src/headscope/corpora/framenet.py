@@ -9,7 +9,6 @@ FrameNet is not tokenised: its spans are offsets of characters. Words are those 
 touches, so one that ends within a word takes all of it.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,13 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from headscope.corpora.document import Document, Link, Skipped, Span
-from headscope.corpora.markup import Markup
+from headscope.corpora.markup import Markup, find_tags
 from headscope.errors import CorpusError, first_line
 
 _LEXICON = ("luIndex.xml", "frRelation.xml", "semTypes.xml")
 _TEXT_INDEX = "fulltextIndex.xml"
 _FE_LAYERS = ("FE", "FE2", "FE3")
-_OUTERMOST = re.compile(r"<([A-Za-z_][\w.:-]*)")
 
 _NOT_IN_INDEX = "files that FrameNet's index does not list, or marks as a problem"
 _NO_FILE = "texts and lexical units of FrameNet's index that have no file"
@@ -91,7 +89,7 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
 
 def recognise(beginning: Sequence[str]) -> bool:
     """True if a file that begins with these lines is FrameNet's index of frames."""
-    return next((tag[1] for line in beginning for tag in _OUTERMOST.finditer(line)), None) == "frameIndex"
+    return next(find_tags(beginning), None) == "frameIndex"
 
 
 def find_companions(path: Path) -> tuple[Path, ...]:
@@ -162,8 +160,7 @@ def _check_release(path: Path) -> None:
 
 
 def _check_well_formed(path: Path) -> None:
-    markup = Markup("FrameNet", {})
-    for _ in markup.parse(path, start=lambda *_: None, end=lambda *_: None, characters=lambda *_: None):
+    for _ in Markup("FrameNet").parse(path):
         pass
 
 
@@ -260,13 +257,8 @@ def _build_document(
         for _, without_words in layers:
             for type in without_words.values():
                 yield Skipped(location, f"elements without words ({type})")
-    yield Document(
-        identity,
-        words=tuple(sentence.text[start:end] for start, end in words),
-        links=tuple(links),
-        spans=tuple(spans),
-        group=group,
-    )
+    texts = tuple(sentence.text[start:end] for start, end in words)
+    yield Document(identity, words=texts, links=tuple(links), spans=tuple(spans), group=group)
 
 
 def _find_words(location: str, sentence: Any, words: Sequence[tuple[int, int]], start: Any, end: Any) -> range:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from headscope.corpora.document import Document, Skipped, Span, merge_into_spans
+from headscope.corpora.jsontext import parse_json
 from headscope.corpora.text import read_lines
 from headscope.errors import CorpusError
 
@@ -34,10 +35,6 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
     one group, ``s``. An event that names a word that the sentence does not have is reported as skipped; its
     other words are marked.
 
-    Args:
-        path: the file.
-        name: what the file is called in ids and groups; its file name if not given.
-
     Raises:
         CorpusError: the file is not JSON in UTF-8 or has no list of such sentences, a word is empty, a
             frame has no cue, or a word of its cue or scope is not in the sentence.
@@ -50,19 +47,21 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
         spans: list[Span] = []
         for label, frame in enumerate(_get_member(where, sentence, "negframe", list), start=1):
             location = f"{where}, frame {label}"
-            spans += merge_into_spans(_read_cue(location, frame, positions), str(label), "cue")
+            cue = _read_positions(location, frame, "neg_cue", positions)
+            if not cue:
+                raise CorpusError(
+                    f"{location} has no word in 'neg_cue'; a negation needs a cue: name its words, or leave the "
+                    "frame out."
+                )
+            spans += merge_into_spans(cue, str(label), "cue")
             spans += merge_into_spans(_read_positions(location, frame, "neg_scopes", positions), str(label), "scope")
             event = _read_ids(location, frame, "negated")
             known = (positions[word_id] for word_id in event if word_id in positions)
             spans += merge_into_spans(known, str(label), "event")
             if any(word_id not in positions for word_id in event):
                 yield Skipped(where, _EVENT_ELSEWHERE)
-        yield Document(
-            f"{prefix}:{number}",
-            words=tuple(words.values()),
-            spans=tuple(spans),
-            group=f"{prefix}:{_parse_chapter(next(iter(words)))}",
-        )
+        group = f"{prefix}:{_parse_chapter(next(iter(words)))}"
+        yield Document(f"{prefix}:{number}", words=tuple(words.values()), spans=tuple(spans), group=group)
 
 
 def recognise(beginning: Sequence[str]) -> bool:
@@ -71,19 +70,9 @@ def recognise(beginning: Sequence[str]) -> bool:
 
 
 def _read_sentences(path: Path) -> list[Any]:
-    def reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        record = dict(pairs)
-        if len(record) < len(pairs):
-            keys = [key for key, _ in pairs]
-            duplicate = next(key for key in keys if keys.count(key) > 1)
-            raise CorpusError(
-                f"{path} has the key {duplicate!r} twice in one object; the first would be lost: rename one."
-            )
-        return record
-
     text = "\n".join(line for _, line in read_lines(path))
     try:
-        sentences = json.loads(text, object_pairs_hook=reject_duplicate_keys)
+        sentences = parse_json(str(path), text)
     except json.JSONDecodeError as error:
         raise CorpusError(
             f"{path}:{error.lineno} is not JSON ({error.msg}); negation frames are written in JSON: check that the "
@@ -118,15 +107,6 @@ def _read_words(where: str, sentence: Any) -> dict[str, str]:
     if not words:
         raise CorpusError(f"{where} has no words; a sentence needs at least one in 'sent': leave it out or correct it.")
     return dict(words)
-
-
-def _read_cue(where: str, frame: Any, positions: Mapping[str, int]) -> list[int]:
-    cue = _read_positions(where, frame, "neg_cue", positions)
-    if not cue:
-        raise CorpusError(
-            f"{where} has no word in 'neg_cue'; a negation needs a cue: name its words, or leave the frame out."
-        )
-    return cue
 
 
 def _read_positions(where: str, frame: Any, key: str, positions: Mapping[str, int]) -> list[int]:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from headscope.corpora.document import Document, Link
 from headscope.corpora.records import KIND, check_links
-from headscope.corpora.text import read_lines
+from headscope.corpora.text import format_count, read_lines
 from headscope.errors import CorpusError
 
 _LINK = ("source", "target", "label")
@@ -53,10 +53,6 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
 
     A row with neither source nor target nor label is a text without links. Quotes are words like others,
     and part of the text. Lines without a visible character are passed over.
-
-    Args:
-        path: the file.
-        name: what the file is called in ids and groups; its file name if not given.
 
     Raises:
         CorpusError: a column is missing or not known, a row has other columns than the first or an empty
@@ -109,8 +105,8 @@ def _read_rows(path: Path) -> Iterator[_Row]:
                 header = _check_header(where, cells)
             elif len(cells) != len(header):
                 raise CorpusError(
-                    f"{where} has {_format_count(len(cells))}, but the first row names {len(header)}; a row needs as "
-                    f"many, separated by tabs, with nothing in those that stay empty: correct the line."
+                    f"{where} has {format_count(len(cells), 'column')}, but the first row names {len(header)}; a row "
+                    f"needs as many, separated by tabs, with nothing in those that stay empty: correct the line."
                 )
             else:
                 yield _parse_row(where, table.line_num, dict(zip(header, cells, strict=True)))
@@ -197,10 +193,6 @@ def _is_quoted(text: str) -> bool:
     """True if a program has put quotes around a cell and doubled those inside, as spreadsheets do."""
     inside = text[1:-1]
     return text[0] == text[-1] == '"' and '"' in inside and '"' not in inside.replace('""', "")
-
-
-def _format_count(count: int) -> str:
-    return f"{count} column{'s' * (count != 1)}"
 
 
 def _show(text: str) -> str:

@@ -1,30 +1,32 @@
 """XML read line by line, as far as several formats share it: elements with their lines, and what may stand where."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Literal
 from xml.parsers import expat
 
 from headscope.corpora.text import read_lines
 from headscope.errors import CorpusError
 
+_TAG = re.compile(r"<([A-Za-z_][\w.:-]*)")
 
-@runtime_checkable
-class Element(Protocol):
-    """An element that was opened: the line on which that was, its name and its attributes."""
 
-    @property
-    def line(self) -> int:
-        """Counted from 1."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Element:
+    """An element: the line on which it opened, its name, its attributes, the elements around it, and its own text."""
 
-    @property
-    def name(self) -> str:
-        """As it is written."""
+    line: int
+    name: str
+    attributes: Mapping[str, str]
+    ancestors: tuple["Element", ...]
+    pieces: list[str] = field(default_factory=list)
 
-    @property
-    def attributes(self) -> Mapping[str, str]:
-        """Their values by name."""
+
+def find_tags(beginning: Sequence[str]) -> Iterator[str]:
+    """The names of the elements that open in these lines, in order."""
+    return (tag[1] for line in beginning for tag in _TAG.finditer(line))
 
 
 @dataclass(frozen=True)
@@ -33,32 +35,24 @@ class Markup:
 
     Attributes:
         title: what messages call it.
-        children: the elements that may stand in each; in ``""``, the outermost.
+        children: the elements that may stand in each; in ``""``, the outermost. Any may where it is None.
+        with_text: the elements that may have text, the last of them words. Any may where it is None.
     """
 
     title: str
-    children: Mapping[str, tuple[str, ...]]
+    children: Mapping[str, tuple[str, ...]] | None = None
+    with_text: tuple[str, ...] | None = None
 
-    def parse(
-        self,
-        path: Path,
-        *,
-        start: Callable[[int, str, dict[str, str]], None],
-        end: Callable[[str], None],
-        characters: Callable[[int, str], None],
-    ) -> Iterator[None]:
-        """Call the handlers for what a file holds, and give way after each line and at the end.
-
-        Args:
-            path: the file.
-            start: takes the line, name and attributes of each element that opens.
-            end: takes the name of each element that closes.
-            characters: takes the line and a piece of the text between.
+    def parse(self, path: Path) -> Iterator[tuple[Literal["start", "end"], Element]]:
+        """The elements of a file as they open and as they close, when they have all their text.
 
         Raises:
-            CorpusError: the file is not well-formed XML in UTF-8, or declares a document type.
+            CorpusError: the file is not well-formed XML in UTF-8, declares a document type, or has an element or text
+                where the format has none.
         """
         parser = expat.ParserCreate()
+        open_elements: list[Element] = []
+        events: list[tuple[Literal["start", "end"], Element]] = []
 
         def refuse_document_type(*_: object) -> None:
             raise CorpusError(
@@ -66,9 +60,24 @@ class Markup:
                 f"headscope reads XML without one: remove the declaration."
             )
 
-        parser.StartElementHandler = lambda name, attributes: start(parser.CurrentLineNumber, name, attributes)
-        parser.EndElementHandler = end
-        parser.CharacterDataHandler = lambda data: characters(parser.CurrentLineNumber, data)
+        def start(name: str, attributes: dict[str, str]) -> None:
+            element = Element(parser.CurrentLineNumber, name, attributes, tuple(open_elements))
+            self._check_place(path, element)
+            open_elements.append(element)
+            events.append(("start", element))
+
+        def add_text(data: str) -> None:
+            element = open_elements[-1]
+            element.pieces.append(data)
+            if self.with_text is not None and element.name not in self.with_text and data.strip():
+                raise CorpusError(
+                    f"{path}:{parser.CurrentLineNumber} has the text {data.strip()!r} in <{element.name}>; "
+                    f"words stand in <{self.with_text[-1]}>: mark it as one, or remove it."
+                )
+
+        parser.StartElementHandler = start
+        parser.EndElementHandler = lambda _: events.append(("end", open_elements.pop()))
+        parser.CharacterDataHandler = add_text
         parser.StartDoctypeDeclHandler = refuse_document_type
         last_line = 1
         try:
@@ -76,22 +85,19 @@ class Markup:
             for number, line in read_lines(path):
                 last_line = number
                 parser.Parse(f"{line}\n", False)
-                yield
+                yield from events
+                events.clear()
             parser.Parse("", True)
         except expat.ExpatError as error:
             raise CorpusError(
                 f"{path}:{min(error.lineno, last_line)} is not well-formed XML ({expat.ErrorString(error.code)}); "
                 f"{self.title} is written in XML: check that the file is whole, or correct the line."
             ) from None
-        yield
+        yield from events
 
-    def check_place(self, path: Path, element: Element, parent: str) -> None:
-        """Refuse an element that has no place in its parent.
-
-        Raises:
-            CorpusError: it has none.
-        """
-        allowed = self.children.get(parent, ())
+    def _check_place(self, path: Path, element: Element) -> None:
+        parent = element.ancestors[-1].name if element.ancestors else ""
+        allowed = (element.name,) if self.children is None else self.children.get(parent, ())
         if element.name not in allowed:
             raise CorpusError(
                 f"{path}:{element.line} has <{element.name}> {f'in <{parent}>' if parent else 'outermost'}, where "

@@ -55,12 +55,7 @@ class Search:
 
     @classmethod
     def from_patterns(cls, patterns: Sequence[Pattern], file: str, pipeline: str | None) -> "Search":
-        """A search for patterns of a file.
-
-        Args:
-            patterns: those of the file.
-            file: what messages call it.
-            pipeline: a model of spaCy by name or folder, if words are to be annotated anew.
+        """A search for the patterns of a file; with a model of spaCy as `pipeline`, words are annotated anew.
 
         Raises:
             CorpusError: spaCy or the pipeline is not installed, or spaCy refuses a pattern.

@@ -12,7 +12,7 @@ from pathlib import Path
 from headscope.corpora import conllu
 from headscope.corpora.brackets import Row, parse_mentions
 from headscope.corpora.document import Document, Link, Skipped, Span
-from headscope.corpora.text import read_lines
+from headscope.corpora.text import format_count, read_lines
 from headscope.errors import CorpusError
 
 _BEGIN, _END = "# begin document", "# end document"
@@ -25,10 +25,6 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
     If there is a file with its trees, it also has their dependency links and, before the mentions,
     their ``upos`` spans. Sentences are not kept apart. A word that is empty (OntoGUM V11 has one, a
     ``|``) takes its form from the trees. The group is the name of the file without its suffix.
-
-    Args:
-        path: the file with the mentions.
-        name: what the file is called in the id; its file name if not given.
 
     Raises:
         CorpusError: a line of either file is malformed, the two have other words, the document has no
@@ -100,7 +96,7 @@ def _parse_row(path: Path, number: int, line: str, index: int) -> Row:
     columns = [column.strip() for column in line.split("\t")]
     if len(columns) != _COLUMNS:
         raise CorpusError(
-            f"{path}:{number} has {len(columns)} column{'s' * (len(columns) != 1)}; OntoGUM needs {_COLUMNS} (number "
+            f"{path}:{number} has {format_count(len(columns), 'column')}; OntoGUM needs {_COLUMNS} (number "
             f"of the word, word, coreference), separated by tabs: correct the line."
         )
     if columns[0] != str(index):

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from headscope.corpora.document import Document, Link, Skipped
+from headscope.corpora.jsontext import is_text, parse_json, show
 from headscope.corpora.matches import Pattern, Search
 from headscope.corpora.text import read_lines
 from headscope.errors import CorpusError
@@ -37,7 +38,6 @@ _NODE = ("LEFT_ID", "REL_OP", *_ANCHOR)
 _EXAMPLE = '{"patterns": {"determiner": {"tokens": [{"POS": "DET"}, {"POS": "NOUN"}], "source": 0, "target": 1}}}'
 # How often a token is matched: once, or a number of times; "!" takes one that does not fit.
 _FIXED = re.compile(r"!?|\{\d+\}")
-_LONGEST_SHOWN = 60
 
 
 @dataclass(frozen=True)
@@ -141,17 +141,8 @@ def read(path: str | Path) -> Patterns:
 
 
 def _parse_file(file: Path, text: str) -> dict[str, Any]:
-    def reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        keys = [key for key, _ in pairs]
-        for key in keys:
-            if keys.count(key) > 1:
-                raise CorpusError(
-                    f"{file} has the key {_show(key)} twice in one object, of which one would be lost; rename one."
-                )
-        return dict(pairs)
-
     try:
-        record = json.loads(text, object_pairs_hook=reject_duplicate_keys)
+        record = parse_json(str(file), text)
     except json.JSONDecodeError as error:
         raise CorpusError(
             f"{file}:{error.lineno} is not JSON ({error.msg} at character {error.colno}); a file of patterns is one "
@@ -161,27 +152,27 @@ def _parse_file(file: Path, text: str) -> dict[str, Any]:
         record = None
     expected = f'a file of patterns is one object, such as {_EXAMPLE}, perhaps with a "pipeline": correct it.'
     if not isinstance(record, dict) or not {"patterns"} <= set(record) <= {"patterns", "pipeline"}:
-        raise CorpusError(f"{file} has {_show(record)}; {expected}")
+        raise CorpusError(f"{file} has {show(record)}; {expected}")
     if not isinstance(record["patterns"], dict) or not record["patterns"]:
-        raise CorpusError(f'{file} has the "patterns" {_show(record["patterns"])}; {expected}')
-    if "pipeline" in record and not _is_text(record["pipeline"]):
-        raise CorpusError(f'{file} has the "pipeline" {_show(record["pipeline"])}; it is the name of one: correct it.')
+        raise CorpusError(f'{file} has the "patterns" {show(record["patterns"])}; {expected}')
+    if "pipeline" in record and not is_text(record["pipeline"]):
+        raise CorpusError(f'{file} has the "pipeline" {show(record["pipeline"])}; it is the name of one: correct it.')
     return record
 
 
 def _parse_pattern(file: Path, name: str, entry: Any) -> Pattern:
-    where = f"the pattern {_show(name)} of {file}"
+    where = f"the pattern {show(name)} of {file}"
     expected = f'a pattern has "tokens" or "dependencies" and perhaps "source", "target", "kind", as in {_EXAMPLE}'
-    if not _is_text(name):
+    if not is_text(name):
         raise CorpusError(f"{where} has no name to label what it finds: write one.")
     if not isinstance(entry, dict) or ("tokens" in entry) + ("dependencies" in entry) != 1:
-        raise CorpusError(f"{where} is {_show(entry)}; {expected}: correct it.")
+        raise CorpusError(f"{where} is {show(entry)}; {expected}: correct it.")
     if unknown := [key for key in entry if key not in _KEYS]:
-        raise CorpusError(f"{where} has the unknown {', '.join(map(_show, unknown))}; {expected}: correct it.")
+        raise CorpusError(f"{where} has the unknown {', '.join(map(show, unknown))}; {expected}: correct it.")
     tree = "dependencies" in entry
     nodes = entry["dependencies" if tree else "tokens"]
     if not isinstance(nodes, list) or not nodes or not all(isinstance(node, dict) for node in nodes):
-        raise CorpusError(f"{where} matches {_show(nodes)}; expected a list of objects, one a token: correct it.")
+        raise CorpusError(f"{where} matches {show(nodes)}; expected a list of objects, one a token: correct it.")
     if tree:
         _check_tree(where, nodes)
     if any("_" in (node["RIGHT_ATTRS"] if tree else node) for node in nodes):
@@ -189,8 +180,8 @@ def _parse_pattern(file: Path, name: str, entry: Any) -> Pattern:
             f'{where} asks for "_", what a program has added to spaCy\'s tokens; here no program does: leave it out.'
         )
     kind = entry.get("kind", KIND)
-    if not _is_text(kind):
-        raise CorpusError(f"{where} has the kind {_show(kind)}; it is a string with a visible character: correct it.")
+    if not is_text(kind):
+        raise CorpusError(f"{where} has the kind {show(kind)}; it is a string with a visible character: correct it.")
     return Pattern(name, where, nodes, tree=tree, ends=_find_ends(where, entry, nodes, tree), kind=kind)
 
 
@@ -198,14 +189,14 @@ def _check_tree(where: str, nodes: list[dict[str, Any]]) -> None:
     """Refuse keys that spaCy passes over, and operators on a word, which it takes and then warns of."""
     for position, node in enumerate(nodes):
         expected = _NODE if position else _ANCHOR
-        if set(node) != set(expected) or not isinstance(node["RIGHT_ATTRS"], dict) or not _is_text(node["RIGHT_ID"]):
+        if set(node) != set(expected) or not isinstance(node["RIGHT_ATTRS"], dict) or not is_text(node["RIGHT_ID"]):
             raise CorpusError(
-                f"{where} has {_show(node)} as node {position}, counted from 0; expected "
-                f'{", ".join(map(_show, expected))}, of which "RIGHT_ATTRS" is an object: correct it.'
+                f"{where} has {show(node)} as node {position}, counted from 0; expected "
+                f'{", ".join(map(show, expected))}, of which "RIGHT_ATTRS" is an object: correct it.'
             )
         if _get_operator(node["RIGHT_ATTRS"]):
             raise CorpusError(
-                f'{where} has an "OP" in node {_show(node["RIGHT_ID"])}; a node is one word: leave it out.'
+                f'{where} has an "OP" in node {show(node["RIGHT_ID"])}; a node is one word: leave it out.'
             )
 
 
@@ -220,8 +211,8 @@ def _find_ends(where: str, entry: Mapping[str, Any], nodes: list[dict[str, Any]]
         # True is an int in Python, and no place.
         if value not in names or type(value) not in (int, str):
             raise CorpusError(
-                f"{where} has {f'the {end} {_show(value)}' if end in entry else f'no {end}'}; a link needs both, "
-                f"each one of {', '.join(map(_show, names))}: correct it."
+                f"{where} has {f'the {end} {show(value)}' if end in entry else f'no {end}'}; a link needs both, "
+                f"each one of {', '.join(map(show, names))}: correct it."
             )
         ends.append(names.index(value))
         if not tree and _get_operator(nodes[ends[-1]]):
@@ -253,13 +244,3 @@ def _describe_no_match(pattern: Pattern, corpus: str, missing: frozenset[str], p
     return (
         f"{matches}, because it asks for {' and '.join(sorted(missing))}, {reason}: leave it out, or name a pipeline."
     )
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and bool(value.strip())
-
-
-def _show(value: object) -> str:
-    """A value as it is written in JSON, not at full length."""
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]} ..."

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from headscope.corpora.conllu import count_columns, read_sentences
 from headscope.corpora.document import Document, Link, Skipped, Span
+from headscope.corpora.text import format_count
 from headscope.errors import CorpusError
 
 _ROLESET = 10
@@ -40,10 +41,6 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
     A sentence that was not annotated is a document without predicates; that its roles are missing is
     reported as skipped, as are roles that cannot be links: those at the predicate itself, and those at
     the lines of multi-word tokens and empty nodes.
-
-    Args:
-        path: the file.
-        name: what the file is called in ids and groups; its file name if not given.
 
     Raises:
         CorpusError: a line is malformed, the role columns of a sentence are not those of its predicates,
@@ -96,8 +93,8 @@ def _check_columns(path: Path, row: _Row, predicates: int) -> None:
         roles = ()
     if len(roles) != predicates:
         raise CorpusError(
-            f"{path}:{row.line} has {_format_count(len(roles), 'role column')}, but its sentence has "
-            f"{_format_count(predicates, 'predicate')}; each word with a roleset in column {_ROLESET + 1} needs one "
+            f"{path}:{row.line} has {format_count(len(roles), 'role column')}, but its sentence has "
+            f"{format_count(predicates, 'predicate')}; each word with a roleset in column {_ROLESET + 1} needs one "
             f"role column after it, in every line of the sentence: correct the line or the rolesets."
         )
     for column, cell in enumerate((row.roleset, *roles), start=_ROLESET + 1):
@@ -116,7 +113,3 @@ def _check_no_predicate(path: Path, row: _Row, column: int) -> None:
             f"the sentence, but the word is another predicate ({row.roleset}); role columns stand in the order of "
             f"their predicates: put them in that order."
         )
-
-
-def _format_count(count: int, noun: str) -> str:
-    return f"{count} {noun}{'s' * (count != 1)}"

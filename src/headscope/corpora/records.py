@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from headscope.corpora.document import Document, Link, Span
-from headscope.corpora.text import read_lines
+from headscope.corpora.jsontext import is_text, parse_json, show
+from headscope.corpora.text import format_count, read_lines
 from headscope.errors import CorpusError
 
 KIND = "link"
@@ -27,7 +28,6 @@ _EXAMPLES = {
     "spans": '{"start": 0, "end": 2, "label": "1", "kind": "cue"}, or [0, 2, "1", "cue"]',
 }
 _WORDS = re.compile(r'\s*\{.*"words"\s*:', re.DOTALL)
-_LONGEST_SHOWN = 60
 
 
 def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
@@ -48,10 +48,6 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
 
     A key whose value is null is one that is not there. Lines without a visible character are passed over.
 
-    Args:
-        path: the file.
-        name: what the file is called in ids and groups; its file name if not given.
-
     Raises:
         CorpusError: a line is not JSON object, lacks ``words``, has a key that is not known or a value of
             another kind, or points outside its words; a link joins a word to itself or is there twice;
@@ -67,7 +63,7 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
         text_id = _get_string(where, record, "id") or str(number)
         if text_id in lines:
             raise CorpusError(
-                f"{where} has the id {_show(text_id)}{'' if record.get('id') else ', which is its number,'} as line "
+                f"{where} has the id {show(text_id)}{'' if record.get('id') else ', which is its number,'} as line "
                 f"{lines[text_id]} has; a text needs an id of its own: rename one of them, or leave all ids out."
             )
         lines[text_id] = number
@@ -85,12 +81,7 @@ def recognise(beginning: Sequence[str]) -> bool:
 
 
 def check_links(where: str, count: int, links: Iterable[Link]) -> tuple[Link, ...]:
-    """The links of a text, checked.
-
-    Args:
-        where: file and line, for messages.
-        count: how many words the text has.
-        links: those that were written down for it.
+    """The links of a text of so many words, checked.
 
     Raises:
         CorpusError: a link points outside the words, joins a word to itself, or is there twice.
@@ -100,17 +91,18 @@ def check_links(where: str, count: int, links: Iterable[Link]) -> tuple[Link, ..
         for end, position in (("source", link.source), ("target", link.target)):
             if not 0 <= position < count:
                 raise CorpusError(
-                    f"{where} has a link {_show(link.label)} with the {end} {position}, but {_count_words(count)}; "
-                    f"words are counted from 0, so the last is {count - 1}: correct the {end}."
+                    f"{where} has a link {show(link.label)} with the {end} {position}, but "
+                    f"{format_count(count, 'word')}; words are counted from 0, so the last is {count - 1}: correct "
+                    f"the {end}."
                 )
         if link.source == link.target:
             raise CorpusError(
-                f"{where} has a link {_show(link.label)} from word {link.source} to itself; a link joins two "
+                f"{where} has a link {show(link.label)} from word {link.source} to itself; a link joins two "
                 f"different words: correct the link or leave it out."
             )
         if link in unique:
             raise CorpusError(
-                f"{where} has the link {_show(link.label)} from word {link.source} to word {link.target} twice; "
+                f"{where} has the link {show(link.label)} from word {link.source} to word {link.target} twice; "
                 f"it would count twice: leave one out, or give it another label or kind."
             )
         unique[link] = None
@@ -127,9 +119,9 @@ def _build_document(where: str, prefix: str, text_id: str, record: Mapping[str, 
     for span in spans:
         if not 0 <= span.start < span.end <= len(words):
             raise CorpusError(
-                f"{where} has a span {_show(span.label)} from {span.start} to {span.end}, but "
-                f"{_count_words(len(words))}; a span goes from its first word, counted from 0, to the word after "
-                f"its last: correct it."
+                f"{where} has a span {show(span.label)} from {span.start} to {span.end}, but "
+                f"{format_count(len(words), 'word')}; a span goes from its first word, counted from 0, to the word "
+                f"after its last: correct it."
             )
     group = _get_string(where, record, "group")
     return Document(
@@ -145,25 +137,12 @@ def _build_document(where: str, prefix: str, text_id: str, record: Mapping[str, 
 
 def _parse_record(where: str, line: str) -> dict[str, Any]:
     """The object on a line; wherever it has a null, there is nothing."""
-
-    def reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        unique: dict[str, Any] = {}
-        for key, value in pairs:
-            if key in unique:
-                raise CorpusError(
-                    f"{where} has the key {_show(key)} twice in one object, of which one would be lost; "
-                    f"expected each key once: join the two, or leave one out."
-                )
-            unique[key] = value
-        # Tables written as JSON have a null for each empty cell.
-        return {key: value for key, value in unique.items() if value is not None}
-
     expected = (
         'each line needs one JSON object, such as {"words": ["She", "left"]}: correct the line, or name the format '
         "that the file is in."
     )
     try:
-        record = json.loads(line, object_pairs_hook=reject_duplicate_keys)
+        record = parse_json(where, line, drop_null=True)
     except json.JSONDecodeError as error:
         raise CorpusError(f"{where} is not JSON ({error.msg} at character {error.colno}); {expected}") from None
     except (ValueError, RecursionError):
@@ -171,7 +150,7 @@ def _parse_record(where: str, line: str) -> dict[str, Any]:
             f"{where} is not JSON that can be read (too long a number, or brackets too deep); {expected}"
         ) from None
     if not isinstance(record, dict):
-        raise CorpusError(f"{where} has {_show(record)}, which is not an object; {expected}")
+        raise CorpusError(f"{where} has {show(record)}, which is not an object; {expected}")
     if unknown := [key for key in record if key not in _KEYS]:
         raise CorpusError(
             f"{where} has the key{'s' * (len(unknown) > 1)} {_join_keys(unknown)}; known are {_join_keys(_KEYS)}: "
@@ -183,14 +162,14 @@ def _parse_record(where: str, line: str) -> dict[str, Any]:
 def _parse_words(where: str, record: Mapping[str, Any]) -> tuple[str, ...]:
     words = record.get("words")
     if not isinstance(words, list) or not words:
-        problem = f'the "words" {_show(words)}' if "words" in record else 'no "words"'
+        problem = f'the "words" {show(words)}' if "words" in record else 'no "words"'
         raise CorpusError(
             f'{where} has {problem}; a text needs the list of its words, such as ["She", "left"]: write them there.'
         )
     for position, word in enumerate(words):
-        if not _is_text(word):
+        if not is_text(word):
             raise CorpusError(
-                f"{where} has {_show(word)} as word {position}, counted from 0; a word is a string with at least one "
+                f"{where} has {show(word)} as word {position}, counted from 0; a word is a string with at least one "
                 f"visible character: correct it, or leave it out and count the words anew in links and spans."
             )
     return tuple(words)
@@ -203,13 +182,14 @@ def _parse_entries(
     entries, noun = record.get(key, []), key.removesuffix("s")
     if not isinstance(entries, list):
         raise CorpusError(
-            f'{where} has the "{key}" {_show(entries)}; expected a list of them, even of one: put it in brackets.'
+            f'{where} has the "{key}" {show(entries)}; expected a list of them, even of one: put it in brackets.'
         )
     for entry in entries:
-        fields = dict(zip(names, entry, strict=True)) if _is_short(entry, names) else entry
+        is_short = isinstance(entry, list) and len(entry) == len(names)
+        fields = dict(zip(names, entry, strict=True)) if is_short else entry
         if not isinstance(fields, dict) or not set(names) <= set(fields) <= {*names, *optional}:
             raise CorpusError(
-                f"{where} has {_show(entry)} among its {key}{_describe_keys(fields, names, optional)}; a {noun} is "
+                f"{where} has {show(entry)} among its {key}{_describe_keys(fields, names, optional)}; a {noun} is "
                 f"{_EXAMPLES[key]}: correct it."
             )
         values: list[Any] = [fields.get(name, optional.get(name)) for name in (*names, *optional)]
@@ -218,20 +198,16 @@ def _parse_entries(
             # True is an int in Python, and no position.
             if type(position) is not int:
                 raise CorpusError(
-                    f"{where} has a {noun} with the {name} {_show(position)}; a position is a whole number, counted "
+                    f"{where} has a {noun} with the {name} {show(position)}; a position is a whole number, counted "
                     f"from 0: correct it."
                 )
         for name, text in (("label", label), ("kind", kind)):
-            if not _is_text(text):
+            if not is_text(text):
                 raise CorpusError(
-                    f"{where} has a {noun} with the {name} {_show(text)}; a {name} is a string with at least one "
+                    f"{where} has a {noun} with the {name} {show(text)}; a {name} is a string with at least one "
                     f"visible character: correct it."
                 )
         yield first, second, label, kind
-
-
-def _is_short(entry: object, names: Sequence[str]) -> bool:
-    return isinstance(entry, list) and len(entry) == len(names)
 
 
 def _describe_keys(fields: object, names: Sequence[str], optional: Iterable[str]) -> str:
@@ -245,9 +221,9 @@ def _describe_keys(fields: object, names: Sequence[str], optional: Iterable[str]
 
 def _get_string(where: str, record: Mapping[str, Any], key: str) -> str | None:
     value = record.get(key)
-    if value is not None and not _is_text(value):
+    if value is not None and not is_text(value):
         raise CorpusError(
-            f'{where} has the "{key}" {_show(value)}; expected a string with at least one visible character: '
+            f'{where} has the "{key}" {show(value)}; expected a string with at least one visible character: '
             f"correct it, or leave it out."
         )
     return value
@@ -257,27 +233,12 @@ def _get_boundary(where: str, record: Mapping[str, Any], count: int) -> int | No
     value = record.get("boundary")
     if value is not None and (type(value) is not int or not 0 < value < count):
         raise CorpusError(
-            f'{where} has the "boundary" {_show(value)}, but {_count_words(count)}; it is the place, counted from 0, '
-            f"of the first word of the second segment, with at least one word on each side: correct it, or leave it "
-            f"out."
+            f'{where} has the "boundary" {show(value)}, but '
+            f"{format_count(count, 'word')}; it is the place, counted from 0, of the first word of the second "
+            f"segment, with at least one word on each side: correct it, or leave it out."
         )
     return value
 
 
-def _is_text(value: object) -> bool:
-    # JSON can escape half of a character that needs two (\ud83d), which is no text and which no tokenizer takes.
-    return isinstance(value, str) and bool(value.strip()) and not re.search("[\ud800-\udfff]", value)
-
-
-def _count_words(count: int) -> str:
-    return f"{count} word{'s' * (count != 1)}"
-
-
 def _join_keys(keys: Iterable[str]) -> str:
-    return ", ".join(_show(key) for key in keys)
-
-
-def _show(value: object) -> str:
-    """A value as it is written in JSON, not at full length."""
-    text = json.dumps(value, ensure_ascii=False).encode(errors="backslashreplace").decode()
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]} ..."
+    return ", ".join(show(key) for key in keys)

@@ -15,11 +15,11 @@ guidelines of the task). It is no aspect, so nothing is marked as asked in its q
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from headscope.corpora.document import Document, Skipped, Span
-from headscope.corpora.markup import Markup
+from headscope.corpora.markup import Element, Markup, find_tags
 from headscope.errors import CorpusError
 
 NO_ASPECT = "anecdotes/miscellaneous"
@@ -31,27 +31,15 @@ ABSENT = "none"
 _MARKUP = Markup(
     "SemEval-2014",
     {
-        "": ("sentences",),
-        "sentences": ("sentence",),
-        "sentence": ("text", "aspectTerms", "aspectCategories"),
-        "aspectTerms": ("aspectTerm",),
-        "aspectCategories": ("aspectCategory",),
+        "": ("sentences",), "sentences": ("sentence",), "sentence": ("text", "aspectTerms", "aspectCategories"),
+        "aspectTerms": ("aspectTerm",), "aspectCategories": ("aspectCategory",),
     },
-)
+)  # fmt: skip
 _WITHOUT_CATEGORIES = "sentences without aspect categories"
 _UNKNOWN_CATEGORY = "aspect terms whose category is unclear (the pairs are used)"
 
 # The possessive is a word of its own, as in treebanks: terms end before it.
 _WORD = re.compile(r"['’][sS]\b|\w+(?:-\w+|['’](?![sS]\b)\w+)*|[^\w\s]")
-_TAG = re.compile(r"<([A-Za-z_][\w.:-]*)")
-
-
-@dataclass(frozen=True, slots=True)
-class _Element:
-    line: int
-    name: str
-    attributes: Mapping[str, str]
-    pieces: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +60,6 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
     are spans of the kind ``same_aspect`` or ``other_aspect`` as well. A category that is listed twice
     with the same polarity counts once. The group of a pair is its sentence. A sentence that lists no
     category is skipped: that it speaks of none of them is not known.
-
-    Args:
-        path: the file.
-        name: what the file is called in ids and groups; its file name if not given.
 
     Raises:
         CorpusError: the file is not well-formed XML in UTF-8, declares a document type, has other elements
@@ -112,7 +96,7 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
 
 def recognise(beginning: Sequence[str]) -> bool:
     """True if a file that begins with these lines has sentences with a text, in XML."""
-    tags = (tag[1] for line in beginning for tag in _TAG.finditer(line))
+    tags = find_tags(beginning)
     return [next(tags, None) for _ in range(3)] == ["sentences", "sentence", "text"]
 
 
@@ -150,7 +134,7 @@ def _find_category(term: Span, review: _Review, polarities: Mapping[str, str]) -
     return None if others or category == NO_ASPECT else category
 
 
-def _parse_review(path: Path, elements: Sequence[_Element]) -> _Review:
+def _parse_review(path: Path, elements: Sequence[Element]) -> _Review:
     texts = ["".join(element.pieces) for element in elements if element.name == "text"]
     words = [match.span() for match in _WORD.finditer(texts[0])] if texts else []
     if len(texts) != 1 or not words:
@@ -161,7 +145,7 @@ def _parse_review(path: Path, elements: Sequence[_Element]) -> _Review:
     return _Review(texts[0], tuple(words))
 
 
-def _parse_term(path: Path, element: _Element, review: _Review) -> Span:
+def _parse_term(path: Path, element: Element, review: _Review) -> Span:
     """The words of the review that an aspect term covers; they count from the first of the review."""
     term, polarity = _MARKUP.get_attribute(path, element, "term"), _read_polarity(path, element)
     offsets = [_MARKUP.get_attribute(path, element, key) for key in ("from", "to")]
@@ -180,7 +164,7 @@ def _parse_term(path: Path, element: _Element, review: _Review) -> Span:
     return Span(overlapping[0], overlapping[-1] + 1, polarity, kind="aspect")
 
 
-def _read_polarities(path: Path, elements: Sequence[_Element]) -> dict[str, str]:
+def _read_polarities(path: Path, elements: Sequence[Element]) -> dict[str, str]:
     polarities: dict[str, str] = {}
     for element in elements:
         if element.name != "aspectCategory":
@@ -199,7 +183,7 @@ def _read_polarities(path: Path, elements: Sequence[_Element]) -> dict[str, str]
     return polarities
 
 
-def _read_polarity(path: Path, element: _Element) -> str:
+def _read_polarity(path: Path, element: Element) -> str:
     polarity = _MARKUP.get_attribute(path, element, "polarity")
     if polarity not in POLARITIES:
         raise CorpusError(
@@ -209,29 +193,13 @@ def _read_polarity(path: Path, element: _Element) -> str:
     return polarity
 
 
-def _read_sentences(path: Path) -> Iterator[list[_Element]]:
+def _read_sentences(path: Path) -> Iterator[list[Element]]:
     """The elements of each sentence in order, itself first."""
-    open_elements: list[_Element] = []
-    sentence: list[_Element] = []
-    complete: list[list[_Element]] = []
-
-    def start(line: int, name: str, attributes: dict[str, str]) -> None:
-        element = _Element(line, name, attributes)
-        _MARKUP.check_place(path, element, open_elements[-1].name if open_elements else "")
-        open_elements.append(element)
-        if name == "sentence":
-            sentence.clear()
-        sentence.append(element)
-
-    def end(name: str) -> None:
-        open_elements.pop()
-        if name == "sentence":
-            complete.append(sentence.copy())
-
-    def characters(line: int, data: str) -> None:
-        if open_elements[-1].name == "text":
-            open_elements[-1].pieces.append(data)
-
-    for _ in _MARKUP.parse(path, start=start, end=end, characters=characters):
-        yield from complete
-        complete.clear()
+    elements: list[Element] = []
+    for event, element in _MARKUP.parse(path):
+        if event == "start" and element.name == "sentence":
+            elements = [element]
+        elif event == "start":
+            elements.append(element)
+        elif element.name == "sentence":
+            yield elements

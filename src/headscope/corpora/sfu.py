@@ -6,13 +6,13 @@ that were looked at as possible cues, and says no more here. A contraction is tw
 ``do`` and ``n't``, which together are the cue, and one in some (``can't``); words are taken as they are.
 """
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from headscope.corpora.document import Document, Skipped, Span, merge_into_spans
-from headscope.corpora.markup import Markup
+from headscope.corpora.markup import Element, Markup, find_tags
 from headscope.errors import CorpusError
 
 _NEGATION, _SPECULATION = "negation", "speculation"
@@ -23,44 +23,35 @@ _MARKED = ("C", "W", "cue", "xcope")
 _MARKUP = Markup(
     "the SFU corpus",
     {
-        "": ("DOCUMENT",),
-        "DOCUMENT": ("DESC", "TIME", "P"),
-        "P": ("SENTENCE",),
-        "SENTENCE": _MARKED,
-        "C": _MARKED,
-        "cue": (*_MARKED, "ref"),
-        "xcope": (*_MARKED, "ref"),
+        "": ("DOCUMENT",), "DOCUMENT": ("DESC", "TIME", "P"), "P": ("SENTENCE",), "SENTENCE": _MARKED, "C": _MARKED,
+        "cue": (*_MARKED, "ref"), "xcope": (*_MARKED, "ref"),
     },
-)
+    with_text=("DESC", "TIME", "W"),
+)  # fmt: skip
 _BEFORE_WORDS = ("DESC", "TIME", "P")
-_WITH_TEXT = ("DESC", "TIME", "W")
-_TAG = re.compile(r"<([A-Za-z_][\w.:-]*)")
 
 # Some reviews were taken for Latin-1 when they were converted, where Windows-1252 has printed marks.
 _CONTROLS = {code: bytes([code]).decode("cp1252", errors="ignore") or chr(code) for code in range(0x80, 0xA0)}
 
 
 @dataclass(frozen=True, slots=True)
-class _Element:
-    """An element in a sentence: the words inside it, the IDs that it refers to, and its own text."""
-
-    line: int
-    name: str
-    attributes: Mapping[str, str]
-    words: list[int] = field(default_factory=list)
-    sources: list[str] = field(default_factory=list)
-    pieces: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
 class _Sentence:
-    """A sentence, the line on which it begins, and its number in the file from 1."""
+    """A sentence: its number in the file from 1, its words and the elements around each, its cues and scopes.
+
+    ``sources`` are the IDs to which a cue or scope refers.
+    """
 
     number: int
-    line: int
     words: list[str] = field(default_factory=list)
-    cues: list[_Element] = field(default_factory=list)
-    scopes: list[_Element] = field(default_factory=list)
+    ancestors: list[tuple[Element, ...]] = field(default_factory=list)
+    cues: list[Element] = field(default_factory=list)
+    scopes: list[Element] = field(default_factory=list)
+    sources: defaultdict[Element, list[str]] = field(default_factory=lambda: defaultdict(list))
+
+    def find_words(self, elements: Iterable[Element]) -> set[int]:
+        """The words inside any of these elements."""
+        chosen = set(elements)
+        return {word for word, ancestors in enumerate(self.ancestors) if not chosen.isdisjoint(ancestors)}
 
 
 def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]:
@@ -78,10 +69,6 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
     have. Such a scope is skipped, so a negation of that sentence may be left with no scope or with too
     small a one. The same holds where a cue, in place of a scope, refers to something.
 
-    Args:
-        path: the file.
-        name: what the file is called in ids and groups; its file name if not given.
-
     Raises:
         CorpusError: the file is not well-formed XML in UTF-8, declares a document type, has elements or
             text where the corpus has none, or has no sentence; a sentence, a cue or a ``<W>`` has no
@@ -93,23 +80,20 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
         empty = False
         types = _read_types(path, sentence)
         for element in (*sentence.cues, *sentence.scopes):
-            if element.name == "cue" and element.sources:
+            sources = sentence.sources[element]
+            if element.name == "cue" and sources:
                 yield Skipped(f"{path}:{element.line}, sentence {sentence.number}", _CUE_AS_SCOPE)
-            elif element.name == "xcope" and not (element.sources and types.keys() >= set(element.sources)):
+            elif element.name == "xcope" and not (sources and types.keys() >= set(sources)):
                 yield Skipped(f"{path}:{element.line}, sentence {sentence.number}", _SCOPE_OF_NONE)
-        yield Document(
-            f"{prefix}:{sentence.number}",
-            words=tuple(sentence.words),
-            spans=tuple(_build_spans(sentence, [cue_id for cue_id, type in types.items() if type == _NEGATION])),
-            group=prefix,
-        )
+        spans = _build_spans(sentence, [cue_id for cue_id, type in types.items() if type == _NEGATION])
+        yield Document(f"{prefix}:{sentence.number}", tuple(sentence.words), spans=tuple(spans), group=prefix)
     if empty:
         raise CorpusError(f"{path} has no sentence; the SFU corpus needs <SENTENCE> in <P> in <DOCUMENT>: check it.")
 
 
 def recognise(beginning: Sequence[str]) -> bool:
     """True if a file that begins with these lines has sentences of words, in the XML of the corpus."""
-    tags = (tag[1] for line in beginning for tag in _TAG.finditer(line))
+    tags = find_tags(beginning)
     if next(tags, None) != "DOCUMENT":
         return False
     first = next((tag for tag in tags if tag not in _BEFORE_WORDS), None)
@@ -118,8 +102,8 @@ def recognise(beginning: Sequence[str]) -> bool:
 
 def _build_spans(sentence: _Sentence, negations: Sequence[str]) -> Iterator[Span]:
     for label, cue_id in enumerate(negations, start=1):
-        cue = {word for element in sentence.cues if element.attributes["ID"] == cue_id for word in element.words}
-        scope = {word for element in sentence.scopes if cue_id in element.sources for word in element.words}
+        cue = sentence.find_words(element for element in sentence.cues if element.attributes["ID"] == cue_id)
+        scope = sentence.find_words(element for element in sentence.scopes if cue_id in sentence.sources[element])
         yield from merge_into_spans(cue, str(label), "cue")
         yield from merge_into_spans(scope - cue, str(label), "scope")
 
@@ -139,7 +123,7 @@ def _read_types(path: Path, sentence: _Sentence) -> dict[str, str]:
                 f"{path}:{cue.line} has the ID {cue_id!r} for a cue of {type} and one of {types[cue_id]} in sentence "
                 f"{sentence.number}; only the parts of one cue share an ID: renumber one of them."
             )
-        if not cue.words:
+        if not sentence.find_words([cue]):
             raise CorpusError(
                 f"{path}:{cue.line} has a cue without words in sentence {sentence.number}; "
                 f"a cue needs at least one <W>: remove it or correct it."
@@ -148,53 +132,30 @@ def _read_types(path: Path, sentence: _Sentence) -> dict[str, str]:
 
 
 def _read_sentences(path: Path) -> Iterator[_Sentence]:
-    open_elements: list[_Element] = []
-    complete: list[_Sentence] = []
-    count = 0
-
-    def start(line: int, name: str, attributes: dict[str, str]) -> None:
-        nonlocal count
-        element = _Element(line, name, attributes)
-        _MARKUP.check_place(path, element, open_elements[-1].name if open_elements else "")
-        if name == "SENTENCE":
-            count += 1
-            complete.append(_Sentence(count, element.line))
-        elif name == "cue":
-            complete[-1].cues.append(element)
-        elif name == "xcope":
-            complete[-1].scopes.append(element)
-        elif name == "ref":
-            open_elements[-1].sources.extend(_MARKUP.get_attribute(path, element, "SRC").split())
-        open_elements.append(element)
-
-    def end(name: str) -> None:
-        element = open_elements.pop()
-        if name == "W":
-            for ancestor in open_elements:
-                ancestor.words.append(len(complete[-1].words))
-            complete[-1].words.append(_read_word(path, element))
-        elif name == "SENTENCE" and not element.words:
-            raise CorpusError(
-                f"{path}:{element.line} has no word in sentence {count}; a sentence needs at least one <W>: remove it."
-            )
-
-    def characters(line: int, data: str) -> None:
-        parent = open_elements[-1]
-        parent.pieces.append(data)
-        if parent.name not in _WITH_TEXT and data.strip():
-            raise CorpusError(
-                f"{path}:{line} has the text {data.strip()!r} in <{parent.name}>; "
-                f"words stand in <W>: mark it as one, or remove it."
-            )
-
-    for _ in _MARKUP.parse(path, start=start, end=end, characters=characters):
-        # The last may go on in the next line.
-        yield from complete[:-1]
-        del complete[:-1]
-    yield from complete
+    sentence = _Sentence(0)
+    for event, element in _MARKUP.parse(path):
+        match event, element.name:
+            case "start", "SENTENCE":
+                sentence = _Sentence(sentence.number + 1)
+            case "start", "cue":
+                sentence.cues.append(element)
+            case "start", "xcope":
+                sentence.scopes.append(element)
+            case "start", "ref":
+                sentence.sources[element.ancestors[-1]] += _MARKUP.get_attribute(path, element, "SRC").split()
+            case "end", "W":
+                sentence.ancestors.append(element.ancestors)
+                sentence.words.append(_read_word(path, element))
+            case "end", "SENTENCE":
+                if not sentence.words:
+                    raise CorpusError(
+                        f"{path}:{element.line} has no word in sentence {sentence.number}; a sentence needs at least "
+                        f"one <W>: remove it."
+                    )
+                yield sentence
 
 
-def _read_word(path: Path, element: _Element) -> str:
+def _read_word(path: Path, element: Element) -> str:
     word = "".join(element.pieces).translate(_CONTROLS).strip()
     if not word:
         raise CorpusError(f"{path}:{element.line} has <W> without a visible character; remove it, or write its word.")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headscope.corpora.document import Document, Span, merge_into_spans
-from headscope.corpora.text import read_blocks
+from headscope.corpora.text import format_count, read_blocks
 from headscope.errors import CorpusError
 
 _BEFORE = 7
@@ -40,10 +40,6 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
     Treebank, so there are no ``upos`` spans. The id of a document ends in its chapter and its number
     there; its group is the chapter.
 
-    Args:
-        path: the file.
-        name: what the file is called in ids and groups; its file name if not given.
-
     Raises:
         CorpusError: a line is malformed or out of sequence, a cue is no part of its word, a negation has
             no cue, two sentences have the same number, or the file holds no sentence or is not UTF-8.
@@ -60,12 +56,8 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
                 f"{lines[identity]} does; a sentence needs a number of its own in its chapter: renumber one of them."
             )
         lines[identity] = first.line
-        yield Document(
-            identity,
-            words=tuple(row.word for row in rows),
-            spans=tuple(_build_spans(path, rows)),
-            group=f"{prefix}:{first.chapter}",
-        )
+        words, spans = tuple(row.word for row in rows), tuple(_build_spans(path, rows))
+        yield Document(identity, words=words, spans=spans, group=f"{prefix}:{first.chapter}")
     if not lines:
         raise CorpusError(
             f"{path} has no sentence; *SEM 2012 needs a line for each word, of {_BEFORE} columns and those of the "
@@ -111,7 +103,7 @@ def _check_columns(path: Path, number: int, columns: Sequence[str]) -> None:
     if not _has_valid_columns(columns):
         last = f", of which the last is {columns[-1]!r}" if len(columns) == _BEFORE + 1 else ""
         raise CorpusError(
-            f"{path}:{number} has {len(columns)} column{'s' * (len(columns) != 1)}{last}; *SEM 2012 needs {_BEFORE} "
+            f"{path}:{number} has {format_count(len(columns), 'column')}{last}; *SEM 2012 needs {_BEFORE} "
             f"and then '***' or {_EACH} for each negation, separated by tabs: correct the line, or name the format "
             f"that the file is in."
         )

@@ -56,9 +56,9 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
             yield number, text.rstrip("\r\n")
 
 
-def read_blocks(path: Path) -> Iterator[list[tuple[int, str]]]:
-    """The runs of lines between empty ones, numbered as by `read_lines`."""
-    for filled, block in groupby(read_lines(path), key=lambda numbered: bool(numbered[1].strip(" "))):
+def read_blocks(path: Path, blank: str | None = " ") -> Iterator[list[tuple[int, str]]]:
+    """The runs of lines between those of nothing but `blank` (None: any white space), numbered as by `read_lines`."""
+    for filled, block in groupby(read_lines(path), key=lambda numbered: bool(numbered[1].strip(blank))):
         if filled:
             yield list(block)
 
@@ -75,60 +75,37 @@ def read_text_lines(path: Path, *, name: str | None = None, min_words: int = MIN
         CorpusError: the file is empty, or not UTF-8.
     """
     prefix = name or path.name
-
-    def read_paragraphs() -> Iterator[_Paragraph | None]:
-        for number, line in read_lines(path):
-            words = tuple(line.split())
-            yield _Paragraph(number, words, prefix) if words else None
-
-    return _pair_up(path, prefix, read_paragraphs(), min_words)
+    paragraphs = (_Paragraph(number, tuple(line.split()), prefix) for number, line in read_lines(path))
+    return _pair_up(path, prefix, paragraphs, min_words)
 
 
 def read_text_wrapped(path: Path, *, name: str | None = None, min_words: int = MIN_WORDS) -> Iterator[Document]:
     """Pairs from a file of hard-wrapped lines, where an empty line ends a paragraph.
 
-    Args:
-        path: the file.
-        name: what the file is called in ids and groups; its file name if not given.
-        min_words: pairs with a paragraph of fewer words are left out.
-
-    Raises:
-        CorpusError: the file is empty, or not UTF-8.
+    The arguments and errors are those of `read_text_lines`.
     """
     prefix = name or path.name
-
-    def read_paragraphs() -> Iterator[_Paragraph | None]:
-        for filled, block in groupby(read_lines(path), key=lambda numbered: bool(numbered[1].strip())):
-            if filled:
-                lines = list(block)
-                words = tuple(word for _, line in lines for word in line.split())
-                yield _Paragraph(lines[0][0], words, prefix)
-
-    return _pair_up(path, prefix, read_paragraphs(), min_words)
+    blocks = read_blocks(path, blank=None)
+    paragraphs = (
+        _Paragraph(lines[0][0], tuple(word for _, line in lines for word in line.split()), prefix) for lines in blocks
+    )
+    return _pair_up(path, prefix, paragraphs, min_words)
 
 
 def read_wikitext(path: Path, *, name: str | None = None, min_words: int = MIN_WORDS) -> Iterator[Document]:
     """Pairs from a file of WikiText: one paragraph a line, articles and sections under headings.
 
-    The group of a pair is its article.
-
-    Args:
-        path: the file.
-        name: what the file is called in ids and groups; its file name if not given.
-        min_words: pairs with a paragraph of fewer words are left out.
-
-    Raises:
-        CorpusError: the file is empty, or not UTF-8.
+    The group of a pair is its article. The arguments and errors are those of `read_text_lines`.
     """
     prefix = name or path.name
 
-    def read_paragraphs() -> Iterator[_Paragraph | None]:
+    def read_paragraphs() -> Iterator[_Paragraph]:
         group = prefix
         for number, line in read_lines(path):
             heading = _parse_heading(line)
             if heading is not None:
                 group = group if heading.startswith("= ") else f"{prefix}:{heading}"
-                yield None
+                yield _Paragraph(number, (), group)
             elif words := tuple(line.split()):
                 yield _Paragraph(number, words, group)
 
@@ -162,19 +139,19 @@ def _parse_heading(line: str) -> str | None:
     return None
 
 
-def _pair_up(path: Path, prefix: str, paragraphs: Iterator[_Paragraph | None], min_words: int) -> Iterator[Document]:
-    """Join each paragraph to the next; None stands for a break between two runs."""
-    empty, first = True, None
+def _pair_up(path: Path, prefix: str, paragraphs: Iterator[_Paragraph], min_words: int) -> Iterator[Document]:
+    """Join each paragraph to the next; one without words stands for a break between two runs."""
+    empty, first = True, _Paragraph(0, (), prefix)
     for second in paragraphs:
-        if second is not None:
-            empty = False
-        if first is not None and second is not None and min(len(first.words), len(second.words)) >= min_words:
-            yield Document(
-                f"{prefix}:{first.line}",
-                words=first.words + second.words,
-                group=first.group,
-                boundary=len(first.words),
-            )
+        empty = empty and not second.words
+        if min(len(first.words), len(second.words)) >= max(min_words, 1):
+            words = first.words + second.words
+            yield Document(f"{prefix}:{first.line}", words, group=first.group, boundary=len(first.words))
         first = second
     if empty:
         raise CorpusError(f"{path} has no text; a text corpus needs paragraphs: check that the file is whole.")
+
+
+def format_count(count: int, noun: str) -> str:
+    """A number and its noun, in the plural unless it is 1."""
+    return f"{count} {noun}{'s' * (count != 1)}"

@@ -19,8 +19,7 @@ from headscope.capture import untrained_model
 from headscope.capture.model import Model
 from headscope.corpora import summarize
 from headscope.corpora.document import Document
-from headscope.files import atomic_write
-from headscope.jobs.folder import OutputFolder, Progress
+from headscope.jobs.folder import OutputFolder, Progress, write_csv
 from headscope.jobs.inputs import load_model, make_plan, read_documents
 from headscope.reducers import REDUCERS
 from headscope.reducers.reducer import Reducer, declared_scores
@@ -34,13 +33,7 @@ from headscope.view.page import write_page
 
 @dataclass(frozen=True)
 class AtlasResult:
-    """What `atlas` wrote.
-
-    Attributes:
-        table: the head table of ``heads.nc``.
-        folder: the folder.
-        files: all files, relative to `folder`.
-    """
+    """The table that `atlas` wrote as ``heads.nc``, and all its files, relative to their folder."""
 
     table: xr.Dataset
     folder: Path
@@ -106,34 +99,21 @@ def atlas(
         label=f"measuring {model.name}", plan=plan, summary=summary,
     )  # fmt: skip
     tables = {}
-    scoring = [
-        with_permutations(reducer, 0)
-        for reducer in resolved
-        if any(score.has_report for score in declared_scores(reducer))
-    ]
+    scoring = [reducer for reducer in resolved if any(score.has_report for score in declared_scores(reducer))]
     if scoring:
-        untrained = folder.measure(
-            "untrained", untrained_model(model, seed=seed), documents, scoring,
+        tables["untrained.nc"] = folder.measure(
+            "untrained", untrained_model(model, seed=seed), documents,
+            [with_permutations(reducer, 0) for reducer in scoring],
             label="measuring the untrained model", plan=plan, summary=summary,
         )  # fmt: skip
-        tables["untrained.nc"] = untrained
-        table = assess(table, untrained)
+        table = assess(table, tables["untrained.nc"])
     arguments = {
-        "model": model.name,
-        "corpus": table.attrs["corpus"],
-        "format": format,
-        "patterns": patterns and str(patterns),
-        "seed": seed,
-        "max_tokens": max_tokens,
-        "cut": cut,
-        "pair_tokens": pair_tokens,
-        "batch_tokens": batch_tokens,
-        "reducers": [str(reducer) for reducer in reducers],
-        "permutations": permutations,
-    }
+        "model": model.name, "corpus": table.attrs["corpus"], "format": format, "patterns": patterns and str(patterns),
+        "seed": seed, "max_tokens": max_tokens, "cut": cut, "pair_tokens": pair_tokens, "batch_tokens": batch_tokens,
+        "reducers": [str(reducer) for reducer in reducers], "permutations": permutations,
+    }  # fmt: skip
     call = f"atlas({', '.join(f'{name}={value!r}' for name, value in arguments.items())})"
-    table = table.assign_attrs(seed=seed, call=call)
-    tables["heads.nc"] = table
+    tables["heads.nc"] = table = table.assign_attrs(seed=seed, call=call)
     files = folder.write(lambda fresh: _fill(fresh, table, tables), _describe_run(table))
     return AtlasResult(table, folder.path, files)
 
@@ -143,8 +123,7 @@ def _fill(folder: Path, table: xr.Dataset, tables: Mapping[str, xr.Dataset]) -> 
         heads.write_table(content, folder / name)
     pictures = _draw(table, folder / "figures")
     for name, frame in make_frames(table).items():
-        with atomic_write(folder / "tables" / f"{name}.csv") as temporary:
-            frame.to_csv(temporary, index=False, float_format="%.6g")
+        write_csv(frame, folder / "tables" / f"{name}.csv")
     write_page(table, folder / "atlas.html", figures=pictures)
 
 
@@ -160,6 +139,5 @@ def _draw(table: xr.Dataset, folder: Path) -> dict[str, str]:
 def _describe_run(table: xr.Dataset) -> dict[str, Any]:
     """The provenance of the table, for the manifest."""
     attrs = {str(key): value.item() if isinstance(value, np.generic) else value for key, value in table.attrs.items()}
-    return attrs | {
-        key: json.loads(attrs[key]) for key in ("skipped", "versions", "patterns", "scores") if key in attrs
-    }
+    parsed = ("skipped", "versions", "patterns", "scores")
+    return attrs | {key: json.loads(attrs[key]) for key in parsed if key in attrs}

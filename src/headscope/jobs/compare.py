@@ -17,8 +17,8 @@ from headscope import heads
 from headscope.analyse import Consistencies, compare_variable, consistencies
 from headscope.analyse.comparable import name_table
 from headscope.errors import HeadscopeError, TableError
-from headscope.files import atomic_write
-from headscope.jobs.folder import OutputFolder, Progress
+from headscope.files import write_text
+from headscope.jobs.folder import OutputFolder, Progress, write_csv
 from headscope.score import HEAD, Score, read_scores
 from headscope.view.comparison import make_frames, render_markdown
 from headscope.view.figures import save
@@ -58,7 +58,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class ComparisonResult:
-    """What `compare` found and wrote.
+    """What `compare` computed and wrote.
 
     Attributes:
         comparisons: the result of `headscope.compare_variable` for each variable.
@@ -88,17 +88,13 @@ class Tables:
 
     @classmethod
     def read(cls, before: TableSource, after: TableSource, control: TableSource | None) -> "Tables":
-        """The tables, read from their files where they are paths."""
+        """The tables, read where they are paths."""
         return cls(_read(before), _read(after), None if control is None else _read(control))
-
-    @property
-    def present(self) -> list[xr.Dataset]:
-        """The two or three tables."""
-        return [table for table in (self.before, self.after, self.control) if table is not None]
 
     def have(self, entry: Entry) -> bool:
         """True if every table has a value of the entry for some head."""
-        return all(_has(table, entry) for table in self.present)
+        tables = (self.before, self.after, self.control)
+        return all(_has(table, entry) for table in tables if table is not None)
 
 
 def compare(
@@ -152,11 +148,8 @@ def compare(
         other = str(others.before.attrs["corpus"])
         agreements, missing = _compare_corpora(tables, others, entries, comparisons[0], progress)
         left_out += missing
-    facts = {
-        "variables": [entry.label for entry in entries],
-        "left_out": left_out,
-        "task": comparisons[0].attrs["task"],
-    }
+    labels = [entry.label for entry in entries]
+    facts = {"variables": labels, "left_out": left_out, "task": comparisons[0].attrs["task"]}
     files = folder.write(lambda fresh: _fill(fresh, entries, comparisons, agreements, other, progress), facts)
     return ComparisonResult(tuple(comparisons), agreements, other, tuple(left_out), folder.path, files)
 
@@ -178,10 +171,8 @@ def _choose_entries(tables: Tables, variables: Sequence[str]) -> tuple[list[Entr
         shared = [entry for entry in present if tables.have(entry)]
         entries += shared
         if rarer:
-            dim = score.row_dimension(tables.before)
-            left_out.append(
-                f"{rarer} rarer {score.rows} were not compared; name one as --variable {variable}:{dim}=NAME."
-            )
+            example = f"--variable {variable}:{score.row_dimension(tables.before)}=NAME"
+            left_out.append(f"{rarer} rarer {score.rows} were not compared; name one as {example}.")
         if lacking := len(present) - len(shared):
             left_out.append(f"{lacking} of {variable} were not compared, because not every table has values of them.")
     if not entries:
@@ -206,10 +197,8 @@ def _usual(before: xr.Dataset, score: Score) -> tuple[list[Place], int]:
     frequent = sorted(sorted(rows, key=lambda row: -score.count(before, {dim: row}))[:FREQUENT], key=rows.index)
     places = []
     for row in frequent:
-        place: Place = {dim: row}
-        if "direction" in values.dims:
-            place = {dim: row, "direction": _direction(before, score, {dim: row})}
-        places += _places(before, score.variable, place)
+        direction = {"direction": _direction(before, score, {dim: row})} if "direction" in values.dims else {}
+        places += _places(before, score.variable, {dim: row, **direction})
     return places, len(rows) - len(frequent)
 
 
@@ -235,25 +224,21 @@ def _parse_entries(before: xr.Dataset, text: str) -> Iterator[Entry]:
     variable, _, places = text.partition(":")
     name = name_table(before, "the table before")
     if variable not in before:
-        raise TableError(
-            f"--variable {text}: {name} has no variable {variable!r}; it has {_list_head_variables(before)}."
-        )
+        known = _list_head_variables(before)
+        raise TableError(f"--variable {text}: {name} has no variable {variable!r}; it has {known}.")
     where: dict[str, str | int] = {}
     for part in filter(None, places.split(",")):
-        dim, parted, label = part.partition("=")
-        if not parted or dim not in before[variable].dims or dim in BY_HEAD:
-            raise HeadscopeError(
-                f"--variable {text}: {part!r} is no place of {variable}; write NAME:DIMENSION=PLACE, such as "
-                "token_class_mass:token_class=noun."
-            )
+        dim, separator, label = part.partition("=")
+        if not separator or dim not in before[variable].dims or dim in BY_HEAD:
+            example = "NAME:DIMENSION=PLACE, such as token_class_mass:token_class=noun"
+            raise HeadscopeError(f"--variable {text}: {part!r} is no place of {variable}; write {example}.")
         labels = {str(place): place for place in before[dim].values.tolist()}
         if label not in labels:
             raise TableError(f"--variable {text}: {name} has no {dim} {label!r}; it has {', '.join(labels)}.")
         where[dim] = labels[label]
     if not {"layer", "head"} <= set(before[variable].dims):
-        raise TableError(
-            f"--variable {text}: {variable} is not of each head; {name} has {_list_head_variables(before)}."
-        )
+        known = _list_head_variables(before)
+        raise TableError(f"--variable {text}: {variable} is not of each head; {name} has {known}.")
     for place in _places(before, variable, where):
         entry = Entry(variable, place)
         if place == where or _has(before, entry):
@@ -262,20 +247,15 @@ def _parse_entries(before: xr.Dataset, text: str) -> Iterator[Entry]:
 
 def _list_head_variables(table: xr.Dataset) -> str:
     """The names of the variables with a value for each head, without the sums by fold or permutation."""
+    dims = {str(name): {*values.dims} for name, values in table.data_vars.items()}
     inner = {"fold", "permutation"}
-    names = [
-        str(name)
-        for name, values in table.data_vars.items()
-        if {"layer", "head"} <= set(values.dims) and not inner & {*values.dims}
-    ]
-    return ", ".join(names)
+    return ", ".join(name for name in dims if {"layer", "head"} <= dims[name] and not inner & dims[name])
 
 
 def _has(table: xr.Dataset, entry: Entry) -> bool:
-    """Whether a table has a value of an entry, of some head."""
-    if entry.variable not in table or not all(
-        dim in table.coords and label in table[dim].values for dim, label in entry.where.items()
-    ):
+    """True if a table has a value of an entry for some head."""
+    known = all(dim in table.coords and label in table[dim].values for dim, label in entry.where.items())
+    if entry.variable not in table or not known:
         return False
     return bool(np.isfinite(table[entry.variable].sel(dict(entry.where)).values).any())
 
@@ -295,11 +275,11 @@ def _compare_corpora(
         for name, pair in sides.items():
             here, there = (table.sel(dict(entry.where)) for table in pair)
             agreements[name].append(replace(consistencies(here, there, entry.variable), variable=entry.label))
-    missing = len(entries) - len(shared)
-    sentence = (
-        f"{missing} of {len(entries)} were not compared across corpora, because the other corpus has no values of them."
-    )
-    return (agreements if shared else {}), [sentence] if missing else []
+    sentences = []
+    if missing := len(entries) - len(shared):
+        reason = "because the other corpus has no values of them"
+        sentences.append(f"{missing} of {len(entries)} were not compared across corpora, {reason}.")
+    return (agreements if shared else {}), sentences
 
 
 def _fill(
@@ -315,21 +295,21 @@ def _fill(
         progress("drawing", done, len(entries))
         heads.write_table(comparison, folder / "comparisons" / f"{entry.name}.nc")
         for name, frame in make_frames(comparison).items():
-            with atomic_write(folder / "tables" / f"{entry.name}-{name}.csv") as temporary:
-                frame.to_csv(temporary, index=False, float_format="%.6g")
-        draws = {"changes": draw_change_heatmaps, "layers": draw_layer_boxes, "baseline": draw_baseline_scatter}
-        titles = {"changes": "change of every head", "layers": "change of layers", "baseline": "before, and change"}
-        for name, draw in draws.items():
-            if name == "baseline" and not is_of_score(comparison):
-                continue
-            title = f"{describe_comparison(comparison)}: {titles[name]}"
-            figures[title] = _save(draw(comparison), folder, f"{entry.name}-{name}")
+            write_csv(frame, folder / "tables" / f"{entry.name}-{name}.csv")
+        plots = [
+            ("changes", "change of every head", draw_change_heatmaps),
+            ("layers", "change of layers", draw_layer_boxes),
+        ]
+        if is_of_score(comparison):
+            plots.append(("baseline", "before, and change", draw_baseline_scatter))
+        for name, title, draw in plots:
+            figure = draw(comparison)
+            figures[f"{describe_comparison(comparison)}: {title}"] = _save(figure, folder, f"{entry.name}-{name}")
     by_title = {describe_comparison(comparison): comparison for comparison in comparisons}
     for which, title in (("average", "mean of all heads"), ("best", "the head that is best before")):
         figure = draw_pairs(pair_comparisons(by_title, which), comparisons[0], f"{title}, before and after")
         figures[f"{title}, before and after"] = _save(figure, folder, f"pairs-{which}")
-    with atomic_write(folder / "comparison.md") as temporary:
-        temporary.write_text(render_markdown(comparisons, agreements, figures, other), encoding="utf-8")
+    write_text(render_markdown(comparisons, agreements, figures, other), folder / "comparison.md")
 
 
 def _save(figure: Figure, folder: Path, name: str) -> str:

@@ -1,6 +1,5 @@
 """The output folder of a job: measuring that can be resumed, and results written all together, with a manifest."""
 
-import hashlib
 import json
 import shutil
 import tempfile
@@ -10,12 +9,13 @@ from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
 import xarray as xr
 
 from headscope.corpora import CorpusSummary
 from headscope.corpora.document import Document
 from headscope.errors import HeadscopeError
-from headscope.files import atomic_write, remove_unfinished, writable
+from headscope.files import atomic_write, remove_unfinished, sha256, writable, write_text
 from headscope.runs import Runs
 
 if TYPE_CHECKING:  # jobs that measure nothing do not load torch
@@ -57,9 +57,8 @@ class OutputFolder:
             HeadscopeError: the folder is a file, or cannot be written to.
         """
         if self.path.exists() and not self.path.is_dir():
-            raise HeadscopeError(
-                f"{self.path} is a file; name a folder for {self.content}, or a place where one can be made."
-            )
+            wanted = f"a folder for {self.content}, or a place where one can be made"
+            raise HeadscopeError(f"{self.path} is a file; name {wanted}.")
         writable(self.path / self.manifest)
 
     def measure(
@@ -69,57 +68,32 @@ class OutputFolder:
         documents: Iterable[Document],
         reducers: "Sequence[str | Reducer]",
         *,
-        label: str,
+        label: str = "",
         plan: "Plan | None",
         summary: CorpusSummary,
+        runs: Runs | None = None,
     ) -> xr.Dataset:
-        """The head table of a model; its checkpoint stays in the folder until everything is written.
+        """The head table of a model, or of all `runs` that were tuned from it, under its name in `tables`.
 
-        Args:
-            table: the name of the table, one of `tables`.
-            model: the model.
-            documents: the corpus.
-            reducers: what to measure.
-            label: the name of this step in the progress display.
-            plan: how to batch.
-            summary: what the corpus holds.
+        Its checkpoint stays in the folder until everything is written. `label` is the step that progress shows.
         """
-        from headscope.runner.local import measure
+        from headscope.runner import measure, measure_runs
 
-        return measure(
-            model, documents, reducers, plan=plan, summary=summary, checkpoint=self._checkpoint(table),
-            resume=self.resume, progress=lambda done, total: self.progress(label, done, total),
-        )  # fmt: skip
-
-    def measure_runs(
-        self,
-        table: str,
-        model: "Model",
-        runs: Runs,
-        documents: Iterable[Document],
-        reducers: "Sequence[str | Reducer]",
-        *,
-        plan: "Plan | None",
-        summary: CorpusSummary,
-    ) -> xr.Dataset:
-        """The head table of all runs of a folder; arguments as for `measure`."""
-        from headscope.runner.runs import measure_runs
-
-        return measure_runs(
-            model, runs, documents, reducers, plan=plan, summary=summary, checkpoint=self._checkpoint(table),
-            resume=self.resume, progress=lambda done, total: self.progress(f"measuring {table}", done, total),
-        )  # fmt: skip
+        settings: dict[str, Any] = {
+            "plan": plan, "summary": summary, "checkpoint": self._checkpoint(table), "resume": self.resume,
+            "progress": lambda done, total: self.progress(label or f"measuring {table}", done, total),
+        }  # fmt: skip
+        if runs is None:
+            return measure(model, documents, reducers, **settings)
+        return measure_runs(model, runs, documents, reducers, **settings)
 
     def write(self, fill: Callable[[Path], None], about: Mapping[str, Any]) -> tuple[str, ...]:
         """Write all files, and return their names relative to the folder.
 
         They are written to a temporary folder first, so that a failure leaves older results as they were. Files that an
         older job listed in the same manifest and this one does not write are removed, and so are leftovers of a killed
-        job; no other files are touched.
-
-        Args:
-            fill: writes all files into the folder that it is given.
-            about: what the manifest records beside the hashes.
+        job; no other files are touched. `fill` writes into the folder that it is given, and the manifest records
+        `about` beside the hashes.
 
         Raises:
             HeadscopeError: the disk refuses a file.
@@ -159,11 +133,10 @@ class OutputFolder:
         return self.path / f".{table}.partial.npz"
 
     def _write_manifest(self, fresh: Path, about: Mapping[str, Any]) -> None:
-        files = {}
-        for path in sorted(p for p in fresh.rglob("*") if p.is_file()):
-            files[path.relative_to(fresh).as_posix()] = hashlib.sha256(path.read_bytes()).hexdigest()
-        with atomic_write(fresh / self.manifest) as temporary:
-            temporary.write_text(json.dumps({"about": dict(about), "sha256": files}, indent=1, sort_keys=True) + "\n")
+        paths = sorted(path for path in fresh.rglob("*") if path.is_file())
+        hashes = {path.relative_to(fresh).as_posix(): sha256(path) for path in paths}
+        content = json.dumps({"about": dict(about), "sha256": hashes}, indent=1, sort_keys=True)
+        write_text(f"{content}\n", fresh / self.manifest)
 
     def _remove_older(self, keep: Sequence[str]) -> None:
         try:
@@ -174,3 +147,9 @@ class OutputFolder:
             path = self.path / name
             if path.suffix in OUTPUT_SUFFIXES and path.resolve().is_relative_to(self.path.resolve()):
                 path.unlink(missing_ok=True)
+
+
+def write_csv(frame: pd.DataFrame, path: Path) -> None:
+    """Write a data frame, whole or not at all."""
+    with atomic_write(path) as temporary:
+        frame.to_csv(temporary, index=False, float_format="%.6g")

@@ -8,6 +8,7 @@ from headscope.capture.model import Model
 from headscope.corpora import read
 from headscope.corpora.document import Document
 from headscope.errors import HeadscopeError
+from headscope.reducers import add_offsets_and_classes as add_offsets_and_classes
 from headscope.runner import Plan
 
 

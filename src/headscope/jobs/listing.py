@@ -1,6 +1,6 @@
 """What there is, by name: reducers, corpora, studies and tasks."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from headscope.errors import HeadscopeError
 
@@ -11,36 +11,23 @@ def list_names(kind: str) -> Mapping[str, str]:
     Raises:
         HeadscopeError: there is no such kind.
     """
-    lists: Mapping[str, Callable[[], Mapping[str, str]]] = {
-        "reducers": _list_reducers, "corpora": _list_corpora, "studies": _list_studies, "tasks": _list_tasks,
-    }  # fmt: skip
-    if kind not in lists:
-        *others, last = lists
-        raise HeadscopeError(f"there is no list of {kind!r}; there are {', '.join(others)} and {last}.")
-    return lists[kind]()
+    # Each list is imported only when it is asked for, since some of that takes seconds.
+    match kind:
+        case "reducers":
+            from headscope.reducers import REDUCERS
 
+            return {name: (reducer.__doc__ or "").strip().splitlines()[0] for name, reducer in REDUCERS.items()}
+        case "corpora":
+            from headscope.corpora import FORMATS
 
-# Each loads what it lists only when it is asked for, since some of that takes seconds.
-def _list_reducers() -> dict[str, str]:
-    from headscope.reducers import REDUCERS
+            grammar = "generated English with exact dependencies, coreference and negation (grammar:COUNT:SEED)"
+            return {"grammar": grammar} | {name: format.description for name, format in FORMATS.items()}
+        case "studies":
+            from headscope.studies import STUDIES
 
-    return {name: (reducer.__doc__ or "").strip().splitlines()[0] for name, reducer in REDUCERS.items()}
+            return {name: study.title for name, study in STUDIES.items()}
+        case "tasks":
+            from headscope.learn.tasks import TASKS
 
-
-def _list_corpora() -> dict[str, str]:
-    from headscope.corpora import FORMATS
-
-    grammar = "generated English with exact dependencies, coreference and negation (grammar:COUNT:SEED)"
-    return {"grammar": grammar} | {name: format.description for name, format in FORMATS.items()}
-
-
-def _list_studies() -> dict[str, str]:
-    from headscope.studies import STUDIES
-
-    return {name: study.title for name, study in STUDIES.items()}
-
-
-def _list_tasks() -> dict[str, str]:
-    from headscope.learn.tasks import TASKS
-
-    return {name: task.description for name, task in TASKS.items()}
+            return {name: task.description for name, task in TASKS.items()}
+    raise HeadscopeError(f"there is no list of {kind!r}; there are reducers, corpora, studies and tasks.")

@@ -82,29 +82,26 @@ def measure(
     progress("reading the corpus", 0, 0)
     summary = summarize(documents)
     default = PERMUTATIONS if runs is None else 0
-    chosen = [
-        with_permutations(reducer, default if permutations is None else permutations)
-        if isinstance(named, str) or permutations is not None
-        else reducer
-        for named, reducer in zip(reducers, resolve_reducers(reducers, summary), strict=True)
-    ]
-    for reducer in chosen:
+    chosen = []
+    for named, reducer in zip(reducers, resolve_reducers(reducers, summary), strict=True):
         if runs is None and reducer.models == 2:
             raise HeadscopeError(
                 f"the reducer `{reducer.name}` compares runs with the model that they were tuned from; "
                 "add --runs FOLDER."
             )
+        if isinstance(named, str) or permutations is not None:
+            reducer = with_permutations(reducer, default if permutations is None else permutations)
+        chosen.append(reducer)
     progress("loading the model", 0, 0)
     model = load_model(model, device, trust_remote_code)
-    step = f"measuring {model.name}" if runs is None else f"measuring {len(runs.runs)} runs of {_task_of(runs)}"
+    step = f"measuring {model.name}"
+    if runs is not None:
+        step = f"measuring {len(runs.runs)} runs of {'the control of ' if runs.control else ''}{runs.task}"
     checkpoint = None if out is None else Path(out).with_name(f".{Path(out).name}.partial.npz")
     settings: dict[str, Any] = {
-        "plan": make_plan(max_tokens, cut, pair_tokens, batch_tokens),
-        "summary": summary,
-        "checkpoint": checkpoint,
-        "resume": resume,
-        "progress": lambda done, total: progress(step, done, total),
-    }
+        "plan": make_plan(max_tokens, cut, pair_tokens, batch_tokens), "summary": summary, "checkpoint": checkpoint,
+        "resume": resume, "progress": lambda done, total: progress(step, done, total),
+    }  # fmt: skip
     if runs is None:
         table = run(model, documents, chosen, **settings)
     else:
@@ -116,7 +113,3 @@ def measure(
             partial.unlink(missing_ok=True)
             remove_unfinished(partial)
     return table
-
-
-def _task_of(runs: Runs) -> str:
-    return f"the control of {runs.task}" if runs.control else runs.task

@@ -4,9 +4,8 @@ study, model --locate--> corpora --measure--> head tables --analyse--> with inte
        model --tune--> runs of the task and its control --measure--> tables of them -------^
 """
 
-import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,28 +16,26 @@ import xarray as xr
 from headscope import heads
 from headscope.analyse import assess
 from headscope.capture.model import Model
-from headscope.corpora import CorpusSummary, summarize
-from headscope.corpora.document import Document
 from headscope.errors import HeadscopeError, TableError
-from headscope.files import atomic_write
-from headscope.jobs.folder import OutputFolder, Progress
+from headscope.files import write_text
+from headscope.jobs.folder import OutputFolder, Progress, write_csv
 from headscope.jobs.inputs import load_model, make_plan
+from headscope.learn.control import make_control
 from headscope.learn.folder import check_folder
-from headscope.learn.task import Task
-from headscope.learn.tune import CONTROL
+from headscope.learn.tune import CONTROL, tune
 from headscope.reducers.support.permutations import with_permutations
 from headscope.runner import Plan, resolve_reducers
 from headscope.runs import Runs
 from headscope.studies import STUDIES, sheet
-from headscope.studies.locate import locate, sample_texts, select_documents
+from headscope.studies.locate import Texts, locate, sample_texts, select_documents
 from headscope.studies.study import Finding, Measurement, Study, derive, judge
-from headscope.studies.tuning import TuningOptions, read_study_task, tabulate_scores, tune_for_study
+from headscope.studies.tuning import TuningOptions, read_study_task, tabulate_scores
 from headscope.view import figures
 
 
 @dataclass(frozen=True)
 class StudyResult:
-    """What `study` found and wrote.
+    """What `study` computed and wrote.
 
     Attributes:
         study: the study.
@@ -105,38 +102,41 @@ def study(
     chosen, progress = STUDIES[name], progress or (lambda step, done, total: None)
     data = Path(data).expanduser()
     given = {table: Path(path).expanduser() for table, path in (corpora or {}).items()}
-    of_runs = [f"{table}_{group}" for table in _measured_runs(chosen) for group in ("task", "control")]
+    repeated = chosen.tuning.measured if chosen.tuning else ()
+    of_runs = [f"{table}_{group}" for table in repeated for group in ("task", "control")]
     folder = OutputFolder("the study", Path(out), f"{name}.json", (*chosen.measurements, *of_runs), resume, progress)
     folder.check()
-    options = _tuning_options(seeds, epochs, learning_rate, task, max_examples, select)
+    options = _make_options(seeds, epochs, learning_rate, task, max_examples, select)
     learnt = read_study_task(name, chosen, options, data, given) if options else None
-    runs_folder = folder.path / "runs" / learnt.name if learnt else folder.path
+    runs_folder = folder.path / "runs" / (learnt.name if learnt else "")
     if learnt:
-        for unused in (runs_folder, runs_folder / CONTROL):
-            check_folder(unused, resume)
+        check_folder(runs_folder, resume)
+        check_folder(runs_folder / CONTROL, resume)
     paths = locate(chosen, data, given)
     progress("loading the model", 0, 0)
     model = load_model(model, device, trust_remote_code)
     plan = make_plan(None, None, None, batch_tokens)
-    sources = {}
+    texts = {}
     for table, path in paths.items():
         progress(f"reading {path}", 0, 0)
-        sources[table] = _read_source(chosen.measurements[table], path, plan, seed)
-    if learnt:
-        for table, measurement in chosen.measurements.items():
-            if measurement.of_task:
-                sources[table] = _sample_source(measurement, learnt, plan, seed)
-    tables = {table: _measure(folder, table, model, source) for table, source in sources.items()}
+        texts[table] = select_documents(chosen.measurements[table], path, seed)
+    for table, measurement in chosen.measurements.items():
+        if learnt and measurement.of_task:
+            texts[table] = sample_texts(learnt, seed, measurement.sample)
+    tables = {
+        table: _measure(folder, table, model, chosen.measurements[table], of_table, plan=plan)
+        for table, of_table in texts.items()
+    }
     runs: dict[str, Runs] = {}
     if options and learnt and chosen.tuning:
-        runs = tune_for_study(
-            runs_folder, chosen.tuning, learnt, options, model,
-            trust_remote_code=trust_remote_code, resume=resume, progress=progress,
+        tuned = tune(
+            learnt, model.name, runs_folder, seeds=range(1, options.seeds + 1), control=make_control(learnt),
+            epochs=epochs or chosen.tuning.epochs, learning_rate=learning_rate or chosen.tuning.learning_rate,
+            select=select, device=model.device.type, trust_remote_code=trust_remote_code, resume=resume,
+            progress=progress,
         )  # fmt: skip
-        for group, of_group in runs.items():
-            tables[f"tuned_{group}"] = tabulate_scores(of_group, model)
-            for table in chosen.tuning.measured:
-                tables[f"{table}_{group}"] = _measure(folder, f"{table}_{group}", model, sources[table], of_group)
+        runs = {"task": tuned.task} | ({"control": tuned.control} if tuned.control else {})
+        tables |= _measure_runs(folder, chosen, model, texts, runs, plan)
     call = (
         f"study({name!r}, model={model.name!r}, data={str(data)!r}, "
         f"corpora={ {table: str(path) for table, path in given.items()} }, batch_tokens={batch_tokens}, seed={seed}"
@@ -150,38 +150,10 @@ def study(
     return replace(result, files=files)
 
 
-@dataclass(frozen=True)
-class _Source:
-    """The texts of one measurement, with the name and hash of their corpus.
-
-    Attributes:
-        measurement: what is measured on them.
-        corpus: its name.
-        sha256: its hash.
-        documents: the texts.
-        summary: what they hold.
-        part: which part of the corpus they are; empty for all of it.
-        plan: how they are batched.
-    """
-
-    measurement: Measurement
-    corpus: str
-    sha256: str
-    documents: Iterable[Document]
-    summary: CorpusSummary
-    part: str
-    plan: Plan
-
-
-def _measured_runs(study: Study) -> tuple[str, ...]:
-    """The names of the measurements that are repeated after fine-tuning."""
-    return tuple(study.tuning.measured) if study.tuning else ()
-
-
-def _tuning_options(
+def _make_options(
     seeds: int | None, epochs: int | None, learning_rate: float | None, task: str, max_examples: int | None, select: str
 ) -> TuningOptions | None:
-    """How to fine-tune; None if nothing is to be fine-tuned."""
+    """How to fine-tune; None where nothing is fine-tuned."""
     if seeds is not None:
         return TuningOptions(seeds, epochs, learning_rate, task, max_examples, select)
     if epochs is not None or learning_rate is not None or task or max_examples is not None:
@@ -189,35 +161,34 @@ def _tuning_options(
     return None
 
 
-def _read_source(measurement: Measurement, path: Path, plan: Plan, seed: int) -> _Source:
-    corpus, documents, summary, part = select_documents(measurement, path, seed)
+def _measure_runs(
+    folder: OutputFolder, study: Study, model: Model, texts: Mapping[str, Texts], runs: Mapping[str, Runs], plan: Plan
+) -> dict[str, xr.Dataset]:
+    """The scores of the fine-tuned models, and the tables of their heads, by group."""
+    tables = {f"tuned_{group}": tabulate_scores(of_group, model) for group, of_group in runs.items()}
+    for table in study.tuning.measured if study.tuning else ():
+        for group, of_group in runs.items():
+            name, measurement = f"{table}_{group}", study.measurements[table]
+            tables[name] = _measure(folder, name, model, measurement, texts[table], plan=plan, runs=of_group)
+    return tables
+
+
+def _measure(
+    folder: OutputFolder, name: str, model: Model, measurement: Measurement, texts: Texts,
+    *, plan: Plan, runs: Runs | None = None
+) -> xr.Dataset:  # fmt: skip
+    """The table of a measurement; before fine-tuning with intervals and reported heads where it has scores."""
     if measurement.max_tokens is not None:
         plan = replace(plan, max_tokens=measurement.max_tokens, cut=True)
-    return _Source(measurement, corpus.name, corpus.sha256, documents, summary, part, plan)
-
-
-def _sample_source(measurement: Measurement, task: Task, plan: Plan, seed: int) -> _Source:
-    documents, part = sample_texts(task, seed, measurement.sample)
-    sha256 = hashlib.sha256(repr(sorted(task.source.items())).encode()).hexdigest()
-    return _Source(measurement, task.name, sha256, documents, summarize(documents), part, plan)
-
-
-def _measure(folder: OutputFolder, name: str, model: Model, source: _Source, runs: Runs | None = None) -> xr.Dataset:
-    """The table of a measurement; before fine-tuning with intervals and reported heads where it has scores."""
-    documents, plan, summary = source.documents, source.plan, source.summary
     # The papers have no p-values of heads, and permutations take longer than all the rest.
-    names = source.measurement.reducers + (source.measurement.tuned if runs else ())
-    reducers = [with_permutations(reducer, 0) for reducer in resolve_reducers(names, summary)]
-    if runs is None:
-        table = folder.measure(name, model, documents, reducers, label=f"measuring {name}", plan=plan, summary=summary)
-    else:
-        table = folder.measure_runs(name, model, runs, documents, reducers, plan=plan, summary=summary)
-    if source.part:
-        table = table.assign_attrs(corpus=source.corpus, corpus_sha256=source.sha256, part=source.part)
+    names = measurement.reducers + (measurement.tuned if runs else ())
+    reducers = [with_permutations(reducer, 0) for reducer in resolve_reducers(names, texts.summary)]
+    table = folder.measure(name, model, texts.documents, reducers, plan=plan, summary=texts.summary, runs=runs)
+    if texts.part:
+        table = table.assign_attrs(corpus=texts.corpus, corpus_sha256=texts.sha256, part=texts.part)
     if "attention_type" in table.dims:
         # The papers are about encoders. Another attention type may have more layers.
-        table = table.sel(attention_type="encoder", drop=True)
-        table = table.isel(layer=slice(0, model.layers["encoder"]))
+        table = table.sel(attention_type="encoder", drop=True).isel(layer=slice(0, model.layers["encoder"]))
     return table if runs else assess(table)
 
 
@@ -226,22 +197,19 @@ def _fill(folder: Path, name: str, result: StudyResult, runs: Mapping[str, Runs]
     for table, values in tables.items():
         if "layer" in values.dims:  # the scores of the models are in the folders of runs
             heads.write_table(values, folder / f"{table}.nc")
-    drawn = []
+    shown = []
     for figure, (needed, draw) in study.figures.items():
         if any(table not in tables for table in needed):
             continue
         with suppress(TableError):  # what cannot be drawn was not measured, and the sheet says why
             figures.save(draw(*(tables[table] for table in needed)), folder / "figures", f"{name}-{figure}")
-            drawn.append(figure)
+            shown.append(figure)
     printed = sheet.make_printed_tables(study, tables) if runs else {}
     for table, (_, frame) in printed.items():
-        with atomic_write(folder / f"{name}-{table}.csv") as temporary:
-            frame.to_csv(temporary, index=False, float_format="%.6g")
-    with atomic_write(folder / f"{name}.csv") as temporary:
-        sheet.tabulate_findings(result.findings).to_csv(temporary, index=False, float_format="%.6g")
-    with atomic_write(folder / f"{name}.md") as temporary:
-        page = sheet.render_markdown(name, study, result.findings, tables, runs, list(printed.values()), drawn)
-        temporary.write_text(page, encoding="utf-8")
+        write_csv(frame, folder / f"{name}-{table}.csv")
+    write_csv(sheet.tabulate_findings(result.findings), folder / f"{name}.csv")
+    page = sheet.render_markdown(name, study, result.findings, tables, runs, list(printed.values()), shown)
+    write_text(page, folder / f"{name}.md")
 
 
 def _describe_run(

@@ -9,8 +9,8 @@ import pandas as pd
 import xarray as xr
 
 from headscope.errors import HeadscopeError
-from headscope.files import atomic_write
-from headscope.jobs.folder import OutputFolder, Progress
+from headscope.files import write_text
+from headscope.jobs.folder import OutputFolder, Progress, write_csv
 from headscope.studies import STUDIES, sheet
 from headscope.studies.recorded import Recorded, judge_recording, list_figures, list_recordings, render_markdown
 from headscope.studies.study import RECORDED, Study
@@ -19,14 +19,7 @@ from headscope.view import figures
 
 @dataclass(frozen=True)
 class RecordedResult:
-    """What `study_recorded` found and wrote.
-
-    Attributes:
-        study: the study.
-        models: the models of the folder, by name, with their tables and findings.
-        folder: the folder.
-        files: all files, relative to `folder`.
-    """
+    """What `study_recorded` computed, and the files that it wrote, relative to their folder."""
 
     study: Study
     models: tuple[Recorded, ...]
@@ -35,11 +28,7 @@ class RecordedResult:
 
 
 def study_recorded(
-    name: str,
-    recorded: str | Path,
-    out: str | Path = "headscope-study",
-    *,
-    progress: Progress | None = None,
+    name: str, recorded: str | Path, out: str | Path = "headscope-study", *, progress: Progress | None = None
 ) -> RecordedResult:
     """Make a paper's tables, tests and figures from recorded scores of heads.
 
@@ -74,18 +63,15 @@ def _fill(folder: Path, name: str, study: Study, models: Sequence[Recorded]) -> 
     findings = []
     for model in models:
         for table, (_, frame) in sheet.make_printed_tables(study, model.tables).items():
-            with atomic_write(folder / model.name / f"{table}.csv") as temporary:
-                frame.to_csv(temporary, index=False, float_format="%.6g")
+            write_csv(frame, folder / model.name / f"{table}.csv")
         for figure in list_figures(study, model):
             needed, draw = study.figures[figure]
             figures.save(draw(*(_drop_documents(model.tables[table]) for table in needed)), folder / model.name, figure)
         of_model = sheet.tabulate_findings(model.findings)
         of_model.insert(0, "model", model.name)
         findings.append(of_model)
-    with atomic_write(folder / f"{name}.csv") as temporary:
-        pd.concat(findings).to_csv(temporary, index=False, float_format="%.6g")
-    with atomic_write(folder / f"{name}.md") as temporary:
-        temporary.write_text(render_markdown(name, study, models), encoding="utf-8")
+    write_csv(pd.concat(findings), folder / f"{name}.csv")
+    write_text(render_markdown(name, study, models), folder / f"{name}.md")
 
 
 def _drop_documents(table: xr.Dataset) -> xr.Dataset:

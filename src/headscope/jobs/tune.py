@@ -8,7 +8,7 @@ from pathlib import Path
 
 from headscope.jobs.folder import Progress
 from headscope.learn.control import make_control
-from headscope.learn.splits import limit_examples, merge_validation
+from headscope.learn.splits import merge_validation, sample_training
 from headscope.learn.task import TEST, Task
 from headscope.learn.tasks import read_task
 from headscope.learn.tune import Tuned
@@ -67,7 +67,7 @@ def tune(
     if select == TEST:  # before the control is made: its labels are those of everything that is trained on
         task = merge_validation(task)
     if max_examples is not None:
-        task = limit_examples(task, max_examples)
+        task = sample_training(task, max_examples)
     if control is True:
         control = make_control(task)
     return fine_tune(

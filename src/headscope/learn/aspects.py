@@ -17,10 +17,7 @@ from headscope.files import find_by_suffix, sha256
 from headscope.learn.splits import check_splits, hold_out
 from headscope.learn.task import TEST, TRAIN, VALIDATION, Example, Task
 
-FILES = {
-    TRAIN: "absa/semeval2014/Restaurants_Train.xml",
-    TEST: "absa/semeval2014/Restaurants_Test_Gold.xml",
-}
+FILES = {TRAIN: "absa/semeval2014/Restaurants_Train.xml", TEST: "absa/semeval2014/Restaurants_Test_Gold.xml"}
 
 
 def read_aspects(data: str | Path, name: str = "aspects") -> Task:

@@ -6,7 +6,7 @@ what it scores on the control is the task's *selectivity*.
 
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from headscope.errors import HeadscopeError
@@ -48,7 +48,8 @@ def make_control(task: Task, seed: int = 0) -> Task:
 
 
 def _relabel_words(task: Task, rng: random.Random) -> Task:
-    tagged = [(word.casefold(), tag) for example in task.splits[TRAIN] for word, tag in _tagged_words(example)]
+    words = [(word.casefold(), tag) for e in task.splits[TRAIN] for word, tag in zip(e.words, e.tags, strict=True)]
+    tagged = [(word, tag) for word, tag in words if tag is not None]
     label_of = _assign_labels(Counter(word for word, _ in tagged), Counter(tag for _, tag in tagged), rng)
     skipped = Counter(task.skipped)
     splits: dict[str, tuple[Example, ...]] = {}
@@ -74,10 +75,6 @@ def _relabel_words(task: Task, rng: random.Random) -> Task:
         splits[split] = tuple(relabelled)
     note = f"each of the {len(label_of):,} word types of the training examples has one arbitrary label"
     return replace(task, splits=splits, skipped=dict(skipped), notes=(*task.notes, note))
-
-
-def _tagged_words(example: Example) -> list[tuple[str, str]]:
-    return [(word, tag) for word, tag in zip(example.words, example.tags, strict=True) if tag is not None]
 
 
 def _assign_labels(words: Mapping[str, int], wanted: Mapping[str, int], rng: random.Random) -> dict[str, str]:
@@ -109,7 +106,8 @@ def _relabel_texts(task: Task, rng: random.Random) -> Task:
     rng.shuffle(labels)
     label_of = dict(zip(texts, labels, strict=True))
     train = tuple(replace(example, label=label_of[example.texts]) for example in task.splits[TRAIN])
-    distinct = _distinct_texts(train)
+    # The first example of each text.
+    distinct = list({example.texts: example for example in reversed(train)}.values())[::-1]
     splits = {TRAIN: train}
     for split in (VALIDATION, TEST):
         size = min(len(task.splits[split]), len(distinct))
@@ -120,8 +118,3 @@ def _relabel_texts(task: Task, rng: random.Random) -> Task:
         "test are training examples, since the label of an unseen text cannot be known"
     )
     return replace(task, splits=splits, notes=(*task.notes, note))
-
-
-def _distinct_texts(examples: Sequence[Example]) -> list[Example]:
-    """The first example of each text."""
-    return list({example.texts: example for example in reversed(examples)}.values())[::-1]

@@ -44,11 +44,7 @@ def encode(
 
 
 def _encode_tagged(
-    task: Task,
-    example: Example,
-    tokenizer: PreTrainedTokenizerBase,
-    max_tokens: int | None,
-    skipped: Counter[str],
+    task: Task, example: Example, tokenizer: PreTrainedTokenizerBase, max_tokens: int | None, skipped: Counter[str]
 ) -> Features | None:
     words = list(example.words)
     encoded = tokenizer(words, is_split_into_words=True, verbose=False)
@@ -67,11 +63,7 @@ def _encode_tagged(
 
 
 def _encode_labelled(
-    task: Task,
-    example: Example,
-    tokenizer: PreTrainedTokenizerBase,
-    max_tokens: int | None,
-    skipped: Counter[str],
+    task: Task, example: Example, tokenizer: PreTrainedTokenizerBase, max_tokens: int | None, skipped: Counter[str]
 ) -> Features:
     encoded = tokenizer(
         *example.texts, truncation="longest_first" if max_tokens else False, max_length=max_tokens, verbose=False

@@ -126,26 +126,25 @@ def _candidates(place: str) -> list[tuple[str, str | None]]:
     return [with_configuration] if len(parts) > 2 else [(place, None), with_configuration]
 
 
-def _find_columns(name: str, features: Mapping[str, Any], asked: str) -> _Columns:
+def _find_columns(name: str, features: Mapping[str, Any], chosen: str) -> _Columns:
     import datasets
 
     listed = ", ".join(features)
-    if asked and asked not in features:
-        raise CorpusError(f"{name} has no column {asked!r}; it has {listed}.")
-    words = next(
-        (column for column in WORDS if column in features and _element_type(features[column]) is not None), None
-    )
+    if chosen and chosen not in features:
+        raise CorpusError(f"{name} has no column {chosen!r}; it has {listed}.")
+    lists = [column for column in features if _element_type(features[column]) is not None]
+    words = next((column for column in WORDS if column in lists), None)
     if words is not None:
-        lists = [column for column in features if column != words and _element_type(features[column]) is not None]
-        known = [column for column in TAGS if column in lists]
-        label = asked or (lists[0] if len(lists) == 1 else known[0] if len(known) == 1 else "")
-        if label not in lists:
+        tags = [column for column in lists if column != words]
+        known = [column for column in TAGS if column in tags]
+        label = chosen or (tags[0] if len(tags) == 1 else known[0] if len(known) == 1 else "")
+        if label not in tags:
             raise CorpusError(
                 f"{name} has the columns {listed}, and it is not clear which one tags the words of {words!r}; "
                 f"name it: {name.partition('#')[0]}#COLUMN."
             )
         return _Columns("tagging", (words,), label, tuple(getattr(_element_type(features[label]), "names", ())))
-    label = asked or next((column for column in LABELS if column in features), "")
+    label = chosen or next((column for column in LABELS if column in features), "")
     if not label:
         raise CorpusError(
             f"{name} has the columns {listed}, and none of them is called {' or '.join(map(repr, LABELS))}; name "
@@ -164,7 +163,7 @@ def _find_columns(name: str, features: Mapping[str, Any], asked: str) -> _Column
     kind = features[label]
     if isinstance(kind, datasets.ClassLabel):
         return _Columns("classification", texts, label, tuple(kind.names))
-    if _element_type(kind) is not None:
+    if label in lists:
         raise CorpusError(f"{name} has lists in the column {label!r}; a text has a single label: name another column.")
     numbers = str(getattr(kind, "dtype", "")).startswith("float")
     return _Columns("regression" if numbers else "classification", texts, label, ())
@@ -196,10 +195,10 @@ def _read_examples(where: str, rows: Any, columns: _Columns, left_out: Counter[s
                 yield Example(row_name, words=words, tags=tags, group=" ".join(words))
             continue
         texts = tuple((row[column] or "").strip() for column in columns.texts)
-        known = _finite_or_none(label) if columns.kind == "regression" else _label_name(label, columns)
+        known: Any = label if columns.kind == "regression" else _label_name(label, columns)
         if not all(texts):
             left_out[NO_TEXT] += 1
-        elif known is None:
+        elif known is None or (columns.kind == "regression" and not math.isfinite(known)):
             left_out[UNLABELLED] += 1
         else:
             yield Example(row_name, texts=texts, label=known, group="\t".join(texts))
@@ -210,10 +209,6 @@ def _label_name(value: Any, columns: _Columns) -> str | None:
     if value in (None, "") or (columns.names and value == -1):
         return None
     return columns.names[value] if columns.names else str(value)
-
-
-def _finite_or_none(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
 
 
 def _hash_examples(splits: Mapping[str, Sequence[Example]]) -> str:

@@ -106,8 +106,7 @@ def _find_corpus(data: str | Path) -> tuple[Corpus, str]:
 
 def _read_parts(corpus: Corpus) -> Iterator[tuple[str, Document | Skipped]]:
     """The documents and the skipped ones, each with the name of its file."""
-    files = [replace(corpus, files=(path,)) for path in corpus.files] or [corpus]
-    for file_corpus in files:
+    for file_corpus in [replace(corpus, files=(path,)) for path in corpus.files] or [corpus]:
         file = file_corpus.files[0].name if file_corpus.files else file_corpus.name
         for part in file_corpus.read_parts():
             yield file, part
@@ -182,9 +181,8 @@ def _official_split(file: str) -> str | None:
 
 def _is_papers_corpus(examples: Sequence[Example]) -> bool:
     texts = {example.group for example in examples}
-    return set(PAPERS_TEST) <= texts and all(
-        text in PAPERS_TEST or text.startswith(PAPERS_TRAINING) for text in texts
-    )  # fmt: skip
+    rest = texts - set(PAPERS_TEST)
+    return set(PAPERS_TEST) <= texts and all(text.startswith(PAPERS_TRAINING) for text in rest)
 
 
 def _group_examples(pairs: Sequence[tuple[Document, Example]]) -> list[Example]:

@@ -1,7 +1,5 @@
 """Scores of predicted labels against gold labels, by scikit-learn."""
 
-from typing import Any
-
 import numpy as np
 from jaxtyping import Num
 
@@ -25,10 +23,11 @@ def compute_scores(
         predicted: numbers of labels, or the numbers of a regression.
         gold: likewise.
     """
+    from sklearn import metrics
+
     if task.kind == "regression":
         varies = np.ptp(predicted) > 0 and np.ptp(gold) > 0
         return {"pearson": float(np.corrcoef(predicted, gold)[0, 1]) if varies else 0.0}
-    metrics = _sklearn_metrics()
     scores = {"accuracy": float(metrics.accuracy_score(gold, predicted))}
     if task.kind == "classification":
         scores["matthews"] = float(metrics.matthews_corrcoef(gold, predicted))
@@ -39,9 +38,3 @@ def compute_scores(
         )
         scores |= dict(zip(("precision", "recall", "f1"), map(float, positive_scores[:3]), strict=True))
     return {name: scores[name] for name in NAMES if name in scores}
-
-
-def _sklearn_metrics() -> Any:
-    from sklearn import metrics
-
-    return metrics

@@ -4,9 +4,8 @@ import hashlib
 import random
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 
 from headscope.errors import CorpusError, HeadscopeError
 from headscope.learn.task import SPLITS, TEST, TRAIN, VALIDATION, Example, Task
@@ -68,13 +67,10 @@ def hold_out(
 
 def normalize(text: str) -> str:
     """A text in small letters and without punctuation, in which near duplicates are equal."""
-    return " ".join("".join(map(_letter_or_space, text.casefold())).split())
-
-
-@cache
-def _letter_or_space(character: str) -> str:
-    """A letter, mark or number itself; a space for any other character."""
-    return character if unicodedata.category(character)[0] in "LMN" else " "
+    folded = text.casefold()
+    # All but letters, marks and numbers.
+    separators = {ord(character): " " for character in set(folded) if unicodedata.category(character)[0] not in "LMN"}
+    return " ".join(folded.translate(separators).split())
 
 
 def complete_splits(splits: Mapping[str, Sequence[Example]]) -> tuple[dict[str, tuple[Example, ...]], tuple[str, ...]]:
@@ -112,12 +108,11 @@ def merge_validation(task: Task) -> Task:
     if not validation:
         return task
     note = f"trained on all {len(train) + len(validation):,} examples that are not test; none is held out"
-    return replace(
-        task, splits={TRAIN: (*train, *validation), VALIDATION: (), TEST: test}, notes=(*task.notes, note)
-    )  # fmt: skip
+    splits = {TRAIN: (*train, *validation), VALIDATION: (), TEST: test}
+    return replace(task, splits=splits, notes=(*task.notes, note))
 
 
-def limit_examples(task: Task, max_examples: int) -> Task:
+def sample_training(task: Task, max_examples: int) -> Task:
     """The task with a random sample of its training examples, the same each time; the rest is counted as skipped.
 
     Args:
@@ -137,11 +132,14 @@ def limit_examples(task: Task, max_examples: int) -> Task:
     return replace(task, splits={**task.splits, TRAIN: tuple(examples[i] for i in chosen)}, skipped=skipped)
 
 
-def collect_labels(example: Example) -> tuple[str, ...]:
-    """The labels of an example: that of the whole, or those of its words."""
-    if isinstance(example.label, str):
-        return (example.label,)
-    return tuple(tag for tag in example.tags if tag is not None)
+def find_labels(examples: Iterable[Example]) -> dict[str, str]:
+    """The labels of some examples or of their words, each with the name of the first example that has it."""
+    names: dict[str, str] = {}
+    for example in examples:
+        for label in example.tags or (example.label,):
+            if isinstance(label, str):
+                names.setdefault(label, example.name)
+    return names
 
 
 def check_splits(task: Task) -> Task:
@@ -159,20 +157,16 @@ def check_splits(task: Task) -> Task:
     task = replace(task, notes=(*task.notes, *_count_known_texts(task)))
     if task.kind == "regression":
         return task
-    first: dict[str, dict[str, str]] = {split: {} for split in SPLITS}
-    for split in SPLITS:
-        for example in task.splits[split]:
-            for label in collect_labels(example):
-                first[split].setdefault(label, example.name)
+    first = {split: find_labels(task.splits[split]) for split in SPLITS}
     for split in (VALIDATION, TEST):
-        for one_split, other_split in ((split, TRAIN), (TRAIN, split)):
-            if task.kind == "tagging" and one_split == TRAIN:
+        for present, absent in ((split, TRAIN), (TRAIN, split)):
+            if task.kind == "tagging" and present == TRAIN:
                 continue
-            for label, name in first[one_split].items():
-                if label not in first[other_split]:
+            for label, name in first[present].items():
+                if label not in first[absent]:
                     raise CorpusError(
-                        f"the task {task.name} has the label {label!r} in {one_split} (first in {name}) and not in "
-                        f"{other_split}, which has {_list_labels(first[other_split])}; all splits need the same "
+                        f"the task {task.name} has the label {label!r} in {present} (first in {name}) and not in "
+                        f"{absent}, which has {_list_labels(first[absent])}; all splits need the same "
                         "labels: correct it, or split the examples again."
                     )
     if len(first[TRAIN]) < 2:

@@ -15,13 +15,13 @@ sentence::
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain
 from pathlib import Path
 
-from headscope.corpora.text import read_lines
+from headscope.corpora.text import format_count, read_blocks, read_lines
 from headscope.errors import CorpusError
 from headscope.files import sha256
-from headscope.learn.splits import check_splits, collect_labels, complete_splits
+from headscope.learn.splits import check_splits, complete_splits, find_labels
 from headscope.learn.task import TEST, TRAIN, VALIDATION, Example, Kind, Task
 
 LABEL, SCORE = "label", "score"
@@ -92,9 +92,7 @@ def build_task(
         CorpusError: the splits have different labels, or there are too few examples.
     """
     complete, split_notes = complete_splits(splits)
-    labels = sorted(
-        {label for examples in complete.values() for example in examples for label in collect_labels(example)}
-    )
+    labels = sorted(find_labels(chain.from_iterable(complete.values())))
     metric, positive = "pearson" if kind == "regression" else "accuracy", ""
     if kind == "tagging" and labels == ["0", "1"]:
         metric, positive = "f1", "1"
@@ -164,9 +162,7 @@ def read_tagged(path: Path) -> Iterator[Example]:
         CorpusError: a row has no tag or more than two fields, or there are no rows.
     """
     _first_row(path)
-    for filled, block in groupby(read_lines(path), key=lambda numbered: bool(numbered[1].strip())):
-        if not filled:
-            continue
+    for block in read_blocks(path, blank=None):
         rows = [(number, *_parse_word_and_tag(path, number, line)) for number, line in block]
         words, tags = tuple(word for _, word, _ in rows), tuple(tag for _, _, tag in rows)
         yield Example(f"{path}:{rows[0][0]}", words=words, tags=tags, group=" ".join(words))
@@ -244,7 +240,7 @@ def _read_rows(path: Path, columns: Columns) -> Iterator[tuple[int, Mapping[str,
             continue
         if len(cells) != len(names):
             raise CorpusError(
-                f"{path}:{number} has {len(cells)} field{'s' * (len(cells) != 1)} and needs {len(names)} "
+                f"{path}:{number} has {format_count(len(cells), 'field')} and needs {len(names)} "
                 f"({', '.join(names)}), separated by tabs; correct the row."
             )
         empty = False

@@ -38,6 +38,7 @@ from headscope.errors import HeadscopeError, ModelError, first_line
 from headscope.learn.encode import IGNORED, Features
 from headscope.learn.folder import explain_disk_errors
 from headscope.learn.scoring import NAMES, compute_scores
+from headscope.learn.settings import Settings
 from headscope.learn.task import Task
 
 LOGGED = 20
@@ -48,25 +49,6 @@ _STATE = "trainer_state.json"
 
 _PICKLED = (".pt", ".pth", ".bin")
 """The files that Trainer needs to resume, and a finished run does not."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The settings of training.
-
-    Attributes:
-        epochs: passes over all training examples. The learning rate falls linearly to 0 over them.
-        learning_rate: of AdamW at the first step.
-        batch_size: examples of a step, on each device.
-        precision: ``float32``, or that of mixed precision.
-        device: ``cpu``, or ``cuda`` for all GPUs that are visible.
-    """
-
-    epochs: int
-    learning_rate: float
-    batch_size: int
-    precision: str
-    device: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,17 +154,10 @@ def fit(
 ) -> Fitted:
     """Train one run, from the last whole checkpoint in `folder` if there is one.
 
-    Args:
-        pretrained: the model to start from.
-        task: the task to learn.
-        trained: the examples to train on.
-        scored: the examples to score after each epoch, by split.
-        folder: for checkpoints: that of the last epoch and that of the best, each with the optimizer's state.
-        name: of the run, for messages.
-        seed: of the new layer, of dropout and of the order of the examples.
-        select: one of `scored`, on which the epoch is chosen.
-        settings: of training.
-        progress: called with the number of steps done and the number of all steps.
+    It starts from the weights of `pretrained`, and trains on `trained`. After each epoch `scored` are scored, by split;
+    the epoch is chosen on the split `select`. `folder` holds the checkpoints of the last epoch and of the best, each
+    with the optimizer's state. `name` is that of the run, for messages. `seed` is that of the new layer, of dropout
+    and of the order of the examples. `progress` is called with the number of steps done and of all steps.
 
     Raises:
         HeadscopeError: the loss is not finite (then `folder` is removed), or memory or the disk is full.
@@ -194,7 +169,10 @@ def fit(
             model=pretrained.build_model(task),
             args=_training_arguments(folder, seed, f"eval_{select}_{task.metric}", settings),
             train_dataset=trained,
-            eval_dataset={split: sorted(examples, key=_count_tokens) for split, examples in scored.items()},
+            eval_dataset={
+                split: sorted(examples, key=lambda features: len(features["input_ids"]))
+                for split, examples in scored.items()
+            },
             data_collator=_make_collator(task, pretrained.tokenizer),
             processing_class=pretrained.tokenizer,
             compute_metrics=lambda prediction: _score(task, prediction),
@@ -202,14 +180,19 @@ def fit(
             callbacks=[watch],
         )
         trainer.remove_callback(PrinterCallback)
-        with explain_disk_errors(folder, name), _explain_memory_errors(name, settings):
+        with explain_disk_errors(folder, name):
             try:
                 trainer.train(resume_from_checkpoint=last)
             except _LossError:
                 shutil.rmtree(folder, ignore_errors=True)  # resuming from its checkpoints would end there again
                 raise
+            except torch.OutOfMemoryError as error:
+                raise HeadscopeError(
+                    f"{name} needs more memory than {settings.device} has ({first_line(error)}); lower the batch size, "
+                    f"now {settings.batch_size}, or the maximum of tokens of an example."
+                ) from error
             except Exception as error:  # each library has its own error for a damaged file
-                if last is None or watch.begun or isinstance(error, torch.OutOfMemoryError):
+                if last is None or watch.begun:
                     raise
                 raise HeadscopeError(
                     f"{name} cannot go on from {last} ({first_line(error)}); remove {folder} and add --resume, to tune "
@@ -231,18 +214,6 @@ def copy_model(checkpoint: Path, folder: Path) -> None:
     for file in checkpoint.iterdir():
         if file.is_file() and file.suffix not in _PICKLED and file.name != _STATE:
             shutil.copy2(file, folder / file.name)
-
-
-@contextmanager
-def _explain_memory_errors(name: str, settings: Settings) -> Iterator[None]:
-    """Turn an out-of-memory error into one sentence."""
-    try:
-        yield
-    except torch.OutOfMemoryError as error:
-        raise HeadscopeError(
-            f"{name} needs more memory than {settings.device} has ({first_line(error)}); lower the batch size, now "
-            f"{settings.batch_size}, or the maximum of tokens of an example."
-        ) from error
 
 
 class _LossError(HeadscopeError):
@@ -289,29 +260,19 @@ def _auto_class(task: Task) -> Any:
 
 def _training_arguments(folder: Path, seed: int, best: str, settings: Settings) -> TrainingArguments:
     return TrainingArguments(
-        output_dir=str(folder),
-        seed=seed,
-        num_train_epochs=settings.epochs,
-        learning_rate=settings.learning_rate,
-        per_device_train_batch_size=settings.batch_size,
-        per_device_eval_batch_size=2 * settings.batch_size,
-        bf16=settings.precision == "bfloat16",
-        fp16=settings.precision == "float16",
-        use_cpu=settings.device == "cpu",
-        dataloader_pin_memory=settings.device != "cpu",
+        output_dir=str(folder), seed=seed,
+        num_train_epochs=settings.epochs, learning_rate=settings.learning_rate,
+        per_device_train_batch_size=settings.batch_size, per_device_eval_batch_size=2 * settings.batch_size,
+        bf16=settings.precision == "bfloat16", fp16=settings.precision == "float16",
+        use_cpu=settings.device == "cpu", dataloader_pin_memory=settings.device != "cpu",
         # Otherwise models that ignore the count of items would have gradients multiplied by the number of processes.
         average_tokens_across_devices=False,
-        eval_strategy="epoch",
-        save_strategy="epoch",
+        eval_strategy="epoch", save_strategy="epoch",
         save_total_limit=2,  # the last, to go on from, and the best
-        metric_for_best_model=best,
-        greater_is_better=True,
-        logging_steps=LOGGED,
-        logging_nan_inf_filter=False,
-        disable_tqdm=True,
-        log_level="error",
-        report_to=[],
-    )
+        metric_for_best_model=best, greater_is_better=True,
+        logging_steps=LOGGED, logging_nan_inf_filter=False,
+        disable_tqdm=True, log_level="error", report_to=[],
+    )  # fmt: skip
 
 
 def _make_collator(task: Task, tokenizer: PreTrainedTokenizerBase) -> Any:
@@ -334,10 +295,6 @@ def _score(task: Task, prediction: EvalPrediction) -> dict[str, float]:
     predicted, gold = np.asarray(prediction.predictions), np.asarray(prediction.label_ids)
     is_scored = gold != IGNORED if task.kind == "tagging" else np.ones(gold.shape, dtype=bool)
     return compute_scores(task, predicted[is_scored], gold[is_scored])
-
-
-def _count_tokens(features: Features) -> int:
-    return len(features["input_ids"])
 
 
 def _find_last_checkpoint(folder: Path) -> str | None:

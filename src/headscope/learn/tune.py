@@ -27,6 +27,7 @@ from headscope.learn.folder import (
     remove_leftovers,
     unfinished_path,
 )
+from headscope.learn.settings import Settings
 from headscope.learn.splits import merge_validation
 from headscope.learn.task import SPLITS, TEST, TRAIN, VALIDATION, Example, Task
 from headscope.learn.validation import SELECT, check
@@ -37,9 +38,6 @@ CONTROL = "control"
 
 ON_TASK = "task"
 """The name of the extra split of a control run: the test split of the task itself."""
-
-PRECISIONS = ("float32", "bfloat16", "float16")
-"""The number formats for training; the last two are mixed with the first."""
 
 LEAST_TOKENS = 5
 """The shortest example: a pair of words and three special tokens."""
@@ -86,27 +84,14 @@ def tune(
     The weights of the epoch that is best on `select` are saved. The same seed gives the same weights on the same
     machine; a GPU may add numbers in another order, so that the last digits differ.
 
-    Args:
-        task: the task to learn: a softmax over its labels for each word piece or for the whole, or one number.
-        model: a hub id, a folder, or ``minilm``.
-        out: the folder for ``runs.json`` and a folder for each run; the control's are in ``control`` in it.
-        seeds: one run for each: the seed of the new layer, of dropout and of the order of the examples.
-        control: the same inputs with arbitrary labels (`headscope.learn.control.make_control`). Its runs are also
-            scored on the task's own test split (Zhao and Bethard 2020, table 2). Where epochs are chosen on ``test``,
-            make it of `headscope.learn.splits.merge_validation`, so that all training examples have its labels.
-        epochs: passes over all training examples.
-        learning_rate: of AdamW at the first step; it falls linearly to 0.
-        batch_size: examples of a step, on each device.
-        select: ``validation``, or ``test``: then the model is trained on the validation split too, and the epoch is
-            the best on the test split, as in Zhao and Bethard 2020, section 5.2, which makes scores slightly too good.
-        max_tokens: of an example, special tokens included; longer ones are cut, and counted. Default: the maximum of
-            the model.
-        precision: ``float32``, or ``bfloat16`` or ``float16`` for mixed precision.
-        device: ``cpu``, or ``cuda`` for all GPUs that are visible.
-        trust_remote_code: run the Python code of a hub repository. Default: no.
-        resume: continue in a folder that has runs: finished runs stay as they are, a killed run continues from its
-            last epoch, and missing seeds are added.
-        progress: called with a label and the numbers of training words done and to do.
+    The arguments are those of `headscope.tune`. A task is learnt as a softmax over its labels for each word piece or
+    for the whole, or as one number. The runs of the control (`headscope.learn.control.make_control`), in the folder
+    ``control`` in `out`, are also scored on the task's own test split (Zhao and Bethard 2020, table 2). With `select`
+    ``test``, the model is trained on the validation split too, and the epoch is the best on the test split, as in
+    their section 5.2, which makes scores slightly too good; then make the control of
+    `headscope.learn.splits.merge_validation`, so that all training examples have its labels. `max_tokens` are those of
+    an example with its special tokens; longer ones are cut, and counted. `progress` is called with a label and the
+    numbers of training words done and to do.
 
     Raises:
         HeadscopeError: an argument, the task or the folder is refused, before anything is trained; the runs of the
@@ -115,7 +100,8 @@ def tune(
     """
     progress = progress or (lambda label, done, total: None)
     out = Path(out)
-    _check_arguments(seeds, epochs, learning_rate, batch_size, select, precision, device, max_tokens)
+    _check_arguments(seeds, select, max_tokens)
+    settings = Settings(epochs, learning_rate, batch_size, precision, device)
     if select == TEST:
         task = merge_validation(task)
     variants = [(task, out), *([(control, out / CONTROL)] if control else [])]
@@ -126,11 +112,10 @@ def tune(
         _check_control(task, control, select)
     _check_extras()
 
-    from headscope.learn.training import Pretrained, Settings, join_processes  # transformers' Trainer needs the extra
+    from headscope.learn.training import Pretrained, join_processes  # transformers' Trainer needs the extra
 
     progress("loading the model", 0, 0)
     pretrained = Pretrained.from_model(model, task, device=device, trust_remote_code=trust_remote_code)
-    settings = Settings(epochs, learning_rate, batch_size, precision, device)
     longest = min((limit for limit in (pretrained.max_tokens, max_tokens) if limit is not None), default=None)
     run_sets = []
     for variant, folder in variants:
@@ -152,7 +137,7 @@ class _RunSet:
     judged: Task
     folder: Path
     pretrained: Any
-    settings: Any
+    settings: Settings
     select: str
     trained: Sequence[Features]
     scored: Mapping[str, Sequence[Features]]
@@ -161,24 +146,25 @@ class _RunSet:
 
     @classmethod
     def prepare(
-        cls, task: Task, main: Task, folder: Path, pretrained: Any, settings: Any, select: str, max_tokens: int | None
+        cls, task: Task, main: Task, folder: Path, pretrained: Any, settings: Settings, select: str, longest: int | None
     ) -> "_RunSet":
+        """The runs on a task or on its control; examples are cut to the `longest` number of tokens."""
         splits = {name: task.splits[name] for name in SPLITS if (name, select) != (VALIDATION, TEST)}
         if task is not main:
             splits[ON_TASK] = main.splits[TEST]
         encoded, skipped = {}, {}
         for name, examples in splits.items():
             reasons: Counter[str] = Counter()
-            encoded[name] = encode(task, examples, pretrained.tokenizer, max_tokens, reasons)
+            encoded[name] = encode(task, examples, pretrained.tokenizer, longest, reasons)
             skipped[name] = {reason: count for reason, count in reasons.items() if count}
             if not encoded[name]:
                 raise HeadscopeError(
-                    f"the {name} split of {task.name} is empty after its examples are cut to {max_tokens} tokens; "
+                    f"the {name} split of {task.name} is empty after its examples are cut to {longest} tokens; "
                     "allow more."
                 )
         stored_settings = {
             **asdict(settings),
-            "max_tokens": max_tokens,
+            "max_tokens": longest,
             "examples": {name: len(examples) for name, examples in encoded.items()},
             "examples_sha256": hashlib.sha256(
                 repr((task.kind, task.labels, _drop_folders(splits))).encode()
@@ -283,39 +269,17 @@ class _RunSet:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _check_arguments(
-    seeds: Sequence[int],
-    epochs: int,
-    learning_rate: float,
-    batch_size: int,
-    select: str,
-    precision: str,
-    device: str,
-    max_tokens: int | None,
-) -> None:
+def _check_arguments(seeds: Sequence[int], select: str, max_tokens: int | None) -> None:
     if not seeds:
         raise HeadscopeError("there is no seed, and so no run; give at least one.")
     if repeated := [seed for seed, count in Counter(seeds).items() if count > 1]:
         raise HeadscopeError(f"the seed {repeated[0]} is given more than once; runs differ in their seeds.")
     if min(seeds) < 0 or max(seeds) >= 2**32:
         raise HeadscopeError(f"the seeds {min(seeds)} to {max(seeds)} are not all from 0 to {2**32 - 1}; give others.")
-    if epochs < 1:
-        raise HeadscopeError(f"{epochs} epochs train nothing; give 1 or more.")
-    if batch_size < 1:
-        raise HeadscopeError(f"a batch of {batch_size} examples trains nothing; give 1 or more.")
-    if not 0 < learning_rate < float("inf"):
-        raise HeadscopeError(f"the learning rate {learning_rate} is not above 0; give one such as 4e-5.")
     if max_tokens is not None and max_tokens < LEAST_TOKENS:
         raise HeadscopeError(f"{max_tokens} tokens leave no room for an example; give {LEAST_TOKENS} or more.")
     if select not in SELECT:
         raise HeadscopeError(f"an epoch cannot be chosen on {select!r}; choose it on {' or '.join(SELECT)}.")
-    if precision not in PRECISIONS:
-        raise HeadscopeError(f"there is no precision {precision!r}; there are {', '.join(PRECISIONS)}.")
-    if ":" in device:
-        raise HeadscopeError(
-            f"the device {device!r} names one GPU, and tuning uses all visible ones; give cuda, and choose the GPU by "
-            f"the environment: CUDA_VISIBLE_DEVICES={device.partition(':')[2]}."
-        )
 
 
 def _check_control(task: Task, control: Task, select: str) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from headscope.errors import HeadscopeError
 from headscope.learn.scoring import NAMES
+from headscope.learn.splits import find_labels
 from headscope.learn.task import SPLITS, TEST, TRAIN, VALIDATION, Example, Task
 
 SELECT = (VALIDATION, TEST)
@@ -68,7 +69,7 @@ def _check_example(task: Task, example: Example) -> None:
 
 def _check_labels(task: Task) -> None:
     """Check that each label has a training example, and that the positive one is in each split that is scored."""
-    split_labels = {split: _find_labels(task.splits.get(split, ())) for split in SPLITS}
+    split_labels = {split: find_labels(task.splits.get(split, ())) for split in SPLITS}
     if not split_labels[TRAIN]:
         raise HeadscopeError(f"no example of the task {task.name} has a label; give it files that have them.")
     for split, labels in split_labels.items():
@@ -86,16 +87,6 @@ def _check_labels(task: Task) -> None:
         raise HeadscopeError(
             f"the training split of {task.name} never has the label {missing[0]!r}; give splits with the same labels."
         )
-
-
-def _find_labels(examples: Iterable[Example]) -> dict[str, str]:
-    """The labels of some examples, each with the name of the first example that has it."""
-    names: dict[str, str] = {}
-    for example in examples:
-        for label in example.tags or (example.label,):
-            if label is not None:
-                names.setdefault(str(label), example.name)
-    return names
 
 
 def _allowed_metrics(task: Task) -> tuple[str, ...]:

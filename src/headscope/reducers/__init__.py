@@ -14,24 +14,13 @@ from headscope.reducers.relations import Relations
 from headscope.reducers.roles import Roles
 from headscope.reducers.similarity import Similarity
 from headscope.reducers.support.word_class import WordClass
-from headscope.reducers.surface import Surface
+from headscope.reducers.surface import Surface, add_offsets_and_classes
 from headscope.reducers.token_classes import TokenClasses
 
 __all__ = [
-    "REDUCERS",
-    "Aspects",
-    "Coreference",
-    "CorpusReducer",
-    "NegationScope",
-    "Reducer",
-    "Relations",
-    "Roles",
-    "Similarity",
-    "Sums",
-    "Surface",
-    "TokenClasses",
-    "WordClass",
-]
+    "DEFAULT", "REDUCERS", "Aspects", "Coreference", "CorpusReducer", "NegationScope", "Reducer", "Relations", "Roles",
+    "Similarity", "Sums", "Surface", "TokenClasses", "WordClass", "add_offsets_and_classes",
+]  # fmt: skip
 
 REDUCERS: Mapping[str, type[CorpusReducer]] = {
     "surface": Surface,
@@ -44,3 +33,6 @@ REDUCERS: Mapping[str, type[CorpusReducer]] = {
     "similarity": Similarity,
 }
 """All reducers by name."""
+
+DEFAULT = ("surface",)
+"""The reducer of any text, measured where none is named."""

@@ -15,17 +15,16 @@ import xarray as xr
 from jaxtyping import Bool, Float64, Int
 from torch import Tensor
 
-from headscope import heads
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch, Tokens
 from headscope.capture.words import membership, pool_queries
 from headscope.corpora.corpus import CorpusSummary
-from headscope.errors import CorpusError, HeadscopeError
-from headscope.reducers.reducer import Sums
+from headscope.errors import HeadscopeError
+from headscope.reducers.reducer import Sums, missing_annotation
 from headscope.reducers.relations import OFFSETS
 from headscope.reducers.support.aspect_targets import EVALUATIVE, SEPARATORS, TARGETS, covered, targets_of
 from headscope.reducers.support.folds import FOLDS, Bins, FoldAssignment
-from headscope.reducers.support.ratios import score_table
+from headscope.reducers.support.ratios import Described, describe, mean, score_table
 from headscope.score import Score
 
 ESSAY = "What does a fine-tuned BERT model look at? (2019), task-specific learnings 1 to 5"
@@ -35,16 +34,11 @@ ACCURACY = Score(
     "Aspects in question",
     "the share of pairs of question and review in which the words that name the aspect attend, of all other words, "
     "most to the target",
-    numerator=("fold_aspect_correct",),
-    denominator=("fold_aspect",),
-    offset_numerator=("fold_aspect_offset",),
-    offset_denominator=("fold_aspect",),
-    items="pairs",
-    rows="targets",
-    attends="question",
-    baselines={"aspect_chance": "pointing blindly"},
-    control="aspect_chance",
-)
+    numerator=("fold_aspect_correct",), denominator=("fold_aspect",),
+    offset_numerator=("fold_aspect_offset",), offset_denominator=("fold_aspect",),
+    items="pairs", rows="targets", attends="question",
+    baselines={"aspect_chance": "pointing blindly"}, control="aspect_chance",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -96,20 +90,17 @@ class Aspects:
 
     @classmethod
     def supports(cls, summary: CorpusSummary) -> bool:
-        """Whether a corpus has questions that name an aspect."""
+        """True if a corpus has questions that name an aspect."""
         return bool(summary.spans.get("asked"))
 
     @classmethod
     def for_corpus(cls, summary: CorpusSummary) -> "Aspects":
-        """The reducer for a corpus with questions after aspects.
-
-        Raises:
-            CorpusError: it has none.
-        """
+        """The reducer for a corpus with questions after aspects."""
         if not cls.supports(summary):
-            raise CorpusError(
-                "the reducer `aspects` needs questions that name an aspect (spans `asked`), and the corpus has none; "
-                "give one that has, such as the restaurants of SemEval-2014, or measure `surface` only."
+            raise missing_annotation(
+                cls.name,
+                "questions that name an aspect (spans `asked`)",
+                "one that has, such as the restaurants of SemEval-2014",
             )
         return cls(fold_assignment=FoldAssignment.for_corpus(summary))
 
@@ -121,31 +112,31 @@ class Aspects:
         tokens = membership(_words(batch.encoder, batch.words), separators.stop).sum(1)
         pairs = [index for index, document in enumerate(batch.documents) if covered(document, "asked")]
         document_of = torch.tensor(pairs, dtype=torch.long, device=device)
-        asked = torch.zeros(len(pairs), separators.stop, dtype=torch.bool, device=device)
+        naming = torch.zeros(len(pairs), separators.stop, dtype=torch.bool, device=device)
         targets = torch.zeros(len(pairs), len(TARGETS), separators.stop, dtype=torch.bool, device=device)
         for row, index in enumerate(pairs):
             document = batch.documents[index]
-            asked[row, sorted(covered(document, "asked"))] = True
+            naming[row, sorted(covered(document, "asked"))] = True
             words = targets_of(document, separators, frozenset(self.sentiment))
             for target, name in enumerate(TARGETS):
                 targets[row, target, sorted(words[name])] = True
         there = (tokens > 0)[document_of]
-        wanted, asked, targets = targets.any(-1), asked & there, targets & there[:, None]
-        scored = asked.any(-1, keepdim=True) & targets.any(-1)
-        others = (there & ~asked)[:, None].expand_as(targets).clone()
+        wanted, naming, targets = targets.any(-1), naming & there, targets & there[:, None]
+        scored = naming.any(-1, keepdim=True) & targets.any(-1)
+        others = (there & ~naming)[:, None].expand_as(targets).clone()
         others[:, :-SEPARATORS, batch.words :] = False
         tokens_of = tokens[document_of, :, None].double()
         length = batch.encoder.real.sum(1)[document_of, None].double()
         shares = (
             (targets.double() @ tokens_of)[..., 0] / length,
-            ((asked[:, None].double() @ tokens_of)[..., 0] / length).expand(-1, len(TARGETS)),
+            ((naming[:, None].double() @ tokens_of)[..., 0] / length).expand(-1, len(TARGETS)),
             targets.sum(-1).double() / others.sum(-1).clamp_min(1),
         )
         item = scored.flatten().nonzero()[:, 0]
         folds = self.fold_assignment.folds(batch.documents, device)[document_of]
         bins = torch.arange(len(TARGETS), device=device) * FOLDS + folds[:, None]
         return _Pairs(
-            batch.words, document_of, asked, targets, torch.stack(shares, -1),
+            batch.words, document_of, naming, targets, torch.stack(shares, -1),
             Bins(item, bins.flatten()[item], len(TARGETS)), (wanted & ~scored).sum(0),
         )  # fmt: skip
 
@@ -165,11 +156,11 @@ class Aspects:
             membership(_words(side, facts.words), facts.columns) for side in (attention.keys, attention.queries)
         )
         words = pool_queries(attention.average(keys), queries[:, attention.rows])[facts.document]
-        asked, targets = facts.asked[:, None].float(), facts.targets.float()
+        naming, targets = facts.naming[:, None].float(), facts.targets.float()
         each = targets / targets.sum(-1, keepdim=True).clamp_min(1)
-        from_asked = ((asked / asked.sum(-1, keepdim=True).clamp_min(1))[:, None] @ words)[:, :, 0]
-        back = each[:, None] @ (words @ asked[:, None].mT)
-        others = from_asked.masked_fill(facts.asked[:, None], 0)
+        from_asked = ((naming / naming.sum(-1, keepdim=True).clamp_min(1))[:, None] @ words)[:, :, 0]
+        back = each[:, None] @ (words @ naming[:, None].mT)
+        others = from_asked.masked_fill(facts.naming[:, None], 0)
         # A target of words is held against words, one of separators against words and separators.
         words_alone, everything = others[..., : facts.words].max(-1), others.max(-1)
         best = [words_alone] * (len(TARGETS) - SEPARATORS) + [everything] * SEPARATORS
@@ -181,36 +172,29 @@ class Aspects:
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
         """Shares and accuracies, NaN where no pair has the target, and their sums by fold."""
-        by_fold = {
-            "fold_aspect_correct": sums["points"],
-            "fold_aspect": counts["pair"],
-            "fold_aspect_offset": counts["offset"],
-        }
+        by_fold = {"fold_aspect_correct": sums["points"]}
+        by_fold |= {"fold_aspect": counts["pair"], "fold_aspect_offset": counts["offset"]}
         unit = self.fold_assignment.unit
         table = score_table(ACCURACY, by_fold, {"target": list(TARGETS)}, source=ESSAY, fold_unit=unit)
         pairs = counts["pair"].sum(-1)
-        with np.errstate(invalid="ignore"):
-            mass, back = (sums[name].sum(-1) / pairs for name in ("mass", "back"))
-            tokens, asked, words = (counts["unguided"] / pairs[:, None]).T
-            offsets = counts["offset"].sum(1) / pairs[:, None]
+        mass, back = (mean(sums[name].sum(-1), pairs) for name in ("mass", "back"))
+        tokens, naming, words = mean(counts["unguided"], pairs[:, None]).T
+        offsets = mean(counts["offset"].sum(1), pairs[:, None])
         each, by_head = ("target",), ("layer", "head", "target")
         share, pair = "share of attention", "share of pairs"
         there = "pairs in which a word of the target stands at a fixed offset from the words that name the aspect"
         lost = "pairs left out, whose words of the target or of the aspect's name have no token"
-        values = {
+        values: dict[str, Described] = {
             "aspect_mass": (mass, by_head, "attention from the words that name the aspect to the target", share),
             "aspect_mass_back": (back, by_head, "attention from the target to the words that name the aspect", share),
             "aspect_lost": (counts["lost"], each, lost, "pairs"),
             "aspect_uniform": (tokens, each, "tokens that are the target's: what even attention would give", share),
-            "aspect_uniform_back": (asked, each, "tokens that name the aspect: what even attention would give", share),
+            "aspect_uniform_back": (naming, each, "tokens that name the aspect: what even attention would give", share),
             "aspect_chance": (words, each, "other words that are the target's: what pointing blindly would hit", pair),
             "aspect_offset": (offsets, ("target", "offset"), there, pair),
             "fold_aspect_mass": (sums["mass"], (*by_head, "fold"), "attention to the target, over pairs", share),
         }
-        return table.assign({
-            variable: heads.variable(np.asarray(data), dims, name=name, units=units, source=ESSAY)
-            for variable, (data, dims, name, units) in values.items()
-        }).assign_coords(offset=list(OFFSETS))  # fmt: skip
+        return table.assign(describe(values, ESSAY)).assign_coords(offset=list(OFFSETS))
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +204,7 @@ class _Pairs:
     Attributes:
         words: how many there are before the first separator.
         document: of each pair, its place in the batch.
-        asked: for each pair, the words that name the aspect.
+        naming: for each pair, the words that name the aspect.
         targets: for each pair, the words of each target, as far as they have tokens.
         unguided: for each pair and target, three shares: of tokens that are the target's, of tokens that
             name the aspect, of other words that are the target's.
@@ -230,7 +214,7 @@ class _Pairs:
 
     words: int
     document: Int[Tensor, " pair"]
-    asked: Bool[Tensor, "pair word"]
+    naming: Bool[Tensor, "pair word"]
     targets: Bool[Tensor, "pair target word"]
     unguided: Float64[Tensor, "pair target share"]
     folds: Bins
@@ -239,7 +223,7 @@ class _Pairs:
     @property
     def columns(self) -> int:
         """The number of words, with the separators."""
-        return self.asked.shape[1]
+        return self.naming.shape[1]
 
     @property
     def size(self) -> int:
@@ -247,10 +231,10 @@ class _Pairs:
         return len(self.document) * len(TARGETS)
 
     def at_offsets(self, offsets: tuple[int, ...]) -> Bool[Tensor, "pair target offset"]:
-        """Whether a word of the target stands at each offset from the words that name the aspect."""
+        """True if a word of the target stands at each offset from the words that name the aspect."""
         words = torch.arange(self.columns, device=self.document.device)
-        first = torch.where(self.asked, words, self.words).amin(-1, keepdim=True)
-        last = torch.where(self.asked, words, -1).amax(-1, keepdim=True)
+        first = torch.where(self.naming, words, self.words).amin(-1, keepdim=True)
+        last = torch.where(self.naming, words, -1).amax(-1, keepdim=True)
         steps = torch.tensor(offsets, device=self.document.device)
         there = torch.where(steps < 0, first, last) + steps
         inside = (there >= 0) & (there < self.words)

@@ -4,7 +4,7 @@ A head is said to find the antecedent of a mention if, of all other words, the m
 attends most to the head word of an antecedent: an earlier mention of the same chain.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
@@ -14,17 +14,15 @@ import xarray as xr
 from jaxtyping import Bool, Int, Int64
 from torch import Tensor
 
-from headscope import heads
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
 from headscope.corpora.corpus import CorpusSummary
-from headscope.errors import CorpusError
-from headscope.reducers.reducer import Sums
+from headscope.reducers.reducer import Sums, missing_annotation
 from headscope.reducers.relations import OFFSETS
-from headscope.reducers.support.antecedents import RULES, mentions_of, with_earlier
+from headscope.reducers.support.antecedents import RULES, choose_antecedent, mentions_of, with_earlier
 from headscope.reducers.support.folds import FOLDS, Bins, FoldAssignment
 from headscope.reducers.support.permutations import AT_ONCE, Permutations
-from headscope.reducers.support.ratios import score_table
+from headscope.reducers.support.ratios import Described, describe, mean, score_table
 from headscope.score import Score
 
 CLARK = "Clark et al. 2019, section 4.3"
@@ -39,21 +37,16 @@ ACCURACY = Score(
     "antecedent_accuracy",
     "Antecedents of mentions",
     "the share of mentions whose head word attends, of all other words, most to that of an antecedent",
-    numerator=("fold_antecedent_correct",),
-    denominator=("fold_antecedent",),
-    offset_numerator=("fold_antecedent_offset",),
-    offset_denominator=("fold_antecedent",),
-    items="mentions",
-    rows="classes of mentions",
-    label="coref: {}",
-    attends="mention",
+    numerator=("fold_antecedent_correct",), denominator=("fold_antecedent",),
+    offset_numerator=("fold_antecedent_offset",), offset_denominator=("fold_antecedent",),
+    items="mentions", rows="classes of mentions", label="coref: {}", attends="mention",
     permuted="the score after rotating the antecedents of each mention among its earlier mentions",
     baselines={
         "antecedent_nearest": "nearest earlier mention",
         "antecedent_head_match": "nearest with the same head word",
         "antecedent_rules": "rules that know the mentions",
     },
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -94,20 +87,15 @@ class Coreference:
 
     @classmethod
     def supports(cls, summary: CorpusSummary) -> bool:
-        """Whether a corpus has mentions."""
+        """True if a corpus has mentions."""
         return bool(summary.spans.get("mention"))
 
     @classmethod
     def for_corpus(cls, summary: CorpusSummary) -> "Coreference":
-        """The reducer for a corpus with mentions.
-
-        Raises:
-            CorpusError: it has none.
-        """
+        """The reducer for a corpus with mentions."""
         if not cls.supports(summary):
-            raise CorpusError(
-                "the reducer `coreference` needs mentions and their chains, and the corpus has none; "
-                "give one that has, such as OntoNotes, OntoGUM or LitBank, or measure `surface` only."
+            raise missing_annotation(
+                cls.name, "mentions and their chains", "one that has, such as OntoNotes, OntoGUM or LitBank"
             )
         return cls(FoldAssignment.for_corpus(summary))
 
@@ -132,26 +120,27 @@ class Coreference:
                 heads_before = sorted({other.head for other in earlier})
                 ranks += [(len(scored), word, rank) for rank, word in enumerate(heads_before)]
                 choices.append(len(heads_before))
-                by_rule.append([RULES[name](mention, earlier) in antecedents for name in BASELINES])
+                by_rule.append([choose_antecedent(RULES[name], mention, earlier) in antecedents for name in BASELINES])
                 scored.append((index, mention.head))
             if choices:
                 # The whole text by as much, so that a chain that many mentions belong to stays one.
                 together = self.permutations.choose(document, [max(choices)])
                 turns.append(together % np.array(choices)[:, None])
         device = batch.encoder.ids.device
-        document_of, word = _columns(scored, device)
+        document_of, word = _columns(scored, 2, device)
         is_antecedent = torch.zeros(len(scored), batch.words, dtype=torch.bool, device=device)
-        is_antecedent[_columns(antecedents_of, device)] = True
+        is_antecedent[_columns(antecedents_of, 2, device)] = True
         rank = torch.full((len(scored), batch.words), -1, device=device)
-        mention_of, word_of, rank_of = torch.tensor(ranks, dtype=torch.long, device=device).reshape(-1, 3).T
+        mention_of, word_of, rank_of = _columns(ranks, 3, device)
         rank[mention_of, word_of] = rank_of
         rules = torch.tensor(by_rule, dtype=torch.bool, device=device).view(-1, len(BASELINES))
-        folds = Bins(*_columns(bins, device), len(MENTIONS))
+        item, place = _columns(bins, 2, device)
+        folds = Bins(item, place, len(MENTIONS))
         permuted = torch.from_numpy(np.concatenate(turns)).to(device)
         return _Mentions(document_of, word, is_antecedent, rules, folds, rank, permuted)
 
     def count(self, facts: "_Mentions") -> Sums:
-        """How many mentions are scored, and how often the rules and the offsets find an antecedent."""
+        """The number of mentions that are scored, and for which the rules and the offsets find an antecedent."""
         by_rule = facts.folds.total(facts.by_rule)
         return {
             "mention": facts.folds.total(torch.ones_like(facts.word, dtype=torch.bool)[:, None])[..., 0],
@@ -159,7 +148,7 @@ class Coreference:
         } | {name: by_rule[..., index] for index, name in enumerate(BASELINES)}
 
     def observe(self, facts: "_Mentions", attention: Attention) -> Sums:
-        """How often each head finds an antecedent."""
+        """The number of mentions for which each head finds an antecedent."""
         pointing = attention.words().attends
         points = pointing.weight[facts.document, :, facts.word] > 0
         word = pointing.word[facts.document, :, facts.word]
@@ -169,29 +158,21 @@ class Coreference:
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
         """Accuracies, NaN where no mention is scored, and the sums by fold."""
-        by_fold = {
-            "fold_antecedent_correct": sums["correct"],
-            "fold_antecedent": counts["mention"],
-            "fold_antecedent_offset": counts["offset"],
-        }
+        by_fold = {"fold_antecedent_correct": sums["correct"]}
+        by_fold |= {"fold_antecedent": counts["mention"], "fold_antecedent_offset": counts["offset"]}
         if "permuted" in sums:
             by_fold["antecedent_permuted"] = sums["permuted"]
         table = score_table(ACCURACY, by_fold, {"mention": MENTIONS}, source=CLARK, fold_unit=self.fold_assignment.unit)
         total = counts["mention"].sum(-1)
-        with np.errstate(invalid="ignore"):
-            offsets = counts["offset"].sum(1) / total[:, None]
-            baselines = {name: counts[name].sum(-1) / total for name in BASELINES}
-        share = "share of mentions"
-        there = "mentions that have an antecedent at a fixed offset"
-        values: dict[str, tuple[np.ndarray, tuple[str, ...], str, str]] = {
+        offsets = mean(counts["offset"].sum(1), total[:, None])
+        there, share = "mentions that have an antecedent at a fixed offset", "share of mentions"
+        values: dict[str, Described] = {
             "antecedent_offset": (offsets, ("mention", "offset"), there, share),
             "fold_antecedent_rules": (counts["rules"], ("mention", "fold"), BASELINES["rules"], "mentions"),
         }
-        values |= {f"antecedent_{name}": (baselines[name], ("mention",), BASELINES[name], share) for name in BASELINES}
-        return table.assign({
-            variable: heads.variable(np.asarray(data), dims, name=name, units=units, source=CLARK)
-            for variable, (data, dims, name, units) in values.items()
-        }).assign_coords(offset=list(OFFSETS))  # fmt: skip
+        for name, what in BASELINES.items():
+            values[f"antecedent_{name}"] = (mean(counts[name].sum(-1), total), ("mention",), what, share)
+        return table.assign(describe(values, CLARK)).assign_coords(offset=list(OFFSETS))
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,7 +200,7 @@ class _Mentions:
     def score_permutations(
         self, word: Int[Tensor, "mention head"], points: Bool[Tensor, "mention head"]
     ) -> Int64[Tensor, "head row permutation"]:
-        """How often the word that a head points at is an antecedent in each permutation, by class of mentions."""
+        """The mentions whose head word points at an antecedent in each permutation, by class of mentions."""
         earlier = (self.rank >= 0).sum(1)
         # The antecedents in the order of the earlier mentions.
         in_order = torch.zeros_like(self.is_antecedent)
@@ -238,13 +219,12 @@ class _Mentions:
         return total
 
     def at_offsets(self, offsets: tuple[int, ...]) -> Bool[Tensor, "mention offset"]:
-        """Whether the head word of an antecedent stands at each offset from that of the mention."""
+        """True if the head word of an antecedent stands at each offset from that of the mention."""
         words = self.is_antecedent.shape[1]
         there = self.word[:, None] + torch.tensor(offsets, device=self.word.device)
         inside = (there >= 0) & (there < words)
         return self.is_antecedent.gather(1, there.clamp(0, words - 1)) & inside
 
 
-def _columns(rows: list[tuple[int, int]], device: torch.device) -> tuple[Int[Tensor, " row"], Int[Tensor, " row"]]:
-    first, second = torch.tensor(rows, dtype=torch.long, device=device).reshape(-1, 2).T
-    return first, second
+def _columns(rows: Sequence[tuple[int, ...]], count: int, device: torch.device) -> tuple[Int[Tensor, " row"], ...]:
+    return torch.tensor(rows, dtype=torch.long, device=device).reshape(-1, count).T.unbind()

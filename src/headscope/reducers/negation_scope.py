@@ -11,21 +11,19 @@ from typing import ClassVar, Literal
 import numpy as np
 import torch
 import xarray as xr
-from jaxtyping import Bool, Float64, Int, Int64
+from jaxtyping import Bool, Int, Int64
 from torch import Tensor
 
-from headscope import heads
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
 from headscope.corpora.corpus import CorpusSummary
-from headscope.errors import CorpusError
-from headscope.reducers.reducer import Sums
+from headscope.reducers.reducer import Sums, missing_annotation
 from headscope.reducers.relations import OFFSETS
-from headscope.reducers.support.folds import FOLDS, FoldAssignment
+from headscope.reducers.support.folds import FoldAssignment, total_by_fold
 from headscope.reducers.support.negation_cue import REGRESSORS, Cues
 from headscope.reducers.support.negation_cue import variables as cue_variables
 from headscope.reducers.support.permutations import Permutations
-from headscope.reducers.support.ratios import score_table
+from headscope.reducers.support.ratios import describe, score_table
 from headscope.score import Score
 
 ZHAO = "Zhao and Bethard 2020, section 4"
@@ -40,18 +38,13 @@ F1 = Score(
     "scope_f1",
     "Scope of negation",
     "the F1 of the words that attend, of all other words, most to the cue, said to be its scope",
-    numerator=(HITS, HITS),
-    denominator=(SAID, GOLD),
-    offset_numerator=("fold_scope_near_hits", "fold_scope_near_hits"),
-    offset_denominator=("fold_scope_near", GOLD),
-    rows="scopes of negation",
-    label="scope, F1",
-    attends="word",
+    numerator=(HITS, HITS), denominator=(SAID, GOLD),
+    offset_numerator=("fold_scope_near_hits", "fold_scope_near_hits"), offset_denominator=("fold_scope_near", GOLD),
+    rows="scopes of negation", label="scope, F1", attends="word",
     permuted="the score after rotating each scope within its sentence",
-    baselines={"scope_all_f1": "all words of the sentence"},
-    control="scope_all_f1",
+    baselines={"scope_all_f1": "all words of the sentence"}, control="scope_all_f1",
     regression=("attention of a word to the cue of a negation", "in the scope"),
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -95,20 +88,15 @@ class NegationScope:
 
     @classmethod
     def supports(cls, summary: CorpusSummary) -> bool:
-        """Whether a corpus has negation cues."""
+        """True if a corpus has negation cues."""
         return bool(summary.spans.get("cue"))
 
     @classmethod
     def for_corpus(cls, summary: CorpusSummary) -> "NegationScope":
-        """The reducer for a corpus with negations.
-
-        Raises:
-            CorpusError: it has none.
-        """
+        """The reducer for a corpus with negations."""
         if not cls.supports(summary):
-            raise CorpusError(
-                "the reducer `scope` needs negation cues and their scopes, and the corpus has none; "
-                "give one that has, such as *SEM 2012 or SFU, or measure `surface` only."
+            raise missing_annotation(
+                cls.name, "negation cues and their scopes", "one that has, such as *SEM 2012 or SFU"
             )
         return cls(FoldAssignment.for_corpus(summary))
 
@@ -140,47 +128,38 @@ class NegationScope:
         for index, document in enumerate(batch.documents):
             free = [len(document.words) - len(set(cue)) for row, cue, _ in rows if row == index]
             turns.append(self.permutations.choose(document, free))
-        return _Negations(
-            document_of,
-            folds,
-            cues,
-            scopes,
-            real,
-            left_out[0],
-            left_out[1],
-            others,
-            torch.from_numpy(np.concatenate(turns)).to(device),
-            Cues.from_negations(batch, document_of, cues, scopes),
-        )
+        permuted = torch.from_numpy(np.concatenate(turns)).to(device)
+        given = Cues.from_negations(batch, document_of, cues, scopes)
+        return _Negations(document_of, folds, cues, scopes, real, left_out[0], left_out[1], others, permuted, given)
 
     def count(self, facts: "_Negations") -> Sums:
         """Negations, words of scopes and words that could be in them; what the offsets say."""
         near = facts.at_offsets(OFFSETS)
         return {
-            "negations": facts.total_by_fold(torch.ones_like(facts.document)),
+            "negations": total_by_fold(torch.ones_like(facts.document), facts.fold),
             "affixal": facts.affixal,
             "without_cue": facts.without_cue,
-            "scope": facts.total_by_fold(facts.in_scope.sum(-1)),
-            "words": facts.total_by_fold(facts.real.sum(-1)),
-            "near": facts.total_by_fold(near.sum(-1)),
-            "near_hits": facts.total_by_fold((near & facts.in_scope[:, None]).sum(-1)),
-            "regressors": facts.total_by_fold(facts.cues.products()),
+            "scope": total_by_fold(facts.in_scope.sum(-1), facts.fold),
+            "words": total_by_fold(facts.real.sum(-1), facts.fold),
+            "near": total_by_fold(near.sum(-1), facts.fold),
+            "near_hits": total_by_fold((near & facts.in_scope[:, None]).sum(-1), facts.fold),
+            "regressors": total_by_fold(facts.cues.products(), facts.fold),
         }
 
     def observe(self, facts: "_Negations", attention: Attention) -> Sums:
-        """How many words each head says to be in a scope, how many of them are, and what words give to the cue."""
+        """The words that each head predicts to be in a scope, those that are, and what words give to the cue."""
         words = attention.words()
         word, points = words.attends.word[facts.document], words.attends.weight[facts.document] > 0
-        said = facts.is_cue[:, None].expand_as(word).gather(-1, word) & points
-        hits = said & facts.in_scope[:, None]
+        predicted = facts.is_cue[:, None].expand_as(word).gather(-1, word) & points
+        hits = predicted & facts.in_scope[:, None]
         products, squares = facts.cues.moments(facts.cues.attention(words.weights))
         sums = {
-            "said": facts.total_by_fold(said.sum(-1)).mT,
-            "hits": facts.total_by_fold(hits.sum(-1)).mT,
-            "products": facts.total_by_fold(products).transpose(0, 1),
-            "squares": facts.total_by_fold(squares).mT,
+            "said": total_by_fold(predicted.sum(-1), facts.fold).mT,
+            "hits": total_by_fold(hits.sum(-1), facts.fold).mT,
+            "products": total_by_fold(products, facts.fold).transpose(0, 1),
+            "squares": total_by_fold(squares, facts.fold).mT,
         }
-        return sums | ({"permuted": facts.score_permutations(said)} if self.permutations.count else {})
+        return sums | ({"permuted": facts.score_permutations(predicted)} if self.permutations.count else {})
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
         """Precision, recall and F1 of heads and baselines; the sums by fold."""
@@ -191,8 +170,8 @@ class NegationScope:
             "scope_all": (scope, words, (), "all words of the sentence"),
         }
         values = {}
-        for prefix, (hits, said, dims, whose) in scored.items():
-            for (score, what), data in zip(MEASURES.items(), _scores(hits, said, scope), strict=True):
+        for prefix, (hits, predicted, dims, whose) in scored.items():
+            for (score, what), data in zip(MEASURES.items(), _scores(hits, predicted, scope), strict=True):
                 values[f"{prefix}_{score}"] = (data, dims, f"{what}, by {whose}", "share of words")
         values |= {
             "scope_count": (counts["negations"].sum(0), (), "negations", "negations"),
@@ -204,13 +183,9 @@ class NegationScope:
         if "permuted" in sums:
             by_fold["scope_permuted"] = sums["permuted"]
         table = score_table(F1, by_fold, source=ZHAO, fold_unit=self.fold_assignment.unit)
-        new = {
-            variable: heads.variable(np.asarray(data), dims, name=name, units=units, source=ZHAO)
-            for variable, (data, dims, name, units) in values.items()
-        }
-        coords = {"offset": OFFSETS, "regressor": REGRESSORS, "regressor_other": REGRESSORS}
-        return table.assign(new | cue_variables(sums, counts)).assign_coords(
-            {dim: list(places) for dim, places in coords.items()}
+        regressors = list(REGRESSORS)
+        return table.assign(describe(values, ZHAO) | cue_variables(sums, counts)).assign_coords(
+            offset=list(OFFSETS), regressor=regressors, regressor_other=regressors
         )
 
 
@@ -244,36 +219,28 @@ class _Negations:
     def at_offsets(self, offsets: tuple[int, ...]) -> Bool[Tensor, "negation offset word"]:
         """The words from which a word of the cue stands at each offset."""
         words = self.is_cue.shape[1]
-        there = (
-            torch.arange(words, device=self.is_cue.device) + torch.tensor(offsets, device=self.is_cue.device)[:, None]
-        )
+        device = self.is_cue.device
+        there = torch.arange(words, device=device) + torch.tensor(offsets, device=device)[:, None]
         inside = (there >= 0) & (there < words)
         return self.is_cue[:, there.clamp(0, words - 1)] & inside & self.real[:, None]
 
-    def score_permutations(self, said: Bool[Tensor, "negation head word"]) -> Int64[Tensor, "head permutation"]:
-        """How many of the words said to be in a scope are in it in each permutation."""
+    def score_permutations(self, predicted: Bool[Tensor, "negation head word"]) -> Int64[Tensor, "head permutation"]:
+        """The number of predicted words that are in the scope in each permutation."""
         count = (self.real & ~self.is_cue).sum(-1)
-        place = torch.arange(self.others.shape[1], device=said.device)
+        place = torch.arange(self.others.shape[1], device=predicted.device)
         in_order = self.in_scope.gather(1, self.others)
-        among = said.gather(2, self.others[:, None].expand_as(said)).float()
-        hits = among.new_zeros((said.shape[1], self.turns.shape[1]))
+        among = predicted.gather(2, self.others[:, None].expand_as(predicted)).float()
+        hits = among.new_zeros((predicted.shape[1], self.turns.shape[1]))
         # One by one, since each has as many places as its document words.
         for item, size in enumerate(count.tolist()):
             where = (place[:size, None] + self.turns[item]) % max(size, 1)
             # As a product of 0 and 1, which is exact.
             hits += among[item, :, :size] @ in_order[item, where].float()
-        stay = (said & (self.in_scope & self.is_cue)[:, None]).sum((0, 2))
+        stay = (predicted & (self.in_scope & self.is_cue)[:, None]).sum((0, 2))
         return hits.long() + stay[:, None]
 
-    def total_by_fold(
-        self, values: Int64[Tensor, "negation ..."] | Float64[Tensor, "negation ..."]
-    ) -> Int64[Tensor, "fold ..."] | Float64[Tensor, "fold ..."]:
-        """Values of negations, added up for each fold."""
-        total = torch.zeros(FOLDS, *values.shape[1:], dtype=values.dtype, device=values.device)
-        return total.index_add_(0, self.fold, values)
 
-
-def _scores(hits: np.ndarray, said: np.ndarray, gold: np.ndarray) -> np.ndarray:
+def _scores(hits: np.ndarray, predicted: np.ndarray, gold: np.ndarray) -> np.ndarray:
     """Precision, recall and F1, first axis; 0 where there is nothing to divide by."""
-    pairs = ((hits, said), (hits, gold), (2 * hits, said + gold))
+    pairs = ((hits, predicted), (hits, gold), (2 * hits, predicted + gold))
     return np.stack([part / np.maximum(whole, 1) for part, whole in pairs])

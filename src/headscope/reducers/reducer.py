@@ -13,6 +13,7 @@ from torch import Tensor
 
 from headscope.capture.batch import Batch
 from headscope.corpora.corpus import CorpusSummary
+from headscope.errors import CorpusError
 from headscope.score import Score
 
 Sums = dict[str, Tensor]
@@ -41,10 +42,10 @@ class Reducer(Protocol):
         """The facts that `count` and `observe` need of a batch; worked out once for all of its layers."""
 
     def count(self, facts: Any) -> Sums:
-        """What is known before any attention: how often each value is defined."""
+        """Sums that need no attention: how often each value is defined."""
 
     def observe(self, facts: Any, *attentions: Any, **_: Any) -> Sums:
-        """What the attention of a block of rows, a layer or a pass adds.
+        """The sums that the attention of a block of rows, a layer or a pass adds.
 
         The first axis is the head; in a pass it is the layer, and the head comes second.
         """
@@ -68,7 +69,7 @@ class CorpusReducer(Reducer, Protocol):
 
     @classmethod
     def supports(cls, summary: CorpusSummary) -> bool:
-        """Whether a corpus has the annotation that it needs."""
+        """True if a corpus has the annotation that it needs."""
 
     @classmethod
     def for_corpus(cls, summary: CorpusSummary) -> "Reducer":
@@ -77,3 +78,10 @@ class CorpusReducer(Reducer, Protocol):
         Raises:
             CorpusError: the annotation that it needs is not there.
         """
+
+
+def missing_annotation(reducer: str, needs: str, suitable: str) -> CorpusError:
+    """The error for a corpus that lacks what a reducer needs; it says which corpus would be suitable."""
+    return CorpusError(
+        f"the reducer `{reducer}` needs {needs}, and the corpus has none; give {suitable}, or measure `surface` only."
+    )

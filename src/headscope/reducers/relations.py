@@ -17,17 +17,16 @@ import xarray as xr
 from jaxtyping import Int, Int64
 from torch import Tensor
 
-from headscope import heads
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
 from headscope.capture.words import Pointing
 from headscope.corpora.corpus import CorpusSummary
 from headscope.corpora.document import Document, Link
 from headscope.errors import CorpusError
-from headscope.reducers.reducer import Sums
+from headscope.reducers.reducer import Sums, missing_annotation
 from headscope.reducers.support.folds import FOLDS, Bins, FoldAssignment
 from headscope.reducers.support.permutations import AT_ONCE, Permutations
-from headscope.reducers.support.ratios import score_table
+from headscope.reducers.support.ratios import Described, describe, mean, score_table
 from headscope.score import Score
 
 CLARK = "Clark et al. 2019, sections 4.1 and 4.2"
@@ -42,16 +41,12 @@ ACCURACY = Score(
     "relation_accuracy",
     "Relations between words",
     "the share of links for which, of all other words, the one at one end attends most to the one at the other end",
-    numerator=("fold_correct",),
-    denominator=("fold_link",),
-    offset_numerator=("fold_offset",),
-    offset_denominator=("fold_link",),
-    items="links",
-    rows="relations",
+    numerator=("fold_correct",), denominator=("fold_link",),
+    offset_numerator=("fold_offset",), offset_denominator=("fold_link",),
+    items="links", rows="relations",
     permuted="the score after moving each gold link to another place in its text, keeping its length",
-    breakdown="length",
-    prefix="",
-)
+    breakdown="length", prefix="",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -86,7 +81,7 @@ class Relations:
 
     @classmethod
     def supports(cls, summary: CorpusSummary) -> bool:
-        """Whether a corpus has links between words."""
+        """True if a corpus has links between words."""
         return bool(summary.links)
 
     @classmethod
@@ -98,10 +93,7 @@ class Relations:
         """
         links = [(kind, label) for kind, counts in summary.links.items() for label in counts]
         if not cls.supports(summary):
-            raise CorpusError(
-                "the reducer `relations` needs links between words, and the corpus has none; "
-                "give a treebank (CoNLL-U), or measure `surface` only."
-            )
+            raise missing_annotation(cls.name, "links between words", "a treebank (CoNLL-U)")
         reducer = cls(tuple(sorted(links)), FoldAssignment.for_corpus(summary))
         twice = [name for name, count in Counter(reducer.rows).items() if count > 1]
         if twice:
@@ -158,18 +150,13 @@ class Relations:
         device = batch.encoder.ids.device
         document_of, dependent, head = torch.tensor(links, dtype=torch.long, device=device).reshape(-1, 3).T
         link_of, fold_bin, length_bin = torch.tensor(bins, dtype=torch.long, device=device).reshape(-1, 3).T
-        return _Links(
-            document_of,
-            dependent,
-            head,
-            Bins(link_of, fold_bin, len(row_of)),
-            Bins(link_of, length_bin, len(row_of), len(LENGTHS)),
-            {label: torch.tensor(items, device=device) for label, items in by_label.items()},
-            torch.from_numpy(np.concatenate(permuted)).to(device),
-        )
+        folds, lengths = Bins(link_of, fold_bin, len(row_of)), Bins(link_of, length_bin, len(row_of), len(LENGTHS))
+        items_of = {label: torch.tensor(items, device=device) for label, items in by_label.items()}
+        sources = torch.from_numpy(np.concatenate(permuted)).to(device)
+        return _Links(document_of, dependent, head, folds, lengths, items_of, sources)
 
     def count(self, facts: "_Links") -> Sums:
-        """How many links there are, and how often each fixed offset finds the head."""
+        """The number of links, and of those whose head each fixed offset finds."""
         distance = (facts.head - facts.dependent)[:, None] == torch.tensor(OFFSETS, device=facts.head.device)
         links = torch.ones_like(facts.head, dtype=torch.bool)[:, None]
         return {
@@ -179,7 +166,7 @@ class Relations:
         }
 
     def observe(self, facts: "_Links", attention: Attention) -> Sums:
-        """How many links each head gets right, in each direction."""
+        """The number of links that each head gets right, in each direction."""
         words = attention.words()
         by_direction = []
         for pointing in (words.attends, words.attended):
@@ -197,29 +184,20 @@ class Relations:
         parts = {"fold_correct": sums["correct"], "fold_link": counts["link"], "fold_offset": counts["offset"]}
         if "permuted" in sums:
             parts["relation_permuted"] = sums["permuted"]
-        table = score_table(
-            ACCURACY,
-            parts,
-            {"direction": DIRECTIONS, "relation": self.rows},
-            source=CLARK,
-            fold_unit=self.fold_assignment.unit,
-            pooled=[[i for i, link in enumerate(self.links) if row in self.rows_of(*link)] for row in self.rows],
-        )
+        rows, unit = {"direction": DIRECTIONS, "relation": self.rows}, self.fold_assignment.unit
+        pooled = [[i for i, link in enumerate(self.links) if row in self.rows_of(*link)] for row in self.rows]
+        table = score_table(ACCURACY, parts, rows, source=CLARK, fold_unit=unit, pooled=pooled)
         total = counts["link"].sum(-1)
-        with np.errstate(invalid="ignore"):
-            offsets = counts["offset"].sum(1) / total[:, None]
-            at_length = sums["at_length"].transpose(0, 1, 3, 2, 4) / counts["length"][:, None]
+        offsets = mean(counts["offset"].sum(1), total[:, None])
+        at_length = mean(sums["at_length"].transpose(0, 1, 3, 2, 4), counts["length"][:, None])
         by_length = ("layer", "head", "relation", "direction", "length")
         share, links = "share of links", "links"
-        values = {
+        values: dict[str, Described] = {
             "offset_accuracy": (offsets, ("relation", "offset"), "links whose head stands at a fixed offset", share),
             "length_accuracy": (at_length, by_length, "links of a length that the head gets right", share),
             "length_count": (counts["length"], ("relation", "length"), "links of a length", links),
         }
-        table = table.assign({
-            variable: heads.variable(np.asarray(data), dims, name=name, units=units, source=CLARK)
-            for variable, (data, dims, name, units) in values.items()
-        }).assign_coords(offset=list(OFFSETS), length=list(LENGTHS))  # fmt: skip
+        table = table.assign(describe(values, CLARK)).assign_coords(offset=list(OFFSETS), length=list(LENGTHS))
         table["relation_accuracy"] = table["relation_accuracy"].transpose("layer", "head", "relation", "direction")
         by_count = sorted(range(len(total)), key=lambda row: (self.rows[row] != ALL, -total[row]))
         return table.isel(relation=by_count)
@@ -245,7 +223,7 @@ class _Links:
     permuted: Int[Tensor, "link permutation"]
 
     def score_permutations(self, directions: Sequence[Pointing], labels: int) -> Int64[Tensor, "label permutation any"]:
-        """How many links of each label the heads get right in each permutation; the last axis is head and direction."""
+        """The links of each label that the heads get right in each permutation; the last axis is head and direction."""
         distances = []
         for pointing in directions:
             word = torch.arange(pointing.word.shape[-1], device=pointing.word.device)

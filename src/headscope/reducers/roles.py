@@ -15,16 +15,15 @@ import xarray as xr
 from jaxtyping import Bool, Float, Int, Int64
 from torch import Tensor
 
-from headscope import heads
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
 from headscope.corpora.corpus import CorpusSummary
 from headscope.corpora.document import Document, Link
-from headscope.errors import CorpusError, HeadscopeError
-from headscope.reducers.reducer import Sums
+from headscope.errors import HeadscopeError
+from headscope.reducers.reducer import Sums, missing_annotation
 from headscope.reducers.relations import OFFSETS
-from headscope.reducers.support.folds import FOLDS, FoldAssignment
-from headscope.reducers.support.ratios import score_table
+from headscope.reducers.support.folds import FoldAssignment, total_by_fold
+from headscope.reducers.support.ratios import Described, describe, mean, score_table
 from headscope.score import Score
 
 KOVALEVA = "Kovaleva et al. 2019, section 4.2"
@@ -42,16 +41,11 @@ WEIGHT = Score(
     "role_weight",
     "Semantic roles",
     "the largest weight between a predicate and what fills a role of it, as a mean over links",
-    numerator=("fold_role_weight",),
-    denominator=("fold_role",),
-    offset_numerator=("fold_role_offset",),
-    offset_denominator=("fold_role",),
-    items="links",
-    rows="weights of roles",
-    label="roles, weight",
-    attends="either",
+    numerator=("fold_role_weight",), denominator=("fold_role",),
+    offset_numerator=("fold_role_offset",), offset_denominator=("fold_role",),
+    items="links", rows="weights of roles", label="roles, weight", attends="either",
     baselines={"role_weight_anywhere": "this head, any two words"},
-)
+)  # fmt: skip
 
 _OTHERS = ("ARGM", "R-", "C-")
 """How the labels of PropBank begin that name no core role: modifiers, references, continuations."""
@@ -104,20 +98,15 @@ class Roles:
 
     @classmethod
     def supports(cls, summary: CorpusSummary) -> bool:
-        """Whether a corpus has links from what fills a core role to its predicate."""
+        """True if a corpus has links from what fills a core role to its predicate."""
         return bool(_core(summary))
 
     @classmethod
     def for_corpus(cls, summary: CorpusSummary) -> "Roles":
-        """The reducer for the core roles of a corpus, with the limits of the paper.
-
-        Raises:
-            CorpusError: it has none.
-        """
+        """The reducer for the core roles of a corpus, with the limits of the paper."""
         if not cls.supports(summary):
-            raise CorpusError(
-                "the reducer `roles` needs links of core semantic roles, and the corpus has none; "
-                "give one that has, such as Universal Propositions, or measure `surface` only."
+            raise missing_annotation(
+                cls.name, "links of core semantic roles", "one that has, such as Universal Propositions"
             )
         return cls(_core(summary), fold_assignment=FoldAssignment.for_corpus(summary))
 
@@ -142,21 +131,17 @@ class Roles:
         word = torch.arange(words, device=device)
         have_tokens = (batch.encoder.word[documents, None] == word[:, None]).any(-1)
         far = have_tokens[:, :, None] & have_tokens[:, None] & (word - word[:, None] >= self.min_distance)
-        return _RoleLinks(
-            documents,
-            words,
-            torch.tensor(folds, dtype=torch.long, device=device),
-            torch.tensor(offsets, dtype=torch.bool, device=device).view(-1, len(OFFSETS)),
-            torch.tensor(cells, dtype=torch.long, device=device).reshape(-1, 4).T,
-            far * (links / far.sum((1, 2)))[:, None, None],
-            torch.tensor([left_out[reason] for reason in LEFT_OUT], dtype=torch.long, device=device),
-        )
+        anywhere = far * (links / far.sum((1, 2)))[:, None, None]
+        reasons = [left_out[reason] for reason in LEFT_OUT]
+        fold, cell, count = (torch.tensor(n, dtype=torch.long, device=device) for n in (folds, cells, reasons))
+        at_offset = torch.tensor(offsets, dtype=torch.bool, device=device).view(-1, len(OFFSETS))
+        return _RoleLinks(documents, words, fold, at_offset, cell.reshape(-1, 4).T, anywhere, count)
 
     def count(self, facts: "_RoleLinks") -> Sums:
         """Links that count, and that a fixed offset would find, by fold; links left out, by reason."""
         return {
-            "link": facts.total_by_fold(torch.ones_like(facts.fold)),
-            "offset": facts.total_by_fold(facts.at_offset.long()),
+            "link": total_by_fold(torch.ones_like(facts.fold), facts.fold),
+            "offset": total_by_fold(facts.at_offset.long(), facts.fold),
             "left_out": facts.left_out,
         }
 
@@ -168,30 +153,23 @@ class Roles:
         weight = torch.maximum(from_argument, from_predicate)
         anywhere = (either.double() * facts.anywhere[:, None]).sum((0, 2, 3))
         return {
-            "weight": facts.total_by_fold(weight.double()).mT,
+            "weight": total_by_fold(weight.double(), facts.fold).mT,
             "each": torch.stack([from_argument.double().sum(0), from_predicate.double().sum(0), anywhere], dim=-1),
         }
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
         """The mean weights of heads and baselines; the sums by fold."""
-        by_fold = {
-            "fold_role_weight": sums["weight"],
-            "fold_role": counts["link"],
-            "fold_role_offset": counts["offset"],
-        }
+        by_fold = {"fold_role_weight": sums["weight"]}
+        by_fold |= {"fold_role": counts["link"], "fold_role_offset": counts["offset"]}
         share, unit = "share of attention", self.fold_assignment.unit
         table = score_table(WEIGHT, by_fold, source=KOVALEVA, units=share, fold_unit=unit)
-        links = counts["link"].sum()
-        with np.errstate(invalid="ignore"):
-            each, offset = (
-                np.asarray(total / np.where(links > 0, links, np.nan))
-                for total in (sums["each"], counts["offset"].sum(0))
-            )
+        links = np.asarray(counts["link"].sum())
+        each, offset = (mean(total, links) for total in (sums["each"], counts["offset"].sum(0)))
         by_head = ("layer", "head")
         largest = "largest weight between a predicate and what fills a role of it"
         far = f"largest weight between two words of the sentence that are {self.min_distance} or more apart"
         fixed = "what a head would get with all its weight at a fixed offset"
-        values = {
+        values: dict[str, Described] = {
             "role_weight_from_argument": (each[..., 0], by_head, f"{largest}, from the latter", share),
             "role_weight_from_predicate": (each[..., 1], by_head, f"{largest}, from the predicate", share),
             "role_weight_anywhere": (each[..., 2], by_head, f"{far}, as a mean over all of them", share),
@@ -201,10 +179,7 @@ class Roles:
             f"role_left_out_{reason}": (counts["left_out"][place], (), name, "links")
             for place, (reason, name) in enumerate(LEFT_OUT.items())
         }
-        return table.assign({
-            variable: heads.variable(np.asarray(data), dims, name=name, units=units, source=KOVALEVA)
-            for variable, (data, dims, name, units) in values.items()
-        }).assign_coords(offset=list(OFFSETS))  # fmt: skip
+        return table.assign(describe(values, KOVALEVA)).assign_coords(offset=list(OFFSETS))
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,11 +211,6 @@ class _RoleLinks:
         weights = between[document, :, source, target]
         largest = weights.new_zeros(len(self.fold), weights.shape[1])
         return largest.scatter_reduce_(0, link[:, None].expand_as(weights), weights, "amax")
-
-    def total_by_fold(self, values: Float[Tensor, "link ..."] | Int64[Tensor, "link ..."]) -> Tensor:
-        """Values of links, added up for each fold."""
-        total = values.new_zeros(FOLDS, *values.shape[1:])
-        return total.index_add_(0, self.fold, values)
 
 
 def _ends(

@@ -14,11 +14,11 @@ import xarray as xr
 from jaxtyping import Bool, Float, Float64
 from torch import Tensor
 
-from headscope import heads
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
 from headscope.corpora.corpus import CorpusSummary
 from headscope.reducers.reducer import Sums
+from headscope.reducers.support.ratios import Described, describe
 from headscope.score import Score
 
 KOVALEVA = "Kovaleva et al. 2019, section 4.3"
@@ -76,13 +76,12 @@ class Similarity:
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
         """The mean cosine, and over how many documents."""
-        documents = counts["documents"]
-        what = "cosine of a head's attention maps before and after fine-tuning"
-        similarity = heads.variable(
-            sums["cosine"] / documents, ("layer", "head"), name=what, units="cosine", source=KOVALEVA
-        )
-        count = heads.variable(documents, (), name="documents compared", units="documents", source=KOVALEVA)
-        return xr.Dataset({"similarity": similarity, "similarity_count": count})
+        what, documents = "cosine of a head's attention maps before and after fine-tuning", counts["documents"]
+        values: dict[str, Described] = {
+            "similarity": (sums["cosine"] / documents, ("layer", "head"), what, "cosine"),
+            "similarity_count": (documents, (), "documents compared", "documents"),
+        }
+        return xr.Dataset(describe(values, KOVALEVA))
 
 
 def _products(

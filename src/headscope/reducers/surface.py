@@ -17,6 +17,7 @@ from headscope.capture.batch import Batch, Tokens
 from headscope.corpora.corpus import CorpusSummary
 from headscope.errors import HeadscopeError
 from headscope.reducers.reducer import Sums
+from headscope.reducers.support.ratios import describe, mean
 from headscope.reducers.support.word_class import WordClass
 from headscope.score import Score
 
@@ -168,27 +169,15 @@ class Surface:
         there &= position <= last_position[..., None]
         neighbours = (position[..., len(_NEIGHBOURS) :] - first_position[..., None]).clamp(0, keys.length - 1)
         has_cls, has_sep = (kind.any(1, keepdim=True) for kind in (keys.cls, keys.sep))
-        others = (
-            queries.real,
-            queries.real & has_cls,
-            queries.real & has_sep,
-            queries.sep & has_sep,
-            queries.real & ~queries.sep & has_sep,
-            queries.cls,
-        )
+        with_sep = queries.real & has_sep
+        others = (queries.real, queries.real & has_cls, with_sep, queries.sep & has_sep, with_sep & ~queries.sep)
         near, far = there[..., : len(_NEIGHBOURS)], there[..., len(_NEIGHBOURS) :]
-        which = torch.cat([near, torch.stack(others, dim=-1), far], dim=-1).double()
+        which = torch.cat([near, torch.stack([*others, queries.cls], dim=-1), far], dim=-1).double()
         shares = which / which.sum(1, keepdim=True).clamp_min(1)
-        _, over, wanted = _lay_out_means(self)
-        return _Facts(
-            columns,
-            neighbours,
-            shares,
-            not bool(queries.real.all()),
-            keys.real.sum(1, keepdim=True),
-            torch.tensor(over, device=keys.ids.device),
-            torch.tensor(wanted, device=keys.ids.device),
-        )
+        _, *bins = _lay_out_means(self)
+        over, wanted = (torch.tensor(places, device=keys.ids.device) for places in bins)
+        padded, length = not bool(queries.real.all()), keys.real.sum(1, keepdim=True)
+        return _Facts(columns, neighbours, shares, padded, length, over, wanted)
 
     def count(self, facts: "_Facts") -> Sums:
         """The number of documents in which each value is defined, and how much of them each class is."""
@@ -201,16 +190,9 @@ class Surface:
         rows = attention.rows
         by_distance, mean_distance = attention.distances(tuple(self.edges))
         uniform = attention.visible().clamp_min(1).log()[:, None].expand(-1, attention.heads, -1)
-        parts = [
-            attention.average(facts.columns),
-            attention.entropy()[..., None],
-            uniform[..., None],
-            mean_distance[..., None],
-            by_distance,
-        ]
-        if self.offsets:
-            parts.append(attention.at(facts.neighbours[:, rows]))
-        seen = torch.cat(parts, dim=-1)
+        single = torch.stack([attention.entropy(), uniform, mean_distance], dim=-1)
+        at_offsets = [attention.at(facts.neighbours[:, rows])] if self.offsets else []
+        seen = torch.cat([attention.average(facts.columns), single, by_distance, *at_offsets], dim=-1)
         if facts.padded:
             # Padding may hold anything, NaN included; its share is 0.
             seen = seen.where(attention.queries.real[:, None, rows, None], 0)
@@ -233,32 +215,22 @@ class Surface:
         }
         sizes, _, _ = _lay_out_means(self)
         ends = np.cumsum(list(sizes.values()))[:-1]
-        means = dict(zip(sizes, np.split(_mean(sums["means"], counts["defined"]), ends, axis=-1), strict=True))
-        values = {}
+        means = dict(zip(sizes, np.split(mean(sums["means"], counts["defined"]), ends, axis=-1), strict=True))
+        values: dict[str, xr.Variable] = {}
         for variable, (name, units, source) in VARIABLES.items():
-            mean = means[variable][..., 0]
             title, target, baseline = SHOWN[variable]
+            shown = {"title": title, "target": target, "baseline": baseline}
             values[variable] = heads.variable(
-                mean,
-                ("layer", "head"),
-                name=name,
-                units=units,
-                source=source,
-                title=title,
-                target=target,
-                baseline=baseline,
+                means[variable][..., 0], ("layer", "head"), name=name, units=units, source=source, **shown
             )
         for variable, (name, dim, source) in several.items():
             if coords[dim]:
-                by_place = ("layer", "head", dim)
-                values[variable] = heads.variable(means[variable], by_place, name=name, units=SHARE, source=source)
+                values |= describe({variable: (means[variable], ("layer", "head", dim), name, SHARE)}, source)
         if self.classes:
             documents = np.split(counts["defined"], ends)[list(sizes).index("mass_class")]
-            share = _mean(counts["class_share"], documents)
+            share = mean(counts["class_share"], documents)
             name = "tokens of a class of words, which attention that prefers none would give it where all can be seen"
-            values["class_share"] = heads.variable(
-                share, ("class",), name=name, units="share of tokens", source="headscope"
-            )
+            values |= describe({"class_share": (share, ("class",), name, "share of tokens")}, "headscope")
         return xr.Dataset(values, coords={dim: place for dim, place in coords.items() if place})
 
 
@@ -268,7 +240,7 @@ _SHARES = ("self", "previous", "next", "all", "has_cls", "has_sep", "from_sep", 
 
 @dataclass(frozen=True, eq=False)
 class _Facts:
-    """What is known of a batch before any attention.
+    """The facts of a batch that need no attention.
 
     Attributes:
         columns: for each of `_COLUMNS` and then each class, 1 on its keys.
@@ -313,7 +285,7 @@ def _lay_out_means(surface: Surface) -> tuple[dict[str, int], list[int], list[in
 
 
 def _is_in_class(word_class: WordClass, batch: Batch, keys: Tokens) -> Bool[Tensor, "batch key"]:
-    """Whether a token is part of a word of the class."""
+    """True if a token is part of a word of the class."""
     # Tokens of no word look at the place behind the last word, where no class is.
     members = torch.zeros(len(batch.documents), batch.words + 1, dtype=torch.bool)
     for row, document in enumerate(batch.documents):
@@ -321,6 +293,18 @@ def _is_in_class(word_class: WordClass, batch: Batch, keys: Tokens) -> Bool[Tens
     return members.to(keys.word.device).gather(1, keys.word.where(keys.word >= 0, batch.words))
 
 
-def _mean(total: np.ndarray, count: np.ndarray) -> np.ndarray:
-    with np.errstate(invalid="ignore"):
-        return np.asarray(total / np.where(count > 0, count, np.nan))
+def add_offsets_and_classes(names: list[str], offsets: list[int], classes: list[str]) -> "list[str | Surface]":
+    """The reducers by name; `surface` as an object if offsets or classes (``NAME=WORD,WORD``) are added to it."""
+    if not offsets and not classes:
+        return list(names)
+    if "surface" not in names:
+        raise HeadscopeError("--offset and --class ask more of the reducer `surface`; add -r surface.")
+    parsed = []
+    for text in classes:
+        name, _, listed = text.partition("=")
+        words = tuple(word for word in listed.split(",") if word)
+        if not name or not words:
+            raise HeadscopeError(f"--class {text} names no words; write NAME=WORD,WORD, such as no=not,n't,never.")
+        parsed.append(WordClass(name, words))
+    surface = Surface(offsets=tuple(offsets), classes=tuple(parsed))
+    return [surface if name == "surface" else name for name in names]

@@ -14,13 +14,12 @@ import xarray as xr
 from jaxtyping import Bool, Float, Float64
 from torch import Tensor
 
-from headscope import heads
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
 from headscope.corpora.corpus import CorpusSummary
 from headscope.corpora.document import Document
-from headscope.errors import CorpusError
-from headscope.reducers.reducer import Sums
+from headscope.reducers.reducer import Sums, missing_annotation
+from headscope.reducers.support.ratios import Described, describe, mean
 from headscope.score import Score
 
 KOVALEVA = "Kovaleva et al. 2019, section "
@@ -71,21 +70,14 @@ class TokenClasses:
 
     @classmethod
     def supports(cls, summary: CorpusSummary) -> bool:
-        """Whether a corpus says of some words what they are: by a part of speech, a relation or a negation."""
+        """True if a corpus says of some words what they are: by a part of speech, a relation or a negation."""
         return any(summary.spans.get(kind) for kind in ("upos", *OF_SPAN)) or bool(summary.links.get("dependency"))
 
     @classmethod
     def for_corpus(cls, summary: CorpusSummary) -> "TokenClasses":
-        """The reducer for a corpus with such annotation.
-
-        Raises:
-            CorpusError: it has none.
-        """
+        """The reducer for a corpus with such annotation."""
         if not cls.supports(summary):
-            raise CorpusError(
-                "the reducer `classes` needs parts of speech, dependencies or negations, and the corpus has none; "
-                "give a treebank (CoNLL-U), or measure `surface` only."
-            )
+            raise missing_annotation(cls.name, "parts of speech, dependencies or negations", "a treebank (CoNLL-U)")
         return cls()
 
     def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
@@ -103,7 +95,7 @@ class TokenClasses:
         )
 
     def count(self, facts: "_Facts") -> Sums:
-        """How many documents have each class, and how much of them it is."""
+        """The number of documents that have each class, and its share of them."""
         return {
             "documents": facts.defined.sum(0),
             "share": (facts.members.sum(-1) / facts.length).sum(0),
@@ -121,36 +113,30 @@ class TokenClasses:
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
         """Each value for each layer, head and class, and what uniform attention would give."""
         documents, by_head, by_class = counts["documents"], ("layer", "head", "token_class"), ("token_class",)
-        values = {}
+        values: dict[str, xr.Variable] = {}
         for place, queries in enumerate(_QUERIES):
             whose = "from all tokens" if not queries else "from the classification token"
             source = KOVALEVA + ("4.4" if not queries else "4.5")
-            for kind, (variable, what) in enumerate(
-                {
-                    "token_class_attention": "attention to the token of a class that gets most",
-                    "token_class_mass": "attention to all tokens of a class together",
-                }.items()
-            ):
-                mean = _mean(sums["received"][..., kind, place, :], documents[place])
-                values[variable + queries] = heads.variable(
-                    mean, by_head, name=f"{what}, {whose}", units="share of attention", source=source
-                )
-        baselines = {
-            "token_class_share": (counts["share"], "tokens that are of the class"),
-            "token_class_uniform": (counts["uniform"], "one token of the text"),
+            most, together = np.moveaxis(mean(sums["received"][..., place, :], documents[place]), -2, 0)
+            received = {
+                f"token_class_attention{queries}": (most, "attention to the token of a class that gets most"),
+                f"token_class_mass{queries}": (together, "attention to all tokens of a class together"),
+            }
+            for variable, (data, what) in received.items():
+                values |= describe({variable: (data, by_head, f"{what}, {whose}", "share of attention")}, source)
+        share, uniform = (mean(counts[name], documents[0]) for name in ("share", "uniform"))
+        baselines: dict[str, Described] = {
+            "token_class_share": (share, by_class, "tokens that are of the class", "share of tokens"),
+            "token_class_uniform": (uniform, by_class, "one token of the text", "share of tokens"),
         }
-        for variable, (total, name) in baselines.items():
-            mean = _mean(total, documents[0])
-            values[variable] = heads.variable(mean, by_class, name=name, units="share of tokens", source="headscope")
-        values["token_class_count"] = heads.variable(
-            documents[0], by_class, name="documents that have the class", units="documents", source=KOVALEVA + "4.4"
-        )
+        count: Described = (documents[0], by_class, "documents that have the class", "documents")
+        values |= describe(baselines, "headscope") | describe({"token_class_count": count}, KOVALEVA + "4.4")
         return xr.Dataset(values, coords={"token_class": list(CLASSES)})
 
 
 @dataclass(frozen=True, eq=False)
 class _Facts:
-    """What is known of a batch before any attention.
+    """The facts of a batch that need no attention.
 
     Attributes:
         members: for each of `CLASSES`, 1 on its tokens.
@@ -186,8 +172,3 @@ def _classes_of(document: Document) -> Iterator[tuple[str, int]]:
     for span in document.spans:
         if name := OF_UPOS.get(span.label) if span.kind == "upos" else OF_SPAN.get(span.kind):
             yield from ((name, word) for word in range(span.start, span.end))
-
-
-def _mean(total: np.ndarray, count: np.ndarray) -> np.ndarray:
-    with np.errstate(invalid="ignore"):
-        return np.asarray(total / np.where(count > 0, count, np.nan))

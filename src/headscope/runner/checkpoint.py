@@ -49,7 +49,7 @@ class RunSums:
             merged[key] = np.asarray(merged[key] + value) if key in merged else value
         return RunSums(merged)
 
-    def stack_layers(self, reducer: str, attention_type: str, layers: int) -> dict[str, np.ndarray]:
+    def collect_layers(self, reducer: str, attention_type: str, layers: int) -> dict[str, np.ndarray]:
         """The sums of one reducer, layers as the first axis."""
         observed = [key for key in self.values if key[:2] == (reducer, attention_type) and key[2] != COUNTED]
         return {
@@ -60,7 +60,7 @@ class RunSums:
         }
 
     def select_counts(self, reducer: str, attention_type: str) -> dict[str, np.ndarray]:
-        """What one reducer counted without attention."""
+        """The counts of one reducer, made without attention."""
         return {key[3]: value for key, value in self.values.items() if key[:3] == (reducer, attention_type, COUNTED)}
 
     def select_run(self, kind: str) -> dict[str, int]:

@@ -32,6 +32,7 @@ from headscope.capture.stream import Plan, Portion, Stream
 from headscope.corpora.corpus import Corpus, CorpusSummary, summarize
 from headscope.corpora.document import Document
 from headscope.errors import CorpusError, HeadscopeError
+from headscope.reducers import DEFAULT
 from headscope.reducers.reducer import Reducer, Sums
 from headscope.runner import checkpoint as files
 from headscope.runner.checkpoint import ALL_LAYERS, COUNTED, Key, RunSums
@@ -48,7 +49,7 @@ Progress = Callable[[int, int], None]
 def measure(
     model: Model | str | Path,
     documents: Iterable[Document],
-    reducers: Sequence[str | Reducer] = ("surface",),
+    reducers: Sequence[str | Reducer] = DEFAULT,
     *,
     plan: Plan | None = None,
     checkpoint: Path | None = None,
@@ -135,10 +136,7 @@ def accumulate(
 ) -> Iterator[Mapping[Key, Tensor]]:
     """The sums over a stream, yielded after each portion as they have grown; the last ones are complete.
 
-    Args:
-        stream: of the same documents in the same order as before, if `done` is given.
-        reducers: what to measure.
-        done: sums of the first portions, which are not measured again.
+    Portions that are in `done`, which a stream of the same documents in the same order left, are not measured again.
     """
     done = done or RunSums({})
     sums = {key: torch.as_tensor(value, device=stream.models[0].device) for key, value in done.values.items()}
@@ -150,7 +148,7 @@ def accumulate(
 
 
 def _count_portion(portion: Portion) -> dict[Key, Tensor]:
-    """How much was read and left out."""
+    """The counts of what was read and left out."""
     counts = {("seen", "portions"): 1} | {("skipped", reason): count for reason, count in portion.skipped.items()}
     sums: dict[Key, Tensor] = {key: torch.tensor(count) for key, count in counts.items()}
     if portion.batches:
@@ -166,7 +164,7 @@ def _count_portion(portion: Portion) -> dict[Key, Tensor]:
 
 
 def _observe_portion(portion: Portion, reducers: Sequence[Reducer], plan: Plan) -> dict[Key, Tensor]:
-    """What the reducers count and observe on a batch."""
+    """The sums that the reducers count and observe on a batch."""
     (capture, *captures_beside), (batch, *batches_beside) = portion.captures, portion.batches
     sums: dict[Key, Tensor] = {}
     facts: dict[tuple[str, str], Any] = {}
@@ -236,7 +234,7 @@ def _load_before(before: Model | str | Path | None, model: Model, reducers: Sequ
 
 
 def _identify(stream: Stream, reducers: Sequence[Reducer]) -> dict[str, Any]:
-    """What makes a run this run and no other; checked when it is resumed, and kept in the table."""
+    """The identity of a run, checked when it is resumed, and kept in the table."""
     documents, (model, *beside) = stream.documents, stream.models
     about = {
         "model": model.name,

@@ -4,15 +4,17 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from headscope.corpora.corpus import CorpusSummary
 from headscope.errors import HeadscopeError, first_line
 from headscope.reducers import REDUCERS
 from headscope.reducers.reducer import Reducer
 
-PARTS = (*get_type_hints(Reducer), *(name for name in vars(Reducer) if not name.startswith("_")))
-"""All that a reducer must have."""
+DECLARED = {name: get_args(hint)[0] for name, hint in get_type_hints(Reducer).items()}
+CHOICES = {name: get_args(kind) for name, kind in DECLARED.items() if get_origin(kind) is Literal}
+PARTS = (*DECLARED, *(name for name in vars(Reducer) if not name.startswith("_")))
+"""All that a reducer must have; some of it is one of a few values."""
 
 
 def resolve_reducers(reducers: Sequence[str | Reducer], summary: CorpusSummary) -> list[Reducer]:
@@ -58,7 +60,7 @@ def _resolve(reducer: str | Reducer, summary: CorpusSummary) -> Reducer:
 
 
 def _import(reference: str) -> Any:
-    """What ``module:name`` stands for."""
+    """The object that ``module:name`` stands for."""
     module_name, _, name = reference.partition(":")
     folder = str(Path.cwd())
     sys.path.insert(0, folder)
@@ -89,8 +91,7 @@ def _checked(reducer: Any, shown: str) -> Reducer:
     if isinstance(reducer, type) or missing:
         lacking = "is a class and not an object" if isinstance(reducer, type) else f"has no {', '.join(missing)}"
         raise HeadscopeError(f"{shown} is not a reducer: it {lacking}; see `headscope.reducers.Reducer`.")
-    for what in ("scope", "models"):
-        allowed = get_args(get_args(get_type_hints(Reducer)[what])[0])
+    for what, allowed in CHOICES.items():
         if getattr(reducer, what) not in allowed:
             raise HeadscopeError(
                 f"the reducer `{reducer.name}` declares {what} = {getattr(reducer, what)!r}; it can be one of "

@@ -18,7 +18,7 @@ from headscope.capture.stream import Plan
 from headscope.corpora.corpus import CorpusSummary, summarize
 from headscope.corpora.document import Document
 from headscope.errors import HeadscopeError, ModelError
-from headscope.reducers import REDUCERS
+from headscope.reducers import DEFAULT, REDUCERS
 from headscope.reducers.reducer import Reducer
 from headscope.reducers.support.permutations import with_permutations
 from headscope.runner.local import Progress, measure
@@ -35,7 +35,7 @@ def measure_runs(
     model: Model | str | Path,
     runs: Runs | str | Path,
     documents: Iterable[Document],
-    reducers: Sequence[str | Reducer] = ("surface",),
+    reducers: Sequence[str | Reducer] = DEFAULT,
     *,
     plan: Plan | None = None,
     checkpoint: Path | None = None,

@@ -19,14 +19,10 @@ def tabulate(done: RunSums, model: Model, reducers: Sequence[Reducer]) -> xr.Dat
     for attention_type, layers in model.layers.items():
         reduced = []
         for reducer in reducers:
-            values = reducer.result(
-                done.stack_layers(reducer.name, attention_type, layers),
-                done.select_counts(reducer.name, attention_type),
-            )
+            sums = done.collect_layers(reducer.name, attention_type, layers)
+            values = reducer.result(sums, done.select_counts(reducer.name, attention_type))
             reduced.append(
-                values.assign_coords(
-                    layer=np.arange(1, values.sizes["layer"] + 1), head=np.arange(1, values.sizes["head"] + 1)
-                )
+                values.assign_coords({dim: np.arange(1, values.sizes[dim] + 1) for dim in ("layer", "head")})
             )
         attention_types.append(xr.merge(reduced, join="exact", compat="no_conflicts"))
     table = (

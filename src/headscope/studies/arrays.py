@@ -103,9 +103,9 @@ def _check_scores(path: Path, name: str, array: np.ndarray, table: str, recordin
 
 def _check_alike(path: Path, arrays: Mapping[str, str], scores: Mapping[str, np.ndarray]) -> None:
     """Refuse arrays of different heads, and arrays of two corpora with different runs."""
-    first, *others = scores
+    first = next(iter(scores))
     layers, heads_per_layer = scores[first].shape[-3:-1]
-    for name in others:
+    for name in scores:
         if scores[name].shape[-3:-1] != (layers, heads_per_layer):
             raise CorpusError(
                 f"{arrays[name]} in {path} has the shape {scores[name].shape}, and {arrays[first]} is of {layers} "
@@ -127,26 +127,21 @@ def _is_tuned(table: str) -> bool:
 def _make_table(values: np.ndarray, name: str, path: Path, model: str, sha256: str, recording: Recording) -> xr.Dataset:
     corpus, _, group = name.partition("_")
     dims = ("run", "layer", "head") if group else ("layer", "head")
+    about = {"units": recording.units, "source": recording.source}
     variables = {
-        variable: heads.variable(
-            values[..., place], dims, name=variable.replace("_", " "), units=recording.units, source=recording.source
-        )
+        variable: heads.variable(values[..., place], dims, name=variable.replace("_", " "), **about)
         for place, variable in enumerate(recording.variables)
     }
     coords = {dim: np.arange(1, size + 1) for dim, size in zip(dims, values.shape, strict=False)}
     attrs = {
-        "model": model,
-        "weights_sha256": f"not known, scores {sha256}",
-        "corpus": f"{corpus} (recorded)",
-        "corpus_sha256": f"not known, {corpus} of {sha256}",
-        "tokens": 0,
-        "documents": 0,
-        "skipped": "{}",
-        "call": f"recorded in {path.name}, {recording.arrays[name]}",
-        RECORDED: path.name,
-    }
+        "model": model, "weights_sha256": f"not known, scores {sha256}",
+        "corpus": f"{corpus} (recorded)", "corpus_sha256": f"not known, {corpus} of {sha256}",
+        "tokens": 0, "documents": 0, "skipped": "{}",
+        "call": f"recorded in {path.name}, {recording.arrays[name]}", RECORDED: path.name,
+    }  # fmt: skip
     if group:
-        coords["run"] = np.array([f"run-{number}" for number in coords["run"]])
+        runs = [f"run-{number}" for number in coords["run"]]
+        coords["run"] = np.array(runs)
         attrs |= {"task": recording.task, "control": int(group == "control")}
-        attrs["runs"] = json.dumps([{"name": str(name)} for name in coords["run"]])
+        attrs["runs"] = json.dumps([{"name": run} for run in runs])
     return heads.check(xr.Dataset(variables, coords=coords, attrs=attrs))

@@ -54,12 +54,11 @@ def _make_claims() -> list[Claim]:
     claims = []
     for target, (where, what, beside) in OBSERVATIONS.items():
         after, control = (on_tables(best_head_after(MASS, target=target), place) for place in (1, 2))
-        gains = Pattern(
-            "above that before and under the control", above=largest(on_tables(_best_before(target), 0), control)
-        )
+        before = on_tables(_best_before(target), 0)
         claims.append(
             Claim(where, f"attention to {what}, best head", RUNS, Value(math.nan, "a head mostly attends to it"), after,
-                  pattern=gains, note="the best head of each model, chosen on the same data that it is scored on")
+                  pattern=Pattern("above that before and under the control", above=largest(before, control)),
+                  note="the best head of each model, chosen on the same data that it is scored on")
         )  # fmt: skip
         if target in HEADS:
             essay, layer, head = HEADS[target]
@@ -81,11 +80,8 @@ def _make_claims() -> list[Claim]:
     return claims
 
 
-CHANGES = tuple(f"change_{target}" for target in OBSERVATIONS)
-"""The compared tables: how often a head points at each target, before, after and under the control."""
-
-
 def _compare_target(target: str, before: xr.Dataset, task: xr.Dataset, control: xr.Dataset) -> xr.Dataset:
+    """How often a head points at a target, before, after and under the control."""
     return compare_variable(before, task, control, "aspect_accuracy", where={"target": target})
 
 
@@ -105,9 +101,8 @@ ASPECTS2019 = Study(
         "pairs": Measurement(
             "absa/semeval2014/Restaurants_Test_Gold.xml",
             "SemEval-2014 task 4, restaurants, test set: https://alt.qcri.org/semeval2014/task4/",
-            ("aspects",),
-            "single pairs of SemEval-2014",
-        ),
+            ("aspects",), "single pairs of SemEval-2014",
+        )
     },
     claims=_make_claims(),
     tuning=Tuning(
@@ -121,16 +116,14 @@ ASPECTS2019 = Study(
     figures={
         "aspects-before": (BEFORE, partial(heatmaps.draw_score_heatmap, variable="aspect_accuracy")),
         "best-heads": (RUNS, _plot_best_heads),
-        **{name.replace("_", "-"): ((name,), changes.draw_change_heatmaps) for name in CHANGES},
+        **{f"change-{target.replace('_', '-')}": ((f"change_{target}",), changes.draw_change_heatmaps)
+           for target in OBSERVATIONS},
     },
-    derived={
-        name: Derived(RUNS, partial(_compare_target, target))
-        for name, target in zip(CHANGES, OBSERVATIONS, strict=True)
-    },
+    derived={f"change_{target}": Derived(RUNS, partial(_compare_target, target)) for target in OBSERVATIONS},
     notes=(
         "The essay has no figures and counts heads from 0: its 9-8, 9-0 and 10-3 are 10-9, 10-1 and 11-4 here.",
         "It looks at one model after fine-tuning. That a head attends to something after fine-tuning says little if "
         "it did before, or does after fine-tuning on arbitrary labels: a verdict requires more than both.",
         "The phrase of an aspect and the sentiment words are approximations (`headscope.reducers.aspects`).",
     ),
-)
+)  # fmt: skip

@@ -21,6 +21,11 @@ from headscope.studies.study import Claim, Measurement, NotMeasuredError, Patter
 from headscope.view.figures import layers
 
 BERT = "BERT-base"
+EWT = (
+    "ud/UD_English-EWT/en_ewt-ud-dev.conllu",
+    "UD English EWT, development set: https://github.com/UniversalDependencies/UD_English-EWT",
+)
+"""The path and the source of the treebank that stands in for those of the papers."""
 TREEBANK, COREFERENCE, TEXT = ("treebank",), ("coreference",), ("text",)
 
 RELATIONS = {
@@ -77,10 +82,8 @@ def _table_1_claims() -> list[Claim]:
         labels, swapped = (label, *others), label == "pobj"
         where, fixed = f"table 1, {label}", best_relation_offset(*labels, swapped=swapped)
         claims += [
-            Claim(
-                where, "best head", TREEBANK, Value(accuracy, head), best_relation_head(*labels, swapped=swapped),
-                pattern=Pattern("above the best fixed offset", above=fixed), model=BERT, note=MAPPED.get(label, ""),
-            ),
+            Claim(where, "best head", TREEBANK, Value(accuracy, head), best_relation_head(*labels, swapped=swapped),
+                  pattern=Pattern("above the best fixed offset", above=fixed), model=BERT, note=MAPPED.get(label, "")),
             Claim(where, "best fixed offset", TREEBANK, Value(baseline, offset), fixed),
         ]  # fmt: skip
     return claims
@@ -91,27 +94,15 @@ def _table_2_claims() -> list[Claim]:
     for mention, (head, *rules) in MENTIONS.items():
         where, score = f"table 2, {mention}", "antecedent_accuracy"
         # The paper shows one head for all classes; it is the best over all mentions.
-        of_head = (
-            best_head(score, prefix="antecedent_", mention="all")
-            if mention == "all"
-            else best_head_value(score, by=score, mention=mention)
-        )
+        read = best_head_value(score, by=score, mention=mention)
+        if mention == "all":
+            read = best_head(score, prefix="antecedent_", mention="all")
         above = Pattern("above head match", above=single_value("antecedent_head_match", mention=mention))
-        claims.append(
-            Claim(where, "best head", COREFERENCE, Value(float(head), "5-4"), of_head,
-                  digits=0, pattern=above, model=BERT)
-        )  # fmt: skip
-        claims += [
-            Claim(
-                where,
-                what,
-                COREFERENCE,
-                Value(float(number)),
-                single_value(f"antecedent_{rule}", mention=mention),
-                digits=0,
-            )
-            for (rule, what), number in zip(RULES.items(), rules, strict=True)
-        ]
+        paper = Value(float(head), "5-4")
+        claims.append(Claim(where, "best head", COREFERENCE, paper, read, digits=0, pattern=above, model=BERT))
+        for (rule, what), number in zip(RULES.items(), rules, strict=True):
+            read = single_value(f"antecedent_{rule}", mention=mention)
+            claims.append(Claim(where, what, COREFERENCE, Value(float(number)), read, digits=0))
     return claims
 
 
@@ -123,9 +114,8 @@ def _share_from_dependent(table: xr.Dataset) -> Value:
             best = best_relation_head(label, *others, swapped=label == "pobj")(table)
             count += 1
             exceptions += [label] if "head to dependent" in best.detail else []
-    return Value(
-        100 * (count - len(exceptions)) / max(count, 1), f"all but {', '.join(exceptions)}" if exceptions else "all"
-    )
+    detail = f"all but {', '.join(exceptions)}" if exceptions else "all"
+    return Value(100 * (count - len(exceptions)) / max(count, 1), detail)
 
 
 HALF_TO_DEEP = (6 / 12, 10 / 12)
@@ -178,31 +168,20 @@ CLARK2019 = Study(
     },
     measurements={
         "treebank": Measurement(
-            "ud/UD_English-EWT/en_ewt-ud-dev.conllu",
-            "UD English EWT, development set: https://github.com/UniversalDependencies/UD_English-EWT",
-            ("relations",),
-            "Wall Street Journal part of the Penn Treebank, in Stanford Dependencies",
+            *EWT, ("relations",), "Wall Street Journal part of the Penn Treebank, in Stanford Dependencies"
         ),
         "coreference": Measurement(
-            "coref/ontogum/conll",
-            "OntoGUM: https://github.com/amir-zeldes/gum, folder coref/ontogum",
-            ("coreference",),
-            "CoNLL-2012 (OntoNotes), documents cut to 128 tokens",
-            max_tokens=128,
+            "coref/ontogum/conll", "OntoGUM: https://github.com/amir-zeldes/gum, folder coref/ontogum",
+            ("coreference",), "CoNLL-2012 (OntoNotes), documents cut to 128 tokens", max_tokens=128,
         ),
         "text": Measurement(
             "text/wikitext-2",
             "WikiText-2, the files wiki.valid.tokens and wiki.test.tokens: https://huggingface.co/datasets/Salesforce/wikitext",
-            ("surface",),
-            "1,000 random pairs of consecutive paragraphs of Wikipedia, cut to 128 tokens",
-            sample=1000,
+            ("surface",), "1,000 random pairs of consecutive paragraphs of Wikipedia, cut to 128 tokens", sample=1000,
         ),
     },
     claims=(*_table_1_claims(), *_table_2_claims(), *TEXTUAL),
-    figures={
-        "figure-2": (TEXT, layers.draw_special_tokens),
-        "figure-4": (TEXT, layers.draw_entropies),
-    },
+    figures={"figure-2": (TEXT, layers.draw_special_tokens), "figure-4": (TEXT, layers.draw_entropies)},
     notes=(
         "The paper's treebank and coreference corpus are licensed, and its segments of Wikipedia were released only "
         "inside pickled attention maps. So no corpus is known to be the paper's own: its values are shown, and never "
@@ -212,4 +191,4 @@ CLARK2019 = Study(
         "Not here: the gradients of figure 3, the probes of table 3 and the clusters of figure 6; of table 2, the "
         "neural system, which is no attention head.",
     ),
-)
+)  # fmt: skip

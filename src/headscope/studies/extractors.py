@@ -12,35 +12,25 @@ from dataclasses import replace
 
 import numpy as np
 import xarray as xr
+from jaxtyping import Bool
 
 from headscope.heads import head_name
+from headscope.score import HEAD
 from headscope.studies.study import Extractor, NotMeasuredError, Value
 
-HEAD = ("layer", "head", "direction")
 PERCENT = 100.0
 
 
 def best_head(variable: str, *, prefix: str = "", score: str = "accuracy", **place: str) -> Extractor:
     """The best of all heads by a score, with its interval, and the held-out score of the reported head.
 
-    Args:
-        variable: the score.
-        prefix: of the names of the table's report.
-        score: the name of the score in the report.
-        place: coordinates of the other dimensions.
+    The table's report of it has names that begin with `prefix`, and calls it `score`.
     """
     return lambda table: _read_best_head(_select(table, variable, place), variable, prefix, score)
 
 
 def best_head_value(variable: str, by: str, scale: float = PERCENT, **place: str) -> Extractor:
-    """The value of a variable for the head that is best by another variable, or by the same at other coordinates.
-
-    Args:
-        variable: the variable, read at `place`.
-        by: the variable that the head is chosen by, at ``all`` along the dimensions of `place`.
-        scale: of the value.
-        place: coordinates of the other dimensions.
-    """
+    """The value, at these coordinates, of the head that is best by a variable, at ``all`` along the same dimensions."""
 
     def read(table: xr.Dataset) -> Value:
         where = _find_best(_select(table, by, dict.fromkeys(place, "all"))[by])
@@ -52,9 +42,7 @@ def best_head_value(variable: str, by: str, scale: float = PERCENT, **place: str
 def best_relation_head(*labels: str, swapped: bool = False) -> Extractor:
     """The best head, in either direction, for the first of these relations that the corpus has.
 
-    Args:
-        labels: of the relation, in the scheme of the paper and in others.
-        swapped: dependent and head are swapped in the other schemes.
+    The first label is in the scheme of the paper, the others are in schemes that may swap dependent and head.
     """
 
     def read(table: xr.Dataset) -> Value:
@@ -78,14 +66,7 @@ def best_relation_offset(*labels: str, swapped: bool = False) -> Extractor:
 
 
 def best_offset(variable: str, by: str, *, report: str = "", score: str = "") -> Extractor:
-    """The value at the offset that is best by a variable.
-
-    Args:
-        variable: the variable that is read.
-        by: the variable that the offset is chosen by.
-        report: the table's name of the held-out offset, if it has one.
-        score: the table's name of its score.
-    """
+    """The value at the offset that is best by a variable; `report` and `score` name the held-out one in the table."""
 
     def read(table: xr.Dataset) -> Value:
         row = _select(table, variable, {})
@@ -116,20 +97,11 @@ def mean_of_heads(variable: str, **place: str) -> Extractor:
 
 
 def mean_of_layers(variable: str, first: float, last: float, scale: float = PERCENT, **place: str) -> Extractor:
-    """The mean over the heads of some layers.
-
-    Args:
-        variable: the variable.
-        first: depth of the first layer, as a share of all layers: layer 6 of 12 is at 0.5.
-        last: depth of the last layer.
-        scale: of the value.
-        place: coordinates of the other dimensions.
-    """
+    """The mean over the heads of the layers from one depth to another, as shares: layer 6 of 12 is at 0.5."""
 
     def read(table: xr.Dataset) -> Value:
         values = _select(table, variable, place)[variable]
-        depth = values["layer"] / values.sizes["layer"]
-        chosen = values.isel(layer=np.flatnonzero((depth >= first - 1e-9) & (depth <= last + 1e-9)))
+        chosen = values.isel(layer=find_between(values, first, last))
         layers = chosen["layer"].values.tolist()
         if not layers:
             raise NotMeasuredError(f"none of the {values.sizes['layer']} layers is that deep")
@@ -195,18 +167,29 @@ def largest(*extractors: Extractor) -> Extractor:
 def _select(table: xr.Dataset, variable: str, place: Mapping[str, str | int]) -> xr.Dataset:
     if variable not in table or not bool(table[variable].notnull().any()):
         raise NotMeasuredError(f"the table has no {variable}")
+    return select_place(table, place)
+
+
+def select_place(table: xr.Dataset, place: Mapping[str, str | int]) -> xr.Dataset:
+    """The table at these coordinates; `NotMeasuredError` if the corpus has none of that kind."""
     for dim, label in place.items():
         if label not in table[dim].values:
             raise NotMeasuredError(f"the corpus has no {dim} {label}")
     return table.sel(dict(place))
 
 
+def find_between(values: xr.DataArray, first: float, last: float) -> Bool[np.ndarray, " layer"]:
+    """True for the layers from one depth to another, as shares of all layers."""
+    depth = values["layer"].values / values.sizes["layer"]
+    return np.asarray((depth >= first - 1e-9) & (depth <= last + 1e-9))
+
+
 def _find_relation(table: xr.Dataset, labels: tuple[str, ...]) -> str:
-    known = set(table["relation"].values.tolist()) if "relation" in table.coords else set()
-    present = [label for label in labels if label in known]
-    if not present:
-        raise NotMeasuredError(f"the corpus has no relation {' or '.join(labels)}")
-    return present[0]
+    known = table["relation"].values if "relation" in table.coords else ()
+    for label in labels:
+        if label in known:
+            return label
+    raise NotMeasuredError(f"the corpus has no relation {' or '.join(labels)}")
 
 
 def _find_best(values: xr.DataArray) -> dict[str, int | str]:
@@ -244,10 +227,10 @@ def _read_head(row: xr.Dataset, variable: str, where: Mapping[str, int | str], s
 
 def _read_best_offset(row: xr.Dataset, scores: xr.DataArray, report: str, score: str, sign: int = 1) -> Value:
     best = int(scores["offset"].values[int(scores.argmax("offset"))])
-    best_offset = Value(PERCENT * float(scores.sel(offset=best)), f"{sign * best:+d}")
+    value = Value(PERCENT * float(scores.sel(offset=best)), f"{sign * best:+d}")
     if not report or f"{report}_{score}" not in row or int(row[report]) == 0:
-        return best_offset
-    return replace(best_offset, held_out=_read_reported(row, report, score, f"{sign * int(row[report]):+d}"))
+        return value
+    return replace(value, held_out=_read_reported(row, report, score, f"{sign * int(row[report]):+d}"))
 
 
 def _read_reported(row: xr.Dataset, name: str, score: str, detail: str) -> Value:

@@ -11,6 +11,7 @@ import numpy as np
 import xarray as xr
 
 from headscope.heads import head_name
+from headscope.studies.clark2019 import EWT
 from headscope.studies.extractors import (
     PERCENT,
     best_head,
@@ -70,13 +71,8 @@ RUNS, CLASS_RUNS = ("texts_task", "texts_control"), ("classes_task",)
 LAST = 10 / 12
 """The last two of 12 layers lie deeper, as a share of the depth."""
 
-
 LAST_LAYER = 0.999
 """Deeper than this is the last layer alone."""
-
-
-def _other_layers() -> Extractor:
-    return mean_over_runs(on_tables(lowest_other_layer("similarity", LAST, scale=1.0), 0))
 
 
 def _last_layers(group: int) -> Extractor:
@@ -96,15 +92,16 @@ def _change_to(variable: str) -> Extractor:
     return mean_over_runs(lambda before, after: per_run(after) - PERCENT * float(before[variable].mean()))
 
 
+OTHER_LAYERS = mean_over_runs(on_tables(lowest_other_layer("similarity", LAST, scale=1.0), 0))
+
 TUNED = (
     Claim("section 4.3, figure 5", "similarity of maps before and after, last sixth of the layers", RUNS,
           Value(math.nan, "least, last two of 12 layers"), _last_layers(0), "cosine", 3,
-          Pattern("below that of every other layer", below=_other_layers()),
-          BERT),
+          Pattern("below that of every other layer", below=OTHER_LAYERS), BERT),
     Claim("not in the paper", "the same, tuned on arbitrary labels", RUNS, Value(math.nan), _last_layers(1), "cosine",
           3, Pattern("above that of the task", above=_last_layers(0)),
-          note=("if this is as low, the change is not due to the task: last layers get the largest gradients in any "
-               "training")),
+          note="if this is as low, the change is not due to the task: last layers get the largest gradients in any "
+               "training"),
     *(
         Claim("section 4.4, figure 6", f"change of attention to {name}, average head", ("texts", "texts_task"),
               Value(math.nan, "no change" if name == "[CLS]" else "most stays"), _change_to(variable), "points")
@@ -128,17 +125,11 @@ KOVALEVA2019 = Study(
     title="Kovaleva, Romanov, Rogers and Rumshisky 2019, Revealing the Dark Secrets of BERT",
     models={BERT: ("bert-base-uncased", "google-bert/bert-base-uncased")},
     measurements={
-        "classes": Measurement(
-            "ud/UD_English-EWT/en_ewt-ud-dev.conllu",
-            "UD English EWT, development set: https://github.com/UniversalDependencies/UD_English-EWT",
-            ("classes",),
-            "development sets of GLUE",
-        ),
+        "classes": Measurement(*EWT, ("classes",), "development sets of GLUE"),
         "roles": Measurement(
             "framenet/UP_English-EWT/en_ewt-up-dev.conllu",
             "Universal Propositions, English EWT, development set: https://github.com/UniversalPropositions/UP-1.0",
-            ("roles",),
-            "FrameNet: core elements of frames",
+            ("roles",), "FrameNet: core elements of frames",
         ),
         "texts": Measurement(
             "", "the test split of the task", ("surface",), "development sets of GLUE", sample=1000, of_task=True,
@@ -152,8 +143,7 @@ KOVALEVA2019 = Study(
         Claim("section 4.2, figure 3", "weight between the two, best head", ROLES, Value(math.nan, "some heads"),
               best_head("role_weight", prefix="role_", score="weight"), "% of attention", 1,
               Pattern("above that between any two words",
-                      above=best_head_value("role_weight_anywhere", by="role_weight")),
-              BERT),
+                      above=best_head_value("role_weight_anywhere", by="role_weight")), BERT),
         Claim("not in the paper", "the same, were all attention at the best fixed offset", ROLES, Value(math.nan),
               best_offset("role_weight_offset", by="role_weight_offset"), "% of attention",
               note="a head that knows only the distance could reach this"),
@@ -190,14 +180,14 @@ KOVALEVA2019 = Study(
         "figure-3": (ROLES, partial(heatmaps.draw_score_heatmap, variable="role_weight")),
         "figure-6": (CLASSES, partial(heatmaps.draw_score_heatmap, variable="token_class_mass")),
         "figure-5": (RUNS, runs.draw_similarity_heatmap),
-        "figure-6-tuned": (("classes", "classes_task"), runs.draw_class_heatmaps),
+        "figure-6-tuned": (
+            ("classes", "classes_task"),
+            partial(runs.draw_class_heatmaps, variable="token_class_attention"),
+        ),
         "figure-7-tuned": (
             ("classes", "classes_task"),
-            partial(
-                runs.draw_class_heatmaps,
-                classes=("cls", "sep", *WORD_CLASSES),
-                variable="token_class_attention_from_cls",
-            ),
+            partial(runs.draw_class_heatmaps, classes=("cls", "sep", *WORD_CLASSES),
+                    variable="token_class_attention_from_cls"),
         ),
     },
     notes=(

@@ -1,27 +1,24 @@
 """The corpora of a study: their paths, and the documents that are measured."""
 
+import hashlib
 import random
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
-from headscope.corpora import Corpus, CorpusSummary, read, summarize
+from headscope.corpora import CorpusSummary, read, summarize
 from headscope.corpora.document import Document
 from headscope.errors import CorpusError
 from headscope.files import find_by_suffix
 from headscope.learn.task import TEST, Task
 from headscope.studies.study import Measurement, Study
 
+T = TypeVar("T")
+
 
 def locate(study: Study, data: Path, given: Mapping[str, Path]) -> dict[str, Path]:
-    """The paths of a study's corpora, by measurement.
-
-    A corpus is searched under its path in the folder and under the ends of that path (`files.find_by_suffix`).
-
-    Args:
-        study: names its corpora.
-        data: the folder.
-        given: files or folders to use instead, by the name of the measurement.
+    """The paths of a study's corpora, by measurement: those given, the others below `data` (`files.find_by_suffix`).
 
     Raises:
         CorpusError: a corpus is missing, or one is given for a measurement that the study does not have.
@@ -32,72 +29,73 @@ def locate(study: Study, data: Path, given: Mapping[str, Path]) -> dict[str, Pat
             raise CorpusError(
                 f"a corpus was given for {name!r}, which the study does not measure; it measures {', '.join(needed)}."
             )
-    paths = dict(given)
-    for name, measurement in needed.items():
-        if name not in paths and (path := find_by_suffix(data, measurement.corpus)) is not None:
-            paths[name] = path
-    missing = {name: measurement for name, measurement in needed.items() if name not in paths}
-    if missing:
+    paths = {name: given.get(name) or find_by_suffix(data, measurement.corpus) for name, measurement in needed.items()}
+    if missing := [name for name, path in paths.items() if path is None]:
         place = f"the folder {data}" if data.is_dir() else f"{data}, which is no folder"
-        corpora = "; ".join(f"{measurement.corpus} ({measurement.source})" for measurement in missing.values())
+        corpora = "; ".join(f"{needed[name].corpus} ({needed[name].source})" for name in missing)
         raise CorpusError(
             f"the study needs what is not in {place}: {corpora}. Put it there, or name another "
-            f"corpus by --corpus {next(iter(missing))}=PATH."
+            f"corpus by --corpus {missing[0]}=PATH."
         )
-    return {name: paths[name] for name in needed}
+    return {name: path for name, path in paths.items() if path is not None}
 
 
-def sample_texts(task: Task, seed: int, max_texts: int | None) -> tuple[list[Document], str]:
-    """Texts of a task's test split as documents without annotation, and in words how many of how many they are.
+@dataclass(frozen=True)
+class Texts:
+    """What a measurement is made on: documents, their corpus, and in words which part of it they are.
 
-    Args:
-        task: a task whose examples are one text or two.
-        seed: random seed of the sample.
-        max_texts: size of the sample; None for all texts.
+    Attributes:
+        corpus: the path of the corpus, or the name of the task.
+        sha256: of the corpus.
+        part: empty for all of it.
     """
+
+    corpus: str
+    sha256: str
+    documents: Iterable[Document]
+    summary: CorpusSummary
+    part: str
+
+
+def sample_texts(task: Task, seed: int, max_texts: int | None) -> Texts:
+    """Texts of a task's test split as documents without annotation."""
     examples = [example for example in task.splits[TEST] if all(text.split() for text in example.texts)]
-    if max_texts is not None and len(examples) > max_texts:
-        examples = [examples[place] for place in sorted(random.Random(seed).sample(range(len(examples)), max_texts))]
     documents = []
-    for example in examples:
+    for example in _sample(examples, seed, max_texts):
         first, *second = (tuple(text.split()) for text in example.texts)
         boundary = len(first) if second else None
         documents.append(Document(example.name, (*first, *(second[0] if second else ())), boundary=boundary))
-    return documents, f"{len(documents):,} of {len(task.splits[TEST]):,} test examples"
+    sha256 = hashlib.sha256(repr(sorted(task.source.items())).encode()).hexdigest()
+    part = f"{len(documents):,} of {len(task.splits[TEST]):,} test examples"
+    return Texts(task.name, sha256, documents, summarize(documents), part)
 
 
-def select_documents(
-    measurement: Measurement, path: Path, seed: int
-) -> tuple[Corpus, Iterable[Document], CorpusSummary, str]:
-    """A corpus, those of its documents that are measured, their summary, and in words which part they are.
-
-    Args:
-        measurement: says which documents.
-        path: path of the corpus.
-        seed: random seed of the sample.
+def select_documents(measurement: Measurement, path: Path, seed: int) -> Texts:
+    """The documents of a corpus that are measured.
 
     Raises:
         CorpusError: the corpus cannot be read, or has none of these documents.
     """
     corpus = read(path)
     summary = summarize(corpus)
-    documents: Iterable[Document] = corpus
-    if measurement.having:
-        documents = [document for document in corpus if any(span.kind == measurement.having for span in document.spans)]
-    if measurement.sample is not None:
-        documents = list(documents)
-        if len(documents) > measurement.sample:
-            # In the order of the corpus, so that neighbours are still neighbours.
-            places = sorted(random.Random(seed).sample(range(len(documents)), measurement.sample))
-            documents = [documents[place] for place in places]
-    if documents is corpus:
-        return corpus, corpus, summary, ""
+    if not measurement.having and measurement.sample is None:
+        return Texts(corpus.name, corpus.sha256, corpus, summary, "")
+    kind = measurement.having
+    documents = [document for document in corpus if not kind or any(span.kind == kind for span in document.spans)]
+    documents = _sample(documents, seed, measurement.sample)
     if not documents:
-        raise CorpusError(f"no document of {path} has a span of the kind {measurement.having!r}; give another corpus.")
+        raise CorpusError(f"no document of {path} has a span of the kind {kind!r}; give another corpus.")
     selected = summarize(documents)
     part = f"{selected.documents:,} of {summary.documents:,} documents"
-    if measurement.having:
-        part += f", with a span of the kind {measurement.having}"
+    if kind:
+        part += f", with a span of the kind {kind}"
     if measurement.sample is not None:
         part += f", at most {measurement.sample:,} at random (seed {seed})"
-    return corpus, documents, replace(selected, skipped=summary.skipped), part
+    return Texts(corpus.name, corpus.sha256, documents, replace(selected, skipped=summary.skipped), part)
+
+
+def _sample(items: list[T], seed: int, size: int | None) -> list[T]:
+    """A random sample, in the order of the corpus so that neighbours are still neighbours; None: all."""
+    if size is None or len(items) <= size:
+        return items
+    return [items[place] for place in sorted(random.Random(seed).sample(range(len(items)), size))]

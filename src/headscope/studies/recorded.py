@@ -63,15 +63,10 @@ def list_recordings(folder: Path) -> list[Path]:
     Raises:
         CorpusError: it is not a folder, or has none.
     """
-    if not folder.is_dir():
-        raise CorpusError(
-            f"{folder} is not a folder; give a folder of recorded scores, with one .npz file for each model."
-        )
     recordings = sorted(folder.glob("*.npz"))
     if not recordings:
-        raise CorpusError(
-            f"{folder} has no .npz file; give a folder of recorded scores, with one .npz file for each model."
-        )
+        fault = "has no .npz file" if folder.is_dir() else "is not a folder"
+        raise CorpusError(f"{folder} {fault}; give a folder of recorded scores, with one .npz file for each model.")
     return recordings
 
 
@@ -88,18 +83,14 @@ def judge_recording(study: Study, recording: Recording, path: Path) -> Recorded:
 
 def list_figures(study: Study, model: Recorded) -> list[str]:
     """The names of the figures about fine-tuning for which the model has all tables."""
-    return [
-        name
-        for name, (needed, _) in study.figures.items()
-        if any(table in study.derived for table in needed) and all(table in model.tables for table in needed)
-    ]
+    needed = {name: set(tables) for name, (tables, _) in study.figures.items()}
+    return [name for name in needed if needed[name] & set(study.derived) and needed[name] <= set(model.tables)]
 
 
 def render_markdown(name: str, study: Study, models: Sequence[Recorded]) -> str:
     """The whole page: for each model the paper's tables, and its claims if the paper has the model."""
     lines = [
-        f"# {study.title}",
-        "",
+        f"# {study.title}\n",
         f"`headscope study {name} --recorded`: the paper's tables and tests from recorded scores of heads, without "
         "weights. Shares are in percent; ± is the standard deviation over runs.",
     ]
@@ -112,15 +103,11 @@ def render_markdown(name: str, study: Study, models: Sequence[Recorded]) -> str:
         lines += ["", "### Claims", ""]
         if model.findings:
             beside = study.paper_model(model.tables)
-            lines += [
-                f"The name of the file is that of {beside}, so its figures are compared with the paper's.",
-                "",
-            ]
+            lines += [f"The name of the file is that of {beside}, so its figures are compared with the paper's.", ""]
             lines += sheet.render_claims(beside, model.name, model.findings)
         else:
             lines.append(f"The paper has no model of this name; it has {', '.join(study.models)}.")
-    lines += ["", "## Notes", ""]
-    lines += [f"- {_sentence(misprint)}" for misprint in study.misprints]
+    lines += ["", "## Notes", "", *(f"- {_capitalize(misprint)}" for misprint in study.misprints)]
     lines += [f"- {note}" for note in study.recording.notes] if study.recording else []
     return "\n".join(lines) + "\n"
 
@@ -135,18 +122,17 @@ def show(study: Study, models: Sequence[Recorded], console: Console) -> None:
             console.print(f"\n{escape(table.title)}", soft_wrap=True)
             console.print(sheet.fit_table(sheet.lay_out(table, frame), console.width))
         if model.findings:
-            beside = study.paper_model(model.tables)
-            verdicts = sheet.count_verdicts(model.findings)
+            beside, verdicts = study.paper_model(model.tables), sheet.count_verdicts(model.findings)
             claims = f"{len(model.findings)} claims about {beside}, by the file's name: {verdicts}."
             console.print(f"\n{escape(claims)}", soft_wrap=True)
         else:
             console.print("\nThe paper has no model of this name, so there are no claims to judge.", soft_wrap=True)
     console.print()
     for misprint in study.misprints:
-        console.print(escape(_sentence(misprint)), soft_wrap=True)
+        console.print(escape(_capitalize(misprint)), soft_wrap=True)
 
 
-def _sentence(note: str) -> str:
+def _capitalize(note: str) -> str:
     return f"{note[:1].upper()}{note[1:]}."
 
 

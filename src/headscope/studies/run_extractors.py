@@ -20,7 +20,7 @@ from headscope.analyse.rank import top_heads
 from headscope.analyse.ranktests import least_rank_sum, rank_sum
 from headscope.analyse.uncertainty import LEVEL
 from headscope.heads import head_name, parse_head
-from headscope.studies.extractors import PERCENT
+from headscope.studies.extractors import PERCENT, find_between, select_place
 from headscope.studies.study import RECORDED, Extractor, NotMeasuredError, Value
 
 SIGNIFICANT = 0.05
@@ -118,8 +118,7 @@ def head_value(layer: int, head: int, variable: str, **place: str) -> Extractor:
         if layer > table.sizes["layer"] or head > table.sizes["head"]:
             raise NotMeasuredError(f"the model has no head {head_name(layer, head)}")
         values = _select(table, variable, place)[variable].sel(layer=layer, head=head)
-        values_of_runs = np.atleast_1d(PERCENT * values.values)
-        return replace(average_runs(values_of_runs), detail=head_name(layer, head))
+        return replace(average_runs(np.atleast_1d(PERCENT * values.values)), detail=head_name(layer, head))
 
     return read
 
@@ -127,10 +126,7 @@ def head_value(layer: int, head: int, variable: str, **place: str) -> Extractor:
 def _select(table: xr.Dataset, variable: str, place: Mapping[str, str]) -> xr.Dataset:
     if variable not in table:
         raise NotMeasuredError(f"the table has no {variable}")
-    for dim, label in place.items():
-        if label not in table[dim].values:
-            raise NotMeasuredError(f"the corpus has no {dim} {label}")
-    selected = table.sel(dict(place))
+    selected = select_place(table, place)
     if not bool(selected[variable].notnull().any()):
         raise NotMeasuredError("there is nothing of this kind in the corpus or the model")
     return selected
@@ -191,9 +187,7 @@ def change_statistic(variable: str, group: str = "task") -> RunExtractor:
     """A variable of a comparison that has one number for each run of a group."""
 
     def read(comparison: xr.Dataset) -> Float[np.ndarray, " run"]:
-        if group not in comparison["group"].values:
-            raise NotMeasuredError(f"the comparison has no {group}")
-        values = comparison[variable].sel(group=group).values
+        values = _select_group(comparison, group)[variable].values
         if not (known := np.isfinite(values)).any():
             recorded = variable == "baseline_tau_corrected" and RECORDED in comparison.attrs
             raise NotMeasuredError(NO_FOLDS if recorded else ALIKE)
@@ -230,27 +224,22 @@ def share_of_runs_where_best_gain(comparison: xr.Dataset) -> Value:
 
 
 def layer_change(first: float, last: float, *, group: str = "task", others: bool = False) -> RunExtractor:
-    """The mean change of the heads of some layers, or of all other layers.
-
-    Args:
-        first: depth of the first layer, as a share of all layers.
-        last: depth of the last layer.
-        group: of runs.
-        others: take the layers outside of these instead.
-    """
+    """The mean change of the heads from one depth to another, as shares of all layers, or of all `others`."""
 
     def read(comparison: xr.Dataset) -> Float[np.ndarray, " run"]:
-        if group not in comparison["group"].values:
-            raise NotMeasuredError(f"the comparison has no {group}")
-        changes = comparison["layer_change"].sel(group=group).dropna("run", how="all")
-        depth = changes["layer"].values / changes.sizes["layer"]
-        inside = (depth >= first - 1e-9) & (depth <= last + 1e-9)
-        chosen = inside != others
+        changes = _select_group(comparison, group)["layer_change"].dropna("run", how="all")
+        chosen = find_between(changes, first, last) != others
         if not chosen.any():
             raise NotMeasuredError(f"none of the {changes.sizes['layer']} layers is that deep")
-        return PERCENT * changes.isel(layer=np.flatnonzero(chosen)).mean("layer").values
+        return PERCENT * changes.isel(layer=chosen).mean("layer").values
 
     return read
+
+
+def _select_group(comparison: xr.Dataset, group: str) -> xr.Dataset:
+    if group not in comparison["group"].values:
+        raise NotMeasuredError(f"the comparison has no {group}")
+    return comparison.sel(group=group)
 
 
 def selectivity(task: xr.Dataset, control: xr.Dataset) -> Value:

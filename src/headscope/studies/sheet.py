@@ -50,9 +50,8 @@ def format_value(value: Value, digits: int, significant: int = 0) -> str:
         return value.detail
     lower, upper = (format_number(end, digits, significant) for end in (value.lower, value.upper))
     interval = "" if math.isnan(value.lower) else f" [{lower}, {upper}]"
-    return f"{format_number(value.number, digits, significant)}{interval}" + (
-        f" ({value.detail})" if value.detail else ""
-    )
+    detail = f" ({value.detail})" if value.detail else ""
+    return f"{format_number(value.number, digits, significant)}{interval}{detail}"
 
 
 def format_number(value: float, digits: int, significant: int = 0) -> str:
@@ -69,44 +68,30 @@ def render_markdown(
     tables: Mapping[str, xr.Dataset],
     runs: Mapping[str, Runs] | None = None,
     printed: Sequence[tuple[Printed, pd.DataFrame]] = (),
-    drawn: Sequence[str] = (),
+    shown: Sequence[str] = (),
 ) -> str:
-    """The whole page of a study, in Markdown.
-
-    Args:
-        name: name of the study.
-        study: the study.
-        findings: the verdicts on its claims.
-        tables: the tables that they were judged on; those that were measured are listed at the top.
-        runs: the fine-tuned models, by group.
-        printed: the paper's tables of what fine-tuning changes.
-        drawn: names of the figures in the folder ``figures``.
-    """
+    """The whole page of a study, in Markdown; `shown` names its figures in the folder ``figures``."""
     model, beside = str(next(iter(tables.values())).attrs["model"]), study.paper_model(tables)
     lines = [
-        f"# {study.title}",
-        "",
-        f"`headscope study {name}`: {model}, beside the paper's {beside}. Shares are in percent.",
-        "",
+        f"# {study.title}\n",
+        f"`headscope study {name}`: {model}, beside the paper's {beside}. Shares are in percent.\n",
         _render_row("", "the paper's corpus", "this corpus", "documents", "words", "the same"),
         "| --- | --- | --- | ---: | ---: | --- |",
     ]
     for table, measurement in study.measurements.items():
-        if table not in tables:
-            continue
-        attrs = tables[table].attrs
-        counts = (f"{attrs[unit]:,}" for unit in ("documents", "words"))
-        same = "yes" if attrs["corpus_sha256"] in measurement.published else "no"
-        path = str(attrs["corpus"])
-        corpus = measurement.corpus if measurement.corpus and path.endswith(measurement.corpus) else path
-        corpus += f", {attrs['part']}" if "part" in attrs else ""
-        lines.append(_render_row(table, measurement.paper, corpus, *counts, same))
+        if table in tables:
+            attrs = tables[table].attrs
+            counts = (f"{attrs[unit]:,}" for unit in ("documents", "words"))
+            same = "yes" if attrs["corpus_sha256"] in measurement.published else "no"
+            path, part = str(attrs["corpus"]), f", {attrs['part']}" if "part" in attrs else ""
+            corpus = measurement.corpus if measurement.corpus and path.endswith(measurement.corpus) else path
+            lines.append(_render_row(table, measurement.paper, corpus + part, *counts, same))
     lines += _describe_tuning(study, runs) if runs else []
     for of_paper, frame in printed:
         lines += ["", f"## {of_paper.title}", "", *render_grid(lay_out(of_paper, frame))]
     lines += ["", *(["## Claims", ""] if runs else []), *render_claims(beside, model, findings)]
-    if drawn:
-        lines += ["", "## Figures", *render_pictures({figure: f"figures/{name}-{figure}.png" for figure in drawn})]
+    if shown:
+        lines += ["", "## Figures", *render_pictures({figure: f"figures/{name}-{figure}.png" for figure in shown})]
     lines += ["", *(["## Notes", ""] if runs else []), *(f"- {note}" for note in study.notes)]
     return "\n".join(lines) + "\n"
 
@@ -117,10 +102,9 @@ def _describe_tuning(study: Study, runs: Mapping[str, Runs]) -> list[str]:
     lines += [f"The paper: {study.tuning.paper}."] if study.tuning else []
     listed: set[str] = set()
     for group, of_group in runs.items():
+        settings, epochs = of_group.settings, of_group.settings["epochs"]
         best = ", ".join(f"{run.name} {run.best_epoch}" for run in of_group.runs)
-        settings = of_group.settings
-        examples, epochs = settings["examples"], settings["epochs"]
-        counts = ", ".join(f"{count:,} {SPLITS.get(split, split)}" for split, count in examples.items())
+        counts = ", ".join(f"{count:,} {SPLITS.get(split, split)}" for split, count in settings["examples"].items())
         name = f"{of_group.task}{' (control)' if group == 'control' else ''}"
         lines += ["", f"{name}: examples {counts}; {epochs} epoch{'' if epochs == 1 else 's'} at a learning rate of "
                   f"{settings['learning_rate']:g}; the best epoch by {of_group.metric} on {of_group.select}: {best}.",
@@ -168,27 +152,17 @@ def lay_out(table: Printed, frame: pd.DataFrame) -> pd.DataFrame:
 
     Counts of runs are written as in the papers: ``0/3`` for those upwards and downwards, ``3/10`` for those of all.
     """
+    cells = {str(name): [_format_cell(value, table) for value in frame[name]] for name in frame.columns}
     text = pd.DataFrame(index=frame.index)
     for name in map(str, frame.dropna(axis="columns", how="all").columns):
         stem, _, kind = name.rpartition(" ")
-        if (kind == "sd" and stem in frame) or (kind == "neg" and f"{stem} pos" in frame):
+        if (kind == "sd" and stem in cells) or (kind == "neg" and f"{stem} pos" in cells):
             continue
-        if kind == "pos":
-            text[f"{stem} pos/neg"] = _join_columns(table, frame, name, "/", f"{stem} neg")
-        elif kind == "sig":
-            text[name] = _join_columns(table, frame, name, "/", "runs")
-        else:
-            text[name] = _join_columns(table, frame, name, " ± ", f"{name} sd")
+        joined = {"pos": (f"{stem} pos/neg", "/", f"{stem} neg"), "sig": (name, "/", "runs")}
+        title, between, beside = joined.get(kind, (name, " ± ", f"{name} sd"))
+        pairs = zip(cells[name], cells.get(beside, [""] * len(frame)), strict=True)
+        text[title] = [f"{cell}{between}{other}" if cell and other else cell for cell, other in pairs]
     return text
-
-
-def _join_columns(table: Printed, frame: pd.DataFrame, name: str, between: str, beside: str) -> list[str]:
-    """The cells of a column, joined with those of a second column where it exists."""
-    cells = [_format_cell(value, table) for value in frame[name]]
-    if beside not in frame:
-        return cells
-    others = [_format_cell(value, table) for value in frame[beside]]
-    return [f"{cell}{between}{other}" if cell and other else cell for cell, other in zip(cells, others, strict=True)]
 
 
 def _format_cell(value: object, table: Printed) -> str:
@@ -257,22 +231,12 @@ def _describe_finding(finding: Finding) -> dict[str, object]:
     claim, ours = finding.claim, finding.ours or Value(math.nan)
     held = ours.held_out or Value(math.nan)
     return {
-        "where": claim.where,
-        "what": claim.what,
-        "unit": claim.unit,
-        "paper": claim.paper.number,
-        "paper_of": claim.paper.detail,
-        "ours": ours.number,
-        "ours_of": ours.detail,
-        "ours_lower": ours.lower,
-        "ours_upper": ours.upper,
+        "where": claim.where, "what": claim.what, "unit": claim.unit,
+        "paper": claim.paper.number, "paper_of": claim.paper.detail,
+        "ours": ours.number, "ours_of": ours.detail, "ours_lower": ours.lower, "ours_upper": ours.upper,
         "difference": finding.difference,
-        "held_out": held.number,
-        "held_out_of": held.detail,
-        "held_out_lower": held.lower,
-        "held_out_upper": held.upper,
-        "same_model_and_corpus": finding.same,
-        "verdict": finding.verdict,
-        "pattern": claim.pattern.says if claim.pattern else "",
-        "note": _join_notes(finding),
-    }
+        "held_out": held.number, "held_out_of": held.detail,
+        "held_out_lower": held.lower, "held_out_upper": held.upper,
+        "same_model_and_corpus": finding.same, "verdict": finding.verdict,
+        "pattern": claim.pattern.says if claim.pattern else "", "note": _join_notes(finding),
+    }  # fmt: skip

@@ -170,12 +170,7 @@ class Tuning:
 
 @dataclass(frozen=True)
 class Derived:
-    """A table that is computed from other tables.
-
-    Attributes:
-        on: the names of these tables.
-        make: computes it, given the tables in this order.
-    """
+    """A table that is computed from other tables: `make` takes those that are named in `on`, in this order."""
 
     on: tuple[str, ...]
     make: Callable[..., xr.Dataset]
@@ -267,10 +262,8 @@ class Finding:
     """The verdict on a claim.
 
     Attributes:
-        claim: the claim.
         ours: the value measured here; None where it was not measured.
         same: the model and the corpora are those of the paper, so that the values must agree.
-        verdict: the verdict.
         why: the reason, where it was not measured.
     """
 
@@ -294,23 +287,21 @@ NOT_TUNED = "nothing was fine-tuned: give --seeds"
 
 def derive(study: Study, tables: Mapping[str, xr.Dataset]) -> tuple[dict[str, xr.Dataset], dict[str, str]]:
     """The tables with the derived tables added, and the reasons why others cannot be derived."""
-    tables_so_far, absent = dict(tables), {}
+    tables, absent = dict(tables), {}
     for name, derived in study.derived.items():
-        if name in tables_so_far or any(on not in tables_so_far for on in derived.on):
+        if name in tables or any(on not in tables for on in derived.on):
             continue
         try:
-            table = derived.make(*(tables_so_far[on] for on in derived.on))
+            tables[name] = derived.make(*(tables[on] for on in derived.on))
         except (NotMeasuredError, TableError) as error:
             absent[name] = str(error).rstrip(".")
-            continue
-        tables_so_far[name] = table
-    return tables_so_far, absent
+    return tables, absent
 
 
 def judge(
     study: Study, tables: Mapping[str, xr.Dataset], absent: Mapping[str, str] | None = None
 ) -> tuple[Finding, ...]:
-    """The findings of a study on head tables.
+    """The findings of a study on head tables: on each claim about the model that they are compared with, or about none.
 
     Values must be equal only where the model and the corpus are those of the paper: the model by its hub id, the
     corpus by its hash. Elsewhere they are shown side by side, and the claim's pattern is judged, on the held-out
@@ -320,16 +311,11 @@ def judge(
         study: the paper.
         tables: by the names of its measurements; some may be missing.
         absent: for missing tables, the reasons.
-
-    Returns:
-        A finding for each claim about the paper's model that these tables are compared with, or about no model.
     """
     model = study.paper_model(tables)
-    all_tables, reasons = derive(study, tables)
-    reasons = {**dict(absent or {}), **reasons}
-    return tuple(
-        _judge_claim(claim, study, all_tables, reasons) for claim in study.claims if claim.model in ("", model)
-    )
+    tables, reasons = derive(study, tables)
+    reasons = {**(absent or {}), **reasons}
+    return tuple(_judge_claim(claim, study, tables, reasons) for claim in study.claims if claim.model in ("", model))
 
 
 def _judge_claim(claim: Claim, study: Study, tables: Mapping[str, xr.Dataset], absent: Mapping[str, str]) -> Finding:
@@ -358,15 +344,12 @@ def _explain_missing(
     wanted = list(dict.fromkeys([*(name for name in missing if name not in study.derived or name in absent), *sources]))
     reasons = list(dict.fromkeys(absent[name] for name in wanted if name in absent))
     unknown = [name for name in wanted if name not in absent]
-    if study.tuning and not reasons and any(_is_tuned(study, name) for name in unknown):
+    before = [name for name, measurement in study.measurements.items() if not measurement.of_task]
+    if study.tuning and not reasons and set(unknown) - set(before):
         return NOT_TUNED
     if unknown:
         reasons.append(f"there is no table of {' and '.join(unknown)}")
     return "; ".join(reasons)
-
-
-def _is_tuned(study: Study, name: str) -> bool:
-    return name not in study.measurements or study.measurements[name].of_task
 
 
 def _read_value(read: Extractor, on: Sequence[xr.Dataset]) -> Value:

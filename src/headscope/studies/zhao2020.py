@@ -10,7 +10,7 @@ import xarray as xr
 
 from headscope.analyse import consistency
 from headscope.analyse.agreement import consistencies
-from headscope.studies import zhao2020_tables, zhao2020_tuned
+from headscope.studies import zhao2020_tuned
 from headscope.studies.extractors import (
     best_head,
     best_head_value,
@@ -20,11 +20,17 @@ from headscope.studies.extractors import (
     single_value,
 )
 from headscope.studies.study import Claim, Extractor, Measurement, Pattern, Printed, Study, Value
+from headscope.studies.zhao2020_tables import (
+    SCORES,
+    tabulate_changes,
+    tabulate_consistencies,
+    tabulate_heads,
+    tabulate_tests,
+)
+from headscope.studies.zhao2020_tuned import BASE, LARGE, ROBERTA, ROBERTA_LARGE
 from headscope.view.figures import changes, heatmaps
 
 STORY, BOTH = ("story",), ("story", "review")
-SCORES = {"precision": "P", "recall": "R", "f1": "F1"}
-BASE, LARGE, ROBERTA, ROBERTA_LARGE = "BERT-base", "BERT-large", "RoBERTa-base", "RoBERTa-large"
 
 BASELINES = {
     "all in scope": ("", (34.0, 100.0, 50.7)),
@@ -60,6 +66,7 @@ TAUS = {
 """Kendall's tau between the two corpora, of P, R and F1."""
 
 _BEST = partial(best_head, prefix="scope_", score="f1")
+_COEFFICIENT = partial(best_head_value, by="scope_f1", scale=1.0)
 _FIXED = partial(best_offset, report="scope_heldout_offset", score="f1")
 
 
@@ -130,22 +137,18 @@ def _rank_on_reviews(story: xr.Dataset, review: xr.Dataset) -> Value:
     return Value(1.0 + float((scores > scores.sel(layer=layer, head=head)).sum()), best.detail)
 
 
-def _regression(variable: str) -> Extractor:
-    return best_head_value(variable, by="scope_f1", scale=1.0)
-
-
 REGRESSION = (
     Claim("section 4.2.1", "coefficient of the scope, best head", STORY, Value(0.310, "8-4"),
-          _regression("scope_label_coefficient"), "share of attention", 3, Pattern("above 0", above=0.0), BASE),
+          _COEFFICIENT("scope_label_coefficient"), "share of attention", 3, Pattern("above 0", above=0.0), BASE),
     Claim("section 4.2.1", "coefficient of the distance, best head", STORY, Value(0.043, "8-4"),
-          _regression("scope_distance_coefficient"), "share of attention by word", 3, None, BASE,
+          _COEFFICIENT("scope_distance_coefficient"), "share of attention by word", 3, None, BASE,
           "here distance grows away from the cue, so attention that fades with distance has a negative coefficient; "
           "the paper does not define its distance"),
     Claim("section 4.2.1", "sum of squares that the scope explains", STORY, Value(207.7, "8-4"),
-          _regression("scope_label_squares"), "attention squared", 1,
-          Pattern("above that of the distance", above=_regression("scope_distance_squares")), BASE),
+          _COEFFICIENT("scope_label_squares"), "attention squared", 1,
+          Pattern("above that of the distance", above=_COEFFICIENT("scope_distance_squares")), BASE),
     Claim("section 4.2.1", "sum of squares that the distance explains", STORY, Value(1.5, "8-4"),
-          _regression("scope_distance_squares"), "attention squared", 1, None, BASE),
+          _COEFFICIENT("scope_distance_squares"), "attention squared", 1, None, BASE),
 )  # fmt: skip
 
 BEATS_ALL_IN_SCOPE = Claim(
@@ -172,27 +175,18 @@ ZHAO2020 = Study(
             "negation/conandoyle_zhao/data_story.json",
             "ConanDoyle-neg as the authors prepared it: https://github.com/yiyunzhao/negation-scope-probing, "
             "attention_extraction/data_story.json",
-            ("scope",),
-            "ConanDoyle-neg, 862 negations",
+            ("scope",), "ConanDoyle-neg, 862 negations",
             published=("0e25a83c018e9b64da61a575f42726afcadd5e342312d33582ee92b0d1fe3d17",),
         ),
         "review": Measurement(
             "negation/sfu_review_xml",
             "SFU Review Corpus with negation and speculation, XML: https://www.sfu.ca/~mtaboada/SFU_Review_Corpus.html",
-            ("scope",),
-            "SFU Review; the authors' prepared file was not released",
-            having="cue",
+            ("scope",), "SFU Review; the authors' prepared file was not released", having="cue",
         ),
     },
     claims=(
-        *_baseline_claims(),
-        *_head_claims(),
-        BEATS_ALL_IN_SCOPE,
-        *REGRESSION,
-        SAME_HEAD,
-        *_consistency_claims(),
-        *P_OF_TAUS,
-        *zhao2020_tuned.CLAIMS,
+        *_baseline_claims(), *_head_claims(), BEATS_ALL_IN_SCOPE, *REGRESSION, SAME_HEAD, *_consistency_claims(),
+        *P_OF_TAUS, *zhao2020_tuned.CLAIMS,
     ),
     figures={
         f"figure-{name}": (BOTH, partial(heatmaps.draw_consistency_heatmap, variable=f"scope_{score}"))
@@ -214,21 +208,13 @@ ZHAO2020 = Study(
     tuning=zhao2020_tuned.TUNING,
     derived=zhao2020_tuned.DERIVED,
     printed={
-        "table-3": Printed("Tables 3 and A3: heads before and after fine-tuning, on stories", zhao2020_tables.table_3),
-        "tests": Printed(
-            "Section 5.3: p-values over runs, exact and two-sided", zhao2020_tables.significance_tests, significant=4
-        ),
-        "table-4": Printed(
-            "Tables 4 and A5: Kendall's tau between stories and reviews; sig: runs with p < .05",
-            zhao2020_tables.table_4,
-            3,
-        ),
-        "table-A4": Printed(
-            "Table A4: Kendall's tau of score before and change; sig: runs with p < .05",
-            zhao2020_tables.table_a4,
-            3,
-        ),
+        "table-3": Printed("Tables 3 and A3: heads before and after fine-tuning, on stories", tabulate_heads),
+        "tests": Printed("Section 5.3: p-values over runs, exact and two-sided", tabulate_tests, significant=4),
+        "table-4": Printed("Tables 4 and A5: Kendall's tau between stories and reviews; sig: runs with p < .05",
+                           tabulate_consistencies, 3),
+        "table-A4": Printed("Table A4: Kendall's tau of score before and change; sig: runs with p < .05",
+                            tabulate_changes, 3),
     },
     misprints=(MISPRINT, zhao2020_tuned.IMPOSSIBLE),
     recording=zhao2020_tuned.RECORDING,
-)
+)  # fmt: skip

@@ -14,12 +14,7 @@ import xarray as xr
 from headscope.analyse.agreement import consistencies
 from headscope.analyse.ranktests import least_rank_sum, least_signed_rank, rank_sum, signed_rank
 from headscope.studies.extractors import PERCENT
-from headscope.studies.run_extractors import (
-    average_head,
-    best_head_before,
-    find_best_before,
-    significant_changes,
-)
+from headscope.studies.run_extractors import average_head, best_head_before, find_best_before, significant_changes
 from headscope.studies.study import NotMeasuredError
 
 SCORES = {"precision": "P", "recall": "R", "f1": "F1"}
@@ -29,7 +24,7 @@ SETTINGS = {"": "none", "control": "control", "task": "negation"}
 Tables = Mapping[str, xr.Dataset]
 
 
-def table_3(tables: Tables) -> pd.DataFrame:
+def tabulate_heads(tables: Tables) -> pd.DataFrame:
     """The average head and the head that is best before, before and after fine-tuning (tables 3 and A3)."""
     story = _require(tables, "story")
     best = find_best_before(story, "scope_f1")
@@ -47,7 +42,7 @@ def table_3(tables: Tables) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def table_4(tables: Tables) -> pd.DataFrame:
+def tabulate_consistencies(tables: Tables) -> pd.DataFrame:
     """Kendall's tau between the scores of the heads on two corpora (tables 4 and A5)."""
     rows = []
     for group, setting in SETTINGS.items():
@@ -65,7 +60,7 @@ def table_4(tables: Tables) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def table_a4(tables: Tables) -> pd.DataFrame:
+def tabulate_changes(tables: Tables) -> pd.DataFrame:
     """Kendall's tau between the score of a head before and its own change (table A4), and corrected."""
     rows = []
     for group in ("task", "control"):
@@ -85,7 +80,7 @@ def table_a4(tables: Tables) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def significance_tests(tables: Tables) -> pd.DataFrame:
+def tabulate_tests(tables: Tables) -> pd.DataFrame:
     """Task against control (exact two-sided rank-sum test), and each against before (exact signed-rank test).
 
     The last row is the lowest p-value that so many runs can give, however far apart they are.
@@ -96,9 +91,8 @@ def significance_tests(tables: Tables) -> pd.DataFrame:
             row: dict[str, object] = {"score": letter, "of": what}
             for group, values in by_group.items():
                 row[f"{SETTINGS[group]} against before"] = signed_rank(values - before)
-            row["negation against control"] = (
-                rank_sum(by_group["task"], by_group["control"]) if len(by_group) == 2 else math.nan
-            )
+            both = len(by_group) == 2
+            row["negation against control"] = rank_sum(*by_group.values()) if both else math.nan
             rows.append(row)
     counts = {group: len(values) for group, values in by_group.items()}
     least: dict[str, object] = {"score": "", "of": "least possible"}

@@ -11,6 +11,7 @@ import xarray as xr
 
 from headscope.analyse.agreement import consistencies
 from headscope.analyse.compare import compare_variable
+from headscope.studies.clark2019 import HALF_TO_DEEP
 from headscope.studies.extractors import best_head_value, largest, mean_of_heads
 from headscope.studies.run_extractors import (
     RunExtractor,
@@ -30,9 +31,9 @@ from headscope.studies.run_extractors import (
     significant_consistencies,
 )
 from headscope.studies.study import Claim, Derived, Extractor, Pattern, Recording, Tuning, Value
+from headscope.studies.zhao2020_tables import SCORES
 
 BASE, LARGE, ROBERTA, ROBERTA_LARGE = "BERT-base", "BERT-large", "RoBERTa-base", "RoBERTa-large"
-SCORES = {"precision": "P", "recall": "R", "f1": "F1"}
 TUNED_ON = {"control": "tuned on the control", "task": "tuned on negation"}
 BETTER = (BASE, ROBERTA)
 """The models in which the paper finds more change than under the control."""
@@ -107,20 +108,14 @@ LEARNT = Pattern(
 STORIES = ("story", "story_task", "story_control")
 TAUS = ("story", "review", "story_task", "review_task", "story_control", "review_control")
 F1 = ("change_f1",)
-HALF_TO_DEEP = (6 / 12, 10 / 12)
-"""Layers 6 to 10 of 12, as a share of the depth."""
 
 
 def _mean_and_sd(first: Claim, per_run: RunExtractor, sd: float) -> list[Claim]:
     """A claim about a mean over runs, and the one about the spread that stands beside it."""
     second = replace(
-        first,
-        what=f"{first.what}, sd over runs",
-        paper=replace(first.paper, number=sd),
-        read=deviation_over_runs(per_run),
-        pattern=None,
-        note="",
-    )
+        first, what=f"{first.what}, sd over runs", paper=replace(first.paper, number=sd),
+        read=deviation_over_runs(per_run), pattern=None, note="",
+    )  # fmt: skip
     # One mean of tau is printed with a decimal more: 0.0005.
     digits = 4 if first.paper.number == 0.0005 else first.digits
     return [replace(first, read=mean_over_runs(per_run), digits=digits), second]
@@ -158,10 +153,8 @@ def _head_claims() -> list[Claim]:
         for (name, letter), (average, sd) in zip(SCORES.items(), numbers, strict=True):
             before, task, control = _head_extractors(head, f"scope_{name}")
             pattern = _gain_pattern(model, before, control) if (group, name) == ("task", "f1") else None
-            claim = Claim(
-                "table 3" if model == BASE else "table A3", f"{letter}, {head}, {TUNED_ON[group]}", STORIES,
-                Value(average, which), before, pattern=pattern, model=model,
-            )  # fmt: skip
+            where, what = "table 3" if model == BASE else "table A3", f"{letter}, {head}, {TUNED_ON[group]}"
+            claim = Claim(where, what, STORIES, Value(average, which), before, pattern=pattern, model=model)
             claims += _mean_and_sd(claim, task if group == "task" else control, sd)
     return claims
 
@@ -177,9 +170,8 @@ def _head_extractors(head: str, variable: str) -> tuple[Extractor, RunExtractor,
 
 def _gain_pattern(model: str, before: Extractor, control: RunExtractor) -> Pattern:
     if model in BETTER:
-        return Pattern(
-            "above that before fine-tuning and under the control", above=largest(before, mean_over_runs(control))
-        )
+        above = largest(before, mean_over_runs(control))
+        return Pattern("above that before fine-tuning and under the control", above=above)
     return Pattern("above that before fine-tuning", above=before)
 
 
@@ -214,13 +206,12 @@ def _change_against_baseline_claims() -> list[Claim]:
     for model, numbers in CHANGE_AGAINST_BASELINE.items():
         for (name, letter), (tau, positive, negative) in zip(SCORES.items(), numbers, strict=True):
             on, what = (f"change_{name}",), f"{letter}, score before and its own change"
-            tau_change = mean_over_runs(change_statistic("baseline_tau"))
+            read = mean_over_runs(change_statistic("baseline_tau"))
             claims.append(
-                Claim("table A4", f"Kendall's tau, {what}", on, Value(tau), tau_change,
-                      "tau", 3, model=model, note=BIASED)
-            )  # fmt: skip
-            for which, sign, count in (("positive", 1, positive), ("negative", -1, negative), ("any", 0, None)):
-                runs = positive + negative if count is None else count
+                Claim("table A4", f"Kendall's tau, {what}", on, Value(tau), read, "tau", 3, model=model, note=BIASED)
+            )
+            counts = {"positive": (1, positive), "negative": (-1, negative), "any": (0, positive + negative)}
+            for which, (sign, runs) in counts.items():
                 claims.append(
                     Claim("table A4", f"significant, {which}: {what}", on, Value(float(runs), "of 10 runs"),
                           significant_changes(sign), "runs", 0, model=model)
@@ -254,10 +245,8 @@ def _consistency_claims() -> list[Claim]:
                 on = tuple(TAUS[place] for place in places)
                 if pattern is not None:  # it speaks of all tables
                     on, per_run, count = TAUS, on_tables(per_run, *places), on_tables(count, *places)
-                claim = Claim(
-                    where, f"Kendall's tau between the corpora, {what}", on, Value(tau), mean_over_runs(per_run), "tau",
-                    3, pattern, model,
-                )  # fmt: skip
+                read, title = mean_over_runs(per_run), f"Kendall's tau between the corpora, {what}"
+                claim = Claim(where, title, on, Value(tau), read, "tau", 3, pattern, model)
                 claims += _mean_and_sd(claim, per_run, sd)
                 claims.append(
                     Claim(where, f"significant between the corpora, {what}", on, Value(float(runs), "of 10 runs"),
@@ -307,15 +296,9 @@ DERIVED = {f"change_{name}": Derived(STORIES, partial(compare_variable, variable
 """The compared tables: before, task and control on stories."""
 
 CLAIMS = (
-    *_task_score_claims(),
-    SELECTIVITY,
-    *_head_claims(),
-    *_test_claims(),
-    *_layer_claims(),
-    *_change_against_baseline_claims(),
-    CORRECTED_CHANGE,
-    *_consistency_claims(),
-)
+    *_task_score_claims(), SELECTIVITY, *_head_claims(), *_test_claims(), *_layer_claims(),
+    *_change_against_baseline_claims(), CORRECTED_CHANGE, *_consistency_claims(),
+)  # fmt: skip
 
 TUNING = Tuning(
     tasks=("negation",),

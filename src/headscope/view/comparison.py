@@ -1,6 +1,8 @@
 """A comparison in words: a page (Markdown), a summary on the terminal, and data frames for CSV files."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import zip_longest
 
 import numpy as np
 import pandas as pd
@@ -65,14 +67,11 @@ def render_markdown(
     """
     first = check_comparison(comparisons[0])
     runs = " and ".join(describe_group(first, group) for group in list_groups(first))
-    counts = list(dict.fromkeys(f"{part.attrs['heads']} heads{describe_left_out(part)}" for part in comparisons))
-    heads = (
-        counts[0]
-        if len(counts) == 1
-        else "; ".join(
-            f"{describe_comparison(part)}: {part.attrs['heads']} heads{describe_left_out(part)}" for part in comparisons
-        )
-    )
+    counts = [f"{part.attrs['heads']} heads{describe_left_out(part)}" for part in comparisons]
+    heads = counts[0]
+    if len(set(counts)) > 1:
+        named = zip(map(describe_comparison, comparisons), counts, strict=True)
+        heads = "; ".join(f"{name}: {count}" for name, count in named)
     lines = [
         f"# What fine-tuning on {name_group(first, 'task')} changes in the heads of {first.attrs['model']}",
         "",
@@ -88,15 +87,14 @@ def list_sections(
     agreements: Mapping[str, Sequence[Consistencies]] | None = None,
     other: str = "the other corpus",
 ) -> list[str]:
-    """The lines of `markdown` below its head, for a page that has a head of its own; the arguments are the same."""
+    """The lines of `render_markdown` below its head, for a page that has a head of its own."""
     comparisons = [check_comparison(comparison) for comparison in comparisons]
     lines = [*_scores(comparisons), *_tests(comparisons)]
     for heading, part in (("Layers", _layers), ("The heads that change most", _heads)):
         lines += [f"## {heading}", ""]
         for comparison in comparisons:
-            lines += (
-                [f"### {describe_comparison(comparison)} ({name_unit(comparison)})", ""] if len(comparisons) > 1 else []
-            )
+            if len(comparisons) > 1:
+                lines += [f"### {describe_comparison(comparison)} ({name_unit(comparison)})", ""]
             lines += [*part(comparison), ""]
     if scores := [comparison for comparison in comparisons if is_of_score(comparison)]:
         lines += _change_against_baseline(scores)
@@ -115,7 +113,7 @@ def _scores(comparisons: Sequence[xr.Dataset]) -> Iterator[str]:
     yield from _head(["", "head", "before", *after, *change, *contrast], right=2)
     for comparison in comparisons:
         scale = percent_factor(comparison)
-        for which, name in (("average", "average"), ("best", f"best before, {comparison.attrs['best_head']}")):
+        for which, name in _name_means(comparison):
             by_group = [comparison.sel(group=group) for group in groups]
             ends = [format_spread(side[which], scale) for side in by_group]
             gains = [
@@ -136,12 +134,17 @@ def _scores(comparisons: Sequence[xr.Dataset]) -> Iterator[str]:
     yield ""
 
 
+def _name_means(comparison: xr.Dataset) -> tuple[tuple[str, str], tuple[str, str]]:
+    """How the variables of the mean over heads and of the best head begin, with their names on the page."""
+    return ("average", "average"), ("best", f"best before, {comparison.attrs['best_head']}")
+
+
 def _tests(comparisons: Sequence[xr.Dataset]) -> Iterator[str]:
     """The exact tests of the average and of the best head, and what so few runs cannot show."""
     yield from ("## Tests", "")
     yield from _head(["", "head", "test", "runs", "p", "smallest p possible"], right=3)
     for comparison in comparisons:
-        for which, name in (("average", "average"), ("best", f"best before, {comparison.attrs['best_head']}")):
+        for which, name in _name_means(comparison):
             for test, runs, p, least in _test_rows(comparison, which):
                 yield _row(describe_comparison(comparison), name, test, runs, format_p(p), format_p(least))
     yield ""
@@ -214,9 +217,8 @@ def _standing(comparison: xr.Dataset) -> str:
 def _change_against_baseline(comparisons: Sequence[xr.Dataset]) -> Iterator[str]:
     """Table A4 of Zhao and Bethard 2020, and the same without the bias."""
     yield from ("## Change against baseline (do the rich get richer?)", "")
-    yield from _head(
-        ["", "runs of", "τ as published", f"p < {LEVEL}", "of them above / below 0", "τ corrected"], right=2
-    )
+    columns = ["", "runs of", "τ as published", f"p < {LEVEL}", "of them above / below 0", "τ corrected"]
+    yield from _head(columns, right=2)
     for comparison in comparisons:
         for group in list_groups(comparison):
             side = comparison.sel(group=group)
@@ -243,10 +245,9 @@ def _agreements(agreements: Mapping[str, Sequence[Consistencies]], other: str) -
     """Table 4 of Zhao and Bethard 2020."""
     yield from (f"## Do the same heads score well on {other}?", "")
     yield from _head(["", "runs of", "τ between the corpora", f"p < {LEVEL}"], right=2)
-    for place in range(max(map(len, agreements.values()))):
-        for side, results in agreements.items():
-            if place < len(results):
-                result = results[place]
+    for row in zip_longest(*agreements.values()):
+        for side, result in zip(agreements, row, strict=True):
+            if result is not None:
                 taus = format_spread(xr.DataArray(np.array(result.taus))) or "none"
                 yield _row(name_variable(result.variable), side, taus, f"{result.significant}/{len(result.taus)}")
     yield ""
@@ -255,9 +256,8 @@ def _agreements(agreements: Mapping[str, Sequence[Consistencies]], other: str) -
     if len(with_runs) == 2:
         for first, second in zip(*(agreements[name] for name in with_runs), strict=True):
             if p := format_p(rank_sum(first.taus, second.taus)):
-                sentences.append(
-                    f"{name_variable(first.variable)}: {with_runs[0]} against {with_runs[1]}, rank-sum, p = {p}."
-                )
+                variable = name_variable(first.variable)
+                sentences.append(f"{variable}: {with_runs[0]} against {with_runs[1]}, rank-sum, p = {p}.")
     yield " ".join(sentences)
     yield ""
 
@@ -288,17 +288,13 @@ def print_comparison(comparison: xr.Dataset, console: Console) -> None:
         TableError: it is no comparison.
     """
     groups, scale = list_groups(check_comparison(comparison)), percent_factor(comparison)
+    write = partial(console.print, highlight=False, markup=False)
+    model = f"\n[bold]{escape(str(comparison.attrs['model']))}[/]: "
     heading = f"{describe_comparison(comparison)} before and after fine-tuning on {name_group(comparison, 'task')}"
-    console.print(
-        f"\n[bold]{escape(str(comparison.attrs['model']))}[/]: {escape(heading)}", soft_wrap=True, highlight=False
-    )
+    console.print(model + escape(heading), soft_wrap=True, highlight=False)
     runs = "; ".join(describe_group(comparison, group) for group in groups)
-    console.print(
-        f"{comparison.attrs['corpus']}: {comparison.attrs['heads']} heads{describe_left_out(comparison)}; {runs}",
-        highlight=False,
-        markup=False,
-    )
-    console.print(f"In {name_unit(comparison)}; mean ± standard deviation over runs\n", highlight=False, markup=False)
+    write(f"{comparison.attrs['corpus']}: {comparison.attrs['heads']} heads{describe_left_out(comparison)}; {runs}")
+    write(f"In {name_unit(comparison)}; mean ± standard deviation over runs\n")
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for column in ("head", "before", *(f"after {name_group(comparison, group)}" for group in groups), "p"):
         grid.add_column(escape(column), justify="left" if column == "head" else "right")
@@ -307,28 +303,27 @@ def print_comparison(comparison: xr.Dataset, console: Console) -> None:
         p = format_p(float(select_outcome(comparison, "p", f"{which}_")))
         grid.add_row(name, format_number(float(comparison[f"{which}_before"]), scale), *ends, p)
     console.print(grid)
-    few = describe_too_few(comparison)
-    console.print(f"\np, q: {describe_test(comparison)[1]}.", highlight=False, markup=False)
-    if few:
-        console.print(few, style="yellow", highlight=False, markup=False)
+    write(f"\np, q: {describe_test(comparison)[1]}.")
+    if few := describe_too_few(comparison):
+        write(few, style="yellow")
     else:
         layers = comparison["layer"].values[select_outcome(comparison, "q", "layer_").values <= LEVEL]
-        console.print(f"Layers with q ≤ {LEVEL}: {', '.join(map(str, layers)) or 'none'}", highlight=False)
+        write(f"Layers with q ≤ {LEVEL}: {', '.join(map(str, layers)) or 'none'}")
         standing = int((select_outcome(comparison, "q") <= LEVEL).sum())
-        console.print(f"Heads with q ≤ {LEVEL}: {standing} of {comparison.attrs['heads']}", highlight=False)
+        write(f"Heads with q ≤ {LEVEL}: {standing} of {comparison.attrs['heads']}")
     most = [
         f"{head_name(layer, head)} {format_number(float(row['change'].sel(group='task')), scale, sign=True)}"
         for layer, head, row in _changing_most(comparison, 4)
     ]
-    console.print(f"Changing most: {'   '.join(most) or 'no head changes'}", highlight=False)
+    write(f"Changing most: {'   '.join(most) or 'no head changes'}")
     if not is_of_score(comparison):
         return
     taus = comparison.sel(group="task")
-    corrected = format_spread(taus["baseline_tau_corrected"])
-    published = f"τ {format_spread(taus['baseline_tau'])} as published, which chance pulls down; "
-    lacking = _lacking(taus)
-    sentence = lacking if lacking == UNRANKED else published + (lacking or f"{corrected} corrected")
-    console.print(f"Change against baseline (do the rich get richer?): {sentence}", highlight=False)
+    sentence = lacking = _lacking(taus)
+    if lacking != UNRANKED:
+        corrected = lacking or f"{format_spread(taus['baseline_tau_corrected'])} corrected"
+        sentence = f"τ {format_spread(taus['baseline_tau'])} as published, which chance pulls down; {corrected}"
+    write(f"Change against baseline (do the rich get richer?): {sentence}")
 
 
 def make_frames(comparison: xr.Dataset) -> dict[str, pd.DataFrame]:
@@ -355,10 +350,9 @@ def make_frames(comparison: xr.Dataset) -> dict[str, pd.DataFrame]:
         frame = xr.Dataset(columns).to_dataframe(dim_order=list(dims)).dropna(how="all", subset=list(columns))
         frames[name] = frame.reset_index()
         for column in map(str, frames[name].columns):
-            what = (
-                columns[column].attrs if column in columns else {"long_name": DIMENSIONS.get(column, "seed of the run")}
-            )
-            about.append((name, column, *(what.get(key, "") for key in ("long_name", "units", "source"))))
+            other = {"long_name": DIMENSIONS.get(column, "seed of the run")}
+            attrs = columns[column].attrs if column in columns else other
+            about.append((name, column, *(attrs.get(key, "") for key in ("long_name", "units", "source"))))
     return frames | {"columns": pd.DataFrame(about, columns=["table", "column", "what", "units", "source"])}
 
 

@@ -50,9 +50,7 @@ def _score_frames(table: xr.Dataset, score: Score) -> Iterator[tuple[str, pd.Dat
     values, count = f"{score.breakdown}_{score.measure}", f"{score.breakdown}_count"
     layer = f"{score.report_prefix}reported_layer"
     if {values, count, layer} <= {*table.data_vars}:
-        heads = [
-            f"{score.report_prefix}reported_{dim}" for dim in HEAD if f"{score.report_prefix}reported_{dim}" in table
-        ]
+        heads = [head for dim in HEAD if (head := f"{score.report_prefix}reported_{dim}") in table]
         parts = table[[count, *heads]].assign({values: at_reported(table, values, score.report_prefix)})
         parts = parts.sel({row: parts[layer] > 0}) if row else parts
         yield f"{name}-{score.breakdown}s", parts[[count, values, *heads]].to_dataframe().reset_index()

@@ -6,8 +6,9 @@ The terminal and the page show the same rows in the same words; both come from h
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import xarray as xr
 
 from headscope.analyse import top_heads
@@ -118,10 +119,10 @@ class Report:
     @property
     def comparison(self) -> str:
         """The baselines in a sentence; empty where there are none."""
-        parts = []
-        for what, values in self.baselines.items():
-            shares = [f"{name} {value:.2f}".strip() for name, value in values.items()]
-            parts.append(f"{what}: {', '.join(shares)}")
+        parts = [
+            f"{what}: {', '.join(f'{name} {value:.2f}'.strip() for name, value in values.items())}"
+            for what, values in self.baselines.items()
+        ]
         return f"To compare, on all documents: {'; '.join(parts)}." if parts else ""
 
     @property
@@ -151,8 +152,7 @@ def describe_standing(permuted: bool) -> str:
 
 def describe_regressions(table: xr.Dataset) -> list[str]:
     """The regression of each score that has one, of the head with the best score (Zhao and Bethard 2020, 4.2)."""
-    sentences = (_describe_regression(table, score) for score in read_scores(table))
-    return [sentence for sentence in sentences if sentence]
+    return list(filter(None, (_describe_regression(table, score) for score in read_scores(table))))
 
 
 def _describe_regression(table: xr.Dataset, score: Score) -> str:
@@ -161,10 +161,8 @@ def _describe_regression(table: xr.Dataset, score: Score) -> str:
         return ""
     attention, gold = score.regression
     where = table[score.variable].argmax(...)
-    label, distance, explained = (
-        float(table[f"{score.stem}_{name}"].isel(where))
-        for name in ("label_coefficient", "distance_coefficient", "r_squared")
-    )
+    names = ("label_coefficient", "distance_coefficient", "r_squared")
+    label, distance, explained = (float(table[f"{score.stem}_{name}"].isel(where)) for name in names)
     larger = (table[coefficients] > 0) & (table[f"{score.stem}_label_q"] < LEVEL)
     ((name, _),) = top_heads(table, score.variable, 1)
     return (
@@ -194,29 +192,27 @@ def _report(table: xr.Dataset, score: Score) -> Report:
 
 
 def _row(table: xr.Dataset, score: Score, place: Mapping[str, str]) -> Reported:
-    def value(name: str) -> float:
+    def read(name: str, otherwise: Any) -> Any:
         variable = score.report_prefix + name
-        return float(table[variable].sel(place)) if variable in table else math.nan
+        return table[variable].sel(place).item() if variable in table else otherwise
 
-    def text(name: str) -> str:
-        variable = score.report_prefix + name
-        return str(table[variable].sel(place).item()) if variable in table else ""
+    def value(name: str) -> float:
+        return float(read(name, math.nan))
 
     def whole(name: str) -> int:
-        number = value(name)
-        return 0 if math.isnan(number) else int(number)
+        return int(np.nan_to_num(value(name)))
 
     def interval(name: str) -> Interval:
         return Interval(value(f"{name}_{score.measure}"), value(f"{name}_lower"), value(f"{name}_upper"))
 
     label = score.label.format(*place.values() or [score.title])
-    direction = text("reported_direction").partition("_to_")[0]
+    direction = read("reported_direction", "").partition("_to_")[0]
     return Reported(
         name=next(iter(map(str, place.values())), label),
         label=label,
         attends=direction or score.attends,
         count=score.count(table, place),
-        attention_type=text("reported_attention_type"),
+        attention_type=read("reported_attention_type", ""),
         layer=whole("reported_layer"),
         head=whole("reported_head"),
         score=interval("heldout"),
@@ -239,9 +235,9 @@ def _parts(table: xr.Dataset, score: Score, place: Mapping[str, str]) -> Iterato
         return
     values = at_reported(table, variable, score.report_prefix).sel(place)
     counts = table[f"{dim}_count"].sel(place)
-    for length in table[dim].values:
-        if counts.sel({dim: length}) > 0:
-            yield Part(int(length), int(counts.sel({dim: length})), float(values.sel({dim: length})))
+    for length, count, value in zip(table[dim].values, counts.values, values.values, strict=True):
+        if count > 0:
+            yield Part(int(length), int(count), float(value))
 
 
 def _baseline(

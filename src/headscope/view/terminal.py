@@ -77,9 +77,8 @@ def _print_descriptions(table: xr.Dataset, console: Console) -> None:
             control = [f"{table[score.control].sel(place).item():.2f}"] if score.control in table else []
             lines.add_row(escape(" ".join(place.values()) or score.title), heads, *control)
         phrase = f" (last column: {score.baselines[score.control]})" if score.control in table else ""
-        console.print(
-            f"\n{score.title}: the heads with the {'lowest' if score.ascending else 'highest'} values{phrase}"
-        )
+        which = "lowest" if score.ascending else "highest"
+        console.print(f"\n{score.title}: the heads with the {which} values{phrase}")
         console.print(lines)
 
 
@@ -96,12 +95,10 @@ def _print_reports(table: xr.Dataset, console: Console) -> None:
     untrained, permuted = any(row.untrained.value >= 0 for row in rows), any(row.q >= 0 for row in rows)
     # Narrow enough for 80 columns; a long name takes two lines.
     grid = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    for column in ("", "head", "from", "score", "[95 %]", "count", "offset"):
-        right = column in {"score", "count", "offset"}
-        grid.add_column(column, no_wrap=bool(column), justify="right" if right else "left")
-    for column, shown in (("untrained", untrained), ("permuted", permuted), ("q", permuted)):
-        if shown:
-            grid.add_column(column, no_wrap=True, justify="right")
+    columns = ["", "head", "from", "score", "[95 %]", "count", "offset"]
+    for column in [*columns, *["untrained"] * untrained, *["permuted", "q"] * permuted]:
+        left = column in {"", "head", "from", "[95 %]"}
+        grid.add_column(column, no_wrap=bool(column), justify="left" if left else "right")
     for row in rows:
         grid.add_row(
             escape(row.label),
@@ -142,14 +139,12 @@ def print_paths(table: xr.Dataset, console: Console) -> None:
         attention_type, layer, way = path.split(" ", 2)
         ways.setdefault((attention_type, way, texts), []).append(int(layer))
     grid = Table(box=None, pad_edge=False)
-    for column in (*(["attention_type"] if "attention_type" in table.dims else []), "layers", "texts", "measured"):
+    several = "attention_type" in table.dims
+    for column in (*["attention_type"] * several, "layers", "texts", "measured"):
         grid.add_column(column, justify="right" if column == "texts" else "left")
-    for (attention_type, way, texts), layers in sorted(
-        ways.items(), key=lambda item: (item[0][0], min(item[1]), item[0][1])
-    ):
-        grid.add_row(
-            *([attention_type] if "attention_type" in table.dims else []), _runs(sorted(layers)), f"{texts:,}", way
-        )
+    in_order = sorted(ways.items(), key=lambda item: (item[0][0], min(item[1]), item[0][1]))
+    for (attention_type, way, texts), layers in in_order:
+        grid.add_row(*[attention_type] * several, _runs(sorted(layers)), f"{texts:,}", way)
     console.print("\nHow attention was measured:")
     console.print(grid)
 

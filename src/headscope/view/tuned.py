@@ -1,6 +1,6 @@
 """Fine-tuned runs on the terminal."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from rich.console import Console
@@ -13,22 +13,14 @@ SHORT = {"precision": "P", "recall": "R", "f1": "F1", "accuracy": "accuracy", "m
 
 
 def print_tuned(task: Runs, control: Runs | None, console: Console) -> None:
-    """Print how well the runs learnt, each and on the average; with a control, what it learnt and the selectivity.
-
-    Args:
-        task: the runs on a task.
-        control: those on its control, if there are any.
-        console: where to.
-    """
+    """Print how well the runs learnt, each and on the average; with a control, what it learnt and the selectivity."""
     _print_runs(task, escape(task.task), console)
     if control is None:
         return
     _print_runs(control, f"the control of {escape(task.task)}", console)
     if all("task" in run.scores for run in control.runs):
-        on_task = (
-            f"The runs of the control, on the test split of [bold]{escape(task.task)}[/] itself, in the same epochs"
-        )
-        _print_grid(control, "task", on_task, console)
+        on_task = f"on the test split of [bold]{escape(task.task)}[/] itself, in the same epochs"
+        _print_grid(control, "task", f"The runs of the control, {on_task}", console)
     if differences := selectivity(task, control):
         console.print(
             f"\nSelectivity (accuracy on the task less accuracy on the control; Hewitt and Liang 2019): "
@@ -43,12 +35,14 @@ def format_scores(runs: Runs, split: str) -> dict[str, str]:
 
     Empty where they were not scored on it.
     """
-    scores = {run.name: run.scores[split] for run in runs.runs if split in run.scores}
-    return {SHORT[name]: _mean(_column(scores, name)) for name in _names(scores)} if scores else {}
+    return {SHORT[name]: _mean(values) for name, values in _list_scores(runs, split).items()}
 
 
-def _names(scores: Mapping[str, Mapping[str, float]]) -> list[str]:
-    return [name for name in SHORT if all(name in values for values in scores.values())]
+def _list_scores(runs: Runs, split: str) -> dict[str, list[float]]:
+    """Each score on a split that all runs scored on it have, run by run."""
+    scores = [run.scores[split] for run in runs.runs if split in run.scores]
+    common = [name for name in SHORT if scores and all(name in values for values in scores)]
+    return {name: [values[name] for values in scores] for name in common}
 
 
 def _print_runs(runs: Runs, task: str, console: Console) -> None:
@@ -60,31 +54,23 @@ def _print_runs(runs: Runs, task: str, console: Console) -> None:
 
 
 def _print_grid(runs: Runs, split: str, heading: str, console: Console) -> None:
-    scores = {run.name: run.scores[split] for run in runs.runs if split in run.scores}
-    if not scores:
+    scored = [run for run in runs.runs if split in run.scores]
+    if not scored:
         return
-    names = _names(scores)
+    scores = _list_scores(runs, split)
     # Four scores and their deviations fit 80 columns.
     lines = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     lines.add_column("run", no_wrap=True)
     lines.add_column("best epoch", justify="right", no_wrap=True)
-    for name in names:
+    for name in scores:
         lines.add_column(SHORT[name], justify="right", no_wrap=True)
-    for run in runs.runs:
+    for run in scored:
         of_epochs = f"{run.best_epoch} of {len(run.epochs)}"
-        lines.add_row(run.name, of_epochs, *(_score(scores[run.name][name]) for name in names))
-    if len(scores) > 1:
-        lines.add_row("mean ± sd", "", *(_mean(_column(scores, name)) for name in names), style="bold")
+        lines.add_row(run.name, of_epochs, *(f"{run.scores[split][name]:.3f}" for name in scores))
+    if len(scored) > 1:
+        lines.add_row("mean ± sd", "", *map(_mean, scores.values()), style="bold")
     console.print(f"\n{heading}", soft_wrap=True, highlight=False)
     console.print(lines, highlight=False)
-
-
-def _column(scores: Mapping[str, Mapping[str, float]], name: str) -> list[float]:
-    return [values[name] for values in scores.values()]
-
-
-def _score(value: float) -> str:
-    return f"{value:.3f}"
 
 
 def _mean(values: Sequence[float]) -> str:

@@ -120,12 +120,9 @@ def describe_test(comparison: xr.Dataset) -> tuple[str, str]:
 
 
 def select_outcome(comparison: xr.Dataset, name: str, prefix: str = "") -> xr.DataArray:
-    """The outcome of the test of `describe_test` for the task.
+    """The ``p``, ``q`` or ``p_least`` of the test of `describe_test` for the task.
 
-    Args:
-        comparison: with the test.
-        name: ``p``, ``q`` or ``p_least``.
-        prefix: nothing for each head; else ``layer_``, ``average_`` or ``best_``.
+    The prefix is ``layer_``, ``average_`` or ``best_``; by default it is that of each head.
     """
     values = comparison[f"{prefix}{describe_test(comparison)[0]}{name}"]
     return values.sel(group="task") if "group" in values.dims else values
@@ -151,9 +148,9 @@ def describe_too_few(comparison: xr.Dataset) -> str:
     least = float(select_outcome(comparison, "p_least"))
     if least <= LEVEL:
         return ""
-    runs = [int(count) for count in comparison["runs"].values]
-    count = f"{runs[0]} against {runs[1]} runs" if len(runs) == 2 else format_runs(runs[0])
-    question = "whether the task changes more than its control" if len(runs) == 2 else "whether tuning changes anything"
+    first, *other = (int(count) for count in comparison["runs"].values)
+    count = f"{first} against {other[0]} runs" if other else format_runs(first)
+    question = "whether the task changes more than its control" if other else "whether tuning changes anything"
     return f"With {count}, p is {least:.3g} at least: this test cannot show {question}; tune more seeds."
 
 

@@ -29,7 +29,7 @@ class Agreement:
     gender: str = "mfn"
 
     def agrees_with(self, other: "Agreement") -> bool:
-        """Whether a mention that is this and one that is that can be of one person or thing."""
+        """True if a mention that is this and one that is that can be of one person or thing."""
         pairs = ((self.person, other.person), (self.number, other.number), (self.gender, other.gender))
         return all(any(letter in theirs for letter in ours) for ours, theirs in pairs)
 
@@ -167,10 +167,6 @@ def head_of(span: Span, heads: Mapping[int, set[int]]) -> int:
 
     Without a tree it is the last word. That is so for most English noun phrases, but not for those
     that go on behind their noun (*the man in the hat*).
-
-    Args:
-        span: of words.
-        heads: the syntactic heads of each word of the document that has any; empty if there is no tree.
     """
     words = range(span.start, span.end)
     if not heads:
@@ -184,42 +180,22 @@ def with_earlier(mentions: Sequence[Mention]) -> Iterator[tuple[Mention, list[Me
         yield mention, [other for other in reversed(mentions) if other.head < mention.head]
 
 
-def nearest(mention: Mention, earlier: Sequence[Mention]) -> int | None:
-    """The head word of the nearest."""
-    return next((other.head for other in earlier), None)
-
-
-def head_match(mention: Mention, earlier: Sequence[Mention]) -> int | None:
-    """The head word of the nearest that has the same one."""
-    return next((other.head for other in earlier if other.head_word == mention.head_word), None)
-
-
-def full_match(mention: Mention, earlier: Sequence[Mention]) -> int | None:
-    """The head word of the nearest that has the same words."""
-    return next((other.head for other in earlier if other.text == mention.text), None)
-
-
-def agreeing(mention: Mention, earlier: Sequence[Mention]) -> int | None:
-    """The head word of the nearest that agrees in person, number and gender."""
-    return next((other.head for other in earlier if other.agreement.agrees_with(mention.agreement)), None)
-
-
-SIEVES = (full_match, head_match, agreeing, nearest)
-
-
-def rules(mention: Mention, earlier: Sequence[Mention]) -> int | None:
-    """The answer of the first of four sieves that has one: same words, same head word, agreement, nearest.
-
-    The sieves are those of the paper, after Lee et al. 2011. What they take for agreement is ours
-    (`Mention.agreement`), for their code was never released.
-    """
-    answers = (sieve(mention, earlier) for sieve in SIEVES)
-    return next((answer for answer in answers if answer is not None), None)
-
-
-RULES: Mapping[str, Callable[[Mention, Sequence[Mention]], int | None]] = {
-    "nearest": nearest,
-    "head_match": head_match,
-    "rules": rules,
+SIEVES: Mapping[str, Callable[[Mention, Mention], bool]] = {
+    "full_match": lambda mention, other: other.text == mention.text,
+    "head_match": lambda mention, other: other.head_word == mention.head_word,
+    "agreement": lambda mention, other: other.agreement.agrees_with(mention.agreement),
+    "nearest": lambda mention, other: True,
 }
-"""The baselines by name: of a mention and those before it, the head word that each takes for the antecedent's."""
+"""Same words, same head word, agreement, nearest: the sieves of the paper, after Lee et al. 2011.
+
+What they take for agreement is ours (`Mention.agreement`), for their code was never released.
+"""
+
+RULES: Mapping[str, Sequence[str]] = {"nearest": ("nearest",), "head_match": ("head_match",), "rules": tuple(SIEVES)}
+"""The baselines by name: the sieves that each asks one after the other."""
+
+
+def choose_antecedent(sieves: Sequence[str], mention: Mention, earlier: Sequence[Mention]) -> int | None:
+    """The head word of the nearest earlier mention that passes the first of `SIEVES` that lets any pass."""
+    passing = (other.head for name in sieves for other in earlier if SIEVES[name](mention, other))
+    return next(passing, None)

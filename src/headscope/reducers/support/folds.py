@@ -40,7 +40,7 @@ class FoldAssignment:
 
     @property
     def unit(self) -> str:
-        """What is assigned: ``text`` or ``document``."""
+        """The unit that is assigned: ``text`` or ``document``."""
         return "text" if self.by_group else "document"
 
     def fold(self, document: Document) -> int:
@@ -51,6 +51,11 @@ class FoldAssignment:
     def folds(self, documents: tuple[Document, ...], device: torch.device) -> Int[Tensor, " document"]:
         """The fold of each document."""
         return torch.tensor([self.fold(document) for document in documents], dtype=torch.long, device=device)
+
+
+def total_by_fold(values: Num[Tensor, "item ..."], fold: Int[Tensor, " item"]) -> Num[Tensor, "fold ..."]:
+    """Values of the items of a batch, added up for each fold."""
+    return values.new_zeros(FOLDS, *values.shape[1:]).index_add_(0, fold, values)
 
 
 @dataclass(frozen=True, eq=False)

@@ -66,7 +66,7 @@ class Cues:
         return (self.regressors[..., None] * self.regressors[..., None, :]).sum(1)
 
     def attention(self, weights: Float[Tensor, "batch head word other"]) -> Float64[Tensor, "negation head word"]:
-        """What each word that counts gives to all words of each cue together."""
+        """The attention of each word that counts to all words of each cue together."""
         # The negations of a document side by side: one product a document, and no copy of the weights for each.
         to_cues = torch.bmm(weights.flatten(1, 2), self.cues.to(weights.dtype).mT)
         to_cue = to_cues.view(*weights.shape[:3], self.cues.shape[1])[self.document, :, :, self.rank]
@@ -81,16 +81,14 @@ class Cues:
 
 def variables(sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> dict[str, xr.Variable]:
     """The sums by fold: ``regressors`` among `counts`, ``products`` and ``squares`` among `sums`."""
-    by_head, what = ("layer", "head", "fold"), "added up over words"
+    by_head, what, units = ("layer", "head", "fold"), "added up over words", "sum of products"
     values = {
         "regressors": (counts["regressors"], ("fold", "regressor", "regressor_other"), "products of two regressors"),
         "products": (sums["products"], (*by_head, "regressor"), "products of a regressor and the attention to the cue"),
         "squares": (sums["squares"], by_head, "squares of the attention to the cue"),
     }
     return {
-        f"fold_scope_{name}": heads.variable(
-            data, dims, name=f"{label}, {what}", units="sum of products", source=SOURCE
-        )
+        f"fold_scope_{name}": heads.variable(data, dims, name=f"{label}, {what}", units=units, source=SOURCE)
         for name, (data, dims, label) in values.items()
     }
 

@@ -69,12 +69,7 @@ class Permutations:
             )
 
     def choose(self, document: Document, choices: Sequence[int]) -> Int[np.ndarray, "item permutation"]:
-        """The place of each item in each permutation, of so many that it can have; all are equally likely.
-
-        Args:
-            document: on which the items are annotated.
-            choices: for each item, in the order of the annotation, the number of its places.
-        """
+        """The place of each item of a document in each permutation, of so many that it can have, all equally likely."""
         digest = hashlib.sha256(f"{self.seed} {document.id}".encode()).digest()
         uniform = np.random.default_rng(int.from_bytes(digest[:8])).random((len(choices), self.count))
         places: np.ndarray = uniform * np.array(choices, dtype=float).reshape(-1, 1)
@@ -136,25 +131,16 @@ class Permuted:
     def variables(self, prefix: str, dims: Sequence[str], count: np.ndarray, units: str) -> dict[str, xr.Variable]:
         """The variables ``PREFIX_permuted``, ``PREFIX_z``, ``PREFIX_p`` and ``PREFIX_z_permuted`` of a table.
 
-        Args:
-            prefix: before each name.
-            dims: of the scores, that of the rows last.
-            count: what the mean score is a share of, for each row.
-            units: of the scores.
+        The mean score is a share of the count of its row, which is the last dimension.
         """
-        deviations = "standard deviations, of one hit at least"
+        deviations, largest = "standard deviations, of one hit at least", "the largest z of all heads in a permutation"
         with np.errstate(invalid="ignore", divide="ignore"):
             mean = self.mean / count
         values = {
             "permuted": (mean, dims, "mean score over the permutations of the gold", units),
             "z": (self.z, dims, "score above the mean over the permutations", deviations),
             "p": (self.p, dims, "share of the permutations that score as much; not corrected", "probability"),
-            "z_permuted": (
-                self.best,
-                (dims[-1], "permutation"),
-                "the largest z of all heads in a permutation",
-                deviations,
-            ),
+            "z_permuted": (self.best, (dims[-1], "permutation"), largest, deviations),
         }
         return {
             f"{prefix}_{name}": heads.variable(data, along, name=what, units=unit, source=SOURCE)

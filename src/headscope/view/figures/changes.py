@@ -1,10 +1,9 @@
 """Figures of what fine-tuning changes in each head, after Zhao and Bethard 2020: task and control beside each other.
 
-Each takes a comparison (`headscope.analyse.compare`); `headscope.view.figures.runs` permutations what needs no control.
+Each takes a comparison (`headscope.analyse.compare`); `headscope.view.figures.runs` draws what needs no control.
 """
 
 import math
-import textwrap
 from typing import Any
 
 import matplotlib as mpl
@@ -13,7 +12,6 @@ import xarray as xr
 from matplotlib import patheffects
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.cm import ScalarMappable
 from matplotlib.colors import CenteredNorm
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -21,8 +19,16 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from headscope.heads import parse_head
-from headscope.view.figures.heatmaps import DIVERGING, draw_cells
-from headscope.view.figures.style import STYLE, add_caption, set_integer_ticks
+from headscope.view.figures.heatmaps import draw_cells
+from headscope.view.figures.style import (
+    DIVERGING,
+    OUTSIDE,
+    STYLE,
+    add_colour_bar,
+    annotate,
+    height_of_cells,
+    set_integer_ticks,
+)
 from headscope.view.reports import LEVEL
 from headscope.view.wording import (
     check_comparison,
@@ -55,7 +61,7 @@ def draw_change_heatmaps(comparison: xr.Dataset) -> Figure:
     most = float(np.abs(change).max())
     scale = CenteredNorm(0, most if most > 0 else 1.0)
     marked = select_outcome(comparison, "q").transpose("layer", "head") <= LEVEL
-    height = min(5.0, max(1.8, 2.9 * sizes["layer"] / sizes["head"]))
+    height = height_of_cells(comparison)
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(1.4 + 3.1 * len(groups), 0.9 + height))
         panels = figure.subplots(1, len(groups), squeeze=False)[0]
@@ -65,15 +71,13 @@ def draw_change_heatmaps(comparison: xr.Dataset) -> Figure:
             if group == "task":
                 _dots(axes, marked, height)
             axes.set_title(describe_group(comparison, group))
-        bar = figure.colorbar(ScalarMappable(scale, DIVERGING), ax=panels, aspect=18, pad=0.02)
-        bar.set_label(f"mean change ({comparison['change'].attrs['units']})")
-        bar.outline.set_visible(False)
-        set_signed_ticks(bar.ax.yaxis, most)
+        label = f"mean change ({comparison['change'].attrs['units']})"
+        set_signed_ticks(add_colour_bar(figure, panels, scale, DIVERGING, label).ax.yaxis, most)
         what = f"change of {describe_comparison(comparison)} by fine-tuning on {name_group(comparison, 'task')}"
         keys = [_key(comparison, marked), f"□ {comparison.attrs['best_head']}, the best head before"]
-        add_title(figure, comparison, what, *keys, *(["▨ no value"] if change.isnull().any() else []))
-        heads = f"{sizes['layer']} layers of {sizes['head']} heads"
-        add_caption(figure, comparison.assign_attrs(model=""), f"{heads}, mean over runs of each")
+        keys += ["▨ no value"] if change.isnull().any() else []
+        note = f"{sizes['layer']} layers of {sizes['head']} heads, mean over runs of each"
+        annotate(figure, comparison, what, note, *keys)
     return figure
 
 
@@ -98,35 +102,34 @@ def draw_layer_boxes(comparison: xr.Dataset) -> Figure:
                 if len(values) >= FEW:
                     _box(axes, values, layer + shift, apart, colour)
                 spread = 0.22 * apart * np.linspace(-1, 1, len(values)) if len(values) > 1 else np.zeros(len(values))
-                axes.scatter(
-                    layer + shift + spread,
-                    values,
-                    s=9 if len(values) >= FEW else 16,
-                    color=colour,
-                    marker=MARKERS[group],
-                    linewidth=0.3,
-                    edgecolor="white",
-                    zorder=3,
-                    gid=f"{group}-{layer}",
-                )
+                size = 9 if len(values) >= FEW else 16
+                look: dict[str, Any] = {
+                    "color": colour,
+                    "marker": MARKERS[group],
+                    "edgecolor": "white",
+                    "linewidth": 0.3,
+                }
+                axes.scatter(layer + shift + spread, values, s=size, zorder=3, gid=f"{group}-{layer}", **look)
             label = describe_group(comparison, group)
             handles.append(Line2D([], [], color=colour, marker=MARKERS[group], linestyle="", markersize=5, label=label))
-        if any(_has_box(comparison, group) for group in groups):
+        if any(len(values) >= FEW for group in groups for _, values in list_layer_values(comparison, group)):
             handles.append(Patch(facecolor="0.9", edgecolor="0.3", label="quartiles and median"))
         starred = layers[select_outcome(comparison, "q", "layer_").values <= LEVEL]
         if len(starred):
-            _stars(axes, starred)
+            above: dict[str, Any] = {"transform": axes.get_xaxis_transform(), "clip_on": False, "gid": "starred"}
+            axes.scatter(starred, [1.03] * len(starred), s=36, color="0.1", marker="*", linewidth=0, **above)
             label = f"q ≤ {LEVEL}, " + describe_test(comparison)[1].replace(" against", "\nagainst")
             handles.append(Line2D([], [], color="0.1", marker="*", linestyle="", markersize=7, label=label))
         axes.set(xlabel="layer", ylabel=f"mean change of its heads\n({comparison['change'].attrs['units']})")
         axes.set_xlim(layers[0] - 0.5, layers[-1] + 0.5)
         set_signed_ticks(axes.yaxis, float(np.abs(comparison["layer_change"]).max()))
         set_integer_ticks(axes, "x", layers)
-        axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.02, 1), frameon=False, borderaxespad=0)
-        variable, task = describe_comparison(comparison), name_group(comparison, "task")
-        add_title(figure, comparison, f"change of {variable} by fine-tuning on {task}, by layer")
+        axes.legend(handles=handles, **OUTSIDE)
+        what = (
+            f"change of {describe_comparison(comparison)} by fine-tuning on {name_group(comparison, 'task')}, by layer"
+        )
         unstarred = "" if len(starred) else f"; no layer has q ≤ {LEVEL} ({describe_test(comparison)[1]})"
-        add_caption(figure, comparison.assign_attrs(model=""), f"each dot is a run{unstarred}")
+        annotate(figure, comparison, what, f"each dot is a run{unstarred}")
     return figure
 
 
@@ -150,18 +153,9 @@ def draw_baseline_scatter(comparison: xr.Dataset) -> Figure:
         set_signed_ticks(panels[0].yaxis, float(np.abs(comparison["change"]).max()))
         panels[0].set_ylabel(f"mean change ({comparison['change'].attrs['units']})")
         variable, task = describe_comparison(comparison), name_group(comparison, "task")
-        add_title(figure, comparison, f"{variable} before, and its change by fine-tuning on {task}")
         note = "each dot is a head; τ as published ranks a score and its own change, which pulls it below 0"
-        add_caption(figure, comparison.assign_attrs(model=""), note)
+        annotate(figure, comparison, f"{variable} before, and its change by fine-tuning on {task}", note)
     return figure
-
-
-def add_title(figure: Figure, table: xr.Dataset, what: str, *keys: str) -> None:
-    """Add the title of a figure, its model and the key of its marks, in lines that fit; the figure grows by them."""
-    width = int(11.5 * figure.get_figwidth())
-    lines = [line for part in (what, str(table.attrs["model"]), *keys) for line in textwrap.wrap(part, width)]
-    figure.set_figheight(figure.get_figheight() + 0.19 * len(lines))
-    figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize="medium")
 
 
 def set_signed_ticks(axis: Axis, most: float) -> None:
@@ -186,15 +180,9 @@ def _dots(axes: Axes, marked: xr.DataArray, height: float) -> None:
     """Draw a dot in the cell of each marked head, a third as wide as the cell."""
     where = np.argwhere(marked.values)
     wide = 72 * min(height / marked.sizes["layer"], 2.6 / marked.sizes["head"])
-    axes.scatter(
-        marked["head"].values[where[:, 1]],
-        marked["layer"].values[where[:, 0]],
-        s=(0.33 * wide) ** 2,
-        color="black",
-        edgecolor="white",
-        linewidth=0.06 * wide,
-        gid="marked",
-    )
+    heads, layers = marked["head"].values[where[:, 1]], marked["layer"].values[where[:, 0]]
+    size, line = (0.33 * wide) ** 2, 0.06 * wide
+    axes.scatter(heads, layers, s=size, color="black", edgecolor="white", linewidth=line, gid="marked")
 
 
 def _key(comparison: xr.Dataset, marked: xr.DataArray) -> str:
@@ -207,38 +195,10 @@ def _key(comparison: xr.Dataset, marked: xr.DataArray) -> str:
 
 def _box(axes: Axes, values: np.ndarray, at: float, apart: float, colour: str) -> None:
     line = {"color": colour, "linewidth": 0.9}
-    axes.boxplot(
-        values,
-        positions=[at],
-        widths=0.78 * apart,
-        showfliers=False,
-        patch_artist=True,
-        manage_ticks=False,
-        boxprops={"facecolor": mpl.colors.to_rgba(colour, 0.25), "edgecolor": colour, "linewidth": 0.9},
-        medianprops={"color": colour, "linewidth": 1.8},
-        whiskerprops=line,
-        capprops=line,
-        zorder=2,
-    )
-
-
-def _has_box(comparison: xr.Dataset, group: str) -> bool:
-    return any(len(values) >= FEW for _, values in list_layer_values(comparison, group))
-
-
-def _stars(axes: Axes, layers: np.ndarray) -> None:
-    """Draw a star above each of these layers."""
-    axes.scatter(
-        layers,
-        np.full(len(layers), 1.03),
-        transform=axes.get_xaxis_transform(),
-        marker="*",
-        s=36,
-        color="0.1",
-        linewidth=0,
-        clip_on=False,
-        gid="starred",
-    )
+    box = {"facecolor": mpl.colors.to_rgba(colour, 0.25), "edgecolor": colour, "linewidth": 0.9}
+    look: dict[str, Any] = {"boxprops": box, "medianprops": line | {"linewidth": 1.8}, "whiskerprops": line}
+    plain: dict[str, Any] = {"showfliers": False, "patch_artist": True, "manage_ticks": False, "zorder": 2}
+    axes.boxplot(values, positions=[at], widths=0.78 * apart, capprops=line, **look, **plain)
 
 
 def _describe_taus(values: xr.Dataset) -> str:
@@ -246,6 +206,4 @@ def _describe_taus(values: xr.Dataset) -> str:
         return "no τ: the heads are all alike before, or change alike"
     published = f"τ as published {float(values['baseline_tau'].mean()):.2f}".replace("-", "−")
     corrected = float(values["baseline_tau_corrected"].mean())
-    if np.isnan(corrected):
-        return published
-    return published + f" · corrected {corrected:.2f}".replace("-", "−")
+    return published + ("" if np.isnan(corrected) else f" · corrected {corrected:.2f}".replace("-", "−"))

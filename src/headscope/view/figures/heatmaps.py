@@ -4,13 +4,13 @@ import math
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 import xarray as xr
 from matplotlib import patheffects
 from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -20,9 +20,13 @@ from headscope.errors import TableError
 from headscope.heads import head_name
 from headscope.score import Score, find_score, main_score, read_scores
 from headscope.view.figures.style import (
+    ABREAST,
     COLOURS,
+    DIVERGING,
     STYLE,
     add_caption,
+    add_colour_bar,
+    height_of_cells,
     list_attention_types,
     select_type,
     set_integer_ticks,
@@ -30,11 +34,6 @@ from headscope.view.figures.style import (
 from headscope.view.offsets import Offset, best_offset, format_offset
 from headscope.view.reports import Reported, format_measure, read_reports
 from headscope.view.wording import name_variable
-
-ABREAST = 4
-"""Panels side by side; more stand below."""
-
-DIVERGING = "RdBu_r"
 
 
 def draw_score_heatmap(table: xr.Dataset, variable: str = "", row: str = "") -> Figure:
@@ -75,7 +74,8 @@ def draw_score_heatmap(table: xr.Dataset, variable: str = "", row: str = "") -> 
                 panels = {name or score.title.lower(): panel for name, panel in panels.items()}
                 panels[phrase] = table[baseline].sel(place)
         return _draw_panels(table, panels, best, title, label)
-    places = [place for place in score.places(table) if score.count(table, place) or not _has_counts(table, score)]
+    has_counts = f"{score.stem}_count" in table
+    places = [place for place in score.places(table) if score.count(table, place) or not has_counts]
     if not places:
         raise TableError(f"the corpus has nothing that {score.variable} could be of; measure another corpus.")
     panels = {_describe_row(table, score, place)[0]: values.sel(place) for place in places}
@@ -113,10 +113,6 @@ def _find(table: xr.Dataset, variable: str) -> Score:
         known = ", ".join(score.variable for score in read_scores(table)) or "none"
         raise TableError(f"the head table has no score {variable}; it has {known}.")
     return score
-
-
-def _has_counts(table: xr.Dataset, score: Score) -> bool:
-    return f"{score.stem}_count" in table
 
 
 def _draw_shares(table: xr.Dataset, score: Score, dim: str) -> Figure:
@@ -184,8 +180,7 @@ def _draw_panels(
     marks = [*(float(values.max()) for values in panels.values()), baseline.value if baseline else math.nan]
     least = min(0.0, *(float(values.min()) for values in panels.values()))
     scale = scale or Normalize(least, max((mark for mark in marks if mark > 0), default=1.0))
-    sizes = table.sizes
-    height = min(5.0, max(1.8, 2.9 * sizes["layer"] / sizes["head"]))
+    height = height_of_cells(table)
     columns = len(of_model) if of_model[0] else min(len(panels), ABREAST)
     rows = math.ceil(len(panels) * len(of_model) / columns)
     with mpl.rc_context(STYLE):
@@ -197,9 +192,7 @@ def _draw_panels(
             _heatmap(axes, select_type(panels[direction], attention_type), scale, direction, attention_type, colours)
         for axes in grid.flat[len(places) :]:
             axes.set_axis_off()
-        bar = figure.colorbar(ScalarMappable(scale, colours), ax=grid, aspect=18 * rows, pad=0.02)
-        bar.set_label(label)
-        bar.outline.set_visible(False)
+        bar = add_colour_bar(figure, grid, scale, colours, label, aspect=18 * rows)
         if isinstance(scale, LogNorm):
             most = int(math.log2(scale.vmax or 1))
             powers = range(-most, most + 1)
@@ -207,17 +200,10 @@ def _draw_panels(
             bar.minorticks_off()
         if baseline is not None:
             bar.ax.axhline(baseline.value, color="white", linewidth=3.2)
-            line = bar.ax.axhline(baseline.value, color="black", linewidth=1.4)
-            line.set_gid("baseline")
-            bar.ax.annotate(
-                f"offset\n{format_offset(baseline.offset)}",
-                (0, baseline.value),
-                (-4, 0),
-                textcoords="offset points",
-                ha="right",
-                va="center",
-                fontsize="small",
-            )
+            bar.ax.axhline(baseline.value, color="black", linewidth=1.4, gid="baseline")
+            place: dict[str, Any] = {"xy": (0, baseline.value), "xytext": (-4, 0), "textcoords": "offset points"}
+            text = f"offset\n{format_offset(baseline.offset)}"
+            bar.ax.annotate(text, **place, ha="right", va="center", fontsize="small")
         lines = [part for line in title.split("\n") for part in textwrap.wrap(line, int(13 * figure.get_figwidth()))]
         figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize="medium")
         add_caption(figure, table)

@@ -1,8 +1,7 @@
 """Targets, width and distance of attention by layer, after Clark et al. 2019."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import matplotlib as mpl
 import numpy as np
@@ -11,11 +10,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from headscope.errors import TableError
-from headscope.view.figures.style import STYLE, add_caption, list_attention_types, select_type, set_integer_ticks
+from headscope.view.figures.style import (
+    OUTSIDE,
+    STYLE,
+    add_caption,
+    list_attention_types,
+    select_type,
+    set_integer_ticks,
+)
 
 
-@dataclass(frozen=True)
-class Series:
+class Series(NamedTuple):
     """One kind of point: a variable of the table, and its look (colours of Okabe and Ito)."""
 
     variable: str
@@ -24,8 +29,7 @@ class Series:
     marker: str
 
 
-@dataclass(frozen=True)
-class Panel:
+class Panel(NamedTuple):
     """One row of a figure: variables against layer, over a dashed baseline where there is one."""
 
     title: str
@@ -36,48 +40,40 @@ class Panel:
 
 CLS = Series("mass_cls", "[CLS]", "#0072B2", "o")
 FIRST = Series("mass_first", "first token", "#CC79A7", "v")
-
-SEP = Series("mass_sep", "[SEP]", "#D55E00", "s")
-PUNCTUATION = Series("mass_punctuation", "“.” and “,”", "#009E73", "^")
-FROM_SEP = Series("mass_sep_from_sep", "from [SEP]", "#E69F00", "D")
-FROM_OTHER = Series("mass_sep_from_other", "from other tokens", "#56B4E9", "o")
-SELF = Series("mass_self", "the token itself", "#0072B2", "o")
-PREVIOUS = Series("mass_previous", "the token before", "#D55E00", "s")
-NEXT = Series("mass_next", "the token after", "#009E73", "^")
-ENTROPY = Series("entropy", "heads", "#0072B2", "o")
-DISTANCE = Series("mean_distance", "heads", "#0072B2", "o")
-ENTROPY_FROM_CLS = Series("entropy_from_cls", "heads", "#D55E00", "s")
-UNIFORM = "uniform attention"
-UNIFORM_TOKEN = "one token under\nuniform attention"
-
-SHARE, NATS, TOKENS = "mean share of attention", "mean entropy (nats)", "mean distance (tokens)"
-SPECIAL_PANELS = (
-    Panel("Attention to special tokens", SHARE, (CLS, FIRST, SEP, PUNCTUATION)),
-    Panel("Attention to [SEP], by the token that attends", SHARE, (FROM_SEP, FROM_OTHER)),
+SPECIAL = (
+    CLS,
+    FIRST,
+    Series("mass_sep", "[SEP]", "#D55E00", "s"),
+    Series("mass_punctuation", "“.” and “,”", "#009E73", "^"),
 )
-OFFSET_PANELS = (
-    Panel("Attention to the token itself and its neighbours", SHARE, (SELF, PREVIOUS, NEXT), UNIFORM_TOKEN),
+SEPARATORS = (
+    Series("mass_sep_from_sep", "from [SEP]", "#E69F00", "D"),
+    Series("mass_sep_from_other", "from other tokens", "#56B4E9", "o"),
 )
-ENTROPY_PANELS = (
-    Panel("Entropy of attention, all tokens", NATS, (ENTROPY,), UNIFORM),
-    Panel("Entropy of attention, from [CLS] only", NATS, (ENTROPY_FROM_CLS,), UNIFORM),
+NEIGHBOURS = (
+    Series("mass_self", "the token itself", "#0072B2", "o"),
+    Series("mass_previous", "the token before", "#D55E00", "s"),
+    Series("mass_next", "the token after", "#009E73", "^"),
 )
-
-DISTANCE_PANELS = (Panel("Distance to the tokens attended to, before or after", TOKENS, (DISTANCE,)),)
+ENTROPY = (Series("entropy", "heads", "#0072B2", "o"),)
+FROM_CLS = (Series("entropy_from_cls", "heads", "#D55E00", "s"),)
+DISTANCE = (Series("mean_distance", "heads", "#0072B2", "o"),)
+UNIFORM, UNIFORM_TOKEN = "uniform attention", "one token under\nuniform attention"
+SHARE, NATS = "mean share of attention", "mean entropy (nats)"
 
 
 def draw_special_tokens(table: xr.Dataset) -> Figure:
     """Attention of each head to special tokens, by layer (Clark et al. 2019, figure 2).
 
     Args:
-        table: a head table with any of ``mass_cls``, ``mass_sep``, ``mass_punctuation``; where the
-            model has no [CLS], ``mass_first`` stands in. The second panel needs
-            ``mass_sep_from_sep`` and ``mass_sep_from_other``.
+        table: a head table with any of ``mass_cls``, ``mass_sep``, ``mass_punctuation``; where the model has no [CLS],
+            ``mass_first`` stands in. The second panel needs ``mass_sep_from_sep`` and ``mass_sep_from_other``.
 
     Raises:
         TableError: the table has none of these.
     """
-    return _draw_by_layer(table, SPECIAL_PANELS)
+    from_where = Panel("Attention to [SEP], by the token that attends", SHARE, SEPARATORS)
+    return _draw_by_layer(table, Panel("Attention to special tokens", SHARE, SPECIAL), from_where)
 
 
 def draw_offsets(table: xr.Dataset) -> Figure:
@@ -88,7 +84,8 @@ def draw_offsets(table: xr.Dataset) -> Figure:
     Raises:
         TableError: the table has none of ``mass_self``, ``mass_previous`` and ``mass_next``.
     """
-    return _draw_by_layer(table, OFFSET_PANELS)
+    title = "Attention to the token itself and its neighbours"
+    return _draw_by_layer(table, Panel(title, SHARE, NEIGHBOURS, UNIFORM_TOKEN))
 
 
 def draw_entropies(table: xr.Dataset) -> Figure:
@@ -97,7 +94,8 @@ def draw_entropies(table: xr.Dataset) -> Figure:
     Raises:
         TableError: the table has neither ``entropy`` nor ``entropy_from_cls``.
     """
-    return _draw_by_layer(table, ENTROPY_PANELS)
+    from_cls = Panel("Entropy of attention, from [CLS] only", NATS, FROM_CLS, UNIFORM)
+    return _draw_by_layer(table, Panel("Entropy of attention, all tokens", NATS, ENTROPY, UNIFORM), from_cls)
 
 
 def draw_distances(table: xr.Dataset) -> Figure:
@@ -106,10 +104,11 @@ def draw_distances(table: xr.Dataset) -> Figure:
     Raises:
         TableError: the table has no ``mean_distance``.
     """
-    return _draw_by_layer(table, DISTANCE_PANELS)
+    title = "Distance to the tokens attended to, before or after"
+    return _draw_by_layer(table, Panel(title, "mean distance (tokens)", DISTANCE))
 
 
-def _draw_by_layer(table: xr.Dataset, panels: Sequence[Panel]) -> Figure:
+def _draw_by_layer(table: xr.Dataset, *panels: Panel) -> Figure:
     """One row for each panel that the table has numbers for, one column for each attention type."""
     rows = [panel for panel in panels if any(_present(table, series.variable) for series in panel.series)]
     if not rows:
@@ -127,14 +126,7 @@ def _draw_by_layer(table: xr.Dataset, panels: Sequence[Panel]) -> Figure:
                 axes.set_title("\n".join(filter(None, (panel.title if axes is axes_row[0] else "", attention_type))))
             axes_row[0].set_ylabel(panel.ylabel)
             axes_row[0].set_ylim(bottom=0)
-            axes_row[-1].legend(
-                labelled.values(),
-                labelled.keys(),
-                loc="upper left",
-                bbox_to_anchor=(1.02, 1),
-                frameon=False,
-                borderaxespad=0,
-            )
+            axes_row[-1].legend(labelled.values(), labelled.keys(), **OUTSIDE)
         for axes in grid[-1]:
             axes.set_xlabel("layer")
         add_caption(figure, table, "small points are heads, lines their mean in a layer")
@@ -152,40 +144,17 @@ def _points(axes: Axes, table: xr.Dataset, panel: Panel, attention_type: str) ->
         # Side by side, or the last kind of point would hide the others.
         layers = values["layer"].values + 0.2 * (place - (len(shown) - 1) / 2)
         x, y = np.broadcast_arrays(layers[:, None], values.values)
-        axes.scatter(
-            x,
-            y,
-            s=14,
-            color=series.colour,
-            marker=series.marker,
-            alpha=0.55,
-            linewidth=0,
-            gid=series.variable,
-            clip_on=False,
-        )
-        (handles[series.label],) = axes.plot(
-            layers,
-            values.mean("head"),
-            color=series.colour,
-            marker=series.marker,
-            markersize=6,
-            markeredgecolor="white",
-            markeredgewidth=0.6,
-            linewidth=1.6,
-            gid=f"{series.variable}-mean",
-        )
+        look: dict[str, Any] = {"color": series.colour, "marker": series.marker}
+        axes.scatter(x, y, s=14, alpha=0.55, linewidth=0, gid=series.variable, clip_on=False, **look)
+        look |= {"markersize": 6, "markeredgecolor": "white", "markeredgewidth": 0.6}
+        means = values.mean("head")
+        (handles[series.label],) = axes.plot(layers, means, linewidth=1.6, gid=f"{series.variable}-mean", **look)
     if panel.baseline and _present(table, "entropy_uniform", attention_type):
         uniform = select_type(table["entropy_uniform"], attention_type)
         uniform = uniform if panel.baseline == UNIFORM else cast(xr.DataArray, np.exp(-uniform))
         line = uniform.mean("head") if "head" in uniform.dims else uniform
-        (handles[panel.baseline],) = axes.plot(
-            line["layer"],
-            line,
-            color="0.25",
-            linestyle=(0, (4, 3)),
-            linewidth=1.2,
-            gid="baseline",
-        )
+        look = {"color": "0.25", "linestyle": (0, (4, 3)), "linewidth": 1.2, "gid": "baseline"}
+        (handles[panel.baseline],) = axes.plot(line["layer"], line, **look)
     if shown:
         layers = select_type(table[shown[0].variable], attention_type)["layer"].values
         axes.set_xlim(layers[0] - 0.5, layers[-1] + 0.5)

@@ -10,15 +10,12 @@ from matplotlib.patches import Patch
 
 from headscope.analyse.report import MINIMUM
 from headscope.errors import TableError
-from headscope.view.figures.style import STYLE, add_caption
+from headscope.view.figures.style import ABREAST, STYLE, add_caption
 from headscope.view.offsets import format_offset
 from headscope.view.reports import Reported, format_measure, read_reports
 
 FREQUENT = 12
 """Rows that are shown, most frequent first."""
-
-ABREAST = 4
-"""Panels side by side; more stand below."""
 
 FEW = 0.35
 """The opacity of what so few links say that nobody should lean on it."""
@@ -65,9 +62,8 @@ def draw_score_by_length(table: xr.Dataset) -> Figure:
             Patch(facecolor="none", edgecolor="0.25", label="best fixed offset"),
         ]
         figure.legend(handles=handles, loc="outside upper left", ncols=4, frameon=False)
-        add_caption(
-            figure, table, "minus: the head of the link stands before; the outermost lengths are that and longer"
-        )
+        note = "minus: the head of the link stands before; the outermost lengths are that and longer"
+        add_caption(figure, table, note)
     return figure
 
 

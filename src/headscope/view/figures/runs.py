@@ -1,6 +1,6 @@
 """Figures of several runs beside the model before: similarity, attention to classes of tokens, paired dots.
 
-After Kovaleva et al. 2019, figures 5 to 7. They take head tables, not a comparison; `paired_dots` takes a data frame,
+After Kovaleva et al. 2019, figures 5 to 7. They take head tables, not a comparison; `draw_pairs` takes a data frame,
 which `pair_comparisons` makes of comparisons and `pair_classes` of tables with classes of tokens.
 """
 
@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
 from matplotlib.colors import CenteredNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -24,14 +23,11 @@ from headscope.analyse.comparable import name_table
 from headscope.errors import TableError
 from headscope.heads import parse_head
 from headscope.score import read_scores
-from headscope.view.figures.changes import COLOURS, MARKERS, add_title, set_signed_ticks
-from headscope.view.figures.heatmaps import DIVERGING, draw_cells
+from headscope.view.figures.changes import COLOURS, MARKERS, set_signed_ticks
+from headscope.view.figures.heatmaps import draw_cells
+from headscope.view.figures.style import ABREAST, DIVERGING, OUTSIDE, STYLE, add_colour_bar, annotate, height_of_cells
 from headscope.view.figures.style import COLOURS as SEQUENTIAL
-from headscope.view.figures.style import STYLE, add_caption
 from headscope.view.wording import check_comparison, format_runs, list_groups, name_group
-
-ABREAST = 4
-"""Panels side by side; more stand below."""
 
 
 def draw_similarity_heatmap(table: xr.Dataset, control: xr.Dataset | None = None) -> Figure:
@@ -56,7 +52,7 @@ def draw_similarity_heatmap(table: xr.Dataset, control: xr.Dataset | None = None
     least = min(float(values.mean("run").min()) for values in similarity.values())
     lowest = min(math.floor(least * 10) / 10, 0.9)
     scale = Normalize(lowest, 1.0)
-    height = min(5.0, max(1.8, 2.9 * table.sizes["layer"] / table.sizes["head"]))
+    height = height_of_cells(table)
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(5.8, 0.8 + height * len(similarity)))
         grid = figure.subplots(len(similarity), 2, squeeze=False, width_ratios=[3, 1.1])
@@ -64,12 +60,10 @@ def draw_similarity_heatmap(table: xr.Dataset, control: xr.Dataset | None = None
             draw_cells(heat, values.mean("run"), scale, SEQUENTIAL)
             heat.set_title(f"{name_group(tables[group], group)}, {format_runs(values.sizes['run'])}")
             _layer_means(side, values, group, lowest)
-        bar = figure.colorbar(ScalarMappable(scale, SEQUENTIAL), ax=grid, aspect=18 * len(similarity), pad=0.03)
-        bar.set_label("cosine of the maps")
-        bar.outline.set_visible(False)
+        add_colour_bar(figure, grid, scale, SEQUENTIAL, "cosine of the maps", aspect=18 * len(similarity), pad=0.03)
         missing = ["▨ no value"] if any(bool(values.isnull().any()) for values in similarity.values()) else []
-        add_title(figure, table, "similarity of each head's maps before and after fine-tuning", *missing)
-        add_caption(figure, table.assign_attrs(model=""), "right: mean of each layer; thin lines are runs")
+        what = "similarity of each head's maps before and after fine-tuning"
+        annotate(figure, table, what, "right: mean of each layer; thin lines are runs", *missing)
     return figure
 
 
@@ -78,7 +72,7 @@ def draw_class_heatmaps(
     after: xr.Dataset,
     classes: Sequence[str] = ("cls", "sep"),
     *,
-    variable: str = "token_class_attention",
+    variable: str,
 ) -> Figure:
     """Attention to classes of tokens before, after and its change, for each head (Kovaleva et al. 2019, figure 6).
 
@@ -86,7 +80,7 @@ def draw_class_heatmaps(
         before: a head table with the variable, over layer, head and token_class.
         after: of the runs, or of a single model after fine-tuning; the mean over runs is shown.
         classes: a row of panels for each that the corpus has.
-        variable: or ``token_class_mass``, or one of these ``_from_cls``.
+        variable: ``token_class_attention`` or ``token_class_mass``, or one of these ``_from_cls``.
 
     Raises:
         TableError: a table lacks the variable or has several attention types, the corpus has none of the classes, or
@@ -103,32 +97,23 @@ def draw_class_heatmaps(
     most = max(float(values.max()) for values in (*start, *runs))
     change = max(float(np.abs(end - begin).max()) for begin, end in zip(start, runs, strict=True))
     scales = Normalize(0, most if most > 0 else 1), CenteredNorm(0, change if change > 0 else 1)
-    height = min(5.0, max(1.8, 2.7 * before.sizes["layer"] / before.sizes["head"]))
+    height = height_of_cells(before, 2.7)
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(10.6, 0.8 + height * len(present)))
         grid = figure.subplots(len(present), 3, squeeze=False)
         for panels, name, begin, end in zip(grid, present, start, runs, strict=True):
-            for axes, values, scale, when in zip(
-                panels,
-                (begin, end, end - begin),
-                (scales[0], scales[0], scales[1]),
-                ("before", "after", "change"),
-                strict=True,
-            ):
-                draw_cells(axes, values, scale, DIVERGING if when == "change" else SEQUENTIAL)
+            shown = {"before": begin, "after": end, "change": end - begin}
+            for axes, (when, values) in zip(panels, shown.items(), strict=True):
+                draw_cells(axes, values, scales[when == "change"], DIVERGING if when == "change" else SEQUENTIAL)
                 axes.set_title(f"to {_class(name)}: {when}")
         units = str(before[variable].attrs["units"])
-        for scale, colours, panels, label in (
-            (scales[0], SEQUENTIAL, grid[:, :2], units), (scales[1], DIVERGING, grid[:, 2], f"change ({units})")
-        ):  # fmt: skip
-            bar = figure.colorbar(ScalarMappable(scale, colours), ax=panels, aspect=18 * len(present), pad=0.02)
-            bar.set_label(label)
-            bar.outline.set_visible(False)
+        long = 18 * len(present)
+        add_colour_bar(figure, grid[:, :2], scales[0], SEQUENTIAL, units, aspect=long)
+        bar = add_colour_bar(figure, grid[:, 2], scales[1], DIVERGING, f"change ({units})", aspect=long)
         set_signed_ticks(bar.ax.yaxis, change)
         missing = ["▨ no value"] if any(bool(values.isnull().any()) for values in (*start, *runs)) else []
         what = f"{variable.replace('_', ' ')} before and after fine-tuning on {name_group(after, 'task')}"
-        add_title(figure, before, what, *missing)
-        add_caption(figure, before.assign_attrs(model=""), f"after: mean of {format_runs(after.sizes.get('run', 1))}")
+        annotate(figure, before, what, f"after: mean of {format_runs(after.sizes.get('run', 1))}", *missing)
     return figure
 
 
@@ -166,7 +151,7 @@ def pair_classes(
     after: xr.Dataset,
     control: xr.Dataset | None = None,
     *,
-    variable: str = "token_class_attention",
+    variable: str,
     layer: int | None = None,
 ) -> pd.DataFrame:
     """The data of `draw_pairs` from classes of tokens: the mean over heads of the attention to each class.
@@ -236,12 +221,9 @@ def draw_pairs(
             label = f"{name_group(about, group)}, {format_runs(int(count))}"
             line = Line2D([], [], color=COLOURS[group], marker=MARKERS[group], linewidth=2, markersize=5, label=label)
             handles.append(line)
-        grid[0, columns - 1].legend(
-            handles=handles, loc="upper left", bbox_to_anchor=(1.05, 1), frameon=False, borderaxespad=0
-        )
-        add_title(figure, about, what)
+        grid[0, columns - 1].legend(handles=handles, **OUTSIDE | {"bbox_to_anchor": (1.05, 1)})
         scale = "" if one_scale or len(entries) == 1 else "; each panel has its own scale"
-        add_caption(figure, about.assign_attrs(model=""), f"thin lines are runs, thick ones their mean{scale}")
+        annotate(figure, about, what, f"thin lines are runs, thick ones their mean{scale}")
     return figure
 
 
@@ -250,9 +232,8 @@ def _slopes(axes: Axes, rows: pd.DataFrame, group: str) -> None:
     ends = np.array([0.0, 1.0 + (0.06 if group == "control" else -0.06)])
     look: dict[str, Any] = {"color": COLOURS[group], "marker": MARKERS[group], "clip_on": False}
     for _, row in rows.iterrows():
-        axes.plot(
-            ends, [row["before"], row["after"]], **look, linewidth=0.7, markersize=3, alpha=0.55, gid=f"{group}-run"
-        )
+        pair = [row["before"], row["after"]]
+        axes.plot(ends, pair, **look, linewidth=0.7, markersize=3, alpha=0.55, gid=f"{group}-run")
     if len(rows):
         means = [rows["before"].mean(), rows["after"].mean()]
         axes.plot(ends, means, **look, linewidth=2, markersize=6, markeredgecolor="white", gid=f"{group}-mean")
@@ -266,12 +247,8 @@ def _layer_means(axes: Axes, values: xr.DataArray, group: str, lowest: float) ->
     means = values.mean(["run", "head"])
     axes.plot(means, layers, color=COLOURS[group], marker=MARKERS[group], markersize=4, linewidth=1.6, gid="mean")
     lowest = min(lowest, float(values.mean("head").min()))
-    axes.set(
-        xlim=(lowest, 1 + 0.05 * (1 - lowest)),
-        ylim=(layers[-1] + 0.5, layers[0] - 0.5),
-        xlabel="mean of layer",
-        yticks=[],
-    )
+    limits: dict[str, Any] = {"xlim": (lowest, 1 + 0.05 * (1 - lowest)), "ylim": (layers[-1] + 0.5, layers[0] - 0.5)}
+    axes.set(**limits, xlabel="mean of layer", yticks=[])
     axes.xaxis.set_major_locator(MaxNLocator(3))
     axes.spines["left"].set_visible(False)
     axes.grid(axis="x", color="0.9", linewidth=0.6)
@@ -281,8 +258,7 @@ def _with_runs(values: xr.DataArray) -> xr.DataArray:
     if "attention_type" in values.dims:
         raise TableError(
             f"the head table has the attention types {', '.join(map(str, values['attention_type'].values))}, and "
-            "this figure shows one; "
-            "select one: table.sel(attention_type=...)."
+            "this figure shows one; select one: table.sel(attention_type=...)."
         )
     values = values if "run" in values.dims else values.expand_dims("run")
     return values.transpose("run", "layer", "head")

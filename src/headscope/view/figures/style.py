@@ -14,6 +14,9 @@ import numpy as np
 import seaborn as sns
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colorbar import Colorbar
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from headscope.files import atomic_write
@@ -32,7 +35,13 @@ STYLE: dict[Any, Any] = {
 }
 """Settings that hold while a figure is made or written."""
 
-COLOURS = "viridis"
+COLOURS, DIVERGING = "viridis", "RdBu_r"
+
+OUTSIDE: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.02, 1), "frameon": False, "borderaxespad": 0}
+"""Of a legend: to the right of its axes."""
+
+ABREAST = 4
+"""Panels side by side; more stand below."""
 
 
 def save(figure: Figure, folder: str | Path, name: str) -> list[Path]:
@@ -75,6 +84,28 @@ def set_integer_ticks(axes: Axes, which: str, positions: np.ndarray) -> None:
     """At most about twelve whole numbers."""
     step = math.ceil(len(positions) / 12) if len(positions) else 1
     (axes.set_xticks if which == "x" else axes.set_yticks)(positions[::step])
+
+
+def height_of_cells(table: xr.Dataset, wide: float = 2.9) -> float:
+    """The height of a panel with a cell for each head that is so wide, in inches."""
+    return min(5.0, max(1.8, wide * table.sizes["layer"] / table.sizes["head"]))
+
+
+def add_colour_bar(figure: Figure, panels: Any, scale: Normalize, colours: str, label: str, **look: Any) -> Colorbar:
+    """The colour bar of some panels, without a frame."""
+    bar = figure.colorbar(ScalarMappable(scale, colours), ax=panels, **{"pad": 0.02, "aspect": 18, **look})
+    bar.set_label(label)
+    bar.outline.set_visible(False)
+    return bar
+
+
+def annotate(figure: Figure, table: xr.Dataset, what: str, note: str, *keys: str) -> None:
+    """Add a caption, and above the title, the model and the key of the marks; the figure grows by their lines."""
+    width = int(11.5 * figure.get_figwidth())
+    lines = [line for part in (what, str(table.attrs["model"]), *keys) for line in textwrap.wrap(part, width)]
+    figure.set_figheight(figure.get_figheight() + 0.19 * len(lines))
+    figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize="medium")
+    add_caption(figure, table.assign_attrs(model=""), note)
 
 
 def add_caption(figure: Figure, table: xr.Dataset, note: str = "") -> None:

@@ -1,6 +1,6 @@
 """The atlas page: one self-contained HTML file that shows a head table, with no network and no server.
 
-The numbers stand in the page as JSON; ``page.js`` permutations the grid of heads from them. What can be
+The numbers stand in the page as JSON; ``page.js`` draws the grid of heads from them. What can be
 read without a script (the reported heads, the figures, where it all came from) is written here.
 """
 
@@ -58,9 +58,7 @@ def render_page(table: xr.Dataset, *, figures: Mapping[str, str]) -> str:
         chosen=f"{describe_choice(untrained)} Bold green: {describe_standing(permuted)}",
         split=_escape(attrs.get("split", "")),
         permutations=_escape(f"q: {Q}" if permuted else ""),
-        columns="\n".join(
-            f"<dt>{column.heading}</dt><dd>{_escape(column.about)}</dd>" for column in list_columns(reports)
-        ),
+        columns="\n".join(f"<dt>{c.heading}</dt><dd>{_escape(c.about)}</dd>" for c in list_columns(reports)),
         figures=_figures(figures),
         provenance=_provenance(attrs),
     )
@@ -129,11 +127,8 @@ def _score_rows(table: xr.Dataset, score: Score) -> Iterator[dict[str, Any]]:
         if not row.notnull().any():
             continue
         best = best_offset(table, score, place)
-        ends = {
-            end: _by_head(table[f"{score.variable}_{end}"].sel(place), "direction")
-            for end in ("lower", "upper")
-            if f"{score.variable}_{end}" in table
-        }
+        variables = {end: f"{score.variable}_{end}" for end in ("lower", "upper")}
+        ends = {end: _by_head(table[v].sel(place), "direction") for end, v in variables.items() if v in table}
         yield {
             "key": ":".join((score.stem, *place.values())),
             "name": " ".join(place.values()) or score.title,
@@ -223,10 +218,8 @@ def _figures(figures: Mapping[str, str]) -> str:
     parts = ['<section aria-labelledby="figures"><h2 id="figures">Figures</h2>']
     for title, svg in figures.items():
         code = base64.b64encode(svg.encode("utf-8", errors="replace")).decode("ascii")
-        source = f"data:image/svg+xml;base64,{code}"
-        parts.append(
-            f'<figure><figcaption>{_escape(title)}</figcaption><img alt="{_escape(title)}" src="{source}"></figure>'
-        )
+        image = f'<img alt="{_escape(title)}" src="data:image/svg+xml;base64,{code}">'
+        parts.append(f"<figure><figcaption>{_escape(title)}</figcaption>{image}</figure>")
     return "\n".join([*parts, "</section>"])
 
 

@@ -266,9 +266,9 @@
     const key = (row) => row.cells[column].dataset.value ?? row.cells[column].textContent;
     for (const body of table.tBodies) {
       const rows = [...body.querySelectorAll("tr:not(.group)")].sort((a, b) => {
-        const [one, two] = [key(a), key(b)];
-        if (one === "" || two === "") return (one === "") - (two === ""); // no number: last, either way
-        const order = isNaN(one) || isNaN(two) ? one.localeCompare(two, "en") : one - two;
+        const [left, right] = [key(a), key(b)];
+        if (left === "" || right === "") return (left === "") - (right === ""); // no number: last, either way
+        const order = isNaN(left) || isNaN(right) ? left.localeCompare(right, "en") : left - right;
         return way === "ascending" ? order : -order;
       });
       body.append(...rows);

@@ -4,7 +4,7 @@ It is HTML that needs no script; ``page.js`` only sorts it.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -18,10 +18,8 @@ NONE = "–"
 FARTHEST, BAR = 6, 8
 """The longest length of a link that is counted apart, and the width of its bar."""
 
-_SCALE = (
-    '<svg class="scores" viewBox="-4 0 108 16" width="112" height="17" aria-hidden="true">'
-    '<text x="0" y="13">0</text><text x="100" y="13">1</text></svg>'
-)
+_SCORES = '<svg class="scores" viewBox="-4 0 108 16" width="112" height="17" aria-hidden="true">'
+_SCALE = f'{_SCORES}<text x="0" y="13">0</text><text x="100" y="13">1</text></svg>'
 
 
 @dataclass(frozen=True)
@@ -53,8 +51,13 @@ def _format_interval(interval: Interval) -> str:
     return f"{interval.value:.2f}{small}" if math.isfinite(interval.value) else NONE
 
 
-def _number(value: float, digits: int = 2) -> str:
-    return f"{value:.{digits}f}" if math.isfinite(value) else NONE
+def _optional(heading: str, about: str, template: str, value: Callable[[Reported], float]) -> Column:
+    """A column of numbers, left out where no row has one."""
+
+    def content(row: Reported) -> str:
+        return template.format(value(row)) if math.isfinite(value(row)) else NONE
+
+    return Column(heading, about, content, value, lambda row: math.isfinite(value(row)), right=True)
 
 
 def _head(row: Reported) -> str:
@@ -124,40 +127,32 @@ COLUMNS = (
         lambda row: row.untrained.value,
         has_content=lambda row: math.isfinite(row.untrained.value),
     ),
-    Column(
+    _optional(
         "permuted",
         "The mean score of the head, on all documents, after the gold is permuted within its text, as the text "
         "below each heading says (Westfall and Young 1993).",
-        lambda row: _number(row.permuted),
+        "{:.2f}",
         lambda row: row.permuted,
-        has_content=lambda row: math.isfinite(row.permuted),
-        right=True,
     ),
-    Column(
+    _optional(
         "q",
         "The permutation p-value, corrected for the number of heads (Westfall and Young 1993) and of rows below the "
         "heading (Benjamini and Hochberg 1995).",
-        lambda row: _number(row.q, 3),
+        "{:.3f}",
         lambda row: row.q,
-        has_content=lambda row: math.isfinite(row.q),
-        right=True,
     ),
-    Column(
+    _optional(
         "detectable",
         "Smallest gain over the best offset that this sample could detect, with 80 % power at the level 0.05 "
         "(Cohen 1988, section 6).",
-        lambda row: f"+{row.detectable:.2f}" if math.isfinite(row.detectable) else NONE,
+        "+{:.2f}",
         lambda row: row.detectable,
-        has_content=lambda row: math.isfinite(row.detectable),
-        right=True,
     ),
-    Column(
+    _optional(
         "selection frequency",
         "Share of 100 random halves of the corpus on which the same head is the best (headscope).",
-        lambda row: f"{row.selection_frequency:.0%}" if math.isfinite(row.selection_frequency) else NONE,
+        "{:.0%}",
         lambda row: row.selection_frequency,
-        has_content=lambda row: math.isfinite(row.selection_frequency),
-        right=True,
     ),
 )
 """From left to right, after the name of the row."""
@@ -176,11 +171,10 @@ def render_rows(reports: Sequence[Report]) -> str:
     columns = list_columns(reports)
     if not columns:
         return ""
-    bodies = (
-        f"<tbody>\n{_group(report, len(columns))}\n{_lines(_row(row, columns) for row in report.rows)}\n</tbody>"
-        for report in reports
-    )
-    return f"<thead><tr>{''.join(map(_heading, columns))}</tr></thead>\n{_lines(bodies)}"
+    lines = [f"<thead><tr>{''.join(map(_heading, columns))}</tr></thead>"]
+    for report in reports:
+        lines += ["<tbody>", _group(report, len(columns)), *(_row(row, columns) for row in report.rows), "</tbody>"]
+    return "\n".join(lines)
 
 
 def list_columns(reports: Sequence[Report]) -> list[Column]:
@@ -198,25 +192,20 @@ def draw_parts(parts: Sequence[Part], offset: int) -> str:
         few = " few" if count < MINIMUM else ""
         # Without its ground, a length at which the head is always wrong would look like one of which there are none.
         for kind, high in (("ground", 16.0), (f"bar{few}", 16 * value)):
-            marks.append(
-                f'<rect class="{kind}" x="{_place(length)}" y="{18 - high:.1f}" width="{BAR - 1}" height="{high:.1f}"/>'
-            )
+            where = f'x="{_place(length)}" y="{18 - high:.1f}"'
+            marks.append(f'<rect class="{kind}" {where} width="{BAR - 1}" height="{high:.1f}"/>')
         further = " and further" if abs(length) == FARTHEST else ""
         lines.append(f"{format_offset(length)}{further}: {value:.2f} of {count:,}")
     marks.append(f'<rect class="offset" x="{_place(offset)}" y="20" width="{BAR - 1}" height="3"/>')
     return (
         f'<svg class="lengths" role="img" viewBox="0 0 {_place(FARTHEST) + BAR} 24" width="94" height="24">'
-        f"<title>{_lines(lines)}</title>{''.join(marks)}</svg>"
+        f"<title>{chr(10).join(lines)}</title>{''.join(marks)}</svg>"
     )
 
 
 def _place(length: int) -> int:
     """Where the bar of a length begins; between back and ahead there is room."""
     return BAR * (length + FARTHEST) if length < 0 else BAR * (length + FARTHEST - 1) + 4
-
-
-def _lines(parts: Iterable[str]) -> str:
-    return "\n".join(parts)
 
 
 def _heading(column: Column) -> str:
@@ -228,33 +217,28 @@ def _group(report: Report, columns: int) -> str:
     """The heading of a score: its definition, how its gold is permuted, and what to compare with."""
     definition = f"Score: {report.score.definition} ({report.source}). {report.permuted}".strip()
     notes = "".join(f"<p>{escape(note)}</p>" for note in (definition, report.comparison, report.remark) if note)
-    return (
-        f'<tr class="group"><th scope="rowgroup" colspan="{columns}"><div><h3>{escape(report.score.title)}</h3>{notes}'
-        "</div></th></tr>"
-    )
+    content = f"<div><h3>{escape(report.score.title)}</h3>{notes}</div>"
+    return f'<tr class="group"><th scope="rowgroup" colspan="{columns}">{content}</th></tr>'
 
 
 def _row(row: Reported, columns: Sequence[Column]) -> str:
     """A row; where the items are too few to report a head, their number."""
     cells = [f'<th scope="row">{escape(row.name)}</th>']
     for column in columns[1:]:
-        content, value = NONE, ""
+        content: str = NONE
+        value: float | str = ""
         if row.layer > 0:
-            content, value = column.content(row), _sorted_by(column, row)
+            content, value = column.content(row), column.value(row) if column.value else ""
         elif column.heading == "head":
             content = "too rare"
         elif column.heading == "count":
             content = f"{row.count:,} <small>in all</small>"
         kind = ' class="right"' if column.right else ""
+        if isinstance(value, float) and math.isnan(value):
+            value = ""  # comes last
         cells.append(f'<td{kind} data-value="{value}">{content}</td>')
     kind = "rare" if row.layer == 0 else "stands-out" if row.stands_out else ""
     return f'<tr class="{kind}">{"".join(cells)}</tr>'
-
-
-def _sorted_by(column: Column, row: Reported) -> str:
-    """The value that a cell is sorted by; empty where there is no number, which then comes last."""
-    value = column.value(row) if column.value else ""
-    return "" if isinstance(value, float) and math.isnan(value) else str(value)
 
 
 def _scores(row: Reported) -> str:
@@ -268,11 +252,8 @@ def _scores(row: Reported) -> str:
     if math.isfinite(permuted):
         marks.append(f'<path class="permuted" d="M{100 * permuted - 3:.1f} 5l6 6m0 -6l-6 6"/>')
     if math.isfinite(score.lower) and math.isfinite(score.upper):
-        marks.append(
-            f'<line class="interval" x1="{100 * score.lower:.1f}" x2="{100 * score.upper:.1f}" y1="8" y2="8"/>'
-        )
+        ends = f'x1="{100 * score.lower:.1f}" x2="{100 * score.upper:.1f}"'
+        marks.append(f'<line class="interval" {ends} y1="8" y2="8"/>')
     if math.isfinite(score.value):
         marks.append(f'<circle class="score" cx="{100 * score.value:.1f}" cy="8" r="3.2"/>')
-    return (
-        f'<svg class="scores" viewBox="-4 0 108 16" width="112" height="17" aria-hidden="true">{"".join(marks)}</svg>'
-    )
+    return f"{_SCORES}{''.join(marks)}</svg>"
