@@ -20,7 +20,7 @@ SCHEMA = 2
 ZIP_ERRORS = (zipfile.BadZipFile, zlib.error)
 
 Key = tuple[str, ...]
-"""What a sum is of: ``("relations", "encoder", "3", "correct")`` is reducer, attention type, layer, name. The layer is
+"""What a sum is of: ``(REDUCER, "encoder", "3", "correct")`` is reducer, attention type, layer, name. The layer is
 `COUNTED` for what is known without attention, and `ALL_LAYERS` for sums that have an axis of layers. Counts of the run
 itself have two parts."""
 
