@@ -86,8 +86,8 @@ def test_no_aspects_or_roles_were_drawn(table) -> None:
 
 def test_the_accuracies_by_length_are_parts_of_the_accuracy(table) -> None:
     (report,) = [one for one in read_reports(table) if one.score.title == "Relations between words"]
-    assert len(report.named) > 3
-    for row in report.named:
+    assert len(report.rows_with_heads) > 3
+    for row in report.rows_with_heads:
         chosen = {dim: table[f"reported_{dim}"].sel(relation=row.name).item() for dim in ("layer", "head", "direction")}
         right = sum(one.items * one.value for one in row.parts)
         assert sum(one.items for one in row.parts) == row.count
@@ -124,10 +124,10 @@ def said_on_terminal(table: xr.Dataset) -> str:
 
 def test_terminal_and_page_show_the_same_rows_in_the_same_words(table) -> None:
     # A table in which some stand out and some do not.
-    named = [row for report in read_reports(table) for row in report.named]
+    named = [row for report in read_reports(table) for row in report.rows_with_heads]
     lower, q = table["antecedent_heldout_lower"], table["antecedent_reported_q"]
     table = table.assign(antecedent_heldout_lower=lower + 0.9, antecedent_reported_q=q * 0)
-    standing = [row.label for report in read_reports(table) for row in report.named if row.stands_out]
+    standing = [row.label for report in read_reports(table) for row in report.rows_with_heads if row.stands_out]
     assert 0 < len(standing) < len(named)
     said, shown = said_on_terminal(table), render_page(table, figures={})
     green = [line for line in said.splitlines() if line.startswith("\x1b[1;32m")]
@@ -152,9 +152,9 @@ def test_what_compares_without_a_head_is_the_tables(table) -> None:
     )
     mentions = found["Antecedents of mentions"]
     for variable, what in mentions.score.baselines.items():
-        names = [row.name for row in mentions.named]
+        names = [row.name for row in mentions.rows_with_heads]
         assert mentions.baselines[what] == {name: table[variable].sel(mention=name).item() for name in names}
-    (roles,) = found["Semantic roles"].named
+    (roles,) = found["Semantic roles"].rows_with_heads
     anywhere = table["role_weight_anywhere"].sel(layer=roles.layer, head=roles.head).item()
     assert found["Semantic roles"].baselines == {"this head, any two words": {"": anywhere}}
 

@@ -1,12 +1,12 @@
 """Documents and a model -> `Attention`, while the forward pass runs.
 
-=============  ==============================================================================
-`load`         hub id, folder or ``minilm`` -> `Model`, identified by the hash of its weights
+=================  =====================================================================================
+`load`             hub id, folder or ``minilm`` -> `Model`, identified by the hash of its weights
 `untrained_model`  the same shape with untrained weights, as a control
-`Stream`       documents -> verified batches of tokens that know their words
-`Capture`      the verified way to a model's attention; shows it layer by layer
-`Attention`    what a reducer may ask: averages, entropies, single weights
-=============  ==============================================================================
+`Stream`           documents -> verified batches of tokens that know their words
+`Capture`          the verified way to a model's attention: observes, edits and differentiates its heads
+`Attention`        what a reducer may ask: averages, entropies, single weights
+=================  =====================================================================================
 """
 
 from headscope.capture.attention import Attention

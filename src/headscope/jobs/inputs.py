@@ -33,6 +33,10 @@ def read_documents(
 
 
 def make_plan(max_tokens: int | None, cut: bool | None, pair_tokens: int | None, batch_tokens: int | None) -> Plan:
-    """The plan of these options; what is None has the default of `Plan`."""
-    options = {"max_tokens": max_tokens, "cut": cut, "pair_tokens": pair_tokens, "batch_tokens": batch_tokens}
-    return Plan(**{name: value for name, value in options.items() if value is not None})  # type: ignore[arg-type]
+    """The plan of these options; a size that is None has the default of `Plan`."""
+    return Plan(
+        max_tokens=max_tokens,
+        cut=cut,
+        pair_tokens=Plan.pair_tokens if pair_tokens is None else pair_tokens,
+        batch_tokens=Plan.batch_tokens if batch_tokens is None else batch_tokens,
+    )

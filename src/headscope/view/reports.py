@@ -112,7 +112,7 @@ class Report:
     remark: str
 
     @property
-    def named(self) -> tuple[Reported, ...]:
+    def rows_with_heads(self) -> tuple[Reported, ...]:
         """The rows for which there is a head."""
         return tuple(row for row in self.rows if row.layer > 0)
 

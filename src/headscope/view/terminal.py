@@ -85,7 +85,7 @@ def _print_descriptions(table: xr.Dataset, console: Console) -> None:
 def _print_reports(table: xr.Dataset, console: Console) -> None:
     """The reported head of the most frequent rows of each score, beside its baselines."""
     reports = read_reports(table)
-    rows = [row for report in reports for row in report.named[:SHOWN]]
+    rows = [row for report in reports for row in report.rows_with_heads[:SHOWN]]
     every = sum(len(report.rows) for report in reports)
     if every and not rows:
         wanted = "the only row" if every == 1 else f"any of {every} rows"
@@ -118,8 +118,8 @@ def _print_reports(table: xr.Dataset, console: Console) -> None:
     for report in reports:
         if sentences := " ".join(filter(None, (report.permuted, report.comparison))):
             console.print(f"{report.score.title}. {sentences}")
-    named = sum(len(report.named) for report in reports)
-    hidden, rare = named - len(rows), every - named
+    with_head = sum(len(report.rows_with_heads) for report in reports)
+    hidden, rare = with_head - len(rows), every - with_head
     if hidden or rare:
         console.print(
             f"{hidden} more row{' is' if hidden == 1 else 's are'} in the table; "

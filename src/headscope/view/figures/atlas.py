@@ -32,7 +32,7 @@ def draw_score(table: xr.Dataset, score: Score) -> dict[str, tuple[str, Figure]]
     name = score.stem.replace("_", "-")
     if "direction" not in table[score.variable].dims or not score.row_dimension(table):
         return {score.title: (name, draw_score_heatmap(table, score.variable))}
-    reported = [row for report in read_reports(table) if report.score == score for row in report.named]
+    reported = [row for report in read_reports(table) if report.score == score for row in report.rows_with_heads]
     figures = {}
     if any(row.parts for row in reported):
         figures[f"{score.title}, by {score.breakdown}"] = (f"{name}-{score.breakdown}s", draw_score_by_length(table))

@@ -34,8 +34,8 @@ def draw_score_by_length(table: xr.Dataset) -> Figure:
     Raises:
         TableError: it has no reported head of such a score.
     """
-    reports = [report for report in read_reports(table) if any(row.parts for row in report.named)]
-    rows = [row for report in reports for row in report.named if row.parts][:FREQUENT]
+    reports = [report for report in read_reports(table) if any(row.parts for row in report.rows_with_heads)]
+    rows = [row for report in reports for row in report.rows_with_heads if row.parts][:FREQUENT]
     if not rows:
         raise TableError(
             "the head table has no reported heads with scores by length; measure a corpus with links and choose heads "

@@ -39,7 +39,7 @@ def render_page(table: xr.Dataset, *, figures: Mapping[str, str]) -> str:
     attrs = table.attrs
     reports = read_reports(table)
     reported = render_rows(reports)
-    rows = [row for report in reports for row in report.named]
+    rows = [row for report in reports for row in report.rows_with_heads]
     untrained, permuted = any(row.untrained.value >= 0 for row in rows), any(row.q >= 0 for row in rows)
     counts = f"{int(attrs['documents']):,} documents, {int(attrs['tokens']):,} tokens"
     return Template(_asset("page.html")).substitute(
@@ -202,9 +202,9 @@ def _summary(reports: Sequence[Report]) -> str:
     """The number of rows for which a head stands out, by score, with a link to the table."""
     counts = []
     for report in reports:
-        if report.named:
-            standing = sum(row.stands_out for row in report.named)
-            counts.append(f"{standing} of {len(report.named)} {report.score.rows}")
+        if report.rows_with_heads:
+            standing = sum(row.stands_out for row in report.rows_with_heads)
+            counts.append(f"{standing} of {len(report.rows_with_heads)} {report.score.rows}")
     if not counts:
         return ""
     listed = " and ".join(filter(None, (", ".join(counts[:-1]), counts[-1])))
