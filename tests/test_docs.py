@@ -66,7 +66,7 @@ def test_the_readme_holds_the_two_commands_and_the_gate_runs_the_second() -> Non
 
 def test_the_reference_is_what_the_code_says() -> None:
     # In a new process: here the types of functions are checked, which changes them.
-    command = [sys.executable, str(DOCS / "generate_reference.py"), "--check"]
+    command = [sys.executable, str(ROOT / "tests" / "write_reference.py"), "--check"]
     environment = {**os.environ, "PYTHONPATH": str(Path(headscope.__file__).parents[1])}
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr.splitlines()[-1]

@@ -8,6 +8,7 @@ import numpy as np
 from batch import batch_of
 from clock import run
 from shapes import Text
+from torch import Tensor
 
 import headscope
 from headscope.capture import Capture
@@ -22,17 +23,17 @@ def load(folder: Path) -> Capture:
 def measure(capture: Capture, texts: Sequence[Text]) -> dict[str, np.ndarray]:
     """One forward pass under observation for each text; sums, then values."""
     reducer, sums, counts = Surface(), defaultdict(dict), {}
+    (attention_type,) = capture.model.layers
 
-    def see(attention: object) -> None:
-        held = sums[attention.layer]
-        for name, value in reducer.observe(attention).items():
-            held[name] = held[name] + value if name in held else value
+    def add(total: dict[str, Tensor], values: dict[str, Tensor]) -> None:
+        for name, value in values.items():
+            total[name] = total[name] + value if name in total else value
 
     for text in texts:
         batch = batch_of(text)
-        capture.run(batch, see)
-        for name, count in reducer.count(batch, "encoder").items():
-            counts[name] = counts[name] + count if name in counts else count
+        facts = reducer.prepare(batch, attention_type)
+        add(counts, reducer.count(facts))
+        capture.run(batch, lambda attention, facts=facts: add(sums[attention.layer], reducer.observe(facts, attention)))
     names = sums[1]
     table = reducer.result(
         {name: np.stack([sums[layer][name].numpy() for layer in sorted(sums)]) for name in names},

@@ -95,10 +95,10 @@ def _print_reports(table: xr.Dataset, console: Console) -> None:
     untrained, permuted = any(row.untrained.value >= 0 for row in rows), any(row.q >= 0 for row in rows)
     # Narrow enough for 80 columns; a long name takes two lines.
     grid = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    columns = ["", "head", "from", "score", "[95 %]", "count", "offset"]
+    columns = ["row", "head", "from", "score", "[95 %]", "count", "offset"]
     for column in [*columns, *["untrained"] * untrained, *["permuted", "q"] * permuted]:
-        left = column in {"", "head", "from", "[95 %]"}
-        grid.add_column(column, no_wrap=bool(column), justify="left" if left else "right")
+        left = column in {"row", "head", "from", "[95 %]"}
+        grid.add_column(column, no_wrap=column != "row", justify="left" if left else "right")
     for row in rows:
         grid.add_row(
             escape(row.label),

@@ -1,4 +1,6 @@
-"""Write the pages of ``docs/reference`` from the code: ``python docs/generate_reference.py``.
+"""Write the pages of ``docs/reference`` from the code: ``python tests/write_reference.py``.
+
+It stands among the tests because it measures their tiny models, for which it needs no network.
 
 A test runs it with ``--check``, which writes nothing and exits with 1 if a page is not what the code says.
 """
@@ -20,19 +22,18 @@ import numpy as np
 import typer.main
 import xarray as xr
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
+import headscope
+import tiny
+from analyse.run_tables import simulate
+from headscope import cli, heads
+from headscope.corpora import FORMATS, summarize
+from headscope.learn.tasks import TASKS
+from headscope.reducers import REDUCERS, Surface, WordClass
+from headscope.reducers.support.permutations import with_permutations
+from headscope.runner import measure
+from headscope.studies import STUDIES
 
-import headscope  # noqa: E402
-import tiny  # noqa: E402
-from analyse.run_tables import simulate  # noqa: E402
-from headscope import cli, heads  # noqa: E402
-from headscope.corpora import FORMATS, summarize  # noqa: E402
-from headscope.learn.tasks import TASKS  # noqa: E402
-from headscope.reducers import REDUCERS, Surface, WordClass  # noqa: E402
-from headscope.reducers.support.permutations import with_permutations  # noqa: E402
-from headscope.runner import measure  # noqa: E402
-from headscope.studies import STUDIES  # noqa: E402
+ROOT = Path(__file__).parents[1]
 
 WIDTH = 100
 """Columns of a help text."""
@@ -68,7 +69,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
 }
 """Modules and the names that are listed of each: all public ones, if none is given here."""
 
-NOTE = "<!-- Written by docs/generate_reference.py. Do not edit: run it again. -->\n\n"
+NOTE = "<!-- Written by tests/write_reference.py. Do not edit: run it again. -->\n\n"
 
 
 # ---------------------------------------------------------------- commands
@@ -281,7 +282,7 @@ def main() -> None:
             if not check:
                 path.write_text(text, encoding="utf-8")
     if check and stale:
-        sys.exit(f"{', '.join(stale)}: not what the code says; run python docs/generate_reference.py.")
+        sys.exit(f"{', '.join(stale)}: not what the code says; run python tests/write_reference.py.")
 
 
 if __name__ == "__main__":
