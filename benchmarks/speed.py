@@ -33,7 +33,7 @@ from headscope.corpora import Document, summarize
 from headscope.reducers import REDUCERS
 from headscope.reducers.relations import Relations
 from headscope.reducers.support.permutations import PERMUTATIONS, with_permutations
-from headscope.runner.local import measure, resolve
+from headscope.runner import measure, resolve_reducers
 
 BEGIN, END = "<!-- benchmarks/speed.py writes from here -->", "<!-- to here -->"
 WORDS = ("the", "dog", "house", "was", "red", "and", "old", "by", "in", "of", "water", "day", "said", "people", ".")
@@ -117,7 +117,7 @@ def _together(treebank: Path, coreference: Path, rounds: int) -> Iterator[Row]:
     documents = [*headscope.read(treebank), *headscope.read(coreference, format="ontogum")]
     summary = summarize(documents)
     names = [name for name, reducer in REDUCERS.items() if reducer.supports(summary)]
-    permuted = resolve(names, summary)
+    permuted = resolve_reducers(names, summary)
     plain = [with_permutations(reducer, 0) for reducer in permuted]
     (alone,) = (reducer for reducer in plain if isinstance(reducer, Relations))
     seconds, _ = _in_turn(

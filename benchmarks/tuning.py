@@ -18,7 +18,7 @@ from statistics import median
 
 from headscope.learn import training
 from headscope.learn.negation import read_negation
-from headscope.learn.splits import limit_examples
+from headscope.learn.splits import sample_training
 from headscope.learn.task import Task
 from headscope.learn.tune import tune
 
@@ -38,7 +38,7 @@ def main() -> None:
     arguments.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
     given = arguments.parse_args()
     if given.way:
-        task = limit_examples(read_negation(given.negation), given.examples)
+        task = sample_training(read_negation(given.negation), given.examples)
         print(*(_headscope(task) if given.way == "headscope" else _bare(task)))
         return
     report = _report(given)
