@@ -17,7 +17,7 @@ import xarray as xr
 from headscope.errors import TableError
 from headscope.files import atomic_write
 
-FORMAT = 2
+FORMAT = 3
 """The version of the schema, stored in each file. A file of another version is refused."""
 
 DIMENSIONS: Mapping[str, str] = {
@@ -38,6 +38,8 @@ DIMENSIONS: Mapping[str, str] = {
     "run": "one of several fine-tuned models that differ in their seed",
     "group": "task or control: what runs were fine-tuned on",
     "fold": "part of the corpus; the groups of documents are assigned to the folds by a hash",
+    "side": "left or right of a word",
+    "word_class": "parts of speech, of which a rule takes the nearest word",
     "regressor": "what attention is regressed on: the constant, in_scope (0 or 1), and the distance in words",
     "regressor_other": "the same, for products of two of them",
 }

@@ -25,6 +25,45 @@ _INNER = ("run", "fold", "permutation", "offset", *HEAD)
 
 
 @dataclass(frozen=True)
+class Rival:
+    """A rule that predicts the same items without the model: a head that stands out beats it on these items.
+
+    It may have options, such as the offset in words, of which the best is chosen on the half of the corpus on which
+    the head is chosen. A rival whose variables a table lacks does not apply there.
+
+    Attributes:
+        name: with which its variables in the report begin, behind ``heldout_`` and ``lift_over_``.
+        title: what it is, as a noun phrase.
+        numerator, denominator: variables by fold, as of a `Score`; their last dimensions are its options.
+        options: the dimensions of its options.
+        label: the rule that was chosen, with its options in braces; by default the title.
+        needs: the annotation without which it does not apply; empty where any corpus will do.
+    """
+
+    name: str
+    title: str
+    numerator: tuple[str, ...]
+    denominator: tuple[str, ...]
+    options: tuple[str, ...] = ()
+    label: str = ""
+    needs: str = ""
+
+    def applies(self, table: xr.Dataset) -> bool:
+        """True where a table has its sums."""
+        return {*self.numerator, *self.denominator} <= {*table.data_vars}
+
+    def describe(self, options: Mapping[str, str]) -> str:
+        """The rule with these options in words."""
+        return (self.label or self.title).format(**options)
+
+
+def offset_rival(numerator: str | tuple[str, ...], denominator: str | tuple[str, ...]) -> Rival:
+    """The rival that always takes the word at the same distance, the best one (Clark et al. 2019, section 4.2)."""
+    above, below = ((names,) if isinstance(names, str) else names for names in (numerator, denominator))
+    return Rival("offset", "best fixed offset", above, below, ("offset",), "offset {offset}")
+
+
+@dataclass(frozen=True)
 class Score:
     """A score of heads: a ratio of two sums by fold, or, without sums, a description of where attention goes.
 
@@ -37,14 +76,14 @@ class Score:
         title: what heads are scored on.
         definition: what the score of a head is, in a sentence without a full stop.
         numerator, denominator: variables by fold; the score is the sum of the first over the sum of the second.
-        offset_numerator, offset_denominator: the same for each fixed offset in words.
+        rivals: rules that need no model, which a head must beat.
         items: what is counted in the denominator, in the plural.
         rows: what its rows are, in the plural.
         label: how a row is called where the title does not stand above it; ``{}`` is the row's own name.
         attends: the word whose attention is looked at, where the table has no direction.
         permuted: what the permuted score is: how the gold was permuted.
         baselines: variables to compare it with, and what they are.
-        control: the baseline that knows no gold: a head that stands out beats it.
+        control: of a description, the baseline beside which it is shown.
         breakdown: a dimension such as ``length``, of which ``length_accuracy`` and ``length_count`` tell the parts.
         regression: what is regressed on the gold and the distance, and what it means that the gold is 1; empty where
             there are no sums for a regression.
@@ -58,8 +97,7 @@ class Score:
     definition: str = ""
     numerator: tuple[str, ...] = ()
     denominator: tuple[str, ...] = ()
-    offset_numerator: tuple[str, ...] = ()
-    offset_denominator: tuple[str, ...] = ()
+    rivals: tuple[Rival, ...] = ()
     items: str = "words"
     rows: str = "scores"
     label: str = "{}"
@@ -167,10 +205,14 @@ def add_up(table: xr.Dataset, names: Sequence[str]) -> xr.DataArray:
 def _described(table: xr.Dataset) -> list[Score]:
     try:
         stored: list[Any] = json.loads(table.attrs.get(ATTRIBUTE, "[]"))
-        return [Score(**{key: _from_json(value) for key, value in fields.items()}) for fields in stored]
+        return [_from_json(Score, fields) for fields in stored]
     except (ValueError, TypeError, AttributeError) as error:
         raise TableError(f"the attribute scores of the head table is damaged ({error}); measure again.") from error
 
 
-def _from_json(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+def _from_json(record: type[Any], fields: Mapping[str, Any]) -> Any:
+    """A score or rival; JSON knows no tuples and no records."""
+    values = {key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()}
+    if "rivals" in values:
+        values["rivals"] = tuple(_from_json(Rival, rival) for rival in values["rivals"])
+    return record(**values)

@@ -1,6 +1,7 @@
 """Intervals of all scores, and the head to report for each: chosen on one half of the corpus, scored on the other."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import reduce
 from operator import and_
 
@@ -10,23 +11,35 @@ import xarray as xr
 from headscope import heads
 from headscope.analyse.regression import add_regression
 from headscope.analyse.significance import add_significance, false_discoveries
-from headscope.analyse.uncertainty import Ratio
+from headscope.analyse.uncertainty import ALPHA, Lift, Ratio
 from headscope.errors import TableError
 from headscope.score import HEAD, Score, read_scores
 
 MINIMUM = 20
 """Links, or other items, that each half of the corpus must hold before a head is reported for a row."""
 
+CLUSTERS = 20
+"""Texts that the half on which a head is scored must have before anything is decided about its lift."""
+
+STANDS_OUT, DOES_NOT, UNDECIDED = "stands out", "does not stand out", "cannot decide"
+"""The verdicts on the reported head of a row."""
+
+UNTRAINED = "untrained"
+"""The name of the rival that is the best head of an untrained model."""
+
 HALVES = 100
 """Random halves of the corpus, in each of which the best head is sought."""
 
 SOURCE = "headscope"
 SPLIT = (
-    "The documents are assigned to {folds} folds by a hash of {unit}. The head (and its direction), the offset and the "
-    "untrained model's head are chosen on the even folds and scored on the odd ones. The folds are the clusters of the "
-    "intervals: {clusters}"
+    "The documents are assigned to {folds} folds by a hash of {unit}. The head (and its direction), the options of its "
+    "rivals and the untrained model's head are chosen on the even folds and scored on the odd ones. The folds are the "
+    "clusters of the intervals: {clusters}"
 )
 """How the reported numbers are computed; stored in the table and shown beside them."""
+
+FEW_TEXTS = "document of few texts"
+"""The unit of the folds of a corpus that names so few texts that they cannot be the clusters."""
 
 _UNITS = {
     "text": (
@@ -34,9 +47,13 @@ _UNITS = {
         "what comes from one text lies in one fold, so the intervals allow for texts that differ.",
     ),
     "document": (
-        "their names, since they come from few texts",
+        "their names, since the corpus does not say which text they come from",
         "documents are taken as independent, and where those of one text resemble each other the intervals are too "
         "narrow.",
+    ),
+    FEW_TEXTS: (
+        "their names, since they come from few texts",
+        "documents of one text resemble each other, so the intervals are too narrow, and no head is said to stand out.",
     ),
 }
 """What is assigned, and what follows for the intervals."""
@@ -90,15 +107,25 @@ def add_report(table: xr.Dataset, untrained: xr.Dataset | None = None, *, minimu
         minimum: links that each half must hold; rarer rows get no head (layer and head 0).
 
     Returns:
-        The table with, for each row of each score, ``reported_layer``, ``reported_head``, ``reported_direction``
-        (and ``reported_attention_type``), ``reported_again`` (whether the other half would have chosen the same),
-        ``reported_selection_frequency`` (the share of 100 random halves that would),
-        ``reported_permuted|p|q`` (its permuted score, and how likely that is to be as large, corrected for all heads,
-        and for the rows of this score that have a head; if there were permutations),
-        ``heldout_accuracy|lower|upper|bootstrap_lower|bootstrap_upper|count|detectable``, ``heldout_offset``,
-        ``heldout_offset_accuracy|lower|upper``, and ``untrained_accuracy|lower|upper``. The score's prefix, such as
-        ``scope_``, stands before each name (that of links between words is empty), and its measure, such as ``f1``,
-        in the place of ``accuracy``.
+        The table with, for each row of each score:
+
+        * ``reported_layer``, ``reported_head``, ``reported_direction`` (and ``reported_attention_type``);
+          ``reported_again`` (whether the other half would have chosen the same),
+          ``reported_selection_frequency`` (the share of 100 random halves that would);
+        * ``reported_permuted|p|q``: its permuted score, and how likely that is to be as large, corrected for all
+          heads, and for the rows of this score that have a head; if there were permutations;
+        * ``heldout_accuracy|lower|upper|count|clusters``: its score on the other half, the items and texts there;
+        * ``heldout_RIVAL_accuracy|lower|upper`` and ``lift_over_RIVAL``, with ``_lower|_upper``, for each rival that
+          applies, such as ``heldout_offset_accuracy`` and ``lift_over_offset``; its options, such as
+          ``heldout_offset``; ``untrained_accuracy|lower|upper`` and ``lift_over_untrained`` likewise;
+        * ``lift``, ``lift_lower``, ``lift_upper``: the lift over the strongest rival, which is chosen on the half on
+          which the head is chosen; ``lift_rival``, its name; ``lift_detectable``, the smallest lift that this sample
+          would find in four of five cases;
+        * ``reported_verdict``: `STANDS_OUT` if the lifts over all rivals have intervals above 0 and q is below 0.05,
+          `DOES_NOT`, `UNDECIDED` where there are fewer than `CLUSTERS` texts; empty without a head.
+
+        The score's prefix, such as ``scope_``, stands before each name (that of links between words is empty), and its
+        measure, such as ``f1``, in the place of ``accuracy``.
 
     Raises:
         TableError: the table has no score, or lacks the sums of one.
@@ -109,9 +136,12 @@ def add_report(table: xr.Dataset, untrained: xr.Dataset | None = None, *, minimu
         row = score.row_dimension(table)
         aligned = untrained.reindex({row: table[row]}) if untrained is not None and row else untrained
         control = None if aligned is None else Ratio.of_heads(aligned, score)
-        reported = _report(score, Ratio.of_heads(table, score), Ratio.of_offsets(table, score), control, minimum)
+        ratio = Ratio.of_heads(table, score)
+        place = _best(ratio.half(_CHOOSE))
+        reported = _report(score, ratio, place, _choose_rivals(table, score, control, place), minimum)
         new |= {f"{score.report_prefix}{name}": values for name, values in reported.items()}
         new |= _against_permutations(table.assign(new), score)
+        new |= _judge(table.assign(new), score)
     units = [table[name].attrs.get("fold_unit") for name in scores[0].denominator]
     unit, clusters = _UNITS[next(filter(None, units), "text")]
     split = SPLIT.format(folds=table.sizes["fold"], unit=unit, clusters=clusters)
@@ -127,14 +157,46 @@ def _reported_scores(table: xr.Dataset) -> list[Score]:
     )
 
 
+@dataclass(frozen=True)
+class _Chosen:
+    """A rival with its options chosen on one half.
+
+    Attributes:
+        title: what it is.
+        options: the chosen options by dimension, for each row.
+        choosing, scored: its sums on the half on which it was chosen, and on the other.
+    """
+
+    title: str
+    options: Mapping[str, xr.DataArray]
+    choosing: Ratio
+    scored: Ratio
+
+
+def _choose_rivals(
+    table: xr.Dataset, score: Score, untrained: Ratio | None, place: Mapping[str, xr.DataArray]
+) -> dict[str, _Chosen]:
+    """The rivals of a score that apply, by name, in the direction of the head; last, that of the untrained model."""
+    rivals = {
+        r.name: (r.title, Ratio.of_rival(table, r).at(**place), r.options) for r in score.rivals if r.applies(table)
+    }
+    if untrained is not None:
+        dims = tuple(dim for dim in HEAD if dim in untrained.value.dims)
+        rivals[UNTRAINED] = ("best head of the untrained model", untrained, dims)
+    chosen = {}
+    for name, (title, ratio, dims) in rivals.items():
+        options = _best(ratio.half(_CHOOSE), dims) if dims else {}
+        chosen[name] = _Chosen(title, options, *(ratio.half(half).at(**options) for half in (_CHOOSE, _SCORE)))
+    return chosen
+
+
 def _report(
-    score: Score, ratio: Ratio, offsets: Ratio | None, untrained: Ratio | None, minimum: int
+    score: Score, ratio: Ratio, place: Mapping[str, xr.DataArray], rivals: Mapping[str, _Chosen], minimum: int
 ) -> dict[str, xr.Variable]:
-    """The variables that report one score."""
-    share = f"share of {score.items}"
-    place = _best(ratio.half(_CHOOSE))
+    """The variables that report the head at `place` for one score, but for what follows from permutations."""
+    head = ratio.half(_SCORE).at(**place)
     # The links of a relation are the same for all heads; what an F1 is of is not.
-    counts = [ratio.half(half).at(**place).denominator.sum("fold") for half in (_CHOOSE, _SCORE)]
+    counts = [part.denominator.sum("fold") for part in (ratio.half(_CHOOSE).at(**place), head)]
     enough = (counts[0] >= minimum) & (counts[1] >= minimum)
     new = {}
     for dim, chosen in place.items():
@@ -146,26 +208,77 @@ def _report(
     new["reported_selection_frequency"] = _described(frequency, what, "share of halves")
     what = f"{score.items} on which the head is scored"
     new["heldout_count"] = _described(counts[1].where(enough, 0), what, score.items)
-    held_out = f"{score.measure} of the reported head on the half it was not chosen on"
-    scored = {"heldout": (ratio.half(_SCORE).at(**place), held_out)}
-    likewise = ", chosen and scored likewise"
-    if offsets is not None:
-        offset = _best(offsets.half(_CHOOSE), dims=("offset",))
-        best_offset = offsets.half(_SCORE).at(**offset)
-        scored["heldout_offset"] = (best_offset, f"{score.measure} of the best fixed offset{likewise}")
-        new["heldout_offset"] = _described(offset["offset"].where(enough, 0), "best fixed offset", "words")
-        what = "smallest gain over the best fixed offset that this sample could detect (level 0.05, power 0.8)"
-        new["heldout_detectable"] = _described(best_offset.detectable().where(enough), what, share)
-    if untrained is not None:
-        best = untrained.half(_SCORE).at(**_best(untrained.half(_CHOOSE)))
-        scored["untrained"] = (best, f"{score.measure} of the best head of an untrained model{likewise}")
-    for name, (held, what) in scored.items():
-        ends = {score.measure: (held.value, what)}
-        for kind, interval in (("", held.interval()), ("bootstrap_", held.bootstrap())):
-            for end, values in zip(("lower", "upper"), interval, strict=True):
-                ends[f"{kind}{end}"] = (values, f"{what}: {end} end of the 95 % interval{' by bootstrap' * bool(kind)}")
-        new |= {f"{name}_{end}": _described(values.where(enough), text, share) for end, (values, text) in ends.items()}
+    what = "folds with whole texts (or documents) on which the head is scored"
+    new["heldout_clusters"] = _described(head.clusters.where(enough, 0), what, "folds")
+    what = f"{score.measure} of the reported head on the half it was not chosen on"
+    new |= _with_ends("heldout", head.value, head.interval(), what, score, enough, score.measure)
+    return new | _against_rivals(score, head, rivals, enough)
+
+
+def _against_rivals(
+    score: Score, head: Ratio, rivals: Mapping[str, _Chosen], enough: xr.DataArray
+) -> dict[str, xr.Variable]:
+    """The scores and options of the rivals, the lift of a head over each, and over the strongest."""
+    new: dict[str, xr.Variable] = {}
+    lifts = {name: Lift(head, rival.scored) for name, rival in rivals.items()}
+    for name, rival in rivals.items():
+        prefix = name if name == UNTRAINED else f"heldout_{name}"
+        what = f"{score.measure} of the {rival.title}, chosen and scored likewise"
+        new |= _with_ends(prefix, rival.scored.value, rival.scored.interval(), what, score, enough, score.measure)
+        what = f"{score.measure} of the reported head less that of the {rival.title}, on the same {score.items}"
+        new |= _with_ends(f"lift_over_{name}", lifts[name].value, lifts[name].interval(), what, score, enough)
+        for dim, option in rival.options.items() if name != UNTRAINED else ():
+            variable = prefix if dim == name else f"{prefix}_{dim}"
+            label = option.where(enough, "" if option.dtype.kind == "U" else 0)
+            new[variable] = _described(label, f"{rival.title}: {dim}", "words" if dim == "offset" else "label")
+    if not rivals:
+        return new
+    strength = xr.concat([rival.choosing.value for rival in rivals.values()], dim="rival", coords="minimal")
+    strongest = strength.fillna(-1).argmax("rival")
+    parts = ([lift.value, *lift.interval(), lift.detectable()] for lift in lifts.values())
+    lift, lower, upper, detectable = (
+        xr.concat(part, dim="rival", coords="minimal").isel(rival=strongest) for part in zip(*parts, strict=True)
+    )
+    what = f"{score.measure} of the reported head less that of its strongest rival, on the same {score.items}"
+    new |= _with_ends("lift", lift, (lower, upper), what, score, enough)
+    names = xr.DataArray(np.array(list(rivals))[strongest.values], dims=strongest.dims).where(enough, "")
+    new["lift_rival"] = _described(names, "strongest rival on the half on which the head was chosen", "label")
+    what = "smallest lift over the strongest rival that this sample would find in four of five cases (level 0.05)"
+    new["lift_detectable"] = _described(detectable.where(enough), what, f"share of {score.items}")
     return new
+
+
+def _with_ends(
+    name: str, value: xr.DataArray, ends: tuple[xr.DataArray, xr.DataArray], what: str, score: Score,
+    enough: xr.DataArray, measure: str = "",
+) -> dict[str, xr.Variable]:  # fmt: skip
+    """A number and the ends of its interval, as variables; NaN where the items are not enough."""
+    units = f"share of {score.items}"
+    new = {f"{name}_{measure}".rstrip("_"): _described(value.where(enough), what, units)}
+    for end, values in zip(("lower", "upper"), ends, strict=True):
+        new[f"{name}_{end}"] = _described(values.where(enough), f"{what}: {end} end of the 95 % interval", units)
+    return new
+
+
+def _judge(table: xr.Dataset, score: Score) -> dict[str, xr.Variable]:
+    """The verdict on the reported head of each row."""
+    prefix = score.report_prefix
+    names = [rival.name for rival in score.rivals] + [UNTRAINED]
+    applied = [f"{prefix}lift_over_{name}" for name in names if f"{prefix}lift_over_{name}" in table]
+    enough = table[f"{prefix}reported_layer"] > 0
+    beats = table[f"{prefix}heldout_lower"] > 0
+    for name in applied:
+        beats = beats & ((table[f"{name}_lower"] > 0) | table[name].isnull())
+    if f"{prefix}reported_q" in table:
+        beats = beats & (table[f"{prefix}reported_q"] < ALPHA)
+    elif not applied:
+        beats = xr.zeros_like(beats)
+    few = table[f"{prefix}heldout_clusters"] < CLUSTERS
+    few = few | any(table[name].attrs.get("fold_unit") == FEW_TEXTS for name in score.denominator)
+    decided = xr.full_like(beats, DOES_NOT, dtype=object).where(~beats, STANDS_OUT)
+    verdict = decided.where(~few, UNDECIDED).where(enough, "").astype(str)
+    what = f"verdict: {STANDS_OUT} if every lift has an interval above 0 and q is below {ALPHA}"
+    return {f"{prefix}reported_verdict": _described(verdict, what, "label")}
 
 
 def at_reported(table: xr.Dataset, variable: str, prefix: str = "") -> xr.DataArray:

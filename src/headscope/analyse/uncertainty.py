@@ -1,24 +1,20 @@
-"""The uncertainty of a ratio of two sums over a corpus, such as an accuracy."""
+"""The uncertainty of a ratio of two sums over a corpus, such as an accuracy, and of the lift of one over another."""
 
 from dataclasses import dataclass
 
 import numpy as np
 import xarray as xr
 from jaxtyping import Float
-from scipy.stats import norm
 from scipy.stats import t as student
 
 from headscope.analyse.rank import values_of_heads
-from headscope.score import Score, add_up, find_score
+from headscope.score import Rival, Score, add_up, find_score
 
 LEVEL = 0.95
 """Of all intervals."""
 
 POWER, ALPHA = 0.8, 0.05
 """Of the test whose smallest detectable effect is reported."""
-
-RESAMPLED = 2000
-"""Bootstrap samples of the folds."""
 
 
 @dataclass(frozen=True)
@@ -38,15 +34,13 @@ class Ratio:
         return cls(add_up(table, score.numerator), add_up(table, score.denominator))
 
     @classmethod
-    def of_offsets(cls, table: xr.Dataset, score: Score) -> "Ratio | None":
-        """The sums of the fixed offsets; None where the score has none.
+    def of_rival(cls, table: xr.Dataset, rival: Rival) -> "Ratio":
+        """The sums of a rival, for each of its options.
 
         Raises:
-            TableError: it has, and the table lacks them.
+            TableError: the table lacks them.
         """
-        if not score.offset_numerator:
-            return None
-        return cls(add_up(table, score.offset_numerator), add_up(table, score.offset_denominator))
+        return cls(add_up(table, rival.numerator), add_up(table, rival.denominator))
 
     def at(self, **place: xr.DataArray) -> "Ratio":
         """The sums of one choice (of head or offset), for each row if there are several."""
@@ -103,32 +97,56 @@ class Ratio:
         half = np.sqrt(z2 * (p * (1 - p) + z2 / (4 * effective)) / effective) / (1 + z2 / effective)
         return (centre - half).clip(min=0), (centre + half).clip(max=1)
 
-    def bootstrap(self, level: float = LEVEL, *, times: int = RESAMPLED) -> tuple[xr.DataArray, xr.DataArray]:
-        """The percentile interval of a cluster bootstrap over the folds (Efron and Tibshirani 1993, chapter 8).
 
-        It assumes less than `interval`, and is too narrow for few clusters and empty where a head is
-        always right; where the two are far apart, neither is to be trusted.
+@dataclass(frozen=True)
+class Lift:
+    """The score of a head less that of a rival on the same items: a paired difference, clustered by fold."""
+
+    head: Ratio
+    rival: Ratio
+
+    @property
+    def value(self) -> xr.DataArray:
+        """The difference; NaN where either has no score."""
+        return self.head.value - self.rival.value
+
+    @property
+    def clusters(self) -> xr.DataArray:
+        """The number of folds that hold any item of the head or of the rival."""
+        return ((self.head.denominator > 0) | (self.rival.denominator > 0)).sum("fold")
+
+    @property
+    def error(self) -> xr.DataArray:
+        """The standard error of the difference; NaN where a single fold holds all items.
+
+        By linearisation (Cochran 1977, section 6.3), as `Ratio.effective`: what a fold adds to the difference is the
+        residual of the head less that of the rival. Items that both get right cancel, so the difference of two scores
+        on the same items is far surer than either of them.
         """
-        folds = self.denominator.sizes["fold"]
-        samples = np.random.default_rng(0).multinomial(folds, np.full(folds, 1 / folds), size=times).astype(float)
-        weights = xr.DataArray(samples, dims=("resample", "fold"))
-        above, below = (xr.dot(part, weights, dim="fold") for part in (self.numerator, self.denominator))
-        # Where items are so few that a resample may have none, no head is reported.
-        shares = above / below.clip(min=1)
-        ends = shares.quantile([(1 - level) / 2, (1 + level) / 2], dim="resample", skipna=False).drop_vars("quantile")
-        ends = ends.where(self.clusters > 1)
-        return ends.isel(quantile=0), ends.isel(quantile=1)
+        residuals = _residuals(self.head) - _residuals(self.rival)
+        m = self.clusters
+        return ((residuals**2).sum("fold", skipna=False) * (m / (m - 1).where(m > 1))) ** 0.5
+
+    def interval(self, level: float = LEVEL) -> tuple[xr.DataArray, xr.DataArray]:
+        """A confidence interval for the difference: Student's t with m-1 degrees of freedom for m folds with items."""
+        half = self.error * self._quantile((1 + level) / 2)
+        return self.value - half, self.value + half
 
     def detectable(self) -> xr.DataArray:
-        """The smallest gain above the score that so many items could detect; NaN where they could detect none.
+        """The smallest true difference whose interval would lie above 0 in four of five samples like this one."""
+        gain: xr.DataArray = self.error * (self._quantile(1 - ALPHA / 2) + self._quantile(POWER))
+        return gain
 
-        A two-sided test at the level 0.05 detects it with the probability 0.8. By the effect size h of Cohen (1988,
-        section 6), a difference of arcsines, whose variance does not depend on the accuracy.
-        """
-        step = (norm.ppf(1 - ALPHA / 2) + norm.ppf(POWER)) / np.sqrt(self.effective)
-        angle = 2 * np.arcsin(np.sqrt(self.value)) + step
-        gain: xr.DataArray = np.sin(angle / 2) ** 2 - self.value
-        return gain.where(angle <= np.pi)
+    def _quantile(self, probability: float) -> xr.DataArray:
+        m = self.clusters
+        quantile: xr.DataArray = xr.apply_ufunc(student.ppf, probability, (m - 1).where(m > 1))
+        return quantile
+
+
+def _residuals(ratio: Ratio) -> xr.DataArray:
+    """What each fold adds to a ratio beyond its share of the items."""
+    total = ratio.denominator.sum("fold")
+    return (ratio.numerator - ratio.value * ratio.denominator) / total.where(total > 0)
 
 
 def sums_of_heads(table: xr.Dataset, variable: str) -> Float[np.ndarray, "2 head fold"] | None:

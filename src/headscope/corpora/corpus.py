@@ -131,7 +131,7 @@ class CorpusSummary:
     Attributes:
         documents: how many there are.
         words: how many words they have together.
-        groups: how many texts they were cut from.
+        texts: how many texts they were cut from; 0 where no document says which.
         pairs: how many of them are pairs of segments.
         links: for each kind, how many links of each label, the most frequent first.
         spans: for each kind, how many spans.
@@ -140,7 +140,7 @@ class CorpusSummary:
 
     documents: int
     words: int
-    groups: int
+    texts: int
     pairs: int
     links: dict[str, dict[str, int]]
     spans: dict[str, int]
@@ -156,7 +156,8 @@ def summarize(documents: Iterable[Document]) -> CorpusSummary:
     """
     words = pairs = 0
     ids: set[str] = set()
-    groups: set[str] = set()
+    texts: set[str] = set()
+    named = False
     links: defaultdict[str, Counter[str]] = defaultdict(Counter)
     spans: Counter[str] = Counter()
     skipped: Counter[str] = Counter()
@@ -172,7 +173,8 @@ def summarize(documents: Iterable[Document]) -> CorpusSummary:
                 f"a document needs words, each with at least one visible character: leave it out or correct it."
             )
         ids.add(document.id)
-        groups.add(document.group or document.id)
+        texts.add(document.group or document.id)
+        named |= document.group not in ("", document.id)
         words += len(document.words)
         pairs += document.boundary is not None
         for link in document.links:
@@ -181,7 +183,7 @@ def summarize(documents: Iterable[Document]) -> CorpusSummary:
     if not ids:
         raise CorpusError("the corpus has no documents; at least one is needed: check the path and the format.")
     frequencies = {kind: dict(labels.most_common()) for kind, labels in links.items()}
-    return CorpusSummary(len(ids), words, len(groups), pairs, frequencies, dict(spans), dict(skipped))
+    return CorpusSummary(len(ids), words, len(texts) if named else 0, pairs, frequencies, dict(spans), dict(skipped))
 
 
 def _locate(corpus: str | Path, format: str | None) -> Corpus:

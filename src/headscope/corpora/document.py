@@ -83,8 +83,9 @@ class Document:
         links: relations between two words.
         spans: stretches of words.
         label: what the whole text is annotated with, if anything.
-        group: the text it was cut from. Unless there are very few groups, the documents of one
-            are not split between the half on which a head is chosen and that on which it is scored.
+        group: the text it was cut from; empty, or its id, where that is not known. Unless there are very few groups,
+            the documents of one are not split between the half on which a head is chosen and that on which it is
+            scored.
         boundary: the index of the first word of the second segment, where the model is to be
             given a pair of segments.
 

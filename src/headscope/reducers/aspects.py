@@ -25,7 +25,7 @@ from headscope.reducers.relations import OFFSETS
 from headscope.reducers.support.aspect_targets import EVALUATIVE, SEPARATORS, TARGETS, covered, targets_of
 from headscope.reducers.support.folds import FOLDS, Bins, FoldAssignment
 from headscope.reducers.support.ratios import Described, describe, mean, score_table
-from headscope.score import Score
+from headscope.score import Rival, Score, offset_rival
 
 ESSAY = "What does a fine-tuned BERT model look at? (2019), task-specific learnings 1 to 5"
 
@@ -35,9 +35,12 @@ ACCURACY = Score(
     "the share of pairs of question and review in which the words that name the aspect attend, of all other words, "
     "most to the target",
     numerator=("fold_aspect_correct",), denominator=("fold_aspect",),
-    offset_numerator=("fold_aspect_offset",), offset_denominator=("fold_aspect",),
+    rivals=(
+        offset_rival("fold_aspect_offset", "fold_aspect"),
+        Rival("blind", "pointing blindly", ("fold_aspect_chance",), ("fold_aspect",)),
+    ),
     items="pairs", rows="targets", attends="question",
-    baselines={"aspect_chance": "pointing blindly"}, control="aspect_chance",
+    baselines={"aspect_chance": "pointing blindly"},
 )  # fmt: skip
 
 
@@ -147,7 +150,7 @@ class Aspects:
             "pair": facts.folds.total(ones)[..., 0],
             "lost": facts.lost,
             "offset": facts.folds.total(facts.at_offsets(OFFSETS).flatten(0, 1)),
-            "unguided": facts.folds.total(facts.unguided.flatten(0, 1)).sum(1),
+            "unguided": facts.folds.total(facts.unguided.flatten(0, 1)),
         }
 
     def observe(self, facts: "_Pairs", attention: Attention) -> Sums:
@@ -174,11 +177,12 @@ class Aspects:
         """Shares and accuracies, NaN where no pair has the target, and their sums by fold."""
         by_fold = {"fold_aspect_correct": sums["points"]}
         by_fold |= {"fold_aspect": counts["pair"], "fold_aspect_offset": counts["offset"]}
+        by_fold["fold_aspect_chance"] = counts["unguided"][..., 2]
         unit = self.fold_assignment.unit
         table = score_table(ACCURACY, by_fold, {"target": list(TARGETS)}, source=ESSAY, fold_unit=unit)
         pairs = counts["pair"].sum(-1)
         mass, back = (mean(sums[name].sum(-1), pairs) for name in ("mass", "back"))
-        tokens, naming, words = mean(counts["unguided"], pairs[:, None]).T
+        tokens, naming, words = mean(counts["unguided"].sum(1), pairs[:, None]).T
         offsets = mean(counts["offset"].sum(1), pairs[:, None])
         each, by_head = ("target",), ("layer", "head", "target")
         share, pair = "share of attention", "share of pairs"

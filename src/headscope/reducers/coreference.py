@@ -23,7 +23,7 @@ from headscope.reducers.support.antecedents import RULES, choose_antecedent, men
 from headscope.reducers.support.folds import FOLDS, Bins, FoldAssignment
 from headscope.reducers.support.permutations import AT_ONCE, Permutations
 from headscope.reducers.support.ratios import Described, describe, mean, score_table
-from headscope.score import Score
+from headscope.score import Rival, Score, offset_rival
 
 CLARK = "Clark et al. 2019, section 4.3"
 MENTIONS = ("all", "pronoun", "proper", "nominal")
@@ -38,7 +38,12 @@ ACCURACY = Score(
     "Antecedents of mentions",
     "the share of mentions whose head word attends, of all other words, most to that of an antecedent",
     numerator=("fold_antecedent_correct",), denominator=("fold_antecedent",),
-    offset_numerator=("fold_antecedent_offset",), offset_denominator=("fold_antecedent",),
+    rivals=(
+        offset_rival("fold_antecedent_offset", "fold_antecedent"),
+        Rival("nearest", "nearest earlier mention", ("fold_antecedent_nearest",), ("fold_antecedent",)),
+        Rival("head_match", "nearest with the same head word", ("fold_antecedent_head_match",), ("fold_antecedent",)),
+        Rival("rules", "rules that know the mentions", ("fold_antecedent_rules",), ("fold_antecedent",)),
+    ),
     items="mentions", rows="classes of mentions", label="coref: {}", attends="mention",
     permuted="the score after rotating the antecedents of each mention among its earlier mentions",
     baselines={
@@ -160,6 +165,7 @@ class Coreference:
         """Accuracies, NaN where no mention is scored, and the sums by fold."""
         by_fold = {"fold_antecedent_correct": sums["correct"]}
         by_fold |= {"fold_antecedent": counts["mention"], "fold_antecedent_offset": counts["offset"]}
+        by_fold |= {f"fold_antecedent_{name}": counts[name] for name in BASELINES}
         if "permuted" in sums:
             by_fold["antecedent_permuted"] = sums["permuted"]
         table = score_table(ACCURACY, by_fold, {"mention": MENTIONS}, source=CLARK, fold_unit=self.fold_assignment.unit)
@@ -168,7 +174,6 @@ class Coreference:
         there, share = "mentions that have an antecedent at a fixed offset", "share of mentions"
         values: dict[str, Described] = {
             "antecedent_offset": (offsets, ("mention", "offset"), there, share),
-            "fold_antecedent_rules": (counts["rules"], ("mention", "fold"), BASELINES["rules"], "mentions"),
         }
         for name, what in BASELINES.items():
             values[f"antecedent_{name}"] = (mean(counts[name].sum(-1), total), ("mention",), what, share)

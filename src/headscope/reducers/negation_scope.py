@@ -24,7 +24,7 @@ from headscope.reducers.support.negation_cue import REGRESSORS, Cues
 from headscope.reducers.support.negation_cue import variables as cue_variables
 from headscope.reducers.support.permutations import Permutations
 from headscope.reducers.support.ratios import describe, score_table
-from headscope.score import Score
+from headscope.score import Rival, Score, offset_rival
 
 ZHAO = "Zhao and Bethard 2020, section 4"
 MEASURES = {
@@ -39,10 +39,13 @@ F1 = Score(
     "Scope of negation",
     "the F1 of the words that attend, of all other words, most to the cue, said to be its scope",
     numerator=(HITS, HITS), denominator=(SAID, GOLD),
-    offset_numerator=("fold_scope_near_hits", "fold_scope_near_hits"), offset_denominator=("fold_scope_near", GOLD),
+    rivals=(
+        offset_rival(("fold_scope_near_hits", "fold_scope_near_hits"), ("fold_scope_near", GOLD)),
+        Rival("all", "all words of the sentence", (GOLD, GOLD), ("fold_scope_words", GOLD)),
+    ),
     rows="scopes of negation", label="scope, F1", attends="word",
     permuted="the score after rotating each scope within its sentence",
-    baselines={"scope_all_f1": "all words of the sentence"}, control="scope_all_f1",
+    baselines={"scope_all_f1": "all words of the sentence"},
     regression=("attention of a word to the cue of a negation", "in the scope"),
 )  # fmt: skip
 
@@ -180,6 +183,7 @@ class NegationScope:
         }
         by_fold = {HITS: sums["hits"], SAID: sums["said"], GOLD: counts["scope"]}
         by_fold |= {"fold_scope_near": counts["near"], "fold_scope_near_hits": counts["near_hits"]}
+        by_fold["fold_scope_words"] = counts["words"]
         if "permuted" in sums:
             by_fold["scope_permuted"] = sums["permuted"]
         table = score_table(F1, by_fold, source=ZHAO, fold_unit=self.fold_assignment.unit)

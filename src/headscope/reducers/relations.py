@@ -14,7 +14,7 @@ from typing import ClassVar, Literal
 import numpy as np
 import torch
 import xarray as xr
-from jaxtyping import Int, Int64
+from jaxtyping import Bool, Int, Int64
 from torch import Tensor
 
 from headscope.capture.attention import Attention
@@ -25,9 +25,10 @@ from headscope.corpora.document import Document, Link
 from headscope.errors import CorpusError
 from headscope.reducers.reducer import Sums, missing_annotation
 from headscope.reducers.support.folds import FOLDS, Bins, FoldAssignment
+from headscope.reducers.support.nearest import CLASSES, SIDES, find_by_class
 from headscope.reducers.support.permutations import AT_ONCE, Permutations
 from headscope.reducers.support.ratios import Described, describe, mean, score_table
-from headscope.score import Score
+from headscope.score import Rival, Score, offset_rival
 
 CLARK = "Clark et al. 2019, sections 4.1 and 4.2"
 DIRECTIONS = ("dependent_to_head", "head_to_dependent")
@@ -42,7 +43,13 @@ ACCURACY = Score(
     "Relations between words",
     "the share of links for which, of all other words, the one at one end attends most to the one at the other end",
     numerator=("fold_correct",), denominator=("fold_link",),
-    offset_numerator=("fold_offset",), offset_denominator=("fold_link",),
+    rivals=(
+        offset_rival("fold_offset", "fold_link"),
+        Rival(
+            "upos", "nearest word of a part of speech", ("fold_upos",), ("fold_link",), ("side", "word_class"),
+            "nearest {word_class} on the {side}", needs="parts of speech",
+        ),
+    ),
     items="links", rows="relations",
     permuted="the score after moving each gold link to another place in its text, keeping its length",
     breakdown="length", prefix="",
@@ -60,6 +67,9 @@ class Relations:
     The sums are kept in folds of the corpus, so that `headscope.analyse` can say how far they vary,
     choose a head on one half of the corpus and score it on the other, without a second pass.
 
+    The heads have two rivals that need no model: the word at a fixed offset, and the nearest word of a part of speech
+    on one side, from either end of the link (`headscope.reducers.support.nearest`).
+
     Whether a head does better than one that looks as far is seen on permutations that put each link elsewhere
     in its document, at the same length (`headscope.reducers.support.permutations`), and on the links of each length.
 
@@ -67,11 +77,13 @@ class Relations:
         links: kind and label of the links of the corpus.
         fold_assignment: of the documents to the folds.
         permutations: of the links.
+        upos: the corpus has universal parts of speech.
     """
 
     links: tuple[tuple[str, str], ...]
     fold_assignment: FoldAssignment = field(default_factory=FoldAssignment)
     permutations: Permutations = field(default_factory=Permutations)
+    upos: bool = False
 
     name: ClassVar[str] = "relations"
     scores: ClassVar[tuple[Score, ...]] = (ACCURACY,)
@@ -94,7 +106,7 @@ class Relations:
         links = [(kind, label) for kind, counts in summary.links.items() for label in counts]
         if not cls.supports(summary):
             raise missing_annotation(cls.name, "links between words", "a treebank (CoNLL-U)")
-        reducer = cls(tuple(sorted(links)), FoldAssignment.for_corpus(summary))
+        reducer = cls(tuple(sorted(links)), FoldAssignment.for_corpus(summary), upos=bool(summary.spans.get("upos")))
         twice = [name for name, count in Counter(reducer.rows).items() if count > 1]
         if twice:
             raise CorpusError(
@@ -132,12 +144,15 @@ class Relations:
         label_of = {link: index for index, link in enumerate(self.links)}
         have_tokens = [set(row) - {-1} for row in batch.encoder.word.tolist()]
         links: list[tuple[int, int, int]] = []
+        by_rule = [np.empty((0, len(DIRECTIONS), len(SIDES), len(CLASSES)), dtype=bool)]
         bins: list[tuple[int, int, int]] = []
         by_label: defaultdict[int, list[int]] = defaultdict(list)
         permuted = [np.empty((0, self.permutations.count), dtype=np.int64)]
         for index, document in enumerate(batch.documents):
             fold, inside = self.fold_assignment.fold(document), have_tokens[index]
             scored = [link for link in document.links if {link.source, link.target} <= inside]
+            if self.upos:
+                by_rule.append(find_by_class(document, scored))
             for link in scored:
                 length = LENGTHS.index(max(LENGTHS[0], min(link.target - link.source, LENGTHS[-1])))
                 bins += [
@@ -153,17 +168,19 @@ class Relations:
         folds, lengths = Bins(link_of, fold_bin, len(row_of)), Bins(link_of, length_bin, len(row_of), len(LENGTHS))
         items_of = {label: torch.tensor(items, device=device) for label, items in by_label.items()}
         sources = torch.from_numpy(np.concatenate(permuted)).to(device)
-        return _Links(document_of, dependent, head, folds, lengths, items_of, sources)
+        rules = torch.from_numpy(np.concatenate(by_rule)).flatten(1).to(device)
+        return _Links(document_of, dependent, head, folds, lengths, items_of, sources, rules)
 
     def count(self, facts: "_Links") -> Sums:
-        """The number of links, and of those whose head each fixed offset finds."""
+        """The number of links, and of those that each fixed offset and each part of speech finds."""
         distance = (facts.head - facts.dependent)[:, None] == torch.tensor(OFFSETS, device=facts.head.device)
         links = torch.ones_like(facts.head, dtype=torch.bool)[:, None]
-        return {
+        counts = {
             "link": facts.folds.total(links)[..., 0],
             "offset": facts.folds.total(distance),
             "length": facts.lengths.total(links)[..., 0],
         }
+        return counts | ({"upos": facts.folds.total(facts.by_rule)} if self.upos else {})
 
     def observe(self, facts: "_Links", attention: Attention) -> Sums:
         """The number of links that each head gets right, in each direction."""
@@ -182,6 +199,9 @@ class Relations:
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
         """Accuracies, and the sums by fold from which their uncertainty follows."""
         parts = {"fold_correct": sums["correct"], "fold_link": counts["link"], "fold_offset": counts["offset"]}
+        if "upos" in counts:
+            by_rule = counts["upos"].reshape(*counts["upos"].shape[:-1], len(DIRECTIONS), len(SIDES), len(CLASSES))
+            parts["fold_upos"] = np.moveaxis(by_rule, 2, 0)
         if "permuted" in sums:
             parts["relation_permuted"] = sums["permuted"]
         rows, unit = {"direction": DIRECTIONS, "relation": self.rows}, self.fold_assignment.unit
@@ -198,6 +218,8 @@ class Relations:
             "length_count": (counts["length"], ("relation", "length"), "links of a length", links),
         }
         table = table.assign(describe(values, CLARK)).assign_coords(offset=list(OFFSETS), length=list(LENGTHS))
+        if "fold_upos" in table:
+            table = table.assign_coords(side=list(SIDES), word_class=list(CLASSES))
         table["relation_accuracy"] = table["relation_accuracy"].transpose("layer", "head", "relation", "direction")
         by_count = sorted(range(len(total)), key=lambda row: (self.rows[row] != ALL, -total[row]))
         return table.isel(relation=by_count)
@@ -212,6 +234,7 @@ class _Links:
         folds, lengths: where each link counts, by relation and fold, and by relation and length.
         by_label: the links of each label that is there, which no two share.
         permuted: where the dependent stands in each permutation, in the flattened axes document and word.
+        by_rule: for each link, the rules by part of speech that find it, by direction, side and class.
     """
 
     document: Int[Tensor, " link"]
@@ -221,6 +244,7 @@ class _Links:
     lengths: Bins
     by_label: Mapping[int, Int[Tensor, " item"]]
     permuted: Int[Tensor, "link permutation"]
+    by_rule: Bool[Tensor, "link rule"]
 
     def score_permutations(self, directions: Sequence[Pointing], labels: int) -> Int64[Tensor, "label permutation any"]:
         """The links of each label that the heads get right in each permutation; the last axis is head and direction."""

@@ -24,7 +24,7 @@ from headscope.reducers.reducer import Sums, missing_annotation
 from headscope.reducers.relations import OFFSETS
 from headscope.reducers.support.folds import FoldAssignment, total_by_fold
 from headscope.reducers.support.ratios import Described, describe, mean, score_table
-from headscope.score import Score
+from headscope.score import Score, offset_rival
 
 KOVALEVA = "Kovaleva et al. 2019, section 4.2"
 ROLE = "role"
@@ -42,7 +42,7 @@ WEIGHT = Score(
     "Semantic roles",
     "the largest weight between a predicate and what fills a role of it, as a mean over links",
     numerator=("fold_role_weight",), denominator=("fold_role",),
-    offset_numerator=("fold_role_offset",), offset_denominator=("fold_role",),
+    rivals=(offset_rival("fold_role_offset", "fold_role"),),
     items="links", rows="weights of roles", label="roles, weight", attends="either",
     baselines={"role_weight_anywhere": "this head, any two words"},
 )  # fmt: skip

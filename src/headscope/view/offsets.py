@@ -7,7 +7,6 @@ import numpy as np
 import xarray as xr
 
 from headscope.analyse.uncertainty import Ratio
-from headscope.errors import TableError
 from headscope.score import Score
 
 
@@ -20,13 +19,10 @@ class Offset(NamedTuple):
 
 def best_offset(table: xr.Dataset, score: Score, place: Mapping[str, str]) -> Offset | None:
     """The fixed offset with the best score of a row, on all texts; None where no offset scores above 0."""
-    try:
-        ratio = Ratio.of_offsets(table, score)
-    except TableError:  # a part of a table that has the score and not its sums
+    rival = next((rival for rival in score.rivals if rival.options == ("offset",) and rival.applies(table)), None)
+    if rival is None:
         return None
-    if ratio is None:
-        return None
-    values = ratio.value.sel(place)
+    values = Ratio.of_rival(table, rival).value.sel(place)
     if not (values > 0).any():
         return None
     best = int(np.nanargmax(values.values))

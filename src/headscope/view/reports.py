@@ -1,10 +1,10 @@
-"""The report of a table: for each row of each score the head that was chosen, beside its baselines.
+"""The report of a table: for each row of each score the head that was chosen, beside its rivals.
 
 The terminal and the page show the same rows in the same words; both come from here.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,9 +12,10 @@ import numpy as np
 import xarray as xr
 
 from headscope.analyse import top_heads
-from headscope.analyse.report import at_reported
+from headscope.analyse.report import CLUSTERS, STANDS_OUT, UNDECIDED, UNTRAINED, at_reported
 from headscope.heads import head_name
-from headscope.score import Score, read_scores
+from headscope.score import Rival, Score, read_scores
+from headscope.view.offsets import format_offset
 
 LEVEL = 0.05
 """Of the false discovery rate up to which a head stands out."""
@@ -28,6 +29,15 @@ class Interval(NamedTuple):
     value: float
     lower: float
     upper: float
+
+
+class RivalScore(NamedTuple):
+    """A rival of a head: its name, the rule that was chosen, its score, and the lift of the head over it."""
+
+    name: str
+    label: str
+    score: Interval
+    lift: Interval
 
 
 class Part(NamedTuple):
@@ -50,12 +60,15 @@ class Reported:
         count: its items in the whole corpus.
         attention_type, layer, head: of the model; layer and head are 0 where the items are too few to report one.
         score, scored: its score, and the number of items on which it was scored.
-        offset, at_offset: the best fixed offset in words, and its score.
-        untrained: the score of the best head of an untrained model.
-        control: the score of the baseline that knows no gold, on all documents.
+        clusters: the folds with whole texts (or documents) that these come from.
+        lift: its score less that of the strongest rival.
+        strongest: the name of that rival; empty where there is none.
+        detectable: the smallest lift that this sample would find in four of five cases.
+        rivals: the rules, and the untrained model, that it is compared with.
+        offset: the best fixed offset in words; 0 where there is none.
         permuted: the mean score of the head over the permutations of the gold, on all documents.
         q: the permutation p-value, corrected for the number of heads and rows.
-        detectable: the smallest gain over the offset that this sample could detect.
+        verdict: `STANDS_OUT`, `DOES_NOT` or `UNDECIDED`; empty without a head.
         selection_frequency: the share of random halves that choose this head.
         parts: the score of the head on the items of each length, on all documents.
     """
@@ -69,13 +82,15 @@ class Reported:
     head: int
     score: Interval
     scored: int
+    clusters: int
+    lift: Interval
+    strongest: str
+    detectable: float
+    rivals: tuple[RivalScore, ...]
     offset: int
-    at_offset: Interval
-    untrained: Interval
-    control: float
     permuted: float
     q: float
-    detectable: float
+    verdict: str
     selection_frequency: float
     parts: tuple[Part, ...]
 
@@ -86,11 +101,13 @@ class Reported:
 
     @property
     def stands_out(self) -> bool:
-        """True where the head beats its baselines beyond their intervals and its own, and chance."""
-        baselines = [self.at_offset.upper, self.untrained.upper, self.control]
-        known = [baseline for baseline in baselines if not math.isnan(baseline)]
-        compared = bool(known) or not math.isnan(self.q)
-        return compared and all(self.score.lower > baseline for baseline in (0.0, *known)) and not self.q >= LEVEL
+        """True where the head beats every rival and chance, each beyond doubt."""
+        return self.verdict == STANDS_OUT
+
+    @property
+    def strongest_rival(self) -> RivalScore | None:
+        """The rival that the lift is over."""
+        return next((rival for rival in self.rivals if rival.name == self.strongest), None)
 
 
 @dataclass(frozen=True)
@@ -102,6 +119,7 @@ class Report:
         source: the paper that defines it.
         rows: the most frequent relations first.
         baselines: other scores to compare with, on all documents: by what they are, those of the rows.
+        left_out: the rivals that do not apply, and what the corpus lacks for them.
         remark: what the regression of the score shows; empty where it has none.
     """
 
@@ -109,6 +127,7 @@ class Report:
     source: str
     rows: tuple[Reported, ...]
     baselines: Mapping[str, Mapping[str, float]]
+    left_out: Mapping[str, str]
     remark: str
 
     @property
@@ -118,12 +137,16 @@ class Report:
 
     @property
     def comparison(self) -> str:
-        """The baselines in a sentence; empty where there are none."""
+        """The baselines, and the rivals that do not apply, in sentences; empty where there are none."""
         parts = [
             f"{what}: {', '.join(f'{name} {value:.2f}'.strip() for name, value in values.items())}"
             for what, values in self.baselines.items()
         ]
-        return f"To compare, on all documents: {'; '.join(parts)}." if parts else ""
+        sentences = [f"To compare, on all documents: {'; '.join(parts)}."] if parts else []
+        sentences += [
+            f"Not compared with the {what}: the corpus has no {lacks}." for what, lacks in self.left_out.items()
+        ]
+        return " ".join(sentences)
 
     @property
     def permuted(self) -> str:
@@ -133,21 +156,55 @@ class Report:
         return f"Permuted: {self.score.permuted}."
 
 
+_UNTRAINED = Rival(UNTRAINED, "best head of the untrained model", (), (), label="untrained model")
+
+
 def read_reports(table: xr.Dataset) -> list[Report]:
     """The reports of a table, by score."""
     scores = [score for score in read_scores(table) if score.has_report]
     return [_report(table, score) for score in scores if f"{score.report_prefix}reported_layer" in table]
 
 
-def describe_choice(untrained: bool) -> str:
-    """A sentence about how heads are chosen and scored."""
-    baselines = "best fixed offset (in words)" + (" and the best head of the untrained model" if untrained else "")
-    return f"Each head was chosen on one half of the documents and scored on the other, like the {baselines}."
+def describe_verdicts(reports: Sequence[Report]) -> str:
+    """A sentence about the number of rows for which a head stands out, by score; empty where none has a head."""
+    standing, undecided = [], []
+    for report in reports:
+        rows = report.rows_with_heads
+        if rows:
+            standing.append(f"{sum(row.stands_out for row in rows)} of {len(rows)} {report.score.rows}")
+        if count := sum(row.verdict == UNDECIDED for row in rows):
+            undecided.append(f"{count} {report.score.rows}")
+    if not standing:
+        return ""
+    sentence = f"A head stands out from its rivals for {_enumerate(standing)}."
+    return sentence + (f" There are too few texts to decide about {_enumerate(undecided)}." if undecided else "")
+
+
+def describe_choice(reports: Sequence[Report]) -> str:
+    """Sentences about how heads and their rivals are chosen and scored."""
+    names = {rival.name for report in reports for row in report.rows_with_heads for rival in row.rivals}
+    titles = [rival.title for report in reports for rival in report.score.rivals if rival.name in names]
+    titles += ["best head of the untrained model"] if UNTRAINED in names else []
+    chosen = "Each head was chosen on one half of the documents and scored on the other"
+    if not titles:
+        return f"{chosen}."
+    return (
+        f"{chosen}, and so were its rivals: {_enumerate(list(dict.fromkeys(titles)))}. "
+        "Lift: the score of the head less that of its strongest rival on the same items."
+    )
 
 
 def describe_standing(permuted: bool) -> str:
-    """The condition under which a head stands out (`Reported.stands_out`)."""
-    return f"the interval lies above those of all baselines{f', and q is below {LEVEL}' if permuted else ''}."
+    """The condition under which a head stands out (`headscope.analyse.report`)."""
+    chance = f", q is below {LEVEL}" if permuted else ""
+    return (
+        f"the interval of the lift lies above 0 for every rival{chance}, and the heads were scored on {CLUSTERS} or "
+        "more texts."
+    )
+
+
+def _enumerate(parts: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
 
 
 def describe_regressions(table: xr.Dataset) -> list[str]:
@@ -188,7 +245,8 @@ def _report(table: xr.Dataset, score: Score) -> Report:
             baselines[what] = {name: value for name, value in values if not math.isnan(value)}
     present = {what: values for what, values in baselines.items() if values}
     source = str(table[score.variable].attrs["source"])
-    return Report(score, source, rows, present, _describe_regression(table, score))
+    left_out = {rival.title: rival.needs for rival in score.rivals if rival.needs and not rival.applies(table)}
+    return Report(score, source, rows, present, left_out, _describe_regression(table, score))
 
 
 def _row(table: xr.Dataset, score: Score, place: Mapping[str, str]) -> Reported:
@@ -205,6 +263,21 @@ def _row(table: xr.Dataset, score: Score, place: Mapping[str, str]) -> Reported:
     def interval(name: str) -> Interval:
         return Interval(value(f"{name}_{score.measure}"), value(f"{name}_lower"), value(f"{name}_upper"))
 
+    def lift(name: str) -> Interval:
+        return Interval(value(name), value(f"{name}_lower"), value(f"{name}_upper"))
+
+    def rivals() -> Iterator[RivalScore]:
+        for rival in (*score.rivals, _UNTRAINED):
+            name = rival.name if rival is _UNTRAINED else f"heldout_{rival.name}"
+            if math.isnan(lift(f"lift_over_{rival.name}").value):
+                continue
+            options = {dim: read(name if dim == rival.name else f"{name}_{dim}", "") for dim in rival.options}
+            words = {
+                dim: option if isinstance(option, str) else format_offset(option) for dim, option in options.items()
+            }
+            label = rival.describe(words)
+            yield RivalScore(rival.name, label, interval(name), lift(f"lift_over_{rival.name}"))
+
     label = score.label.format(*place.values() or [score.title])
     direction = read("reported_direction", "").partition("_to_")[0]
     return Reported(
@@ -217,13 +290,15 @@ def _row(table: xr.Dataset, score: Score, place: Mapping[str, str]) -> Reported:
         head=whole("reported_head"),
         score=interval("heldout"),
         scored=whole("heldout_count"),
+        clusters=whole("heldout_clusters"),
+        lift=lift("lift"),
+        strongest=read("lift_rival", ""),
+        detectable=value("lift_detectable"),
+        rivals=tuple(rivals()),
         offset=whole("heldout_offset"),
-        at_offset=interval("heldout_offset"),
-        untrained=interval("untrained"),
-        control=float(table[score.control].sel(place)) if score.control in table else math.nan,
         permuted=value("reported_permuted"),
         q=value("reported_q"),
-        detectable=value("heldout_detectable"),
+        verdict=read("reported_verdict", ""),
         selection_frequency=value("reported_selection_frequency"),
         parts=tuple(_parts(table, score, place)),
     )

@@ -10,8 +10,16 @@ from rich.markup import escape
 from rich.table import Table
 
 from headscope.analyse import top_heads
+from headscope.analyse.report import UNDECIDED
 from headscope.score import read_scores
-from headscope.view.reports import Q, describe_choice, describe_regressions, describe_standing, read_reports
+from headscope.view.reports import (
+    Q,
+    describe_choice,
+    describe_regressions,
+    describe_standing,
+    describe_verdicts,
+    read_reports,
+)
 from headscope.view.runs import print_runs
 
 SHOWN = 24
@@ -83,7 +91,7 @@ def _print_descriptions(table: xr.Dataset, console: Console) -> None:
 
 
 def _print_reports(table: xr.Dataset, console: Console) -> None:
-    """The reported head of the most frequent rows of each score, beside its baselines."""
+    """The verdicts, and the reported head of the most frequent rows of each score, beside its strongest rival."""
     reports = read_reports(table)
     rows = [row for report in reports for row in report.rows_with_heads[:SHOWN]]
     every = sum(len(report.rows) for report in reports)
@@ -92,29 +100,30 @@ def _print_reports(table: xr.Dataset, console: Console) -> None:
         console.print(f"\nEach half of the corpus has too few links to report a head for {wanted}.")
     if not rows:
         return
-    untrained, permuted = any(row.untrained.value >= 0 for row in rows), any(row.q >= 0 for row in rows)
+    permuted = any(row.q >= 0 for row in rows)
     # Narrow enough for 80 columns; a long name takes two lines.
     grid = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    columns = ["row", "head", "from", "score", "[95 %]", "count", "offset"]
-    for column in [*columns, *["untrained"] * untrained, *["permuted", "q"] * permuted]:
-        left = column in {"row", "head", "from", "[95 %]"}
-        grid.add_column(column, no_wrap=column != "row", justify="left" if left else "right")
+    for column in ["row", "head", "from", "score", "count", "lift", "[95 %]", "strongest rival", *["q"] * permuted]:
+        left = column in {"row", "head", "from", "[95 %]", "strongest rival"}
+        wraps = column in {"row", "strongest rival"}
+        grid.add_column(column, no_wrap=not wraps, justify="left" if left else "right")
     for row in rows:
+        rival = row.strongest_rival
         grid.add_row(
             escape(row.label),
             row.where,
             _SHORT.get(row.attends, row.attends),
             _short(row.score.value),
-            f"{_short(row.score.lower, 2)}–{_short(row.score.upper, 2)}",
             f"{row.scored:,}",
-            f"{row.offset:+d}: {_short(row.at_offset.value)}" if row.offset else "",
-            *([_short(row.untrained.value)] if untrained else []),
-            *([_short(row.permuted), _short(row.q)] if permuted else []),
-            style="bold green" if row.stands_out else "",
+            _signed(row.lift.value),
+            f"{_signed(row.lift.lower, 2)} to {_signed(row.lift.upper, 2)}" if rival else "",
+            escape(f"{_short(rival.score.value)} {rival.label}") if rival else "",
+            *([_short(row.q)] if permuted else []),
+            style="bold green" if row.stands_out else "dim" if row.verdict == UNDECIDED else "",
         )
-    console.print(f"\n{describe_choice(untrained)}")
+    console.print(f"\n{describe_verdicts(reports)}\n\n{describe_choice(reports)}")
     console.print(grid)
-    console.print(f"Green: {describe_standing(permuted)}" + (f" q: {Q}" if permuted else ""))
+    console.print(f"Green: {describe_standing(permuted)} Grey: too few texts." + (f" q: {Q}" if permuted else ""))
     for report in reports:
         if sentences := " ".join(filter(None, (report.permuted, report.comparison))):
             console.print(f"{report.score.title}. {sentences}")
@@ -130,6 +139,11 @@ def _print_reports(table: xr.Dataset, console: Console) -> None:
 def _short(share: float, digits: int = 3) -> str:
     """A share without the 0 before the point; empty where there is none."""
     return "" if math.isnan(share) else f"{share:.{digits}f}".removeprefix("0")
+
+
+def _signed(share: float, digits: int = 3) -> str:
+    """A difference of shares with its sign; empty where there is none."""
+    return "" if math.isnan(share) else f"{share:+.{digits}f}".replace("0.", ".", 1).replace("-", "−")
 
 
 def print_paths(table: xr.Dataset, console: Console) -> None:

@@ -6,6 +6,7 @@ From sums by fold follow, without a second pass and for any ratio of sums, how f
 
 import hashlib
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from jaxtyping import Bool, Float64, Int, Num
@@ -17,8 +18,8 @@ from headscope.corpora.document import Document
 FOLDS = 64
 """Even, since the even folds are one half of the corpus and the odd ones the other."""
 
-FEWEST_GROUPS = 20
-"""Texts that a corpus must have for whole texts to be assigned."""
+FEWEST_TEXTS = 8
+"""Texts that a corpus must name for whole texts to be assigned."""
 
 
 @dataclass(frozen=True)
@@ -26,27 +27,25 @@ class FoldAssignment:
     """To which fold a document goes: its text decides, by a hash, so that no order can change it.
 
     Attributes:
-        by_group: whole texts are assigned; otherwise, where the corpus has too few of them, single documents.
+        unit: what is assigned: a whole ``text``; a single ``document``, where the corpus does not say which text it
+            comes from; or a ``document of few texts``, where it names fewer than `FEWEST_TEXTS`.
         seed: of the hash.
     """
 
-    by_group: bool = True
+    unit: Literal["text", "document", "document of few texts"] = "text"
     seed: int = 0
 
     @classmethod
     def for_corpus(cls, summary: CorpusSummary) -> "FoldAssignment":
-        """The assignment for a corpus with so many texts."""
-        return cls(by_group=summary.groups >= FEWEST_GROUPS)
-
-    @property
-    def unit(self) -> str:
-        """The unit that is assigned: ``text`` or ``document``."""
-        return "text" if self.by_group else "document"
+        """The assignment for a corpus that names so many texts."""
+        if not summary.texts:
+            return cls("document")
+        return cls("text" if summary.texts >= FEWEST_TEXTS else "document of few texts")
 
     def fold(self, document: Document) -> int:
         """The fold of a document."""
-        unit = document.group if self.by_group and document.group else document.id
-        return int.from_bytes(hashlib.sha256(f"{self.seed} {unit}".encode()).digest()[:8]) % FOLDS
+        name = document.group if self.unit == "text" and document.group else document.id
+        return int.from_bytes(hashlib.sha256(f"{self.seed} {name}".encode()).digest()[:8]) % FOLDS
 
     def folds(self, documents: tuple[Document, ...], device: torch.device) -> Int[Tensor, " document"]:
         """The fold of each document."""

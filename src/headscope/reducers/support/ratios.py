@@ -42,7 +42,8 @@ def score_table(
     Args:
         score: names the sums.
         sums: by name of their variable: of heads with the axes layer, head, rows and fold, of the corpus with rows and
-            fold, of fixed offsets with rows, fold and offset. And, if there were permutations, under
+            fold, of rivals with rows, fold and their options. A rival may be left out. And, if there were
+            permutations, under
             ``STEM_permuted`` the sums of its first numerator, with the axes layer, head, rows and permutation.
         rows: the dimensions of the rows and their labels; ``direction`` first, if there is one.
         source: paper and section that define the score.
@@ -51,15 +52,20 @@ def score_table(
         pooled: the rows of the permuted sums that add up to each row; by default they are the same.
     """
     rows, units = dict(rows or {}), units or f"share of {score.items}"
-    offsets = {*score.offset_numerator, *score.offset_denominator} - {*score.denominator}
-    numerators = {*score.numerator, *score.offset_numerator}
+    options = {
+        name: rival.options
+        for rival in score.rivals
+        for name in (*rival.numerator, *rival.denominator)
+        if name not in score.denominator
+    }
+    numerators = {*score.numerator, *(name for rival in score.rivals for name in rival.numerator)}
     new = {}
-    for name in dict.fromkeys((*score.numerator, *score.denominator, *offsets)):
-        inner = [*rows, "fold", *(["offset"] if name in offsets else [])]
-        by_head = name not in offsets and sums[name].ndim == len(rows) + 3
+    for name in dict.fromkeys((*score.numerator, *score.denominator, *(name for name in options if name in sums))):
+        inner = [*rows, "fold", *options.get(name, ())]
+        by_head = name not in options and sums[name].ndim == len(rows) + 3
         dims = ["layer", "head", *inner] if by_head else inner[-sums[name].ndim :]
-        side = "numerator" if name in numerators else "denominator"
-        what = f"{score.items}: {side} of {score.variable}{' of a fixed offset' if name in offsets else ''}, by fold"
+        side = "numerator" if name in numerators - {*score.denominator} else "denominator"
+        what = f"{score.items}: {side} of {score.variable}{' of a rival' if name in options else ''}, by fold"
         new[name] = heads.variable(sums[name], dims, name=what, units=score.items, source=source)
         if name in score.denominator and not by_head:
             new[name].attrs["fold_unit"] = fold_unit

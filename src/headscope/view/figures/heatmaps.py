@@ -155,14 +155,16 @@ def _describe_row(table: xr.Dataset, score: Score, place: Mapping[str, str]) -> 
 
 
 def _describe_held_out(row: Reported) -> str:
-    """The reported head with its held-out score and that of the untrained model."""
+    """The reported head with its held-out score and its lift over the strongest rival."""
     line = f"held out: {row.where}"
     if row.attends:
         line += f" from {row.attends}"
     line += f": {row.score.value:.2f}"
     if not math.isnan(row.score.lower):
         line += f" [{row.score.lower:.2f}, {row.score.upper:.2f}]"
-    return line if math.isnan(row.untrained.value) else f"{line} · untrained model {row.untrained.value:.2f}"
+    if rival := row.strongest_rival:
+        line += f" · {rival.label} {rival.score.value:.2f}"
+    return line
 
 
 def _draw_panels(

@@ -22,7 +22,15 @@ from headscope.files import atomic_write
 from headscope.score import ATTRIBUTE, Score, read_scores
 from headscope.view.offsets import best_offset
 from headscope.view.page.reported_heads import list_columns, render_rows
-from headscope.view.reports import Q, Report, describe_choice, describe_standing, format_measure, read_reports
+from headscope.view.reports import (
+    Q,
+    Report,
+    describe_choice,
+    describe_standing,
+    describe_verdicts,
+    format_measure,
+    read_reports,
+)
 
 
 def render_page(table: xr.Dataset, *, figures: Mapping[str, str]) -> str:
@@ -40,7 +48,7 @@ def render_page(table: xr.Dataset, *, figures: Mapping[str, str]) -> str:
     reports = read_reports(table)
     reported = render_rows(reports)
     rows = [row for report in reports for row in report.rows_with_heads]
-    untrained, permuted = any(row.untrained.value >= 0 for row in rows), any(row.q >= 0 for row in rows)
+    permuted = any(row.q >= 0 for row in rows)
     counts = f"{int(attrs['documents']):,} documents, {int(attrs['tokens']):,} tokens"
     return Template(_asset("page.html")).substitute(
         title=_escape(f"{attrs['model']}: head atlas"),
@@ -55,7 +63,7 @@ def render_page(table: xr.Dataset, *, figures: Mapping[str, str]) -> str:
         reported=reported,
         reported_hidden="" if reported else "hidden",
         summary=_summary(reports),
-        chosen=f"{describe_choice(untrained)} Bold green: {describe_standing(permuted)}",
+        chosen=f"{describe_choice(reports)} Bold green: {describe_standing(permuted)}",
         split=_escape(attrs.get("split", "")),
         permutations=_escape(f"q: {Q}" if permuted else ""),
         columns="\n".join(f"<dt>{c.heading}</dt><dd>{_escape(c.about)}</dd>" for c in list_columns(reports)),
@@ -200,15 +208,8 @@ def _parsed(text: object) -> Any:
 
 def _summary(reports: Sequence[Report]) -> str:
     """The number of rows for which a head stands out, by score, with a link to the table."""
-    counts = []
-    for report in reports:
-        if report.rows_with_heads:
-            standing = sum(row.stands_out for row in report.rows_with_heads)
-            counts.append(f"{standing} of {len(report.rows_with_heads)} {report.score.rows}")
-    if not counts:
-        return ""
-    listed = " and ".join(filter(None, (", ".join(counts[:-1]), counts[-1])))
-    return f'<p class="summary"><a href="#reported">A head stands out</a> from its baselines for {listed}.</p>'
+    sentence = describe_verdicts(reports)
+    return f'<p class="summary"><a href="#reported">{_escape(sentence)}</a></p>' if sentence else ""
 
 
 def _figures(figures: Mapping[str, str]) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from headscope.analyse.report import MINIMUM
+from headscope.analyse.report import MINIMUM, UNDECIDED, UNTRAINED
 from headscope.view.offsets import format_offset
 from headscope.view.reports import Interval, Part, Report, Reported
 
@@ -87,9 +87,25 @@ COLUMNS = (
         lambda row: row.score.value,
     ),
     Column(
+        "lift",
+        "The score of the head less that of its strongest rival on the same items, and its 95 % interval, paired and "
+        "clustered by fold (Cochran 1977, section 6.3).",
+        lambda row: _format_lift(row.lift),
+        lambda row: row.lift.value,
+        has_content=lambda row: math.isfinite(row.lift.value),
+    ),
+    Column(
+        "rivals",
+        "Rules that need no model, and the best head of the same model untrained, chosen and scored like the head; the "
+        "strongest in bold (offsets: Clark et al. 2019, section 4.2).",
+        lambda row: _list_rivals(row),
+        lambda row: escape(row.strongest),
+        has_content=lambda row: bool(row.rivals),
+    ),
+    Column(
         "picture",
-        "From 0 to 1: dot and line, the score and its interval; bar, best offset; ring, untrained; cross, "
-        "permuted, the columns of these names (headscope).",
+        "From 0 to 1: dot and line, the score and its interval; bars, the rivals, the strongest one thick; ring, "
+        "untrained; cross, permuted (headscope).",
         lambda row: _scores(row),
         None,
         picture=_SCALE,
@@ -111,22 +127,6 @@ COLUMNS = (
         lambda row: row.scored,
         right=True,
     ),
-    Column(
-        "best offset",
-        "The held-out score of the fixed offset in words that is best on the even folds (Clark et al. 2019, "
-        "section 4.2).",
-        lambda row: f"{row.at_offset.value:.2f} <small>at {format_offset(row.offset)}</small>",
-        lambda row: row.at_offset.value,
-        has_content=lambda row: math.isfinite(row.at_offset.value),
-    ),
-    Column(
-        "untrained",
-        "The score of the best head of the same model untrained, with random weights, chosen and scored likewise, "
-        "and its 95 % interval (headscope).",
-        lambda row: _format_interval(row.untrained),
-        lambda row: row.untrained.value,
-        has_content=lambda row: math.isfinite(row.untrained.value),
-    ),
     _optional(
         "permuted",
         "The mean score of the head, on all documents, after the gold is permuted within its text, as the text "
@@ -143,8 +143,7 @@ COLUMNS = (
     ),
     _optional(
         "detectable",
-        "Smallest gain over the best offset that this sample could detect, with 80 % power at the level 0.05 "
-        "(Cohen 1988, section 6).",
+        "Smallest lift over the strongest rival that this sample would find in four of five cases (headscope).",
         "+{:.2f}",
         lambda row: row.detectable,
     ),
@@ -237,18 +236,38 @@ def _row(row: Reported, columns: Sequence[Column]) -> str:
         if isinstance(value, float) and math.isnan(value):
             value = ""  # comes last
         cells.append(f'<td{kind} data-value="{value}">{content}</td>')
-    kind = "rare" if row.layer == 0 else "stands-out" if row.stands_out else ""
+    kind = "rare" if row.layer == 0 else "undecided" if row.verdict == UNDECIDED else "stands-out" * row.stands_out
     return f'<tr class="{kind}">{"".join(cells)}</tr>'
 
 
+def _format_lift(lift: Interval) -> str:
+    """A difference with its sign and its interval."""
+    if not math.isfinite(lift.value):
+        return NONE
+    ends = f" <small>[{lift.lower:+.2f}, {lift.upper:+.2f}]</small>" if math.isfinite(lift.lower) else ""
+    return f"{lift.value:+.2f}{ends}".replace("-", "−")
+
+
+def _list_rivals(row: Reported) -> str:
+    """The rivals of a head with their scores, the strongest in bold."""
+    lines = []
+    for rival in row.rivals:
+        text = f"{rival.score.value:.2f} {escape(rival.label)}"
+        lines.append(f"<strong>{text}</strong>" if rival.name == row.strongest else text)
+    return f"<small>{'<br>'.join(lines)}</small>" if lines else NONE
+
+
 def _scores(row: Reported) -> str:
-    """A line from 0 to 1: score (dot), interval, best offset (bar), untrained model (ring), permuted (cross)."""
-    score, offset, untrained, permuted = row.score, row.at_offset.value, row.untrained.value, row.permuted
+    """A line from 0 to 1: score (dot), interval, rivals (bars), untrained model (ring), permuted (cross)."""
+    score, permuted = row.score, row.permuted
     marks = ['<line class="axis" x1="0" x2="100" y1="8" y2="8"/>']
-    if math.isfinite(offset):
-        marks.append(f'<line class="offset" x1="{100 * offset:.1f}" x2="{100 * offset:.1f}" y1="2" y2="14"/>')
-    if math.isfinite(untrained):
-        marks.append(f'<circle class="untrained" cx="{100 * untrained:.1f}" cy="8" r="3"/>')
+    for rival in row.rivals:
+        x = f"{100 * rival.score.value:.1f}"
+        if rival.name == UNTRAINED:
+            marks.append(f'<circle class="untrained" cx="{x}" cy="8" r="3"/>')
+        else:
+            kind = "rival strongest" if rival.name == row.strongest else "rival"
+            marks.append(f'<line class="{kind}" x1="{x}" x2="{x}" y1="2" y2="14"/>')
     if math.isfinite(permuted):
         marks.append(f'<path class="permuted" d="M{100 * permuted - 3:.1f} 5l6 6m0 -6l-6 6"/>')
     if math.isfinite(score.lower) and math.isfinite(score.upper):

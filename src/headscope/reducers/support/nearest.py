@@ -1,0 +1,50 @@
+"""Rules by part of speech: always the nearest word of some parts of speech, on one side.
+
+Clark et al. 2019 compare heads with fixed offsets only. That an object is the nearest noun behind its verb needs no
+model either, and is a much stronger rival.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Bool
+
+from headscope.corpora.document import Document, Link
+
+SIDES = ("left", "right")
+UPOS = (
+    "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM",
+    "VERB", "X",
+)  # fmt: skip
+"""The universal parts of speech (Universal Dependencies, version 2)."""
+
+CLASSES = (
+    *UPOS, "NOUN/PROPN", "NOUN/PRON/PROPN", "AUX/VERB", "ADJ/NOUN/VERB", "ADJ/NOUN/PROPN/VERB",
+)  # fmt: skip
+"""The classes of words of which a rule takes the nearest: a part of speech, or several that take one another's place.
+
+A determiner belongs to a common or a proper noun, a subject to a verb or to another predicate.
+"""
+
+_MEMBERS = np.array([[upos in name.split("/") for name in CLASSES] for upos in (*UPOS, "")])
+"""For each part of speech, and last for none, the classes that it is in."""
+
+
+def find_by_class(document: Document, links: Sequence[Link]) -> Bool[np.ndarray, "link direction side class"]:
+    """True where the nearest word of a class on one side of one end of a link is its other end.
+
+    The directions are from the source to the target, and from the target to the source. A word without a part of
+    speech is in no class.
+    """
+    upos = np.full(len(document.words), len(UPOS))
+    for span in document.spans:
+        if span.kind == "upos" and span.label in UPOS:
+            upos[span.start] = UPOS.index(span.label)
+    members = _MEMBERS[upos]
+    before = np.concatenate([np.zeros((1, len(CLASSES)), dtype=np.int64), members.cumsum(0)])
+    source, target = np.array([(link.source, link.target) for link in links], dtype=np.int64).reshape(-1, 2).T
+    none_between = before[np.maximum(source, target)] == before[np.minimum(source, target) + 1]
+    right = np.zeros((len(links), 2, len(SIDES), len(CLASSES)), dtype=bool)
+    for direction, (word, other) in enumerate(((source, target), (target, source))):
+        right[np.arange(len(links)), direction, (other > word).astype(int)] = members[other] & none_between
+    return right
