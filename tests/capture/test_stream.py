@@ -142,3 +142,13 @@ def test_a_model_is_verified_before_the_first_batch_is_handed_out() -> None:
     training = replace(model(), module=tiny.make("bert")[0].train())
     with pytest.raises(ModelError, match="is in training mode"):
         next(iter(Stream(DOCUMENTS, (training,))))
+
+
+def test_a_pair_whose_sample_is_one_text_too_long_for_the_model_is_verified_all_the_same() -> None:
+    # The sample of a pair is its beginning, which here is the first segment alone.
+    words = tuple(word for document in tiny.documents(31) for word in document.words)[:131]
+    pair = Document("pair", words=(*words, *words[:7]), boundary=len(words))
+    short = Model.from_module(*tiny.make("bert"), name="short")
+    short.module.config.max_position_embeddings = 29
+    (portion,) = Stream([pair], (short,), Plan(pair_tokens=23))
+    assert len(portion.batches) == 1

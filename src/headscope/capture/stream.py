@@ -165,7 +165,8 @@ def _sample(model: Model, batch: Batch, *, padded: bool) -> Batch:
     first = batch.documents[0]
     long = first.truncate(VERIFIED_WORDS)
     documents = [long, first.truncate(max(1, len(long.words) // 2))] if padded else [long]
-    aligned, _ = Alignment.for_model(model, pair_tokens=batch.encoder.length).align(documents)
+    # A pair whose second segment is left out is a single text, and may be too long for the model.
+    aligned, _ = Alignment.for_model(model, cut=True, pair_tokens=batch.encoder.length).align(documents)
     return collate(model, aligned)
 
 
