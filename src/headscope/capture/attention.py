@@ -48,13 +48,16 @@ class Attention(Protocol):
         """The number of query heads."""
 
     def average(self, columns: Float[Tensor, "batch key feature"]) -> Float[Tensor, "batch head query feature"]:
-        """The average of each column under the attention: sum_k a[q, k] * columns[k]."""
+        """The average of each column under the attention: sum_k a[q, k] * columns[k].
+
+        The columns are of all keys, the result of the rows that are held.
+        """
 
     def entropy(self) -> Float[Tensor, "batch head query"]:
         """-sum_k a[q, k] ln a[q, k], in nats."""
 
     def at(self, keys: Int[Tensor, "batch query n"]) -> Float[Tensor, "batch head query n"]:
-        """The weights on chosen keys, n for each query."""
+        """The weights on chosen keys, n for each row that is held."""
 
     def distances(
         self, edges: tuple[int, ...]
@@ -73,4 +76,8 @@ class Attention(Protocol):
         """The matrix itself: only where a reducer truly needs it."""
 
     def words(self) -> Words:
-        """The attention between words; of a whole layer only."""
+        """The attention between words; of a whole layer only.
+
+        Raises:
+            HeadscopeError: a block of rows is held and not a layer.
+        """

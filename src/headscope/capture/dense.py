@@ -10,6 +10,7 @@ from torch import Tensor
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
 from headscope.capture.words import Words
+from headscope.errors import HeadscopeError
 
 FEW_COLUMNS = 16
 """Up to so many columns are averaged in another layout."""
@@ -86,4 +87,9 @@ class DenseRows(Attention):
 
     @cached_property
     def _words(self) -> Words:
+        if self.rows != slice(0, self.queries.length):
+            raise HeadscopeError(
+                "attention between words was asked of a block of rows, and the tokens of a word may lie in two blocks; "
+                'declare scope = "layer" in the reducer.'
+            )
         return Words.from_average(self.average, self.queries.word[:, self.rows], self.keys.word, self.batch.words)
