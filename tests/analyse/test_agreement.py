@@ -133,6 +133,15 @@ def test_every_score_of_scopes_has_an_interval(variable: str) -> None:
     assert (backwards.tau, backwards.p) == (found.tau, found.p)
 
 
+def test_scores_of_nothing_agree_in_nothing() -> None:
+    nothing, some = np.zeros((LAYERS, HEADS, FOLDS)), np.ones((LAYERS, HEADS, FOLDS))
+    with np.errstate(invalid="ignore"):
+        empty = scope_table(nothing, nothing, np.zeros(FOLDS), **ONE)
+    agreement = consistency(empty, scope_table(some, some, np.ones(FOLDS), **OTHER))
+    assert agreement.heads == 0
+    assert all(math.isnan(value) for value in (agreement.tau, agreement.lower, agreement.upper))
+
+
 def test_texts_that_never_differ_leave_no_doubt() -> None:
     shares = np.arange(1, 16).reshape(LAYERS, HEADS)
     hits = np.repeat(shares[..., None], FOLDS, -1)

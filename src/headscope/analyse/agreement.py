@@ -76,10 +76,10 @@ def consistency(first: xr.Dataset, second: xr.Dataset, variable: str = "") -> Co
     variable = variable or main_score(first).variable
     scores = [values_of_heads(table, variable).values.ravel() for table in (first, second)]
     known = np.isfinite(scores).all(0)
-    tau, p = kendalltau(*(values[known] for values in scores))
+    tau, p = _correlate(*(values[known] for values in scores))
     lower, upper, random = math.nan, math.nan, np.random.default_rng(0)
     sums = [part[:, known] for table in (first, second) if (part := sums_of_heads(table, variable)) is not None]
-    if len(sums) == 2:
+    if len(sums) == 2 and math.isfinite(tau):
         lower, upper = _interval(tau, *(_resample(part, random) for part in sums))
     return Consistency(variable, int(known.sum()), float(tau), float(p), lower, upper)
 
@@ -154,10 +154,15 @@ def consistencies(first: xr.Dataset, second: xr.Dataset, variable: str = "") -> 
         for run in range(first.sizes.get("run", 1))
     ]
     known = np.isfinite(rows).all((0, 1))
-    results = [kendalltau(*(values[known] for values in row)) for row in rows]
+    results = [_correlate(*(values[known] for values in row)) for row in rows]
     names = tuple(map(str, first["run"].values)) if "run" in first.dims else ("",)
     taus, ps = ([float(part) for part in parts] for parts in zip(*results, strict=True))
     return Consistencies(variable, int(known.sum()), names, tuple(taus), tuple(ps))
+
+
+def _correlate(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
+    """Kendall's tau-b and its p-value; NaN of fewer than two heads."""
+    return tuple(kendalltau(first, second)) if len(first) > 1 else (math.nan, math.nan)
 
 
 def _describe_p(p: float) -> str:
