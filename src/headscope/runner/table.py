@@ -8,6 +8,7 @@ import pandas as pd
 import xarray as xr
 
 from headscope.capture.model import Model
+from headscope.errors import HeadscopeError, first_line
 from headscope.reducers.reducer import Reducer, declared_scores
 from headscope.runner.checkpoint import RunSums
 from headscope.score import ATTRIBUTE, write_scores
@@ -24,7 +25,13 @@ def tabulate(done: RunSums, model: Model, reducers: Sequence[Reducer]) -> xr.Dat
             reduced.append(
                 values.assign_coords({dim: np.arange(1, values.sizes[dim] + 1) for dim in ("layer", "head")})
             )
-        attention_types.append(xr.merge(reduced, join="exact", compat="no_conflicts"))
+        try:
+            attention_types.append(xr.merge(reduced, join="exact", compat="no_conflicts"))
+        except (xr.MergeError, ValueError) as error:
+            raise HeadscopeError(
+                f"the results of the reducers {', '.join(reducer.name for reducer in reducers)} do not go into one "
+                f"table ({first_line(error)}); give the variables and dimensions of your own reducer other names."
+            ) from error
     table = (
         attention_types[0]
         if len(attention_types) == 1
