@@ -12,11 +12,11 @@ LEAVES_SCORES_ALONE = frozenset(
 )
 """Arguments of attention that do not change the scores, are `scale`, or stand in the mask as well."""
 
-LARGEST = 128.0
-"""The largest log-sum-exp without the matrix; the weights are right to half a rounding of it, 8e-6."""
-
 KEY_BY_KEY = frozenset({"softcap", "s_aux", "position_bias"})
 """Arguments that do, but each score by itself or by a column of its own, so that hidden keys can be left out."""
+
+LARGEST = 128.0
+"""The largest log-sum-exp without the matrix; the weights are right to half a rounding of it, 8e-6."""
 
 
 def list_terms(terms: Mapping[str, Any]) -> list[str]:

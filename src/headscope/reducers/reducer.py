@@ -31,6 +31,10 @@ class Reducer(Protocol):
         models: 2 if it compares two models. It is then given the attention of the model after, and behind it that of
             the model before.
         max_tokens: longer documents are skipped and counted; None if any length will do, which ``pass`` may not say.
+
+    A reducer whose result has scores declares them as ``scores``, a tuple of `Score` (`declared_scores`). Its ``repr``
+    identifies a run that is resumed: it must say all that the sums depend on, and hold no address. The sums that
+    `observe` returns have the same names for every layer.
     """
 
     name: ClassVar[str]
@@ -44,6 +48,7 @@ class Reducer(Protocol):
     def count(self, facts: Any) -> Sums:
         """Sums that need no attention: how often each value is defined."""
 
+    # mypy takes these arguments for any, so that methods of one attention and of two conform; nothing comes by keyword.
     def observe(self, facts: Any, *attentions: Any, **_: Any) -> Sums:
         """The sums that the attention of a block of rows, a layer or a pass adds.
 

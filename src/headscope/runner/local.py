@@ -34,8 +34,9 @@ from headscope.corpora.document import Document
 from headscope.errors import CorpusError, HeadscopeError
 from headscope.reducers import DEFAULT
 from headscope.reducers.reducer import Reducer, Sums
-from headscope.runner import checkpoint as files
 from headscope.runner.checkpoint import ALL_LAYERS, COUNTED, Key, RunSums
+from headscope.runner.checkpoint import load as load_sums
+from headscope.runner.checkpoint import save as save_sums
 from headscope.runner.resolve import resolve_reducers
 from headscope.runner.table import tabulate
 
@@ -97,7 +98,7 @@ def measure(
     saved = time.monotonic()
     for sums in accumulate(stream, resolved, done=done):
         if checkpoint is not None and time.monotonic() - saved >= SAVE_EVERY:
-            files.save(RunSums.from_tensors(sums), checkpoint, identity=identity)
+            save_sums(RunSums.from_tensors(sums), checkpoint, identity=identity)
             saved = time.monotonic()
         if progress is not None and ("seen", "words") in sums:
             progress(int(sums["seen", "words"]), summary.words)
@@ -112,7 +113,7 @@ def measure(
             "give shorter documents or a model that takes longer ones."
         )
     if checkpoint is not None:
-        files.save(done, checkpoint, identity=identity)
+        save_sums(done, checkpoint, identity=identity)
     call = f"measure(model={model.name!r}, reducers={[reducer.name for reducer in resolved]}, plan={plan})"
     paths = json.dumps(total.select_run("path"))
     created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
@@ -258,7 +259,7 @@ def _identify(stream: Stream, reducers: Sequence[Reducer]) -> dict[str, Any]:
 
 def _resume(checkpoint: Path, identity: Mapping[str, Any]) -> RunSums:
     """The sums of a checkpoint, if this run left it."""
-    done, left_by = files.load(checkpoint)
+    done, left_by = load_sums(checkpoint)
     if left_by != json.loads(json.dumps(identity)):
         before, now = left_by.get("about", {}), identity["about"]
         different = [key for key in now if before.get(key) != now[key]] or ["reducers or plan"]

@@ -88,10 +88,10 @@ def measure_runs(
             if progress is not None:
                 progress(place * total + done, len(runs.runs) * total)
 
-        tuned = load(runs.path(run), device=str(model.device), trust_remote_code=trust_remote_code)
+        # The run is not given a name here, so that it is gone before the next one is loaded.
         table = measure(
-            tuned, documents, resolved, plan=plan, checkpoint=file, resume=resume, progress=show_progress,
-            summary=summary, before=model,
+            load(runs.path(run), device=str(model.device), trust_remote_code=trust_remote_code), documents, resolved,
+            plan=plan, checkpoint=file, resume=resume, progress=show_progress, summary=summary, before=model,
         )  # fmt: skip
         show_progress(summary.words, summary.words)
         if tables:
