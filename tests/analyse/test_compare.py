@@ -160,7 +160,12 @@ def test_without_a_control_there_is_nothing_that_needs_one(found: xr.Dataset) ->
     levels = {"": ends, "layer_": ends, "average_": ends[::2], "best_": ends[::2]}
     tests = {f"{level}{end}" for level, some in levels.items() for end in some}
     contrasts = {f"{level}contrast{end}" for level in levels for end in ("", "_lower", "_upper")}
-    assert gone == tests | contrasts | {"pairs", "p_least", "paired_p_least"}
+    welch = {f"{level}{name}" for level in levels for name in ("welch_p", "spread_ratio")} | {
+        "welch_q",
+        "layer_welch_q",
+    }
+    few = {"pairs", "p_least", "paired_p_least", "heads_needed", "paired_heads_needed"}
+    assert gone == tests | contrasts | welch | few
     xr.testing.assert_allclose(alone["change"], found["change"].sel(group=["task"]))
 
 
@@ -255,6 +260,7 @@ def test_the_released_scores_give_the_papers_tests(data) -> None:
     assert found.attrs["best_head"] == "8-4"
     assert f"{float(found['average_p']):.3e}" == "7.578e-05"
     assert f"{float(found['best_p']):.6f}" == "0.002089"
+    assert f"{float(found['average_spread_ratio']):.1f}" == "2.7"
     assert f"{100 * float(found['best'].sel(group='task').mean()):.1f}" == "67.7"
 
 

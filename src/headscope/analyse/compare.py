@@ -18,14 +18,15 @@ from headscope.analyse.change_against_baseline import correlate_change
 from headscope.analyse.comparable import check_before_after, name_table, runs_of, seeds_of
 from headscope.analyse.rank import top_heads, values_of_heads
 from headscope.analyse.ranktests import WILCOXON, least_rank_sum, least_signed_rank, rank_sums, signed_ranks
-from headscope.analyse.significance import BENJAMINI, false_discoveries
-from headscope.analyse.uncertainty import LEVEL
+from headscope.analyse.significance import BENJAMINI, count_needed, false_discoveries
+from headscope.analyse.uncertainty import ALPHA, LEVEL
+from headscope.analyse.welch import WELCH, compare_means
 from headscope.errors import TableError
 from headscope.score import main_score
 
 SOURCE = "Zhao and Bethard 2020, section 5"
 STUDENT = "Student's t over runs"
-WELCH = "Welch's t over runs"
+SPREAD = "standard deviations over runs (ddof 1)"
 
 
 def compare_variable(
@@ -52,13 +53,21 @@ def compare_variable(
     * ``contrast``, the task's mean change less the control's, with the ends of its 95 % Welch interval over runs,
       ``contrast_lower`` and ``contrast_upper`` (NaN where a group has one run); before them stands ``layer_``,
       ``average_`` or ``best_`` where they are not of each head;
-    * tests, all exact and two-sided: ``p`` of the rank-sum test, task against control; ``paired_p`` of the signed-rank
-      test over the seeds that both have, task less control; ``before_p`` of the signed-rank test of a group's changes
-      against 0. Before them stands ``layer_``, ``average_`` or ``best_`` where they are not of each head. ``q``,
-      ``paired_q`` and ``before_q`` are corrected for all heads, or all layers (Benjamini and Hochberg);
+    * exact two-sided tests: ``p`` of the rank-sum test, task against control; ``paired_p`` of the signed-rank test over
+      the seeds that both have, task less control; ``before_p`` of the signed-rank test of a group's changes against 0.
+      Before them stands ``layer_``, ``average_`` or ``best_`` where they are not of each head. ``q``, ``paired_q`` and
+      ``before_q`` are corrected for all heads, or all layers (Benjamini and Hochberg). The null of ``p`` is that the
+      runs of task and control have one distribution, so that unequal spreads alone can make it small; that of the
+      others is that the differences are symmetric around 0;
+    * ``welch_p`` and ``welch_q``, with the same prefixes: Welch's test, whose null is that the means of task and
+      control are equal, whatever their spreads. It takes the runs of a group as about normal. NaN where a group has
+      one run, or the runs of neither differ;
+    * ``spread_ratio``, with the same prefixes: the task's standard deviation over runs divided by the control's.
+      Infinite where only the control's is 0, NaN where both are or a group has one run;
     * ``p_least``, ``paired_p_least`` and ``before_p_least``: the smallest p-values that so few runs can give. A p-value
       above 0.05 of three runs against three says nothing, since 0.1 is the smallest; ``runs`` and ``pairs`` say how
-      many there are;
+      many there are. ``heads_needed``, ``paired_heads_needed`` and ``before_heads_needed``: how many heads must have
+      the smallest p-value before any q is at most 0.05 (NaN where all of them are too few);
     * the change against the baseline ("the rich get richer"): ``baseline_tau`` and ``baseline_p`` in each run as
       published, and ``baseline_tau_corrected`` (`headscope.analyse.change_against_baseline`).
 
@@ -162,12 +171,12 @@ def _compared(
     start, runs = start.where(known), runs.apply(lambda values: values.where(known))
     change = runs.padded - start
     new["change"] = _variable(change.mean("run"), f"mean change over runs: {what}", units, SOURCE)
-    new |= _ends("change", change, what, units) | _contrast("", runs, what, units) | _tests("", start, runs, "")
+    new |= _ends("change", change, what, units) | _contrast("", runs, what, units, "") | _tests("", start, runs, "")
     layers, by_layer = start.mean("head"), runs.apply(lambda values: values.mean("head"))
     change = by_layer.padded - layers
     new["layer_change"] = _variable(change, f"change of the mean over the heads of a layer: {what}", units, SOURCE)
-    new |= _ends("layer", change, what, units) | _contrast("layer_", by_layer, f"{what}: mean over a layer", units)
-    new |= _tests("layer_", layers, by_layer, " of a layer")
+    new |= _ends("layer", change, what, units) | _tests("layer_", layers, by_layer, " of a layer")
+    new |= _contrast("layer_", by_layer, f"{what}: mean over a layer", units, " of a layer")
     best = dict(zip(start.dims, np.unravel_index(int(np.nanargmax(start.values)), start.shape), strict=True))
     place = {str(dim): int(index) for dim, index in best.items()}
     every = [str(dim) for dim in start.dims]
@@ -182,9 +191,9 @@ def _compared(
         new[name] = _variable(of_runs.padded, f"{what}, after tuning: {which}", units, SOURCE)
         new[f"{name}_change"] = _variable(change.mean("run"), f"mean change over runs: {what}: {which}", units, SOURCE)
         new |= _ends(name, change, f"{what}: {which}", units)
-        new |= _contrast(f"{name}_", of_runs, f"{what}: {which}", units)
+        new |= _contrast(f"{name}_", of_runs, f"{what}: {which}", units, f", {which}")
         new |= _tests(f"{name}_", before, of_runs, f", {which}")
-    return new | _numbers(runs)
+    return new | _numbers(runs, int(known.sum()))
 
 
 def _ends(name: str, change: xr.DataArray, what: str, units: str) -> dict[str, xr.Variable]:
@@ -200,26 +209,30 @@ def _ends(name: str, change: xr.DataArray, what: str, units: str) -> dict[str, x
     }
 
 
-def _contrast(prefix: str, runs: _Runs, what: str, units: str) -> dict[str, xr.Variable]:
-    """The task's mean change less the control's, and the ends of its interval; nothing without a control."""
+def _contrast(prefix: str, runs: _Runs, what: str, units: str, which: str) -> dict[str, xr.Variable]:
+    """The task's mean change less the control's with its interval and test, and the ratio of their spreads.
+
+    Nothing without a control.
+    """
     if "control" not in runs.groups:
         return {}
     # What was before is the same for both, so that the change of one less that of the other is after less after.
-    counts = runs.sizes
-    mean = runs.groups["task"].mean("run") - runs.groups["control"].mean("run")
-    half = xr.full_like(mean, np.nan)
-    if min(counts) > 1:
-        task, control = (values.var("run", ddof=1) / n for values, n in zip(runs.groups.values(), counts, strict=True))
-        error, squares = (task + control) ** 0.5, task**2 / (counts[0] - 1) + control**2 / (counts[1] - 1)
-        freedom = error**4 / squares.where(squares > 0)
-        half = error.where(squares == 0, error * xr.apply_ufunc(student.ppf, (1 + LEVEL) / 2, freedom))
+    task, control = (values.transpose("run", ...) for values in runs.groups.values())
+    means, place = compare_means(task.values, control.values), task.isel(run=0, drop=True)
     contrast = f"mean change with the task less that with the control: {what}"
-    end = f"end of the 95 % interval of the {contrast}"
-    return {
-        f"{prefix}contrast": _variable(mean, contrast, units, WELCH),
-        f"{prefix}contrast_lower": _variable(mean - half, f"lower {end}", units, WELCH),
-        f"{prefix}contrast_upper": _variable(mean + half, f"upper {end}", units, WELCH),
+    end, p = f"end of the 95 % interval of the {contrast}", f"p-value of equal means: task against control{which}"
+    ratio = f"ratio of standard deviations over runs, task to control{which}"
+    columns = {
+        "contrast": (means.difference, contrast, units, WELCH),
+        "contrast_lower": (means.difference - means.half_width, f"lower {end}", units, WELCH),
+        "contrast_upper": (means.difference + means.half_width, f"upper {end}", units, WELCH),
+        "spread_ratio": (means.spread_ratio, ratio, "1", SPREAD),
+        "welch_p": (means.p, p, "probability", WELCH),
     }
+    if place.dims:
+        q = f"false discovery rate of equal means: task against control{which}"
+        columns["welch_q"] = (false_discoveries(means.p), q, "probability", BENJAMINI)
+    return {f"{prefix}{name}": _variable(place.copy(data=values), *about) for name, (values, *about) in columns.items()}
 
 
 def _tests(prefix: str, start: xr.DataArray, runs: _Runs, which: str) -> dict[str, xr.Variable]:
@@ -246,24 +259,24 @@ def _tests(prefix: str, start: xr.DataArray, runs: _Runs, which: str) -> dict[st
     return new
 
 
-def _numbers(runs: _Runs) -> dict[str, xr.Variable]:
-    """The number of runs, and the smallest p-values that so many can give."""
-    least = [least_signed_rank(count) for count in runs.sizes]
-    new = {
-        "runs": _variable(xr.DataArray(runs.sizes, dims="group"), "runs of a group", "runs", SOURCE),
-        "before_p_least": _least(xr.DataArray(least, dims="group"), "so many runs against 0"),
-    }
+def _numbers(runs: _Runs, tested: int) -> dict[str, xr.Variable]:
+    """The number of runs, the smallest p-values that so many can give, and how many heads at them a small q needs."""
+    least = {"before": np.array([least_signed_rank(count) for count in runs.sizes])}
+    tests = {"before": "so many runs against 0", "": "so many runs, task against control", "paired": "so many pairs"}
+    new = {"runs": _variable(xr.DataArray(runs.sizes, dims="group"), "runs of a group", "runs", SOURCE)}
     if "control" in runs.groups:
         pairs = len(runs.pairs)
         new["pairs"] = _variable(xr.DataArray(pairs), "seeds that task and control both have", "runs", SOURCE)
-        new["p_least"] = _least(xr.DataArray(least_rank_sum(*runs.sizes)), "so many runs, task against control")
-        paired = least_signed_rank(pairs) if pairs else np.nan
-        new["paired_p_least"] = _least(xr.DataArray(paired), "so many pairs")
+        least[""] = np.array(least_rank_sum(*runs.sizes))
+        least["paired"] = np.array(least_signed_rank(pairs) if pairs else np.nan)
+    for name, values in least.items():
+        prefix, dims = f"{name}_" if name else "", ("group",)[: values.ndim]
+        what = f"smallest p-value that a test can give of {tests[name]}"
+        new[f"{prefix}p_least"] = _variable(xr.DataArray(values, dims=dims), what, "probability", WILCOXON)
+        what = f"heads that must have the smallest p-value of {tests[name]} for a q of at most {ALPHA} (NaN: too few)"
+        needed = xr.DataArray(count_needed(values, tested), dims=dims)
+        new[f"{prefix}heads_needed"] = _variable(needed, what, "heads", BENJAMINI)
     return new
-
-
-def _least(values: xr.DataArray, test: str) -> xr.Variable:
-    return _variable(values, f"smallest p-value that a test can give of {test}", "probability", WILCOXON)
 
 
 def _variable(values: xr.DataArray, what: str, units: str, source: str) -> xr.Variable:

@@ -28,10 +28,11 @@ Values = Sequence[float | int] | Num[np.ndarray, "_"]
 
 
 def rank_sum(first: Values, second: Values) -> float:
-    """The exact two-sided p-value of the rank-sum test (Wilcoxon; Mann and Whitney) that two samples are of one kind.
+    """The exact two-sided p-value of the rank-sum test (Wilcoxon; Mann and Whitney); null: both have one distribution.
 
     It is the test of Zhao and Bethard 2020, sections 5 and 6. Where no values are tied it is that of
-    ``scipy.stats.mannwhitneyu(method="exact")``. NaN where a value is.
+    ``scipy.stats.mannwhitneyu(method="exact")``. NaN where a value is. Where the spreads of the samples differ, a small
+    p-value does not say that their means or medians do.
 
     Args:
         first: a value of each run of one group.
@@ -47,7 +48,7 @@ def rank_sum(first: Values, second: Values) -> float:
 
 
 def signed_rank(differences: Values) -> float:
-    """The exact two-sided p-value of the signed-rank test (Wilcoxon) that differences are as likely above 0 as below.
+    """The exact two-sided p-value of the signed-rank test (Wilcoxon); null: differences are symmetric around 0.
 
     Differences of 0 are left out, as Wilcoxon did; 1 where there are no others. NaN where a difference is.
 

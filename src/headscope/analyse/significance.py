@@ -5,6 +5,7 @@ import xarray as xr
 from scipy.stats import false_discovery_control
 
 from headscope import heads
+from headscope.analyse.uncertainty import ALPHA
 from headscope.score import HEAD, Score, read_scores
 
 WESTFALL = "Westfall and Young 1993 (maximum statistic)"
@@ -67,3 +68,18 @@ def false_discoveries(p: np.ndarray) -> np.ndarray:
     if there.any():
         adjusted[there] = false_discovery_control(p[there])
     return adjusted
+
+
+def count_needed(p: np.ndarray, tests: int) -> np.ndarray:
+    """The number of p-values of this size, among so many tests, from which on they have a q of at most `ALPHA`.
+
+    No test has such a q unless as many do (Benjamini and Hochberg): k of them need ``p * tests / k <= ALPHA``. NaN
+    where all of them are too few, or there is no p-value.
+
+    Args:
+        p: the smallest p-value that a test can give, of any shape.
+        tests: the number of tests that are corrected for.
+    """
+    counts = np.arange(1, tests + 1)
+    enough = p[..., None] * (tests / counts) <= ALPHA
+    return np.where(enough.any(-1), 1.0 + enough.argmax(-1), np.nan)

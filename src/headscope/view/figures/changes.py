@@ -53,8 +53,9 @@ FEW = 5
 def draw_change_heatmaps(comparison: xr.Dataset) -> Figure:
     """The mean change of every head, task and control side by side on one scale (Zhao and Bethard 2020, figure 4).
 
-    Red heads gain and blue ones lose; the scale reaches as far down as up. A dot marks a head that changes otherwise
-    than with the control (where there is none: that changes at all) at a false discovery rate of at most 0.05.
+    Red heads gain and blue ones lose; the scale reaches as far down as up. A dot marks a head whose runs have another
+    distribution than those of the control (where there is none: that changes at all), at a false discovery rate of at
+    most 0.05.
     """
     groups, sizes = list_groups(check_comparison(comparison)), comparison.sizes
     change = comparison["change"].transpose("group", "layer", "head")
