@@ -1,14 +1,18 @@
 """Task and control drawn from one distribution, and changes planted in chosen heads: what `compare` then says."""
 
+import re
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
 import xarray as xr
-from scipy.stats import binom
+from scipy.stats import binom, false_discovery_control
 
 from analyse.tables import ATTRIBUTES
 from headscope.analyse import compare_variable as compare
+from headscope.analyse.ranktests import rank_sums
+from headscope.analyse.welch import compare_means
 
 LEVEL = 0.05
 LAYERS, HEADS, RUNS = 5, 11, 7
@@ -106,3 +110,64 @@ def test_a_change_planted_in_some_heads_is_found_and_others_no_more_often_than_i
     assert len(named) - false == tried * len(PLANTED)
     assert false <= binom.ppf(0.999, len(named), LEVEL)
     assert min(int(one.sum()) for one in found) == len(PLANTED)
+
+
+# ------------------------------------------------------- equal means, unequal spreads
+
+PAGE = Path(__file__).parents[1] / "docs" / "howto" / "compare.md"
+NULL_WORLDS = 2003
+KINDS = ((10, 1, "normal"), (10, 2, "normal"), (10, 4, "normal"), (7, 4, "normal"), (5, 4, "normal"), (10, 4, "skewed"))
+"""Runs of each group, the task's standard deviation to the control's, and how the runs of a group are distributed."""
+
+
+def count_rejections(runs: int, ratio: int, shape: str) -> tuple[float, float, float]:
+    """The shares of worlds of 72 heads and equal means with a small q of some head: rank-sum, Welch, both of one."""
+    draw, size = np.random.default_rng(13), (runs, NULL_WORLDS, 72)
+    groups = []
+    for spread in (0.02 * ratio, 0.02):
+        standard = (draw.gamma(2, 1, size) - 2) / np.sqrt(2) if shape == "skewed" else draw.normal(0, 1, size)
+        groups.append(0.3 + spread * standard)
+    exact, welch = (false_discovery_control(p, axis=1) <= LEVEL for p in (rank_sums(*groups), compare_means(*groups).p))
+    return tuple(float(small.any(1).mean()) for small in (exact, welch, exact & welch))
+
+
+@pytest.fixture(scope="module")
+def rejections() -> dict[tuple[int, int, str], tuple[float, float, float]]:
+    return {kind: count_rejections(*kind) for kind in KINDS}
+
+
+def test_with_equal_spreads_equal_means_are_not_rejected_too_often(rejections) -> None:
+    assert max(rejections[10, 1, "normal"]) <= binom.ppf(0.999, NULL_WORLDS, LEVEL) / NULL_WORLDS
+
+
+def test_with_unequal_spreads_the_rank_sum_rejects_equal_means_more_often_than_welch(rejections) -> None:
+    for runs in (7, 10):
+        exact, welch, both = rejections[runs, 4, "normal"]
+        assert exact > 1.4 * welch
+        assert exact > binom.ppf(0.999, NULL_WORLDS, LEVEL) / NULL_WORLDS
+        # Welch's t is an approximation, and least good far out, where a q over 72 heads is decided.
+        assert both < welch <= (0.08 if runs == 10 else 0.1)
+    exact, welch, both = rejections[5, 4, "normal"]
+    assert exact == both == 0  # 12 heads would need the smallest p
+    assert welch <= 0.12
+
+
+def test_the_rejections_are_those_of_the_documentation(rejections) -> None:
+    row = r"^\| (\d+) \| (\d+) \| (normal|skewed) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$"
+    rows = re.findall(row, PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    shown = {(int(runs), int(ratio), shape): list(map(float, shares)) for runs, ratio, shape, *shares in rows}
+    assert shown.keys() == set(KINDS)
+    for kind, shares in shown.items():
+        assert shares == pytest.approx(rejections[kind], abs=0.006), kind
+
+
+def test_changes_of_unequal_spread_are_found_by_both_tests() -> None:
+    draw = np.random.default_rng(17)
+    before = draw.normal(0.3, 0.1, (LAYERS, HEADS))
+    task, control = (before + draw.normal(0, spread, (10, LAYERS, HEADS)) for spread in (0.08, 0.02))
+    for layer, head in PLANTED:
+        task[:, layer, head] += 0.3
+    found = compare(table(before), table(task), table(control), "mass_sep")
+    both = (found["q"] <= LEVEL) & (found["welch_q"] <= LEVEL)
+    assert [tuple(place) for place in np.argwhere(both.values).tolist()] == list(PLANTED)
+    assert float(found["spread_ratio"].median()) == pytest.approx(4, rel=0.1)

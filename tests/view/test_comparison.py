@@ -9,7 +9,8 @@ from rich.console import Console
 from scipy.stats import mannwhitneyu, t, ttest_ind
 
 from headscope.analyse import Consistencies
-from headscope.view.comparison import list_sections, make_frames, print_comparison, render_markdown
+from headscope.view.comparison import list_sections, print_comparison, render_markdown
+from headscope.view.comparison_frames import make_frames
 from view.comparisons import comparison, drawn, released
 
 
@@ -52,6 +53,7 @@ def test_average_and_best_head_with_the_interval_of_their_change() -> None:
         for middle, half in zip(middles, halves, strict=True):
             numbers = (f"{100 * value:+.1f}".replace("-", "−") for value in (middle, middle - half, middle + half))
             gains.append("{} [{}, {}]".format(*numbers))
+        gains.append(f"{ends[0].std(ddof=1) / ends[1].std(ddof=1):.2g}")
         expected.append(["scope F1 (% of words)", name, f"{100 * start:.1f}", *map(percent, ends), *gains])
     assert rows(page, "Before and after") == expected
     assert page.startswith(
@@ -63,15 +65,97 @@ def test_average_and_best_head_with_the_interval_of_their_change() -> None:
 def test_each_test_with_its_runs_and_the_smallest_p_that_they_can_give() -> None:
     before, afters = drawn(runs=(7, 5))
     found = rows(render_markdown([comparison(before, afters)]), "Tests")
-    p = mannwhitneyu(*(after.mean((1, 2)) for after in afters), method="exact").pvalue
+    means = [after.mean((1, 2)) for after in afters]
+    p, welch = mannwhitneyu(*means, method="exact").pvalue, ttest_ind(*means, equal_var=False).pvalue
     assert found[0] == ["scope F1", "average", "negation against control, rank-sum", "7 + 5", f"{p:.4g}", "0.002525"]
-    tests = [row[2:4] + row[5:] for row in found[:4]]
-    assert tests[1:] == [
+    assert found[1][:4] + found[1][5:] == ["scope F1", "average", "negation against control, Welch", "7 + 5", ""]
+    assert float(found[1][4]) == pytest.approx(welch, rel=1e-3)
+    tests = [row[2:4] + row[5:] for row in found[:5]]
+    assert tests[2:] == [
         ["negation against control by seed, signed-rank", "5 pairs", "0.0625"],
         ["negation against before, signed-rank", "7", "0.01562"],
         ["control against before, signed-rank", "5", "0.0625"],
     ]
-    assert len(found) == 8
+    assert len(found) == 10
+
+
+RANK_SUM = (
+    "Null of p and q: the runs of negation and of the control have one distribution, so unequal spreads alone can make "
+    "them small."
+)
+WELCH = (
+    "Null of Welch's p and q: the means are equal, whatever the spreads; runs are taken as about normal. Ratio of "
+    "spreads: the task's standard deviation over runs divided by the control's (ddof 1)."
+)
+
+
+def test_the_null_of_each_test_is_stated() -> None:
+    changed = comparison(*drawn(runs=(5, 5)))
+    for text in (render_markdown([changed]), " ".join(said(changed).split())):
+        assert text.count(RANK_SUM) == text.count(WELCH) == 1
+    few = comparison(*drawn(runs=(1, 3)))
+    needs = "Welch's p and the ratio of spreads need two runs of each group at least."
+    for text in (render_markdown([few]), " ".join(said(few).split())):
+        assert needs in text
+        assert WELCH not in text
+    assert "against control, Welch" not in render_markdown([few])
+    alone = comparison(*drawn(runs=(7,)))
+    for text in (render_markdown([alone]), said(alone, 200)):
+        assert "Null of p and q: the changes with negation are symmetric around 0.\n" in text
+        assert "Welch's" not in text.replace("of two, by Welch's.", "")
+        assert "spreads" not in text
+
+
+def test_how_many_heads_a_small_q_needs() -> None:
+    least = "With 5 against 5 runs, p is 0.00794 at least: no head has q ≤ 0.05 unless at least 12 of 72 heads have it."
+    changed = comparison(*drawn(6, 12, runs=(5, 5)))
+    for text in (render_markdown([changed]), said(changed, 200)):
+        assert text.count(least) == 1
+    enough = comparison(*drawn(runs=(7, 7)))
+    assert "With 7 against 7 runs, p is 0.000583 at least: one head of 35 with that p has q ≤ 0.05." in said(
+        enough, 200
+    )
+    alone = comparison(*drawn(runs=(10,)))
+    assert "With 10 runs, p is 0.00195 at least: no head has q ≤ 0.05 unless at least 2 of 35 heads have it." in said(
+        alone, 200
+    )
+    assert "unless at least" not in said(comparison(*drawn(runs=(3, 3))))
+
+
+def test_a_small_q_of_unequal_spreads_is_no_difference_of_means() -> None:
+    draw = np.random.default_rng(3)
+    before, control = np.full((3, 5), 0.3), 0.3 + draw.normal(0, 0.01, (10, 3, 5))
+    # In the first head's runs most are a little higher and one is far lower, so that the mean is the same.
+    task = 0.3 + draw.normal(0, 0.01, (10, 3, 5))
+    task[:, 0, 0] = 0.35 + draw.normal(0, 0.001, 10)
+    task[0, 0, 0] -= 0.5
+    task[:, 1, 2] += 0.2
+    changed = comparison(before, [task, control])
+    ratio = task.std(0, ddof=1) / control.std(0, ddof=1)
+    count = int(((ratio > 2) | (ratio < 0.5)).sum())
+    assert count >= 1
+    unequal = (
+        f"Where spreads differ by more than a factor of 2 ({count} of 15 heads), a small p alone is no sign of unequal "
+        "means."
+    )
+    page, text = render_markdown([changed]), said(changed, 200)
+    assert (
+        "2 of 15 heads have q ≤ 0.05, 1 of them also Welch's q ≤ 0.05: 1 are higher than with the control, 0 lower."
+        in (page)
+    )
+    assert "Heads with q ≤ 0.05: 2 of 15; Welch's q too: 1\n" in text
+    assert page.count(unequal) == text.count(unequal) == 1
+
+
+def test_a_control_whose_runs_do_not_differ_has_no_ratio_of_spreads_that_is_finite() -> None:
+    before, (task, control) = drawn(runs=(4, 4))
+    control[:] = control[0]
+    page = render_markdown([comparison(before, [task, control])])
+    assert [row[-1] for row in rows(page, "Before and after")] == ["∞", "∞"]
+    task[:] = task[0]
+    page = render_markdown([comparison(before, [task, control])])
+    assert [row[-1] for row in rows(page, "Before and after")] == ["", ""]
+    assert "Where spreads differ" not in page
 
 
 def test_three_runs_against_three_are_said_to_be_too_few() -> None:
@@ -109,15 +193,20 @@ def test_layers_and_heads_in_their_tables() -> None:
     assert [row[0] for row in heads] == [f"{place // 3 + 1}-{place % 3 + 1}" for place in order]
     layer, head = divmod(int(order[0]), 3)
     assert heads[0][1:3] == [f"{100 * before[layer, head]:.1f}", percent(afters[0][:, layer, head])]
-    assert float(heads[0][-1]) == pytest.approx(changed["q"].values[layer, head], rel=1e-3)
-    standing = int((changed["q"] <= 0.05).sum())
+    outcomes = [changed[name].values[layer, head] for name in ("p", "q", "welch_p", "welch_q")]
+    assert [float(cell) for cell in heads[0][-5:-1]] == pytest.approx(outcomes, rel=1e-3)
+    outcomes = changed[["layer_p", "layer_q", "layer_welch_p", "layer_welch_q"]].to_array().values.T
+    np.testing.assert_allclose([[float(cell) for cell in row[4:8]] for row in layers], outcomes, rtol=1e-3)
+    assert [row[8] for row in layers] == [f"{ratio:.2g}" for ratio in changed["layer_spread_ratio"].values]
+    small = changed["q"].values <= 0.05
+    standing = small & (changed["welch_q"].values <= 0.05)
     more = afters[0].mean(0) > afters[1].mean(0)
-    above = int(((changed["q"].values <= 0.05) & more).sum())
-    assert standing > above > 0
+    above = int((standing & more).sum())
+    assert standing.sum() > above > 0
     assert (
-        f"{standing} of 21 heads have q ≤ 0.05: {above} are higher than with the control, {standing - above} lower."
-        in page
-    )
+        f"{small.sum()} of 21 heads have q ≤ 0.05, {standing.sum()} of them also Welch's q ≤ 0.05: {above} are higher "
+        f"than with the control, {standing.sum() - above} lower."
+    ) in page
 
 
 def test_what_has_another_unit_is_not_in_percent() -> None:
@@ -207,11 +296,19 @@ def test_a_summary_of_eighty_columns() -> None:
     assert max(map(len, lines)) <= 80
     (average,) = [line for line in lines if line.startswith("average ")]
     numbers = [f"{100 * before.mean():.1f}", *(percent(after.mean((1, 2))) for after in afters)]
-    p = mannwhitneyu(*(after.mean((1, 2)) for after in afters), method="exact").pvalue
-    assert " ".join(average.split()) == f"average {' '.join(numbers)} {p:.4g}"
-    layers = ", ".join(str(layer) for layer in changed["layer"].values[(changed["layer_q"] <= 0.05).values])
-    assert f"Layers with q ≤ 0.05: {layers}" in " ".join(text.split())
-    assert f"Heads with q ≤ 0.05: {int((changed['q'] <= 0.05).sum())} of 384" in text
+    means = [after.mean((1, 2)) for after in afters]
+    p, welch = mannwhitneyu(*means, method="exact").pvalue, ttest_ind(*means, equal_var=False).pvalue
+    *cells, shown, ratio = average.split()
+    assert " ".join(cells) == f"average {' '.join(numbers)} {p:.4g}"
+    assert float(shown) == pytest.approx(welch, rel=1e-3)
+    assert ratio == f"{means[0].std(ddof=1) / means[1].std(ddof=1):.2g}"
+    small = (changed["layer_q"] <= 0.05).values
+    both = small & (changed["layer_welch_q"] <= 0.05).values
+    layers, also = (", ".join(map(str, changed["layer"].values[which])) for which in (small, both))
+    assert f"Layers with q ≤ 0.05: {layers}; Welch's q too: {also}" in " ".join(text.split())
+    small = changed["q"] <= 0.05
+    also = int((small & (changed["welch_q"] <= 0.05)).sum())
+    assert f"Heads with q ≤ 0.05: {int(small.sum())} of 384; Welch's q too: {also}" in text
 
 
 def test_brackets_in_names_are_printed_as_they_are() -> None:
@@ -280,7 +377,8 @@ def test_released_scores_give_the_tables_of_the_paper(model, average, best) -> N
     rich = rows(page, "Change against baseline (do the rich get richer?)")[0]
     if model == "bert-base":
         assert rows(page, "Before and after")[1][2:5] == ["53.8", "67.7 ± 7.9", "53.1 ± 6.7"]
-        assert [rows(page, "Tests")[place][4] for place in (0, 4)] == ["7.578e-05", "0.002089"]
+        assert "50 of 144 heads have q ≤ 0.05, 41 of them also Welch's q ≤ 0.05: " in page
+        assert [rows(page, "Tests")[place][4] for place in (0, 5)] == ["7.578e-05", "0.002089"]
         assert rich[2:5] == ["0.085 ± 0.079", "5/10", "5 / 0"]
     else:
         assert rich[2].startswith("−0.113 ± ")

@@ -20,7 +20,8 @@ from headscope.errors import HeadscopeError, TableError
 from headscope.files import write_text
 from headscope.jobs.folder import OutputFolder, Progress, write_csv
 from headscope.score import HEAD, Score, read_scores
-from headscope.view.comparison import make_frames, render_markdown
+from headscope.view.comparison import render_markdown
+from headscope.view.comparison_frames import make_frames
 from headscope.view.figures import save
 from headscope.view.figures.changes import draw_baseline_scatter, draw_change_heatmaps, draw_layer_boxes
 from headscope.view.figures.runs import draw_pairs, pair_comparisons

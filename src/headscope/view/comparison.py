@@ -1,11 +1,11 @@
-"""A comparison in words: a page (Markdown), a summary on the terminal, and data frames for CSV files."""
+"""A comparison in words: a page (Markdown) and a summary on the terminal."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import zip_longest
 
 import numpy as np
-import pandas as pd
 import xarray as xr
 from rich.console import Console
 from rich.markup import escape
@@ -13,7 +13,7 @@ from rich.table import Table
 
 from headscope.analyse import Consistencies, rank_sum
 from headscope.analyse.change_against_baseline import BIAS
-from headscope.heads import DIMENSIONS, head_name
+from headscope.heads import head_name
 from headscope.view.reports import LEVEL
 from headscope.view.wording import (
     check_comparison,
@@ -21,11 +21,16 @@ from headscope.view.wording import (
     describe_comparison,
     describe_group,
     describe_left_out,
+    describe_needed,
+    describe_null,
+    describe_spreads,
     describe_test,
     describe_too_few,
+    describe_welch,
     format_change,
     format_number,
     format_p,
+    format_ratio,
     format_runs,
     format_spread,
     is_of_score,
@@ -34,7 +39,9 @@ from headscope.view.wording import (
     name_unit,
     name_variable,
     percent_factor,
+    select_before,
     select_outcome,
+    select_standing,
 )
 
 MOST = 10
@@ -109,7 +116,7 @@ def _scores(comparisons: Sequence[xr.Dataset]) -> Iterator[str]:
     after = [f"after {name_group(comparisons[0], group)}" for group in groups]
     change = [f"change, {name_group(comparisons[0], group)} [95 %]" for group in groups]
     yield from ("## Before and after", "")
-    contrast = ["task less control [95 %]"] if "contrast" in comparisons[0] else []
+    contrast = ["task less control [95 %]", "ratio of spreads"] if "contrast" in comparisons[0] else []
     yield from _head(["", "head", "before", *after, *change, *contrast], right=2)
     for comparison in comparisons:
         scale = percent_factor(comparison)
@@ -122,7 +129,8 @@ def _scores(comparisons: Sequence[xr.Dataset]) -> Iterator[str]:
             ]
             if contrast:
                 less, lower, upper = (comparison[f"{which}_contrast{end}"] for end in ("", "_lower", "_upper"))
-                gains.append(format_change(less, lower, upper, scale))
+                ratio = format_ratio(float(comparison[f"{which}_spread_ratio"]))
+                gains += [format_change(less, lower, upper, scale), ratio]
             before = format_number(float(comparison[f"{which}_before"]), scale)
             yield _row(f"{describe_comparison(comparison)} ({name_unit(comparison)})", name, before, *ends, *gains)
     yield ""
@@ -140,7 +148,7 @@ def _name_means(comparison: xr.Dataset) -> tuple[tuple[str, str], tuple[str, str
 
 
 def _tests(comparisons: Sequence[xr.Dataset]) -> Iterator[str]:
-    """The exact tests of the average and of the best head, and what so few runs cannot show."""
+    """The tests of the average and of the best head, their nulls, and what so few runs cannot show."""
     yield from ("## Tests", "")
     yield from _head(["", "head", "test", "runs", "p", "smallest p possible"], right=3)
     for comparison in comparisons:
@@ -148,7 +156,9 @@ def _tests(comparisons: Sequence[xr.Dataset]) -> Iterator[str]:
             for test, runs, p, least in _test_rows(comparison, which):
                 yield _row(describe_comparison(comparison), name, test, runs, format_p(p), format_p(least))
     yield ""
-    yield "All tests are exact and two-sided (Wilcoxon). With few runs they cannot give a small p, whatever changes."
+    exact = "The tests by ranks are exact" if "welch_p" in comparisons[0] else "All tests are exact"
+    yield f"{exact} and two-sided (Wilcoxon). With few runs they cannot give a small p, whatever changes."
+    yield from filter(None, (describe_null(comparisons[0]), describe_welch(comparisons[0])))
     if len(comparisons) > 1:
         yield f"No p or q on this page is corrected for there being {len(comparisons)} variables."
     if few := describe_too_few(comparisons[0]):
@@ -163,6 +173,8 @@ def _test_rows(comparison: xr.Dataset, which: str) -> Iterator[tuple[str, str, f
     if "p_least" in comparison:
         least = float(comparison["p_least"])
         yield f"{task} against control, rank-sum", f"{runs[0]} + {runs[1]}", float(comparison[f"{which}_p"]), least
+        if not math.isnan(p := float(comparison[f"{which}_welch_p"])):
+            yield f"{task} against control, Welch", f"{runs[0]} + {runs[1]}", p, math.nan
     if "pairs" in comparison and int(comparison["pairs"]):
         p, least = float(comparison[f"{which}_paired_p"]), float(comparison["paired_p_least"])
         pairs = format_runs(int(comparison["pairs"])).replace("run", "pair")
@@ -176,40 +188,58 @@ def _test_rows(comparison: xr.Dataset, which: str) -> Iterator[tuple[str, str, f
 def _layers(comparison: xr.Dataset) -> Iterator[str]:
     groups, scale = list_groups(comparison), percent_factor(comparison)
     change = [f"change, {name_group(comparison, group)} [95 %]" for group in groups]
-    yield from _head(["layer", "before", *change, "p", "q"], right=1)
-    before = _before(comparison).mean("head")
+    yield from _head(["layer", "before", *change, *_name_outcomes(comparison)], right=1)
+    before = select_before(comparison).mean("head")
     for layer in comparison["layer"].values:
         row = comparison.sel(layer=layer)
         gains = [
             format_change(side["layer_change"].mean("run"), side["layer_lower"], side["layer_upper"], scale)
             for side in (row.sel(group=group) for group in groups)
         ]
-        tests = [format_p(float(select_outcome(row, name, "layer_"))) for name in ("p", "q")]
-        yield _row(str(layer), format_number(float(before.sel(layer=layer)), scale), *gains, *tests)
+        outcomes = _format_outcomes(row, "layer_")
+        yield _row(str(layer), format_number(float(before.sel(layer=layer)), scale), *gains, *outcomes)
     yield ""
     yield f"Means over the heads of a layer. p: {describe_test(comparison)[1]}; q: corrected for all layers."
+
+
+def _name_outcomes(comparison: xr.Dataset) -> list[str]:
+    """The headings of `_format_outcomes`."""
+    return ["p", "q", *(["Welch p", "Welch q", "ratio of spreads"] if "welch_q" in comparison else [])]
+
+
+def _format_outcomes(row: xr.Dataset, prefix: str = "") -> list[str]:
+    """The p-values and false discovery rates of a head or a layer and, with a control, the ratio of its spreads."""
+    cells = [format_p(float(select_outcome(row, name, prefix))) for name in ("p", "q")]
+    if "welch_q" in row:
+        cells += [format_p(float(row[f"{prefix}{name}"])) for name in ("welch_p", "welch_q")]
+        cells.append(format_ratio(float(row[f"{prefix}spread_ratio"])))
+    return cells
 
 
 def _heads(comparison: xr.Dataset) -> Iterator[str]:
     groups, scale = list_groups(comparison), percent_factor(comparison)
     change = [f"change, {name_group(comparison, group)} [95 %]" for group in groups]
-    yield from _head(["head", "before", f"after {name_group(comparison, 'task')}", *change, "p", "q"], right=1)
+    columns = ["head", "before", f"after {name_group(comparison, 'task')}", *change, *_name_outcomes(comparison)]
+    yield from _head(columns, right=1)
     for layer, head, row in _changing_most(comparison, MOST):
         by_group = [row.sel(group=group) for group in groups]
         gains = [format_change(side["change"], side["change_lower"], side["change_upper"], scale) for side in by_group]
-        tests = [format_p(float(select_outcome(row, name))) for name in ("p", "q")]
-        ends = format_spread(by_group[0]["after"], scale)
-        yield _row(head_name(layer, head), format_number(float(row["before"]), scale), ends, *gains, *tests)
+        ends, outcomes = format_spread(by_group[0]["after"], scale), _format_outcomes(row)
+        yield _row(head_name(layer, head), format_number(float(row["before"]), scale), ends, *gains, *outcomes)
     yield ""
-    note = describe_too_few(comparison) or _standing(comparison)
+    note = describe_too_few(comparison) or f"{describe_needed(comparison)} {_count_standing(comparison)}"
     yield f"p: {describe_test(comparison)[1]}; q: corrected for all heads. {note}"
+    if spreads := describe_spreads(comparison):
+        yield spreads
 
 
-def _standing(comparison: xr.Dataset) -> str:
-    """The number of heads with a small q, and on which side they are."""
+def _count_standing(comparison: xr.Dataset) -> str:
+    """The number of heads with a small q and, where their means may be said to differ, on which side they are."""
     above, below = count_sides(comparison)
-    count = int((select_outcome(comparison, "q") <= LEVEL).sum())
+    count, standing = int((select_outcome(comparison, "q") <= LEVEL).sum()), int(select_standing(comparison).sum())
     sentence = f"{count} of {comparison.attrs['heads']} heads have q ≤ {LEVEL}"
+    if "welch_q" in comparison and count:
+        sentence += f", {standing} of them also Welch's q ≤ {LEVEL}"
     than = "with the control" if "control" in list_groups(comparison) else "before"
     return sentence + (f": {above} are higher than {than}, {below} lower." if above + below else ".")
 
@@ -281,6 +311,22 @@ def _row(*cells: str) -> str:
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
+def _list_significant(comparison: xr.Dataset) -> Iterator[str]:
+    """How many heads a small q needs, which layers and how many heads have one, and where spreads are unequal."""
+    layers = [
+        ", ".join(map(str, comparison["layer"].values[small.values])) or "none"
+        for small in (select_outcome(comparison, "q", "layer_") <= LEVEL, select_standing(comparison, "layer_"))
+    ]
+    heads = [int(small.sum()) for small in (select_outcome(comparison, "q") <= LEVEL, select_standing(comparison))]
+    with_welch = "welch_q" in comparison
+    yield describe_needed(comparison)
+    yield f"Layers with q ≤ {LEVEL}: {layers[0]}" + (f"; Welch's q too: {layers[1]}" if with_welch else "")
+    counts = f"Heads with q ≤ {LEVEL}: {heads[0]} of {comparison.attrs['heads']}"
+    yield counts + (f"; Welch's q too: {heads[1]}" if with_welch else "")
+    if spreads := describe_spreads(comparison):
+        yield spreads
+
+
 def print_comparison(comparison: xr.Dataset, console: Console) -> None:
     """Print what fine-tuning changed, in few lines: average and best head, layers, the heads that change most.
 
@@ -296,21 +342,25 @@ def print_comparison(comparison: xr.Dataset, console: Console) -> None:
     write(f"{comparison.attrs['corpus']}: {comparison.attrs['heads']} heads{describe_left_out(comparison)}; {runs}")
     write(f"In {name_unit(comparison)}; mean ± standard deviation over runs\n")
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in ("head", "before", *(f"after {name_group(comparison, group)}" for group in groups), "p"):
+    welch = ["Welch p", "ratio"] if "welch_p" in comparison else []
+    for column in ("head", "before", *(f"after {name_group(comparison, group)}" for group in groups), "p", *welch):
         grid.add_column(escape(column), justify="left" if column == "head" else "right")
     for which, name in (("average", "average"), ("best", f"best, {comparison.attrs['best_head']}")):
         ends = [format_spread(comparison[which].sel(group=group), scale) for group in groups]
-        p = format_p(float(select_outcome(comparison, "p", f"{which}_")))
-        grid.add_row(name, format_number(float(comparison[f"{which}_before"]), scale), *ends, p)
+        outcomes = [format_p(float(select_outcome(comparison, "p", f"{which}_")))]
+        if welch:
+            welch_p, ratio = (float(comparison[f"{which}_{end}"]) for end in ("welch_p", "spread_ratio"))
+            outcomes += [format_p(welch_p), format_ratio(ratio)]
+        grid.add_row(name, format_number(float(comparison[f"{which}_before"]), scale), *ends, *outcomes)
     console.print(grid)
     write(f"\np, q: {describe_test(comparison)[1]}.")
+    for sentence in filter(None, (describe_null(comparison), describe_welch(comparison))):
+        write(sentence)
     if few := describe_too_few(comparison):
         write(few, style="yellow")
     else:
-        layers = comparison["layer"].values[select_outcome(comparison, "q", "layer_").values <= LEVEL]
-        write(f"Layers with q ≤ {LEVEL}: {', '.join(map(str, layers)) or 'none'}")
-        standing = int((select_outcome(comparison, "q") <= LEVEL).sum())
-        write(f"Heads with q ≤ {LEVEL}: {standing} of {comparison.attrs['heads']}")
+        for sentence in _list_significant(comparison):
+            write(sentence)
     most = [
         f"{head_name(layer, head)} {format_number(float(row['change'].sel(group='task')), scale, sign=True)}"
         for layer, head, row in _changing_most(comparison, 4)
@@ -324,44 +374,3 @@ def print_comparison(comparison: xr.Dataset, console: Console) -> None:
         corrected = lacking or f"{format_spread(taus['baseline_tau_corrected'])} corrected"
         sentence = f"τ {format_spread(taus['baseline_tau'])} as published, which chance pulls down; {corrected}"
     write(f"Change against baseline (do the rich get richer?): {sentence}")
-
-
-def make_frames(comparison: xr.Dataset) -> dict[str, pd.DataFrame]:
-    """A comparison as data frames by name: one row a head, a layer, or a run of a group.
-
-    What there is of each group stands in a column for each, which ends in the group's name. The last frame,
-    ``columns``, says what each column of the others is, in which unit, and which source defines it.
-    """
-    frames: dict[str, pd.DataFrame] = {}
-    about = []
-    means = check_comparison(comparison).assign(
-        after=_mean(comparison["after"]),
-        layer_before=_mean(_before(comparison), "head"),
-        layer_change=_mean(comparison["layer_change"]),
-    )
-    for name, dims in {"heads": ("layer", "head"), "layers": ("layer",), "runs": ("group", "run")}.items():
-        source = comparison if name == "runs" else means
-        columns: dict[str, xr.DataArray] = {}
-        for variable, values in source.data_vars.items():
-            if set(values.dims) == set(dims):
-                columns[str(variable)] = values
-            elif set(values.dims) == {"group", *dims}:
-                columns |= {f"{variable}_{group}": values.sel(group=group, drop=True) for group in list_groups(source)}
-        frame = xr.Dataset(columns).to_dataframe(dim_order=list(dims)).dropna(how="all", subset=list(columns))
-        frames[name] = frame.reset_index()
-        for column in map(str, frames[name].columns):
-            other = {"long_name": DIMENSIONS.get(column, "seed of the run")}
-            attrs = columns[column].attrs if column in columns else other
-            about.append((name, column, *(attrs.get(key, "") for key in ("long_name", "units", "source"))))
-    return frames | {"columns": pd.DataFrame(about, columns=["table", "column", "what", "units", "source"])}
-
-
-def _before(comparison: xr.Dataset) -> xr.DataArray:
-    """The score before, of the heads that are compared."""
-    return comparison["before"].where(comparison["change"].notnull().all("group"))
-
-
-def _mean(values: xr.DataArray, dim: str = "run") -> xr.DataArray:
-    """The mean, with what it is of."""
-    name = f"{values.attrs['long_name']}, mean over {dim}s"
-    return values.mean(dim).assign_attrs(values.attrs | {"long_name": name})

@@ -15,6 +15,13 @@ from headscope.errors import TableError
 from headscope.score import find_score
 from headscope.view.reports import LEVEL
 
+UNEQUAL = 2
+"""The ratio of spreads (or its reciprocal) above which the rank-sum test alone is not taken as a test of means.
+
+Between 10 and 10 normal runs of equal means, some of 72 heads has a q of at most 0.05 in 7 of 100 worlds at a ratio
+of 2, and in 12 at one of 4 (docs/howto/compare.md).
+"""
+
 
 def check_comparison(comparison: xr.Dataset) -> xr.Dataset:
     """The comparison itself.
@@ -105,6 +112,11 @@ def format_change(change: xr.DataArray, lower: xr.DataArray, upper: xr.DataArray
     return format_number(float(change), scale, sign=True) + (f" [{ends[0]}, {ends[1]}]" if all(ends) else "")
 
 
+def format_ratio(ratio: float) -> str:
+    """A ratio with two digits; empty where there is none."""
+    return "" if math.isnan(ratio) else "∞" if math.isinf(ratio) else f"{ratio:.2g}"
+
+
 def format_p(p: float) -> str:
     """A p-value with the digits that papers print; empty where there is none."""
     if math.isnan(p):
@@ -128,13 +140,28 @@ def select_outcome(comparison: xr.Dataset, name: str, prefix: str = "") -> xr.Da
     return values.sel(group="task") if "group" in values.dims else values
 
 
+def select_before(comparison: xr.Dataset) -> xr.DataArray:
+    """The score before, of the heads that are compared."""
+    return comparison["before"].where(comparison["change"].notnull().all("group"))
+
+
 def count_sides(comparison: xr.Dataset) -> tuple[int, int]:
-    """Of the heads with a q of at most `LEVEL`, those above the control (or above before), and those below."""
+    """Of the heads that `select_standing` chooses, those above the control (or above before), and those below."""
     change = comparison["change"].sel(group="task")
     if "control" in list_groups(comparison):
         change = change - comparison["change"].sel(group="control")
-    significant = select_outcome(comparison, "q") <= LEVEL
-    return int((significant & (change > 0)).sum()), int((significant & (change < 0)).sum())
+    standing = select_standing(comparison)
+    return int((standing & (change > 0)).sum()), int((standing & (change < 0)).sum())
+
+
+def select_standing(comparison: xr.Dataset, prefix: str = "") -> xr.DataArray:
+    """True where the means may be said to differ: q, and Welch's q beside it, are at most `LEVEL`.
+
+    Of each head or, with the prefix ``layer_``, of each layer. Without a control there is no Welch's q, and q alone
+    decides.
+    """
+    small = select_outcome(comparison, "q", prefix) <= LEVEL
+    return small & (comparison[f"{prefix}welch_q"] <= LEVEL) if "welch_q" in comparison else small
 
 
 def describe_left_out(comparison: xr.Dataset) -> str:
@@ -148,10 +175,62 @@ def describe_too_few(comparison: xr.Dataset) -> str:
     least = float(select_outcome(comparison, "p_least"))
     if least <= LEVEL:
         return ""
+    with_control = "control" in list_groups(comparison)
+    question = "whether the task changes more than its control" if with_control else "whether tuning changes anything"
+    return (
+        f"With {_count_runs(comparison)}, p is {least:.3g} at least: this test cannot show {question}; tune more seeds."
+    )
+
+
+def _count_runs(comparison: xr.Dataset) -> str:
+    """The numbers of runs in words: ``5 against 5 runs``, or ``5 runs`` without a control."""
     first, *other = (int(count) for count in comparison["runs"].values)
-    count = f"{first} against {other[0]} runs" if other else format_runs(first)
-    question = "whether the task changes more than its control" if other else "whether tuning changes anything"
-    return f"With {count}, p is {least:.3g} at least: this test cannot show {question}; tune more seeds."
+    return f"{first} against {other[0]} runs" if other else format_runs(first)
+
+
+def describe_needed(comparison: xr.Dataset) -> str:
+    """A sentence about how many heads a small q needs; empty where the runs are too few for a small p."""
+    needed, heads = float(select_outcome(comparison, "heads_needed")), comparison.attrs["heads"]
+    if math.isnan(needed):
+        return ""
+    least = f"With {_count_runs(comparison)}, p is {float(select_outcome(comparison, 'p_least')):.3g} at least"
+    if needed == 1:
+        return f"{least}: one head of {heads} with that p has q ≤ {LEVEL}."
+    return f"{least}: no head has q ≤ {LEVEL} unless at least {needed:.0f} of {heads} heads have it."
+
+
+def describe_null(comparison: xr.Dataset) -> str:
+    """A sentence about the null of the exact test."""
+    task = name_group(comparison, "task")
+    if "control" in list_groups(comparison):
+        same = f"the runs of {task} and of the control have one distribution"
+        return f"Null of p and q: {same}, so unequal spreads alone can make them small."
+    return f"Null of p and q: the changes with {task} are symmetric around 0."
+
+
+def describe_welch(comparison: xr.Dataset) -> str:
+    """Sentences about Welch's test and the ratio of spreads; empty without a control."""
+    if "welch_p" not in comparison:
+        return ""
+    if min(comparison["runs"].values) < 2:
+        return "Welch's p and the ratio of spreads need two runs of each group at least."
+    null = "Null of Welch's p and q: the means are equal, whatever the spreads; runs are taken as about normal."
+    return f"{null} Ratio of spreads: the task's standard deviation over runs divided by the control's (ddof 1)."
+
+
+def describe_spreads(comparison: xr.Dataset) -> str:
+    """A sentence about heads whose runs spread so unequally that the rank-sum test alone says nothing of their means.
+
+    Empty where no head has a ratio of spreads.
+    """
+    if "spread_ratio" not in comparison or not bool(comparison["spread_ratio"].notnull().any()):
+        return ""
+    ratio = comparison["spread_ratio"]
+    count = int(((ratio > UNEQUAL) | (ratio < 1 / UNEQUAL)).sum())
+    heads = f"({count} of {comparison.attrs['heads']} heads)"
+    return (
+        f"Where spreads differ by more than a factor of {UNEQUAL} {heads}, a small p alone is no sign of unequal means."
+    )
 
 
 def list_layer_values(comparison: xr.Dataset, group: str) -> Iterator[tuple[int, np.ndarray]]:

@@ -1,0 +1,43 @@
+"""A comparison as data frames, for CSV files."""
+
+import pandas as pd
+import xarray as xr
+
+from headscope.heads import DIMENSIONS
+from headscope.view.wording import check_comparison, list_groups, select_before
+
+
+def make_frames(comparison: xr.Dataset) -> dict[str, pd.DataFrame]:
+    """A comparison as data frames by name: one row a head, a layer, or a run of a group.
+
+    What there is of each group stands in a column for each, which ends in the group's name. The last frame,
+    ``columns``, says what each column of the others is, in which unit, and which source defines it.
+    """
+    frames: dict[str, pd.DataFrame] = {}
+    about = []
+    means = check_comparison(comparison).assign(
+        after=_mean(comparison["after"]),
+        layer_before=_mean(select_before(comparison), "head"),
+        layer_change=_mean(comparison["layer_change"]),
+    )
+    for name, dims in {"heads": ("layer", "head"), "layers": ("layer",), "runs": ("group", "run")}.items():
+        source = comparison if name == "runs" else means
+        columns: dict[str, xr.DataArray] = {}
+        for variable, values in source.data_vars.items():
+            if set(values.dims) == set(dims):
+                columns[str(variable)] = values
+            elif set(values.dims) == {"group", *dims}:
+                columns |= {f"{variable}_{group}": values.sel(group=group, drop=True) for group in list_groups(source)}
+        frame = xr.Dataset(columns).to_dataframe(dim_order=list(dims)).dropna(how="all", subset=list(columns))
+        frames[name] = frame.reset_index()
+        for column in map(str, frames[name].columns):
+            other = {"long_name": DIMENSIONS.get(column, "seed of the run")}
+            attrs = columns[column].attrs if column in columns else other
+            about.append((name, column, *(attrs.get(key, "") for key in ("long_name", "units", "source"))))
+    return frames | {"columns": pd.DataFrame(about, columns=["table", "column", "what", "units", "source"])}
+
+
+def _mean(values: xr.DataArray, dim: str = "run") -> xr.DataArray:
+    """The mean, with what it is of."""
+    name = f"{values.attrs['long_name']}, mean over {dim}s"
+    return values.mean(dim).assign_attrs(values.attrs | {"long_name": name})
