@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 from scipy.stats import mannwhitneyu, permutation_test, rankdata, wilcoxon
 
 from headscope.analyse import rank_sum
-from headscope.analyse.ranktests import least_rank_sum, least_signed_rank, rank_sums, signed_rank, signed_ranks
+from headscope.analyse.ranktests import (
+    dominance,
+    least_rank_sum,
+    least_signed_rank,
+    rank_sums,
+    signed_rank,
+    signed_ranks,
+)
 from headscope.errors import HeadscopeError
 
 UNTIED = st.lists(
@@ -88,6 +95,18 @@ def test_with_ties_scipys_permutation_test_says_the_same() -> None:
     assert rank_sum(one, other) == pytest.approx(found.pvalue, rel=1e-12)
 
 
+@given(first=TIED, second=TIED)
+def test_the_effect_of_the_rank_sum_is_scipys_with_its_sign(first: list[int], second: list[int]) -> None:
+    u = mannwhitneyu(first, second).statistic
+    assert dominance(first, second) == pytest.approx(2 * u / (len(first) * len(second)) - 1)
+    assert dominance(second, first) == -dominance(first, second)
+
+
+def test_differences_by_rounding_alone_have_no_sign() -> None:
+    assert dominance([0.3 - 0.2], [0.2 - 0.1]) == 0
+    assert math.isnan(dominance([1.0, math.nan], [2.0]))
+
+
 def test_every_place_is_tested_for_itself() -> None:
     draw = np.random.default_rng(3)
     one, other = draw.integers(0, 9, (5, 3, 7)).astype(float), draw.integers(2, 11, (11, 3, 7)).astype(float)
@@ -120,9 +139,11 @@ def test_no_difference_at_all_is_no_evidence() -> None:
 
 
 def test_a_sample_without_values_is_refused() -> None:
-    with pytest.raises(HeadscopeError) as refused:
-        rank_sum([], [1, 2])
-    assert str(refused.value) == "the rank-sum test got a sample without values; it needs one of each group at least."
+    for statistic in (rank_sum, dominance):
+        with pytest.raises(HeadscopeError) as refused:
+            statistic([], [1, 2])
+        wanted = "the rank-sum test got a sample without values; it needs one of each group at least."
+        assert str(refused.value) == wanted
     with pytest.raises(HeadscopeError) as refused:
         signed_rank([])
     assert str(refused.value) == "the signed-rank test got no differences; it needs one at least."

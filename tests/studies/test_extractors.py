@@ -168,6 +168,21 @@ def test_the_largest_of_what_there_is(table) -> None:
         extractors.largest(missing)(table)
 
 
+def test_the_largest_has_the_interval_of_the_largest() -> None:
+    values = Value(31.0, "", 29.0, 37.0), Value(23.0, "", 11.0, 41.0), Value(19.0)
+    best = extractors.largest(*(lambda value=value: value for value in values))()
+    assert (best.number, best.ends) == (31.0, (29.0, 41.0))
+    assert extractors.largest(lambda: values[1], lambda: Value(27.0))().ends == (27.0, 41.0)
+
+
+def test_the_value_of_a_head_has_its_p(table) -> None:
+    ps = np.linspace(0.01, 0.99, LAYERS * HEADS).reshape(LAYERS, HEADS)
+    tested = table.assign(mass_p=(("layer", "head"), ps))
+    value = extractors.best_head_value("mass", by="mass", p="mass_p")(tested)
+    assert value.p == ps.ravel()[int(table["mass"].values.argmax())]
+    assert np.isnan(extractors.best_head_value("mass", by="mass")(tested).p)
+
+
 @pytest.mark.parametrize(
     ("read", "why"),
     [

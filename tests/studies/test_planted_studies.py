@@ -69,6 +69,10 @@ def test_zhao2020(model) -> None:
     assert (rank.ours.number, rank.ours.detail, rank.verdict) == (1, "2-3", "holds")
     label = claims["section 4.2.1", "coefficient of the scope, best head"]
     assert (label.ours.detail, label.ours.number) == ("2-3", pytest.approx(1, abs=0.1))
+    assert label.verdict == "holds"
+    of_chance = {"story": tables["story"].assign(scope_label_p_clustered=tables["story"].scope_label_p * 0 + 0.05)}
+    unknown = judge_study("zhao2020", of_chance)["section 4.2.1", "coefficient of the scope, best head"]
+    assert (unknown.ours.number, unknown.verdict) == (label.ours.number, "unclear")
     assert claims["section 4.2.1", "sum of squares that the scope explains"].verdict == "holds"
     beside = claims["section 4.2.1", "F1, best head, beside all in scope"]
     assert (beside.ours, beside.verdict) == (best.ours, "holds")

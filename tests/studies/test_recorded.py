@@ -3,7 +3,9 @@
 import csv
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy.stats import mannwhitneyu
 
 from headscope.studies import STUDIES
 from headscope.studies.arrays import read_recording
@@ -107,6 +109,47 @@ def test_the_p_values_are_the_papers(models) -> None:
 def test_the_layers_of_the_figures(models, name, verdicts) -> None:
     found = [one for one in models[name].findings if one.claim.what.startswith("mean change of F1, half")]
     assert [one.verdict for one in found] == verdicts
+
+
+def swap(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The arrays, of which those of task and control have changed names."""
+    other = {"neg": "control", "control": "neg", "pretrained": "pretrained"}
+    return {f"{corpus}_{other[group]}": arrays[f"{corpus}_{group}"] for corpus, group in (n.split("_") for n in arrays)}
+
+
+@pytest.mark.parametrize(
+    ("name", "swapped", "verdicts"),
+    [
+        # With p < .05 either way: average head, best head, consistency.
+        ("bert-base", False, ["holds", "holds", "holds"]),
+        ("bert-base", True, ["fails", "fails", "fails"]),
+        # RoBERTa-base's p of its best head is 0.2176.
+        ("roberta-base", False, ["holds", "unclear", "holds"]),
+        ("roberta-base", True, ["fails", "unclear", "fails"]),
+    ],
+)
+def test_claims_have_a_direction(data, tmp_path, name, swapped, verdicts) -> None:
+    with np.load(scores(data, name)) as file:
+        arrays = dict(file)
+    np.savez(tmp_path / "another.npz", **(swap(arrays) if swapped else arrays))
+    model = judge_recording(ZHAO, ZHAO.recording, tmp_path / "another.npz")
+    tests = [one for one in model.findings if one.claim.where == "section 5.3"]
+    assert [one.verdict for one in tests] == verdicts
+    assert not any(one.same for one in model.findings)
+    for group, other in (("task", "control"), ("control", "task")):
+        f1 = [model.tables[f"story_{of}"]["scope_f1"].mean(("layer", "head")) for of in (group, other)]
+        p = mannwhitneyu(*f1, alternative="greater").pvalue
+        assert (p < 0.025) == (swapped == (group == "control"))
+    # What is said of the tasks in other places has the same direction.
+    gains = [one for one in model.findings if "tuned on negation" in one.claim.what and one.claim.pattern]
+    assert ("holds" in {one.verdict for one in gains}) == (not swapped)
+
+
+def test_the_papers_own_model_with_task_and_control_swapped_differs(data, tmp_path) -> None:
+    with np.load(scores(data, "bert-base")) as file:
+        np.savez(tmp_path / "bert-base.npz", **swap(dict(file)))
+    found = judge_recording(ZHAO, ZHAO.recording, tmp_path / "bert-base.npz").findings
+    assert [one.verdict for one in found if one.claim.where == "section 5.3"] == ["differs"] * 3
 
 
 def test_what_was_not_released_is_not_measured_and_says_why(models) -> None:

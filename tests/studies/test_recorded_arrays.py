@@ -15,7 +15,7 @@ from scipy.stats import kendalltau, mannwhitneyu, permutation_test, rankdata, wi
 from headscope.errors import CorpusError, HeadscopeError
 from headscope.jobs.study_recorded import study_recorded
 from headscope.studies import STUDIES
-from headscope.studies.recorded import judge_recording, render_markdown
+from headscope.studies.recorded import judge_recording, render_markdown, show
 from headscope.studies.sheet import fit_table, lay_out, make_printed_tables
 from headscope.studies.study import Claim, Finding
 
@@ -23,6 +23,7 @@ ZHAO = STUDIES["zhao2020"]
 LAYERS, HEADS, RUNS, CONTROLS = 7, 5, 11, 3
 BEST = (4, 2)
 CORPORA = ("story", "review")
+SWAPPED = {"pretrained": "pretrained", "neg": "control", "control": "neg"}
 
 
 def arrays(layers: int = LAYERS, heads: int = HEADS, runs: int = RUNS, controls: int = CONTROLS) -> dict:
@@ -145,12 +146,51 @@ def test_counts_of_another_number_of_runs_are_not_held_against_the_papers(tmp_pa
     assert {(one.verdict, one.ours.detail) for one in counts} == {("shown", "of 11 runs"), ("shown", "of 3 runs")}
 
 
-def test_a_model_that_the_paper_does_not_have_gets_tables_and_no_claims(tmp_path) -> None:
+def test_a_model_that_the_paper_does_not_have_is_judged_by_what_the_claims_say_of_any(tmp_path) -> None:
     model = judge_recording(ZHAO, ZHAO.recording, save(tmp_path))
-    assert model.findings == ()
+    assert {one.claim.model for one in model.findings} == {"BERT-base", ""}
+    assert {one.verdict for one in model.findings} == {"holds", "fails", "unclear", "shown", "not measured"}
+    assert not any(one.same for one in model.findings)
     sheet = render_markdown("zhao2020", ZHAO, [model])
     assert "The paper has no model of this name; it has BERT-base, BERT-large, RoBERTa-base, RoBERTa-large." in sheet
     assert "best (5-3)" in sheet
+    console = Console(file=io.StringIO(), width=80)
+    show(ZHAO, [model], console)
+    assert "103 claims about BERT-base, as the paper has no model of this name: holds " in console.file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "swapped", "verdict"),
+    [
+        ("mine", False, "holds"),
+        ("mine", True, "fails"),
+        ("roberta-base", False, "holds"),
+        ("roberta-base", True, "fails"),
+        # The paper finds no difference here, which no test can show, and a difference refutes.
+        ("bert-large", False, "fails"),
+        ("bert-large", True, "fails"),
+    ],
+)
+def test_task_against_control_is_judged_with_its_sign(tmp_path, name, swapped, verdict) -> None:
+    given = arrays()
+    if swapped:
+        given = {f"{corpus}_{SWAPPED[group]}": given[f"{corpus}_{group}"] for corpus in CORPORA for group in SWAPPED}
+    one = finding(save(tmp_path, name, **given), "p of task against control, F1, average head")
+    of_runs = [given[f"story_{group}"][..., 2].mean((1, 2)) for group in ("neg", "control")]
+    test = mannwhitneyu(*of_runs, method="exact")
+    assert one.ours.number == pytest.approx(test.pvalue)
+    assert test.statistic == (0 if swapped else RUNS * CONTROLS)  # all pairs of runs say the same
+    assert one.verdict == verdict
+
+
+def test_groups_that_are_alike_leave_every_claim_of_a_difference_unclear(tmp_path) -> None:
+    given = arrays(runs=7, controls=7)
+    given |= {f"{corpus}_control": given[f"{corpus}_neg"][::-1] for corpus in CORPORA}
+    for name in ("mine", "roberta-base", "bert-large"):
+        tests = [one for one in judge_recording(ZHAO, ZHAO.recording, save(tmp_path, name, **given)).findings
+                 if one.claim.unit == "p" and "task against control" in one.claim.what]  # fmt: skip
+        assert tests
+        assert {one.verdict for one in tests} == {"unclear"}
 
 
 @pytest.mark.parametrize("name", ["BERT-large", "bert-large-uncased", "bert-large"])

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import xarray as xr
-from scipy.stats import mannwhitneyu, t
+from scipy.stats import beta, mannwhitneyu, t
 
 from headscope.studies import run_extractors
 from headscope.studies.study import NotMeasuredError
@@ -104,6 +104,40 @@ def test_task_against_control() -> None:
         pytest.approx(mannwhitneyu(first, second, method="exact").pvalue),
         "5 and 7 runs",
     )
+
+
+def test_task_against_control_has_a_sign() -> None:
+    per_run = run_extractors.average_head("x")
+    effect = run_extractors.rank_sum_effect(run_extractors.on_tables(per_run, 0), run_extractors.on_tables(per_run, 1))
+    first, second = ([run.mean() for run in table["x"].values] for table in (TASK, CONTROL))
+    for tables, pair in (((TASK, CONTROL), (first, second)), ((CONTROL, TASK), (second, first))):
+        test = mannwhitneyu(*pair, method="exact")
+        value = effect(*tables)
+        assert value.number == pytest.approx(2 * test.statistic / (RUNS * CONTROLS) - 1)
+        assert value.p == pytest.approx(test.pvalue)
+        assert math.isnan(value.lower)
+
+
+@pytest.mark.parametrize(
+    ("taus", "ps", "positive", "possible"),
+    [
+        ((0.3, -0.2, 0.1, 0.1, -0.1), (0.01, 0.02, 0.3, 0.05, 0.9), 1, 4),
+        ((0.1, -0.1, 0.1, -0.1, 0.1), (0.5, 0.6, 0.7, 0.8, 0.9), 0, 5),
+        ((-0.3, -0.2, -0.4, -0.3, -0.2), (0.01, 0.02, 0.03, 0.04, 0.01), 0, 0),
+    ],
+)
+def test_a_run_without_significance_is_no_evidence_that_the_best_heads_do_not_gain(
+    taus, ps, positive, possible
+) -> None:
+    change = xr.Dataset(
+        {"baseline_tau": (("group", "run"), [taus]), "baseline_p": (("group", "run"), [ps])}, coords={"group": ["task"]}
+    )
+    value = run_extractors.share_of_runs_where_best_gain(change)
+    assert (value.number, value.detail) == (pytest.approx(100 * positive / RUNS), "of 5 runs")
+    # Clopper and Pearson's ends are quantiles of beta distributions.
+    lower = 100 * beta.ppf(0.025, positive, RUNS - positive + 1) if positive else 0.0
+    upper = 100 * beta.ppf(0.975, possible + 1, RUNS - possible) if possible < RUNS else 100.0
+    assert (value.lower, value.upper) == (pytest.approx(lower), pytest.approx(upper))
 
 
 @pytest.mark.parametrize(("task_runs", "control_runs", "least"), [(2, 7, "0.056"), (3, 3, "0.1"), (1, 7, "0.25")])

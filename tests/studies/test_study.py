@@ -7,6 +7,7 @@ import pytest
 import xarray as xr
 
 from headscope.studies.study import (
+    RECORDED,
     VERDICTS,
     Claim,
     Measurement,
@@ -104,6 +105,52 @@ def test_a_pattern_is_judged_on_what_was_held_out() -> None:
     assert finding.verdict == "fails"
     assert finding.ours == chosen
     assert finding.difference == 0
+
+
+@pytest.mark.parametrize(
+    ("effect", "p", "expected"),
+    [
+        (+0.7, 0.049, "holds"),
+        (-0.7, 0.049, "fails"),
+        (+0.7, 0.05, "unclear"),
+        (-0.7, 0.05, "unclear"),
+        (+0.7, 0.97, "unclear"),
+    ],
+)
+def test_a_p_value_is_evidence_for_an_effect_with_a_sign(effect, p, expected) -> None:
+    stated = claim(
+        read=lambda on: Value(p), unit="p", significant=2, model="Theirs",
+        pattern=Pattern("more", above=0.0, effect=lambda on: Value(effect, p=p)),
+    )  # fmt: skip
+    assert verdict(stated, table(model="any/other")) == expected
+    tested = claim(
+        read=lambda on: Value(effect, "", effect - 0.1, effect + 0.1, p),
+        pattern=Pattern("more", above=0.0),
+        model="Theirs",
+    )
+    assert verdict(tested, table(model="any/other")) == expected
+
+
+@pytest.mark.parametrize(("effect", "expected"), [(+0.7, "agrees"), (-0.7, "differs")])
+def test_the_papers_p_value_of_the_opposite_effect_is_not_the_papers(effect, expected) -> None:
+    pattern = Pattern("more", above=0.0, effect=lambda on: Value(effect, p=0.013))
+    stated = claim(0.013, read=lambda on: Value(0.013), unit="p", significant=2, model="Theirs", pattern=pattern)
+    assert verdict(stated, table()) == expected
+
+
+@pytest.mark.parametrize(("p", "expected"), [(0.31, "unclear"), (0.013, "fails")])
+def test_that_there_is_no_difference_is_never_shown(p, expected) -> None:
+    none = Pattern("no difference", above=0.0, below=0.0, effect=lambda on: Value(0.7, p=p))
+    stated = claim(read=lambda on: Value(p), unit="p", significant=2, model="Theirs", pattern=none)
+    assert verdict(stated, table(model="any/other")) == expected
+
+
+@pytest.mark.parametrize("model", ["someone/theirs", "any/other"])
+def test_recorded_scores_are_the_papers_own_only_under_the_name_of_its_model(model) -> None:
+    recorded = table(model=model, corpus="not known").assign_attrs({RECORDED: "theirs.npz"})
+    for stated in (claim(model="Theirs"), claim()):
+        (finding,) = judge(study(stated), {"one": recorded})
+        assert finding.same == (model == "someone/theirs")
 
 
 def test_a_claim_without_a_number_is_judged_by_its_pattern_even_on_the_papers_own() -> None:

@@ -29,12 +29,17 @@ def best_head(variable: str, *, prefix: str = "", score: str = "accuracy", **pla
     return lambda table: _read_best_head(_select(table, variable, place), variable, prefix, score)
 
 
-def best_head_value(variable: str, by: str, scale: float = PERCENT, **place: str) -> Extractor:
-    """The value, at these coordinates, of the head that is best by a variable, at ``all`` along the same dimensions."""
+def best_head_value(variable: str, by: str, scale: float = PERCENT, p: str = "", **place: str) -> Extractor:
+    """The value, at these coordinates, of the head that is best by a variable, at ``all`` along the same dimensions.
+
+    `p` names the variable of the value's p-values, if it is tested.
+    """
 
     def read(table: xr.Dataset) -> Value:
         where = _find_best(_select(table, by, dict.fromkeys(place, "all"))[by])
-        return _read_head(_select(table, variable, place), variable, where, scale)
+        row = _select(table, variable, place)
+        value = _read_head(row, variable, where, scale)
+        return replace(value, p=float(_select(row, p, {})[p].sel(where))) if p else value
 
     return read
 
@@ -150,7 +155,7 @@ def share_of_heads_below(variable: str, threshold: float) -> Extractor:
 
 
 def largest(*extractors: Extractor) -> Extractor:
-    """The largest of several values that the table has."""
+    """The largest of several values that the table has, with the interval of the largest, whichever of them it is."""
 
     def read(*tables: xr.Dataset) -> Value:
         values = []
@@ -159,7 +164,9 @@ def largest(*extractors: Extractor) -> Extractor:
                 values.append(extractor(*tables))
         if not values:
             raise NotMeasuredError("the table has none of what this is compared with")
-        return max(values, key=lambda value: value.number)
+        best = max(values, key=lambda value: value.number)
+        lower, upper = (max(ends) for ends in zip(*(value.ends for value in values), strict=True))
+        return best if lower == upper else replace(best, lower=lower, upper=upper)
 
     return read
 

@@ -1,8 +1,8 @@
 """A study of recorded scores: NumPy arrays in, the paper's tables and claims out. No weights are needed.
 
 Each file ``NAME.npz`` of the folder holds the scores of one model, before fine-tuning and in each run, in the layout of
-`Recording`. If the name is that of a model of the paper, the paper's claims are judged; other models get the tables
-only.
+`Recording`. If the name is that of a model of the paper, its figures are held against the paper's; of another model
+the claims are judged as they are of models that one fine-tunes oneself.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ class Recorded:
     Attributes:
         name: name of the file, without its ending.
         tables: head tables, and the tables derived from them.
-        findings: the verdicts on the paper's claims; none for a model that the paper does not have.
+        findings: the verdicts on the paper's claims.
         absent: for each missing table, the reason.
         unread: arrays of the file that the study does not know.
     """
@@ -71,14 +71,13 @@ def list_recordings(folder: Path) -> list[Path]:
 
 
 def judge_recording(study: Study, recording: Recording, path: Path) -> Recorded:
-    """The tables of one model, and the verdicts on the claims if the paper has this model.
+    """The tables of one model, and the verdicts on the claims.
 
     Raises:
         CorpusError: the file does not follow the layout.
     """
     tables, absent, unread = read_recording(study, recording, path)
-    findings = judge(study, tables, absent) if find_paper_model(study, path.stem) else ()
-    return Recorded(path.stem, derive(study, tables)[0], findings, absent, unread)
+    return Recorded(path.stem, derive(study, tables)[0], judge(study, tables, absent), absent, unread)
 
 
 def list_figures(study: Study, model: Recorded) -> list[str]:
@@ -88,7 +87,7 @@ def list_figures(study: Study, model: Recorded) -> list[str]:
 
 
 def render_markdown(name: str, study: Study, models: Sequence[Recorded]) -> str:
-    """The whole page: for each model the paper's tables, and its claims if the paper has the model."""
+    """The whole page: for each model the paper's tables, and the claims."""
     lines = [
         f"# {study.title}\n",
         f"`headscope study {name} --recorded`: the paper's tables and tests from recorded scores of heads, without "
@@ -100,13 +99,15 @@ def render_markdown(name: str, study: Study, models: Sequence[Recorded]) -> str:
         for table, frame in sheet.make_printed_tables(study, model.tables).values():
             lines += ["", f"### {table.title}", "", *sheet.render_grid(sheet.lay_out(table, frame))]
         lines += sheet.render_pictures({figure: f"{model.name}/{figure}.png" for figure in list_figures(study, model)})
-        lines += ["", "### Claims", ""]
-        if model.findings:
-            beside = study.paper_model(model.tables)
-            lines += [f"The name of the file is that of {beside}, so its figures are compared with the paper's.", ""]
-            lines += sheet.render_claims(beside, model.name, model.findings)
+        beside = study.paper_model(model.tables)
+        if find_paper_model(study, model.name):
+            basis = f"The name of the file is that of {beside}, so its figures are compared with the paper's."
         else:
-            lines.append(f"The paper has no model of this name; it has {', '.join(study.models)}.")
+            basis = (
+                f"The paper has no model of this name; it has {', '.join(study.models)}. The claims are those about "
+                f"{beside}. Its figures stand beside, and what the paper says of it in general is judged."
+            )
+        lines += ["", "### Claims", "", basis, "", *sheet.render_claims(beside, model.name, model.findings)]
     lines += ["", "## Notes", "", *(f"- {_capitalize(misprint)}" for misprint in study.misprints)]
     lines += [f"- {note}" for note in study.recording.notes] if study.recording else []
     return "\n".join(lines) + "\n"
@@ -121,12 +122,12 @@ def show(study: Study, models: Sequence[Recorded], console: Console) -> None:
         for table, frame in sheet.make_printed_tables(study, model.tables).values():
             console.print(f"\n{escape(table.title)}", soft_wrap=True)
             console.print(sheet.fit_table(sheet.lay_out(table, frame), console.width))
-        if model.findings:
-            beside, verdicts = study.paper_model(model.tables), sheet.count_verdicts(model.findings)
-            claims = f"{len(model.findings)} claims about {beside}, by the file's name: {verdicts}."
-            console.print(f"\n{escape(claims)}", soft_wrap=True)
-        else:
-            console.print("\nThe paper has no model of this name, so there are no claims to judge.", soft_wrap=True)
+        beside, verdicts = study.paper_model(model.tables), sheet.count_verdicts(model.findings)
+        basis = (
+            "by the file's name" if find_paper_model(study, model.name) else "as the paper has no model of this name"
+        )
+        claims = f"{len(model.findings)} claims about {beside}, {basis}: {verdicts}."
+        console.print(f"\n{escape(claims)}", soft_wrap=True)
     console.print()
     for misprint in study.misprints:
         console.print(escape(_capitalize(misprint)), soft_wrap=True)

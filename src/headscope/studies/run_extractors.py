@@ -17,14 +17,11 @@ from scipy.stats import binomtest, t
 
 from headscope.analyse.agreement import consistencies
 from headscope.analyse.rank import top_heads
-from headscope.analyse.ranktests import least_rank_sum, rank_sum
+from headscope.analyse.ranktests import dominance, least_rank_sum, rank_sum
 from headscope.analyse.uncertainty import LEVEL
 from headscope.heads import head_name, parse_head
 from headscope.studies.extractors import PERCENT, find_between, select_place
-from headscope.studies.study import RECORDED, Extractor, NotMeasuredError, Value
-
-SIGNIFICANT = 0.05
-"""A run with a p-value below this counts as significant."""
+from headscope.studies.study import RECORDED, SIGNIFICANT, Extractor, NotMeasuredError, Value
 
 RunExtractor = Callable[..., Float[np.ndarray, " run"]]
 """Takes the tables that a claim is about and returns one number for each run."""
@@ -158,8 +155,12 @@ def significant_consistencies(variable: str) -> Extractor:
     return lambda first, second: _count_significant(np.asarray(consistencies(first, second, variable).ps))
 
 
-def rank_sum_p(task: RunExtractor, control: RunExtractor) -> Extractor:
-    """The p-value of the exact two-sided rank-sum test between the runs of the task and those of the control."""
+def rank_sum_effect(task: RunExtractor, control: RunExtractor) -> Extractor:
+    """How far the runs of the task lie above those of the control, from -1 to 1, with the p-value.
+
+    Of all pairs of a run of the task and one of the control, it is the share in which that of the task is higher, less
+    the share in which it is lower. The p-value is that of the exact two-sided rank-sum test.
+    """
 
     def read(*tables: xr.Dataset) -> Value:
         task_values, control_values = task(*tables), control(*tables)
@@ -167,7 +168,18 @@ def rank_sum_p(task: RunExtractor, control: RunExtractor) -> Extractor:
         # With so few runs the p-value cannot be significant, however far apart they are.
         if (least := least_rank_sum(len(task_values), len(control_values))) >= SIGNIFICANT:
             raise NotMeasuredError(f"{counts} cannot give a p-value below {least:.2g}; take more seeds")
-        return Value(rank_sum(task_values, control_values), counts)
+        return Value(dominance(task_values, control_values), counts, p=rank_sum(task_values, control_values))
+
+    return read
+
+
+def rank_sum_p(task: RunExtractor, control: RunExtractor) -> Extractor:
+    """The p-value of `rank_sum_effect` alone, as papers print it; it has no sign."""
+    effect = rank_sum_effect(task, control)
+
+    def read(*tables: xr.Dataset) -> Value:
+        value = effect(*tables)
+        return Value(value.p, value.detail)
 
     return read
 
@@ -215,12 +227,16 @@ def significant_changes(sign: int = 0, group: str = "task") -> Extractor:
 
 
 def share_of_runs_where_best_gain(comparison: xr.Dataset) -> Value:
-    """The percentage of runs in which the best heads gain most, with the interval of Clopper and Pearson."""
-    significant = significant_changes(+1)(comparison)
+    """The percentage of runs in which the best heads significantly gain most, with an interval.
+
+    Runs with p >= .05 may be of either kind. The lower end is that of Clopper and Pearson's interval if the best heads
+    gain most in none of them, the upper end if they do in all.
+    """
+    most, least = (significant_changes(sign)(comparison) for sign in (+1, -1))
     runs = int(comparison["baseline_tau"].sel(group="task").notnull().sum())
-    share = binomtest(int(significant.number), runs)
-    ends = share.proportion_ci(LEVEL)
-    return Value(PERCENT * share.statistic, significant.detail, PERCENT * ends.low, PERCENT * ends.high)
+    share, possible = binomtest(int(most.number), runs), binomtest(runs - int(least.number), runs)
+    lower, upper = share.proportion_ci(LEVEL).low, possible.proportion_ci(LEVEL).high
+    return Value(PERCENT * share.statistic, most.detail, PERCENT * lower, PERCENT * upper)
 
 
 def layer_change(first: float, last: float, *, group: str = "task", others: bool = False) -> RunExtractor:

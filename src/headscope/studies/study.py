@@ -18,13 +18,18 @@ Verdict = Literal["agrees", "differs", "holds", "fails", "unclear", "shown", "no
 VERDICTS: Mapping[Verdict, str] = {
     "agrees": "the paper's corpus (and its model, where the value depends on it); the value is equal to the last digit",
     "differs": "the paper's corpus (and its model, where the value depends on it); the value is different",
-    "holds": "another model or corpus; the claim's pattern holds here for all values within the intervals",
-    "fails": "another model or corpus; the claim's pattern holds here for no value within the intervals",
-    "unclear": "another model or corpus; the intervals overlap",
+    "holds": "another model or corpus; the claim's pattern holds here for all values within the intervals, and p < .05 "
+    "where there is a test",
+    "fails": "another model or corpus; the claim's pattern holds here for no value within the intervals, and p < .05 "
+    "where there is a test",
+    "unclear": "another model or corpus; the intervals hold both the pattern and its opposite, or p >= .05",
     "shown": "another model or corpus, or another number of runs; shown side by side, not judged",
     "not measured": "the note gives the reason",
 }
 """The verdicts on a claim, and their meanings."""
+
+SIGNIFICANT = 0.05
+"""A p-value below this is significant; any other decides nothing, neither an effect nor that there is none."""
 
 
 class NotMeasuredError(HeadscopeError):
@@ -39,6 +44,7 @@ class Value:
         number: NaN where a paper gives a direction and no number.
         detail: its head, offset, layers or runs, such as ``8-11``.
         lower, upper: the 95 % interval; NaN where there is none.
+        p: the p-value of the number being 0; NaN where this is not tested.
         held_out: the value of the head (or offset) that was chosen on one half of the texts, scored on the other.
     """
 
@@ -46,6 +52,7 @@ class Value:
     detail: str = ""
     lower: float = math.nan
     upper: float = math.nan
+    p: float = math.nan
     held_out: "Value | None" = None
 
     @property
@@ -65,16 +72,18 @@ Extractor = Callable[..., Value]
 
 @dataclass(frozen=True)
 class Pattern:
-    """A relation that a claim states for any model: its value is above one bound and below another.
+    """A relation that a claim states for any model: an effect, with its sign, is above one bound and below another.
 
     Attributes:
         says: the relation in words.
         above, below: bounds, or extractors that read them from the tables of the claim.
+        effect: reads the effect if the claim's value is its p-value. Default: the claim's value is the effect.
     """
 
     says: str
     above: Extractor | float = -math.inf
     below: Extractor | float = math.inf
+    effect: Extractor | None = None
 
 
 @dataclass(frozen=True)
@@ -306,6 +315,7 @@ def judge(
     Values must be equal only where the model and the corpus are those of the paper: the model by its hub id, the
     corpus by its hash. Elsewhere they are shown side by side, and the claim's pattern is judged, on the held-out
     value where there is one. Recorded scores are the paper's own if their file is named after one of its models.
+    A p-value has no sign: it agrees only if its effect is not significant in the direction opposite to the paper's.
 
     Args:
         study: the paper.
@@ -330,7 +340,7 @@ def _judge_claim(claim: Claim, study: Study, tables: Mapping[str, xr.Dataset], a
         same = same and ("runs" not in claim.unit or ours.detail == claim.paper.detail)
         if same and not math.isnan(claim.paper.number):
             close = abs(ours.number - claim.paper.number) <= claim.tolerance * (1 + 1e-9)
-            return Finding(claim, ours, same, "agrees" if close else "differs")
+            return Finding(claim, ours, same, "agrees" if close and not _is_opposite(claim, ours, on) else "differs")
         return Finding(claim, ours, same, "shown" if claim.pattern is None else _check_pattern(claim.pattern, ours, on))
     except (NotMeasuredError, TableError) as error:
         return Finding(claim, None, False, "not measured", str(error))
@@ -361,17 +371,29 @@ def _read_value(read: Extractor, on: Sequence[xr.Dataset]) -> Value:
 
 def _is_papers_own(claim: Claim, study: Study, table_name: str, table: xr.Dataset) -> bool:
     """True for a table of the paper's own model and corpus; never for a user's fine-tuned runs, which have seeds."""
-    published = study.measurements[table_name].published if table_name in study.measurements else ()
-    corpus = RECORDED in table.attrs or table.attrs["corpus_sha256"] in published
-    return corpus and (not claim.model or table.attrs["model"] in study.models[claim.model])
+    model = table.attrs["model"]
+    if claim.model and model not in study.models[claim.model]:
+        return False
+    if RECORDED in table.attrs:
+        return any(model in ids for ids in study.models.values())
+    return table_name in study.measurements and table.attrs["corpus_sha256"] in study.measurements[table_name].published
+
+
+def _is_opposite(claim: Claim, ours: Value, on: Sequence[xr.Dataset]) -> bool:
+    """True for a p-value of an effect that is significant in the direction opposite to the claim's."""
+    pattern = claim.pattern
+    return pattern is not None and pattern.effect is not None and _check_pattern(pattern, ours, on) == "fails"
 
 
 def _check_pattern(pattern: Pattern, ours: Value, on: Sequence[xr.Dataset]) -> Verdict:
-    value = ours.best_known.ends
+    effect = (_read_value(pattern.effect, on) if pattern.effect else ours).best_known
+    if effect.p >= SIGNIFICANT:
+        return "unclear"
+    lower, upper = effect.ends
     floor, ceiling = (
         (_read_value(bound, on).best_known if callable(bound) else Value(bound)).ends
         for bound in (pattern.above, pattern.below)
     )
-    if value[0] > floor[1] and value[1] < ceiling[0]:
+    if lower > floor[1] and upper < ceiling[0]:
         return "holds"
-    return "fails" if value[1] <= floor[0] or value[0] >= ceiling[1] else "unclear"
+    return "fails" if upper <= floor[0] or lower >= ceiling[1] else "unclear"
