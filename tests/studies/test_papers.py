@@ -1,11 +1,13 @@
 """The figures of the studies against the tables of the papers, copied here line by line as they print them."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from pathlib import Path
 
 import pytest
 
 from headscope.studies import STUDIES, Claim
 from headscope.studies.sheet import format_number
+from headscope.studies.study import VERDICTS
 
 CLARK_TABLE_1 = """\
 All	7-6	34.5	26.3 (1)
@@ -261,6 +263,31 @@ def test_zhao_tables_4_and_a5() -> None:
         scores = [cells[place : place + 3] for place in (0, 3, 6)]
         lines.append("\t".join((name, *(f"{tau} \\pm {sd}\t{runs}/10" for tau, sd, runs in scores))))
     assert set(lines) == set(ZHAO_TABLE_A5.splitlines())
+
+
+def test_the_page_on_minilm_has_the_claims_of_today_and_the_verdicts_that_they_allow() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "studies" / "zhao2020-minilm.md").read_text().splitlines()
+    patterns = {}
+    for claim in claims("zhao2020"):
+        if claim.model in ("", "BERT-base"):
+            what = claim.what if claim.unit in ("%", "p") else f"{claim.what} ({claim.unit})"
+            patterns[claim.where, what] = (claim.unit, claim.pattern.says if claim.pattern else "")
+    start = next(place for place, line in enumerate(page) if line.startswith("| where | what | BERT-base |"))
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page[start + 2 : start + 2 + len(patterns)]]
+    assert {(row[0], row[1]) for row in rows} == set(patterns)
+    verdicts = Counter()
+    for where, what, _, ours, _, _, verdict, _ in rows:
+        word, _, says = verdict.partition(": ")
+        verdicts[word] += 1
+        unit, pattern = patterns[where, what]
+        assert says == (pattern if word in ("holds", "fails", "unclear") else ""), what
+        if pattern and unit == "p":
+            assert (word == "unclear") == (float(ours.split()[0]) >= 0.05), what
+    counts = ", ".join(f"{word} {verdicts[word]}" for word in VERDICTS if verdicts[word])
+    assert f"{len(rows)} claims: {counts}." in page
+    assert [line for line in page if line.startswith("- *")] == [
+        f"- *{word}*: {meaning}" for word, meaning in VERDICTS.items() if verdicts[word]
+    ]
 
 
 @pytest.mark.parametrize("name", STUDIES)
