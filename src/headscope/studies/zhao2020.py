@@ -124,7 +124,7 @@ P_OF_TAUS = tuple(
 def _tau(variable: str) -> Extractor:
     def read(story: xr.Dataset, review: xr.Dataset) -> Value:
         result = consistency(story, review, variable)
-        return Value(result.tau, f"{result.heads} heads", result.lower, result.upper)
+        return Value(result.tau, f"{result.heads} heads", result.lower, result.upper, result.p)
 
     return read
 
