@@ -41,6 +41,10 @@ SCORES = (
     "class_share|fold_(?:correct|link|antecedent|scope|aspect|role)\\w*"
 )
 
+# What loads no torch; import-linter's contract is about the first.
+WITHOUT_TORCH = ("analyse", "corpora", "heads", "runs", "score", "view")
+FURTHER_WITHOUT_TORCH = ("errors", "files", "studies", "view.figures", "view.page")
+
 # What a command needs beside its job, to print what came of it.
 PRINTERS: dict[str, set[str]] = {
     "atlas.py": {"view"},
@@ -71,10 +75,14 @@ def contract(beginning: str) -> dict[str, Any]:
 
 
 def test_what_does_not_need_torch_does_not_load_it() -> None:
-    further = ("", ".errors", ".files", ".studies", ".view.figures", ".view.page")
-    light = [*contract("tables are analysed")["source_modules"], *(f"headscope{name}" for name in further)]
+    light = ["headscope", *(f"headscope.{name}" for name in (*WITHOUT_TORCH, *FURTHER_WITHOUT_TORCH))]
     # Together, since that is one new process and not ten; should it fail, each alone says which.
     assert not loads_torch(*light), [name for name in light if loads_torch(name)]
+
+
+def test_import_linter_keeps_torch_away_from_the_same() -> None:
+    assert set(contract("tables are analysed")["source_modules"]) == {f"headscope.{name}" for name in WITHOUT_TORCH}
+    assert set(contract("tables are analysed")["forbidden_modules"]) >= {"torch", "transformers"}
 
 
 def test_asking_for_the_light_names_does_not_load_torch_either() -> None:

