@@ -5,12 +5,15 @@ import subprocess
 import sys
 from collections.abc import Callable
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from headscope.corpora import Document, Skipped
+from headscope.corpora import FORMATS, Document, Skipped
+
+FILES_CHECKED, PARTS_CHECKED = 7, 29
 
 READ = """
 import pickle, sys
@@ -48,11 +51,15 @@ def file(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str | byte
 
 @pytest.fixture(scope="session")
 def read_real() -> Callable[..., dict[Path, list[Document | Skipped]]]:
-    """Reads real files of a format, each set of them once; the readers' own tests read made-up ones, checked."""
+    """Reads real files of a format, each set of them once, and some of what is in them again, checked."""
 
     @cache
     def parts(format: str, *paths: Path) -> dict[Path, list[Document | Skipped]]:
-        return unchecked(READ, format, *map(str, paths))
+        parts = unchecked(READ, format, *map(str, paths))
+        for path in paths[:FILES_CHECKED]:
+            checked = list(islice(FORMATS[format].read(path), PARTS_CHECKED))
+            assert checked == parts[path][:PARTS_CHECKED]
+        return parts
 
     return parts
 
