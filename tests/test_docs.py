@@ -52,7 +52,8 @@ def test_every_command_shown_exists_with_its_options(page) -> None:
                 continue
             command = COMMANDS[words[1]]
             known = {name for parameter in command.params for name in parameter.opts + parameter.secondary_opts}
-            assert {word for word in words[2:] if re.match("--?[a-z]", word)} <= known, line
+            options = {word for word in words[2:] if word.startswith("-") and not re.fullmatch(r"-[\d.]+", word)}
+            assert options <= known, line
 
 
 def test_the_readme_holds_the_two_commands_and_the_gate_runs_the_second() -> None:
@@ -90,7 +91,10 @@ def test_every_message_explained_is_one_that_is_said() -> None:
 
 @by_page
 def test_links_between_pages_lead_somewhere(page) -> None:
-    for path, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)", page.read_text()):
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    links = re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)", text)
+    assert len(links) == text.count("](")
+    for path, anchor in links:
         if path.startswith("https://"):
             continue
         target = page.parent / path if path else page
