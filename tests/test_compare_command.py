@@ -39,7 +39,6 @@ def family(corpus: int, folder: Path, seeds: list[int] = SEEDS) -> dict[str, Pat
         mass = draw.uniform(0.1, 0.2, (*table["scope_f1"].shape, len(CLASSES)))
         mass[..., 0] += 0.1 * (name == "after")
         mass[..., 1] = np.nan
-        table.attrs["scores"] = write_scores((*NegationScope.scores, *TokenClasses.scores))
         table = table.assign_coords(token_class=CLASSES).assign(
             token_class_mass=heads.variable(
                 mass, (*table["scope_f1"].dims, "token_class"), name="attention", units="share of attention", source="x"

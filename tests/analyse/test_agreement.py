@@ -190,8 +190,8 @@ def test_the_heads_of_all_stacks_are_compared() -> None:
         "one table has 3 layers and 5 heads and the other 2 layers and 5 heads; measure one model on two corpora.",
     ),
     (
-        table(np.ones((3, 5)), **OTHER, model="its/untrained", weights_sha256="cd" * 32),
-        "the weights of the tables differ: those of 'made/up' are abababababab..., and those of 'its/untrained' "
+        table(np.ones((3, 5)), **OTHER, model="made/other", weights_sha256="cd" * 32),
+        "the weights of the tables differ: those of 'made/up' are abababababab..., and those of 'made/other' "
         "cdcdcdcdcdcd...; measure one model on two corpora.",
     ),
     (

@@ -1,6 +1,4 @@
-"""Do the rich get change_against_baseline: the published tau, the corrected one by a naive loop, and what each shows
-of nothing.
-"""
+"""Do the rich get richer: the published tau, the corrected one by a naive loop, and what each shows of nothing."""
 
 import numpy as np
 import pytest
@@ -133,7 +131,7 @@ def test_where_changes_are_blind_the_corrected_tau_is_centred_on_nothing() -> No
 
 
 @pytest.mark.usefixtures("_few_halves")
-@pytest.mark.parametrize(("factor", "sign"), [(1.3, 1), (0.7, -1)], ids=["change_against_baseline", "poorer"])
+@pytest.mark.parametrize(("factor", "sign"), [(1.3, 1), (0.7, -1)], ids=["richer", "poorer"])
 def test_where_the_rich_get_richer_or_poorer_the_corrected_tau_says_so(factor: float, sign: int) -> None:
     _, corrected = worlds(lambda shares, draw: factor * shares, 19).T
     assert sign * corrected.mean() > 10 * spread(corrected)

@@ -30,7 +30,7 @@ def deals(one: list[int], other: list[int]) -> float:
     """The rank-sum test by counting every deal of the midranks."""
     ranks = rankdata([*one, *other])
     seen = sum(ranks[: len(one)])
-    sums = [sum(fold_assignment) for fold_assignment in combinations(ranks, len(one))]
+    sums = [sum(deal) for deal in combinations(ranks, len(one))]
     tails = [sum(s <= seen for s in sums), sum(s >= seen for s in sums)]
     return min(1.0, 2 * min(tails) / len(sums))
 

@@ -144,7 +144,7 @@ def test_a_long_text_is_cut_behind_the_last_word_that_fits(family: str) -> None:
     (whole,), _ = align(model, document)
     for limit in range(len(whole.ids) - 1, 0, -1):
         found, skipped = align(model, document, max_tokens=limit, cut=True)
-        longest = max((n for n in range(1, 6) if supports(model, words[:n], limit)), default=0)
+        longest = max((n for n in range(1, 6) if fits(model, words[:n], limit)), default=0)
         if longest == 0:
             assert (found, skipped) == ([], {f"documents longer than {limit} tokens": 1})
             continue
@@ -158,7 +158,7 @@ def test_a_long_text_is_cut_behind_the_last_word_that_fits(family: str) -> None:
         assert skipped == cut
 
 
-def supports(model: Model, words: tuple[str, ...], limit: int) -> bool:
+def fits(model: Model, words: tuple[str, ...], limit: int) -> bool:
     return len(model.tokenizer([list(words)], is_split_into_words=True)["input_ids"][0]) <= limit
 
 

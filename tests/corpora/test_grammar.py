@@ -59,8 +59,8 @@ def children(document: Document, word: int) -> list[int]:
     return [child for child, head in heads(document).items() if head == word]
 
 
-def find_by_suffix(document: Document, word: int) -> list[int]:
-    return sorted([word, *(lower for child in children(document, word) for lower in find_by_suffix(document, child))])
+def subtree(document: Document, word: int) -> list[int]:
+    return sorted([word, *(lower for child in children(document, word) for lower in subtree(document, child))])
 
 
 def nouns(document: Document) -> list[int]:
@@ -123,9 +123,9 @@ def test_links_are_a_projective_tree(documents: list[Document]) -> None:
     for document in documents:
         assert len(heads(document)) == len(document.links) == len(document.words) - 1
         (root,) = set(range(len(document.words))) - set(heads(document))
-        assert find_by_suffix(document, root) == list(range(len(document.words)))
+        assert subtree(document, root) == list(range(len(document.words)))
         for word in range(len(document.words)):
-            phrase = find_by_suffix(document, word)
+            phrase = subtree(document, word)
             assert phrase == list(range(phrase[0], phrase[-1] + 1))
 
 

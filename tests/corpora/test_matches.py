@@ -44,7 +44,7 @@ away  ADP   3 compound:prt
 """)
 
 
-def find_by_suffix(node: str, operator: str, own: str, **attributes: str) -> dict[str, object]:
+def pattern_node(node: str, operator: str, own: str, **attributes: str) -> dict[str, object]:
     return {"LEFT_ID": node, "REL_OP": operator, "RIGHT_ID": own, "RIGHT_ATTRS": attributes}
 
 
@@ -78,21 +78,21 @@ def test_a_link_joins_two_places_of_tokens(patterns):
 
 
 def test_a_link_joins_two_words_of_a_tree(patterns):
-    split = [VERB, find_by_suffix("verb", ">", "it", DEP="obj"), find_by_suffix("it", "$++", "out", DEP="compound:prt")]
+    split = [VERB, pattern_node("verb", ">", "it", DEP="obj"), pattern_node("it", "$++", "out", DEP="compound:prt")]
     assert found(patterns(split={"dependencies": split, "source": "out", "target": "verb"}), GAVE) == [
         Link(6, 3, "split", "pattern")
     ]
 
 
 def test_a_word_without_a_head_is_a_root(patterns):
-    root = [{"RIGHT_ID": "root", "RIGHT_ATTRS": {"DEP": "ROOT"}}, find_by_suffix("root", ">", "word")]
+    root = [{"RIGHT_ID": "root", "RIGHT_ATTRS": {"DEP": "ROOT"}}, pattern_node("root", ">", "word")]
     two = tree("a X 1 det\nb X - root\nc X - root\nd X 2 dep")
     links = found(patterns(under={"dependencies": root, "source": "word", "target": "root"}), two)
     assert links == [Link(0, 1, "under", "pattern"), Link(3, 2, "under", "pattern")]
 
 
 def test_crossing_trees_are_taken_as_they_are(patterns):
-    any_head = {"dependencies": [{"RIGHT_ID": "head", "RIGHT_ATTRS": {}}, find_by_suffix("head", ">", "word")]}
+    any_head = {"dependencies": [{"RIGHT_ID": "head", "RIGHT_ATTRS": {}}, pattern_node("head", ">", "word")]}
     crossing = tree("a X 2 dep\nb X 3 dep\nc X - root\nd X - root")
     links = found(patterns(dep=any_head | {"source": "word", "target": "head"}), crossing)
     assert set(links) == {Link(0, 2, "dep", "pattern"), Link(1, 3, "dep", "pattern")}
@@ -164,7 +164,7 @@ def test_a_match_across_the_boundary_of_a_pair_is_none(patterns):
 
 def test_documents_without_the_annotation_are_passed_by(patterns):
     bare = Document("2", words=GAVE.words)
-    object_ = {"dependencies": [VERB, find_by_suffix("verb", ">", "it", DEP="obj")], "source": "it", "target": "verb"}
+    object_ = {"dependencies": [VERB, pattern_node("verb", ">", "it", DEP="obj")], "source": "it", "target": "verb"}
     assert len(found(patterns(determiner=NOUN, object=object_), bare, GAVE, bare)) == 3
 
 
@@ -199,7 +199,7 @@ def test_a_pipeline_annotates_the_words_anew(file, tmp_path):
             ", because it asks for POS, with which no document is annotated: leave it out, or name a pipeline.",
         ),
         (
-            {"dependencies": [VERB, find_by_suffix("verb", ">", "b", LEMMA="man")], "source": "b", "target": "verb"},
+            {"dependencies": [VERB, pattern_node("verb", ">", "b", LEMMA="man")], "source": "b", "target": "verb"},
             GAVE,
             ", because it asks for LEMMA, with which no document is annotated: leave it out, or name a pipeline.",
         ),
@@ -216,7 +216,7 @@ def test_a_pattern_that_matches_nothing_is_refused(patterns, tmp_path, pattern, 
 
 
 def test_a_word_is_not_linked_to_itself(patterns, tmp_path):
-    children = [VERB, find_by_suffix("verb", ">", "a"), find_by_suffix("verb", ">", "b")]
+    children = [VERB, pattern_node("verb", ">", "a"), pattern_node("verb", ">", "b")]
     with pytest.raises(CorpusError) as caught:
         found(patterns(two={"dependencies": children, "source": "a", "target": "b"}), GAVE)
     assert str(caught.value) == (
@@ -234,7 +234,7 @@ def test_a_word_is_not_linked_to_itself(patterns, tmp_path):
     ],
 )
 def test_dependencies_that_are_no_tree_are_refused(patterns, links, word, what):
-    any_head = {"dependencies": [{"RIGHT_ID": "head", "RIGHT_ATTRS": {}}, find_by_suffix("head", ">", "word")]}
+    any_head = {"dependencies": [{"RIGHT_ID": "head", "RIGHT_ATTRS": {}}, pattern_node("head", ">", "word")]}
     with pytest.raises(CorpusError) as caught:
         found(patterns(dep=any_head | {"source": "word", "target": "head"}), replace(GAVE, links=links))
     assert str(caught.value) == (

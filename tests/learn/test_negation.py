@@ -169,7 +169,7 @@ def test_starsem_has_files_for_its_splits(data):
 
 
 @pytest.mark.data
-def test_the_make_control_the_papers_file_has_its_distribution_and_leaves_unseen_words_untagged(data):
+def test_the_control_of_the_papers_file_has_its_distribution_and_leaves_unseen_words_untagged(data):
     task = read_negation(data)
     control = make_control(task)
     train = [pair for example in task.splits["train"] for pair in zip(example.words, example.tags, strict=True)]

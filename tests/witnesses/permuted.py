@@ -15,11 +15,11 @@ from witnesses.scope import negations_of
 from witnesses.seen import Seen
 from witnesses.words import best_other, word_weights
 
-Bins = Callable[[Document, list[int]], np.ndarray]
+Places = Callable[[Document, list[int]], np.ndarray]
 """For each item, which of so many places it takes in each permutation: ``[item, permutation]``."""
 
 
-def permuted_relations(seen: Seen, places: Bins) -> list[tuple[str, np.ndarray]]:
+def permuted_relations(seen: Seen, places: Places) -> list[tuple[str, np.ndarray]]:
     """For each dependency link its label and the hits: ``[permutation, layer, head, direction]``."""
     with_token = sorted({token.word for token in seen.queries if token.word is not None})
     links = [link for link in dependencies_of(seen.document) if link.source in with_token and link.target in with_token]
@@ -40,7 +40,7 @@ def permuted_relations(seen: Seen, places: Bins) -> list[tuple[str, np.ndarray]]
     return [(link.label, hits) for link, hits in zip(links, hits_of_links, strict=True)]
 
 
-def permuted_coreference(seen: Seen, places: Bins) -> list[tuple[str | None, np.ndarray]]:
+def permuted_coreference(seen: Seen, places: Places) -> list[tuple[str | None, np.ndarray]]:
     """For each scored mention the tag of its head word and the hits: ``[permutation, layer, head]``."""
     scored = sorted(scored_of(seen), key=lambda entry: (entry[0].head, entry[0].chain))
     answers = answers_of(seen)
@@ -63,7 +63,7 @@ def permuted_coreference(seen: Seen, places: Bins) -> list[tuple[str | None, np.
     return scored_hits
 
 
-def permuted_scope(seen: Seen, places: Bins) -> np.ndarray:
+def permuted_scope(seen: Seen, places: Places) -> np.ndarray:
     """How many words are rightly said to be in a scope: ``[permutation, layer, head]``."""
     negations = negations_of(seen.document)
     count = len(seen.document.words)
