@@ -249,6 +249,19 @@ def test_what_cannot_be_compared_is_refused_in_a_sentence(run, files, others, tm
     assert not out.exists()
 
 
+def test_a_variable_that_has_no_value_at_any_place_is_refused(run, files, tmp_path) -> None:
+    empty = []
+    for name in ("before", "after"):
+        table = heads.read_table(files[name])
+        table = table.assign(token_class_mass=table["token_class_mass"].where(False))
+        empty.append(heads.write_table(table, tmp_path / f"{name}.nc"))
+    code, _, complained = run("compare", *empty, "--variable", "token_class_mass", "-o", tmp_path / "out")
+    assert code == 2
+    assert complained.strip().splitlines()[-1] == (
+        f"headscope: no head has a value of 'token_class_mass' in {empty[0]} and in all runs; compare another variable."
+    )
+
+
 def test_tables_without_a_score_in_common_are_refused(run, files, tmp_path) -> None:
     gone = ["token_class_mass", "scope_f1", "scope_precision", "scope_recall"]
     bare = [

@@ -4,7 +4,7 @@ before, after (runs), control (runs) --compare each variable--> comparisons --vi
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -220,8 +220,8 @@ def _places(before: xr.Dataset, variable: str, where: Place) -> list[Place]:
     return [dict(zip(dims, labels, strict=True)) for labels in product(*along)]
 
 
-def _parse_entries(before: xr.Dataset, text: str) -> Iterator[Entry]:
-    """The entries that ``NAME:DIMENSION=PLACE,...`` names."""
+def _parse_entries(before: xr.Dataset, text: str) -> list[Entry]:
+    """The entries that ``NAME:DIMENSION=PLACE,...`` names; if none of them has a value, one, which is then refused."""
     variable, _, places = text.partition(":")
     name = name_table(before, "the table before")
     if variable not in before:
@@ -240,10 +240,8 @@ def _parse_entries(before: xr.Dataset, text: str) -> Iterator[Entry]:
     if not {"layer", "head"} <= set(before[variable].dims):
         known = _list_head_variables(before)
         raise TableError(f"--variable {text}: {variable} is not of each head; {name} has {known}.")
-    for place in _places(before, variable, where):
-        entry = Entry(variable, place)
-        if place == where or _has(before, entry):
-            yield entry
+    entries = [Entry(variable, place) for place in _places(before, variable, where)]
+    return [entry for entry in entries if entry.where == where or _has(before, entry)] or entries[:1]
 
 
 def _list_head_variables(table: xr.Dataset) -> str:
