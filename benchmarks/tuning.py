@@ -18,6 +18,7 @@ from statistics import median
 
 from headscope.learn import training
 from headscope.learn.negation import read_negation
+from headscope.learn.settings import Settings
 from headscope.learn.splits import sample_training
 from headscope.learn.task import Task
 from headscope.learn.tune import tune
@@ -90,7 +91,7 @@ def _headscope(task: Task) -> tuple[float, float]:
 
     training.fit = timed
     with tempfile.TemporaryDirectory() as folder:
-        tune(task, "minilm", folder, seeds=[1], epochs=1)
+        tune(task, "minilm", folder, Settings(epochs=1), seeds=[1])
         ends.append(CLOCK())
     return ends[1] - ends[0], ends[2] - ends[1]
 

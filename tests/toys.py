@@ -4,12 +4,13 @@ import random
 from dataclasses import replace
 
 import tiny
+from headscope.learn.settings import Settings
 from headscope.learn.task import Example, Task
 
 MARKED = ("dog", "cat", "old", "house", "red")
 SIZES = {"train": 101, "validation": 11, "test": 13}
 
-FAST = {"epochs": 4, "learning_rate": 7e-3, "batch_size": 3}
+FAST = Settings(epochs=4, learning_rate=7e-3, batch_size=3)
 """How to tune so that `tagging` is learnt."""
 
 

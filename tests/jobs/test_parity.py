@@ -9,6 +9,7 @@ import typer.main
 
 import headscope
 from headscope import cli
+from headscope.learn.settings import Settings
 
 COMMANDS = {command.callback.__name__: command.callback for command in cli.app.registered_commands if command.callback}
 
@@ -48,6 +49,11 @@ def test_a_command_has_the_parameters_and_defaults_of_its_function(name: str) ->
     assert shared == {
         parameter: value for parameter, value in called.items() if parameter not in in_python | on_terminal
     }
+
+
+def test_the_settings_of_training_have_the_defaults_of_tune() -> None:
+    settings, tune = defaults(Settings), defaults(headscope.tune)
+    assert settings == {name: tune[name] for name in settings}
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))

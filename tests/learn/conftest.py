@@ -21,4 +21,4 @@ def tuned(model, tmp_path_factory):
 
     task = toys.tagging()
     out = tmp_path_factory.mktemp("tuned") / "new" / "folder"
-    return tune(task, model, out, seeds=[1, 2], control=toys.control(task), **toys.FAST)
+    return tune(task, model, out, toys.FAST, seeds=[1, 2], control=toys.control(task))

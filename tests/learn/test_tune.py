@@ -18,10 +18,11 @@ import tiny
 import toys
 from headscope import runs
 from headscope.learn import training
+from headscope.learn.settings import Settings
 from headscope.learn.task import Task
 from headscope.learn.tune import tune
 
-BRIEF = {"epochs": 1, "learning_rate": 1e-3, "batch_size": 13}
+BRIEF = Settings(epochs=1, learning_rate=1e-3, batch_size=13)
 
 
 def weights(group: runs.Runs, seed: int) -> bytes:
@@ -43,13 +44,13 @@ def test_a_folder_of_runs_is_what_it_says(tuned) -> None:
     assert tuned.control.folder == tuned.task.folder / "control"
     assert sorted(path.name for path in tuned.task.folder.iterdir()) == ["control", "runs.json", "seed-1", "seed-2"]
     assert tuned.task.settings["examples"] == toys.SIZES
-    assert tuned.task.settings["learning_rate"] == toys.FAST["learning_rate"]
+    assert tuned.task.settings["learning_rate"] == toys.FAST.learning_rate
 
 
 def test_the_epoch_that_is_best_on_validation_is_kept(tuned) -> None:
     for group in (tuned.task, tuned.control):
         for run in group.runs:
-            assert len(run.epochs) == toys.FAST["epochs"]
+            assert len(run.epochs) == toys.FAST.epochs
             best = [epoch["validation"][group.metric] for epoch in run.epochs]
             assert run.best_epoch == best.index(max(best)) + 1
             assert run.scores is run.epochs[run.best_epoch - 1]
@@ -105,7 +106,7 @@ def test_a_tuned_model_is_observed_as_any_other_and_attends_differently(tuned, m
 
 
 def test_the_same_seed_gives_the_same_weights_and_another_seed_others(tuned, model, tmp_path) -> None:
-    again = tune(toys.tagging(), model, tmp_path, seeds=[2], **toys.FAST).task
+    again = tune(toys.tagging(), model, tmp_path, toys.FAST, seeds=[2]).task
     assert weights(again, 2) == weights(tuned.task, 2) != weights(tuned.task, 1)
     assert asdict(again.runs[0]) == asdict(tuned.task.runs[1])
 
@@ -113,7 +114,7 @@ def test_the_same_seed_gives_the_same_weights_and_another_seed_others(tuned, mod
 def test_neither_other_seeds_nor_the_test_split_nor_a_control_move_a_run(tuned, model, tmp_path) -> None:
     task = toys.tagging()
     other = replace(task, splits={**task.splits, "test": toys.control(task).splits["train"]})
-    alike = tune(other, model, tmp_path, seeds=[2], **toys.FAST).task
+    alike = tune(other, model, tmp_path, toys.FAST, seeds=[2]).task
     assert weights(alike, 2) == weights(tuned.task, 2)
     for epoch, full_epoch in zip(alike.runs[0].epochs, tuned.task.runs[1].epochs, strict=True):
         assert epoch["validation"] == full_epoch["validation"]
@@ -122,7 +123,7 @@ def test_neither_other_seeds_nor_the_test_split_nor_a_control_move_a_run(tuned, 
 
 def test_selected_on_test_it_is_trained_on_validation_too(model, tmp_path) -> None:
     task = toys.tagging()
-    tuned = tune(task, model, tmp_path, seeds=[1], select="test", **toys.FAST).task
+    tuned = tune(task, model, tmp_path, replace(toys.FAST, select="test"), seeds=[1]).task
     assert tuned.select == "test"
     assert tuned.settings["examples"] == {"train": 112, "test": 13}
     (run,) = tuned.runs
@@ -157,7 +158,7 @@ def test_texts_and_pairs_are_classified_and_scored(task, architecture, tmp_path)
     folder = tiny.save(tmp_path / "model", architecture.split()[0])
     if "pad" in architecture:
         without_padding(folder)
-    tuned = tune(task, folder, tmp_path / "out", seeds=[1], max_tokens=13, **toys.FAST | BRIEF).task
+    tuned = tune(task, folder, tmp_path / "out", replace(BRIEF, max_tokens=13), seeds=[1]).task
     (run,) = tuned.runs
     classifier = AutoModelForSequenceClassification.from_pretrained(tuned.path(run)).eval()
     tokenizer = AutoTokenizer.from_pretrained(tuned.path(run))
@@ -188,7 +189,7 @@ def test_what_is_cut_or_cannot_be_tagged_is_counted(model, tmp_path) -> None:
     long = replace(task.splits["train"][0], words=("the", *["dog"] * 17), tags=("0", *"1" * 17))
     empty = replace(long, tags=(None,) * 18)
     splits = {**task.splits, "train": (*task.splits["train"], long, empty)}
-    tuned = tune(replace(task, splits=splits), model, tmp_path, seeds=[1], max_tokens=11, **toys.FAST | BRIEF).task
+    tuned = tune(replace(task, splits=splits), model, tmp_path, replace(BRIEF, max_tokens=11), seeds=[1]).task
     over = [example for example in splits["train"] if len(pieces(model, example.words)) > 11]
     assert 2 < len(over) < 50
     skipped = tuned.settings["skipped"]["train"]
@@ -217,7 +218,7 @@ def test_random_numbers_go_on_as_if_none_had_been_seeded() -> None:
 
 def test_the_library_is_silent_and_left_as_it_was(model, tmp_path, capfd) -> None:
     verbosity = transformers_logging.get_verbosity()
-    tune(toys.tagging(), model, tmp_path, seeds=[1], **toys.FAST | {"epochs": 1, "batch_size": 31})
+    tune(toys.tagging(), model, tmp_path, replace(toys.FAST, epochs=1, batch_size=31), seeds=[1])
     assert capfd.readouterr() == ("", "")
     assert transformers_logging.get_verbosity() == verbosity
 
@@ -228,8 +229,8 @@ def test_the_progress_is_told_in_words(model, tmp_path) -> None:
         toys.tagging(),
         model,
         tmp_path,
+        replace(toys.FAST, epochs=1, batch_size=31),
         seeds=[1, 2],
-        **toys.FAST | {"epochs": 1, "batch_size": 31},
         progress=lambda *step: progress.append(step),
     )
     words = sum(len(example.words) for example in toys.tagging().splits["train"])
@@ -241,7 +242,7 @@ def test_the_progress_is_told_in_words(model, tmp_path) -> None:
 def test_a_layer_of_another_shape_is_replaced(tuned, tmp_path) -> None:
     """A tagger of two labels is tuned further, to call texts one of three."""
     tagger = tuned.task.path(tuned.task.runs[0])
-    again = tune(toys.classification(), tagger, tmp_path, seeds=[1], **toys.FAST | BRIEF).task
+    again = tune(toys.classification(), tagger, tmp_path, BRIEF, seeds=[1]).task
     layer = load_file(again.path(again.runs[0]) / "model.safetensors")["classifier.weight"]
     assert tuple(layer.shape) == (3, 35)
     assert json.loads((again.path(again.runs[0]) / "config.json").read_text())["id2label"] == {

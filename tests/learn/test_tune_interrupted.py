@@ -13,6 +13,7 @@ import toys
 from headscope import runs
 from headscope.learn import training
 from headscope.learn.folder import lock_folder
+from headscope.learn.settings import Settings
 from headscope.learn.tune import tune
 
 Progress = Callable[[str, int, int], None]
@@ -35,10 +36,10 @@ def killed_at(share: float, label: str = "seed-1") -> Progress:
 @pytest.mark.parametrize("share", [0.2, 0.7], ids=["in the first epoch", "in the third"])
 def test_a_killed_run_goes_on_and_ends_as_if_nothing_had_happened(tuned, model, tmp_path, share) -> None:
     with pytest.raises(KeyboardInterrupt):
-        tune(toys.tagging(), model, tmp_path, seeds=[1], progress=killed_at(share), **toys.FAST)
+        tune(toys.tagging(), model, tmp_path, toys.FAST, seeds=[1], progress=killed_at(share))
     unfinished = tmp_path / ".seed-1.unfinished"
     whole = list(unfinished.glob("checkpoint-*"))
-    assert len(whole) == int(share * toys.FAST["epochs"])
+    assert len(whole) == int(share * toys.FAST.epochs)
     (unfinished / "checkpoint-97").mkdir()
     (unfinished / "checkpoint-97" / "model.safetensors").write_bytes(b"half")
     with pytest.raises(headscope.HeadscopeError, match="lists no finished run"):
@@ -46,10 +47,10 @@ def test_a_killed_run_goes_on_and_ends_as_if_nothing_had_happened(tuned, model, 
 
     seen: list[int] = []
     again = tune(
-        toys.tagging(), model, tmp_path, seeds=[1], resume=True, **toys.FAST,
+        toys.tagging(), model, tmp_path, toys.FAST, seeds=[1], resume=True,
         progress=lambda label, done, total: seen.append(done) if total else None,
     ).task  # fmt: skip
-    assert seen[0] == (seen[-1] // toys.FAST["epochs"]) * len(whole)
+    assert seen[0] == (seen[-1] // toys.FAST.epochs) * len(whole)
     assert weights(again, 1) == weights(tuned.task, 1)
     assert asdict(again.runs[0]) == asdict(tuned.task.runs[0])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["runs.json", "seed-1"]
@@ -65,19 +66,19 @@ def test_a_run_that_was_moved_but_not_listed_is_listed(tuned, model, tmp_path, m
 
     monkeypatch.setattr(runs, "write", killed)
     with pytest.raises(KeyboardInterrupt):
-        tune(toys.tagging(), model, tmp_path, seeds=[1], **toys.FAST)
+        tune(toys.tagging(), model, tmp_path, toys.FAST, seeds=[1])
     assert (tmp_path / "seed-1").is_dir()
     monkeypatch.undo()
-    again = tune(toys.tagging(), model, tmp_path, seeds=[1], resume=True, **toys.FAST).task
+    again = tune(toys.tagging(), model, tmp_path, toys.FAST, seeds=[1], resume=True).task
     assert weights(again, 1) == weights(tuned.task, 1)
     assert asdict(again.runs[0]) == asdict(tuned.task.runs[0])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["runs.json", "seed-1"]
 
 
 def test_finished_runs_are_kept_and_further_seeds_are_added(tuned, model, tmp_path) -> None:
-    first = tune(toys.tagging(), model, tmp_path, seeds=[2], **toys.FAST).task
+    first = tune(toys.tagging(), model, tmp_path, toys.FAST, seeds=[2]).task
     written = (first.folder / "seed-2" / "model.safetensors").stat()
-    both = tune(toys.tagging(), model, tmp_path, seeds=[1, 2], resume=True, **toys.FAST).task
+    both = tune(toys.tagging(), model, tmp_path, toys.FAST, seeds=[1, 2], resume=True).task
     assert (first.folder / "seed-2" / "model.safetensors").stat() == written
     assert [asdict(run) for run in both.runs] == [asdict(run) for run in tuned.task.runs]
     assert runs.read(tmp_path) == both
@@ -93,7 +94,7 @@ def test_a_loss_that_is_no_number_ends_the_run_and_no_other(model, tmp_path, mon
 
     monkeypatch.setattr(training, "_training_arguments", steep)
     with pytest.raises(headscope.HeadscopeError) as refused:
-        tune(toys.tagging(), model, tmp_path, seeds=[1, 3, 2], **toys.FAST)
+        tune(toys.tagging(), model, tmp_path, toys.FAST, seeds=[1, 3, 2])
     assert str(refused.value) == (
         "the loss of seed-3 is nan in epoch 1 (by step 20 of 136); lower the learning rate, now 0.007, and name "
         "another folder if this one has finished runs."
@@ -107,7 +108,7 @@ def test_a_last_step_that_goes_wrong_is_seen_before_its_weights_are_kept(model, 
     with pytest.raises(
         headscope.HeadscopeError, match=r"^the loss of seed-1 is (nan|inf) in epoch 1 \(by step 1 of 1\);"
     ):
-        tune(toys.tagging(), model, tmp_path, seeds=[1], epochs=1, learning_rate=1e30, batch_size=101)
+        tune(toys.tagging(), model, tmp_path, Settings(1, learning_rate=1e30, batch_size=101), seeds=[1])
     assert [path.name for path in tmp_path.iterdir()] == ["runs.json"]
 
 
@@ -118,19 +119,19 @@ def test_a_full_disk_is_told_and_gone_on_from(tuned, model, tmp_path, limit) -> 
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limits[1]))
     try:
         with pytest.raises(headscope.HeadscopeError) as refused:
-            tune(toys.tagging(), model, tmp_path, seeds=[2], **toys.FAST)
+            tune(toys.tagging(), model, tmp_path, toys.FAST, seeds=[2])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert str(refused.value).startswith(f"seed-2 could not be written to {tmp_path / '.seed-2.unfinished'} (")
     assert str(refused.value).endswith("); free some space and add --resume to go on.")
-    again = tune(toys.tagging(), model, tmp_path, seeds=[2], resume=True, **toys.FAST).task
+    again = tune(toys.tagging(), model, tmp_path, toys.FAST, seeds=[2], resume=True).task
     assert weights(again, 2) == weights(tuned.task, 2)
 
 
 def test_two_at_once_are_refused(model, tmp_path) -> None:
     out = tmp_path / "out"
     with lock_folder(out), pytest.raises(headscope.HeadscopeError) as refused:
-        tune(toys.tagging(), model, out, seeds=[1], **toys.FAST)
+        tune(toys.tagging(), model, out, toys.FAST, seeds=[1])
     assert str(refused.value) == (
         f"another `headscope tune` is running in {out}; wait until it has ended, or name another folder."
     )
@@ -141,7 +142,7 @@ def test_what_a_kill_left_of_a_finished_run_is_removed(tuned, model, tmp_path) -
     shutil.copytree(tuned.task.folder, tmp_path, dirs_exist_ok=True)
     (tmp_path / ".seed-2.unfinished" / "checkpoint-34").mkdir(parents=True)
     (tmp_path / ".runs.abcdefgh.json").write_text("{")
-    again = tune(toys.tagging(), model, tmp_path, seeds=[1], resume=True, **toys.FAST).task
+    again = tune(toys.tagging(), model, tmp_path, toys.FAST, seeds=[1], resume=True).task
     assert again.runs == tuned.task.runs
     assert sorted(path.name for path in tmp_path.iterdir()) == ["control", "runs.json", "seed-1", "seed-2"]
 
@@ -152,17 +153,17 @@ def test_the_files_of_a_task_may_lie_elsewhere(tuned, model) -> None:
         split: tuple(replace(example, name=f"/elsewhere/{example.name}") for example in examples)
         for split, examples in task.splits.items()
     }
-    again = tune(replace(task, splits=splits), model, tuned.task.folder, seeds=[1, 2], resume=True, **toys.FAST).task
+    again = tune(replace(task, splits=splits), model, tuned.task.folder, toys.FAST, seeds=[1, 2], resume=True).task
     assert again == tuned.task
 
 
 def test_a_checkpoint_that_is_damaged_is_named(model, tmp_path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        tune(toys.tagging(), model, tmp_path, seeds=[1], progress=killed_at(0.4), **toys.FAST)
+        tune(toys.tagging(), model, tmp_path, toys.FAST, seeds=[1], progress=killed_at(0.4))
     unfinished = tmp_path / ".seed-1.unfinished"
     (checkpoint,) = unfinished.glob("checkpoint-*")
     (checkpoint / "optimizer.pt").write_bytes(b"half")
     with pytest.raises(headscope.HeadscopeError) as refused:
-        tune(toys.tagging(), model, tmp_path, seeds=[1], resume=True, **toys.FAST)
+        tune(toys.tagging(), model, tmp_path, toys.FAST, seeds=[1], resume=True)
     assert str(refused.value).startswith(f"seed-1 cannot go on from {checkpoint} (")
     assert str(refused.value).endswith(f"); remove {unfinished} and add --resume, to tune it again.")

@@ -14,6 +14,7 @@ import toys
 from headscope import runs
 from headscope.errors import HeadscopeError
 from headscope.learn import training
+from headscope.learn.settings import Settings
 from headscope.learn.splits import sample_training
 from headscope.learn.task import Example, Task
 from headscope.learn.tune import tune
@@ -26,10 +27,10 @@ def _nothing_is_trained(monkeypatch) -> None:
     monkeypatch.setattr(training, "fit", lambda *_, **__: pytest.fail("trained"))
 
 
-def refusal(task: Task, model: Path, out: Path, **changes: Any) -> str:
+def refusal(task: Task, model: Path, out: Path, *, seeds=(1, 2), control=False, resume=False, **settings: Any) -> str:
     there = out.exists()
     with pytest.raises(HeadscopeError) as refused:
-        tune(task, model, out, **{"seeds": [1, 2], **changes})
+        tune(task, model, out, Settings(**settings), seeds=seeds, control=control, resume=resume)
     assert out.exists() == there
     return str(refused.value)
 
@@ -40,6 +41,7 @@ ARGUMENTS = {
     "the seeds -1 to 2 are not all from 0 to 4294967295; give others.": {"seeds": [2, -1]},
     "0 epochs train nothing; give 1 or more.": {"epochs": 0},
     "a batch of 0 examples trains nothing; give 1 or more.": {"batch_size": 0},
+    "0 training examples are too few to train on; give 1 or more.": {"max_examples": 0},
     "the learning rate 0.0 is not above 0; give one such as 4e-5.": {"learning_rate": 0.0},
     "the learning rate nan is not above 0; give one such as 4e-5.": {"learning_rate": float("nan")},
     "4 tokens leave no room for an example; give 5 or more.": {"max_tokens": 4},
@@ -120,7 +122,7 @@ def test_tasks(sentence, model, tmp_path) -> None:
 
 def test_the_validation_split_may_be_empty_where_nothing_is_chosen_on_it(model, tmp_path) -> None:
     with pytest.raises(pytest.fail.Exception, match="trained"):
-        tune(only(TASK, "validation", ()), model, tmp_path, seeds=[1], select="test")
+        tune(only(TASK, "validation", ()), model, tmp_path, Settings(select="test"), seeds=[1])
 
 
 def test_a_model_that_is_none_for_the_task(tmp_path) -> None:
@@ -148,7 +150,7 @@ def recorded(model: Path, folder: Path, monkeypatch) -> runs.Runs:
         patch.setattr(runs, "write", lambda written_runs: listed.append(written_runs) or Path())
         folder.mkdir()
         with pytest.raises(BaseException, match=r"trained|No such file"):
-            tune(TASK, model, folder, seeds=[1])
+            tune(TASK, model, folder, Settings(), seeds=[1])
     for folder_of_run in folder.glob(".seed-*"):
         folder_of_run.rmdir()
     run = runs.Run("seed-1", 1, 1, ({"validation": {"f1": 0.5}, "test": {"f1": 0.5}},), "0" * 64)
@@ -231,6 +233,4 @@ def test_a_sample_of_the_training_examples(tmp_path) -> None:
         name: TASK.splits[name] for name in ("validation", "test")
     }
     assert sample_training(TASK, 101) is TASK
-    with pytest.raises(HeadscopeError, match=r"^0 training examples are too few to train on; give 1 or more\.$"):
-        sample_training(TASK, 0)
     assert json.loads(json.dumps(task.skipped))

@@ -20,7 +20,6 @@ from headscope.errors import HeadscopeError, TableError
 from headscope.files import write_text
 from headscope.jobs.folder import OutputFolder, Progress, write_csv
 from headscope.jobs.inputs import load_model, make_plan
-from headscope.learn.control import make_control
 from headscope.learn.folder import check_folder
 from headscope.learn.tune import CONTROL, tune
 from headscope.reducers.support.permutations import with_permutations
@@ -29,7 +28,7 @@ from headscope.runs import Runs
 from headscope.studies import STUDIES, sheet
 from headscope.studies.locate import Texts, locate, sample_texts, select_documents
 from headscope.studies.study import Finding, Measurement, Study, derive, judge
-from headscope.studies.tuning import TuningOptions, read_study_task, tabulate_scores
+from headscope.studies.tuning import TuningOptions, plan_tuning, tabulate_scores
 from headscope.view import figures
 
 
@@ -107,9 +106,9 @@ def study(
     folder = OutputFolder("the study", Path(out), f"{name}.json", (*chosen.measurements, *of_runs), resume, progress)
     folder.check()
     options = _make_options(seeds, epochs, learning_rate, task, max_examples, select)
-    learnt = read_study_task(name, chosen, options, data, given) if options else None
-    runs_folder = folder.path / "runs" / (learnt.name if learnt else "")
-    if learnt:
+    tuning = plan_tuning(name, chosen, options, data, given) if options else None
+    runs_folder = folder.path / "runs" / (tuning.task.name if tuning else "")
+    if tuning:
         check_folder(runs_folder, resume)
         check_folder(runs_folder / CONTROL, resume)
     paths = locate(chosen, data, given)
@@ -121,19 +120,17 @@ def study(
         progress(f"reading {path}", 0, 0)
         texts[table] = select_documents(chosen.measurements[table], path, seed)
     for table, measurement in chosen.measurements.items():
-        if learnt and measurement.of_task:
-            texts[table] = sample_texts(learnt, seed, measurement.sample)
+        if tuning and measurement.of_task:
+            texts[table] = sample_texts(tuning.task, seed, measurement.sample)
     tables = {
         table: _measure(folder, table, model, chosen.measurements[table], of_table, plan=plan)
         for table, of_table in texts.items()
     }
     runs: dict[str, Runs] = {}
-    if options and learnt and chosen.tuning:
+    if tuning:
         tuned = tune(
-            learnt, model.name, runs_folder, seeds=range(1, options.seeds + 1), control=make_control(learnt),
-            epochs=epochs or chosen.tuning.epochs, learning_rate=learning_rate or chosen.tuning.learning_rate,
-            select=select, device=model.device.type, trust_remote_code=trust_remote_code, resume=resume,
-            progress=progress,
+            tuning.task, model.name, runs_folder, replace(tuning.settings, device=model.device.type),
+            seeds=tuning.seeds, control=True, trust_remote_code=trust_remote_code, resume=resume, progress=progress,
         )  # fmt: skip
         runs = {"task": tuned.task} | ({"control": tuned.control} if tuned.control else {})
         tables |= _measure_runs(folder, chosen, model, texts, runs, plan)

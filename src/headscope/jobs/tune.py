@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from headscope.jobs.folder import Progress
-from headscope.learn.control import make_control
-from headscope.learn.splits import merge_validation, sample_training
-from headscope.learn.task import TEST, Task
+from headscope.learn.settings import Settings
+from headscope.learn.task import Task
 from headscope.learn.tasks import read_task
 from headscope.learn.tune import Tuned
 from headscope.learn.tune import tune as fine_tune
@@ -60,18 +59,15 @@ def tune(
     Raises:
         HeadscopeError: in one sentence, what was wrong with the task, the model, an argument or the folder.
     """
+    settings = Settings(
+        epochs=epochs, learning_rate=learning_rate, batch_size=batch_size, precision=precision, device=device,
+        max_tokens=max_tokens, select=select, max_examples=max_examples,
+    )  # fmt: skip
     progress = progress or (lambda step, done, total: None)
     if not isinstance(task, Task):
         progress(f"reading {task}", 0, 0)
         task = read_task(str(task), data)
-    if select == TEST:  # before the control is made: its labels are those of everything that is trained on
-        task = merge_validation(task)
-    if max_examples is not None:
-        task = sample_training(task, max_examples)
-    if control is True:
-        control = make_control(task)
     return fine_tune(
-        task, model, out, seeds=range(1, seeds + 1) if isinstance(seeds, int) else seeds, control=control or None,
-        epochs=epochs, learning_rate=learning_rate, batch_size=batch_size, select=select, max_tokens=max_tokens,
-        precision=precision, device=device, trust_remote_code=trust_remote_code, resume=resume, progress=progress,
+        task, model, out, settings, seeds=seeds, control=control, trust_remote_code=trust_remote_code, resume=resume,
+        progress=progress,
     )  # fmt: skip

@@ -3,9 +3,16 @@
 from dataclasses import dataclass
 
 from headscope.errors import HeadscopeError
+from headscope.learn.task import TEST, VALIDATION
 
 PRECISIONS = ("float32", "bfloat16", "float16")
 """The number formats for training; the last two are mixed with the first."""
+
+SELECT = (VALIDATION, TEST)
+"""The splits on which an epoch can be chosen."""
+
+LEAST_TOKENS = 5
+"""The shortest example: a pair of words and three special tokens."""
 
 
 @dataclass(frozen=True)
@@ -18,18 +25,31 @@ class Settings:
         batch_size: examples of a step, on each device.
         precision: one of `PRECISIONS`.
         device: ``cpu``, or ``cuda`` for all GPUs that are visible.
+        max_tokens: of an example with its special tokens; longer ones are cut, and counted. None: those of the model.
+        select: the split on which the best epoch is chosen, one of `SELECT`. With ``test``, the model is trained on the
+            validation split too, as in Zhao and Bethard 2020 (section 5.2), which makes scores slightly too good.
+        max_examples: the size of a random sample of the training examples; None: all of them.
 
     Raises:
         HeadscopeError: nothing can be trained with a value.
     """
 
-    epochs: int
-    learning_rate: float
-    batch_size: int
-    precision: str
-    device: str
+    epochs: int = 8
+    learning_rate: float = 4e-5
+    batch_size: int = 16
+    precision: str = "float32"
+    device: str = "cpu"
+    max_tokens: int | None = None
+    select: str = VALIDATION
+    max_examples: int | None = None
 
     def __post_init__(self) -> None:
+        if self.max_tokens is not None and self.max_tokens < LEAST_TOKENS:
+            raise HeadscopeError(f"{self.max_tokens} tokens leave no room for an example; give {LEAST_TOKENS} or more.")
+        if self.select not in SELECT:
+            raise HeadscopeError(f"an epoch cannot be chosen on {self.select!r}; choose it on {' or '.join(SELECT)}.")
+        if self.max_examples is not None and self.max_examples < 1:
+            raise HeadscopeError(f"{self.max_examples} training examples are too few to train on; give 1 or more.")
         if self.epochs < 1:
             raise HeadscopeError(f"{self.epochs} epochs train nothing; give 1 or more.")
         if self.batch_size < 1:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from headscope.errors import CorpusError, HeadscopeError
+from headscope.errors import CorpusError
 from headscope.learn.task import SPLITS, TEST, TRAIN, VALIDATION, Example, Task
 
 SHARE = 0.15
@@ -118,12 +118,7 @@ def sample_training(task: Task, max_examples: int) -> Task:
     Args:
         task: any task; a task with fewer examples is returned as it is.
         max_examples: the number of training examples, 1 or more.
-
-    Raises:
-        HeadscopeError: `max_examples` is below 1.
     """
-    if max_examples < 1:
-        raise HeadscopeError(f"{max_examples} training examples are too few to train on; give 1 or more.")
     examples = task.splits.get(TRAIN, ())
     if len(examples) <= max_examples:
         return task

@@ -148,16 +148,15 @@ def fit(
     *,
     name: str,
     seed: int,
-    select: str,
     settings: Settings,
     progress: Callable[[int, int], None],
 ) -> Fitted:
     """Train one run, from the last whole checkpoint in `folder` if there is one.
 
-    It starts from the weights of `pretrained`, and trains on `trained`. After each epoch `scored` are scored, by split;
-    the epoch is chosen on the split `select`. `folder` holds the checkpoints of the last epoch and of the best, each
-    with the optimizer's state. `name` is that of the run, for messages. `seed` is that of the new layer, of dropout
-    and of the order of the examples. `progress` is called with the number of steps done and of all steps.
+    It starts from the weights of `pretrained`, and trains on `trained`. After each epoch `scored` are scored, by split.
+    `folder` holds the checkpoints of the last epoch and of the best, each with the optimizer's state. `name` is that of
+    the run, for messages. `seed` is that of the new layer, of dropout and of the order of the examples. `progress` is
+    called with the number of steps done and of all steps.
 
     Raises:
         HeadscopeError: the loss is not finite (then `folder` is removed), or memory or the disk is full.
@@ -167,7 +166,7 @@ def fit(
         last, watch = _find_last_checkpoint(folder), _Watch(name, settings, progress)
         trainer = Trainer(
             model=pretrained.build_model(task),
-            args=_training_arguments(folder, seed, f"eval_{select}_{task.metric}", settings),
+            args=_training_arguments(folder, seed, f"eval_{settings.select}_{task.metric}", settings),
             train_dataset=trained,
             eval_dataset={
                 split: sorted(examples, key=lambda features: len(features["input_ids"]))
@@ -199,7 +198,7 @@ def fit(
                     "it again."
                 ) from error
     epochs, steps = _group_by_epoch(trainer.state.log_history, scored, settings.epochs)
-    best = max(range(settings.epochs), key=lambda epoch: epochs[epoch][select][task.metric])
+    best = max(range(settings.epochs), key=lambda epoch: epochs[epoch][settings.select][task.metric])
     return Fitted(epochs, best + 1, folder / f"checkpoint-{steps[best]}")
 
 

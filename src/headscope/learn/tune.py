@@ -18,6 +18,7 @@ from typing import Any
 
 from headscope import runs as files
 from headscope.errors import HeadscopeError
+from headscope.learn.control import make_control
 from headscope.learn.encode import Features, encode
 from headscope.learn.folder import (
     check_folder,
@@ -28,9 +29,9 @@ from headscope.learn.folder import (
     unfinished_path,
 )
 from headscope.learn.settings import Settings
-from headscope.learn.splits import merge_validation
+from headscope.learn.splits import merge_validation, sample_training
 from headscope.learn.task import SPLITS, TEST, TRAIN, VALIDATION, Example, Task
-from headscope.learn.validation import SELECT, check
+from headscope.learn.validation import check
 from headscope.runs import Run, Runs
 
 CONTROL = "control"
@@ -38,9 +39,6 @@ CONTROL = "control"
 
 ON_TASK = "task"
 """The name of the extra split of a control run: the test split of the task itself."""
-
-LEAST_TOKENS = 5
-"""The shortest example: a pair of words and three special tokens."""
 
 COMPARED = ("examples_sha256", "epochs", "learning_rate", "batch_size", "precision", "max_tokens")
 """The settings that all runs of a folder must share."""
@@ -65,63 +63,58 @@ def tune(
     task: Task,
     model: str | Path,
     out: str | Path,
+    settings: Settings,
     *,
-    seeds: Sequence[int],
-    control: Task | None = None,
-    epochs: int = 8,
-    learning_rate: float = 4e-5,
-    batch_size: int = 16,
-    select: str = VALIDATION,
-    max_tokens: int | None = None,
-    precision: str = "float32",
-    device: str = "cpu",
+    seeds: int | Sequence[int],
+    control: bool | Task = False,
     trust_remote_code: bool = False,
     resume: bool = False,
     progress: Progress | None = None,
 ) -> Tuned:
     """Fine-tune a model on a task, once for each seed, and on its control if there is one.
 
-    The weights of the epoch that is best on `select` are saved. The same seed gives the same weights on the same
-    machine; a GPU may add numbers in another order, so that the last digits differ.
+    The weights of the epoch that is best on the selected split are saved. The same seed gives the same weights on the
+    same machine; a GPU may add numbers in another order, so that the last digits differ.
 
     The arguments are those of `headscope.tune`. A task is learnt as a softmax over its labels for each word piece or
-    for the whole, or as one number. The runs of the control (`headscope.learn.control.make_control`), in the folder
-    ``control`` in `out`, are also scored on the task's own test split (Zhao and Bethard 2020, table 2). With `select`
-    ``test``, the model is trained on the validation split too, and the epoch is the best on the test split, as in
-    their section 5.2, which makes scores slightly too good; then make the control of
-    `headscope.learn.splits.merge_validation`, so that all training examples have its labels. `max_tokens` are those of
-    an example with its special tokens; longer ones are cut, and counted. `progress` is called with a label and the
-    numbers of training words done and to do.
+    for the whole, or as one number. The runs of the control (`headscope.make_control`), in the folder ``control`` in
+    `out`, are also scored on the task's own test split (Zhao and Bethard 2020, table 2). A control that is given where
+    epochs are chosen on ``test`` must be that of `headscope.learn.splits.merge_validation`, so that all training
+    examples have its labels. `progress` is called with a label and the numbers of training words done and to do.
 
     Raises:
-        HeadscopeError: an argument, the task or the folder is refused, before anything is trained; the runs of the
+        HeadscopeError: the seeds, the task or the folder is refused, before anything is trained; the runs of the
             folder have other settings; or the loss of a run is not finite (runs that finished before stay).
         ModelError: the model cannot be loaded, or cannot learn the task.
     """
     progress = progress or (lambda label, done, total: None)
     out = Path(out)
-    _check_arguments(seeds, select, max_tokens)
-    settings = Settings(epochs, learning_rate, batch_size, precision, device)
-    if select == TEST:
+    seeds = range(1, seeds + 1) if isinstance(seeds, int) else seeds
+    _check_seeds(seeds)
+    if settings.select == TEST:  # before the control is made: its labels are those of everything that is trained on
         task = merge_validation(task)
+    if settings.max_examples is not None:
+        task = sample_training(task, settings.max_examples)
+    if control is True:
+        control = make_control(task)
     variants = [(task, out), *([(control, out / CONTROL)] if control else [])]
     for variant, folder in variants:
-        check(variant, select)
+        check(variant, settings.select)
         check_folder(folder, resume)
-    if control is not None:
-        _check_control(task, control, select)
+    if control:
+        _check_control(task, control, settings.select)
     _check_extras()
 
     from headscope.learn.training import Pretrained, join_processes  # transformers' Trainer needs the extra
 
     progress("loading the model", 0, 0)
-    pretrained = Pretrained.from_model(model, task, device=device, trust_remote_code=trust_remote_code)
-    longest = min((limit for limit in (pretrained.max_tokens, max_tokens) if limit is not None), default=None)
+    pretrained = Pretrained.from_model(model, task, device=settings.device, trust_remote_code=trust_remote_code)
+    longest = min((limit for limit in (pretrained.max_tokens, settings.max_tokens) if limit is not None), default=None)
     run_sets = []
     for variant, folder in variants:
         progress(f"tokenizing {_task_name(variant)}", 0, 0)
-        run_sets.append(_RunSet.prepare(variant, task, folder, pretrained, settings, select, longest))
-    processes = join_processes(device)
+        run_sets.append(_RunSet.prepare(variant, task, folder, pretrained, settings, longest))
+    processes = join_processes(settings.device)
     with lock_folder(out) if processes.is_main_process else nullcontext():
         present = [run_set.load_runs(seeds) for run_set in run_sets]  # before any of them is trained
         processes.wait_for_everyone()
@@ -138,7 +131,6 @@ class _RunSet:
     folder: Path
     pretrained: Any
     settings: Settings
-    select: str
     trained: Sequence[Features]
     scored: Mapping[str, Sequence[Features]]
     words: int
@@ -146,10 +138,10 @@ class _RunSet:
 
     @classmethod
     def prepare(
-        cls, task: Task, main: Task, folder: Path, pretrained: Any, settings: Settings, select: str, longest: int | None
+        cls, task: Task, main: Task, folder: Path, pretrained: Any, settings: Settings, longest: int | None
     ) -> "_RunSet":
         """The runs on a task or on its control; examples are cut to the `longest` number of tokens."""
-        splits = {name: task.splits[name] for name in SPLITS if (name, select) != (VALIDATION, TEST)}
+        splits = {name: task.splits[name] for name in SPLITS if (name, settings.select) != (VALIDATION, TEST)}
         if task is not main:
             splits[ON_TASK] = main.splits[TEST]
         encoded, skipped = {}, {}
@@ -162,8 +154,9 @@ class _RunSet:
                     f"the {name} split of {task.name} is empty after its examples are cut to {longest} tokens; "
                     "allow more."
                 )
+        # The selected split is stored beside the settings, the size of the sample among what was skipped.
         stored_settings = {
-            **asdict(settings),
+            **{name: value for name, value in asdict(settings).items() if name not in ("select", "max_examples")},
             "max_tokens": longest,
             "examples": {name: len(examples) for name, examples in encoded.items()},
             "examples_sha256": hashlib.sha256(
@@ -178,7 +171,7 @@ class _RunSet:
         trained = encoded.pop(TRAIN)
         # On the task itself a control run is scored as the task is.
         judged = replace(task, positive=main.positive)
-        return cls(task, judged, folder, pretrained, settings, select, trained, encoded, words, stored_settings)
+        return cls(task, judged, folder, pretrained, settings, trained, encoded, words, stored_settings)
 
     def load_runs(self, seeds: Sequence[int]) -> Runs:
         """The finished runs of the folder, none if it is new.
@@ -188,7 +181,7 @@ class _RunSet:
         """
         wanted = Runs(
             self.folder, self.task.name, self.task.control, self.pretrained.name, self.pretrained.weights_sha256,
-            self.select, self.task.metric, self.stored_settings, (),
+            self.settings.select, self.task.metric, self.stored_settings, (),
         )  # fmt: skip
         leftovers = list_unfinished(self.folder)
         is_listed = (self.folder / files.FILE).is_file()
@@ -239,7 +232,7 @@ class _RunSet:
             processes.wait_for_everyone()
             fitted = fit(
                 self.pretrained, self.judged, self.trained, self.scored, folder, name=name, seed=seed,
-                select=self.select, settings=self.settings,
+                settings=self.settings,
                 progress=_count_in_words(progress, label, self.words * self.settings.epochs),
             )  # fmt: skip
             if processes.is_main_process:
@@ -269,17 +262,13 @@ class _RunSet:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _check_arguments(seeds: Sequence[int], select: str, max_tokens: int | None) -> None:
+def _check_seeds(seeds: Sequence[int]) -> None:
     if not seeds:
         raise HeadscopeError("there is no seed, and so no run; give at least one.")
     if repeated := [seed for seed, count in Counter(seeds).items() if count > 1]:
         raise HeadscopeError(f"the seed {repeated[0]} is given more than once; runs differ in their seeds.")
     if min(seeds) < 0 or max(seeds) >= 2**32:
         raise HeadscopeError(f"the seeds {min(seeds)} to {max(seeds)} are not all from 0 to {2**32 - 1}; give others.")
-    if max_tokens is not None and max_tokens < LEAST_TOKENS:
-        raise HeadscopeError(f"{max_tokens} tokens leave no room for an example; give {LEAST_TOKENS} or more.")
-    if select not in SELECT:
-        raise HeadscopeError(f"an epoch cannot be chosen on {select!r}; choose it on {' or '.join(SELECT)}.")
 
 
 def _check_control(task: Task, control: Task, select: str) -> None:

@@ -8,16 +8,13 @@ from headscope.learn.scoring import NAMES
 from headscope.learn.splits import find_labels
 from headscope.learn.task import SPLITS, TEST, TRAIN, VALIDATION, Example, Task
 
-SELECT = (VALIDATION, TEST)
-"""The splits on which an epoch can be chosen."""
-
 
 def check(task: Task, select: str) -> None:
     """Refuse a task that cannot be learnt or cannot be scored.
 
     Args:
         task: a task or a control.
-        select: the split on which epochs will be chosen, one of `SELECT`.
+        select: the split on which epochs will be chosen, ``validation`` or ``test``.
 
     Raises:
         HeadscopeError: a split is missing or empty, an example has no label or one that the task lacks, a split has

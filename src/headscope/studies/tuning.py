@@ -11,7 +11,7 @@ from headscope import heads
 from headscope.capture.model import Model
 from headscope.errors import HeadscopeError
 from headscope.files import find_by_suffix
-from headscope.learn.splits import merge_validation, sample_training
+from headscope.learn.settings import Settings
 from headscope.learn.task import TEST, Task
 from headscope.learn.tasks import read_task
 from headscope.learn.tune import ON_TASK
@@ -26,18 +26,28 @@ class TuningOptions:
     """How to fine-tune for a study; these are arguments of `headscope.study`."""
 
     seeds: int
-    epochs: int | None = None
-    learning_rate: float | None = None
-    task: str = ""
-    max_examples: int | None = None
-    select: str = "validation"
+    epochs: int | None
+    learning_rate: float | None
+    task: str
+    max_examples: int | None
+    select: str
 
 
-def read_study_task(name: str, study: Study, options: TuningOptions, data: Path, corpora: Mapping[str, Path]) -> Task:
-    """The task that a study fine-tunes on, read from the file in `corpora` if its corpus is there, else from `data`.
+@dataclass(frozen=True)
+class TuningPlan:
+    """The task that a study fine-tunes on, and how; the device is that of the model."""
+
+    task: Task
+    seeds: int
+    settings: Settings
+
+
+def plan_tuning(name: str, study: Study, options: TuningOptions, data: Path, corpora: Mapping[str, Path]) -> TuningPlan:
+    """The fine-tuning of a study: its task is read from the file in `corpora` if its corpus is there, else from `data`.
 
     Raises:
-        HeadscopeError: the study fine-tunes nothing, or not on this task, or no seeds are asked for.
+        HeadscopeError: the study fine-tunes nothing, or not on this task, no seeds are asked for, or nothing can be
+            trained with an option.
         CorpusError: the corpus is not there, or cannot be read.
     """
     tuning = study.tuning
@@ -49,15 +59,17 @@ def read_study_task(name: str, study: Study, options: TuningOptions, data: Path,
         raise HeadscopeError(
             f"the study {name} does not fine-tune on {options.task!r}; it does on {', '.join(tuning.tasks)}."
         )
+    settings = Settings(
+        epochs=options.epochs or tuning.epochs, learning_rate=options.learning_rate or tuning.learning_rate,
+        select=options.select, max_examples=options.max_examples,
+    )  # fmt: skip
     task_name = options.task or tuning.tasks[0]
     corpus = tuning.corpora[task_name]
     given = [
         corpora[table] for table in tuning.measured if table in corpora and study.measurements[table].corpus == corpus
     ]
     task = read_task(task_name, given[0] if given else find_by_suffix(data, corpus) or data)
-    if options.select == TEST:  # before the control is made: its labels are those of everything that is trained on
-        task = merge_validation(task)
-    return task if options.max_examples is None else sample_training(task, options.max_examples)
+    return TuningPlan(task, options.seeds, settings)
 
 
 def tabulate_scores(runs: Runs, model: Model) -> xr.Dataset:
