@@ -21,6 +21,7 @@ from headscope.files import write_text
 from headscope.jobs.folder import OutputFolder, Progress, write_csv
 from headscope.jobs.inputs import load_model, make_plan
 from headscope.learn.folder import check_folder
+from headscope.learn.task import Task
 from headscope.learn.tune import CONTROL, tune
 from headscope.reducers.support.permutations import with_permutations
 from headscope.runner import Plan, resolve_reducers
@@ -115,13 +116,7 @@ def study(
     progress("loading the model", 0, 0)
     model = load_model(model, device, trust_remote_code)
     plan = make_plan(None, None, None, batch_tokens)
-    texts = {}
-    for table, path in paths.items():
-        progress(f"reading {path}", 0, 0)
-        texts[table] = select_documents(chosen.measurements[table], path, seed)
-    for table, measurement in chosen.measurements.items():
-        if tuning and measurement.of_task:
-            texts[table] = sample_texts(tuning.task, seed, measurement.sample)
+    texts = _read_texts(chosen, paths, tuning.task if tuning else None, seed, progress)
     tables = {
         table: _measure(folder, table, model, chosen.measurements[table], of_table, plan=plan)
         for table, of_table in texts.items()
@@ -156,6 +151,20 @@ def _make_options(
     if epochs is not None or learning_rate is not None or task or max_examples is not None:
         raise HeadscopeError("nothing is fine-tuned without seeds; give --seeds, the number of runs, as well.")
     return None
+
+
+def _read_texts(
+    study: Study, paths: Mapping[str, Path], task: Task | None, seed: int, progress: Progress
+) -> dict[str, Texts]:
+    """What is measured, by measurement: documents of a corpus, or texts of the task that is fine-tuned on."""
+    texts = {}
+    for table, measurement in study.measurements.items():
+        if table in paths:
+            progress(f"reading {paths[table]}", 0, 0)
+            texts[table] = select_documents(measurement, paths[table], seed)
+        elif task:
+            texts[table] = sample_texts(task, seed, measurement.sample)
+    return texts
 
 
 def _measure_runs(
