@@ -163,6 +163,10 @@ REFUSALS = {
         ("zhao2020", "--epochs", "3"),
         "nothing is fine-tuned without seeds; give --seeds, the number of runs, as well.",
     ),
+    "a learning rate of nothing": (
+        ("zhao2020", "--seeds", "3", "--learning-rate", "0"),
+        "the learning rate 0.0 is not above 0; give one such as 4e-5.",
+    ),
     "a study that tunes nothing": (
         ("clark2019", "--seeds", "3"), "the study clark2019 fine-tunes nothing; leave out --seeds."
     ),

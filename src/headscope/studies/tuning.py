@@ -60,7 +60,8 @@ def plan_tuning(name: str, study: Study, options: TuningOptions, data: Path, cor
             f"the study {name} does not fine-tune on {options.task!r}; it does on {', '.join(tuning.tasks)}."
         )
     settings = Settings(
-        epochs=options.epochs or tuning.epochs, learning_rate=options.learning_rate or tuning.learning_rate,
+        epochs=tuning.epochs if options.epochs is None else options.epochs,
+        learning_rate=tuning.learning_rate if options.learning_rate is None else options.learning_rate,
         select=options.select, max_examples=options.max_examples,
     )  # fmt: skip
     task_name = options.task or tuning.tasks[0]
