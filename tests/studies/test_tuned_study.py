@@ -8,7 +8,7 @@ import xarray as xr
 
 import study_corpora
 import tiny
-from headscope import HeadscopeError, heads, runs, study
+from headscope import HeadscopeError, heads, runner, runs, study
 from headscope.studies import STUDIES, judge
 from headscope.view import figures
 
@@ -138,8 +138,17 @@ def test_kovaleva2019_on_a_glue_set(run, model, data, tmp_path, undrawn) -> None
     assert f"| {least:.3f} (1 run) |" in row
 
 
-def test_aspects2019(model, data, tmp_path, undrawn) -> None:
-    made = study("aspects2019", str(model), data, tmp_path, seeds=1, epochs=1, max_examples=31)
+def test_aspects2019(model, data, tmp_path, undrawn, monkeypatch) -> None:
+    trusted: list[bool] = []
+    measure_runs = runner.measure_runs
+
+    def watched(*given, trust_remote_code: bool, **settings):
+        trusted.append(trust_remote_code)
+        return measure_runs(*given, **settings)
+
+    monkeypatch.setattr(runner, "measure_runs", watched)
+    made = study("aspects2019", str(model), data, tmp_path, seeds=1, epochs=1, max_examples=31, trust_remote_code=True)
+    assert trusted == [True, True]
     accuracy = made.tables["pairs_task"]["aspect_accuracy"] - made.tables["pairs"]["aspect_accuracy"]
     changed = made.tables["change_same_aspect"]["change"].sel(group="task")
     np.testing.assert_allclose(changed, accuracy.isel(run=0).sel(target="same_aspect").transpose("layer", "head"))

@@ -72,10 +72,12 @@ class OutputFolder:
         plan: "Plan | None",
         summary: CorpusSummary,
         runs: Runs | None = None,
+        trust_remote_code: bool = False,
     ) -> xr.Dataset:
         """The head table of a model, or of all `runs` that were tuned from it, under its name in `tables`.
 
         Its checkpoint stays in the folder until everything is written. `label` is the step that progress shows.
+        `trust_remote_code` allows the Python code in the folders of the runs.
         """
         from headscope.runner import measure, measure_runs
 
@@ -85,7 +87,7 @@ class OutputFolder:
         }  # fmt: skip
         if runs is None:
             return measure(model, documents, reducers, **settings)
-        return measure_runs(model, runs, documents, reducers, **settings)
+        return measure_runs(model, runs, documents, reducers, **settings, trust_remote_code=trust_remote_code)
 
     def write(self, fill: Callable[[Path], None], about: Mapping[str, Any]) -> tuple[str, ...]:
         """Write all files, and return their names relative to the folder.

@@ -5,9 +5,10 @@ study, model --locate--> corpora --measure--> head tables --analyse--> with inte
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -115,12 +116,9 @@ def study(
     paths = locate(chosen, data, given)
     progress("loading the model", 0, 0)
     model = load_model(model, device, trust_remote_code)
-    plan = make_plan(None, None, None, batch_tokens)
+    measure = partial(_measure, folder, model, make_plan(None, None, None, batch_tokens), trust_remote_code)
     texts = _read_texts(chosen, paths, tuning.task if tuning else None, seed, progress)
-    tables = {
-        table: _measure(folder, table, model, chosen.measurements[table], of_table, plan=plan)
-        for table, of_table in texts.items()
-    }
+    tables = {table: measure(table, chosen.measurements[table], of_table) for table, of_table in texts.items()}
     runs: dict[str, Runs] = {}
     if tuning:
         tuned = tune(
@@ -128,7 +126,7 @@ def study(
             seeds=tuning.seeds, control=True, trust_remote_code=trust_remote_code, resume=resume, progress=progress,
         )  # fmt: skip
         runs = {"task": tuned.task} | ({"control": tuned.control} if tuned.control else {})
-        tables |= _measure_runs(folder, chosen, model, texts, runs, plan)
+        tables |= _measure_runs(measure, chosen, model, texts, runs)
     call = (
         f"study({name!r}, model={model.name!r}, data={str(data)!r}, "
         f"corpora={ {table: str(path) for table, path in given.items()} }, batch_tokens={batch_tokens}, seed={seed}"
@@ -168,20 +166,20 @@ def _read_texts(
 
 
 def _measure_runs(
-    folder: OutputFolder, study: Study, model: Model, texts: Mapping[str, Texts], runs: Mapping[str, Runs], plan: Plan
+    measure: Callable[..., xr.Dataset], study: Study, model: Model, texts: Mapping[str, Texts], runs: Mapping[str, Runs]
 ) -> dict[str, xr.Dataset]:
     """The scores of the fine-tuned models, and the tables of their heads, by group."""
     tables = {f"tuned_{group}": tabulate_scores(of_group, model) for group, of_group in runs.items()}
     for table in study.tuning.measured if study.tuning else ():
         for group, of_group in runs.items():
-            name, measurement = f"{table}_{group}", study.measurements[table]
-            tables[name] = _measure(folder, name, model, measurement, texts[table], plan=plan, runs=of_group)
+            name = f"{table}_{group}"
+            tables[name] = measure(name, study.measurements[table], texts[table], of_group)
     return tables
 
 
 def _measure(
-    folder: OutputFolder, name: str, model: Model, measurement: Measurement, texts: Texts,
-    *, plan: Plan, runs: Runs | None = None
+    folder: OutputFolder, model: Model, plan: Plan, trust_remote_code: bool,
+    name: str, measurement: Measurement, texts: Texts, runs: Runs | None = None,
 ) -> xr.Dataset:  # fmt: skip
     """The table of a measurement; before fine-tuning with intervals and reported heads where it has scores."""
     if measurement.max_tokens is not None:
@@ -189,7 +187,10 @@ def _measure(
     # The papers have no p-values of heads, and permutations take longer than all the rest.
     names = measurement.reducers + (measurement.tuned if runs else ())
     reducers = [with_permutations(reducer, 0) for reducer in resolve_reducers(names, texts.summary)]
-    table = folder.measure(name, model, texts.documents, reducers, plan=plan, summary=texts.summary, runs=runs)
+    table = folder.measure(
+        name, model, texts.documents, reducers, plan=plan, summary=texts.summary, runs=runs,
+        trust_remote_code=trust_remote_code,
+    )  # fmt: skip
     if texts.part:
         table = table.assign_attrs(corpus=texts.corpus, corpus_sha256=texts.sha256, part=texts.part)
     if "attention_type" in table.dims:
