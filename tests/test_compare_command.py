@@ -249,6 +249,23 @@ def test_what_cannot_be_compared_is_refused_in_a_sentence(run, files, others, tm
     assert not out.exists()
 
 
+def test_nobody_is_sent_to_resume_what_keeps_nothing(run, files, tmp_path, monkeypatch) -> None:
+    faults = {
+        "interrupted.": KeyboardInterrupt(),
+        f"the comparison could not be written to {tmp_path} (the tape is torn); free some space or choose another "
+        "folder.": OSError(5, "the tape is torn"),
+    }
+    for sentence, fault in faults.items():
+
+        def fail(*_: object, fault: BaseException = fault) -> None:
+            raise fault
+
+        monkeypatch.setattr("headscope.jobs.compare.make_frames", fail)
+        code, _, complained = run("compare", *words(files), "--variable", "scope_f1", "-o", tmp_path)
+        assert code in (2, 130)
+        assert complained.strip().splitlines()[-1] == f"headscope: {sentence}"
+
+
 def test_a_variable_that_has_no_value_at_any_place_is_refused(run, files, tmp_path) -> None:
     empty = []
     for name in ("before", "after"):

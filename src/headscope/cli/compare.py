@@ -30,7 +30,7 @@ def compare(
     from headscope.jobs.compare import compare as run
     from headscope.view.comparison import print_comparison
 
-    with show_progress() as progress:
+    with show_progress(resumable=False) as progress:
         result = run(
             before, after, control, other_before=other_before, other_after=other_after, other_control=other_control,
             variables=variables or (), out=out, progress=progress,

@@ -74,7 +74,7 @@ def _study_recorded(name: str, recorded: Path, out: Path) -> None:
     from headscope.jobs.study_recorded import study_recorded
     from headscope.studies.recorded import show
 
-    with show_progress() as progress:
+    with show_progress(resumable=False) as progress:
         result = study_recorded(name, recorded, out, progress=progress)
     show(result.study, result.models, console)
     print_written("Read", result.folder / f"{name}.md", len(result.files))

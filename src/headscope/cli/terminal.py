@@ -19,13 +19,14 @@ errors = Console(stderr=True)
 
 
 @contextmanager
-def show_progress() -> Iterator["Progress"]:
-    """Show progress on the terminal; if the job is interrupted, say how to continue it."""
+def show_progress(*, resumable: bool = True) -> Iterator["Progress"]:
+    """Show progress on the terminal; if the job is interrupted, say how to continue it where that is possible."""
     try:
         with progress_bars(errors) as progress:
             yield progress
     except KeyboardInterrupt:
-        errors.print("headscope: interrupted; add --resume to the same command to continue.", soft_wrap=True)
+        advice = "; add --resume to the same command to continue" if resumable else ""
+        errors.print(f"headscope: interrupted{advice}.", soft_wrap=True)
         raise typer.Exit(130) from None
 
 

@@ -119,9 +119,10 @@ class OutputFolder:
                 (self.path / name).parent.mkdir(exist_ok=True)
                 (fresh / name).replace(self.path / name)
         except OSError as error:
+            advice = ", and add --resume to keep what was measured" if self.tables else ""
             raise HeadscopeError(
                 f"{self.content} could not be written to {self.path} ({error.strerror or error}); "
-                "free some space or choose another folder, and add --resume to keep what was measured."
+                f"free some space or choose another folder{advice}."
             ) from error
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
