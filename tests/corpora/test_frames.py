@@ -134,6 +134,15 @@ def test_what_is_no_json_is_refused_at_its_line(file, text, line, said):
     )
 
 
+@pytest.mark.parametrize("text", ["[" * 100_000, "[" + "1" * 5000 + "]"], ids=["too deep", "too long a number"])
+def test_json_that_python_does_not_read_is_refused(file, text):
+    path = file(text.encode())
+    assert refused(path) == (
+        f"{path} is not JSON that can be read (too long a number, or brackets too deep); check that the file is whole, "
+        f"or name the format that it is in."
+    )
+
+
 @pytest.mark.parametrize(
     ("broken", "what"),
     [

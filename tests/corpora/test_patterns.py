@@ -100,6 +100,14 @@ def test_what_is_not_json_is_refused(file):
     )
 
 
+@pytest.mark.parametrize("text", ["[" * 100_000, "[" + "1" * 5000 + "]"], ids=["too deep", "too long a number"])
+def test_json_that_python_does_not_read_is_refused(file, text):
+    path = file(text)
+    assert refused(path) == (
+        f"{path} is not JSON that can be read (too long a number, or brackets too deep): correct it."
+    )
+
+
 @pytest.mark.parametrize(
     ("content", "problem"),
     [

@@ -148,8 +148,10 @@ def _parse_file(file: Path, text: str) -> dict[str, Any]:
             f"{file}:{error.lineno} is not JSON ({error.msg} at character {error.colno}); a file of patterns is one "
             f"object, such as {_EXAMPLE}: correct the line."
         ) from None
-    except RecursionError:
-        record = None
+    except (ValueError, RecursionError):
+        raise CorpusError(
+            f"{file} is not JSON that can be read (too long a number, or brackets too deep): correct it."
+        ) from None
     expected = f'a file of patterns is one object, such as {_EXAMPLE}, perhaps with a "pipeline": correct it.'
     if not isinstance(record, dict) or not {"patterns"} <= set(record) <= {"patterns", "pipeline"}:
         raise CorpusError(f"{file} has {show(record)}; {expected}")
