@@ -49,7 +49,7 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
     A key whose value is null is one that is not there. Lines without a visible character are passed over.
 
     Raises:
-        CorpusError: a line is not JSON object, lacks ``words``, has a key that is not known or a value of
+        CorpusError: a line is not a JSON object, lacks ``words``, has a key that is not known or a value of
             another kind, or points outside its words; a link joins a word to itself or is there twice;
             two lines have the same id; or the file holds no line or is not UTF-8.
     """
