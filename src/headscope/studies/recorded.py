@@ -13,6 +13,7 @@ import xarray as xr
 from rich.console import Console
 from rich.markup import escape
 
+from headscope.corpora.text import format_count
 from headscope.errors import CorpusError
 from headscope.studies import sheet
 from headscope.studies.arrays import find_paper_model, read_recording
@@ -49,11 +50,11 @@ class Recorded:
     def shape(self) -> str:
         """The number of layers, heads and runs, in words."""
         sizes = next(iter(self.tables.values())).sizes
-        parts = [f"{_count(sizes['layer'], 'layer')} of {_count(sizes['head'], 'head')}"]
+        parts = [f"{format_count(sizes['layer'], 'layer')} of {format_count(sizes['head'], 'head')}"]
         for name, table in self.tables.items():
             corpus, _, group = name.partition("_")
             if group and "group" not in table.dims:
-                parts.append(f"{_count(table.sizes['run'], 'run')} of the {group} on {corpus}")
+                parts.append(f"{format_count(table.sizes['run'], 'run')} of the {group} on {corpus}")
         return ", ".join(parts)
 
 
@@ -135,7 +136,3 @@ def show(study: Study, models: Sequence[Recorded], console: Console) -> None:
 
 def _capitalize(note: str) -> str:
     return f"{note[:1].upper()}{note[1:]}."
-
-
-def _count(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"

@@ -19,6 +19,7 @@ from headscope.analyse.agreement import consistencies
 from headscope.analyse.rank import top_heads
 from headscope.analyse.ranktests import dominance, least_rank_sum, rank_sum
 from headscope.analyse.uncertainty import LEVEL
+from headscope.corpora.text import format_count
 from headscope.heads import head_name, parse_head
 from headscope.studies.extractors import PERCENT, find_between, select_place
 from headscope.studies.study import RECORDED, SIGNIFICANT, Extractor, NotMeasuredError, Value
@@ -275,4 +276,4 @@ def _count_significant(p: Float[np.ndarray, " run"]) -> Value:
 
 
 def _describe_runs(values: Float[np.ndarray, " run"]) -> str:
-    return "1 run" if len(values) == 1 else f"{len(values)} runs"
+    return format_count(len(values), "run")

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from headscope.corpora.text import format_count
 from headscope.runs import Runs
 from headscope.studies.study import VERDICTS, Finding, NotMeasuredError, Printed, Study, Value
 from headscope.view import tuned
@@ -102,11 +103,11 @@ def _describe_tuning(study: Study, runs: Mapping[str, Runs]) -> list[str]:
     lines += [f"The paper: {study.tuning.paper}."] if study.tuning else []
     listed: set[str] = set()
     for group, of_group in runs.items():
-        settings, epochs = of_group.settings, of_group.settings["epochs"]
+        settings = of_group.settings
         best = ", ".join(f"{run.name} {run.best_epoch}" for run in of_group.runs)
         counts = ", ".join(f"{count:,} {SPLITS.get(split, split)}" for split, count in settings["examples"].items())
         name = f"{of_group.task}{' (control)' if group == 'control' else ''}"
-        lines += ["", f"{name}: examples {counts}; {epochs} epoch{'' if epochs == 1 else 's'} at a learning rate of "
+        lines += ["", f"{name}: examples {counts}; {format_count(settings['epochs'], 'epoch')} at a learning rate of "
                   f"{settings['learning_rate']:g}; the best epoch by {of_group.metric} on {of_group.select}: {best}.",
                   ""]  # fmt: skip
         for split, split_name in {"test": "the test split", "task": "the task's test split"}.items():
