@@ -107,8 +107,8 @@ def study(
     of_runs = [f"{table}_{group}" for table in repeated for group in ("task", "control")]
     folder = OutputFolder("the study", Path(out), f"{name}.json", (*chosen.measurements, *of_runs), resume, progress)
     folder.check()
-    options = _make_options(seeds, epochs, learning_rate, task, max_examples, select)
-    tuning = plan_tuning(name, chosen, options, data, given) if options else None
+    options = TuningOptions(seeds, epochs, learning_rate, task, max_examples, select)
+    tuning = plan_tuning(name, chosen, options, data, given)
     runs_folder = folder.path / "runs" / (tuning.task.name if tuning else "")
     if tuning:
         check_folder(runs_folder, resume)
@@ -130,7 +130,7 @@ def study(
     call = (
         f"study({name!r}, model={model.name!r}, data={str(data)!r}, "
         f"corpora={ {table: str(path) for table, path in given.items()} }, batch_tokens={batch_tokens}, seed={seed}"
-        f"{f', {options}' if options else ''})"
+        f"{f', {options}' if tuning else ''})"
     )
     tables = {table: values.assign_attrs(call=call, seed=seed) for table, values in tables.items()}
     tables, _ = derive(chosen, tables)
@@ -138,17 +138,6 @@ def study(
     result = StudyResult(chosen, findings, tables, folder.path, ())
     files = folder.write(lambda fresh: _fill(fresh, name, result, runs), _describe_run(chosen, tables, runs, call))
     return replace(result, files=files)
-
-
-def _make_options(
-    seeds: int | None, epochs: int | None, learning_rate: float | None, task: str, max_examples: int | None, select: str
-) -> TuningOptions | None:
-    """How to fine-tune; None where nothing is fine-tuned."""
-    if seeds is not None:
-        return TuningOptions(seeds, epochs, learning_rate, task, max_examples, select)
-    if epochs is not None or learning_rate is not None or task or max_examples is not None:
-        raise HeadscopeError("nothing is fine-tuned without seeds; give --seeds, the number of runs, as well.")
-    return None
 
 
 def _read_texts(

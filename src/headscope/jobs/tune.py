@@ -59,10 +59,7 @@ def tune(
     Raises:
         HeadscopeError: in one sentence, what was wrong with the task, the model, an argument or the folder.
     """
-    settings = Settings(
-        epochs=epochs, learning_rate=learning_rate, batch_size=batch_size, precision=precision, device=device,
-        max_tokens=max_tokens, select=select, max_examples=max_examples,
-    )  # fmt: skip
+    settings = Settings(epochs, learning_rate, batch_size, precision, device, max_tokens, select, max_examples)
     progress = progress or (lambda step, done, total: None)
     if not isinstance(task, Task):
         progress(f"reading {task}", 0, 0)

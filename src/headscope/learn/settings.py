@@ -26,8 +26,8 @@ class Settings:
         precision: one of `PRECISIONS`.
         device: ``cpu``, or ``cuda`` for all GPUs that are visible.
         max_tokens: of an example with its special tokens; longer ones are cut, and counted. None: those of the model.
-        select: the split on which the best epoch is chosen, one of `SELECT`. With ``test``, the model is trained on the
-            validation split too, as in Zhao and Bethard 2020 (section 5.2), which makes scores slightly too good.
+        select: the split on which the best epoch is chosen, one of `SELECT`. With ``test``, which makes scores slightly
+            too good, the model is trained on the validation split too (Zhao and Bethard 2020, section 5.2).
         max_examples: the size of a random sample of the training examples; None: all of them.
 
     Raises:

@@ -25,7 +25,7 @@ SOURCE = "scores of the fine-tuned models on the test split, in their best epoch
 class TuningOptions:
     """How to fine-tune for a study; these are arguments of `headscope.study`."""
 
-    seeds: int
+    seeds: int | None
     epochs: int | None
     learning_rate: float | None
     task: str
@@ -42,15 +42,22 @@ class TuningPlan:
     settings: Settings
 
 
-def plan_tuning(name: str, study: Study, options: TuningOptions, data: Path, corpora: Mapping[str, Path]) -> TuningPlan:
-    """The fine-tuning of a study: its task is read from the file in `corpora` if its corpus is there, else from `data`.
+def plan_tuning(
+    name: str, study: Study, options: TuningOptions, data: Path, corpora: Mapping[str, Path]
+) -> TuningPlan | None:
+    """The fine-tuning of a study, or None without seeds.
+
+    The task is read from the file in `corpora` if its corpus is there, else from `data`.
 
     Raises:
-        HeadscopeError: the study fine-tunes nothing, or not on this task, no seeds are asked for, or nothing can be
-            trained with an option.
+        HeadscopeError: the study fine-tunes nothing, or not on this task, or nothing can be trained with an option.
         CorpusError: the corpus is not there, or cannot be read.
     """
     tuning = study.tuning
+    if options.seeds is None:
+        if options.task or (options.epochs, options.learning_rate, options.max_examples) != (None, None, None):
+            raise HeadscopeError("nothing is fine-tuned without seeds; give --seeds, the number of runs, as well.")
+        return None
     if tuning is None:
         raise HeadscopeError(f"the study {name} fine-tunes nothing; leave out --seeds.")
     if options.seeds < 1:
