@@ -43,8 +43,12 @@ class Ratio:
         return cls(add_up(table, rival.numerator), add_up(table, rival.denominator))
 
     def at(self, **place: xr.DataArray) -> "Ratio":
-        """The sums of one choice (of head or offset), for each row if there are several."""
-        return Ratio(*(v.sel({d: i for d, i in place.items() if d in v.dims}) for v in vars(self).values()))
+        """The sums of one choice (of head or offset), for each row if there are several.
+
+        They do not carry the labels of what was chosen, which differ between a head and its rivals.
+        """
+        chosen = (v.sel({d: i for d, i in place.items() if d in v.dims}) for v in vars(self).values())
+        return Ratio(*(v.drop_vars(place, errors="ignore") for v in chosen))
 
     def half(self, folds: slice) -> "Ratio":
         """The sums of some folds."""
