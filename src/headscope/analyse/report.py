@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
-from operator import and_
+from operator import and_, or_
 
 import numpy as np
 import xarray as xr
@@ -271,8 +271,8 @@ def _judge(table: xr.Dataset, score: Score) -> dict[str, xr.Variable]:
         beats = beats & ((table[f"{name}_lower"] > 0) | table[name].isnull())
     if f"{prefix}reported_q" in table:
         beats = beats & (table[f"{prefix}reported_q"] < ALPHA)
-    elif not applied:
-        beats = xr.zeros_like(beats)
+    else:  # A row that no rival has, such as one that the untrained model lacks, is compared with nothing.
+        beats = beats & reduce(or_, (table[name].notnull() for name in applied), xr.zeros_like(beats))
     few = table[f"{prefix}heldout_clusters"] < CLUSTERS
     few = few | any(table[name].attrs.get("fold_unit") == FEW_TEXTS for name in score.denominator)
     decided = xr.full_like(beats, DOES_NOT, dtype=object).where(~beats, STANDS_OUT)
