@@ -48,6 +48,17 @@ class Rival:
     label: str = ""
     needs: str = ""
 
+    def __post_init__(self) -> None:
+        """Refuse a label that its options do not fill in."""
+        try:
+            self.describe(dict.fromkeys(self.options, ""))
+        except (LookupError, ValueError, TypeError, AttributeError) as error:
+            known = ", ".join(f"{{{option}}}" for option in self.options) or "none, for it has no options"
+            raise TableError(
+                f"the label {self.label or self.title!r} of the rival {self.name!r} cannot be filled in; write its options in braces: "
+                f"{known}."
+            ) from error
+
     def applies(self, table: xr.Dataset) -> bool:
         """True where a table has its sums."""
         return {*self.numerator, *self.denominator} <= {*table.data_vars}
