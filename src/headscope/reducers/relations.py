@@ -168,8 +168,8 @@ class Relations:
         folds, lengths = Bins(link_of, fold_bin, len(row_of)), Bins(link_of, length_bin, len(row_of), len(LENGTHS))
         items_of = {label: torch.tensor(items, device=device) for label, items in by_label.items()}
         sources = torch.from_numpy(np.concatenate(permuted)).to(device)
-        rules = torch.from_numpy(np.concatenate(by_rule)).flatten(1).to(device)
-        return _Links(document_of, dependent, head, folds, lengths, items_of, sources, rules)
+        rules = torch.from_numpy(np.concatenate(by_rule)).flatten(1) if self.upos else torch.empty(len(links), 0).bool()
+        return _Links(document_of, dependent, head, folds, lengths, items_of, sources, rules.to(device))
 
     def count(self, facts: "_Links") -> Sums:
         """The number of links, and of those that each fixed offset and each part of speech finds."""
@@ -234,7 +234,8 @@ class _Links:
         folds, lengths: where each link counts, by relation and fold, and by relation and length.
         by_label: the links of each label that is there, which no two share.
         permuted: where the dependent stands in each permutation, in the flattened axes document and word.
-        by_rule: for each link, the rules by part of speech that find it, by direction, side and class.
+        by_rule: for each link, the rules by part of speech that find it, by direction, side and class; none where the
+            corpus has no parts of speech.
     """
 
     document: Int[Tensor, " link"]
