@@ -272,8 +272,10 @@ def _row(table: xr.Dataset, score: Score, place: Mapping[str, str]) -> Reported:
             if math.isnan(lift(f"lift_over_{rival.name}").value):
                 continue
             options = {dim: read(name if dim == rival.name else f"{name}_{dim}", "") for dim in rival.options}
+            # The option of a row without a head is empty; a number of anything else but words has no sign.
             words = {
-                dim: option if isinstance(option, str) else format_offset(option) for dim, option in options.items()
+                dim: format_offset(option) if dim == "offset" and option else str(option)
+                for dim, option in options.items()
             }
             label = rival.describe(words)
             yield RivalScore(rival.name, label, interval(name), lift(f"lift_over_{rival.name}"))
