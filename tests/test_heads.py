@@ -22,7 +22,7 @@ from headscope.errors import HeadscopeError, TableError
 
 KNOWN = (
     "layer, head, attention_type, relation, direction, offset, distance, token_offset, class, token_class, mention, "
-    "target, length, permutation, run, group, fold, regressor, regressor_other"
+    "target, length, permutation, run, group, fold, side, word_class, regressor, regressor_other"
 )
 
 
@@ -79,7 +79,7 @@ def test_a_table_can_be_written_over_the_file_that_it_was_read_from(table: xr.Da
 def test_the_file_is_netcdf_that_others_can_read(table: xr.Dataset, tmp_path: Path) -> None:
     heads.write_table(table, tmp_path / "heads.nc")
     with h5py.File(tmp_path / "heads.nc") as file:
-        assert file.attrs["headscope_format"] == 2
+        assert file.attrs["headscope_format"] == 3
         np.testing.assert_array_equal(file["fold_link"][:], table["fold_link"].values)
         assert file["fold_link"].attrs["units"] == "1"
         assert [scale[0].name for scale in file["fold_link"].dims] == ["/relation", "/fold"]
@@ -191,13 +191,13 @@ def test_hdf5_that_is_not_netcdf(tmp_path: Path) -> None:
     assert_not_read(path, f"{path} is a netCDF file but not a head table; it has no attribute headscope_format.")
 
 
-@pytest.mark.parametrize("version", [0, 1, 101])
+@pytest.mark.parametrize("version", [0, 1, 2, 101])
 def test_another_format(table: xr.Dataset, tmp_path: Path, version: int) -> None:
     path = tmp_path / "heads.nc"
     table.assign_attrs(headscope_format=version).to_netcdf(path, engine="h5netcdf")
     assert_not_read(
         path,
-        f"{path} has format {version}, and this headscope reads format 2; measure again, or use the version that "
+        f"{path} has format {version}, and this headscope reads format 3; measure again, or use the version that "
         "wrote it.",
     )
 
@@ -209,7 +209,7 @@ def test_a_file_with_the_old_names_of_dimensions_is_refused_for_its_format(table
     old.assign_attrs(headscope_format=1).to_netcdf(path, engine="h5netcdf")
     assert_not_read(
         path,
-        f"{path} has format 1, and this headscope reads format 2; measure again, or use the version that wrote it.",
+        f"{path} has format 1, and this headscope reads format 3; measure again, or use the version that wrote it.",
     )
 
 

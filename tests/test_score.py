@@ -1,11 +1,14 @@
 """Scores: written into tables and read again, whatever they say; refusals."""
 
+import json
+from dataclasses import replace
+
 import pytest
 import xarray as xr
 
 from headscope.errors import TableError
 from headscope.reducers import REDUCERS
-from headscope.score import Score, find_score, main_score, read_scores, write_scores
+from headscope.score import Rival, Score, find_score, main_score, offset_rival, read_scores, write_scores
 
 SCORES = [score for reducer in REDUCERS.values() for score in reducer.scores]
 
@@ -54,3 +57,45 @@ def test_refusals_are_one_sentence(made, sentence: str) -> None:
     with pytest.raises(TableError) as refused:
         made()
     assert str(refused.value) == sentence
+
+
+RIVAL = Rival("nearest", "nearest word of a class", ("hits",), ("all",), ("side", "kind"), "{kind} on the {side}")
+
+
+def test_a_rival_says_which_rule_was_chosen() -> None:
+    assert RIVAL.describe({"side": "left", "kind": "NOUN"}) == "NOUN on the left"
+    assert offset_rival("hits", ("all", "more")) == Rival(
+        "offset", "best fixed offset", ("hits",), ("all", "more"), ("offset",), "offset {offset}"
+    )
+    assert offset_rival("hits", "all").describe({"offset": "−2"}) == "offset −2"
+    assert Rival("blind", "pointing blindly", ("hits",), ("all",)).describe({}) == "pointing blindly"
+
+
+def test_a_rival_applies_where_a_table_has_all_its_sums() -> None:
+    sums = xr.Dataset({"hits": ("fold", [2, 3]), "all": ("fold", [5, 7])})
+    assert RIVAL.applies(sums)
+    assert not RIVAL.applies(sums.drop_vars("hits"))
+    assert not RIVAL.applies(sums.drop_vars("all"))
+
+
+@pytest.mark.parametrize("label", ["nearest {word_class}", "nearest {}", "nearest {", "{side.left}", "{side[left]}"])
+def test_a_label_that_its_options_do_not_fill_in_is_refused_in_python_and_in_a_table(label: str) -> None:
+    sentence = f"the label {label!r} of the rival 'nearest' cannot be filled in; write its options in braces: {{side}}, {{kind}}."
+    with pytest.raises(TableError) as refused:
+        replace(RIVAL, label=label)
+    assert str(refused.value) == sentence
+    stored = write_scores([Score("a_b", "A", numerator=("c",), denominator=("d",), rivals=(RIVAL,))])
+    damaged = stored.replace(json.dumps(RIVAL.label)[1:-1], label)
+    assert damaged != stored
+    with pytest.raises(TableError) as refused:
+        read_scores(xr.Dataset(attrs={"scores": damaged}))
+    assert str(refused.value) == sentence
+
+
+def test_a_label_without_options_has_no_braces() -> None:
+    with pytest.raises(TableError) as refused:
+        Rival("blind", "pointing {blindly}", ("hits",), ("all",))
+    assert str(refused.value) == (
+        "the label 'pointing {blindly}' of the rival 'blind' cannot be filled in; write its options in braces: none, for "
+        "it has no options."
+    )

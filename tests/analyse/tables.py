@@ -1,12 +1,13 @@
 """Head tables as the reducer ``relations`` makes them, added up by naive loops from hits that the tests chose.
 
-Every axis has another length: 2 directions, 3 layers, 5 heads, 7 relations, 11 offsets; folds are 64, as everywhere.
+Every axis has another length: 2 directions, 3 layers, 5 heads, 7 relations, 11 offsets, 13 classes of words on 17 sides;
+folds are 64, as everywhere.
 """
 
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.stats
@@ -19,6 +20,8 @@ from headscope.score import write_scores
 
 DIRECTIONS = ("dependent_to_head", "head_to_dependent")
 OFFSETS = (-5, -4, -3, -2, -1, 1, 2, 3, 4, 5, 6)
+SIDES = tuple(f"side {number:02}" for number in range(17))
+CLASSES = tuple(f"class {number:02}" for number in range(13))
 RELATIONS = ("nsubj", "obj", "det", "amod", "case", "obl", "punct")
 FOLDS = 64
 
@@ -41,10 +44,13 @@ class Links:
     Attributes:
         hits: whether each head finds each link, ``hits[link, layer, head, direction]``.
         distance: how far the head of each link stands from the dependent, in words.
+        rules: whether each rule by part of speech finds each link, ``rules[link, direction, side, class]``; None where
+            the words have no parts of speech.
     """
 
     hits: np.ndarray
     distance: Sequence[int]
+    rules: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -61,6 +67,8 @@ def head_table(texts: Sequence[Text], relations: Sequence[str]) -> xr.Dataset:
     rows, folds, offsets = len(relations), FOLDS, len(OFFSETS)
     right, near = np.zeros((*by_head, rows, folds), dtype=int), np.zeros((rows, folds, offsets), dtype=int)
     link = np.zeros((rows, folds), dtype=int)
+    by_rule = np.zeros((len(DIRECTIONS), rows, folds, len(SIDES), len(CLASSES)), dtype=int)
+    tagged = any(links.rules is not None for text in texts for links in text.links.values())
     for text in texts:
         for name, links in text.links.items():
             row, fold, n = relations.index(name), text.fold, len(links.hits)
@@ -70,6 +78,8 @@ def head_table(texts: Sequence[Text], relations: Sequence[str]) -> xr.Dataset:
             right[..., row, fold] += sum(hit.astype(int) for hit in links.hits)
             for k, offset in enumerate(OFFSETS):
                 near[row, fold, k] += sum(int(distance == offset) for distance in links.distance)
+            for found in links.rules if links.rules is not None else ():
+                by_rule[:, row, fold] += found.astype(int)
     totals = link.sum(-1)
     with np.errstate(invalid="ignore"):
         accuracy, offset_accuracy = right.sum(-1) / totals, near.sum(1) / totals[:, None]
@@ -81,6 +91,9 @@ def head_table(texts: Sequence[Text], relations: Sequence[str]) -> xr.Dataset:
         "fold_offset": (("relation", "fold", "offset"), near),
         "fold_link": (("relation", "fold"), link),
     }
+    if tagged:
+        values["fold_upos"] = (("direction", "relation", "fold", "side", "word_class"), by_rule)
+    options = {"side": list(SIDES), "word_class": list(CLASSES)} if tagged else {}
     return xr.Dataset(
         {
             name: heads.variable(data, dims, name=name, units="1", source="loops")
@@ -92,6 +105,7 @@ def head_table(texts: Sequence[Text], relations: Sequence[str]) -> xr.Dataset:
             "relation": list(relations),
             "direction": list(DIRECTIONS),
             "offset": list(OFFSETS),
+            **options,
         },
         attrs=ATTRIBUTES | {"scores": write_scores([ACCURACY])},
     )
@@ -115,23 +129,36 @@ def stacked(tables: Mapping[str, xr.Dataset]) -> xr.Dataset:
 
 
 def texts(draw: np.random.Generator, layers: int = 3, heads: int = 5) -> list[Text]:
-    """23 documents with some links of each relation; how hard they are to find differs from document to document."""
+    """23 documents with some links of each relation; how hard they are to find differs from document to document.
+
+    Most determiners stand before their noun.
+    """
     made = []
     for number in range(23):
         links = {}
         for name, most in zip(RELATIONS, (5, 4, 3, 2, 4, 3, 2), strict=True):
             n = draw.integers(0, most + 1)
             hits = draw.random((n, layers, heads, len(DIRECTIONS))) < draw.beta(1, 1)
-            links[name] = Links(hits, draw.choice([*OFFSETS, 17], n))
+            distance = np.where(draw.random(n) < 0.9 * (name == "det"), 1, draw.choice([*OFFSETS, 17], n))
+            rules = draw.random((n, len(DIRECTIONS), len(SIDES), len(CLASSES))) < draw.beta(1, 5)
+            links[name] = Links(hits, distance, rules)
         made.append(Text(number % FOLDS, links))
     return made
+
+
+def with_other_hits(made: Sequence[Text], draw: np.random.Generator) -> list[Text]:
+    """The same links, found by other heads."""
+    return [
+        Text(text.fold, {n: replace(one, hits=draw.random(one.hits.shape) < 0.3) for n, one in text.links.items()})
+        for text in made
+    ]
 
 
 def two_stacks(seed: int) -> tuple[xr.Dataset, xr.Dataset]:
     """An encoder of three layers and a decoder of two that is wrong where the encoder is right."""
     made = texts(np.random.default_rng(seed))
     wrong = [
-        Text(text.fold, {name: Links(~links.hits[:, :2], links.distance) for name, links in text.links.items()})
+        Text(text.fold, {name: replace(links, hits=~links.hits[:, :2]) for name, links in text.links.items()})
         for text in made
     ]
     return head_table(made, RELATIONS), head_table(wrong, RELATIONS)
@@ -145,6 +172,13 @@ def interval_of(hits: list[bool], clusters: list[str], level: float = 0.95) -> t
         return math.nan, math.nan
     effective = n if p in (0, 1) else min(n, p * (1 - p) / error**2) if error > 0 else n
     return wilson(p, effective, len(set(clusters)), level)
+
+
+def lift_of(differences: Sequence[float], clusters: Sequence[str]) -> tuple[float, float, float]:
+    """The mean difference, and Student's interval of it with statsmodels' clustered variance."""
+    share = sum(differences) / len(differences)
+    half = scipy.stats.t.ppf(0.975, len(set(clusters)) - 1) * witnesses.clustered_error(differences, clusters)
+    return share, share - half, share + half
 
 
 def wilson(share: float, effective: float, documents: int, level: float = 0.95) -> tuple[float, float]:

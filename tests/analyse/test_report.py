@@ -1,23 +1,30 @@
 """The head to report for each relation, and what choosing it costs: naive loops, ties, rare relations, simulation."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
+import scipy.stats
 import xarray as xr
 
+import witnesses
 from analyse.tables import (
+    CLASSES,
     DIRECTIONS,
     FOLDS,
     OFFSETS,
     RELATIONS,
+    SIDES,
     Links,
     Text,
     head_table,
     interval_of,
+    lift_of,
     stacked,
     texts,
     two_stacks,
+    with_other_hits,
 )
 from headscope.analyse import add_report
 from headscope.analyse.uncertainty import Ratio
@@ -73,12 +80,26 @@ def test_a_head_that_was_planted_is_found_and_scored_as_it_was_planted() -> None
     assert_on_average(report["untrained_accuracy"], CHANCE)
 
 
-def rate(texts: list[Text], name: str, half: int) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """The hits of heads and of offsets on one half of the documents, and whose document each link is."""
+@dataclass(frozen=True)
+class Half:
+    """The links of a relation on one half of the documents.
+
+    Attributes:
+        hits, near, rules: the heads, the offsets and the rules by part of speech that find them.
+        clusters: whose document each link is.
+    """
+
+    hits: np.ndarray
+    near: np.ndarray
+    rules: np.ndarray
+    clusters: list[str]
+
+
+def rate(texts: list[Text], name: str, half: int) -> Half:
     links = [(text.links[name], place) for place, text in enumerate(texts) if text.fold % 2 == half]
-    hits = np.concatenate([one.hits for one, _ in links])
+    hits, rules = (np.concatenate([getattr(one, what) for one, _ in links]) for what in ("hits", "rules"))
     near = np.array([[distance == offset for offset in OFFSETS] for one, _ in links for distance in one.distance])
-    return hits, near, [str(place) for one, place in links for _ in one.hits]
+    return Half(hits, near, rules, [str(place) for one, place in links for _ in one.hits])
 
 
 def first_best(hits: np.ndarray) -> tuple[int, ...]:
@@ -94,24 +115,43 @@ def first_best(hits: np.ndarray) -> tuple[int, ...]:
 @pytest.mark.parametrize("seed", [37, 41, 43, 47, 53])
 def test_the_report_is_what_naive_loops_choose_and_score(seed: int) -> None:
     draw = np.random.default_rng(seed)
-    made, untrained_counts = texts(draw), texts(draw)
-    report = add_report(head_table(made, RELATIONS), head_table(untrained_counts, RELATIONS), minimum=1)
+    made = texts(draw)
+    other = with_other_hits(made, draw)
+    report = add_report(head_table(made, RELATIONS), head_table(other, RELATIONS), minimum=1)
+    strongest = set()
     for name in RELATIONS:
         row = report.sel(relation=name)
-        (hits, near, _), (later, later_near, clusters) = rate(made, name, 0), rate(made, name, 1)
-        layer, head, direction = best = first_best(hits)
+        even, odd = (rate(made, name, half) for half in (0, 1))
+        layer, head, direction = best = first_best(even.hits)
         place = (row["reported_layer"], row["reported_head"], row["reported_direction"])
         assert place == (layer + 1, head + 1, DIRECTIONS[direction])
-        assert row["reported_again"] == (first_best(later) == best)
-        assert row["heldout_count"] == len(later)
-        assert_scored(row, "heldout", later[(slice(None), *best)], clusters)
-        (offset,) = first_best(near)
+        assert row["reported_again"] == (first_best(odd.hits) == best)
+        assert row["heldout_count"] == len(odd.hits)
+        assert row["heldout_clusters"] == len(set(odd.clusters))
+        hits = odd.hits[(slice(None), *best)]
+        assert_scored(row, "heldout", hits, odd.clusters)
+        (offset,) = first_best(even.near)
         assert row["heldout_offset"] == OFFSETS[offset]
-        assert_scored(row, "heldout_offset", later_near[:, offset], clusters)
-        scored, _, clusters = rate(untrained_counts, name, 1)
-        assert_scored(
-            row, "untrained", scored[(slice(None), *first_best(rate(untrained_counts, name, 0)[0]))], clusters
-        )
+        # The rule starts at the same end of a link as the head that is reported.
+        side, word_class = first_best(even.rules[:, direction])
+        assert (row["heldout_upos_side"], row["heldout_upos_word_class"]) == (SIDES[side], CLASSES[word_class])
+        untrained = first_best(rate(other, name, 0).hits)
+        rivals = {
+            "offset": (even.near[:, offset], odd.near[:, offset]),
+            "upos": tuple(half.rules[:, direction, side, word_class] for half in (even, odd)),
+            "untrained": tuple(rate(other, name, half).hits[(slice(None), *untrained)] for half in (0, 1)),
+        }
+        for rival, (_, later) in rivals.items():
+            assert_scored(row, rival if rival == "untrained" else f"heldout_{rival}", later, odd.clusters)
+            assert_lift(row, f"lift_over_{rival}", hits, later, odd.clusters)
+        rival = max(rivals, key=lambda rival: sum(rivals[rival][0]))  # the first of equals
+        strongest.add(rival)
+        assert row["lift_rival"] == rival
+        assert_lift(row, "lift", hits, rivals[rival][1], odd.clusters)
+        error = witnesses.clustered_error(np.subtract(hits, rivals[rival][1], dtype=float), odd.clusters)
+        quantiles = sum(scipy.stats.t.ppf(q, len(set(odd.clusters)) - 1) for q in (0.975, 0.8))
+        assert row["lift_detectable"].item() == pytest.approx(quantiles * error)
+    assert strongest > {"offset"}
 
 
 def assert_scored(row: xr.Dataset, name: str, hits: np.ndarray, clusters: list[str]) -> None:
@@ -120,9 +160,19 @@ def assert_scored(row: xr.Dataset, name: str, hits: np.ndarray, clusters: list[s
     np.testing.assert_allclose(ends, interval_of(hits.tolist(), clusters), **EXACT)
 
 
+def assert_lift(row: xr.Dataset, name: str, hits: np.ndarray, rival: np.ndarray, clusters: list[str]) -> None:
+    expected = lift_of(np.subtract(hits, rival, dtype=float), clusters)
+    values = [row[f"{name}{end}"].item() for end in ("", "_lower", "_upper")]
+    np.testing.assert_allclose(values, expected, **EXACT)
+
+
 def even_and_odd(even: np.ndarray, odd: np.ndarray) -> xr.Dataset:
-    """One relation whose links in each half are found by the heads where these are 1."""
-    return head_table([Text(n, {"obj": Links(hits, [1] * len(hits))}) for n, hits in enumerate((even, odd))], ["obj"])
+    """One relation whose links in each half are found by the heads where these are 1, and by every rule."""
+    halves = [
+        Text(n, {"obj": Links(hits, [1] * len(hits), np.ones((len(hits), len(DIRECTIONS), len(SIDES), len(CLASSES))))})
+        for n, hits in enumerate((even, odd))
+    ]
+    return head_table(halves, ["obj"])
 
 
 def test_of_equals_the_first_head_is_reported() -> None:
@@ -147,9 +197,15 @@ def test_a_relation_too_rare_in_either_half_is_not_reported(even: int, odd: int)
     row = add_report(table, table, minimum=5).squeeze()
     assert (row["reported_layer"], row["reported_head"], row["reported_direction"]) == (0, 0, "")
     assert (row["reported_again"], row["heldout_count"], row["heldout_offset"]) == (0, 0, 0)
-    for name in ("heldout", "heldout_offset", "untrained"):
+    assert (row["heldout_clusters"], row["lift_rival"], row["reported_verdict"]) == (0, "", "")
+    assert (row["heldout_upos_side"], row["heldout_upos_word_class"]) == ("", "")
+    for name in ("heldout", "heldout_offset", "heldout_upos", "untrained"):
         for what in ("accuracy", "lower", "upper"):
             assert math.isnan(row[f"{name}_{what}"].item())
+    for name in ("lift", "lift_over_offset", "lift_over_upos", "lift_over_untrained"):
+        for end in ("", "_lower", "_upper"):
+            assert math.isnan(row[f"{name}{end}"].item())
+    assert math.isnan(row["lift_detectable"].item())
 
 
 def test_twenty_links_in_each_half_are_enough_unless_told_otherwise() -> None:
@@ -171,14 +227,25 @@ def test_without_a_untrained_nothing_is_said_of_one_and_the_table_is_kept() -> N
     assert check(report) is report
 
 
-def test_the_table_says_how_the_documents_were_dealt() -> None:
+@pytest.mark.parametrize(("unit", "beginning", "end"), [
+    (
+        "document", "their names, since the corpus does not say which text they come from.",
+        "documents are taken as independent, and where those of one text resemble each other the intervals are too "
+        "narrow.",
+    ),
+    (
+        "document of few texts", "their names, since they come from few texts.",
+        "documents of one text resemble each other, so the intervals are too narrow, and no head is said to stand out.",
+    ),
+])  # fmt: skip
+def test_the_table_says_how_the_documents_were_assigned(unit: str, beginning: str, end: str) -> None:
     table = head_table(texts(np.random.default_rng(61)), RELATIONS)
-    table["fold_link"].attrs["fold_unit"] = "document"
-    split = add_report(table, minimum=1).attrs["split"]
-    assert split.startswith(
-        "The documents are assigned to 64 folds by a hash of their names, since they come from few texts."
+    table["fold_link"].attrs["fold_unit"] = unit
+    assert add_report(table, minimum=1).attrs["split"] == (
+        f"The documents are assigned to 64 folds by a hash of {beginning} The head (and its direction), the options of "
+        "its rivals and the untrained model's head are chosen on the even folds and scored on the odd ones. The folds "
+        f"are the clusters of the intervals: {end}"
     )
-    assert split.endswith("where those of one text resemble each other the intervals are too narrow.")
 
 
 def test_a_untrained_whose_relations_stand_in_another_order() -> None:

@@ -1,16 +1,19 @@
-"""Intervals of accuracies: against statsmodels, and how often they cover the truth."""
+"""Intervals of accuracies and of lifts: against statsmodels and scipy, and how often they cover the truth."""
 
 import math
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
 import pytest
+import scipy.optimize
 import scipy.stats
+import statsmodels.api
 import xarray as xr
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from statsmodels.stats.power import NormalIndPower
-from statsmodels.stats.proportion import proportion_confint, proportion_effectsize
+from statsmodels.stats.power import TTestPower
+from statsmodels.stats.proportion import proportion_confint
 
 import tiny
 import witnesses
@@ -27,7 +30,7 @@ from analyse.tables import (
     wilson,
 )
 from headscope.analyse import add_intervals
-from headscope.analyse.uncertainty import Ratio
+from headscope.analyse.uncertainty import Lift, Ratio
 from headscope.capture.model import Model
 from headscope.corpora import summarize
 from headscope.errors import TableError
@@ -68,39 +71,6 @@ def flat(documents: list[list[bool]]) -> tuple[list[bool], list[str]]:
 @given(documents=DOCUMENTS, level=st.sampled_from([0.5, 0.9, 0.95, 0.99]))
 def test_the_interval_is_wilsons_with_the_clustered_variance_of_statsmodels(documents, level: float) -> None:
     np.testing.assert_allclose(interval(documents, level), interval_of(*flat(documents), level), **EXACT)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_the_bootstrap_is_that_of_scipy(seed: int) -> None:
-    draw = np.random.default_rng(seed)
-    documents = [list(draw.random(draw.integers(1, 8)) < draw.beta(2, 3)) for _ in range(31)]
-    right, links = np.array([[sum(hits), len(hits)] for hits in documents]).T
-    theirs = scipy.stats.bootstrap(
-        (right, links), lambda a, b, axis: a.sum(axis) / b.sum(axis), paired=True, vectorized=True, method="percentile",
-        n_resamples=20_000, rng=draw,
-    ).confidence_interval  # fmt: skip
-    ours = [end.item() for end in counts(documents).bootstrap(times=20_000)]
-    width = theirs.high - theirs.low
-    np.testing.assert_allclose(ours, [theirs.low, theirs.high], atol=0.04 * width)
-
-
-def test_one_document_has_no_bootstrap() -> None:
-    assert [math.isnan(end) for end in counts([[True, False, True]]).bootstrap()] == [True, True]
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_what_could_be_detected_statsmodels_finds_four_times_in_five(seed: int) -> None:
-    draw = np.random.default_rng(seed)
-    found = counts([list(draw.random(7) < draw.beta(1, 4)) for _ in range(53)])
-    share, effective, rise = (value.item() for value in (found.value, found.effective, found.detectable()))
-    assert 0 < rise < 0.5
-    effect = proportion_effectsize(share + rise, share)
-    power = NormalIndPower(ddof=0).power(effect, nobs1=effective, alpha=0.05, ratio=0)
-    assert power == pytest.approx(0.8, abs=1e-5)
-
-
-def test_where_there_is_no_room_nothing_could_be_detected() -> None:
-    assert math.isnan(counts([[True] * 7, [True] * 5, [True, False]]).detectable())
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -154,6 +124,131 @@ def test_with_one_link_a_document_hardly_anything_but_wilson_remains(right: int,
     np.testing.assert_allclose(interval([[True]] * right + [[False]] * wrong), expected, **EXACT)
 
 
+# ------------------------------------------------------- the lift over a rival
+
+
+def lift(head: np.ndarray, rival: np.ndarray) -> Lift:
+    """Of the sums of one head and one rival, each ``[numerator or denominator, fold]``."""
+    return Lift(*(Ratio(*(xr.DataArray(part, dims="fold") for part in parts)) for parts in (head, rival)))
+
+
+def hits_of_both(draw: np.random.Generator, sizes: Sequence[int]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The links of each document that a head finds, and those that its rival finds, which depend on each other."""
+    made = []
+    for size in sizes:
+        easy = draw.random(size) < draw.beta(2, 2)
+        made.append((easy | (draw.random(size) < 0.2), easy & (draw.random(size) < 0.7)))
+    return made
+
+
+def lift_of_hits(documents: list[tuple[np.ndarray, np.ndarray]]) -> Lift:
+    sums = [[[hits[which].sum(), len(hits[which])] for hits in documents] for which in (0, 1)]
+    return lift(*(np.array(one).T for one in sums))
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95, 0.99])
+@pytest.mark.parametrize("seed", range(5))
+def test_the_lift_in_folds_of_one_size_is_that_of_scipys_paired_t_test(seed: int, level: float) -> None:
+    documents = hits_of_both(np.random.default_rng(seed), [7] * 23)
+    found, differences = lift_of_hits(documents), [head.mean() - rival.mean() for head, rival in documents]
+    expected = scipy.stats.ttest_1samp(differences, 0).confidence_interval(level)
+    np.testing.assert_allclose([end.item() for end in found.interval(level)], expected, **EXACT)
+    assert found.value.item() == pytest.approx(np.mean(differences))
+    assert found.clusters.item() == 23
+
+
+@settings(deadline=None)
+@given(sizes=st.lists(st.integers(0, 7), min_size=2, max_size=31), seed=st.integers(0, 2**32 - 1))
+def test_the_lift_in_folds_of_any_size_is_that_of_statsmodels_clustered(sizes: list[int], seed: int) -> None:
+    assume(sum(size > 0 for size in sizes) > 1)
+    documents = hits_of_both(np.random.default_rng(seed), sizes)
+    differences = np.concatenate([np.subtract(head, rival, dtype=float) for head, rival in documents])
+    groups = np.repeat(np.arange(len(sizes)), sizes)
+    fit = statsmodels.api.OLS(differences, np.ones(len(differences))).fit(
+        cov_type="cluster", cov_kwds={"groups": groups}, use_t=True
+    )
+    found = lift_of_hits(documents)
+    np.testing.assert_allclose([end.item() for end in found.interval()], fit.conf_int()[0], rtol=1e-9, atol=1e-9)
+    assert found.error.item() == pytest.approx(fit.bse[0], abs=1e-9)
+    assert found.clusters.item() == len(set(groups.tolist()))
+
+
+def f1_sums(draw: np.random.Generator, folds: int) -> tuple[np.ndarray, np.ndarray]:
+    """Twice the hits, and the words said and gold, of a head and of a rival: their denominators differ."""
+    gold = draw.integers(1, 41, folds)
+    sums = []
+    for share in (0.6, 0.4):
+        said = draw.integers(1, 37, folds)
+        hits = draw.binomial(np.minimum(gold, said), draw.beta(5 * share, 5 * (1 - share), folds))
+        sums.append(np.array([2 * hits, said + gold]))
+    return sums[0], sums[1]
+
+
+def difference_of_ratios(totals: np.ndarray) -> float:
+    hits, words, rival_hits, rival_words = totals
+    return hits / words - rival_hits / rival_words
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_lift_of_an_f1_has_the_error_of_the_delta_method_and_of_the_jackknife(seed: int) -> None:
+    m = 61
+    head, rival = f1_sums(np.random.default_rng(seed), m)
+    found, sums = lift(head, rival), np.concatenate([head, rival]).astype(float)
+    assert found.value.item() == pytest.approx(difference_of_ratios(sums.sum(1)))
+    slope = scipy.optimize.approx_fprime(sums.sum(1), difference_of_ratios, 1e-4)
+    assert found.error.item() == pytest.approx(np.sqrt(m * slope @ np.cov(sums) @ slope), rel=1e-5)
+    without = [difference_of_ratios(np.delete(sums, fold, axis=1).sum(1)) for fold in range(m)]
+    jackknife = np.sqrt((m - 1) / m * np.sum((without - np.mean(without)) ** 2))
+    assert found.error.item() == pytest.approx(jackknife, rel=0.05)
+
+
+def test_what_both_get_right_does_not_count_against_a_lift() -> None:
+    documents = hits_of_both(np.random.default_rng(3), [7] * 53)
+    paired = lift_of_hits(documents)
+    shuffled = [(head, documents[(place * 5 + 1) % 53][1]) for place, (head, _) in enumerate(documents)]
+    assert paired.error.item() < 0.8 * lift_of_hits(shuffled).error.item()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_lift_that_could_be_detected_statsmodels_finds_four_times_in_five(seed: int) -> None:
+    found = lift_of_hits(hits_of_both(np.random.default_rng(seed), [7] * 53))
+    effect = found.detectable().item() / (found.error.item() * np.sqrt(53))
+    # Ours adds two quantiles of Student's t; statsmodels' distribution is the noncentral one.
+    assert TTestPower().power(effect, nobs=53, alpha=0.05) == pytest.approx(0.8, abs=0.005)
+
+
+@pytest.mark.parametrize("sizes", [[7], [7, 0, 0], [0, 0]])
+def test_one_document_or_none_says_nothing_about_a_lift(sizes: list[int]) -> None:
+    found = lift_of_hits([(np.ones(size), np.zeros(size)) for size in sizes])
+    assert math.isnan(found.value.item()) == (sum(sizes) == 0)
+    for value in (found.error, *found.interval(), found.detectable()):
+        assert math.isnan(value.item())
+
+
+def test_a_lift_over_a_rival_that_is_right_where_the_head_is_is_nothing_for_sure() -> None:
+    same = np.array([[2, 3, 5], [7, 11, 13]])
+    found = lift(same, same)
+    assert [value.item() for value in (found.value, *found.interval(), found.detectable())] == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("gain", [0.0, 0.2])
+def test_the_interval_of_a_lift_covers_the_truth_as_often_as_it_says(gain: float) -> None:
+    replicates, documents, correlation = 2_000, 29, 0.3
+    draw = np.random.default_rng(round(100 * gain) + 7)
+    links = draw.integers(1, 12, (replicates, documents))
+    spread = 1 / correlation - 1
+    # Of each document some links are easy for both, and of the others the head finds more.
+    easy = draw.binomial(links, draw.beta(0.4 * spread, 0.6 * spread, links.shape))
+    rival = easy + draw.binomial(links - easy, 0.25)
+    head = easy + draw.binomial(links - easy, 0.25 + gain)
+    parts = [
+        Ratio(*(xr.DataArray(part, dims=("replicate", "fold")) for part in (hits, links))) for hits in (head, rival)
+    ]
+    lower, upper = Lift(*parts).interval()
+    truth = 0.6 * gain
+    assert 0.93 <= ((lower <= truth) & (truth <= upper)).mean().item() <= 0.97
+
+
 # --------------------------------------------------------------- coverage
 
 
@@ -188,7 +283,8 @@ def test_every_accuracy_of_a_table_gets_its_interval() -> None:
 
 def test_the_counts_of_the_offsets_and_of_some_folds() -> None:
     made = texts(np.random.default_rng(5))
-    found = Ratio.of_offsets(head_table(made, RELATIONS), ACCURACY).half(slice(1, None, 2))
+    (rival,) = [rival for rival in ACCURACY.rivals if rival.name == "offset"]
+    found = Ratio.of_rival(head_table(made, RELATIONS), rival).half(slice(1, None, 2))
     lower, upper = found.interval()
     for name in RELATIONS:
         odd = [text.links[name].distance for text in made if text.fold % 2]

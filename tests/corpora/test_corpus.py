@@ -310,13 +310,20 @@ def test_a_summary_counts_what_documents_hold():
     assert summarize(iter(documents)) == CorpusSummary(
         documents=4,
         words=11,
-        groups=3,
+        texts=3,
         pairs=1,
         links={"dependency": {"det": 3, "obj": 1}, "coreference": {"3": 1}},
         spans={"upos": 2, "cue": 1},
         skipped={},
     )
     assert list(summarize(documents).links["dependency"]) == ["det", "obj"]
+
+
+def test_a_corpus_that_names_no_text_has_none():
+    unnamed = [Document("1", ("a",)), Document("2", ("b",), group="2"), Document("3", ("c",))]
+    assert summarize(unnamed).texts == 0
+    # One that is named is enough: the others are texts of their own.
+    assert summarize([*unnamed, Document("4", ("d",), group="2"), Document("5", ("e",), group="text")]).texts == 4
 
 
 @pytest.mark.parametrize(
@@ -348,19 +355,19 @@ def test_a_summary_refuses_what_no_model_can_read(documents, message):
 # Counts of data/ud/README.md (German names no texts) and data/text/README.md.
 @pytest.mark.data
 @pytest.mark.parametrize(
-    ("folder", "format", "files", "documents", "groups"),
+    ("folder", "format", "files", "documents", "texts"),
     [
-        ("ud/UD_German-GSD", "conllu", 2, 799 + 977, 799 + 977),
+        ("ud/UD_German-GSD", "conllu", 2, 799 + 977, 0),
         ("text/wikitext-2", "wikitext", 2, 1088 + 1203, None),
         ("text/gum", "text-lines", 123, 531, None),
         ("text/litbank_original", "text-wrapped", 14, 5043, 14),
     ],
 )
-def test_real_folders_are_read_in_their_own_format(data, folder, format, files, documents, groups):
+def test_real_folders_are_read_in_their_own_format(data, folder, format, files, documents, texts):
     corpus = read(data / folder)
     found = summarize(corpus)
     assert (corpus.format, len(corpus.files), found.documents) == (format, files, documents)
-    assert groups in (None, found.groups)
+    assert texts in (None, found.texts)
     assert found.pairs == (0 if format == "conllu" else documents)
 
 
@@ -369,7 +376,7 @@ def test_a_treebank_is_summarised_with_what_lies_beside_it(data):
     corpus = read(data / "ud/UD_English-EWT")
     assert {path.name for path in corpus.ignored} == {"LICENSE.txt", "UPSTREAM_README.md", "stats.xml"}
     found = summarize(read(data / "ud/UD_English-EWT/en_ewt-ud-dev.conllu"))
-    assert (found.documents, found.words, found.groups) == (2001, 25147, 318)
+    assert (found.documents, found.words, found.texts) == (2001, 25147, 318)
     assert found.spans == {"upos": 25147, "negation": 273}
     assert found.links["dependency"]["nsubj"] == 1958
 

@@ -267,7 +267,7 @@ def test_the_folder_of_a_release_is_one_corpus(tmp_path):
         ignored=(tmp_path / "README.txt",),
     )
     found = summarize(corpus)
-    assert (found.documents, found.groups) == (2, 2)
+    assert (found.documents, found.texts) == (2, 2)
     assert found.links == {"role": {"Theme": 2, "Lender": 1, "Time": 1}}
     assert found.spans == {"target": 2, "element": 4, "core_element": 3, "peripheral_element": 1}
 

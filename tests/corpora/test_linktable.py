@@ -225,7 +225,7 @@ def test_the_page_shows_rows_of_the_table_that_it_writes(table_of_the_page, tmp_
     assert table_of_the_page.read_text().startswith(shown)
     assert recognise(shown.split("\n"))
     found = summarize(read(table_of_the_page))
-    assert (found.documents, found.groups) == (360, 45)
+    assert (found.documents, found.texts) == (360, 45)
     assert found.links == {"link": {"unlike": 200, "alike": 160}}
 
 

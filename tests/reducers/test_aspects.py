@@ -79,6 +79,9 @@ def test_aspects(family: str, plan: Plan) -> None:
     np.testing.assert_allclose(
         table["fold_aspect_mass"].sum("fold", skipna=False) / table["aspect_count"], table["aspect_mass"], atol=1e-12
     )
+    blind = table["fold_aspect_chance"].sum("fold") / table["aspect_count"]
+    np.testing.assert_allclose(blind, table["aspect_chance"], rtol=1e-12)
+    assert (blind > 0).drop_sel(target=separators).all()
 
 
 # ---------------------------------------------------------------- by hand

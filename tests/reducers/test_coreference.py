@@ -234,6 +234,8 @@ def test_the_sums_by_fold_are_those_of_the_shares(model: Model) -> None:
     for fold, share in [
         ("fold_antecedent_correct", "antecedent_accuracy"),
         ("fold_antecedent_offset", "antecedent_offset"),
+        ("fold_antecedent_nearest", "antecedent_nearest"),
+        ("fold_antecedent_head_match", "antecedent_head_match"),
         ("fold_antecedent_rules", "antecedent_rules"),
     ]:
         summed = table[fold].sum("fold").sel(some) / count.sel(some)
@@ -244,7 +246,7 @@ def test_the_sums_by_fold_are_those_of_the_shares(model: Model) -> None:
 
 def test_a_mention_counts_in_the_fold_of_its_document(model: Model) -> None:
     document = sentences(noun_first=False)[5]
-    fold_assignment = FoldAssignment(by_group=False, seed=3)
+    fold_assignment = FoldAssignment("document", seed=3)
     table = measure(model, [document], [Coreference(fold_assignment)])
     (fold,) = np.flatnonzero(table["fold_antecedent"].sel(mention="all"))
     assert fold == fold_assignment.fold(document)
@@ -278,7 +280,7 @@ def test_the_table_says_what_its_numbers_are(model: Model) -> None:
         "fold_antecedent_correct": ("layer", "head", "mention", "fold"),
         "fold_antecedent": ("mention", "fold"),
         "fold_antecedent_offset": ("mention", "fold", "offset"),
-        "fold_antecedent_rules": ("mention", "fold"),
+        **{f"fold_antecedent_{name}": ("mention", "fold") for name in BASELINES},
     }
     permuted = {f"antecedent_{name}": ("layer", "head", "mention") for name in ("permuted", "z", "p")}
     permuted["antecedent_z_permuted"] = ("mention", "permutation")
@@ -302,9 +304,10 @@ def test_it_is_a_reducer_for_whole_layers() -> None:
 
 
 def test_a_corpus_with_mentions() -> None:
-    many = [replace(document, group=document.id) for document in tiny.documents(20)]
-    assert Coreference.for_corpus(summarize(many)) == Coreference(FoldAssignment(by_group=True))
-    assert Coreference.for_corpus(summarize(DOCUMENTS)) == Coreference(FoldAssignment(by_group=False))
+    assert Coreference.for_corpus(summarize(tiny.documents(20))) == Coreference(FoldAssignment("text"))
+    assert Coreference.for_corpus(summarize(DOCUMENTS)) == Coreference(FoldAssignment("document of few texts"))
+    unnamed = [replace(document, group="") for document in DOCUMENTS]
+    assert Coreference.for_corpus(summarize(unnamed)) == Coreference(FoldAssignment("document"))
 
 
 def test_a_corpus_without_mentions_is_refused() -> None:

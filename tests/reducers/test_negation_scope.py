@@ -45,6 +45,17 @@ def test_the_heads_of_minilm_score_what_the_papers_own_scorer_gives_them(table) 
     np.testing.assert_allclose([score.sel(layer=6, head=10) for score in scores], [0.522, 0.309, 0.388], atol=0.002)
 
 
+def test_the_sums_by_fold_of_the_rivals_give_their_scores() -> None:
+    module, tokenizer = tiny.make("bert")
+    table = measure(Model.from_module(module, tokenizer, name="bert"), tiny.documents(29), ["scope"])
+    gold, words, near, hits = (table[f"fold_scope{name}"].sum("fold") for name in ("", "_words", "_near", "_near_hits"))
+    assert (table["fold_scope"] > 0).sum() > 7  # folds
+    assert 0 < table["scope_all_f1"].item() < 1
+    assert table["scope_all_f1"].item() == pytest.approx((2 * gold / (words + gold)).item())
+    np.testing.assert_allclose(table["scope_offset_f1"], 2 * hits / (near + gold))
+    assert table["scope_offset_f1"].max() > 0
+
+
 def test_what_is_left_out_is_counted() -> None:
     module, tokenizer = tiny.make("bert")
     spans = (

@@ -16,6 +16,9 @@ class Page(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "br":
+            self.handle_data("\n")
+            return
         self.elements.append((tag, dict(attrs), []))
         if tag not in ("meta", "img"):
             self.open.append(len(self.elements) - 1)

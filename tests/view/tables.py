@@ -32,6 +32,8 @@ NATS = {
     "entropy_from_cls": "entropy of the attention of [CLS]",
     "entropy_uniform": "entropy of uniform attention",
 }
+SIDES = ["left", "right"]
+CLASSES = ["ADJ", "NOUN", "NOUN/PROPN", "PRON", "PUNCT", "VERB", "X", "ADV", "DET", "AUX", "NUM"]
 OFFSETS = [-5, -4, -3, -2, -1, 1, 2, 3, 4, 5]
 LENGTHS = [-6, *OFFSETS, 6]
 DIRECTIONS = ["dependent_to_head", "head_to_dependent"]
@@ -84,7 +86,7 @@ def head_table(
         values = np.full(shape, np.log(31.0)) if key == "entropy_uniform" else random.uniform(0.2, 3.4, shape)
         add(key, per_head(values), dims, name, "nats")
     _add_relations(add, per_head, random, dims, shape, list(relations))
-    _add_reported(add, random, list(relations), rare, layers, count_of_heads, attention_types)
+    _add_reported(add, variables, random, list(relations), rare, layers, count_of_heads, attention_types)
     add("mean_distance", per_head(random.uniform(1, 23, shape)), dims, "distance", "tokens")
 
     coords: dict[str, object] = {
@@ -93,6 +95,8 @@ def head_table(
         "relation": list(relations),
         "direction": DIRECTIONS,
         "offset": OFFSETS,
+        "side": SIDES,
+        "word_class": CLASSES,
         "length": LENGTHS,
     }
     if attention_types:
@@ -131,6 +135,10 @@ def _add_relations(add, per_head, random, dims, shape, relations) -> None:
     add("fold_link", counts[:, None] * folds, ("relation", "fold"), "links", "links")
     near = (counts[:, None] * offsets)[:, None] * folds[:, None]
     add("fold_offset", near, ("relation", "fold", "offset"), "links at an offset", "links")
+    shares = random.beta(1, 7, (len(DIRECTIONS), len(relations), 1, len(SIDES), len(CLASSES)))
+    by_class = np.rint(shares * counts[:, None, None, None] * folds[:, None, None]).astype(int)
+    rule = ("direction", "relation", "fold", "side", "word_class")
+    add("fold_upos", by_class, rule, "links that a rule by part of speech finds", "links")
     lengths = random.integers(0, 2, (len(relations), len(LENGTHS))) * random.integers(3, 97, len(LENGTHS))
     add("length_count", lengths, ("relation", "length"), "links of a length", "links")
     at_length = per_head(random.beta(1.5, 6, (*shape, len(relations), len(DIRECTIONS), len(LENGTHS))))
@@ -138,7 +146,7 @@ def _add_relations(add, per_head, random, dims, shape, relations) -> None:
     add("length_accuracy", at_length, (*over, "length"), "links of a length that the head gets right", "accuracy")
 
 
-def _add_reported(add, random, relations, rare, layers, count_of_heads, attention_types) -> None:
+def _add_reported(add, variables, random, relations, rare, layers, count_of_heads, attention_types) -> None:
     n = len(relations)
     is_rare = np.isin(relations, list(rare))
     over = ("relation",)
@@ -160,13 +168,32 @@ def _add_reported(add, random, relations, rare, layers, count_of_heads, attentio
         add(f"{key}_lower", middle - 0.05, over, "lower end of the 95 % interval", "accuracy")
         add(f"{key}_upper", middle + 0.07, over, "upper end of the 95 % interval", "accuracy")
     add("heldout_count", random.integers(9, 2000, n), over, "held-out links", "links")
+    add("heldout_clusters", random.integers(20, 33, n), over, "folds with held-out links", "folds")
     add("heldout_offset", random.choice(OFFSETS, n), over, "best fixed offset", "words")
     offset = np.where(is_rare, np.nan, random.uniform(0.1, 0.5, n))
     add("heldout_offset_accuracy", offset, over, "its accuracy", "accuracy")
     add("heldout_offset_lower", offset - 0.03, over, "lower end of the 95 % interval", "accuracy")
     add("heldout_offset_upper", offset + 0.05, over, "upper end of the 95 % interval", "accuracy")
+    upos = np.where(is_rare, np.nan, random.uniform(0.1, 0.3, n))
+    add("heldout_upos_accuracy", upos, over, "its accuracy", "accuracy")
+    add("heldout_upos_lower", upos - 0.02, over, "lower end of the 95 % interval", "accuracy")
+    add("heldout_upos_upper", upos + 0.06, over, "upper end of the 95 % interval", "accuracy")
+    add("heldout_upos_side", np.where(is_rare, "", random.choice(SIDES, n)), over, "side", "label")
+    add("heldout_upos_word_class", np.where(is_rare, "", random.choice(CLASSES, n)), over, "class", "label")
+    for rival in ("offset", "upos", "untrained"):
+        lift = np.where(is_rare, np.nan, random.uniform(-0.2, 0.5, n))
+        add(f"lift_over_{rival}", lift, over, f"lift over {rival}", "accuracy")
+        add(f"lift_over_{rival}_lower", lift - 0.11, over, "lower end of the 95 % interval", "accuracy")
+        add(f"lift_over_{rival}_upper", lift + 0.13, over, "upper end of the 95 % interval", "accuracy")
+    strongest = random.choice(["offset", "upos", "untrained"], n)
+    add("lift_rival", np.where(is_rare, "", strongest), over, "strongest rival", "label")
+    for end in ("", "_lower", "_upper"):
+        lifts = [variables[f"lift_over_{rival}{end}"].values[row] for row, rival in enumerate(strongest)]
+        add(f"lift{end}", np.array(lifts), over, "lift over the strongest rival", "accuracy")
+    verdicts = np.where(is_rare, "", random.choice(["stands out", "does not stand out", "cannot decide"], n))
+    add("reported_verdict", verdicts, over, "verdict", "label")
     for key, low, high in (
-        ("heldout_detectable", 0.02, 0.2),
+        ("lift_detectable", 0.02, 0.2),
         ("reported_selection_frequency", 0, 1),
         ("reported_permuted", 0, 0.3),
     ):
@@ -176,10 +203,15 @@ def _add_reported(add, random, relations, rare, layers, count_of_heads, attentio
 
 def with_mentions(table: xr.Dataset) -> xr.Dataset:
     """A table that reports its first three relations once more, the other way round, as classes of mentions."""
-    names = [name for name, values in table.data_vars.items() if values.dims == ("relation",)]
+    # Antecedents have no rule by part of speech.
+    names = [
+        name for name, values in table.data_vars.items() if values.dims == ("relation",) and "_upos" not in str(name)
+    ]
     again = table[names].drop_vars(["relation_count", "reported_direction"]).isel(relation=[2, 1, 0])
     again = again.rename({name: f"antecedent_{name}" for name in again.data_vars} | {"relation": "mention"})
     again = again.assign_coords(mention=["all", "pronoun", "proper"])
+    rival = again["antecedent_lift_rival"]
+    again["antecedent_lift_rival"] = rival.where(rival != "upos", "offset").astype(str)
     about = table["relation_accuracy"].attrs
     scores = table["relation_accuracy"].isel(relation=[2, 1, 0], direction=0).transpose(..., "relation").values
     again["antecedent_accuracy"] = (["layer", "head", "mention"], scores, about)

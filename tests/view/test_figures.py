@@ -165,19 +165,27 @@ def test_cells_lie_where_the_axes_say() -> None:
     assert axes.yaxis_inverted()
 
 
-def test_the_title_has_count_offset_and_held_out_accuracy() -> None:
+@pytest.mark.parametrize("rival", ["offset", "upos", "untrained"])
+def test_the_title_has_count_offset_held_out_accuracy_and_strongest_rival(rival: str) -> None:
     table = head_table(rare=())
+    table["lift_rival"] = ("relation", [rival] * 3, table["lift_rival"].attrs)
     row = table.sel(relation="obj")
     offset = row["offset_accuracy"].idxmax()
     lines = draw_score_heatmap(table, "relation_accuracy", "obj").get_suptitle().split("\n")
     signed = f"{int(offset):+d}".replace("-", "−")
+    chosen = f"{int(row['heldout_offset']):+d}".replace("-", "−")
+    rule = f"nearest {row['heldout_upos_word_class'].item()} on the {row['heldout_upos_side'].item()}"
+    rivals = {
+        "offset": f"offset {chosen} {float(row['heldout_offset_accuracy']):.2f}",
+        "upos": f"{rule} {float(row['heldout_upos_accuracy']):.2f}",
+        "untrained": f"untrained model {float(row['untrained_accuracy']):.2f}",
+    }
     assert lines == [
         "obj · 2,477 links",
         f"best fixed offset {signed}: {float(row['offset_accuracy'].max()):.2f}",
         f"held out: {int(row['reported_layer'])}-{int(row['reported_head'])} "
         f"from {row['reported_direction'].item().split('_')[0]}: {float(row['heldout_accuracy']):.2f} "
-        f"[{float(row['heldout_lower']):.2f}, {float(row['heldout_upper']):.2f}] "
-        f"· untrained model {float(row['untrained_accuracy']):.2f}",
+        f"[{float(row['heldout_lower']):.2f}, {float(row['heldout_upper']):.2f}] · {rivals[rival]}",
     ]
 
 

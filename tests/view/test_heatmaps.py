@@ -19,6 +19,24 @@ from headscope.view.figures.heatmaps import draw_consistency_heatmap, draw_score
 from headscope.view.frames import make_frames
 from headscope.view.terminal import print_table
 
+RIVALS = {
+    "offset": "offset {}",
+    "nearest": "nearest earlier mention",
+    "head_match": "nearest with the same head word",
+    "rules": "rules that know the mentions",
+    "all": "all words of the sentence",
+    "blind": "pointing blindly",
+    "untrained": "untrained model",
+}
+BASELINES = {
+    "antecedent_accuracy": {
+        "antecedent_nearest": "nearest earlier mention",
+        "antecedent_head_match": "nearest with the same head word",
+        "antecedent_rules": "rules that know the mentions",
+    },
+    "aspect_accuracy": {"aspect_chance": "pointing blindly"},
+}
+
 
 @pytest.fixture(scope="module")
 def table() -> xr.Dataset:
@@ -35,12 +53,14 @@ def shown(figure) -> list[np.ndarray]:
 
 
 def held_out(table: xr.Dataset, prefix: str, measure: str, attends: str) -> str:
-    """The line of the held-out score; what a reported head has, and what the untrained model has."""
+    """The line of the held-out score; what a reported head has, and what its strongest rival has."""
     head = f"{table[f'{prefix}reported_layer'].item()}-{table[f'{prefix}reported_head'].item()}"
     ends = [table[f"{prefix}heldout_{name}"].item() for name in (measure, "lower", "upper")]
-    untrained = table[f"{prefix}untrained_{measure}"].item()
-    scored = f"{ends[0]:.2f} [{ends[1]:.2f}, {ends[2]:.2f}]"
-    return f"held out: {head} from {attends}: {scored} · untrained model {untrained:.2f}"
+    scored = f"{ends[0]:.2f}" + (f" [{ends[1]:.2f}, {ends[2]:.2f}]" if np.isfinite(ends[1]) else "")
+    rival = table[f"{prefix}lift_rival"].item()
+    label = RIVALS[rival].format(f"{table[f'{prefix}heldout_offset'].item():+d}".replace("-", "−"))
+    variable = f"{prefix}{'' if rival == 'untrained' else 'heldout_'}{rival}_{measure}"
+    return f"held out: {head} from {attends}: {scored} · {label} {table[variable].item():.2f}"
 
 
 def best_of(offset: xr.DataArray) -> str:
@@ -61,15 +81,16 @@ def test_the_scope_of_every_head_beside_its_baselines(table) -> None:
     )
 
 
-@pytest.mark.parametrize(("variable", "dim", "offset", "attends"), [
-    ("antecedent_accuracy", "mention", "antecedent_offset", "mention"),
-    ("aspect_accuracy", "target", "aspect_offset", "question"),
+@pytest.mark.parametrize(("variable", "dim", "offset", "attends", "panels"), [
+    ("antecedent_accuracy", "mention", "antecedent_offset", "mention", 4),
+    ("aspect_accuracy", "target", "aspect_offset", "question", 8),
 ])  # fmt: skip
-def test_a_panel_for_each_row_that_there_is_beside_its_baselines(table, variable, dim, offset, attends) -> None:
+def test_a_panel_for_each_row_that_there_is_beside_its_baselines(table, variable, dim, offset, attends, panels) -> None:
     score = find_score(table, variable)
     some = table[f"{score.stem}_count"] > 0
-    assert int(some.sum()) > 1
+    assert int(some.sum()) == panels
     figure = draw_score_heatmap(table, variable)
+    assert len(shown(figure)) == panels
     assert joined(figure.get_suptitle()) == f"{score.title}: {score.definition}"
     titles = [axes.get_title("left") for axes in figure.axes if axes.get_xlabel() == "head"]
     for panel, title, name in zip(shown(figure), titles, table[dim].values[some.values], strict=True):
@@ -77,8 +98,11 @@ def test_a_panel_for_each_row_that_there_is_beside_its_baselines(table, variable
         np.testing.assert_array_equal(panel, row[variable].values)
         said = [f"{name.replace('_', ' ')} · {row[f'{score.stem}_count'].item()} {score.items}"]
         baselines = [best_of(row[offset])] if row[offset].max() > 0 else []
-        baselines += [f"{what}: {row[baseline].item():.2f}" for baseline, what in score.baselines.items()]
+        baselines += [f"{what}: {row[baseline].item():.2f}" for baseline, what in BASELINES[variable].items()]
         said += [" · ".join(baselines)]
+        # Separators stand behind the text, where no offset leads.
+        assert ("best fixed offset" in title) == (not name.startswith("sep_"))
+        assert row[f"{score.stem}_reported_layer"] > 0 or name != "all"
         if row[f"{score.stem}_reported_layer"] > 0:
             said.append(held_out(row, f"{score.stem}_", "accuracy", attends))
         best = np.unravel_index(row[variable].values.argmax(), row[variable].shape)
@@ -194,10 +218,18 @@ def test_classes_and_roles_on_the_terminal(table) -> None:
     assert line.split()[2:5] == [head, "either", score]
 
 
-def test_without_the_score_there_is_no_figure(table) -> None:
+@pytest.mark.parametrize(
+    "lacking", ["scope_f1", "antecedent_accuracy", "aspect_accuracy", "token_class_mass", "role_weight"]
+)
+def test_without_the_score_there_is_no_figure(table, lacking: str) -> None:
+    every = (
+        "antecedent_accuracy", "scope_precision", "scope_recall", "scope_f1", "aspect_accuracy", "token_class_mass",
+        "role_weight",
+    )  # fmt: skip
+    others = ", ".join(variable for variable in every if variable != lacking)
     with pytest.raises(TableError) as refused:
-        draw_score_heatmap(table.drop_vars("scope_f1"), "scope_f1")
-    assert str(refused.value).startswith("the head table has no score scope_f1; it has antecedent_accuracy, ")
+        draw_score_heatmap(table.drop_vars(lacking), lacking)
+    assert str(refused.value) == f"the head table has no score {lacking}; it has {others}."
 
 
 def test_every_score_has_its_interval_and_its_report(table) -> None:

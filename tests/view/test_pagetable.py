@@ -16,7 +16,22 @@ def shared(row: xr.Dataset, name: str) -> str:
     return f"{value:.2f} [{lower:.2f}, {upper:.2f}]"
 
 
-def test_reported_heads_stand_beside_their_controls() -> None:
+def lifted(row: xr.Dataset) -> str:
+    value, lower, upper = (float(row[f"lift{end}"]) for end in ("", "_lower", "_upper"))
+    return f"{value:+.2f} [{lower:+.2f}, {upper:+.2f}]".replace("-", "−")
+
+
+def rivals_of(row: xr.Dataset) -> str:
+    offset = f"{int(row['heldout_offset']):+d}".replace("-", "−")
+    return "\n".join([
+        f"{float(row['heldout_offset_accuracy']):.2f} offset {offset}",
+        f"{float(row['heldout_upos_accuracy']):.2f} "
+        f"nearest {row['heldout_upos_word_class'].item()} on the {row['heldout_upos_side'].item()}",
+        f"{float(row['untrained_accuracy']):.2f} untrained model",
+    ])  # fmt: skip
+
+
+def test_reported_heads_stand_beside_their_rivals() -> None:
     table = head_table()
     rows = rows_of_reported(Page(render_page(table, figures={})))
     row = table.sel(relation="obj")
@@ -32,18 +47,18 @@ def test_reported_heads_stand_beside_their_controls() -> None:
         f"{chosen['layer']}-{chosen['head']}",
         chosen["direction"].split("_")[0],
         shared(row, "heldout"),
+        lifted(row),
+        rivals_of(row),
         "",
         lengths.replace("-", "−"),
         f"{int(row['heldout_count']):,}",
-        f"{float(row['heldout_offset_accuracy']):.2f} at {int(row['heldout_offset']):+d}".replace("-", "−"),
-        shared(row, "untrained"),
         f"{float(row['reported_permuted']):.2f}",
         f"{float(row['reported_q']):.3f}",
-        f"+{float(row['heldout_detectable']):.2f}",
+        f"+{float(row['lift_detectable']):.2f}",
         f"{float(row['reported_selection_frequency']):.0%}",
     ]
     assert [row[0] for row in rows] == ["nsubj", "obj", "nsubj:pass"]
-    assert rows[2] == ["nsubj:pass", "too rare", *["–"] * 4, "1,457 in all", *["–"] * 6]
+    assert rows[2] == ["nsubj:pass", "too rare", *["–"] * 6, "1,457 in all", *["–"] * 4]
     table = head_table(attention_types=True, rare=())
     row = table.sel(relation="obj")
     wanted = f"{row['reported_attention_type'].item()} {int(row['reported_layer'])}-{int(row['reported_head'])}"
@@ -55,17 +70,21 @@ def test_each_score_has_its_rows_below_its_heading() -> None:
     assert [row[0] for row in rows_of_reported(parsed)] == ["nsubj", "obj", "nsubj:pass", "all", "pronoun", "proper"]
     relations, mentions = (text for _, text in parsed.find("th", scope="rowgroup"))
     assert relations.startswith("Relations between wordsScore: the share of links for which, ")
+    assert relations.endswith(
+        "Permuted: the score after moving each gold link to another place in its text, keeping its length."
+    )
     assert mentions.startswith("Antecedents of mentionsScore: the share of mentions whose head word attends, ")
     assert "Permuted: the score after rotating the antecedents of each mention among its earlier mentions." in mentions
     # The first class has too few to be reported, so there is no head to compare with.
     assert mentions.endswith("To compare, on all documents: nearest earlier mention: pronoun 0.37, proper 0.41.")
-    assert rows_of_reported(parsed)[3][1:7] == ["too rare", "–", "–", "–", "–", "53 in all"]
+    assert rows_of_reported(parsed)[3][1:9] == ["too rare", *["–"] * 6, "53 in all"]
 
 
 @pytest.mark.parametrize(("dropped", "lost"), [
-    (["untrained_accuracy", "untrained_lower", "untrained_upper"], ["untrained"]),
+    (["lift", "lift_lower", "lift_upper"], ["lift"]),
+    (["lift_over_offset", "lift_over_upos", "lift_over_untrained"], ["rivals"]),
     (["reported_q", "reported_permuted"], ["permuted", "q"]),
-    (["heldout_detectable", "reported_selection_frequency"], ["detectable", "selection frequency"]),
+    (["lift_detectable", "reported_selection_frequency"], ["detectable", "selection frequency"]),
     (["length_accuracy", "length_count"], ["by length"]),
 ])  # fmt: skip
 def test_what_was_not_measured_has_no_column_or_an_empty_cell(dropped, lost) -> None:
@@ -93,18 +112,68 @@ def test_every_heading_says_in_a_sentence_what_it_is_and_where_it_comes_from() -
     assert [text for _, text in parsed.find("dd")] == told
 
 
+@pytest.mark.parametrize("strongest", ["offset", "upos", "untrained"])
+def test_the_strongest_rival_is_in_bold_and_thick_in_the_picture(strongest: str) -> None:
+    table = head_table(relations=["obj"], rare=())
+    table["lift_rival"] = ("relation", [strongest], table["lift_rival"].attrs)
+    table["reported_verdict"] = ("relation", ["does not stand out"], table["reported_verdict"].attrs)
+    row = table.sel(relation="obj")
+    text = render_page(table, figures={})
+    bold = dict(zip(("offset", "upos", "untrained"), rivals_of(row).split("\n"), strict=True))[strongest]
+    parsed = Page(text)
+    assert [said for _, said in parsed.find("strong") if said in rivals_of(row).split("\n")] == [bold]
+    places = {name: f"{100 * float(row[f'heldout_{name}_accuracy']):.1f}" for name in ("offset", "upos")}
+    for name, x in places.items():
+        kind = "rival strongest" if name == strongest else "rival"
+        assert f'<line class="{kind}" x1="{x}" x2="{x}" y1="2" y2="14"/>' in text
+    assert f'<circle class="untrained" cx="{100 * float(row["untrained_accuracy"]):.1f}"' in text
+
+
+def test_a_rival_that_does_not_apply_is_not_listed_and_the_page_says_so() -> None:
+    lacking = [f"untrained_{end}" for end in ("accuracy", "lower", "upper")] + ["lift_over_untrained"]
+    lacking += [f"heldout_upos_{end}" for end in ("accuracy", "lower", "upper", "side", "word_class")]
+    table = head_table().drop_vars([*lacking, "lift_over_upos", "fold_upos"])
+    parsed = Page(render_page(table, figures={}))
+    columns = [text for _, text in parsed.find("dt")]
+    row = table.sel(relation="obj")
+    offset = f"{int(row['heldout_offset']):+d}".replace("-", "−")
+    said = rows_of_reported(parsed)[1][columns.index("rivals")]
+    assert said == f"{float(row['heldout_offset_accuracy']):.2f} offset {offset}"
+    ((_, heading),) = parsed.find("th", scope="rowgroup")
+    assert heading.endswith(
+        "Not compared with the nearest word of a part of speech: the corpus has no parts of speech."
+    )
+    notes = " ".join(text for attrs, text in parsed.find("p") if attrs.get("class") == "note")
+    assert (
+        "Each head was chosen on one half of the documents and scored on the other, and so were its rivals: best fixed "
+        "offset. Lift: the score of the head less that of its strongest rival on the same items."
+    ) in notes
+
+
 def test_what_stands_out_is_marked_counted_and_explained() -> None:
     table = with_mentions(head_table(rare=()))
-    table["heldout_lower"] = ("relation", [0.9, 0.9, 0.0], table["heldout_lower"].attrs)
-    table["reported_q"] = ("relation", [0.01, 0.05, 0.01], table["reported_q"].attrs)
-    table["antecedent_heldout_lower"] = ("mention", [0.0, 0.0, 0.0], table["heldout_lower"].attrs)
+    verdicts = ["stands out", "does not stand out", "cannot decide"]
+    table["reported_verdict"] = ("relation", verdicts, table["reported_verdict"].attrs)
+    mentions = ["does not stand out"] * 3
+    table["antecedent_reported_verdict"] = ("mention", mentions, table["reported_verdict"].attrs)
     parsed = Page(render_page(table, figures={}))
-    (row,) = [text for attrs, text in parsed.find("tr") if attrs.get("class") == "stands-out"]
-    assert row.startswith("nsubj")
+    for kind, name in (("stands-out", "nsubj"), ("undecided", "nsubj:pass")):
+        (row,) = [text for attrs, text in parsed.find("tr") if attrs.get("class") == kind]
+        assert row.startswith(name)
     (said,) = [text for attrs, text in parsed.find("p") if attrs.get("class") == "summary"]
-    assert said == "A head stands out from its baselines for 1 of 3 relations and 0 of 3 classes of mentions."
+    assert said == (
+        "A head stands out from its rivals for 1 of 3 relations and 0 of 3 classes of mentions. There are too few "
+        "texts to decide about 1 relations."
+    )
     notes = " ".join(text for attrs, text in parsed.find("p") if attrs.get("class") == "note")
-    assert "Bold green: the interval lies above those of all baselines, and q is below 0.05." in notes
+    assert (
+        "and so were its rivals: best fixed offset, nearest word of a part of speech and best head of the untrained "
+        "model. Lift: "
+    ) in notes
+    assert (
+        "Bold green: the interval of the lift lies above 0 for every rival, q is below 0.05, and the heads were scored "
+        "on 20 or more texts."
+    ) in notes
     assert "q: permutation p-value, corrected for the number of heads and rows." in notes
 
 

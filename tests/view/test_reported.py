@@ -19,7 +19,7 @@ from headscope.reducers.support.permutations import with_permutations
 from headscope.runner import measure, resolve_reducers
 from headscope.score import find_score, read_scores
 from headscope.view.page import render_page
-from headscope.view.reports import Interval, Reported, describe_regressions, read_reports
+from headscope.view.reports import describe_regressions, read_reports
 from headscope.view.terminal import print_table
 
 PREFIXES = {
@@ -29,6 +29,14 @@ PREFIXES = {
     "aspect_accuracy": ("aspect_", "target", "accuracy", "aspect_count"),
     "role_weight": ("role_", None, "weight", "role_count"),
 }
+RIVALS = {
+    "relation_accuracy": ["offset", "upos", "untrained"],
+    "antecedent_accuracy": ["offset", "nearest", "head_match", "rules", "untrained"],
+    "scope_f1": ["offset", "all", "untrained"],
+    "aspect_accuracy": ["offset", "blind", "untrained"],
+    "role_weight": ["offset", "untrained"],
+}
+ENDS = ("", "_lower", "_upper")
 
 
 @pytest.fixture(scope="module")
@@ -60,9 +68,11 @@ def test_rows_are_the_tables_numbers(table) -> None:
             of = table.sel({dim: name} if dim else {})
             wanted = {
                 "score": [of[f"{prefix}heldout_{end}"].item() for end in (score, "lower", "upper")],
-                "at_offset": [of[f"{prefix}heldout_offset_{end}"].item() for end in (score, "lower", "upper")],
-                "untrained": [of[f"{prefix}untrained_{end}"].item() for end in (score, "lower", "upper")],
-                "detectable": of[f"{prefix}heldout_detectable"].item(),
+                "lift": [of[f"{prefix}lift{end}"].item() for end in ENDS],
+                "detectable": of[f"{prefix}lift_detectable"].item(),
+                "strongest": of[f"{prefix}lift_rival"].item(),
+                "clusters": of[f"{prefix}heldout_clusters"].item(),
+                "verdict": of[f"{prefix}reported_verdict"].item(),
                 "selection_frequency": of[f"{prefix}reported_selection_frequency"].item(),
                 "count": of[count].item(),
                 "scored": of[f"{prefix}heldout_count"].item(),
@@ -76,6 +86,15 @@ def test_rows_are_the_tables_numbers(table) -> None:
                 np.testing.assert_array_equal(getattr(row, field), value, err_msg=f"{name} {field}")
             if dim:
                 assert row.name == name
+            rivals = {rival.name: rival for rival in row.rivals}
+            assert list(rivals) == (RIVALS[variable] if row.layer > 0 else [])
+            for rival in row.rivals:
+                scored = f"{prefix}{'' if rival.name == 'untrained' else 'heldout_'}{rival.name}"
+                ends = [of[f"{scored}_{end}"].item() for end in (score, "lower", "upper")]
+                np.testing.assert_array_equal(rival.score, ends, err_msg=f"{name} {rival.name}")
+                lift = [of[f"{prefix}lift_over_{rival.name}{end}"].item() for end in ENDS]
+                np.testing.assert_array_equal(rival.lift, lift, err_msg=f"{name} {rival.name}")
+            assert row.strongest_rival == rivals.get(row.strongest)
 
 
 def test_no_aspects_or_roles_were_drawn(table) -> None:
@@ -97,23 +116,47 @@ def test_the_accuracies_by_length_are_parts_of_the_accuracy(table) -> None:
     assert not [row for row in report.rows if row.layer == 0 and row.parts]
 
 
-@pytest.mark.parametrize(("changed", "out"), [
-    ({}, True),
-    ({"at_offset": Interval(0.3, 0.2, 0.5)}, False),
-    ({"untrained": Interval(0.3, 0.2, 0.5)}, False),
-    ({"untrained": Interval(np.nan, np.nan, np.nan)}, True),
-    ({"control": 0.5}, False),
-    ({"control": 0.49}, True),
-    ({"q": 0.05}, False),
-    ({"q": np.nan}, True),
-    ({"score": Interval(np.nan, np.nan, np.nan)}, False),
+@pytest.mark.parametrize(("verdict", "out"), [
+    ("stands out", True), ("does not stand out", False), ("cannot decide", False), ("", False),
 ])  # fmt: skip
-def test_a_head_stands_out_if_it_beats_its_controls_and_chance(changed, out) -> None:
-    row = Reported(
-        "nsubj", "nsubj", "dependent", 211, "", 3, 5, Interval(0.6, 0.5, 0.7), 103, -2, Interval(0.4, 0.3, 0.45),
-        Interval(0.1, 0.0, 0.2), np.nan, 0.2, 0.049, 0.1, 0.9, (),
-    )  # fmt: skip
-    assert dataclasses.replace(row, **changed).stands_out is out
+def test_a_head_stands_out_by_the_verdict_of_the_table(table, verdict: str, out: bool) -> None:
+    # What the verdict follows from is tested in tests/analyse/test_verdicts.py.
+    row = next(row for report in read_reports(table) for row in report.rows_with_heads)
+    assert dataclasses.replace(row, verdict=verdict).stands_out is out
+
+
+def test_rules_are_called_by_their_options(table) -> None:
+    (report,) = [one for one in read_reports(table) if one.score.variable == "relation_accuracy"]
+    for row in report.rows_with_heads:
+        of = table.sel(relation=row.name)
+        offset = f"{of['heldout_offset'].item():+d}".replace("-", "−")
+        rule = f"nearest {of['heldout_upos_word_class'].item()} on the {of['heldout_upos_side'].item()}"
+        assert [rival.label for rival in row.rivals] == [f"offset {offset}", rule, "untrained model"]
+
+
+def test_how_the_gold_was_permuted_is_said(table) -> None:
+    said = {report.score.variable: report.permuted for report in read_reports(table)}
+    assert said == {
+        "relation_accuracy": "Permuted: the score after moving each gold link to another place in its text, keeping "
+        "its length.",
+        "antecedent_accuracy": "Permuted: the score after rotating the antecedents of each mention among its earlier "
+        "mentions.",
+        "scope_f1": "Permuted: the score after rotating each scope within its sentence.",
+        "aspect_accuracy": "",
+        "role_weight": "",
+    }
+
+
+def test_what_is_said_of_rivals_that_do_not_apply(table) -> None:
+    lacking = [name for name in table.data_vars if "_upos" in str(name)]
+    fewer = table.drop_vars(lacking)
+    (report,) = [one for one in read_reports(fewer) if one.score.variable == "relation_accuracy"]
+    sentence = "Not compared with the nearest word of a part of speech: the corpus has no parts of speech."
+    assert report.comparison == sentence
+    assert report.left_out == {"nearest word of a part of speech": "parts of speech"}
+    assert {rival.name for row in report.rows_with_heads for rival in row.rivals} == {"offset", "untrained"}
+    assert sentence in " ".join(re.sub(r"\x1b\[[\d;]*m", "", said_on_terminal(fewer)).split())
+    assert not [one for one in read_reports(table) if one.left_out]
 
 
 def said_on_terminal(table: xr.Dataset) -> str:
@@ -125,8 +168,8 @@ def said_on_terminal(table: xr.Dataset) -> str:
 def test_terminal_and_page_show_the_same_rows_in_the_same_words(table) -> None:
     # A table in which some stand out and some do not.
     named = [row for report in read_reports(table) for row in report.rows_with_heads]
-    lower, q = table["antecedent_heldout_lower"], table["antecedent_reported_q"]
-    table = table.assign(antecedent_heldout_lower=lower + 0.9, antecedent_reported_q=q * 0)
+    verdict = table["antecedent_reported_verdict"]
+    table = table.assign(antecedent_reported_verdict=verdict.where(verdict == "", "stands out").astype(str))
     standing = [row.label for report in read_reports(table) for row in report.rows_with_heads if row.stands_out]
     assert 0 < len(standing) < len(named)
     said, shown = said_on_terminal(table), render_page(table, figures={})

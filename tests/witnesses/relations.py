@@ -94,3 +94,42 @@ def dependencies_of(document: Document) -> list:
 
 def _base(label: str) -> str:
     return label.split(":")[0]
+
+
+PARTS_OF_SPEECH = (
+    "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM",
+    "VERB", "X",
+)  # fmt: skip
+WORD_CLASSES = {name: {name} for name in PARTS_OF_SPEECH} | {
+    "NOUN/PROPN": {"NOUN", "PROPN"},
+    "NOUN/PRON/PROPN": {"NOUN", "PRON", "PROPN"},
+    "AUX/VERB": {"AUX", "VERB"},
+    "ADJ/NOUN/VERB": {"ADJ", "NOUN", "VERB"},
+    "ADJ/NOUN/PROPN/VERB": {"ADJ", "NOUN", "PROPN", "VERB"},
+}
+
+
+def nearest(document: Document, word: int, side: str, word_class: str) -> int | None:
+    """The nearest word of a class on one side of a word: every word is asked in turn."""
+    step = -1 if side == "left" else 1
+    other = word + step
+    while 0 <= other < len(document.words):
+        for span in document.spans:
+            if span.kind == "upos" and span.start == other and span.label in WORD_CLASSES[word_class]:
+                return other
+        other += step
+    return None
+
+
+def links_by_rule(document: Document) -> dict[tuple[str, str, str], list[tuple[str, bool]]]:
+    """For each direction, side and class, the label of each link, and whether its other end is the nearest word."""
+    answers: dict[tuple[str, str, str], list[tuple[str, bool]]] = {}
+    for link in dependencies_of(document):
+        for direction, word, other in zip(
+            DIRECTIONS, (link.source, link.target), (link.target, link.source), strict=True
+        ):
+            for side in ("left", "right"):
+                for word_class in WORD_CLASSES:
+                    found = nearest(document, word, side, word_class) == other
+                    answers.setdefault((direction, side, word_class), []).append((link.label, found))
+    return answers
