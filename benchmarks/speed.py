@@ -117,8 +117,8 @@ def _together(treebank: Path, coreference: Path, rounds: int) -> Iterator[Row]:
     documents = [*headscope.read(treebank), *headscope.read(coreference, format="ontogum")]
     summary = summarize(documents)
     names = [name for name, reducer in REDUCERS.items() if reducer.supports(summary)]
-    permuted = resolve_reducers(names, summary)
-    plain = [with_permutations(reducer, 0) for reducer in permuted]
+    resolved = resolve_reducers(names, summary)
+    plain, permuted = ([with_permutations(reducer, count) for reducer in resolved] for count in (0, PERMUTATIONS))
     (alone,) = (reducer for reducer in plain if isinstance(reducer, Relations))
     seconds, _ = _in_turn(
         rounds,

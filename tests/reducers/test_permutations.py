@@ -7,17 +7,21 @@ import numpy as np
 import pytest
 import scipy.stats
 import torch
+import xarray as xr
+from statsmodels.stats.multitest import multipletests
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 import laws
 import tiny
 import witnesses
+from headscope.analyse import add_significance
+from headscope.analyse.significance import false_discoveries
 from headscope.capture.align import Alignment
 from headscope.capture.batch import collate
 from headscope.capture.dense import DenseRows
 from headscope.capture.model import Model
-from headscope.corpora import Document, summarize
+from headscope.corpora import Document, Link, Span, summarize
 from headscope.errors import HeadscopeError
 from headscope.reducers.coreference import MENTIONS, Coreference
 from headscope.reducers.negation_scope import NegationScope
@@ -50,6 +54,23 @@ def test_fewer_than_no_permutations_are_refused() -> None:
     sentence = "-1 permutations were asked for; ask for 0 (no p-values) or more, such as 999."
     with pytest.raises(HeadscopeError, match=f"^{re.escape(sentence)}$"):
         Permutations(-1)
+
+
+@pytest.mark.parametrize(("rows", "count"), [(1, 999), (49, 999), (50, 1000), (83, 1660), (251, 5000), (997, 5000)])
+def test_as_many_permutations_as_one_row_of_many_needs(rows: int, count: int) -> None:
+    assert Permutations.for_rows(rows).count == count
+    alone = np.ones(rows)
+    alone[0] = 1 / (count + 1)
+    assert (false_discoveries(alone)[0] < 0.05) == (rows <= 250)
+
+
+def test_relations_have_as_many_permutations_as_their_rows_need() -> None:
+    links = tuple(Link(0, 1, f"label{number}") for number in range(61))
+    relations = Relations.for_corpus(summarize([Document("many", ("two", "words"), links)]))
+    assert len(relations.rows) == 62
+    assert relations.permutations == Permutations(1240)
+    assert with_permutations(relations, None) == relations
+    assert with_permutations(relations, 7).permutations == Permutations(7)
 
 
 def test_only_what_knows_gold_is_given_permutations() -> None:
@@ -136,6 +157,35 @@ def test_heads_that_find_next_to_nothing_do_not_hide_one_that_finds_much() -> No
     scores[0, 0] = 20
     ours = Permuted.compare(scores[None, :, :1], scores[None, :, None, 1:], [[0]])
     assert ours.z.max() == ours.z[0, 0, 0] > ours.best.max()
+
+
+def test_a_row_without_items_has_no_p_value() -> None:
+    spans = tuple(Span(word, word + 1, "1", "mention") for word in (0, 2, 3))
+    tagged = (Span(2, 3, "PRON", "upos"), Span(3, 4, "PRON", "upos"))
+    document = Document("pronouns", ("Rex", "saw", "him", "her"), spans=spans + tagged)
+    model = Model.from_module(*tiny.make("bert"), name="bert")
+    table = add_significance(measure(model, [document], [with_permutations(Coreference(), PERMUTATIONS)]))
+    there = table["antecedent_count"] > 0
+    assert dict(zip(MENTIONS, there.values.tolist(), strict=True)) == {
+        "all": True, "pronoun": True, "proper": False, "nominal": False
+    }  # fmt: skip
+    for name in ("permuted", "z", "p", "z_permuted", "p_corrected", "q", "best_p", "best_q"):
+        values = table[f"antecedent_{name}"]
+        assert (values.notnull() == there).all(), name
+    theirs = multipletests(table["antecedent_best_p"].values[:2], method="fdr_bh")[1]
+    np.testing.assert_allclose(table["antecedent_best_q"].values[:2], theirs)
+
+
+def test_scores_of_one_table_may_have_different_numbers_of_permutations() -> None:
+    model = Model.from_module(*tiny.make("bert"), name="bert")
+    reducers = [Coreference(permutations=Permutations(17)), NegationScope(permutations=Permutations(29))]
+    together = add_significance(measure(model, DOCUMENTS, reducers))
+    assert together.sizes["permutation"] == 29
+    assert (together["antecedent_z_permuted"].notnull().sum("permutation") == 17).all()
+    for reducer in reducers:
+        alone = add_significance(measure(model, DOCUMENTS, [reducer]))
+        shared = [name for name in alone.data_vars if "permutation" not in alone[name].dims]
+        xr.testing.assert_identical(together[shared].drop_attrs(deep=False), alone[shared].drop_attrs(deep=False))
 
 
 class Largest(TorchDispatchMode):

@@ -25,6 +25,8 @@ def add_significance(table: xr.Dataset) -> xr.Dataset:
     * ``best_p`` (with the score's prefix before it): for each row, the p-value of the best of all heads, and
       ``best_q``, the same corrected for the number of rows (Benjamini and Hochberg).
 
+    A row without items has none of them, and is no row that others are corrected for.
+
     A table without permutations, or without scores, is returned as it is.
     """
     new: dict[str, xr.Variable] = {}
@@ -38,14 +40,17 @@ def _significance(table: xr.Dataset, score: Score) -> dict[str, xr.Variable]:
     z, p, best = (table[f"{score.stem}_{end}"] for end in ("z", "p", "z_permuted"))
     if "attention_type" in best.dims:
         best = best.max("attention_type")
-    # The score itself is one permutation more.
-    ranked, permutations = np.sort(best.transpose(..., "permutation").values, axis=-1), best.sizes["permutation"]
+    # Behind the largest come the NaN of a score with fewer permutations than another of its table, or of an empty row.
+    ranked = np.sort(best.transpose(..., "permutation").values, axis=-1)
+    permutations = (~np.isnan(ranked)).sum(-1)
     by_head = z.transpose(..., *(dim for dim in best.dims if dim != "permutation"))
     corrected = np.empty(by_head.shape)
     for row in np.ndindex(ranked.shape[:-1]):
         at = (..., *row)
-        above = permutations - np.searchsorted(ranked[row], by_head.values[at], side="left")
-        corrected[at] = (1 + above) / (1 + permutations)
+        known = ranked[row][: permutations[row]]
+        above = len(known) - np.searchsorted(known, by_head.values[at], side="left")
+        # The score itself is one permutation more.
+        corrected[at] = (1 + above) / (1 + len(known))
     corrected_p = by_head.copy(data=np.where(np.isnan(by_head), np.nan, corrected))
     best_p = corrected_p.min([dim for dim in HEAD if dim in by_head.dims])
     best_q = "false discovery rate at this p-value of the best of all heads"

@@ -25,8 +25,13 @@ def atlas(
         option("Your own reducer to measure too, as module:Reducer; may be repeated.", "--reducer", "-r"),
     ] = None,
     permutations: Annotated[
-        int, option("Number of permutations for the p-values; 0 skips them. Default: 999.", min=0)
-    ] = 999,
+        int | None,
+        option(
+            "Number of permutations for the p-values; 0 skips them. Default: as many as the number of rows needs, "
+            "999 at least.",
+            min=0,
+        ),
+    ] = None,
     trust_remote_code: options.Trust = False,
     resume: options.Resume = False,
 ) -> None:

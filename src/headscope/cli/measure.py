@@ -30,7 +30,11 @@ def measure(
     batch_tokens: options.BatchTokens = None,
     permutations: Annotated[
         int | None,
-        option("Number of permutations for the p-values; 0 skips them. Default: 999, and 0 with --runs.", min=0),
+        option(
+            "Number of permutations for the p-values; 0 skips them. Default: as many as the number of rows needs, "
+            "999 at least, and 0 with --runs.",
+            min=0,
+        ),
     ] = None,
     trust_remote_code: options.Trust = False,
     resume: options.Resume = False,

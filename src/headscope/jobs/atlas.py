@@ -23,7 +23,7 @@ from headscope.jobs.folder import OutputFolder, Progress, write_csv
 from headscope.jobs.inputs import load_model, make_plan, read_documents
 from headscope.reducers import REDUCERS
 from headscope.reducers.reducer import Reducer, declared_scores
-from headscope.reducers.support.permutations import PERMUTATIONS, with_permutations
+from headscope.reducers.support.permutations import with_permutations
 from headscope.runner import resolve_reducers
 from headscope.view.figures import save
 from headscope.view.figures.atlas import draw_atlas
@@ -54,7 +54,7 @@ def atlas(
     pair_tokens: int | None = None,
     batch_tokens: int | None = None,
     reducers: Sequence[str | Reducer] = (),
-    permutations: int = PERMUTATIONS,
+    permutations: int | None = None,
     trust_remote_code: bool = False,
     resume: bool = False,
     progress: Progress | None = None,
@@ -75,7 +75,8 @@ def atlas(
         pair_tokens: cut pairs of paragraphs to this many tokens. Default: 128.
         batch_tokens: tokens in a batch, padding included.
         reducers: your own reducers to measure too, as ``module:Reducer`` or objects.
-        permutations: number of permutations for the p-values; 0 skips them.
+        permutations: number of permutations for the p-values; 0 skips them. Default: as many as the number of rows
+            needs, 999 at least (`headscope.reducers.support.permutations.Permutations.for_rows`).
         trust_remote_code: run the Python code of the model's repository.
         resume: continue a killed run with the same arguments.
         progress: called as the work advances.

@@ -19,7 +19,7 @@ from headscope.files import remove_unfinished, writable
 from headscope.jobs.folder import Progress
 from headscope.jobs.inputs import load_model, make_plan, read_documents
 from headscope.reducers.reducer import Reducer
-from headscope.reducers.support.permutations import PERMUTATIONS, with_permutations
+from headscope.reducers.support.permutations import with_permutations
 from headscope.runner import measure as run
 from headscope.runner import measure_runs, resolve_reducers
 from headscope.runner.runs import checkpoints
@@ -62,7 +62,8 @@ def measure(
         cut: cut longer texts; otherwise they are skipped. Default: cut if the corpus has coreference.
         pair_tokens: cut pairs of paragraphs to this many tokens. Default: 128.
         batch_tokens: tokens in a batch, padding included.
-        permutations: number of permutations for the p-values; 0 skips them. Default: 999, and 0 for runs, whose
+        permutations: number of permutations for the p-values; 0 skips them. Default: as many as the number of rows
+            needs, 999 at least (`headscope.reducers.support.permutations.Permutations.for_rows`), and 0 for runs, whose
             chance level is tested when they are compared. A reducer that is given as an object keeps its own number.
         trust_remote_code: run the Python code of the model's repository.
         resume: continue a killed run with the same arguments.
@@ -81,7 +82,6 @@ def measure(
     documents = read_documents(corpus, format, patterns)
     progress("reading the corpus", 0, 0)
     summary = summarize(documents)
-    default = PERMUTATIONS if runs is None else 0
     chosen = []
     for named, reducer in zip(reducers, resolve_reducers(reducers, summary), strict=True):
         if runs is None and reducer.models == 2:
@@ -89,9 +89,8 @@ def measure(
                 f"the reducer `{reducer.name}` compares runs with the model that they were tuned from; "
                 "add --runs FOLDER."
             )
-        if isinstance(named, str) or permutations is not None:
-            reducer = with_permutations(reducer, default if permutations is None else permutations)
-        chosen.append(reducer)
+        skipped = permutations is None and runs is not None and isinstance(named, str)
+        chosen.append(with_permutations(reducer, 0 if skipped else permutations))
     progress("loading the model", 0, 0)
     model = load_model(model, device, trust_remote_code)
     step = f"measuring {model.name}"

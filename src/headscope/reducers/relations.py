@@ -8,7 +8,7 @@ own) are scored in the same way, from their source to their target.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -107,6 +107,7 @@ class Relations:
         if not cls.supports(summary):
             raise missing_annotation(cls.name, "links between words", "a treebank (CoNLL-U)")
         reducer = cls(tuple(sorted(links)), FoldAssignment.for_corpus(summary), upos=bool(summary.spans.get("upos")))
+        reducer = replace(reducer, permutations=Permutations.for_rows(len(reducer.rows)))
         twice = [name for name, count in Counter(reducer.rows).items() if count > 1]
         if twice:
             raise CorpusError(

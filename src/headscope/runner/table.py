@@ -26,7 +26,7 @@ def tabulate(done: RunSums, model: Model, reducers: Sequence[Reducer]) -> xr.Dat
                 values.assign_coords({dim: np.arange(1, values.sizes[dim] + 1) for dim in ("layer", "head")})
             )
         try:
-            attention_types.append(xr.merge(reduced, join="exact", compat="no_conflicts"))
+            attention_types.append(xr.merge(_align_permutations(reduced), join="exact", compat="no_conflicts"))
         except (xr.MergeError, ValueError) as error:
             raise HeadscopeError(
                 f"the results of the reducers {', '.join(reducer.name for reducer in reducers)} do not go into one "
@@ -46,6 +46,17 @@ def tabulate(done: RunSums, model: Model, reducers: Sequence[Reducer]) -> xr.Dat
         skipped=json.dumps(done.select_run("skipped"), sort_keys=True),
         **{ATTRIBUTE: write_scores(score for reducer in reducers for score in declared_scores(reducer))},
     )
+
+
+def _align_permutations(tables: Sequence[xr.Dataset]) -> list[xr.Dataset]:
+    """Tables with as many permutations as the one with most; NaN behind those that a table has."""
+    most = max(table.sizes.get("permutation", 0) for table in tables)
+    return [
+        table.pad(permutation=(0, most - table.sizes["permutation"]), keep_attrs=True)
+        if "permutation" in table.dims
+        else table
+        for table in tables
+    ]
 
 
 def side_by_side(tables: Sequence[xr.Dataset], along: pd.Index) -> xr.Dataset:

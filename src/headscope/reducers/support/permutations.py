@@ -36,10 +36,16 @@ from headscope.corpora.document import Document
 from headscope.errors import HeadscopeError
 
 PERMUTATIONS = 999
-"""As many as usual: the smallest p-value is one thousandth."""
+"""As many as usual, and the fewest that are made unasked: the smallest p-value is one thousandth."""
+
+MOST = 5000
+"""The most that are made unasked: hits are kept for each head, row and permutation, and all of them fill the memory."""
+
+LEVEL = 0.05
+"""The false discovery rate below which one row must be able to come alone."""
 
 AT_ONCE = 64
-"""Links or mentions whose permutations are looked up together: a long text has thousands, each with all heads."""
+"""Links whose permutations are looked up together: a long text has thousands, each with all heads."""
 
 SOURCE = "Westfall and Young 1993 (maximum statistic)"
 
@@ -68,6 +74,15 @@ class Permutations:
                 f"{self.count} permutations were asked for; ask for 0 (no p-values) or more, such as {PERMUTATIONS}."
             )
 
+    @classmethod
+    def for_rows(cls, rows: int) -> "Permutations":
+        """As many as let one row of so many stand out alone, but 999 at least and 5000 at most.
+
+        Its p-value must be below 0.05 divided by the number of rows (Benjamini and Hochberg 1995), and the smallest
+        that n permutations allow is 1 / (n + 1).
+        """
+        return cls(min(max(PERMUTATIONS, round(rows / LEVEL)), MOST))
+
     def choose(self, document: Document, choices: Sequence[int]) -> Int[np.ndarray, "item permutation"]:
         """The place of each item of a document in each permutation, of so many that it can have, all equally likely."""
         digest = hashlib.sha256(f"{self.seed} {document.id}".encode()).digest()
@@ -76,10 +91,10 @@ class Permutations:
         return places.astype(np.int64)
 
 
-def with_permutations(reducer: R, permutations: int) -> R:
-    """The same reducer with so many permutations; a reducer that knows no gold stays as it is."""
+def with_permutations(reducer: R, permutations: int | None) -> R:
+    """The same reducer with so many permutations: None for its own number, and what knows no gold stays as it is."""
     given: Any = reducer
-    if not isinstance(getattr(given, "permutations", None), Permutations):
+    if permutations is None or not isinstance(getattr(given, "permutations", None), Permutations):
         return reducer
     changed: R = replace(given, permutations=Permutations(permutations))
     return changed
@@ -131,16 +146,20 @@ class Permuted:
     def variables(self, prefix: str, dims: Sequence[str], count: np.ndarray, units: str) -> dict[str, xr.Variable]:
         """The variables ``PREFIX_permuted``, ``PREFIX_z``, ``PREFIX_p`` and ``PREFIX_z_permuted`` of a table.
 
-        The mean score is a share of the count of its row, which is the last dimension.
+        The mean score is a share of the count of its row, which is the last dimension. Where the count is 0, there is
+        nothing to test, and all are NaN.
         """
         deviations, largest = "standard deviations, of one hit at least", "the largest z of all heads in a permutation"
         with np.errstate(invalid="ignore", divide="ignore"):
             mean = self.mean / count
+        tested = np.asarray(count > 0)
+        z, p = (np.where(tested, data, np.nan) for data in (self.z, self.p))
+        best = np.where(tested.reshape(-1, tested.shape[-1]).T.any(1, keepdims=True), self.best, np.nan)
         values = {
             "permuted": (mean, dims, "mean score over the permutations of the gold", units),
-            "z": (self.z, dims, "score above the mean over the permutations", deviations),
-            "p": (self.p, dims, "share of the permutations that score as much; not corrected", "probability"),
-            "z_permuted": (self.best, (dims[-1], "permutation"), largest, deviations),
+            "z": (z, dims, "score above the mean over the permutations", deviations),
+            "p": (p, dims, "share of the permutations that score as much; not corrected", "probability"),
+            "z_permuted": (best, (dims[-1], "permutation"), largest, deviations),
         }
         return {
             f"{prefix}_{name}": heads.variable(data, along, name=what, units=unit, source=SOURCE)
