@@ -27,8 +27,10 @@ from headscope.reducers.coreference import MENTIONS, Coreference
 from headscope.reducers.negation_scope import NegationScope
 from headscope.reducers.relations import Relations
 from headscope.reducers.support.permutations import AT_ONCE, Permutations, Permuted, with_permutations
+from headscope.reducers.support.ratios import score_table
 from headscope.reducers.surface import Surface
 from headscope.runner import Plan, measure, resolve_reducers
+from headscope.score import Score
 
 DOCUMENTS = [*tiny.documents(11), tiny.tokenless_document()]
 PERMUTATIONS = 19
@@ -108,11 +110,16 @@ def test_hits_in_each_permutation_are_those_of_loops(family: str, plan: Plan) ->
             expected = sum(hits.astype(int) for name, hits in links if name == label)
             np.testing.assert_array_equal(of_relations[..., row, :], np.moveaxis(expected, 0, -1), err_msg=label)
         mentions = [
-            hits for maps in seen[attention_type] for hits in witnesses.permuted_coreference(maps, PERMUTED.choose)
+            mention
+            for maps in seen[attention_type]
+            for mention in witnesses.permuted_coreference(maps, PERMUTED.choose)
         ]
+        scored_mentions = sums.select_counts("coreference", attention_type)["permuted"]
         tags = {"pronoun": ["PRON"], "proper": ["PROPN"], "nominal": ["NOUN", "VERB"]}
         for row, name in enumerate(MENTIONS):
-            expected = sum(hits.astype(int) for tag, hits in mentions if name == "all" or tag in tags[name])
+            there = [(scored, hits) for tag, scored, hits in mentions if name == "all" or tag in tags[name]]
+            np.testing.assert_array_equal(scored_mentions[row], sum(scored.astype(int) for scored, _ in there))
+            expected = sum(hits.astype(int) for _, hits in there)
             np.testing.assert_array_equal(of_mentions[..., row, :], np.moveaxis(expected, 0, -1), err_msg=name)
         expected = sum(witnesses.permuted_scope(maps, PERMUTED.choose) for maps in seen[attention_type])
         np.testing.assert_array_equal(of_scopes, np.moveaxis(expected, 0, -1))
@@ -157,6 +164,28 @@ def test_heads_that_find_next_to_nothing_do_not_hide_one_that_finds_much() -> No
     scores[0, 0] = 20
     ours = Permuted.compare(scores[None, :, :1], scores[None, :, None, 1:], [[0]])
     assert ours.z.max() == ours.z[0, 0, 0] > ours.best.max()
+
+
+def shares(hits: list[int], permuted: list[list[int]], count: list[list[int]], *, items: int = 10) -> xr.Dataset:
+    """The table of a layer of one head, with two rows of so many items, and the hits and items of permutations."""
+    score = Score("own_accuracy", "Own", "a share", numerator=("right",), denominator=("all",))
+    by_fold = {"right": np.array(hits).reshape(1, 1, 2, 1), "all": np.full((2, 1), items)}
+    by_fold |= {"own_permuted": np.array(permuted)[None, None], "own_permuted_count": np.array(count)}
+    return score_table(score, by_fold, {"class": ["one", "other"]}).isel(layer=0, head=0)
+
+
+def test_where_the_items_vary_shares_are_compared() -> None:
+    table = shares([6, 3], [[3, 2, 8, 3], [1, 1, 1, 1]], [[5, 4, 16, 4], [2, 5, 4, 10]])
+    np.testing.assert_allclose(table["own_permuted"], [(0.6 + 0.5 + 0.5 + 0.75) / 4, (0.5 + 0.2 + 0.25 + 0.1) / 4])
+    assert table["own_p"].values.tolist() == [3 / 5, 2 / 5]
+    fewer = shares([6, 3], [[3, 2, 8, 3], [1, 1, 1, 1]], [[10] * 4] * 2)
+    assert fewer["own_p"].values.tolist() == [2 / 5, 1 / 5]
+
+
+def test_a_permutation_without_items_counts_as_one_that_is_as_good() -> None:
+    table = shares([6, 3], [[0, 0, 0, 0], [0, 0, 0, 0]], [[0, 9, 9, 0], [9, 9, 9, 9]])
+    assert table["own_p"].values.tolist() == [3 / 5, 1 / 5]
+    np.testing.assert_allclose(table["own_permuted"], [0.3, 0])
 
 
 def test_a_row_without_items_has_no_p_value() -> None:

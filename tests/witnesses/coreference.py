@@ -25,7 +25,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class _Mention:
+class Mention:
     chain: str
     start: int
     words: list[str]
@@ -68,10 +68,10 @@ def answers_of(seen: Seen) -> np.ndarray:
     return answers
 
 
-def scored_of(seen: Seen) -> list[tuple[_Mention, list[_Mention], set[int]]]:
+def scored_of(seen: Seen) -> list[tuple[Mention, list[Mention], set[int]]]:
     """Each mention that has an antecedent and a token, all mentions before it, the head words of its antecedents."""
     scored = []
-    mentions = _mentions(seen.document)
+    mentions = mentions_of(seen.document)
     with_token = {token.word for token in seen.queries}
     for mention in mentions:
         earlier = [other for other in mentions if other.head < mention.head]
@@ -81,7 +81,7 @@ def scored_of(seen: Seen) -> list[tuple[_Mention, list[_Mention], set[int]]]:
     return scored
 
 
-def _mentions(document: Document) -> list[_Mention]:
+def mentions_of(document: Document) -> list[Mention]:
     """One mention for each chain and head word, the longest; of a chain that has more than one head word."""
     spans = [span for span in document.spans if span.kind == "mention"]
     chains: dict[str, dict[int, list]] = {}
@@ -96,7 +96,7 @@ def _mentions(document: Document) -> list[_Mention]:
             if len(by_head) > 1:
                 words = list(document.words[start : start + longest])
                 tag = tags[0] if tags else None
-                mentions.append(_Mention(chain, start, words, head, document.words[head], tag))
+                mentions.append(Mention(chain, start, words, head, document.words[head], tag))
     return mentions
 
 
@@ -108,19 +108,19 @@ def _head(document: Document, start: int, end: int) -> int:
     return end - 1
 
 
-def _last(candidates: list[_Mention]) -> int | None:
+def _last(candidates: list[Mention]) -> int | None:
     return max((mention.head for mention in candidates), default=None)
 
 
-def _nearest(_: _Mention, earlier: list[_Mention]) -> int | None:
+def _nearest(_: Mention, earlier: list[Mention]) -> int | None:
     return _last(earlier)
 
 
-def _head_match(mention: _Mention, earlier: list[_Mention]) -> int | None:
+def _head_match(mention: Mention, earlier: list[Mention]) -> int | None:
     return _last([other for other in earlier if other.head_word.lower() == mention.head_word.lower()])
 
 
-def _rules(mention: _Mention, earlier: list[_Mention]) -> int | None:
+def _rules(mention: Mention, earlier: list[Mention]) -> int | None:
     same = [other for other in earlier if " ".join(other.words).lower() == " ".join(mention.words).lower()]
     number = _number(mention)
     agreeing = [other for other in earlier if None in (number, _number(other)) or number == _number(other)]
@@ -130,7 +130,7 @@ def _rules(mention: _Mention, earlier: list[_Mention]) -> int | None:
     return _last(earlier)
 
 
-def _number(mention: _Mention) -> str | None:
+def _number(mention: Mention) -> str | None:
     """Of the words that tiny documents are made of: these hold no pronoun and no determiner but *a* and *the*."""
     if mention.tag == "PRON":
         return None

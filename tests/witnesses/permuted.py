@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from headscope.corpora.document import Document
-from witnesses.coreference import answers_of, scored_of
+from witnesses.coreference import Mention, answers_of, mentions_of
 from witnesses.relations import DIRECTIONS, dependencies_of
 from witnesses.scope import negations_of
 from witnesses.seen import Seen
@@ -40,27 +40,32 @@ def permuted_relations(seen: Seen, places: Places) -> list[tuple[str, np.ndarray
     return [(link.label, hits) for link, hits in zip(links, hits_of_links, strict=True)]
 
 
-def permuted_coreference(seen: Seen, places: Places) -> list[tuple[str | None, np.ndarray]]:
-    """For each scored mention the tag of its head word and the hits: ``[permutation, layer, head]``."""
-    scored = sorted(scored_of(seen), key=lambda entry: (entry[0].head, entry[0].chain))
+def permuted_coreference(seen: Seen, places: Places) -> list[tuple[str | None, np.ndarray, np.ndarray]]:
+    """For each mention the tag of its head word, whether it is scored ``[permutation]`` and the hits ``[permutation,
+    layer, head]``.
+    """
+
+    def order(mention: Mention) -> tuple[int, int, int, int]:
+        span = ("mention", mention.start, mention.start + len(mention.words), mention.chain)
+        spans = [(span.kind, span.start, span.end, span.label) for span in seen.document.spans]
+        return mention.head, -len(mention.words), mention.start, spans.index(span)
+
+    mentions = sorted(mentions_of(seen.document), key=order)
+    with_token = {token.word for token in seen.queries}
     answers = answers_of(seen)
-    before = [sorted({other.head for other in earlier}) for _, earlier, _ in scored]
-    if not scored:
-        return []
-    (together,) = places(seen.document, [max(len(words) for words in before)])
-    scored_hits = []
-    for item, (mention, _, gold) in enumerate(scored):
-        hits = []
-        for turn in together:
-            # Who stands so many places further on, round and round, has lent its place.
-            permuted = [
-                word
-                for place, word in enumerate(before[item])
-                if before[item][(place + turn) % len(before[item])] in gold
-            ]
-            hits.append(np.isin(answers[..., mention.head], permuted))
-        scored_hits.append((mention.tag, np.array(hits)))
-    return scored_hits
+    (turns,) = places(seen.document, [len(mentions)])
+    scored = np.zeros((len(mentions), len(turns)), dtype=bool)
+    hits = np.zeros((len(mentions), len(turns), *answers.shape[:2]), dtype=bool)
+    for permutation, turn in enumerate(turns):
+        # Who stands so many places further on, round and round, has lent its chain.
+        labels = [mentions[(place + turn) % len(mentions)].chain for place in range(len(mentions))]
+        for item, mention in enumerate(mentions):
+            pairs = zip(mentions, labels, strict=True)
+            same = [other.head for other, label in pairs if label == labels[item] and other.head < mention.head]
+            if same and mention.head in with_token:
+                scored[item, permutation] = True
+                hits[item, permutation] = np.isin(answers[..., mention.head], same)
+    return [(mention.tag, scored[item], hits[item]) for item, mention in enumerate(mentions)]
 
 
 def permuted_scope(seen: Seen, places: Places) -> np.ndarray:

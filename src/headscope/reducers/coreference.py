@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 import numpy as np
 import torch
 import xarray as xr
-from jaxtyping import Bool, Int, Int64
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from headscope.capture.attention import Attention
@@ -21,8 +21,9 @@ from headscope.reducers.reducer import Sums, missing_annotation
 from headscope.reducers.relations import OFFSETS
 from headscope.reducers.support.antecedents import RULES, choose_antecedent, mentions_of, with_earlier
 from headscope.reducers.support.folds import FOLDS, Bins, FoldAssignment
-from headscope.reducers.support.permutations import AT_ONCE, Permutations
+from headscope.reducers.support.permutations import Permutations
 from headscope.reducers.support.ratios import Described, describe, mean, score_table
+from headscope.reducers.support.shifts import ShiftedChains
 from headscope.score import Rival, Score, offset_rival
 
 CLARK = "Clark et al. 2019, section 4.3"
@@ -45,7 +46,7 @@ ACCURACY = Score(
         Rival("rules", "rules that know the mentions", ("fold_antecedent_rules",), ("fold_antecedent",)),
     ),
     items="mentions", rows="classes of mentions", label="coref: {}", attends="mention",
-    permuted="the score after rotating the antecedents of each mention among its earlier mentions",
+    permuted="the score after shifting the labels of the chains along the mentions of each text",
     baselines={
         "antecedent_nearest": "nearest earlier mention",
         "antecedent_head_match": "nearest with the same head word",
@@ -71,14 +72,15 @@ class Coreference:
     follows it, so positive offsets find nothing) and three rules that know the mentions
     (`headscope.reducers.support.antecedents`).
 
-    And there are permutations in which the antecedents of each mention are turned round its earlier mentions, for all
-    mentions of a text by the same number of places (`headscope.reducers.support.permutations`): so a head that looks at
-    mentions, whichever they are, is not better than in the permutations. One that looks at near mentions is, since
-    antecedents are near.
+    And there are permutations in which the labels of a text's chains go round its mentions, by the same number of
+    places all of them (`headscope.reducers.support.shifts`). A mention is scored if an earlier one then has its label,
+    so how many are scored varies, and shares are compared. A head that looks at mentions, whichever they are, or at
+    near ones is not better than in the permutations. One that looks at words that are spelt alike is: compare
+    ``antecedent_head_match``.
 
     Attributes:
         fold_assignment: of the documents to the folds in which sums are kept.
-        permutations: of the antecedents.
+        permutations: of the labels of the chains.
     """
 
     fold_assignment: FoldAssignment = field(default_factory=FoldAssignment)
@@ -105,44 +107,32 @@ class Coreference:
         return cls(FoldAssignment.for_corpus(summary))
 
     def prepare(self, batch: Batch, attention_type: str) -> "_Mentions":
-        """The scored mentions of a batch, their antecedents, and how far these are turned in each permutation."""
+        """The scored mentions of a batch, their antecedents, and all mentions under the shifts of the permutations."""
         have_tokens = [set(row) for row in batch.encoder.word.tolist()]
         scored: list[tuple[int, int]] = []
         bins: list[tuple[int, int]] = []
         antecedents_of: list[tuple[int, int]] = []
         by_rule: list[list[bool]] = []
-        ranks: list[tuple[int, int, int]] = []
-        turns = [np.empty((0, self.permutations.count), dtype=np.int64)]
-        for index, document in enumerate(batch.documents):
+        texts = [(document, mentions_of(document)) for document in batch.documents]
+        for index, (document, mentions) in enumerate(texts):
             fold = self.fold_assignment.fold(document)
-            choices: list[int] = []
-            for mention, earlier in with_earlier(mentions_of(document)):
+            for mention, earlier in with_earlier(mentions):
                 antecedents = {other.head for other in earlier if other.chain == mention.chain}
                 if not antecedents or mention.head not in have_tokens[index]:
                     continue
                 bins += [(len(scored), MENTIONS.index(name) * FOLDS + fold) for name in mention.classes]
                 antecedents_of += [(len(scored), word) for word in antecedents]
-                heads_before = sorted({other.head for other in earlier})
-                ranks += [(len(scored), word, rank) for rank, word in enumerate(heads_before)]
-                choices.append(len(heads_before))
                 by_rule.append([choose_antecedent(RULES[name], mention, earlier) in antecedents for name in BASELINES])
                 scored.append((index, mention.head))
-            if choices:
-                # The whole text by as much, so that a chain that many mentions belong to stays one.
-                together = self.permutations.choose(document, [max(choices)])
-                turns.append(together % np.array(choices)[:, None])
         device = batch.encoder.ids.device
         document_of, word = _columns(scored, 2, device)
         is_antecedent = torch.zeros(len(scored), batch.words, dtype=torch.bool, device=device)
         is_antecedent[_columns(antecedents_of, 2, device)] = True
-        rank = torch.full((len(scored), batch.words), -1, device=device)
-        mention_of, word_of, rank_of = _columns(ranks, 3, device)
-        rank[mention_of, word_of] = rank_of
         rules = torch.tensor(by_rule, dtype=torch.bool, device=device).view(-1, len(BASELINES))
         item, place = _columns(bins, 2, device)
         folds = Bins(item, place, len(MENTIONS))
-        permuted = torch.from_numpy(np.concatenate(turns)).to(device)
-        return _Mentions(document_of, word, is_antecedent, rules, folds, rank, permuted)
+        shifted = ShiftedChains.permute(self.permutations, texts, have_tokens, MENTIONS, device)
+        return _Mentions(document_of, word, is_antecedent, rules, folds, shifted)
 
     def count(self, facts: "_Mentions") -> Sums:
         """The number of mentions that are scored, and for which the rules and the offsets find an antecedent."""
@@ -150,6 +140,7 @@ class Coreference:
         return {
             "mention": facts.folds.total(torch.ones_like(facts.word, dtype=torch.bool)[:, None])[..., 0],
             "offset": facts.folds.total(facts.at_offsets(OFFSETS)),
+            **({"permuted": facts.shifted.count()} if self.permutations.count else {}),
         } | {name: by_rule[..., index] for index, name in enumerate(BASELINES)}
 
     def observe(self, facts: "_Mentions", attention: Attention) -> Sums:
@@ -159,7 +150,7 @@ class Coreference:
         word = pointing.word[facts.document, :, facts.word]
         right = facts.is_antecedent.gather(1, word) & points
         sums = {"correct": facts.folds.total(right).movedim(-1, 0)}
-        return sums | ({"permuted": facts.score_permutations(word, points)} if self.permutations.count else {})
+        return sums | ({"permuted": facts.shifted.score(pointing)} if self.permutations.count else {})
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
         """Accuracies, NaN where no mention is scored, and the sums by fold."""
@@ -168,6 +159,7 @@ class Coreference:
         by_fold |= {f"fold_antecedent_{name}": counts[name] for name in BASELINES}
         if "permuted" in sums:
             by_fold["antecedent_permuted"] = sums["permuted"]
+            by_fold["antecedent_permuted_count"] = counts["permuted"]
         table = score_table(ACCURACY, by_fold, {"mention": MENTIONS}, source=CLARK, fold_unit=self.fold_assignment.unit)
         total = counts["mention"].sum(-1)
         offsets = mean(counts["offset"].sum(1), total[:, None])
@@ -190,8 +182,7 @@ class _Mentions:
         is_antecedent: for each mention, the head words of its antecedents.
         by_rule: for each mention, whether each baseline finds an antecedent.
         folds: where each mention counts, by class and fold.
-        rank: for each mention, the place of each word among the head words of its earlier mentions; -1 if it is none.
-        turns: for each mention and permutation, how many places its antecedents are turned round these.
+        shifted: all mentions, scored or not, with the chains that they have in the permutations.
     """
 
     document: Int[Tensor, " mention"]
@@ -199,29 +190,7 @@ class _Mentions:
     is_antecedent: Bool[Tensor, "mention word"]
     by_rule: Bool[Tensor, "mention rule"]
     folds: Bins
-    rank: Int[Tensor, "mention word"]
-    turns: Int[Tensor, "mention permutation"]
-
-    def score_permutations(
-        self, word: Int[Tensor, "mention head"], points: Bool[Tensor, "mention head"]
-    ) -> Int64[Tensor, "head row permutation"]:
-        """The mentions whose head word points at an antecedent in each permutation, by class of mentions."""
-        earlier = (self.rank >= 0).sum(1)
-        # The antecedents in the order of the earlier mentions.
-        in_order = torch.zeros_like(self.is_antecedent)
-        mention, earlier_word = (self.rank >= 0).nonzero(as_tuple=True)
-        in_order[mention, self.rank[mention, earlier_word]] = self.is_antecedent[mention, earlier_word]
-        rank = self.rank.gather(1, word)
-        in_row = torch.zeros(len(word), self.folds.rows, dtype=torch.bool, device=word.device)
-        in_row[self.folds.item, self.folds.bin // self.folds.columns] = True
-        total = self.turns.new_zeros((word.shape[1], self.folds.rows, self.turns.shape[1]))
-        for some in torch.split(torch.arange(len(word), device=word.device), AT_ONCE):
-            where = (rank[some][..., None] + self.turns[some][:, None]) % earlier[some][:, None, None]
-            right = in_order[some].gather(1, where.flatten(1)).view(where.shape)
-            right &= (points & (rank >= 0))[some][..., None]
-            for row in range(self.folds.rows):
-                total[:, row] += right[in_row[some, row]].sum(0)
-        return total
+    shifted: ShiftedChains
 
     def at_offsets(self, offsets: tuple[int, ...]) -> Bool[Tensor, "mention offset"]:
         """True if the head word of an antecedent stands at each offset from that of the mention."""

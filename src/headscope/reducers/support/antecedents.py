@@ -141,7 +141,7 @@ class Mention:
 
 
 def mentions_of(document: Document) -> list[Mention]:
-    """The mentions of the chains that have two or more, by the place of their head words.
+    """The mentions of the chains that have two or more, by the place of their head words; then the longest first.
 
     Of mentions of one chain with the same head word, which are nested, the longest stands for all.
     """
@@ -157,7 +157,8 @@ def mentions_of(document: Document) -> list[Mention]:
     mentioned = Counter(chain for _, chain in longest)
     return [
         Mention(chain, document.words[span.start : span.end], head - span.start, head, tags.get(head, ""))
-        for (head, chain), span in sorted(longest.items(), key=lambda entry: entry[0])
+        # Not by chain, so that an order that the chains know nothing of is there to shift them along.
+        for (head, chain), span in sorted(longest.items(), key=lambda entry: entry[0][0])
         if mentioned[chain] > 1
     ]
 

@@ -42,14 +42,16 @@ def score_table(
     Args:
         score: names the sums.
         sums: by name of their variable: of heads with the axes layer, head, rows and fold, of the corpus with rows and
-            fold, of rivals with rows, fold and their options. A rival may be left out. And, if there were
-            permutations, under
-            ``STEM_permuted`` the sums of its first numerator, with the axes layer, head, rows and permutation.
+            fold, of rivals with rows, fold and their options. A rival may be left out. If there were permutations,
+            ``STEM_permuted`` has the sums of its first numerator, with the axes layer, head, rows and permutation. If
+            what is scored varies from permutation to permutation, ``STEM_permuted_count`` says how many items it is,
+            with the axes rows and permutation; shares are then compared.
         rows: the dimensions of the rows and their labels; ``direction`` first, if there is one.
         source: paper and section that define the score.
         units: of the score; by default a share of what it counts.
         fold_unit: what the folds consist of (`headscope.reducers.support.folds.FoldAssignment`).
-        pooled: the rows of the permuted sums that add up to each row; by default they are the same.
+        pooled: the rows of the permuted sums that add up to each row; by default they are the same. Not where their
+            count varies.
     """
     rows, units = dict(rows or {}), units or f"share of {score.items}"
     options = {
@@ -87,6 +89,16 @@ def score_table(
     # Of an F1 the hits count twice.
     items = (total / len(score.numerator)).broadcast_like(ratio).transpose(*ratio.dims).values.reshape(shape)
     hits = table[score.numerator[0]].sum("fold").transpose(*ratio.dims).values.reshape(shape)
+    if (scored := sums.get(f"{score.stem}_permuted_count")) is not None:
+        permuted = _rescale(permuted, scored, items[..., None], hits[..., None])
     compared = Permuted.compare(hits, permuted, pooled or [[row] for row in range(shape[-1])])
     variables = xr.Dataset(compared.variables(score.stem, dims, items, units))
     return table.assign((variables if rows else variables.isel(row=0)).data_vars)
+
+
+def _rescale(permuted: np.ndarray, count: np.ndarray, items: np.ndarray, hits: np.ndarray) -> np.ndarray:
+    """Permuted hits in as many items as the gold has; the hits in the gold where a permutation has no item.
+
+    So a permutation that says nothing counts as one that is as good as the gold.
+    """
+    return np.where(count > 0, permuted * items / np.maximum(count, 1), hits)
