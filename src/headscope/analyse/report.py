@@ -1,15 +1,26 @@
 """Intervals of all scores, and the head to report for each: chosen on one half of the corpus, scored on the other."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import reduce
 from operator import and_, or_
 
 import numpy as np
 import xarray as xr
 
-from headscope import heads
 from headscope.analyse.regression import add_regression
+from headscope.analyse.rivals import (
+    UNTRAINED,
+    ChosenRival,
+    choose_best,
+    choose_rivals,
+    describe_lift,
+    describe_lift_over_strongest,
+    describe_values,
+    describe_with_ends,
+    is_above_rivals,
+    locate_largest,
+    select_strongest,
+)
 from headscope.analyse.significance import add_significance, false_discoveries
 from headscope.analyse.uncertainty import ALPHA, Lift, Ratio
 from headscope.errors import TableError
@@ -24,13 +35,9 @@ CLUSTERS = 20
 STANDS_OUT, DOES_NOT, UNDECIDED = "stands out", "does not stand out", "cannot decide"
 """The verdicts on the reported head of a row."""
 
-UNTRAINED = "untrained"
-"""The name of the rival that is the best head of an untrained model."""
-
 HALVES = 100
 """Random halves of the corpus, in each of which the best head is sought."""
 
-SOURCE = "headscope"
 SPLIT = (
     "The documents are assigned to {folds} folds by a hash of {unit}. The head (and its direction), the options of its "
     "rivals and the untrained model's head are chosen on the even folds and scored on the odd ones. The folds are the "
@@ -85,11 +92,11 @@ def add_intervals(table: xr.Dataset) -> xr.Dataset:
         TableError: it has no score, or lacks the sums of one.
     """
     new = {}
-    for score in _reported_scores(table):
+    for score in list_reported_scores(table):
         dims = table[score.variable].dims
         for end, values in zip(("lower", "upper"), Ratio.of_heads(table, score).interval(), strict=True):
             what = f"{end} end of the 95 % interval"
-            new[f"{score.variable}_{end}"] = _described(values.transpose(*dims), what, f"share of {score.items}")
+            new[f"{score.variable}_{end}"] = describe_values(values.transpose(*dims), what, f"share of {score.items}")
     return table.assign(new)
 
 
@@ -131,14 +138,12 @@ def add_report(table: xr.Dataset, untrained: xr.Dataset | None = None, *, minimu
         TableError: the table has no score, or lacks the sums of one.
     """
     new: dict[str, xr.Variable] = {}
-    scores = _reported_scores(table)
+    scores = list_reported_scores(table)
     for score in scores:
-        row = score.row_dimension(table)
-        aligned = untrained.reindex({row: table[row]}) if untrained is not None and row else untrained
-        control = None if aligned is None else Ratio.of_heads(aligned, score)
         ratio = Ratio.of_heads(table, score)
-        place = _best(ratio.half(_CHOOSE))
-        reported = _report(score, ratio, place, _choose_rivals(table, score, control, place), minimum)
+        place = choose_best(ratio.half(_CHOOSE))
+        rivals = choose_rivals(table, score, untrained, place, _CHOOSE, _SCORE)
+        reported = _report(score, ratio, place, rivals, minimum)
         new |= {f"{score.report_prefix}{name}": values for name, values in reported.items()}
         new |= _against_permutations(table.assign(new), score)
         new |= _judge(table.assign(new), score)
@@ -148,7 +153,12 @@ def add_report(table: xr.Dataset, untrained: xr.Dataset | None = None, *, minimu
     return table.assign(new).assign_attrs(split=split)
 
 
-def _reported_scores(table: xr.Dataset) -> list[Score]:
+def list_reported_scores(table: xr.Dataset) -> list[Score]:
+    """The scores of a table by which heads are chosen.
+
+    Raises:
+        TableError: it has none.
+    """
     if scores := [score for score in read_scores(table) if score.has_report]:
         return scores
     raise TableError(
@@ -157,41 +167,8 @@ def _reported_scores(table: xr.Dataset) -> list[Score]:
     )
 
 
-@dataclass(frozen=True)
-class _Chosen:
-    """A rival with its options chosen on one half.
-
-    Attributes:
-        title: what it is.
-        options: the chosen options by dimension, for each row.
-        choosing, scored: its sums on the half on which it was chosen, and on the other.
-    """
-
-    title: str
-    options: Mapping[str, xr.DataArray]
-    choosing: Ratio
-    scored: Ratio
-
-
-def _choose_rivals(
-    table: xr.Dataset, score: Score, untrained: Ratio | None, place: Mapping[str, xr.DataArray]
-) -> dict[str, _Chosen]:
-    """The rivals of a score that apply, by name, in the direction of the head; last, that of the untrained model."""
-    rivals = {
-        r.name: (r.title, Ratio.of_rival(table, r).at(**place), r.options) for r in score.rivals if r.applies(table)
-    }
-    if untrained is not None:
-        dims = tuple(dim for dim in HEAD if dim in untrained.value.dims)
-        rivals[UNTRAINED] = ("best head of the untrained model", untrained, dims)
-    chosen = {}
-    for name, (title, ratio, dims) in rivals.items():
-        options = _best(ratio.half(_CHOOSE), dims) if dims else {}
-        chosen[name] = _Chosen(title, options, *(ratio.half(half).at(**options) for half in (_CHOOSE, _SCORE)))
-    return chosen
-
-
 def _report(
-    score: Score, ratio: Ratio, place: Mapping[str, xr.DataArray], rivals: Mapping[str, _Chosen], minimum: int
+    score: Score, ratio: Ratio, place: Mapping[str, xr.DataArray], rivals: Mapping[str, ChosenRival], minimum: int
 ) -> dict[str, xr.Variable]:
     """The variables that report the head at `place` for one score, but for what follows from permutations."""
     head = ratio.half(_SCORE).at(**place)
@@ -201,22 +178,22 @@ def _report(
     new = {}
     for dim, chosen in place.items():
         label = chosen.where(enough, "" if chosen.dtype.kind == "U" else 0)
-        new[f"reported_{dim}"] = _described(label, f"{dim} of the reported head", "label")
-    same = (_is_same(place, _best(ratio.half(_SCORE))) & enough).astype(np.int8)
-    new["reported_again"] = _described(same, "1 if the other half chooses the same head", "flag")
+        new[f"reported_{dim}"] = describe_values(label, f"{dim} of the reported head", "label")
+    same = (_is_same(place, choose_best(ratio.half(_SCORE))) & enough).astype(np.int8)
+    new["reported_again"] = describe_values(same, "1 if the other half chooses the same head", "flag")
     frequency, what = _selection_frequency(ratio, place).where(enough), "random halves that choose the same head"
-    new["reported_selection_frequency"] = _described(frequency, what, "share of halves")
+    new["reported_selection_frequency"] = describe_values(frequency, what, "share of halves")
     what = f"{score.items} on which the head is scored"
-    new["heldout_count"] = _described(counts[1].where(enough, 0), what, score.items)
+    new["heldout_count"] = describe_values(counts[1].where(enough, 0), what, score.items)
     what = "folds with whole texts (or documents) on which the head is scored"
-    new["heldout_clusters"] = _described(head.clusters.where(enough, 0), what, "folds")
+    new["heldout_clusters"] = describe_values(head.clusters.where(enough, 0), what, "folds")
     what = f"{score.measure} of the reported head on the half it was not chosen on"
-    new |= _with_ends("heldout", head.value, head.interval(), what, score, enough, score.measure)
+    new |= describe_with_ends("heldout", head.value, head.interval(), what, score, enough, score.measure)
     return new | _against_rivals(score, head, rivals, enough)
 
 
 def _against_rivals(
-    score: Score, head: Ratio, rivals: Mapping[str, _Chosen], enough: xr.DataArray
+    score: Score, head: Ratio, rivals: Mapping[str, ChosenRival], enough: xr.DataArray
 ) -> dict[str, xr.Variable]:
     """The scores and options of the rivals, the lift of a head over each, and over the strongest."""
     new: dict[str, xr.Variable] = {}
@@ -224,39 +201,21 @@ def _against_rivals(
     for name, rival in rivals.items():
         prefix = name if name == UNTRAINED else f"heldout_{name}"
         what = f"{score.measure} of the {rival.title}, chosen and scored likewise"
-        new |= _with_ends(prefix, rival.scored.value, rival.scored.interval(), what, score, enough, score.measure)
-        what = f"{score.measure} of the reported head less that of the {rival.title}, on the same {score.items}"
-        new |= _with_ends(f"lift_over_{name}", lifts[name].value, lifts[name].interval(), what, score, enough)
+        ratio = rival.scored
+        new |= describe_with_ends(prefix, ratio.value, ratio.interval(), what, score, enough, score.measure)
+        new |= describe_lift(lifts[name], f"lift_over_{name}", rival.title, score, enough)
         for dim, option in rival.options.items() if name != UNTRAINED else ():
             variable = prefix if dim == name else f"{prefix}_{dim}"
             label = option.where(enough, "" if option.dtype.kind == "U" else 0)
-            new[variable] = _described(label, f"{rival.title}: {dim}", "words" if dim == "offset" else "label")
+            new[variable] = describe_values(label, f"{rival.title}: {dim}", "words" if dim == "offset" else "label")
     if not rivals:
         return new
-    strength = xr.concat([rival.choosing.value for rival in rivals.values()], dim="rival", coords="minimal")
-    strongest = strength.fillna(-1).argmax("rival")
-    parts = ([lift.value, *lift.interval(), lift.detectable()] for lift in lifts.values())
-    lift, lower, upper, detectable = (
-        xr.concat(part, dim="rival", coords="minimal").isel(rival=strongest) for part in zip(*parts, strict=True)
-    )
-    what = f"{score.measure} of the reported head less that of its strongest rival, on the same {score.items}"
-    new |= _with_ends("lift", lift, (lower, upper), what, score, enough)
-    names = xr.DataArray(np.array(list(rivals))[strongest.values], dims=strongest.dims).where(enough, "")
-    new["lift_rival"] = _described(names, "strongest rival on the half on which the head was chosen", "label")
+    strongest = select_strongest(lifts, rivals)
+    new |= describe_lift_over_strongest("lift", strongest, score, enough)
+    names = strongest.name.where(enough, "")
+    new["lift_rival"] = describe_values(names, "strongest rival on the half on which the head was chosen", "label")
     what = "smallest lift over the strongest rival that this sample would find in four of five cases (level 0.05)"
-    new["lift_detectable"] = _described(detectable.where(enough), what, f"share of {score.items}")
-    return new
-
-
-def _with_ends(
-    name: str, value: xr.DataArray, ends: tuple[xr.DataArray, xr.DataArray], what: str, score: Score,
-    enough: xr.DataArray, measure: str = "",
-) -> dict[str, xr.Variable]:  # fmt: skip
-    """A number and the ends of its interval, as variables; NaN where the items are not enough."""
-    units = f"share of {score.items}"
-    new = {f"{name}_{measure}".rstrip("_"): _described(value.where(enough), what, units)}
-    for end, values in zip(("lower", "upper"), ends, strict=True):
-        new[f"{name}_{end}"] = _described(values.where(enough), f"{what}: {end} end of the 95 % interval", units)
+    new["lift_detectable"] = describe_values(strongest.detectable.where(enough), what, f"share of {score.items}")
     return new
 
 
@@ -266,27 +225,35 @@ def _judge(table: xr.Dataset, score: Score) -> dict[str, xr.Variable]:
     names = [rival.name for rival in score.rivals] + [UNTRAINED]
     applied = [f"{prefix}lift_over_{name}" for name in names if f"{prefix}lift_over_{name}" in table]
     enough = table[f"{prefix}reported_layer"] > 0
-    beats = table[f"{prefix}heldout_lower"] > 0
-    for name in applied:
-        beats = beats & ((table[f"{name}_lower"] > 0) | table[name].isnull())
+    beats = (table[f"{prefix}heldout_lower"] > 0) & is_above_rivals(table, applied)
     if f"{prefix}reported_q" in table:
         beats = beats & (table[f"{prefix}reported_q"] < ALPHA)
     else:  # A row that no rival has, such as one that the untrained model lacks, is compared with nothing.
         beats = beats & reduce(or_, (table[name].notnull() for name in applied), xr.zeros_like(beats))
     few = table[f"{prefix}heldout_clusters"] < CLUSTERS
-    few = few | any(table[name].attrs.get("fold_unit") == FEW_TEXTS for name in score.denominator)
+    few = few | has_few_texts(table, score)
     decided = xr.full_like(beats, DOES_NOT, dtype=object).where(~beats, STANDS_OUT)
     verdict = decided.where(~few, UNDECIDED).where(enough, "").astype(str)
     what = f"verdict: {STANDS_OUT} if every lift has an interval above 0 and q is below {ALPHA}"
-    return {f"{prefix}reported_verdict": _described(verdict, what, "label")}
+    return {f"{prefix}reported_verdict": describe_values(verdict, what, "label")}
+
+
+def has_few_texts(table: xr.Dataset, score: Score) -> bool:
+    """True where documents of few texts were assigned to the folds, which are then no clusters to rely on."""
+    return any(table[name].attrs.get("fold_unit") == FEW_TEXTS for name in score.denominator)
+
+
+def locate_reported(table: xr.Dataset, prefix: str = "") -> dict[str, xr.DataArray]:
+    """The coordinates of the reported head of each row; the first of each where none is reported."""
+    there = table[f"{prefix}reported_layer"] > 0
+    place = {dim: table.get(f"{prefix}reported_{dim}") for dim in HEAD}
+    return {dim: where.where(there, table[dim][0]) for dim, where in place.items() if where is not None}
 
 
 def at_reported(table: xr.Dataset, variable: str, prefix: str = "") -> xr.DataArray:
     """The value of a variable of heads at the reported head of each row; NaN where none is reported."""
     there = table[f"{prefix}reported_layer"] > 0
-    place = {dim: table.get(f"{prefix}reported_{dim}") for dim in HEAD}
-    chosen = {dim: where.where(there, table[dim][0]) for dim, where in place.items() if where is not None}
-    return table[variable].sel(chosen).drop_vars(HEAD, errors="ignore").where(there)
+    return table[variable].sel(locate_reported(table, prefix)).drop_vars(HEAD, errors="ignore").where(there)
 
 
 def _against_permutations(table: xr.Dataset, score: Score) -> dict[str, xr.Variable]:
@@ -295,15 +262,15 @@ def _against_permutations(table: xr.Dataset, score: Score) -> dict[str, xr.Varia
     if f"{score.stem}_permuted" in table:
         permuted = at_reported(table, f"{score.stem}_permuted", score.report_prefix)
         what = f"{score.measure} of the reported head, mean over the permutations of the gold"
-        new["reported_permuted"] = _described(permuted, what, f"share of {score.items}")
+        new["reported_permuted"] = describe_values(permuted, what, f"share of {score.items}")
     if f"{score.stem}_p_corrected" in table:
         p = at_reported(table, f"{score.stem}_p_corrected", score.report_prefix)
-        new["reported_p"] = _described(p, "p-value of the reported head, corrected for all heads", "probability")
+        new["reported_p"] = describe_values(p, "p-value of the reported head, corrected for all heads", "probability")
         rate, what = (
             p.copy(data=false_discoveries(p.values)),
             "false discovery rate at this p-value, over rows with heads",
         )
-        new["reported_q"] = _described(rate, what, "probability")
+        new["reported_q"] = describe_values(rate, what, "probability")
     return {f"{score.report_prefix}{name}": values for name, values in new.items()}
 
 
@@ -313,25 +280,9 @@ def _selection_frequency(ratio: Ratio, place: Mapping[str, xr.DataArray]) -> xr.
     chosen = [random.permutation(folds) < folds // 2 for _ in range(HALVES)]
     halves = xr.DataArray(chosen, dims=("half", "fold")).astype(float)
     above, below = (xr.dot(part, halves, dim="fold") for part in (ratio.numerator, ratio.denominator))
-    return _is_same(place, _argmax(above / below.where(below > 0))).mean("half")
+    return _is_same(place, locate_largest(above / below.where(below > 0))).mean("half")
 
 
 def _is_same(place: Mapping[str, xr.DataArray], other: Mapping[str, xr.DataArray]) -> xr.DataArray:
     """True where two choices are of the same head."""
     return reduce(and_, (place[dim] == other[dim] for dim in place))
-
-
-def _best(ratio: Ratio, dims: tuple[str, ...] | None = None) -> dict[str, xr.DataArray]:
-    """The coordinates of the best score, for each row if there are several; the first of equals."""
-    return _argmax(ratio.value, dims)
-
-
-def _argmax(scores: xr.DataArray, dims: tuple[str, ...] | None = None) -> dict[str, xr.DataArray]:
-    dims = dims or tuple(dim for dim in HEAD if dim in scores.dims)
-    flat = scores.fillna(-1).stack(place=dims)
-    where = flat.argmax("place")
-    return {dim: flat[dim].isel(place=where).drop_vars(["place", *dims], errors="ignore") for dim in dims}
-
-
-def _described(values: xr.DataArray, name: str, units: str) -> xr.Variable:
-    return heads.variable(values.values, [str(d) for d in values.dims], name=name, units=units, source=SOURCE)

@@ -1,0 +1,140 @@
+"""The rivals of a head: their options chosen, in the head's direction, and the lift of the head over each."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from headscope import heads
+from headscope.analyse.uncertainty import Lift, Ratio
+from headscope.score import HEAD, Score
+
+UNTRAINED = "untrained"
+"""The name of the rival that is the best head of an untrained model."""
+
+SOURCE = "headscope"
+
+
+@dataclass(frozen=True)
+class ChosenRival:
+    """A rival with its options chosen on some folds.
+
+    Attributes:
+        title: what it is.
+        options: the chosen options by dimension, for each row.
+        choosing, scored: its sums on the folds on which it was chosen, and on those on which it is scored.
+    """
+
+    title: str
+    options: Mapping[str, xr.DataArray]
+    choosing: Ratio
+    scored: Ratio
+
+
+class Strongest(NamedTuple):
+    """The strongest rival of each row: its name, the lift over it with its interval, and what would be detectable."""
+
+    name: xr.DataArray
+    lift: xr.DataArray
+    lower: xr.DataArray
+    upper: xr.DataArray
+    detectable: xr.DataArray
+
+
+def choose_rivals(
+    table: xr.Dataset, score: Score, untrained: xr.Dataset | None, place: Mapping[str, xr.DataArray],
+    choosing: slice = slice(None), scored: slice = slice(None),
+) -> dict[str, ChosenRival]:  # fmt: skip
+    """The rivals of a score that apply, by name, in the direction of the head; last, that of the untrained model.
+
+    Args:
+        table: with the sums by fold of the score and of its rivals.
+        score: by which the head is scored.
+        untrained: the same for an untrained model; its rows are put in the order of the table.
+        place: of the head, for each row.
+        choosing: the folds on which options are chosen; by default all.
+        scored: the folds on which the rivals are scored; by default all.
+    """
+    rivals = {
+        r.name: (r.title, Ratio.of_rival(table, r).at(**place), r.options) for r in score.rivals if r.applies(table)
+    }
+    if untrained is not None:
+        row = score.row_dimension(table)
+        control = Ratio.of_heads(untrained.reindex({row: table[row]}) if row else untrained, score)
+        dims = tuple(dim for dim in HEAD if dim in control.value.dims)
+        rivals[UNTRAINED] = ("best head of the untrained model", control, dims)
+    chosen = {}
+    for name, (title, ratio, dims) in rivals.items():
+        options = choose_best(ratio.half(choosing), dims) if dims else {}
+        chosen[name] = ChosenRival(title, options, *(ratio.half(half).at(**options) for half in (choosing, scored)))
+    return chosen
+
+
+def select_strongest(lifts: Mapping[str, Lift], rivals: Mapping[str, ChosenRival]) -> Strongest:
+    """The lift over the rival that is the strongest on the folds on which rivals were chosen; at least one is given."""
+
+    def concat(parts: Iterable[xr.DataArray]) -> xr.DataArray:
+        # Each rival has options of its own, and the untrained model's head a direction of its own.
+        return xr.concat([part.reset_coords(drop=True) for part in parts], dim="rival", coords="minimal")
+
+    strongest = concat(rival.choosing.value for rival in rivals.values()).fillna(-1).argmax("rival")
+    parts = ([lift.value, *lift.interval(), lift.detectable()] for lift in lifts.values())
+    lift, lower, upper, detectable = (concat(part).isel(rival=strongest) for part in zip(*parts, strict=True))
+    names = xr.DataArray(np.array(list(rivals))[strongest.values], dims=strongest.dims)
+    return Strongest(names, lift, lower, upper, detectable)
+
+
+def is_above_rivals(table: xr.Dataset, lifts: Sequence[str]) -> xr.DataArray | bool:
+    """True where the interval of every one of these lifts lies above 0; a rival without a score is passed over."""
+    above: xr.DataArray | bool = True
+    for name in lifts:
+        above = above & ((table[f"{name}_lower"] > 0) | table[name].isnull())
+    return above
+
+
+def describe_lift(
+    lift: Lift, name: str, rival: str, score: Score, there: xr.DataArray, where: str = ""
+) -> dict[str, xr.Variable]:
+    """The lift over a rival and the ends of its interval, as variables; `where` says on which corpus."""
+    what = f"{score.measure} of the reported head less that of the {rival}, on the same {score.items}{where}"
+    return describe_with_ends(name, lift.value, lift.interval(), what, score, there)
+
+
+def describe_lift_over_strongest(
+    name: str, strongest: Strongest, score: Score, there: xr.DataArray, where: str = ""
+) -> dict[str, xr.Variable]:
+    """The lift over the strongest rival and the ends of its interval, as variables; `where` as of `describe_lift`."""
+    what = f"{score.measure} of the reported head less that of its strongest rival, on the same {score.items}{where}"
+    return describe_with_ends(name, strongest.lift, (strongest.lower, strongest.upper), what, score, there)
+
+
+def describe_with_ends(
+    name: str, value: xr.DataArray, ends: tuple[xr.DataArray, xr.DataArray], what: str, score: Score,
+    there: xr.DataArray, measure: str = "",
+) -> dict[str, xr.Variable]:  # fmt: skip
+    """A number and the ends of its interval, as variables; NaN where it is not `there`."""
+    units = f"share of {score.items}"
+    new = {f"{name}_{measure}".rstrip("_"): describe_values(value.where(there), what, units)}
+    for end, values in zip(("lower", "upper"), ends, strict=True):
+        new[f"{name}_{end}"] = describe_values(values.where(there), f"{what}: {end} end of the 95 % interval", units)
+    return new
+
+
+def describe_values(values: xr.DataArray, name: str, units: str) -> xr.Variable:
+    """Values of the analysis as a variable of a head table."""
+    return heads.variable(values.values, [str(d) for d in values.dims], name=name, units=units, source=SOURCE)
+
+
+def choose_best(ratio: Ratio, dims: tuple[str, ...] | None = None) -> dict[str, xr.DataArray]:
+    """The coordinates of the best score, for each row if there are several; the first of equals."""
+    return locate_largest(ratio.value, dims)
+
+
+def locate_largest(scores: xr.DataArray, dims: tuple[str, ...] | None = None) -> dict[str, xr.DataArray]:
+    """The coordinates of the largest value along some dimensions, by default those of heads; the first of equals."""
+    dims = dims or tuple(dim for dim in HEAD if dim in scores.dims)
+    flat = scores.fillna(-1).stack(place=dims)
+    where = flat.argmax("place")
+    return {dim: flat[dim].isel(place=where).drop_vars(["place", *dims], errors="ignore") for dim in dims}
