@@ -3,6 +3,7 @@ from .analyse.agreement import consistencies as consistencies
 from .analyse.agreement import consistency as consistency
 from .analyse.compare import compare_variable as compare_variable
 from .analyse.regression import add_regression as add_regression
+from .analyse.replicate import add_replication as add_replication
 from .analyse.report import add_intervals as add_intervals
 from .analyse.report import add_report as add_report
 from .analyse.report import assess as assess

@@ -6,6 +6,8 @@
 `add_significance`  p-values of heads and of the best of all heads, corrected for their number
 `add_report`        for each score, the head chosen on one half and scored on the other,
                     beside the best fixed offset and an untrained model
+`add_replication`   the score of the reported heads on another corpus, and whether their lift
+                    survives there
 `add_regression`    what a head's attention depends on: the gold or the distance
 `consistency`       the agreement of the heads' scores on two corpora
 `consistencies`     the same, run by run
@@ -20,6 +22,7 @@ from headscope.analyse.compare import compare_variable
 from headscope.analyse.rank import top_heads
 from headscope.analyse.ranktests import rank_sum
 from headscope.analyse.regression import add_regression
+from headscope.analyse.replicate import add_replication
 from headscope.analyse.report import add_intervals, add_report, assess
 from headscope.analyse.significance import add_significance
 
@@ -28,6 +31,7 @@ __all__ = [
     "Consistency",
     "add_intervals",
     "add_regression",
+    "add_replication",
     "add_report",
     "add_significance",
     "assess",

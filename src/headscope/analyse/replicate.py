@@ -1,0 +1,184 @@
+"""Replication: the heads that were chosen on one corpus, scored on another, in which nothing was chosen."""
+
+from collections.abc import Mapping
+
+import xarray as xr
+
+from headscope.analyse.report import (
+    CLUSTERS,
+    MINIMUM,
+    UNDECIDED,
+    has_few_texts,
+    list_reported_scores,
+    locate_reported,
+)
+from headscope.analyse.rivals import (
+    UNTRAINED,
+    choose_rivals,
+    describe_lift,
+    describe_lift_over_strongest,
+    describe_values,
+    describe_with_ends,
+    is_above_rivals,
+    select_strongest,
+)
+from headscope.analyse.uncertainty import Lift, Ratio
+from headscope.errors import TableError
+from headscope.score import Score
+
+SURVIVES, FAILS = "survives", "does not survive"
+"""The verdicts on the reported head of a row on the other corpus; a third is `UNDECIDED`."""
+
+WHERE = " of the other corpus"
+
+_DIMENSIONS = ("attention_type", "layer", "head")
+_COUNTS = ("documents", "words", "tokens", "skipped")
+
+
+def add_replication(table: xr.Dataset, other: xr.Dataset, untrained_other: xr.Dataset | None = None) -> xr.Dataset:
+    """`table` with the score of each reported head on another corpus, and whether its lift survives there.
+
+    The head, its direction and attention type are those that `add_report` chose on the corpus of `table`. On the other
+    corpus nothing is left to choose but the rivals' options (the best offset, the part of speech and its side, the
+    untrained model's head). These are chosen on all of the other corpus and scored on the same texts. That flatters the
+    rivals, never the head, so the verdict is conservative. Since the head was fixed in advance, no p-value has to be
+    corrected for a choice, and permutations are not needed there.
+
+    Args:
+        table: with reported heads (`add_report`).
+        other: the same model on the other corpus, with the sums by fold of the same scores. Its rows may be others; a
+            row that it lacks is not decided.
+        untrained_other: the untrained model on the other corpus.
+
+    Returns:
+        The table with, for each row of each score:
+
+        * ``replication_accuracy|lower|upper|count|clusters``: the score of the reported head on all of the other
+          corpus, its 95 % interval, and the items and texts (folds) there;
+        * ``replication_lift_over_RIVAL``, with ``_lower|_upper``, for each rival that applies there;
+        * ``replication_lift``, ``replication_lift_lower|_upper``: the lift over the strongest rival there, and
+          ``replication_rival``, its name;
+        * ``replication_verdict``: `SURVIVES` if the interval of the lift over every rival that applies there lies above
+          0, else `FAILS`; `UNDECIDED` where there are fewer than `MINIMUM` items or `CLUSTERS` texts, where the folds
+          hold documents of few texts, and where nothing there is a rival; empty without a reported head.
+
+        The score's prefix and measure stand in these names as in those of `add_report`. The attributes
+        ``replication_corpus``, ``replication_corpus_sha256``, ``replication_documents|words|tokens`` and
+        ``replication_skipped`` say what the other corpus was.
+
+    Raises:
+        TableError: the table has no reported heads, or the other one is of the same corpus or of another model, or
+            lacks every score.
+    """
+    scores = [s for s in list_reported_scores(table) if f"{s.report_prefix}reported_layer" in table]
+    if not scores:
+        raise TableError("the head table has no reported heads, so nothing can be replicated; call add_report first.")
+    _check_model(table, other)
+    sha256, other_sha256 = (str(t.attrs.get("corpus_sha256", "")) for t in (table, other))
+    refuse_same_corpus(sha256, other_sha256, str(other.attrs.get("corpus", "")))
+    if not any(_has_sums(other, score) for score in scores):
+        wanted = ", ".join(score.variable for score in scores)
+        raise TableError(f"the head table of the other corpus has none of the scores {wanted}; measure them there too.")
+    new: dict[str, xr.Variable] = {}
+    for score in scores:
+        replicated = _replicate(table, other, untrained_other, score)
+        new |= {f"{score.report_prefix}{name}": values for name, values in replicated.items()}
+        new |= _judge(table.assign(new), other, score)
+    return table.assign(new).assign_attrs(_describe_corpus(other))
+
+
+def refuse_same_corpus(sha256: str, other_sha256: str, other: str) -> None:
+    """Refuse to replicate on the texts on which the heads were chosen; `other` is the name of the second corpus.
+
+    Raises:
+        TableError: the two corpora have the same contents.
+    """
+    if sha256 and sha256 == other_sha256:
+        raise TableError(
+            f"the corpus to replicate on, {other}, has the same contents as the one on which the heads are chosen; "
+            "give other texts."
+        )
+
+
+def _check_model(table: xr.Dataset, other: xr.Dataset) -> None:
+    """Refuse tables of two models."""
+    sizes, weights = ({dim: t.sizes.get(dim) for dim in _DIMENSIONS} for t in (table, other)), "weights_sha256"
+    first, second = sizes
+    if first != second or table.attrs.get(weights) != other.attrs.get(weights):
+        names = [str(t.attrs.get("model", "unknown")) for t in (table, other)]
+        raise TableError(
+            f"the heads were chosen in the model {names[0]}, and the other corpus was measured with other weights "
+            f"({names[1]}); measure it with the same model."
+        )
+
+
+def _has_sums(table: xr.Dataset, score: Score) -> bool:
+    return {score.variable, *score.numerator, *score.denominator} <= {*table.data_vars}
+
+
+def _replicate(
+    table: xr.Dataset, other: xr.Dataset, untrained_other: xr.Dataset | None, score: Score
+) -> dict[str, xr.Variable]:
+    """The variables of one score but for the verdict; where the other corpus lacks the score, only that."""
+    there = table[f"{score.report_prefix}reported_layer"] > 0
+    what = f"{score.items}{WHERE} on which the head is scored"
+    clusters = f"folds with whole texts (or documents){WHERE}"
+    if not _has_sums(other, score):
+        none = xr.zeros_like(there, dtype=int)
+        return {
+            "replication_count": describe_values(none, what, score.items),
+            "replication_clusters": describe_values(none, clusters, "folds"),
+        }
+    row = score.row_dimension(table)
+    aligned = other.reindex({row: table[row]}) if row else other
+    place = locate_reported(table, score.report_prefix)
+    head = Ratio.of_heads(aligned, score).at(**place)
+    count = head.denominator.sum("fold").where(there, 0)
+    what_score = f"{score.measure} of the reported head on all {what.partition(' on ')[0]}"
+    return {
+        **describe_with_ends("replication", head.value, head.interval(), what_score, score, there, score.measure),
+        "replication_count": describe_values(count.astype(int), what, score.items),
+        "replication_clusters": describe_values(head.clusters.where(there, 0), clusters, "folds"),
+        **_lift(head, score, aligned, untrained_other, place, there),
+    }
+
+
+def _lift(
+    head: Ratio, score: Score, other: xr.Dataset, untrained: xr.Dataset | None, place: Mapping[str, xr.DataArray],
+    there: xr.DataArray,
+) -> dict[str, xr.Variable]:  # fmt: skip
+    """The lift of the head over each rival that applies on the other corpus, and over the strongest."""
+    if untrained is not None and not _has_sums(untrained, score):
+        untrained = None
+    rivals = choose_rivals(other, score, untrained, place)
+    lifts = {name: Lift(head, rival.scored) for name, rival in rivals.items()}
+    new: dict[str, xr.Variable] = {}
+    for name, lift in lifts.items():
+        new |= describe_lift(lift, f"replication_lift_over_{name}", rivals[name].title, score, there, WHERE)
+    if rivals:
+        strongest = select_strongest(lifts, rivals)
+        new |= describe_lift_over_strongest("replication_lift", strongest, score, there, WHERE)
+        names = strongest.name.where(there & strongest.lift.notnull(), "")
+        new["replication_rival"] = describe_values(names, f"strongest rival on all {score.items}{WHERE}", "label")
+    return new
+
+
+def _judge(table: xr.Dataset, other: xr.Dataset, score: Score) -> dict[str, xr.Variable]:
+    """The verdict on the reported head of each row on the other corpus."""
+    prefix = score.report_prefix
+    names = [rival.name for rival in score.rivals]
+    lifts = [f"{prefix}replication_lift_over_{name}" for name in (*names, UNTRAINED)]
+    lifts = [name for name in lifts if name in table]
+    reported = table[f"{prefix}reported_layer"] > 0
+    few = (table[f"{prefix}replication_clusters"] < CLUSTERS) | (table[f"{prefix}replication_count"] < MINIMUM)
+    few = few | (not lifts) | (_has_sums(other, score) and has_few_texts(other, score))
+    survives = xr.full_like(reported, SURVIVES, dtype=object).where(is_above_rivals(table, lifts), FAILS)
+    verdict = survives.where(~few, UNDECIDED).where(reported, "").astype(str)
+    what = f"verdict on the other corpus: {SURVIVES} if the lift over every rival there has an interval above 0"
+    return {f"{prefix}replication_verdict": describe_values(verdict, what, "label")}
+
+
+def _describe_corpus(other: xr.Dataset) -> dict[str, object]:
+    """The attributes that say what the other corpus was."""
+    names = {key: f"replication_{key}" for key in ("corpus", "corpus_sha256", *_COUNTS)}
+    return {name: other.attrs[key] for key, name in names.items() if key in other.attrs}
