@@ -25,10 +25,14 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 # In the order of use: the examples of `measure` and `compare` read what the one of `tune` writes.
-app.command(epilog="Example: headscope atlas minilm grammar:300 -o atlas")(atlas)
+app.command(
+    epilog="Example: headscope atlas minilm grammar:300 -o atlas\n\n"
+    "headscope atlas minilm grammar:300 --replicate grammar:300:7 -o atlas"
+)(atlas)
 app.command(epilog="Example: headscope tune negation minilm --data grammar:300 -o negation --seeds 4 --control")(tune)
 app.command(
     epilog="Example: headscope measure minilm grammar:300 -r scope -o before.nc\n\n"
+    "headscope measure minilm grammar:300 -r relations --replicate grammar:300:7 -o heads.nc\n\n"
     "headscope measure minilm grammar:300 -r scope --runs negation -o after.nc\n\n"
     "headscope measure minilm grammar:300 -r scope --runs negation/control -o control.nc"
 )(measure)

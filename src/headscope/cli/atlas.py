@@ -24,6 +24,7 @@ def atlas(
         list[str] | None,
         option("Your own reducer to measure too, as module:Reducer; may be repeated.", "--reducer", "-r"),
     ] = None,
+    replicate: options.Replicate = None,
     permutations: Annotated[
         int | None,
         option(
@@ -46,7 +47,8 @@ def atlas(
         result = run(
             model, corpus, out, format=format, patterns=patterns, device=device, seed=seed, max_tokens=max_tokens,
             cut=cut, pair_tokens=pair_tokens, batch_tokens=batch_tokens, reducers=reducers or (),
-            permutations=permutations, trust_remote_code=trust_remote_code, resume=resume, progress=progress,
+            replicate=replicate, permutations=permutations, trust_remote_code=trust_remote_code, resume=resume,
+            progress=progress,
         )  # fmt: skip
     print_table(result.table, console)
     print_written("Open", result.folder / "atlas.html", len(result.files))

@@ -28,6 +28,7 @@ def measure(
     cut: options.Cut = None,
     pair_tokens: options.PairTokens = None,
     batch_tokens: options.BatchTokens = None,
+    replicate: options.Replicate = None,
     permutations: Annotated[
         int | None,
         option(
@@ -59,8 +60,8 @@ def measure(
         table = run(
             model, corpus, add_offsets_and_classes(reducers, offset or [], words or []), out=out, format=format,
             patterns=patterns, runs=runs, device=device, max_tokens=max_tokens, cut=cut, pair_tokens=pair_tokens,
-            batch_tokens=batch_tokens, permutations=permutations, trust_remote_code=trust_remote_code, resume=resume,
-            progress=progress,
+            batch_tokens=batch_tokens, replicate=replicate, permutations=permutations,
+            trust_remote_code=trust_remote_code, resume=resume, progress=progress,
         )  # fmt: skip
     print_table(table, console)
     if explain:

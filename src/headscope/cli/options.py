@@ -22,6 +22,11 @@ Corpus = Annotated[
     argument("Corpus: a file or folder (see `headscope list corpora`), or grammar[:COUNT[:SEED]] for generated "
              "sentences."),
 ]  # fmt: skip
+Replicate = Annotated[
+    str | None,
+    option("Another corpus, on which the heads that are chosen on CORPUS are scored again; --format and --patterns "
+           "hold for both. Default: none."),
+]  # fmt: skip
 Format = Annotated[str | None, option("Format of the corpus. Detected automatically if omitted.")]
 PatternFile = Annotated[
     Path | None, option("JSON file of spaCy patterns; their matches are added to the corpus as links (extra `spacy`).")

@@ -186,6 +186,21 @@ def summarize(documents: Iterable[Document]) -> CorpusSummary:
     return CorpusSummary(len(ids), words, len(texts) if named else 0, pairs, frequencies, dict(spans), dict(skipped))
 
 
+def hash_documents(documents: Iterable[Document]) -> str:
+    """The SHA-256 of a corpus; of documents in memory that of how Python writes them."""
+    if isinstance(documents, Corpus):
+        return documents.sha256
+    digest = hashlib.sha256()
+    for document in documents:
+        digest.update(repr(document).encode())
+    return digest.hexdigest()
+
+
+def name_documents(documents: Iterable[Document]) -> str:
+    """The name of a corpus as the user gave it; that of documents in memory says only this."""
+    return documents.name if isinstance(documents, Corpus) else "documents in memory"
+
+
 def _locate(corpus: str | Path, format: str | None) -> Corpus:
     if isinstance(corpus, str) and corpus.partition(":")[0] == GRAMMAR:
         _parse_grammar_name(corpus)

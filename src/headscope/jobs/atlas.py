@@ -2,11 +2,14 @@ r"""The atlas: everything that a corpus's annotation allows, measured, tested, d
 
 model, corpus --measure--> head table --analyse--> with intervals and reported heads
              \-> untrained model --measure--> control --/         \--view--> figures, page, tables
+
+A second corpus is measured in the same way, and the reported heads are scored there (`add_replication`).
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +17,14 @@ import numpy as np
 import xarray as xr
 
 from headscope import heads
-from headscope.analyse import assess
+from headscope.analyse import add_replication, assess
 from headscope.capture import untrained_model
 from headscope.capture.model import Model
-from headscope.corpora import summarize
+from headscope.corpora import CorpusSummary, summarize
 from headscope.corpora.document import Document
 from headscope.jobs.folder import OutputFolder, Progress, write_csv
 from headscope.jobs.inputs import load_model, make_plan, read_documents
+from headscope.jobs.replication import Replication, open_replication
 from headscope.reducers import REDUCERS
 from headscope.reducers.reducer import Reducer, declared_scores
 from headscope.reducers.support.permutations import with_permutations
@@ -29,6 +33,9 @@ from headscope.view.figures import save
 from headscope.view.figures.atlas import draw_atlas
 from headscope.view.frames import make_frames
 from headscope.view.page import write_page
+
+TABLES = ("heads", "untrained", "replication", "untrained-replication")
+"""The head tables that an atlas measures; the last two with a corpus to replicate on."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +61,7 @@ def atlas(
     pair_tokens: int | None = None,
     batch_tokens: int | None = None,
     reducers: Sequence[str | Reducer] = (),
+    replicate: str | Path | Iterable[Document] | None = None,
     permutations: int | None = None,
     trust_remote_code: bool = False,
     resume: bool = False,
@@ -65,7 +73,8 @@ def atlas(
         model: a hub id, a folder, ``minilm``, or a loaded model.
         corpus: a file or folder, ``grammar``, or any documents.
         out: the folder for ``heads.nc``, ``untrained.nc``, ``figures/``, ``tables/``, ``manifest.json`` and
-            ``atlas.html``. An older atlas in it is replaced once the new one is complete; other files are left alone.
+            ``atlas.html``; with `replicate` also ``replication.nc`` and ``untrained-replication.nc``. An older atlas in
+            it is replaced once the new one is complete; other files are left alone.
         format: format of the corpus. Detected automatically if omitted.
         patterns: a JSON file of spaCy patterns; their matches are added to the corpus as links.
         device: where to run the model; a loaded model stays where it is.
@@ -75,8 +84,11 @@ def atlas(
         pair_tokens: cut pairs of paragraphs to this many tokens. Default: 128.
         batch_tokens: tokens in a batch, padding included.
         reducers: your own reducers to measure too, as ``module:Reducer`` or objects.
+        replicate: another corpus, on which the heads that are chosen on the first are scored again, with `format` and
+            `patterns` of the first. Default: none.
         permutations: number of permutations for the p-values; 0 skips them. Default: as many as the number of rows
-            needs, 999 at least (`headscope.reducers.support.permutations.Permutations.for_rows`).
+            needs, 999 at least (`headscope.reducers.support.permutations.Permutations.for_rows`). On `replicate`
+            there are none, since nothing is chosen there.
         trust_remote_code: run the Python code of the model's repository.
         resume: continue a killed run with the same arguments.
         progress: called as the work advances.
@@ -85,38 +97,69 @@ def atlas(
         HeadscopeError: in one sentence, what was wrong with the model, the corpus or the folder.
     """
     progress = progress or (lambda step, done, total: None)
-    folder = OutputFolder("the atlas", Path(out), "manifest.json", ("heads", "untrained"), resume, progress)
+    folder = OutputFolder("the atlas", Path(out), "manifest.json", TABLES, resume, progress)
     folder.check()
     documents = read_documents(corpus, format, patterns)
     progress("reading the corpus", 0, 0)
     summary = summarize(documents)
+    supported = [name for name, reducer in REDUCERS.items() if reducer.supports(summary)]
+    named = [*supported, *reducers]
+    resolved = resolve_reducers(named, summary)
+    second = open_replication(
+        replicate, documents, named, resolved, format=format, patterns=patterns, progress=progress
+    )
     progress("loading the model", 0, 0)
     model = load_model(model, device, trust_remote_code)
-    supported = [name for name, reducer in REDUCERS.items() if reducer.supports(summary)]
-    resolved = resolve_reducers([*supported, *reducers], summary)
-    plan = make_plan(max_tokens, cut, pair_tokens, batch_tokens)
-    table = folder.measure(
+    measure = partial(folder.measure, plan=make_plan(max_tokens, cut, pair_tokens, batch_tokens))
+    table = measure(
         "heads", model, documents, [with_permutations(reducer, permutations) for reducer in resolved],
-        label=f"measuring {model.name}", plan=plan, summary=summary,
+        label=f"measuring {model.name}", summary=summary,
     )  # fmt: skip
-    tables = {}
-    scoring = [reducer for reducer in resolved if any(score.has_report for score in declared_scores(reducer))]
-    if scoring:
-        tables["untrained.nc"] = folder.measure(
-            "untrained", untrained_model(model, seed=seed), documents,
-            [with_permutations(reducer, 0) for reducer in scoring],
-            label="measuring the untrained model", plan=plan, summary=summary,
-        )  # fmt: skip
-        table = assess(table, tables["untrained.nc"])
+    table, tables = _assess(table, model, seed, documents, resolved, measure, second, summary)
     arguments = {
         "model": model.name, "corpus": table.attrs["corpus"], "format": format, "patterns": patterns and str(patterns),
         "seed": seed, "max_tokens": max_tokens, "cut": cut, "pair_tokens": pair_tokens, "batch_tokens": batch_tokens,
-        "reducers": [str(reducer) for reducer in reducers], "permutations": permutations,
+        "reducers": [str(reducer) for reducer in reducers], "replicate": second and second.name,
+        "permutations": permutations,
     }  # fmt: skip
     call = f"atlas({', '.join(f'{name}={value!r}' for name, value in arguments.items())})"
     tables["heads.nc"] = table = table.assign_attrs(seed=seed, call=call)
     files = folder.write(lambda fresh: _fill(fresh, table, tables), _describe_run(table))
     return AtlasResult(table, folder.path, files)
+
+
+def _assess(
+    table: xr.Dataset, model: Model, seed: int, documents: Iterable[Document], reducers: Sequence[Reducer],
+    measure: Callable[..., xr.Dataset], second: Replication | None, summary: CorpusSummary,
+) -> tuple[xr.Dataset, dict[str, xr.Dataset]]:  # fmt: skip
+    """The table with its uncertainty, replicated where there is a second corpus; and what else was measured, by file.
+
+    A corpus without annotation has no scores, so that nothing is to be assessed.
+    """
+    scoring = [
+        with_permutations(reducer, 0)
+        for reducer in reducers
+        if any(score.has_report for score in declared_scores(reducer))
+    ]
+    if not scoring:
+        return table, {}
+    untrained, tables = untrained_model(model, seed=seed), {}
+    tables["untrained.nc"] = measure(
+        "untrained", untrained, documents, scoring, label="measuring the untrained model", summary=summary
+    )
+    table = assess(table, tables["untrained.nc"])
+    if second is not None:
+        steps = {
+            "replication": (model, f"replicating on {second.name}"),
+            "untrained-replication": (untrained, f"replicating the untrained model on {second.name}"),
+        }
+        replicated = [
+            measure(name, subject, second.documents, second.reducers, label=label, summary=second.summary)
+            for name, (subject, label) in steps.items()
+        ]
+        tables |= {f"{name}.nc": content for name, content in zip(steps, replicated, strict=True)}
+        table = add_replication(table, *replicated)
+    return table, tables
 
 
 def _fill(folder: Path, table: xr.Dataset, tables: Mapping[str, xr.Dataset]) -> None:
@@ -140,5 +183,5 @@ def _draw(table: xr.Dataset, folder: Path) -> dict[str, str]:
 def _describe_run(table: xr.Dataset) -> dict[str, Any]:
     """The provenance of the table, for the manifest."""
     attrs = {str(key): value.item() if isinstance(value, np.generic) else value for key, value in table.attrs.items()}
-    parsed = ("skipped", "versions", "patterns", "scores")
+    parsed = ("skipped", "replication_skipped", "versions", "patterns", "scores")
     return attrs | {key: json.loads(attrs[key]) for key in parsed if key in attrs}

@@ -1,6 +1,8 @@
 """One head table: any reducers on a model, or on the runs that were tuned from it.
 
 model, corpus --measure--> head table --analyse--> with intervals and reported heads --> file
+
+On a second corpus, the heads that were chosen on the first are scored (`add_replication`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,14 +12,15 @@ from typing import Any
 import xarray as xr
 
 from headscope import heads
-from headscope.analyse import assess
+from headscope.analyse import add_replication, assess
 from headscope.capture.model import Model
-from headscope.corpora import summarize
+from headscope.corpora import CorpusSummary, summarize
 from headscope.corpora.document import Document
 from headscope.errors import HeadscopeError
 from headscope.files import remove_unfinished, writable
 from headscope.jobs.folder import Progress
 from headscope.jobs.inputs import load_model, make_plan, read_documents
+from headscope.jobs.replication import open_replication
 from headscope.reducers.reducer import Reducer
 from headscope.reducers.support.permutations import with_permutations
 from headscope.runner import measure as run
@@ -41,6 +44,7 @@ def measure(
     cut: bool | None = None,
     pair_tokens: int | None = None,
     batch_tokens: int | None = None,
+    replicate: str | Path | Iterable[Document] | None = None,
     permutations: int | None = None,
     trust_remote_code: bool = False,
     resume: bool = False,
@@ -62,9 +66,12 @@ def measure(
         cut: cut longer texts; otherwise they are skipped. Default: cut if the corpus has coreference.
         pair_tokens: cut pairs of paragraphs to this many tokens. Default: 128.
         batch_tokens: tokens in a batch, padding included.
+        replicate: another corpus, on which the heads that are chosen on the first are scored again, with `format` and
+            `patterns` of the first. Not for runs. Default: none.
         permutations: number of permutations for the p-values; 0 skips them. Default: as many as the number of rows
             needs, 999 at least (`headscope.reducers.support.permutations.Permutations.for_rows`), and 0 for runs, whose
             chance level is tested when they are compared. A reducer that is given as an object keeps its own number.
+            On `replicate` there are none, since nothing is chosen there.
         trust_remote_code: run the Python code of the model's repository.
         resume: continue a killed run with the same arguments.
         progress: called as the work advances.
@@ -79,9 +86,53 @@ def measure(
         writable(Path(out))
     if runs is not None and not isinstance(runs, Runs):
         runs = read_runs(runs)
+    if runs is not None and replicate is not None:
+        raise HeadscopeError(
+            "the heads of runs are not replicated, only those of one model; measure the runs on each corpus, and leave "
+            "out --replicate."
+        )
     documents = read_documents(corpus, format, patterns)
     progress("reading the corpus", 0, 0)
     summary = summarize(documents)
+    chosen = _choose_reducers(reducers, summary, runs, permutations)
+    second = open_replication(
+        replicate, documents, reducers, chosen, format=format, patterns=patterns, progress=progress
+    )
+    progress("loading the model", 0, 0)
+    model = load_model(model, device, trust_remote_code)
+
+    def make_settings(step: str, summary: CorpusSummary, suffix: str = "") -> dict[str, Any]:
+        checkpoint = None if out is None else Path(out).with_name(f".{Path(out).name}{suffix}.partial.npz")
+        return {
+            "plan": make_plan(max_tokens, cut, pair_tokens, batch_tokens), "summary": summary,
+            "checkpoint": checkpoint, "resume": resume, "progress": lambda done, total: progress(step, done, total),
+        }  # fmt: skip
+
+    if runs is None:
+        settings = [make_settings(f"measuring {model.name}", summary)]
+        table = assess(run(model, documents, chosen, **settings[0]))
+    else:
+        step = f"measuring {len(runs.runs)} runs of {'the control of ' if runs.control else ''}{runs.task}"
+        settings = [make_settings(step, summary)]
+        table = measure_runs(model, runs, documents, chosen, **settings[0], trust_remote_code=trust_remote_code)
+        table = assess(table)
+    if second is not None:
+        settings.append(make_settings(f"replicating on {second.name}", second.summary, ".replication"))
+        table = add_replication(table, run(model, second.documents, second.reducers, **settings[1]))
+    if out is not None:
+        heads.write_table(table, out)
+        _remove_checkpoints([setting["checkpoint"] for setting in settings], runs)
+    return table
+
+
+def _choose_reducers(
+    reducers: Sequence[str | Reducer], summary: CorpusSummary, runs: Runs | None, permutations: int | None
+) -> list[Reducer]:
+    """The reducers that were named, for this corpus, with so many permutations.
+
+    Raises:
+        HeadscopeError: one compares runs with the model before, and there are no runs.
+    """
     chosen = []
     for named, reducer in zip(reducers, resolve_reducers(reducers, summary), strict=True):
         if runs is None and reducer.models == 2:
@@ -91,24 +142,11 @@ def measure(
             )
         skipped = permutations is None and runs is not None and isinstance(named, str)
         chosen.append(with_permutations(reducer, 0 if skipped else permutations))
-    progress("loading the model", 0, 0)
-    model = load_model(model, device, trust_remote_code)
-    step = f"measuring {model.name}"
-    if runs is not None:
-        step = f"measuring {len(runs.runs)} runs of {'the control of ' if runs.control else ''}{runs.task}"
-    checkpoint = None if out is None else Path(out).with_name(f".{Path(out).name}.partial.npz")
-    settings: dict[str, Any] = {
-        "plan": make_plan(max_tokens, cut, pair_tokens, batch_tokens), "summary": summary, "checkpoint": checkpoint,
-        "resume": resume, "progress": lambda done, total: progress(step, done, total),
-    }  # fmt: skip
-    if runs is None:
-        table = run(model, documents, chosen, **settings)
-    else:
-        table = measure_runs(model, runs, documents, chosen, **settings, trust_remote_code=trust_remote_code)
-    table = assess(table)
-    if out is not None and checkpoint is not None:
-        heads.write_table(table, out)
-        for partial in [checkpoint] if runs is None else checkpoints(checkpoint, runs):
-            partial.unlink(missing_ok=True)
-            remove_unfinished(partial)
-    return table
+    return chosen
+
+
+def _remove_checkpoints(paths: Sequence[Path], runs: Runs | None) -> None:
+    """Remove the sums that were kept for resuming; the table is safe."""
+    for partial in paths if runs is None else checkpoints(paths[0], runs):
+        partial.unlink(missing_ok=True)
+        remove_unfinished(partial)

@@ -7,7 +7,6 @@ one runs.
 """
 
 import datetime
-import hashlib
 import json
 import platform
 import time
@@ -29,7 +28,7 @@ from headscope.capture.batch import Batch
 from headscope.capture.interface import Capture
 from headscope.capture.model import Model, load
 from headscope.capture.stream import Plan, Portion, Stream
-from headscope.corpora.corpus import Corpus, CorpusSummary, summarize
+from headscope.corpora.corpus import Corpus, CorpusSummary, hash_documents, name_documents, summarize
 from headscope.corpora.document import Document
 from headscope.errors import CorpusError, HeadscopeError
 from headscope.reducers import DEFAULT
@@ -244,8 +243,8 @@ def _identify(stream: Stream, reducers: Sequence[Reducer]) -> dict[str, Any]:
         "dtype": str(model.module.dtype).removeprefix("torch."),
         "device": str(model.device),
         "tokenizer": type(model.tokenizer).__name__,
-        "corpus": documents.name if isinstance(documents, Corpus) else "documents in memory",
-        "corpus_sha256": documents.sha256 if isinstance(documents, Corpus) else _sha256(documents),
+        "corpus": name_documents(documents),
+        "corpus_sha256": hash_documents(documents),
     }
     for before in beside:
         about |= {"before": before.name, "before_weights_sha256": before.weights_sha256}
@@ -273,10 +272,3 @@ def _resume(checkpoint: Path, identity: Mapping[str, Any]) -> RunSums:
 def _versions() -> dict[str, str]:
     packages = ("headscope", "torch", "transformers", "tokenizers", "numpy", "xarray")
     return {"python": platform.python_version()} | {name: metadata.version(name) for name in packages}
-
-
-def _sha256(documents: Iterable[Document]) -> str:
-    digest = hashlib.sha256()
-    for document in documents:
-        digest.update(repr(document).encode())
-    return digest.hexdigest()

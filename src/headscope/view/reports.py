@@ -6,13 +6,16 @@ The terminal and the page show the same rows in the same words; both come from h
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 
 from headscope.analyse import top_heads
-from headscope.analyse.report import CLUSTERS, STANDS_OUT, UNDECIDED, UNTRAINED, at_reported
+from headscope.analyse.replicate import SURVIVES
+from headscope.analyse.report import CLUSTERS, STANDS_OUT, UNDECIDED, at_reported
+from headscope.analyse.rivals import UNTRAINED
 from headscope.heads import head_name
 from headscope.score import Rival, Score, read_scores
 from headscope.view.offsets import format_offset
@@ -38,6 +41,17 @@ class RivalScore(NamedTuple):
     label: str
     score: Interval
     lift: Interval
+
+
+class Replicated(NamedTuple):
+    """A reported head on another corpus: its score there, on how many items, and its lift over the strongest rival."""
+
+    score: Interval
+    scored: int
+    clusters: int
+    lift: Interval
+    rival: str
+    verdict: str
 
 
 class Part(NamedTuple):
@@ -71,6 +85,7 @@ class Reported:
         verdict: `STANDS_OUT`, `DOES_NOT` or `UNDECIDED`; empty without a head.
         selection_frequency: the share of random halves that choose this head.
         parts: the score of the head on the items of each length, on all documents.
+        replication: of the head on another corpus; None where there is none, and without a head.
     """
 
     name: str
@@ -93,6 +108,7 @@ class Reported:
     verdict: str
     selection_frequency: float
     parts: tuple[Part, ...]
+    replication: Replicated | None = None
 
     @property
     def where(self) -> str:
@@ -203,6 +219,25 @@ def describe_standing(permuted: bool) -> str:
     )
 
 
+def describe_replication(table: xr.Dataset, reports: Sequence[Report]) -> str:
+    """A sentence about the heads that stand out here and also do on another corpus; empty where there is none."""
+    rows = [row for report in reports for row in report.rows_with_heads if row.replication is not None]
+    if not rows:
+        return ""
+    corpus = name_replication(table)
+    verdicts = [row.replication.verdict for row in rows if row.stands_out and row.replication is not None]
+    if not verdicts:
+        return f"No head stands out here, so there is none that could do so again on {corpus}."
+    counts = {verdict: verdicts.count(verdict) for verdict in (SURVIVES, UNDECIDED)}
+    undecided = f" There is too little to decide about {counts[UNDECIDED]}." if counts[UNDECIDED] else ""
+    return f"{counts[SURVIVES]} of {len(verdicts)} heads that stand out here also do on {corpus}.{undecided}"
+
+
+def name_replication(table: xr.Dataset) -> str:
+    """The corpus to replicate on, without its folders, which mean nothing elsewhere."""
+    return Path(str(table.attrs.get("replication_corpus", "the other corpus"))).name
+
+
 def _enumerate(parts: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
 
@@ -280,6 +315,19 @@ def _row(table: xr.Dataset, score: Score, place: Mapping[str, str]) -> Reported:
             label = rival.describe(words)
             yield RivalScore(rival.name, label, interval(name), lift(f"lift_over_{rival.name}"))
 
+    def replication() -> Replicated | None:
+        if not (verdict := read("replication_verdict", "")):
+            return None
+        titles = {rival.name: rival.title for rival in (*score.rivals, _UNTRAINED)}
+        return Replicated(
+            score=interval("replication"),
+            scored=whole("replication_count"),
+            clusters=whole("replication_clusters"),
+            lift=lift("replication_lift"),
+            rival=titles.get(read("replication_rival", ""), ""),
+            verdict=verdict,
+        )
+
     label = score.label.format(*place.values() or [score.title])
     direction = read("reported_direction", "").partition("_to_")[0]
     return Reported(
@@ -303,6 +351,7 @@ def _row(table: xr.Dataset, score: Score, place: Mapping[str, str]) -> Reported:
         verdict=read("reported_verdict", ""),
         selection_frequency=value("reported_selection_frequency"),
         parts=tuple(_parts(table, score, place)),
+        replication=replication(),
     )
 
 

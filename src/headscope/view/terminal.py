@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import xarray as xr
@@ -10,12 +11,17 @@ from rich.markup import escape
 from rich.table import Table
 
 from headscope.analyse import top_heads
+from headscope.analyse.replicate import SURVIVES
 from headscope.analyse.report import UNDECIDED
 from headscope.score import read_scores
 from headscope.view.reports import (
+    Interval,
     Q,
+    Report,
+    Reported,
     describe_choice,
     describe_regressions,
+    describe_replication,
     describe_standing,
     describe_verdicts,
     read_reports,
@@ -116,7 +122,7 @@ def _print_reports(table: xr.Dataset, console: Console) -> None:
             _short(row.score.value),
             f"{row.scored:,}",
             _signed(row.lift.value),
-            f"{_signed(row.lift.lower, 2)} to {_signed(row.lift.upper, 2)}" if rival else "",
+            _signed_interval(row.lift) if rival else "",
             escape(f"{_short(rival.score.value)} {rival.label}") if rival else "",
             *([_short(row.q)] if permuted else []),
             style="bold green" if row.stands_out else "dim" if row.verdict == UNDECIDED else "",
@@ -127,6 +133,7 @@ def _print_reports(table: xr.Dataset, console: Console) -> None:
     for report in reports:
         if sentences := " ".join(filter(None, (report.permuted, report.comparison))):
             console.print(f"{report.score.title}. {sentences}")
+    _print_replication(table, reports, rows, console)
     with_head = sum(len(report.rows_with_heads) for report in reports)
     hidden, rare = with_head - len(rows), every - with_head
     if hidden or rare:
@@ -134,6 +141,43 @@ def _print_reports(table: xr.Dataset, console: Console) -> None:
             f"{hidden} more row{' is' if hidden == 1 else 's are'} in the table; "
             f"{rare} ha{'s' if rare == 1 else 've'} too few links in a half to report."
         )
+
+
+def _print_replication(
+    table: xr.Dataset, reports: Sequence[Report], rows: Sequence[Reported], console: Console
+) -> None:
+    """The lift of the same heads on another corpus, beside that on this one; nothing where there is none."""
+    if not (sentence := describe_replication(table, reports)):
+        return
+    grid = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    for column in ("row", "head", "lift here", "there", "[95 %]", "score", "count", "verdict there"):
+        right = column in {"lift here", "there", "score", "count"}
+        grid.add_column(column, no_wrap=column != "row", justify="right" if right else "left")
+    for row in rows:
+        if (there := row.replication) is None:
+            continue
+        grid.add_row(
+            escape(row.label),
+            row.where,
+            _signed(row.lift.value),
+            _signed(there.lift.value),
+            _signed_interval(there.lift),
+            _short(there.score.value),
+            f"{there.scored:,}",
+            there.verdict,
+            style="bold green" if there.verdict == SURVIVES else "dim" if there.verdict == UNDECIDED else "",
+        )
+    console.print(f"\n{escape(sentence)}", highlight=False)
+    console.print(grid)
+    console.print(
+        f"Green: {SURVIVES}: the interval of the lift lies above 0 there for every rival. Grey: too few texts or items "
+        "there, or none."
+    )
+
+
+def _signed_interval(lift: Interval) -> str:
+    """The ends of the interval of a lift; empty where there are none."""
+    return "" if math.isnan(lift.lower) else f"{_signed(lift.lower, 2)} to {_signed(lift.upper, 2)}"
 
 
 def _short(share: float, digits: int = 3) -> str:

@@ -1,13 +1,14 @@
 """Figures of head tables and comparisons; each function returns a ``matplotlib.figure.Figure`` that belongs to nobody.
 
-===========  ===============================================================
-`layers`     special tokens, offsets, entropies and distances by layer
-`heatmaps`   a score of each head by layer, also on two corpora
-`lengths`    how reported heads score on links of each length
-`changes`    what fine-tuning changes in each head and layer, task beside control
-`runs`       runs beside the model before: similarity, classes of tokens, paired dots
-`style`      the style of all, and `save`
-===========  ===============================================================
+=============  ===============================================================
+`layers`       special tokens, offsets, entropies and distances by layer
+`heatmaps`     a score of each head by layer, also on two corpora
+`lengths`      how reported heads score on links of each length
+`replication`  the lift of reported heads here and on another corpus
+`changes`      what fine-tuning changes in each head and layer, task beside control
+`runs`         runs beside the model before: similarity, classes of tokens, paired dots
+`style`        the style of all, and `save`
+=============  ===============================================================
 """
 
 from headscope.view.figures.style import save

@@ -7,6 +7,7 @@ from headscope.score import Score, read_scores
 from headscope.view.figures.heatmaps import draw_score_heatmap
 from headscope.view.figures.layers import draw_distances, draw_entropies, draw_offsets, draw_special_tokens
 from headscope.view.figures.lengths import draw_score_by_length
+from headscope.view.figures.replication import draw_replication, has_replication
 from headscope.view.reports import read_reports
 
 FREQUENT = 12
@@ -24,6 +25,8 @@ def draw_atlas(table: xr.Dataset) -> dict[str, tuple[str, Figure]]:
     for score in read_scores(table):
         if (score.has_report or not score.is_ratio) and table[score.variable].notnull().any():
             figures |= draw_score(table, score)
+    if has_replication(table):
+        figures["Lift of the reported heads, here and on another corpus"] = ("replication", draw_replication(table))
     return figures
 
 

@@ -26,6 +26,7 @@ from headscope.view.reports import (
     Q,
     Report,
     describe_choice,
+    describe_replication,
     describe_standing,
     describe_verdicts,
     format_measure,
@@ -62,7 +63,7 @@ def render_page(table: xr.Dataset, *, figures: Mapping[str, str]) -> str:
         data=json.dumps(_data(table), allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
         reported=reported,
         reported_hidden="" if reported else "hidden",
-        summary=_summary(reports),
+        summary=_summary(table, reports),
         chosen=f"{describe_choice(reports)} Bold green: {describe_standing(permuted)}",
         split=_escape(attrs.get("split", "")),
         permutations=_escape(f"q: {Q}" if permuted else ""),
@@ -206,9 +207,9 @@ def _parsed(text: object) -> Any:
         return text
 
 
-def _summary(reports: Sequence[Report]) -> str:
-    """The number of rows for which a head stands out, by score, with a link to the table."""
-    sentence = describe_verdicts(reports)
+def _summary(table: xr.Dataset, reports: Sequence[Report]) -> str:
+    """The rows for which a head stands out, by score, and how many do elsewhere too, with a link to the table."""
+    sentence = " ".join(filter(None, (describe_verdicts(reports), describe_replication(table, reports))))
     return f'<p class="summary"><a href="#reported">{_escape(sentence)}</a></p>' if sentence else ""
 
 

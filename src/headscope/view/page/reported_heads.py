@@ -8,9 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from headscope.analyse.report import MINIMUM, UNDECIDED, UNTRAINED
+from headscope.analyse.replicate import SURVIVES
+from headscope.analyse.report import MINIMUM, UNDECIDED
+from headscope.analyse.rivals import UNTRAINED
 from headscope.view.offsets import format_offset
-from headscope.view.reports import Interval, Part, Report, Reported
+from headscope.view.reports import Interval, Part, Replicated, Report, Reported
 
 NONE = "–"
 """The content of a cell where nothing was measured."""
@@ -141,6 +143,15 @@ COLUMNS = (
         "{:.3f}",
         lambda row: row.q,
     ),
+    Column(
+        "replicated",
+        "The lift of the same head over its strongest rival on the corpus to replicate on, and its 95 % interval, with "
+        "the verdict: the head was chosen here, and there the options of its rivals are chosen on all texts, which "
+        "favours the rivals (headscope).",
+        lambda row: _format_replication(row.replication),
+        lambda row: row.replication.lift.value if row.replication else math.nan,
+        has_content=lambda row: row.replication is not None,
+    ),
     _optional(
         "detectable",
         "Smallest lift over the strongest rival that this sample would find in four of five cases (headscope).",
@@ -246,6 +257,17 @@ def _format_lift(lift: Interval) -> str:
         return NONE
     ends = f" <small>[{lift.lower:+.2f}, {lift.upper:+.2f}]</small>" if math.isfinite(lift.lower) else ""
     return f"{lift.value:+.2f}{ends}".replace("-", "−")
+
+
+def _format_replication(there: Replicated | None) -> str:
+    """The lift on another corpus and what follows from it; the score, the items and the rival when pointed at."""
+    if there is None:
+        return NONE
+    about = [f"{there.score.value:.2f} of {there.scored:,} there"] if math.isfinite(there.score.value) else []
+    about += [f"strongest rival: {there.rival}"] if there.rival else []
+    verdict = f"<strong>{there.verdict}</strong>" if there.verdict == SURVIVES else there.verdict
+    title = escape("; ".join(about) or "nothing of this row there")
+    return f'<span title="{title}">{_format_lift(there.lift)}<br><small>{verdict}</small></span>'
 
 
 def _list_rivals(row: Reported) -> str:

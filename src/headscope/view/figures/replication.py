@@ -1,0 +1,130 @@
+"""The lift of the reported heads on the corpus on which they were chosen, and on another one."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from headscope.analyse.replicate import SURVIVES
+from headscope.analyse.report import STANDS_OUT, UNDECIDED
+from headscope.errors import TableError
+from headscope.view.figures.style import STYLE, add_caption
+from headscope.view.reports import Interval, Reported, describe_replication, name_replication, read_reports
+
+FREQUENT = 40
+"""Rows that are shown, most frequent first; all are in the table."""
+
+HERE, THERE = ("#0072B2", "o"), ("#D55E00", "s")
+"""Colour (of Okabe and Ito) and marker."""
+
+APART = 0.17
+"""Above and below the line of a row, in rows."""
+
+PALE = 0.4
+"""The opacity of a lift about which nothing can be decided."""
+
+
+def has_replication(table: xr.Dataset) -> bool:
+    """True where a reported head has a lift on another corpus."""
+    return bool(_list_rows(table))
+
+
+def draw_replication(table: xr.Dataset) -> Figure:
+    """Two intervals for each reported head: its lift over the strongest rival here and on the other corpus.
+
+    Above stands the corpus on which the head was chosen (held-out half), below the other one. A full mark lies above
+    every rival: the head stands out here, or survives there; a hollow one does not, and a pale one is not decided. The
+    strongest rival need not be the same on both, so a hollow mark may lie above 0.
+
+    Args:
+        table: a head table with `headscope.add_replication`.
+
+    Raises:
+        TableError: it has no reported head with a lift on another corpus.
+    """
+    rows = _list_rows(table)
+    if not rows:
+        raise TableError(
+            "the head table has no reported head with a lift on another corpus; measure with --replicate, or call "
+            "add_replication first."
+        )
+    shown = rows[:FREQUENT]
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(7.2, 1.3 + 0.3 * len(shown)))
+        axes = figure.subplots()
+        for place, row in enumerate(shown):
+            _draw_row(axes, place, row)
+        axes.axvline(0, color="0.25", linewidth=1, linestyle=(0, (4, 3)), zorder=1)
+        axes.set_yticks(np.arange(len(shown)), [f"{row.label} · {row.where}" for row in shown])
+        axes.set_ylim(len(shown) - 0.5, -0.5)
+        axes.set_xlim(*_find_limits(shown))
+        axes.grid(axis="x", color="0.92", linewidth=0.8)
+        axes.set_axisbelow(True)
+        axes.set_xlabel("lift over the strongest rival, with 95 % interval")
+        axes.set_title(describe_replication(table, read_reports(table)), fontsize="medium")
+        figure.legend(handles=_make_handles(table), loc="outside upper left", ncols=3, frameon=False)
+        hidden = len(rows) - len(shown)
+        add_caption(figure, table, f"{hidden} more rows in the table" if hidden else "")
+    return figure
+
+
+def _list_rows(table: xr.Dataset) -> list[Reported]:
+    """The rows with a reported head that has a lift on the other corpus."""
+    rows = (row for report in read_reports(table) for row in report.rows_with_heads)
+    return [row for row in rows if row.replication is not None and math.isfinite(row.replication.lift.value)]
+
+
+def _draw_row(axes: Axes, place: int, row: Reported) -> None:
+    """The lift of a head here and there, joined by a thin line."""
+    there = row.replication
+    assert there is not None
+    lifts = {"here": (row.lift, row.verdict, HERE, -APART), "there": (there.lift, there.verdict, THERE, APART)}
+    axes.plot([row.lift.value, there.lift.value], [place - APART, place + APART], color="0.75", linewidth=1, zorder=1)
+    for name, (lift, verdict, (colour, marker), shift) in lifts.items():
+        look: dict[str, Any] = {
+            "color": colour,
+            "alpha": PALE if verdict == UNDECIDED else 1.0,
+            "gid": f"{name} {row.label}",
+        }
+        full = verdict in {STANDS_OUT, SURVIVES}
+        axes.plot([lift.lower, lift.upper], [place + shift] * 2, linewidth=1.6, solid_capstyle="butt", **look)
+        face = colour if full else "white"
+        axes.plot(lift.value, place + shift, marker, markersize=5.5, markerfacecolor=face, markeredgewidth=1.4, **look)
+
+
+def _find_limits(rows: Sequence[Reported]) -> tuple[float, float]:
+    """The limits of the axis: all lifts, and intervals as far as they leave these readable."""
+    lifts = [lift for row in rows if row.replication for lift in (row.lift, row.replication.lift)]
+    values = np.array([lift.value for lift in lifts])
+    ends = np.array([end for lift in lifts for end in _list_ends(lift)])
+    span = max(np.nanmax(values) - np.nanmin(values), 0.1)
+    low = max(np.nanmin(ends), np.nanmin(values) - span)
+    high = min(np.nanmax(ends), np.nanmax(values) + span)
+    margin = 0.03 * (max(high, 0) - min(low, 0))
+    return min(low, 0) - margin, max(high, 0) + margin
+
+
+def _list_ends(lift: Interval) -> tuple[float, ...]:
+    return tuple(end for end in lift if math.isfinite(end))
+
+
+def _make_handles(table: xr.Dataset) -> list[Line2D]:
+    """The key: two corpora, and what full, hollow and pale marks mean."""
+    corpora = {"here (held-out half)": HERE, f"on {name_replication(table)}": THERE}
+    handles = [
+        Line2D([], [], color=colour, marker=marker, linewidth=1.6, label=label)
+        for label, (colour, marker) in corpora.items()
+    ]
+    look: dict[str, Any] = {"color": "0.35", "marker": "o", "linewidth": 0}
+    return [
+        *handles,
+        Line2D([], [], label="stands out here, survives there", **look),
+        Line2D([], [], markerfacecolor="white", label="does not", **look),
+        Line2D([], [], alpha=PALE, label="too little to decide", **look),
+    ]
