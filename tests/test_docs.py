@@ -120,6 +120,7 @@ def test_the_index_leads_to_every_page() -> None:
 RUN_ELSEWHERE = {  # page: the file that runs its Python
     "own-reducer.md": "test_own_reducer.py",
     "howto/own-hypothesis.md": "corpora/test_linktable.py",
+    "howto/replicate.md": "jobs/test_replication.py",
     "howto/reproduce-a-paper.md": "studies/test_study_command.py",
 }
 RUN_HERE = (

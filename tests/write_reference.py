@@ -31,6 +31,7 @@ from headscope.learn.tasks import TASKS
 from headscope.reducers import REDUCERS, Surface, WordClass
 from headscope.reducers.support.permutations import with_permutations
 from headscope.runner import measure
+from headscope.score import read_scores
 from headscope.studies import STUDIES
 
 ROOT = Path(__file__).parents[1]
@@ -61,6 +62,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
     "headscope.view.figures.heatmaps": ("draw_consistency_heatmap", "draw_score_heatmap"),
     "headscope.view.figures.layers": ("draw_distances", "draw_entropies", "draw_offsets", "draw_special_tokens"),
     "headscope.view.figures.lengths": ("draw_score_by_length",),
+    "headscope.view.figures.replication": ("draw_replication",),
     "headscope.view.figures.changes": ("draw_baseline_scatter", "draw_change_heatmaps", "draw_layer_boxes"),
     "headscope.view.figures.runs": ("draw_class_heatmaps", "draw_similarity_heatmap"),
     "headscope.view.frames": ("make_frames",),
@@ -209,7 +211,7 @@ def steps() -> Iterator[tuple[str, dict[str, xr.DataArray]]]:
     summary = summarize(documents)
     with tempfile.TemporaryDirectory() as folder:
         model = headscope.load(tiny.save(Path(folder)))
-    untrained, seen = headscope.untrained_model(model), set()
+    untrained, seen, elsewhere = headscope.untrained_model(model), set(), tiny.documents_with_roles(17)
     surface = Surface(offsets=(-2,), classes=(WordClass("determiners", ("the", "a")),))
     parts: list[tuple[str, xr.Dataset]] = []
     for name, reducer in REDUCERS.items():
@@ -220,6 +222,10 @@ def steps() -> Iterator[tuple[str, dict[str, xr.DataArray]]]:
         control = None if before else measure(untrained, documents, [chosen])
         assessed = headscope.assess(table, control)
         parts.append((f"Added to `{name}` by `headscope.assess`", assessed))
+        if any(score.has_report for score in read_scores(assessed)):
+            others = [measure(subject, elsewhere, [chosen]) for subject in (model, untrained)]
+            replicated = headscope.add_replication(assessed, *others)
+            parts.append((f"Added to `{name}` by `headscope.add_replication`", replicated))
     parts.append(("A comparison, by `headscope.compare_variable`", comparison()))
     for title, table in parts:
         added = {str(name): values for name, values in table.data_vars.items() if name not in seen}
