@@ -38,7 +38,7 @@ DIMENSIONS: Mapping[str, str] = {
     "run": "one of several fine-tuned models that differ in their seed",
     "group": "task or control: what runs were fine-tuned on",
     "fold": "part of the corpus; the groups of documents are assigned to the folds by a hash",
-    "side": "left or right of a word",
+    "side": "left or right of a word, or either; then, which of two equally near comes first",
     "word_class": "parts of speech, of which a rule takes the nearest word",
     "regressor": "what attention is regressed on: the constant, in_scope (0 or 1), and the distance in words",
     "regressor_other": "the same, for products of two of them",

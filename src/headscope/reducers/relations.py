@@ -47,7 +47,7 @@ ACCURACY = Score(
         offset_rival("fold_offset", "fold_link"),
         Rival(
             "upos", "nearest word of a part of speech", ("fold_upos",), ("fold_link",), ("side", "word_class"),
-            "nearest {word_class} on the {side}", needs="parts of speech",
+            "nearest {word_class} ({side})", needs="parts of speech",
         ),
     ),
     items="links", rows="relations",
@@ -68,7 +68,7 @@ class Relations:
     choose a head on one half of the corpus and score it on the other, without a second pass.
 
     The heads have two rivals that need no model: the word at a fixed offset, and the nearest word of a part of speech
-    on one side, from either end of the link (`headscope.reducers.support.nearest`).
+    on one side or on either, from either end of the link (`headscope.reducers.support.nearest`).
 
     Whether a head does better than one that looks as far is seen on permutations that put each link elsewhere
     in its document, at the same length (`headscope.reducers.support.permutations`), and on the links of each length.

@@ -1,7 +1,8 @@
-"""Rules by part of speech: always the nearest word of some parts of speech, on one side.
+"""Rules by part of speech: always the nearest word of some parts of speech, on one side or on either.
 
 Clark et al. 2019 compare heads with fixed offsets only. That an object is the nearest noun behind its verb needs no
-model either, and is a much stronger rival.
+model either, and is a much stronger rival. Where links go both ways, as those of adverbs do, the nearest word on
+either side is a stronger one still, and what a head finds that looks for a part of speech nearby.
 """
 
 from collections.abc import Sequence
@@ -11,7 +12,8 @@ from jaxtyping import Bool
 
 from headscope.corpora.document import Document, Link
 
-SIDES = ("left", "right")
+SIDES = ("left", "right", "either, left first", "either, right first")
+"""Where a rule looks for the nearest word; of two that are equally near on either side, one comes first."""
 UPOS = (
     "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM",
     "VERB", "X",
@@ -20,10 +22,12 @@ UPOS = (
 
 CLASSES = (
     *UPOS, "NOUN/PROPN", "NOUN/PRON/PROPN", "AUX/VERB", "ADJ/NOUN/VERB", "ADJ/NOUN/PROPN/VERB",
+    "ADJ/ADV/INTJ/NOUN/PROPN/VERB",
 )  # fmt: skip
 """The classes of words of which a rule takes the nearest: a part of speech, or several that take one another's place.
 
-A determiner belongs to a common or a proper noun, a subject to a verb or to another predicate.
+A determiner belongs to a common or a proper noun, a subject to a verb or to another predicate. The last are the open
+classes of Universal Dependencies, whose words most links lead to.
 """
 
 _MEMBERS = np.array([[upos in name.split("/") for name in CLASSES] for upos in (*UPOS, "")])
@@ -31,12 +35,13 @@ _MEMBERS = np.array([[upos in name.split("/") for name in CLASSES] for upos in (
 
 
 def find_by_class(document: Document, links: Sequence[Link]) -> Bool[np.ndarray, "link direction side class"]:
-    """True where the nearest word of a class on one side of one end of a link is its other end.
+    """True where the nearest word of a class on one side of one end of a link, or on either, is its other end.
 
     The directions are from the source to the target, and from the target to the source. A word without a part of
     speech is in no class.
     """
-    upos = np.full(len(document.words), len(UPOS))
+    words = len(document.words)
+    upos = np.full(words, len(UPOS))
     for span in document.spans:
         if span.kind == "upos" and span.label in UPOS:
             upos[span.start] = UPOS.index(span.label)
@@ -46,5 +51,13 @@ def find_by_class(document: Document, links: Sequence[Link]) -> Bool[np.ndarray,
     none_between = before[np.maximum(source, target)] == before[np.minimum(source, target) + 1]
     right = np.zeros((len(links), 2, len(SIDES), len(CLASSES)), dtype=bool)
     for direction, (word, other) in enumerate(((source, target), (target, source))):
-        right[np.arange(len(links)), direction, (other > word).astype(int)] = members[other] & none_between
+        to_right = other > word
+        found = members[other] & none_between
+        right[np.arange(len(links)), direction, to_right.astype(int)] = found
+        for side, wins_ties in ((2, ~to_right), (3, to_right)):
+            # The words on the other side that are nearer, or as near where they win.
+            far = np.abs(other - word) - wins_ties
+            first = np.where(to_right, word - far, word + 1).clip(0)
+            last = np.where(to_right, word, word + far + 1).clip(max=words)
+            right[:, direction, side] = found & (before[np.maximum(first, last)] == before[first])
     return right
