@@ -40,6 +40,8 @@ DIMENSIONS: Mapping[str, str] = {
     "fold": "part of the corpus; the groups of documents are assigned to the folds by a hash",
     "side": "left or right of a word, or either; then, which of two equally near comes first",
     "word_class": "parts of speech, of which a rule takes the nearest word",
+    "before": "words before the cue of a negation that a window has",
+    "behind": "words behind the cue of a negation that a window has",
     "regressor": "what attention is regressed on: the constant, in_scope (0 or 1), and the distance in words",
     "regressor_other": "the same, for products of two of them",
 }

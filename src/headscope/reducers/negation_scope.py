@@ -33,6 +33,9 @@ MEASURES = {
     "f1": "harmonic mean of precision and recall",
 }
 
+REACH = ("0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "all")
+"""How many words a window takes on one side of the cue."""
+
 HITS, SAID, GOLD = "fold_scope_said_hits", "fold_scope_said", "fold_scope"
 F1 = Score(
     "scope_f1",
@@ -42,6 +45,10 @@ F1 = Score(
     rivals=(
         offset_rival(("fold_scope_near_hits", "fold_scope_near_hits"), ("fold_scope_near", GOLD)),
         Rival("all", "all words of the sentence", (GOLD, GOLD), ("fold_scope_words", GOLD)),
+        Rival(
+            "window", "best window around the cue", ("fold_scope_window_hits", "fold_scope_window_hits"),
+            ("fold_scope_window", GOLD), ("before", "behind"), "{before} words before the cue, {behind} behind it",
+        ),
     ),
     rows="scopes of negation", label="scope, F1", attends="word",
     permuted="the score after rotating each scope within its sentence",
@@ -59,8 +66,9 @@ class NegationScope:
     that is part of a word (*un-*) is left out and counted, as in the paper. The negations of one
     sentence are scored one by one. A scope without any cue is left out and counted too.
 
-    Two baselines stand beside the heads: every word of the sentence is in every scope, and the word
-    at a fixed offset from the cue (-1: the word whose predecessor is a word of the cue).
+    Three baselines stand beside the heads: every word of the sentence is in every scope; the word at a fixed offset
+    from the cue (-1: the word whose predecessor is a word of the cue); and a window around the cue, of so many words
+    before and behind it, the best of which is what a head finds that knows the cue and looks at it from nearby.
 
     And there are permutations in which each scope is turned round its sentence, the cue left out, as far as chance
     has it (`headscope.reducers.support.permutations`). A head that looks at neighbours of the cue, and any of a model
@@ -146,6 +154,8 @@ class NegationScope:
             "words": total_by_fold(facts.real.sum(-1), facts.fold),
             "near": total_by_fold(near.sum(-1), facts.fold),
             "near_hits": total_by_fold((near & facts.in_scope[:, None]).sum(-1), facts.fold),
+            "window": total_by_fold(facts.count_in_windows(facts.real), facts.fold),
+            "window_hits": total_by_fold(facts.count_in_windows(facts.in_scope), facts.fold),
             "regressors": total_by_fold(facts.cues.products(), facts.fold),
         }
 
@@ -183,13 +193,18 @@ class NegationScope:
         }
         by_fold = {HITS: sums["hits"], SAID: sums["said"], GOLD: counts["scope"]}
         by_fold |= {"fold_scope_near": counts["near"], "fold_scope_near_hits": counts["near_hits"]}
+        by_fold |= {"fold_scope_window": counts["window"], "fold_scope_window_hits": counts["window_hits"]}
         by_fold["fold_scope_words"] = counts["words"]
         if "permuted" in sums:
             by_fold["scope_permuted"] = sums["permuted"]
         table = score_table(F1, by_fold, source=ZHAO, fold_unit=self.fold_assignment.unit)
         regressors = list(REGRESSORS)
         return table.assign(describe(values, ZHAO) | cue_variables(sums, counts)).assign_coords(
-            offset=list(OFFSETS), regressor=regressors, regressor_other=regressors
+            offset=list(OFFSETS),
+            before=list(REACH),
+            behind=list(REACH),
+            regressor=regressors,
+            regressor_other=regressors,
         )
 
 
@@ -227,6 +242,19 @@ class _Negations:
         there = torch.arange(words, device=device) + torch.tensor(offsets, device=device)[:, None]
         inside = (there >= 0) & (there < words)
         return self.is_cue[:, there.clamp(0, words - 1)] & inside & self.real[:, None]
+
+    def count_in_windows(self, chosen: Bool[Tensor, "negation word"]) -> Int64[Tensor, "negation before behind"]:
+        """The number of these words, those of the cue aside, that each window around it has."""
+        words = self.is_cue.shape[1]
+        place = torch.arange(words, device=self.is_cue.device).expand(self.is_cue.shape)
+        last = place.where(self.is_cue, -words).cummax(1).values
+        following = place.where(self.is_cue, 2 * words).flip(1).cummin(1).values.flip(1)
+        reach = torch.tensor([words if many == "all" else int(many) for many in REACH], device=place.device)
+        before, behind = ((far[..., None] <= reach) for far in (following - place, place - last))
+        counted = chosen & self.real & ~self.is_cue
+        # As a product of 0 and 1: those that lie in neither part of a window.
+        outside = (~before & counted[..., None]).float().mT @ (~behind).float()
+        return counted.sum(1)[:, None, None] - outside.long()
 
     def score_permutations(self, predicted: Bool[Tensor, "negation head word"]) -> Int64[Tensor, "head permutation"]:
         """The number of predicted words that are in the scope in each permutation."""
