@@ -131,8 +131,25 @@ class Lift:
         m = self.clusters
         return ((residuals**2).sum("fold", skipna=False) * (m / (m - 1).where(m > 1))) ** 0.5
 
+    @property
+    def effective_clusters(self) -> xr.DataArray:
+        """The number of equally large folds that would say as much as those that there are: (sum n)^2 / sum n^2.
+
+        The n are the shares of the items that the folds hold, the mean of the head's and the rival's (Carter, Schnepel
+        and Steigerwald 2017). It is the number of clusters if they are equally large, and near 1 if one holds nearly
+        all.
+        """
+        share = _shares(self.head) + _shares(self.rival)
+        total = (share**2).sum("fold")
+        return share.sum("fold") ** 2 / total.where(total > 0)
+
     def interval(self, level: float = LEVEL) -> tuple[xr.DataArray, xr.DataArray]:
-        """A confidence interval for the difference: Student's t with m-1 degrees of freedom for m folds with items."""
+        """A confidence interval for the difference: Student's t with g-1 degrees of freedom for g effective clusters.
+
+        With m-1 for m clusters it would be too narrow where some texts are much longer than others. Simulated
+        (correlation 0.2 within texts), intervals of 95 % cover the truth in 93 to 98 % with the one, and in 60 to 96 %
+        with the other (`tests/test_verdicts.py`).
+        """
         half = self.error * self._quantile((1 + level) / 2)
         return self.value - half, self.value + half
 
@@ -142,8 +159,8 @@ class Lift:
         return gain
 
     def _quantile(self, probability: float) -> xr.DataArray:
-        m = self.clusters
-        quantile: xr.DataArray = xr.apply_ufunc(student.ppf, probability, (m - 1).where(m > 1))
+        freedom = (self.effective_clusters - 1).where(self.clusters > 1)
+        quantile: xr.DataArray = xr.apply_ufunc(student.ppf, probability, freedom)
         return quantile
 
 
@@ -151,6 +168,12 @@ def _residuals(ratio: Ratio) -> xr.DataArray:
     """What each fold adds to a ratio beyond its share of the items."""
     total = ratio.denominator.sum("fold")
     return (ratio.numerator - ratio.value * ratio.denominator) / total.where(total > 0)
+
+
+def _shares(ratio: Ratio) -> xr.DataArray:
+    """The share of the items that each fold holds."""
+    total = ratio.denominator.sum("fold")
+    return ratio.denominator / total.where(total > 0)
 
 
 def sums_of_heads(table: xr.Dataset, variable: str) -> Float[np.ndarray, "2 head fold"] | None:
