@@ -72,9 +72,6 @@ def judge(corpus: Prepared, seed: int, kinds: Sequence[str], untrained: Sequence
 
 def verdicts(table: xr.Dataset) -> list[str]:
     (name,) = (name for name in table if str(name).endswith("reported_verdict"))
-    if "relation" in table.dims:
-        # One rule for relations of all kinds is a weak rival; the row is the only one where cunning heads stand out.
-        table = table.drop_sel(relation="all")
     return [str(verdict) for verdict in np.atleast_1d(table[name].values)]
 
 
@@ -99,10 +96,11 @@ def count_verdicts(data: Path, name: str, kinds: Sequence[str], untrained: Seque
     ("name", "what", "kinds", "untrained"), [pytest.param(*case, id=case[0] + "-" + case[1]) for case in cases()]
 )
 def test_heads_that_know_no_gold_do_not_stand_out(data, name, what, kinds, untrained) -> None:
-    rows = sum(count_verdicts(data, name, kinds, untrained, 1), Counter())
+    (rows,) = count_verdicts(data, name, kinds, untrained, 1)
     decided = rows[STANDS_OUT] + rows[DOES_NOT]
     assert decided > 0
-    assert rows[STANDS_OUT] <= binom.ppf(0.99, decided, 0.05)
+    # Cunning heads know parts of speech: one rule is a weak rival for the row `all`, which pools many relations.
+    assert rows[STANDS_OUT] <= (binom.ppf(0.99, decided, 0.05) if kinds == (what,) and what in CUNNING else 0)
 
 
 SIZES = ("equal", "unequal", "giant")
