@@ -80,7 +80,10 @@ def test_a_rival_applies_where_a_table_has_all_its_sums() -> None:
 
 @pytest.mark.parametrize("label", ["nearest {word_class}", "nearest {}", "nearest {", "{side.left}", "{side[left]}"])
 def test_a_label_that_its_options_do_not_fill_in_is_refused_in_python_and_in_a_table(label: str) -> None:
-    sentence = f"the label {label!r} of the rival 'nearest' cannot be filled in; write its options in braces: {{side}}, {{kind}}."
+    sentence = (
+        f"the label {label!r} of the rival 'nearest' cannot be filled in; write its options in braces: "
+        "{side}, {kind}."
+    )
     with pytest.raises(TableError) as refused:
         replace(RIVAL, label=label)
     assert str(refused.value) == sentence
@@ -96,6 +99,6 @@ def test_a_label_without_options_has_no_braces() -> None:
     with pytest.raises(TableError) as refused:
         Rival("blind", "pointing {blindly}", ("hits",), ("all",))
     assert str(refused.value) == (
-        "the label 'pointing {blindly}' of the rival 'blind' cannot be filled in; write its options in braces: none, for "
-        "it has no options."
+        "the label 'pointing {blindly}' of the rival 'blind' cannot be filled in; write its options in "
+        "braces: none, for it has no options."
     )

@@ -55,8 +55,8 @@ class Rival:
         except (LookupError, ValueError, TypeError, AttributeError) as error:
             known = ", ".join(f"{{{option}}}" for option in self.options) or "none, for it has no options"
             raise TableError(
-                f"the label {self.label or self.title!r} of the rival {self.name!r} cannot be filled in; write its options in braces: "
-                f"{known}."
+                f"the label {self.label or self.title!r} of the rival {self.name!r} cannot be filled in; "
+                f"write its options in braces: {known}."
             ) from error
 
     def applies(self, table: xr.Dataset) -> bool:

@@ -1,6 +1,6 @@
 """Head tables as the reducer ``relations`` makes them, added up by naive loops from hits that the tests chose.
 
-Every axis has another length: 2 directions, 3 layers, 5 heads, 7 relations, 11 offsets, 13 classes of words on 17 sides;
+Every axis has another length: 2 directions, 3 layers, 5 heads, 7 relations, 11 offsets, 13 classes of words, 17 sides;
 folds are 64, as everywhere.
 """
 

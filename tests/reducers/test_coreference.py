@@ -67,6 +67,10 @@ def test_coreference(family: str, plan: Plan) -> None:
     counts = table["antecedent_count"]
     assert counts.sel(mention="all") > counts.sel(mention=["pronoun", "proper", "nominal"]).sum()  # some have no tag
     assert (counts > 3).all()
+    for name in BASELINES:
+        by_fold = table[f"fold_antecedent_{name}"].sum("fold") / counts
+        np.testing.assert_allclose(by_fold, table[f"antecedent_{name}"])
+        assert by_fold.max() > 0
     assert table["antecedent_accuracy"].sel(mention="all").max() > 0.1
 
 
