@@ -254,13 +254,19 @@ def test_the_figures_of_the_tutorial_come_out(data, tmp_path, monkeypatch) -> No
     untrained = measure(headscope.untrained_model(model), with_objects, ["relations"])
     table = measure(model, corpus, ["relations"])
     row = headscope.add_report(table.sel(relation=["obj"]), untrained).sel(relation="obj")
-    figures = [
-        round(row[name].item(), digits)
-        for name, digits in (("heldout_accuracy", 3), ("heldout_lower", 2), ("heldout_upper", 2), ("heldout_count", 0),
-                             ("heldout_offset", 0), ("heldout_offset_accuracy", 3), ("untrained_accuracy", 3))
-    ]  # fmt: skip
-    shown = re.search(r"obj +3-1 +dep\. +([\d.]+) +([\d.]+)–([\d.]+) +(\d+) +(-\d): ([\d.]+) +([\d.]+)", page)
-    assert [float(figure) for figure in shown.groups()] == pytest.approx(figures, abs=0.005)
+    names = ("heldout_accuracy", "heldout_count", "lift", "lift_lower", "lift_upper", "heldout_upos_accuracy")
+    shown = re.search(r"obj +3-1 +dep\. +([\d.]+) +(\d+) +(\S+) +(\S+) to (\S+) +([\d.]+) nearest VERB", page)
+    figures = [float(figure.replace("\N{MINUS SIGN}", "-")) for figure in shown.groups()]
+    assert figures == pytest.approx([row[name].item() for name in names], abs=0.006)
+    assert (row["heldout_upos_word_class"], row["heldout_upos_side"]) == ("VERB", "left")
+    for figure, name in (("0.369", "heldout_offset_accuracy"), ("0.096", "untrained_accuracy")):
+        assert f"**{figure}**" in page
+        assert float(figure) == pytest.approx(row[name].item(), abs=0.001)
+    of_offset, of_untrained = (
+        [row[f"lift_over_{rival}{end}"].item() for end in ("", "_lower", "_upper")] for rival in ("offset", "untrained")
+    )
+    stated = re.search(r"is ([\d.]+) \[([\d.]+), ([\d.]+)\] more .* and ([\d.]+) \[([\d.]+), ([\d.]+)\] more", page)
+    assert [float(figure) for figure in stated.groups()] == pytest.approx([*of_offset, *of_untrained], abs=0.006)
     assert (row["reported_layer"], row["reported_head"], row["reported_selection_frequency"]) == (3, 1, 1)
     head = table.sel(layer=3, head=1, direction="dependent_to_head")
     rows = re.findall(r"^\| (\d) words?\b.* \| (\d+) \| ([\d.]+) \|$", page, flags=re.MULTILINE)
