@@ -19,10 +19,11 @@ OBJECT = (
     "the file is in."
 )
 LINK = (
-    'a link is {"source": 2, "target": 0, "label": "reflexive"} with "kind" if it has one, or [2, 0, "reflexive"]: '
-    "correct it."
+    'a link is {"source": 2, "target": 0, "label": "reflexive"} with "kind" and "rivals" if it has any, or '
+    '[2, 0, "reflexive"]: correct it.'
 )
 SPAN = 'a span is {"start": 0, "end": 2, "label": "1", "kind": "cue"}, or [0, 2, "1", "cue"]: correct it.'
+RIVALS = "the target is a candidate by itself, and its rivals are other words, each named once: leave it out."
 POSITION = "a position is a whole number, counted from 0: correct it."
 STRING = "expected a string with at least one visible character: correct it, or leave it out."
 
@@ -80,6 +81,62 @@ def test_the_same_words_may_be_joined_under_another_label_kind_or_direction(file
         Link(0, 1, "x", "link"),
         Link(1, 0, "x", "k"),
     )
+
+
+def test_a_link_may_have_rivals(file):
+    links = [
+        {"source": 2, "target": 0, "label": "x", "rivals": [1]},
+        [1, 0, "x"],
+        {"source": 0, "target": 3, "label": "x", "kind": "k", "rivals": [4, 1]},
+        {"source": 0, "target": 2, "label": "x", "rivals": []},
+        {"source": 0, "target": 1, "label": "x", "rivals": None},
+    ]
+    (document,) = read(file(line(*"abcde", links=links)))
+    assert document.links == (
+        Link(2, 0, "x", "link", rivals=(1,)),
+        Link(1, 0, "x", "link"),
+        Link(0, 3, "x", "k", rivals=(4, 1)),
+        Link(0, 2, "x", "link"),
+        Link(0, 1, "x", "link"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("rivals", "problem"),
+    [
+        (
+            1,
+            "a link with the rivals 1; expected a list of positions, which are whole numbers, counted from 0: correct "
+            "it.",
+        ),
+        (
+            [1, True],
+            "a link with the rivals [1, true]; expected a list of positions, which are whole numbers, counted from 0: "
+            "correct it.",
+        ),
+        (
+            [1, 5],
+            'a link "x" with the rival 5, but 5 words; words are counted from 0, so the last is 4: correct the rival.',
+        ),
+        (
+            [-1],
+            'a link "x" with the rival -1, but 5 words; words are counted from 0, so the last is 4: correct the rival.',
+        ),
+        ([1, 0], 'a link "x" with the rival 0, which is its target; ' + RIVALS),
+        ([2], 'a link "x" with the rival 2, which is its source; ' + RIVALS),
+        ([4, 1, 4], 'a link "x" with the rival 4 twice; ' + RIVALS),
+    ],
+    ids=str,
+)
+def test_rivals_that_are_no_wrong_answers_are_refused(file, rivals, problem):
+    path = file(line() + line(*"abcde", links=[{"source": 2, "target": 0, "label": "x", "rivals": rivals}]))
+    assert refused(path) == f"{path}:2 has {problem}"
+
+
+def test_a_link_with_other_rivals_is_the_same_link(file):
+    links = [{"source": 2, "target": 0, "label": "x", "rivals": rivals} for rivals in ([1], [])]
+    path = file(line(links=links))
+    assert refused(path).startswith(f'{path}:1 has the link "x" from word 2 to word 0 twice; ')
 
 
 def test_empty_lines_a_byte_order_mark_and_windows_lines_change_nothing_but_the_numbers(file):

@@ -136,6 +136,7 @@ class CorpusSummary:
         links: for each kind, how many links of each label, the most frequent first.
         spans: for each kind, how many spans.
         skipped: what was left out of the files, by reason.
+        rivals: how many links have rivals.
     """
 
     documents: int
@@ -145,6 +146,7 @@ class CorpusSummary:
     links: dict[str, dict[str, int]]
     spans: dict[str, int]
     skipped: dict[str, int]
+    rivals: int = 0
 
 
 def summarize(documents: Iterable[Document]) -> CorpusSummary:
@@ -154,7 +156,7 @@ def summarize(documents: Iterable[Document]) -> CorpusSummary:
         CorpusError: there are no documents, two have the same id, one has no words or an empty one,
             or reading them fails.
     """
-    words = pairs = 0
+    words = pairs = rivals = 0
     ids: set[str] = set()
     texts: set[str] = set()
     named = False
@@ -179,11 +181,14 @@ def summarize(documents: Iterable[Document]) -> CorpusSummary:
         pairs += document.boundary is not None
         for link in document.links:
             links[link.kind][link.label] += 1
+            rivals += bool(link.rivals)
         spans.update(span.kind for span in document.spans)
     if not ids:
         raise CorpusError("the corpus has no documents; at least one is needed: check the path and the format.")
     frequencies = {kind: dict(labels.most_common()) for kind, labels in links.items()}
-    return CorpusSummary(len(ids), words, len(texts) if named else 0, pairs, frequencies, dict(spans), dict(skipped))
+    return CorpusSummary(
+        len(ids), words, len(texts) if named else 0, pairs, frequencies, dict(spans), dict(skipped), rivals
+    )
 
 
 def hash_documents(documents: Iterable[Document]) -> str:

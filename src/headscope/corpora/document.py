@@ -54,7 +54,7 @@ def merge_into_spans(words: Iterable[int], label: str, kind: str) -> Iterator[Sp
         yield Span(start, end, label, kind=kind)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Link:
     """A directed relation between two words (0-based).
 
@@ -65,12 +65,33 @@ class Link:
     label the semantic role (``ARG0``). In FrameNet, which has no heads, the source is the last word.
 
     For ``kind="pattern"`` a user's pattern has found both, and the label is its name.
+
+    The rivals are other words that one might take for the target, such as the other name to which a pronoun could
+    refer. The target and its rivals are the *candidates* of the link. Most links have none.
     """
 
     source: int
     target: int
     label: str
     kind: str = "dependency"
+    rivals: tuple[int, ...] = ()
+
+    def __repr__(self) -> str:
+        """The fields; the rivals only where there are any, so that other corpora keep their hashes."""
+        rivals = f", rivals={self.rivals!r}" if self.rivals else ""
+        return f"Link(source={self.source}, target={self.target}, label={self.label!r}, kind={self.kind!r}{rivals})"
+
+    @property
+    def wrong_rivals(self) -> str:
+        """What is wrong with its rivals, whatever the words; empty where nothing is."""
+        for rival in self.rivals:
+            if rival == self.target:
+                return f"the rival {rival}, which is its target"
+            if rival == self.source:
+                return f"the rival {rival}, which is its source"
+            if self.rivals.count(rival) > 1:
+                return f"the rival {rival} twice"
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +111,8 @@ class Document:
             given a pair of segments.
 
     Raises:
-        CorpusError: a span, link or boundary points outside the words, or a link joins a word to itself.
+        CorpusError: a span, link, rival or boundary points outside the words, a link joins a word to itself, or a
+            rival is the source or the target of its link, or is there twice.
     """
 
     id: str
@@ -114,6 +136,16 @@ class Document:
                     f"document {self.id!r} has a link {link.label!r} from word {link.source} to itself; "
                     "a link joins two words: leave it out."
                 )
+            if outside := [rival for rival in link.rivals if not 0 <= rival < n]:
+                raise CorpusError(
+                    f"document {self.id!r} has {n} words, but its link {link.label!r} has the rival {outside[0]}; "
+                    f"words are numbered from 0 to {n - 1}."
+                )
+            if wrong := link.wrong_rivals:
+                raise CorpusError(
+                    f"document {self.id!r} has a link {link.label!r} with {wrong}; rivals are other words, each named "
+                    "once: leave it out."
+                )
         for span in self.spans:
             if not 0 <= span.start < span.end <= n:
                 raise CorpusError(
@@ -127,9 +159,14 @@ class Document:
             )
 
     def truncate(self, words: int) -> "Document":
-        """The first words, with the links and spans that lie among them."""
+        """The first words, with the links and spans that lie among them; a link keeps all of its rivals or none."""
         boundary = self.boundary if self.boundary is not None and self.boundary < words else None
-        links = tuple(link for link in self.links if max(link.source, link.target) < words)
+        links = tuple(
+            # Among fewer candidates the choice would be easier.
+            link if max(link.rivals, default=0) < words else replace(link, rivals=())
+            for link in self.links
+            if max(link.source, link.target) < words
+        )
         spans = tuple(span for span in self.spans if span.end <= words)
         return replace(self, words=self.words[:words], links=links, spans=spans, boundary=boundary)
 

@@ -4,12 +4,18 @@ The keys of a line are the attributes of `Document`; only ``words`` must be ther
 
     {"words": ["She", "saw", "herself"], "links": [[2, 0, "reflexive"]], "group": "letter 3"}
 
+A link may have rivals, the words that are the wrong answers::
+
+    {"words": ["Ann", "met", "Eve", "when", "she", "left"],
+     "links": [{"source": 4, "target": 0, "label": "pronoun", "rivals": [2]}]}
+
 Words are counted from 0 and the end of a span is the word after its last, as everywhere in headscope.
 """
 
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +30,10 @@ KIND = "link"
 _KEYS = ("words", "id", "links", "spans", "label", "group", "boundary")
 _LINK, _SPAN = ("source", "target", "label"), ("start", "end", "label", "kind")
 _EXAMPLES = {
-    "links": '{"source": 2, "target": 0, "label": "reflexive"} with "kind" if it has one, or [2, 0, "reflexive"]',
+    "links": (
+        '{"source": 2, "target": 0, "label": "reflexive"} with "kind" and "rivals" if it has any, or '
+        '[2, 0, "reflexive"]'
+    ),
     "spans": '{"start": 0, "end": 2, "label": "1", "kind": "cue"}, or [0, 2, "1", "cue"]',
 }
 _WORDS = re.compile(r'\s*\{.*"words"\s*:', re.DOTALL)
@@ -38,8 +47,9 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
     =============  ================================================================================
     ``words``      a list of strings, each with a visible character
     ``id``         a string of its own; by default the number of the line
-    ``links``      a list of ``{"source", "target", "label", "kind"}``, where ``kind`` may be left
-                   out and is then ``link``, or of ``[source, target, label]``
+    ``links``      a list of ``{"source", "target", "label", "kind", "rivals"}`` or of
+                   ``[source, target, label]``; ``kind`` may be left out and is then ``link``, and so
+                   may ``rivals``, a list of words that might be taken for the target
     ``spans``      a list of ``{"start", "end", "label", "kind"}`` or ``[start, end, label, kind]``
     ``label``      a string for the whole text
     ``group``      a string, the text that this one was cut from; by default this one alone
@@ -50,8 +60,9 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
 
     Raises:
         CorpusError: a line is not a JSON object, lacks ``words``, has a key that is not known or a value of
-            another kind, or points outside its words; a link joins a word to itself or is there twice;
-            two lines have the same id; or the file holds no line or is not UTF-8.
+            another kind, or points outside its words; a link joins a word to itself or is there twice; a rival
+            is the source or the target of its link, or is there twice; two lines have the same id; or the file holds
+            no line or is not UTF-8.
     """
     prefix = name or path.name
     lines: dict[str, int] = {}
@@ -84,11 +95,13 @@ def check_links(where: str, count: int, links: Iterable[Link]) -> tuple[Link, ..
     """The links of a text of so many words, checked.
 
     Raises:
-        CorpusError: a link points outside the words, joins a word to itself, or is there twice.
+        CorpusError: a link or a rival points outside the words, a link joins a word to itself or is there twice, or a
+            rival is the source or the target of its link, or is there twice.
     """
-    unique: dict[Link, None] = {}
+    unique: dict[Link, Link] = {}
     for link in links:
-        for end, position in (("source", link.source), ("target", link.target)):
+        ends = [("source", link.source), ("target", link.target), *(("rival", rival) for rival in link.rivals)]
+        for end, position in ends:
             if not 0 <= position < count:
                 raise CorpusError(
                     f"{where} has a link {show(link.label)} with the {end} {position}, but "
@@ -100,20 +113,27 @@ def check_links(where: str, count: int, links: Iterable[Link]) -> tuple[Link, ..
                 f"{where} has a link {show(link.label)} from word {link.source} to itself; a link joins two "
                 f"different words: correct the link or leave it out."
             )
-        if link in unique:
+        if wrong := link.wrong_rivals:
+            raise CorpusError(
+                f"{where} has a link {show(link.label)} with {wrong}; the target is a candidate by itself, and its "
+                f"rivals are other words, each named once: leave it out."
+            )
+        same = replace(link, rivals=())
+        if same in unique:
             raise CorpusError(
                 f"{where} has the link {show(link.label)} from word {link.source} to word {link.target} twice; "
                 f"it would count twice: leave one out, or give it another label or kind."
             )
-        unique[link] = None
-    return tuple(unique)
+        unique[same] = link
+    return tuple(unique.values())
 
 
 def _build_document(where: str, prefix: str, text_id: str, record: Mapping[str, Any]) -> Document:
     words = _parse_words(where, record)
+    optional = {"kind": KIND, "rivals": []}
     links = [
-        Link(source, target, label, kind=kind)
-        for source, target, label, kind in _parse_entries(where, record, "links", _LINK, optional={"kind": KIND})
+        Link(source, target, label, kind=kind, rivals=_parse_rivals(where, rivals))
+        for source, target, label, kind, rivals in _parse_entries(where, record, "links", _LINK, optional=optional)
     ]
     spans = [Span(*entry) for entry in _parse_entries(where, record, "spans", _SPAN, optional={})]
     for span in spans:
@@ -176,9 +196,9 @@ def _parse_words(where: str, record: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _parse_entries(
-    where: str, record: Mapping[str, Any], key: str, names: Sequence[str], *, optional: Mapping[str, str]
-) -> Iterator[tuple[int, int, str, str]]:
-    """Links or spans: two positions, a label and a kind."""
+    where: str, record: Mapping[str, Any], key: str, names: Sequence[str], *, optional: Mapping[str, Any]
+) -> Iterator[tuple[Any, ...]]:
+    """Links or spans: two positions, a label and a kind, checked, and what else they have."""
     entries, noun = record.get(key, []), key.removesuffix("s")
     if not isinstance(entries, list):
         raise CorpusError(
@@ -193,7 +213,7 @@ def _parse_entries(
                 f"{_EXAMPLES[key]}: correct it."
             )
         values: list[Any] = [fields.get(name, optional.get(name)) for name in (*names, *optional)]
-        first, second, label, kind = values
+        first, second, label, kind, *_ = values
         for name, position in zip(names, (first, second), strict=False):
             # True is an int in Python, and no position.
             if type(position) is not int:
@@ -207,7 +227,16 @@ def _parse_entries(
                     f"{where} has a {noun} with the {name} {show(text)}; a {name} is a string with at least one "
                     f"visible character: correct it."
                 )
-        yield first, second, label, kind
+        yield tuple(values)
+
+
+def _parse_rivals(where: str, rivals: object) -> tuple[int, ...]:
+    if not isinstance(rivals, list) or any(type(rival) is not int for rival in rivals):
+        raise CorpusError(
+            f"{where} has a link with the rivals {show(rivals)}; expected a list of positions, which are whole "
+            f"numbers, counted from 0: correct it."
+        )
+    return tuple(rivals)
 
 
 def _describe_keys(fields: object, names: Sequence[str], optional: Iterable[str]) -> str:
