@@ -38,12 +38,12 @@ def _score_frames(table: xr.Dataset, score: Score) -> Iterator[tuple[str, pd.Dat
     """The frames of a score."""
     name, row = score.stem.replace("_", "-"), score.row_dimension(table)
     dims = {row} if row else set()
-    own = [str(v) for v in table.data_vars if row or str(v).startswith((f"{score.stem}_", score.report_prefix or "_"))]
+    own = _list_own(table, score)
     if about := [variable for variable in own if set(table[variable].dims) == dims]:
         yield name, table[about].to_dataframe().reset_index() if row else pd.DataFrame([
             {variable: table[variable].item() for variable in about}
         ])  # fmt: skip
-    if row and (by_head := _select(table, dims)):
+    if row and (by_head := [variable for variable in _select(table, dims) if variable in own]):
         yield f"{name}-heads", _frame(table, by_head)
     if offsets := [variable for variable in own if set(table[variable].dims) == dims | {"offset"}]:
         yield f"{name}-offsets", table[offsets].to_dataframe().reset_index()
@@ -54,6 +54,17 @@ def _score_frames(table: xr.Dataset, score: Score) -> Iterator[tuple[str, pd.Dat
         parts = table[[count, *heads]].assign({values: at_reported(table, values, score.report_prefix)})
         parts = parts.sel({row: parts[layer] > 0}) if row else parts
         yield f"{name}-{score.breakdown}s", parts[[count, values, *heads]].to_dataframe().reset_index()
+
+
+def _list_own(table: xr.Dataset, score: Score) -> list[str]:
+    """The variables that the frames of a score can hold: of its rows, where it has any, and no other score's."""
+    prefixes = {other.stem: (f"{other.stem}_", other.report_prefix or "_") for other in read_scores(table)}
+    row = score.row_dimension(table)
+    sharing = {other.stem for other in read_scores(table) if other.row_dimension(table) == row} - {score.stem}
+    if row and (not sharing or not score.report_prefix):
+        others = tuple(prefix for stem in sharing for prefix in prefixes[stem])
+        return [name for name in map(str, table.data_vars) if not name.startswith(others)]
+    return [name for name in map(str, table.data_vars) if name.startswith(prefixes[score.stem])]
 
 
 def _select(table: xr.Dataset, dims: set[str]) -> list[str]:
