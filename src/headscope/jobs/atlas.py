@@ -83,7 +83,8 @@ def atlas(
         cut: cut longer texts; otherwise they are skipped. Default: cut if the corpus has coreference.
         pair_tokens: cut pairs of paragraphs to this many tokens. Default: 128.
         batch_tokens: tokens in a batch, padding included.
-        reducers: your own reducers to measure too, as ``module:Reducer`` or objects.
+        reducers: your own reducers to measure too, as ``module:Reducer`` or objects. One with the name of a built-in
+            reducer takes its place.
         replicate: another corpus, on which the heads that are chosen on the first are scored again, with `format` and
             `patterns` of the first. Default: none.
         permutations: number of permutations for the p-values; 0 skips them. Default: as many as the number of rows
@@ -102,7 +103,8 @@ def atlas(
     documents = read_documents(corpus, format, patterns)
     progress("reading the corpus", 0, 0)
     summary = summarize(documents)
-    supported = [name for name, reducer in REDUCERS.items() if reducer.supports(summary)]
+    own = {reducer.name for reducer in resolve_reducers(reducers, summary)} if reducers else set()
+    supported = [name for name, reducer in REDUCERS.items() if reducer.supports(summary) and name not in own]
     named = [*supported, *reducers]
     resolved = resolve_reducers(named, summary)
     second = open_replication(
