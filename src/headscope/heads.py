@@ -42,6 +42,8 @@ DIMENSIONS: Mapping[str, str] = {
     "word_class": "parts of speech, of which a rule takes the nearest word",
     "before": "words before the cue of a negation that a window has",
     "behind": "words behind the cue of a negation that a window has",
+    "rule": "a rule of your own",
+    "end": "end of a link, from which a rule leads to the other",
     "regressor": "what attention is regressed on: the constant, in_scope (0 or 1), and the distance in words",
     "regressor_other": "the same, for products of two of them",
 }

@@ -12,18 +12,19 @@ from hypothesis import strategies as st
 
 import laws
 import own
+import rivals
 import tiny
 import tuned
 from headscope.capture.model import Model
 from headscope.corpora import Document, summarize
 from headscope.errors import HeadscopeError
-from headscope.reducers import REDUCERS, Reducer, Surface, WordClass
+from headscope.reducers import REDUCERS, Reducer, Relations, Rule, Surface, WordClass
 from headscope.reducers.support.permutations import with_permutations
 from headscope.runner import Plan, measure, resolve_reducers
 from headscope.runner import local as run
 from headscope.runner.checkpoint import RunSums, load, save
 
-DOCUMENTS = tiny.documents_with_roles(13)
+DOCUMENTS = rivals.add_rivals(tiny.documents_with_roles(13))
 # One attention type, causal windows without and with other terms, three attention types; all reducers together, own
 # ones too, and those that can do without the matrix by themselves, since others would keep it for all.
 FAMILIES = ("bert", "mistral", "gemma2", "bart")
@@ -50,10 +51,12 @@ def before(family: str, names: tuple[str | Reducer, ...] = EVERY) -> Model | Non
 
 @cache
 def reducers(names: tuple[str | Reducer, ...] = EVERY) -> tuple[Reducer, ...]:
-    """The reducers of these names; `surface` with all that can be asked of it."""
+    """The reducers of these names; `surface` and `relations` with all that can be asked of them."""
     classes = (WordClass("determiners", ("the", "a")), WordClass("first", lambda document: [0]))
     surface = Surface(offsets=(-2, 3), classes=classes, edges=(1, 2, 5, 11))
-    resolved = resolve_reducers([surface if name == "surface" else name for name in names], summarize(DOCUMENTS))
+    rules = [Rule("next", lambda document: [*range(1, len(document.words)), None])]
+    own = {"surface": surface, "relations": Relations.for_corpus(summarize(DOCUMENTS), rules)}
+    resolved = resolve_reducers([own.get(str(name), name) for name in names], summarize(DOCUMENTS))
     return tuple(with_permutations(reducer, 7) for reducer in resolved)
 
 

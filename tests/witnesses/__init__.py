@@ -5,6 +5,7 @@ with ``output_attentions=True``, plain loops in float64. Each reducer has a func
 """
 
 from witnesses.aspects import aspects
+from witnesses.candidates import candidates, permuted_candidates
 from witnesses.classes import CLASSES, classes
 from witnesses.coreference import coreference
 from witnesses.means import clustered_error
@@ -28,10 +29,12 @@ __all__ = [
     "aspects",
     "attention_to_cues",
     "best_other",
+    "candidates",
     "classes",
     "clustered_error",
     "coreference",
     "masses",
+    "permuted_candidates",
     "permuted_coreference",
     "permuted_relations",
     "permuted_scope",

@@ -13,13 +13,14 @@ from headscope.reducers.reducer import CorpusReducer, Reducer, Sums
 from headscope.reducers.relations import Relations
 from headscope.reducers.roles import Roles
 from headscope.reducers.similarity import Similarity
+from headscope.reducers.support.rules import Rule
 from headscope.reducers.support.word_class import WordClass
 from headscope.reducers.surface import Surface, add_offsets_and_classes
 from headscope.reducers.token_classes import TokenClasses
 
 __all__ = [
     "DEFAULT", "REDUCERS", "Aspects", "Coreference", "CorpusReducer", "NegationScope", "Reducer", "Relations", "Roles",
-    "Similarity", "Sums", "Surface", "TokenClasses", "WordClass", "add_offsets_and_classes",
+    "Rule", "Similarity", "Sums", "Surface", "TokenClasses", "WordClass", "add_offsets_and_classes",
 ]  # fmt: skip
 
 REDUCERS: Mapping[str, type[CorpusReducer]] = {

@@ -4,10 +4,12 @@ A head's prediction for a word is the *other* word that it attends to most
 (``dependent_to_head``), or the other word that attends to it most (``head_to_dependent``). It is
 right if that word is the gold head of the dependency. Links of other kinds (semantic roles, a user's
 own) are scored in the same way, from their source to their target.
+
+Links that bring their own wrong answers (`Link.rivals`) are scored a second time, as choices among candidates.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
@@ -21,13 +23,16 @@ from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
 from headscope.capture.words import Pointing
 from headscope.corpora.corpus import CorpusSummary
-from headscope.corpora.document import Document, Link
-from headscope.errors import CorpusError
+from headscope.corpora.document import Link
+from headscope.errors import CorpusError, HeadscopeError
 from headscope.reducers.reducer import Sums, missing_annotation
+from headscope.reducers.support.candidates import COUNTED, TARGET, Choices, lay_out_candidates, permute_targets
 from headscope.reducers.support.folds import FOLDS, Bins, FoldAssignment
+from headscope.reducers.support.links import Text, group_by_label, permute_sources
 from headscope.reducers.support.nearest import CLASSES, SIDES, find_by_class
 from headscope.reducers.support.permutations import AT_ONCE, Permutations
 from headscope.reducers.support.ratios import Described, describe, mean, score_table
+from headscope.reducers.support.rules import ENDS, Rule, find_by_rules
 from headscope.score import Rival, Score, offset_rival
 
 CLARK = "Clark et al. 2019, sections 4.1 and 4.2"
@@ -37,6 +42,8 @@ LENGTHS = (-6, *OFFSETS, 6)
 """Lengths of links, from the source to the target in words, that are counted apart; the first and last are open."""
 
 DEPENDENCY, ALL = "dependency", "all"
+
+OWN_RULE, RULE_LABEL = "best of your own rules", "{rule}, from the {end}"
 
 ACCURACY = Score(
     "relation_accuracy",
@@ -49,10 +56,26 @@ ACCURACY = Score(
             "upos", "nearest word of a part of speech", ("fold_upos",), ("fold_link",), ("side", "word_class"),
             "nearest {word_class} ({side})", needs="parts of speech",
         ),
+        Rival("rule", OWN_RULE, ("fold_rule",), ("fold_link",), ("rule", "end"), RULE_LABEL),
     ),
     items="links", rows="relations",
     permuted="the score after moving each gold link to another place in its text, keeping its length",
     breakdown="length", prefix="",
+)  # fmt: skip
+
+CANDIDATES = Score(
+    "candidate_accuracy",
+    "Choices among candidates",
+    "the share of links with rivals for which, of the target and its rivals, the target is the word that the source "
+    "attends to most, or that attends to the source most",
+    numerator=("fold_candidate_correct",), denominator=("fold_candidate",),
+    rivals=(
+        Rival("chance", "guessing among the candidates", ("fold_candidate_chance",), ("fold_candidate",)),
+        Rival("nearest", "nearest candidate", ("fold_candidate_nearest",), ("fold_candidate",)),
+        Rival("rule", OWN_RULE, ("fold_candidate_rule",), ("fold_candidate",), ("rule", "end"), RULE_LABEL),
+    ),
+    items="choices", rows="relations with candidates", label="candidates: {}",
+    permuted="the score where the right one of the candidates of each link is any of them, at random",
 )  # fmt: skip
 
 
@@ -73,23 +96,45 @@ class Relations:
     Whether a head does better than one that looks as far is seen on permutations that put each link elsewhere
     in its document, at the same length (`headscope.reducers.support.permutations`), and on the links of each length.
 
+    A link with rivals is also a choice among its candidates, the target and the rivals: right if the target is the one
+    that the source attends to most, or that attends to the source most. Of equal weights none is right. A choice counts
+    if all of its candidates have tokens. Its rivals are a guess among the candidates and the candidate nearest to the
+    source; in the permutations any candidate is the right one.
+
+    Rules of your own are further rivals, of links and of choices: right if the rule leads from the source to the
+    target or, taken from the other end, from the target to the source. The better end is chosen as the offset is.
+
     Attributes:
         links: kind and label of the links of the corpus.
         fold_assignment: of the documents to the folds.
         permutations: of the links.
         upos: the corpus has universal parts of speech.
+        candidates: the corpus has links with rivals.
+        rules: your own (`headscope.reducers.Rule`).
+
+    Raises:
+        HeadscopeError: two rules have one name.
     """
 
     links: tuple[tuple[str, str], ...]
     fold_assignment: FoldAssignment = field(default_factory=FoldAssignment)
     permutations: Permutations = field(default_factory=Permutations)
     upos: bool = False
+    candidates: bool = False
+    rules: Sequence[Rule] = ()
 
     name: ClassVar[str] = "relations"
-    scores: ClassVar[tuple[Score, ...]] = (ACCURACY,)
+    scores: ClassVar[tuple[Score, ...]] = (ACCURACY, CANDIDATES)
     scope: ClassVar[Literal["rows", "layer", "pass"]] = "layer"
     models: ClassVar[Literal[1, 2]] = 1
     max_tokens: ClassVar[int | None] = 4096
+
+    def __post_init__(self) -> None:
+        """Refuse rules that cannot be told apart; take any sequence of them."""
+        object.__setattr__(self, "rules", tuple(self.rules))
+        names = [rule.name for rule in self.rules]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise HeadscopeError(f"the rule {twice[0]!r} is named twice; name each once.")
 
     @classmethod
     def supports(cls, summary: CorpusSummary) -> bool:
@@ -97,17 +142,20 @@ class Relations:
         return bool(summary.links)
 
     @classmethod
-    def for_corpus(cls, summary: CorpusSummary) -> "Relations":
-        """The reducer for the links that the corpus has.
+    def for_corpus(cls, summary: CorpusSummary, rules: Sequence[Rule] = ()) -> "Relations":
+        """The reducer for the links that the corpus has, with rules of your own as further rivals.
 
         Raises:
             CorpusError: it has none, or two of its rows would have one name.
+            HeadscopeError: two rules have one name.
         """
         links = [(kind, label) for kind, counts in summary.links.items() for label in counts]
         if not cls.supports(summary):
             raise missing_annotation(cls.name, "links between words", "a treebank (CoNLL-U)")
-        reducer = cls(tuple(sorted(links)), FoldAssignment.for_corpus(summary), upos=bool(summary.spans.get("upos")))
-        reducer = replace(reducer, permutations=Permutations.for_rows(len(reducer.rows)))
+        upos, candidates = bool(summary.spans.get("upos")), bool(summary.rivals)
+        reducer = cls(tuple(sorted(links)), upos=upos, candidates=candidates, rules=rules)
+        permutations = Permutations.for_rows(len(reducer.rows))
+        reducer = replace(reducer, fold_assignment=FoldAssignment.for_corpus(summary), permutations=permutations)
         twice = [name for name, count in Counter(reducer.rows).items() if count > 1]
         if twice:
             raise CorpusError(
@@ -139,41 +187,67 @@ class Relations:
         return (name for name in (label, f"{base}:*", ALL if base != "punct" else "") if name in self.rows)
 
     def prepare(self, batch: Batch, attention_type: str) -> "_Links":
-        """The links of a batch, where they count, and where they go in each permutation."""
+        """The links of a batch, where they count, what rules say of them, and where they go in each permutation."""
+        device = batch.encoder.ids.device
+        documents = enumerate(zip(batch.documents, batch.encoder.word.tolist(), strict=True))
+        fold = self.fold_assignment.fold
+        texts = [Text(i, text, fold(text), frozenset(words) - {-1}) for i, (text, words) in documents]
+        links = [(text, link) for text in texts for link in text.links]
+        ends = [(text.index, link.source, link.target) for text, link in links]
+        document_of, dependent, head = torch.tensor(ends, dtype=torch.long, device=device).reshape(-1, 3).T
+        by_class, by_rule, predicted = self._apply_rules(texts)
+        permuted = [
+            text.index * batch.words + permute_sources(self.permutations, text.document, text.links, text.inside)
+            for text in texts
+        ]
+        return _Links(
+            document_of, dependent, head, *self._assign_bins(links, device), group_by_label(links, self.links, device),
+            torch.from_numpy(np.concatenate(permuted)).to(device), by_class.to(device), by_rule.to(device),
+            predicted.to(device), self._prepare_choices(texts, device) if self.candidates else None,
+        )  # fmt: skip
+
+    def _apply_rules(self, texts: Sequence[Text]) -> tuple[Bool[Tensor, "link _"], ...]:
+        """For each link, the rules by part of speech that find it, one's own that do, and those that predict a word."""
+        by_class = [np.empty((0, len(DIRECTIONS), len(SIDES), len(CLASSES)), dtype=bool)]
+        by_rule, predicted = ([np.empty((0, len(self.rules), len(ENDS)), dtype=bool)] for _ in range(2))
+        for text in texts:
+            if self.upos:
+                by_class.append(find_by_class(text.document, text.links))
+            if text.links:
+                right, any_word = find_by_rules(self.rules, text.document, text.links)
+                by_rule.append(right)
+                predicted.append(any_word)
+        return tuple(torch.from_numpy(np.concatenate(parts)).flatten(1) for parts in (by_class, by_rule, predicted))
+
+    def _assign_bins(self, links: Sequence[tuple[Text, Link]], device: torch.device) -> tuple[Bins, Bins]:
+        """Where each link counts: by relation and fold, and by relation and length."""
         row_of = {name: index for index, name in enumerate(self.rows)}
         rows_of = {link: [row_of[name] for name in self.rows_of(*link)] for link in self.links}
-        label_of = {link: index for index, link in enumerate(self.links)}
-        have_tokens = [set(row) - {-1} for row in batch.encoder.word.tolist()]
-        links: list[tuple[int, int, int]] = []
-        by_rule = [np.empty((0, len(DIRECTIONS), len(SIDES), len(CLASSES)), dtype=bool)]
-        bins: list[tuple[int, int, int]] = []
-        by_label: defaultdict[int, list[int]] = defaultdict(list)
-        permuted = [np.empty((0, self.permutations.count), dtype=np.int64)]
-        for index, document in enumerate(batch.documents):
-            fold, inside = self.fold_assignment.fold(document), have_tokens[index]
-            scored = [link for link in document.links if {link.source, link.target} <= inside]
-            if self.upos:
-                by_rule.append(find_by_class(document, scored))
-            for link in scored:
-                length = LENGTHS.index(max(LENGTHS[0], min(link.target - link.source, LENGTHS[-1])))
-                bins += [
-                    (len(links), row * FOLDS + fold, row * len(LENGTHS) + length)
-                    for row in rows_of[link.kind, link.label]
-                ]
-                by_label[label_of[link.kind, link.label]].append(len(links))
-                links.append((index, link.source, link.target))
-            permuted.append(index * batch.words + _permute_sources(self.permutations, document, scored, inside))
-        device = batch.encoder.ids.device
-        document_of, dependent, head = torch.tensor(links, dtype=torch.long, device=device).reshape(-1, 3).T
+        bins = []
+        for item, (text, link) in enumerate(links):
+            length = LENGTHS.index(max(LENGTHS[0], min(link.target - link.source, LENGTHS[-1])))
+            rows = rows_of[link.kind, link.label]
+            bins += [(item, row * FOLDS + text.fold, row * len(LENGTHS) + length) for row in rows]
         link_of, fold_bin, length_bin = torch.tensor(bins, dtype=torch.long, device=device).reshape(-1, 3).T
-        folds, lengths = Bins(link_of, fold_bin, len(row_of)), Bins(link_of, length_bin, len(row_of), len(LENGTHS))
-        items_of = {label: torch.tensor(items, device=device) for label, items in by_label.items()}
-        sources = torch.from_numpy(np.concatenate(permuted)).to(device)
-        rules = torch.from_numpy(np.concatenate(by_rule)).flatten(1) if self.upos else torch.empty(len(links), 0).bool()
-        return _Links(document_of, dependent, head, folds, lengths, items_of, sources, rules.to(device))
+        return Bins(link_of, fold_bin, len(row_of)), Bins(link_of, length_bin, len(row_of), len(LENGTHS))
+
+    def _prepare_choices(self, texts: Sequence[Text], device: torch.device) -> Choices:
+        """The links of a batch that have rivals, all of them with tokens."""
+        links = [(text, link) for text in texts for link in text.links]
+        places = [place for place, (text, link) in enumerate(links) if text.is_choice(link)]
+        chosen = [links[place] for place in places]
+        permuted = [permute_targets(self.permutations, text.document, text.choices) for text in texts]
+        ends = [(text.index, link.source) for text, link in chosen]
+        document_of, source = torch.tensor(ends, dtype=torch.long, device=device).reshape(-1, 2).T
+        folds, _ = self._assign_bins(chosen, device)
+        return Choices(
+            torch.tensor(places, dtype=torch.long, device=device), document_of, source,
+            torch.from_numpy(lay_out_candidates([link for _, link in chosen])).to(device),
+            torch.from_numpy(np.concatenate(permuted)).to(device), folds, group_by_label(chosen, self.links, device),
+        )  # fmt: skip
 
     def count(self, facts: "_Links") -> Sums:
-        """The number of links, and of those that each fixed offset and each part of speech finds."""
+        """The number of links, and of those that each fixed offset and each rule finds; the same of choices."""
         distance = (facts.head - facts.dependent)[:, None] == torch.tensor(OFFSETS, device=facts.head.device)
         links = torch.ones_like(facts.head, dtype=torch.bool)[:, None]
         counts = {
@@ -181,10 +255,18 @@ class Relations:
             "offset": facts.folds.total(distance),
             "length": facts.lengths.total(links)[..., 0],
         }
-        return counts | ({"upos": facts.folds.total(facts.by_rule)} if self.upos else {})
+        if self.upos:
+            counts["upos"] = facts.folds.total(facts.by_class)
+        if self.rules:
+            counts |= {"rule": facts.folds.total(facts.by_rule), "rule_predicts": facts.predicted.sum(0)}
+        if facts.choices is not None:
+            counts |= facts.choices.count()
+            if self.rules:
+                counts["candidate_rule"] = facts.choices.folds.total(facts.by_rule[facts.choices.link])
+        return counts
 
     def observe(self, facts: "_Links", attention: Attention) -> Sums:
-        """The number of links that each head gets right, in each direction."""
+        """The number of links, and of choices, that each head gets right, in each direction."""
         words = attention.words()
         by_direction = []
         for pointing in (words.attends, words.attended):
@@ -194,22 +276,61 @@ class Relations:
         hits = {"correct": facts.folds.total(right), "at_length": facts.lengths.total(right)}
         if self.permutations.count:
             hits["permuted"] = facts.score_permutations((words.attends, words.attended), len(self.links))
+        if facts.choices is not None:
+            chosen = facts.choices.choose(words).flatten(1)
+            hits["candidate_correct"] = facts.choices.folds.total(chosen == TARGET)
+            if self.permutations.count:
+                hits["candidate_permuted"] = facts.choices.score_permutations(chosen, len(self.links))
         by_head = (attention.heads, len(DIRECTIONS))
         return {name: count.view(*count.shape[:-1], *by_head).movedim((2, 3), (0, 1)) for name, count in hits.items()}
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
-        """Accuracies, and the sums by fold from which their uncertainty follows."""
+        """Accuracies, and the sums by fold from which their uncertainty follows.
+
+        Raises:
+            HeadscopeError: a rule predicts nothing for any link.
+        """
+        self._check_rules(counts)
         parts = {"fold_correct": sums["correct"], "fold_link": counts["link"], "fold_offset": counts["offset"]}
         if "upos" in counts:
-            by_rule = counts["upos"].reshape(*counts["upos"].shape[:-1], len(DIRECTIONS), len(SIDES), len(CLASSES))
-            parts["fold_upos"] = np.moveaxis(by_rule, 2, 0)
+            by_class = counts["upos"].reshape(*counts["upos"].shape[:-1], len(DIRECTIONS), len(SIDES), len(CLASSES))
+            parts["fold_upos"] = np.moveaxis(by_class, 2, 0)
+        if self.rules:
+            parts["fold_rule"] = self._split_by_end(counts["rule"])
         if "permuted" in sums:
             parts["relation_permuted"] = sums["permuted"]
+        table = self._tabulate(ACCURACY, parts, CLARK)
+        if self.candidates:
+            parts = {f"fold_{name}": counts[name] for name in COUNTED}
+            parts["fold_candidate_correct"] = sums["candidate_correct"]
+            parts |= {name: sums[name] for name in ("candidate_permuted",) if name in sums}
+            if self.rules:
+                parts["fold_candidate_rule"] = self._split_by_end(counts["candidate_rule"])
+            table = table.assign(self._tabulate(CANDIDATES, parts, "headscope").data_vars)
+        table = table.assign(self._describe_links(sums, counts)).assign_coords(
+            offset=list(OFFSETS), length=list(LENGTHS)
+        )
+        if "fold_upos" in table:
+            table = table.assign_coords(side=list(SIDES), word_class=list(CLASSES))
+        if self.rules:
+            table = table.assign_coords(rule=[rule.name for rule in self.rules], end=list(ENDS))
+        total = counts["link"].sum(-1)
+        by_count = sorted(range(len(total)), key=lambda row: (self.rows[row] != ALL, -total[row]))
+        return table.isel(relation=by_count)
+
+    def _tabulate(self, score: Score, parts: Mapping[str, np.ndarray], source: str) -> xr.Dataset:
+        """The variables of a score by relation and direction."""
         rows, unit = {"direction": DIRECTIONS, "relation": self.rows}, self.fold_assignment.unit
         pooled = [[i for i, link in enumerate(self.links) if row in self.rows_of(*link)] for row in self.rows]
-        table = score_table(ACCURACY, parts, rows, source=CLARK, fold_unit=unit, pooled=pooled)
-        total = counts["link"].sum(-1)
-        offsets = mean(counts["offset"].sum(1), total[:, None])
+        table = score_table(score, parts, rows, source=source, fold_unit=unit, pooled=pooled)
+        table[score.variable] = table[score.variable].transpose("layer", "head", "relation", "direction")
+        return table
+
+    def _describe_links(
+        self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]
+    ) -> dict[str, xr.Variable]:
+        """What fixed offsets find, and what heads find of links of each length."""
+        offsets = mean(counts["offset"].sum(1), counts["link"].sum(-1)[:, None])
         at_length = mean(sums["at_length"].transpose(0, 1, 3, 2, 4), counts["length"][:, None])
         by_length = ("layer", "head", "relation", "direction", "length")
         share, links = "share of links", "links"
@@ -218,12 +339,22 @@ class Relations:
             "length_accuracy": (at_length, by_length, "links of a length that the head gets right", share),
             "length_count": (counts["length"], ("relation", "length"), "links of a length", links),
         }
-        table = table.assign(describe(values, CLARK)).assign_coords(offset=list(OFFSETS), length=list(LENGTHS))
-        if "fold_upos" in table:
-            table = table.assign_coords(side=list(SIDES), word_class=list(CLASSES))
-        table["relation_accuracy"] = table["relation_accuracy"].transpose("layer", "head", "relation", "direction")
-        by_count = sorted(range(len(total)), key=lambda row: (self.rows[row] != ALL, -total[row]))
-        return table.isel(relation=by_count)
+        return describe(values, CLARK)
+
+    def _split_by_end(self, count: np.ndarray) -> np.ndarray:
+        """Sums of the rules with an axis for each of rule and end."""
+        return count.reshape(*count.shape[:-1], len(self.rules), len(ENDS))
+
+    def _check_rules(self, counts: Mapping[str, np.ndarray]) -> None:
+        """Refuse a rule that is no rival, since it predicts nothing where there are links."""
+        if not self.rules or not counts["link"].any():
+            return
+        for rule, predicted in zip(self.rules, self._split_by_end(counts["rule_predicts"]), strict=True):
+            if not predicted.any():
+                raise HeadscopeError(
+                    f"the rule {rule.name!r} predicts no word for either end of any link of the corpus; correct its "
+                    "function, or leave it out."
+                )
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,8 +366,10 @@ class _Links:
         folds, lengths: where each link counts, by relation and fold, and by relation and length.
         by_label: the links of each label that is there, which no two share.
         permuted: where the dependent stands in each permutation, in the flattened axes document and word.
-        by_rule: for each link, the rules by part of speech that find it, by direction, side and class; none where the
-            corpus has no parts of speech.
+        by_class: for each link, if there are parts of speech, the rules that find it by direction, side and class.
+        by_rule: for each link, the user's own rules that find it, by rule and end.
+        predicted: for each link, those that predict any word.
+        choices: the links that have rivals; None where the corpus has none.
     """
 
     document: Int[Tensor, " link"]
@@ -246,7 +379,10 @@ class _Links:
     lengths: Bins
     by_label: Mapping[int, Int[Tensor, " item"]]
     permuted: Int[Tensor, "link permutation"]
+    by_class: Bool[Tensor, "_ class"]
     by_rule: Bool[Tensor, "link rule"]
+    predicted: Bool[Tensor, "link rule"]
+    choices: Choices | None
 
     def score_permutations(self, directions: Sequence[Pointing], labels: int) -> Int64[Tensor, "label permutation any"]:
         """The links of each label that the heads get right in each permutation; the last axis is head and direction."""
@@ -262,17 +398,3 @@ class _Links:
             for some in torch.split(items, AT_ONCE):
                 total[label] += (by_word[self.permuted[some]] == length[some, None, None]).sum(0)
         return total
-
-
-def _permute_sources(
-    permutations: Permutations, document: Document, links: Sequence[Link], words: Set[int]
-) -> Int[np.ndarray, "link permutation"]:
-    """The source of each link in each permutation: any word of these from which another stands at the length of the
-    link.
-    """
-    length = np.array([link.target - link.source for link in links], dtype=np.int64)
-    sources = {far: np.array([word for word in sorted(words) if word + far in words]) for far in set(length.tolist())}
-    permuted = permutations.choose(document, [len(sources[far]) for far in length.tolist()])
-    for row, far in enumerate(length.tolist()):
-        permuted[row] = sources[far][permuted[row]]
-    return permuted

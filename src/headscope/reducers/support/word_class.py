@@ -41,8 +41,7 @@ class WordClass:
         """The name and the words; a function by its name, since its address is another in every run."""
         words = self.words
         if callable(words):
-            named = words if hasattr(words, "__qualname__") else type(words)
-            return f"WordClass(name={self.name!r}, words={named.__module__}.{named.__qualname__})"
+            return f"WordClass(name={self.name!r}, words={name_function(words)})"
         return f"WordClass(name={self.name!r}, words={words!r})"
 
     def find(self, document: Document) -> list[int]:
@@ -72,3 +71,9 @@ class WordClass:
             f"the function of the class {self.name!r} gave {shown} for the document {document.id!r}; return the "
             "indices of words, such as [0, 4], or [] for none."
         )
+
+
+def name_function(function: Callable[..., Any]) -> str:
+    """The name of a function and its module; of an object that can be called, those of its class."""
+    named: Any = function if hasattr(function, "__qualname__") else type(function)
+    return f"{named.__module__}.{named.__qualname__}"

@@ -1,0 +1,114 @@
+"""Links that bring their own wrong answers: the head is asked to choose among the target and its rivals.
+
+A pronoun that could refer to one of two names is such an item (Webster et al. 2018). To prefer names to all other words
+solves none of them: whoever guesses is right for half.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Float64, Int, Int64, Num
+from torch import Tensor
+
+from headscope.capture.words import Words
+from headscope.corpora.document import Document, Link
+from headscope.reducers.support.folds import Bins
+from headscope.reducers.support.permutations import AT_ONCE, Permutations
+
+COUNTED = ("candidate", "candidate_chance", "candidate_nearest")
+"""The sums of choices that need no attention: how many there are, and what a guess and the nearest candidate hit."""
+
+TARGET = 0
+"""The place of the target among the candidates."""
+
+NO_WORD = -1
+"""In the place of a candidate, where a link has fewer than another."""
+
+TIE = -1
+"""What a head chooses that attends to several candidates alike, or to none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Choices:
+    """The links of a batch that have rivals: each a choice among its candidates.
+
+    Attributes:
+        link: of each choice, its place among the links of the batch.
+        document, source: the place of its document in the batch, and the word from which its link leads.
+        candidates: its candidates, the target first; behind the last `NO_WORD`.
+        permuted: which candidate is the right one in each permutation.
+        folds: where each choice counts, by relation and fold.
+        by_label: the choices of each label that is there, which no two share.
+    """
+
+    link: Int[Tensor, " choice"]
+    document: Int[Tensor, " choice"]
+    source: Int[Tensor, " choice"]
+    candidates: Int[Tensor, "choice candidate"]
+    permuted: Int[Tensor, "choice permutation"]
+    folds: Bins
+    by_label: Mapping[int, Int[Tensor, " item"]]
+
+    def count(self) -> dict[str, Num[Tensor, "relation fold"]]:
+        """The sums of `COUNTED`."""
+        choices = torch.ones(len(self.link), 1, dtype=torch.bool, device=self.link.device)
+        values = (choices, self.guess(), self.take_nearest())
+        return {name: self.folds.total(value)[..., 0] for name, value in zip(COUNTED, values, strict=True)}
+
+    def guess(self) -> Float64[Tensor, "choice 1"]:
+        """The share of each choice that a guess among its candidates gets right: one over their number."""
+        return 1 / (self.candidates != NO_WORD).sum(1, keepdim=True).double()
+
+    def take_nearest(self) -> Float64[Tensor, "choice 1"]:
+        """The share of each choice that the candidate nearest to the source gets right; equally near ones share it."""
+        distance = (self.candidates - self.source[:, None]).abs()
+        distance = distance.where(self.candidates != NO_WORD, torch.iinfo(distance.dtype).max)
+        nearest = distance == distance.amin(1, keepdim=True)
+        return nearest[:, [TARGET]] / nearest.sum(1, keepdim=True).double()
+
+    def choose(self, words: Words) -> Int[Tensor, "choice head direction"]:
+        """The candidate that each head chooses: the one that the source attends to most, and that attends most to it.
+
+        It is `TIE` where several have the largest weight, or none has any.
+        """
+        document, source = self.document[:, None], self.source[:, None]
+        present = self.candidates != NO_WORD
+        there = self.candidates.clamp_min(0)
+        directions = (words.weights[document, :, source, there], words.weights[document, :, there, source])
+        chosen = [_take_largest(weights.where(present[..., None], 0)) for weights in directions]
+        return torch.stack(chosen, dim=-1)
+
+    def score_permutations(
+        self, chosen: Int[Tensor, "choice any"], labels: int
+    ) -> Int64[Tensor, "label permutation any"]:
+        """The choices of each label that the heads get right in each permutation."""
+        total = chosen.new_zeros((labels, self.permuted.shape[1], chosen.shape[1]), dtype=torch.long)
+        for label, items in self.by_label.items():
+            for some in torch.split(items, AT_ONCE):
+                total[label] += (chosen[some, None] == self.permuted[some, :, None]).sum(0)
+        return total
+
+
+def _take_largest(weights: Float[Tensor, "choice candidate head"]) -> Int[Tensor, "choice head"]:
+    """The candidate of the largest weight, if it is above 0 and no other has the same; else `TIE`."""
+    largest, candidate = weights.max(1)
+    single = (weights == largest[:, None]).sum(1) == 1
+    return candidate.where(single & (largest > 0), TIE)
+
+
+def permute_targets(
+    permutations: Permutations, document: Document, links: Sequence[Link]
+) -> Int[np.ndarray, "link permutation"]:
+    """Which candidate of each link is the right one in each permutation: any of them, at random."""
+    return permutations.choose(document, [1 + len(link.rivals) for link in links])
+
+
+def lay_out_candidates(links: Sequence[Link]) -> Num[np.ndarray, "link candidate"]:
+    """The candidates of each link, the target first; behind the last `NO_WORD`."""
+    width = max((len(link.rivals) for link in links), default=0) + 1
+    candidates = np.full((len(links), width), NO_WORD, dtype=np.int64)
+    for row, link in enumerate(links):
+        candidates[row, : len(link.rivals) + 1] = (link.target, *link.rivals)
+    return candidates

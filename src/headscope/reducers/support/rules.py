@@ -1,0 +1,81 @@
+"""A rule of a user's own: which word it predicts for each word of a document, as a rival of heads."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Int
+
+from headscope.corpora.document import Document, Link
+from headscope.errors import HeadscopeError
+from headscope.reducers.support.word_class import name_function
+
+NONE = -1
+"""The word that is predicted where none is."""
+
+ENDS = ("source", "target")
+"""The ends of a link from which a rule may lead to the other."""
+
+
+@dataclass(frozen=True, repr=False)
+class Rule:
+    """A rule that predicts one word for each word of a document, without the model.
+
+    Attributes:
+        name: a phrase such as ``nearest verb``; reports show it.
+        predict: a function that gives, for each word of a document, the index of the word that the rule predicts, from
+            0; None or -1 where it predicts none. It must give the same for the same document.
+
+    Raises:
+        HeadscopeError: the name is empty, or the second part is no function.
+    """
+
+    name: str
+    predict: Callable[[Document], Iterable[int | None]]
+
+    def __post_init__(self) -> None:
+        """Refuse what has no name or cannot be called."""
+        if not self.name.strip() or not callable(self.predict):
+            raise HeadscopeError(
+                f"the rule {self.name!r} has {self.predict!r} to predict words; give it a name, and a function from a "
+                "document to the index of a word, or None, for each of its words."
+            )
+
+    def __repr__(self) -> str:
+        """The name, and the function by its name, since its address is another in every run."""
+        return f"Rule(name={self.name!r}, predict={name_function(self.predict)})"
+
+    def find(self, document: Document) -> Int[np.ndarray, " word"]:
+        """The word that it predicts for each word of a document; -1 where it predicts none.
+
+        Raises:
+            HeadscopeError: the function gives something else, or a word outside of the document.
+        """
+        predicted: Any = self.predict(document)
+        count = len(document.words)
+        words = list(predicted) if isinstance(predicted, Iterable) else None
+        if words is None or len(words) != count:
+            shown = repr(predicted) if words is None else f"{len(words)} predictions"
+            raise HeadscopeError(
+                f"the rule {self.name!r} gave {shown} for the document {document.id!r}, which has {count} words; "
+                "return a list with the index of a word, or None, for each of them."
+            )
+        words = [NONE if word is None else word for word in words]
+        for place, word in enumerate(words):
+            if not isinstance(word, int | np.integer) or isinstance(word, bool) or not NONE <= word < count:
+                raise HeadscopeError(
+                    f"the rule {self.name!r} gave {word!r} for word {place} of the document {document.id!r}, which has "
+                    f"{count} words; return indices from 0 to {count - 1}, or None where it predicts none."
+                )
+        return np.array(words, dtype=np.int64)
+
+
+def find_by_rules(
+    rules: Sequence[Rule], document: Document, links: Sequence[Link]
+) -> tuple[Bool[np.ndarray, "link rule end"], Bool[np.ndarray, "link rule end"]]:
+    """True where a rule leads from one end of a link to the other; and where it leads from there to any word."""
+    ends = np.array([(link.source, link.target) for link in links], dtype=np.int64).reshape(-1, 1, len(ENDS))
+    predicted = np.array([rule.find(document) for rule in rules], dtype=np.int64).reshape(-1, len(document.words))
+    from_end = predicted[np.arange(len(rules))[:, None], ends]
+    return from_end == ends[..., ::-1], from_end != NONE
