@@ -23,12 +23,13 @@ import typer.main
 import xarray as xr
 
 import headscope
+import rivals
 import tiny
 from analyse.run_tables import simulate
 from headscope import cli, heads
 from headscope.corpora import FORMATS, summarize
 from headscope.learn.tasks import TASKS
-from headscope.reducers import REDUCERS, Surface, WordClass
+from headscope.reducers import REDUCERS, Relations, Rule, Surface, WordClass
 from headscope.reducers.support.permutations import with_permutations
 from headscope.runner import measure
 from headscope.score import read_scores
@@ -46,7 +47,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
     "headscope.jobs.study": ("StudyResult",),
     "headscope.corpora": (),
     "headscope.score": ("Score", "find_score", "main_score", "read_scores"),
-    "headscope.reducers": ("Reducer", "CorpusReducer", "WordClass"),
+    "headscope.reducers": ("Reducer", "CorpusReducer", "Rule", "WordClass"),
     "headscope.reducers.support.folds": ("FoldAssignment",),
     "headscope.reducers.support.permutations": ("Permutations",),
     "headscope.reducers.support.ratios": ("score_table",),
@@ -207,15 +208,17 @@ def variables() -> str:
 
 def steps() -> Iterator[tuple[str, dict[str, xr.DataArray]]]:
     """What each reducer writes, what the analysis adds to it, and what a comparison has."""
-    documents = tiny.documents_with_roles(13)
+    documents = rivals.add_rivals(tiny.documents_with_roles(13))
     summary = summarize(documents)
     with tempfile.TemporaryDirectory() as folder:
         model = headscope.load(tiny.save(Path(folder)))
     untrained, seen, elsewhere = headscope.untrained_model(model), set(), tiny.documents_with_roles(17)
     surface = Surface(offsets=(-2,), classes=(WordClass("determiners", ("the", "a")),))
+    relations = Relations.for_corpus(summary, [Rule("first word", lambda document: [0] * len(document.words))])
+    own = {"surface": surface, "relations": relations}
     parts: list[tuple[str, xr.Dataset]] = []
     for name, reducer in REDUCERS.items():
-        chosen = surface if name == "surface" else reducer.for_corpus(summary)
+        chosen = own.get(name) or reducer.for_corpus(summary)
         before = model if name == "similarity" else None
         table = measure(model, documents, [with_permutations(chosen, 7)], before=before)
         parts.append((f"Reducer `{name}`", table))

