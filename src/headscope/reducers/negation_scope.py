@@ -251,10 +251,10 @@ class _Negations:
         following = place.where(self.is_cue, 2 * words).flip(1).cummin(1).values.flip(1)
         reach = torch.tensor([words if many == "all" else int(many) for many in REACH], device=place.device)
         before, behind = ((far[..., None] <= reach) for far in (following - place, place - last))
-        counted = chosen & self.real & ~self.is_cue
+        others = chosen & self.real & ~self.is_cue
         # As a product of 0 and 1: those that lie in neither part of a window.
-        outside = (~before & counted[..., None]).float().mT @ (~behind).float()
-        return counted.sum(1)[:, None, None] - outside.long()
+        outside = (~before & others[..., None]).float().mT @ (~behind).float()
+        return others.sum(1)[:, None, None] - outside.long()
 
     def score_permutations(self, predicted: Bool[Tensor, "negation head word"]) -> Int64[Tensor, "head permutation"]:
         """The number of predicted words that are in the scope in each permutation."""

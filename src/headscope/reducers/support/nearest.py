@@ -22,7 +22,7 @@ UPOS = (
 
 CLASSES = (
     *UPOS, "NOUN/PROPN", "NOUN/PRON/PROPN", "AUX/VERB", "ADJ/NOUN/VERB", "ADJ/NOUN/PROPN/VERB",
-    "ADJ/ADV/INTJ/NOUN/PROPN/VERB",
+    "open class",
 )  # fmt: skip
 """The classes of words of which a rule takes the nearest: a part of speech, or several that take one another's place.
 
@@ -30,7 +30,10 @@ A determiner belongs to a common or a proper noun, a subject to a verb or to ano
 classes of Universal Dependencies, whose words most links lead to.
 """
 
-_MEMBERS = np.array([[upos in name.split("/") for name in CLASSES] for upos in (*UPOS, "")])
+OPEN = "ADJ/ADV/INTJ/NOUN/PROPN/VERB"
+"""The open classes (Universal Dependencies, version 2)."""
+
+_MEMBERS = np.array([[upos in name.replace("open class", OPEN).split("/") for name in CLASSES] for upos in (*UPOS, "")])
 """For each part of speech, and last for none, the classes that it is in."""
 
 
@@ -52,12 +55,12 @@ def find_by_class(document: Document, links: Sequence[Link]) -> Bool[np.ndarray,
     right = np.zeros((len(links), 2, len(SIDES), len(CLASSES)), dtype=bool)
     for direction, (word, other) in enumerate(((source, target), (target, source))):
         to_right = other > word
-        found = members[other] & none_between
-        right[np.arange(len(links)), direction, to_right.astype(int)] = found
-        for side, wins_ties in ((2, ~to_right), (3, to_right)):
-            # The words on the other side that are nearer, or as near where they win.
-            far = np.abs(other - word) - wins_ties
+        nearest = members[other] & none_between
+        right[np.arange(len(links)), direction, to_right.astype(int)] = nearest
+        for side, is_first in ((2, ~to_right), (3, to_right)):
+            # The words on the other side that are nearer, or as near where they come first.
+            far = np.abs(other - word) - is_first
             first = np.where(to_right, word - far, word + 1).clip(0)
             last = np.where(to_right, word, word + far + 1).clip(max=words)
-            right[:, direction, side] = found & (before[np.maximum(first, last)] == before[first])
+            right[:, direction, side] = nearest & (before[np.maximum(first, last)] == before[first])
     return right

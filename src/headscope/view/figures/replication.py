@@ -1,6 +1,7 @@
 """The lift of the reported heads on the corpus on which they were chosen, and on another one."""
 
 import math
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -67,7 +68,8 @@ def draw_replication(table: xr.Dataset) -> Figure:
         axes.grid(axis="x", color="0.92", linewidth=0.8)
         axes.set_axisbelow(True)
         axes.set_xlabel("lift over the strongest rival, with 95 % interval")
-        axes.set_title(describe_replication(table, read_reports(table)), fontsize="medium")
+        sentence = textwrap.fill(describe_replication(table, read_reports(table)), 64)
+        axes.set_title(sentence, fontsize="medium")
         figure.legend(handles=_make_handles(table), loc="outside upper left", ncols=3, frameon=False)
         hidden = len(rows) - len(shown)
         add_caption(figure, table, f"{hidden} more rows in the table" if hidden else "")

@@ -276,7 +276,7 @@ def _list_rivals(row: Reported) -> str:
     for rival in row.rivals:
         text = f"{rival.score.value:.2f} {escape(rival.label)}"
         lines.append(f"<strong>{text}</strong>" if rival.name == row.strongest else text)
-    return f"<small>{'<br>'.join(lines)}</small>" if lines else NONE
+    return f'<small class="rivals">{"<br>".join(lines)}</small>' if lines else NONE
 
 
 def _scores(row: Reported) -> str:
