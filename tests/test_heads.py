@@ -22,7 +22,8 @@ from headscope.errors import HeadscopeError, TableError
 
 KNOWN = (
     "layer, head, attention_type, relation, direction, offset, distance, token_offset, class, token_class, mention, "
-    "target, length, permutation, run, group, fold, side, word_class, regressor, regressor_other"
+    "target, length, permutation, run, group, fold, side, word_class, before, behind, rule, end, regressor, "
+    "regressor_other"
 )
 
 

@@ -14,7 +14,7 @@ from headscope.reducers.relations import DIRECTIONS, Relations
 from headscope.reducers.support.folds import FOLDS, FoldAssignment
 from headscope.reducers.support.nearest import CLASSES, SIDES, find_by_class
 from headscope.runner import measure
-from witnesses.relations import PARTS_OF_SPEECH, WORD_CLASSES, links_by_rule
+from witnesses.relations import PARTS_OF_SPEECH, PLACES, WORD_CLASSES, links_by_rule
 
 TAGS = (*PARTS_OF_SPEECH, "CONJ", "_")
 """The last two are no universal parts of speech."""
@@ -32,7 +32,7 @@ def text(seed: int, length: int = 37, known: float = 0.8) -> Document:
 
 def test_the_classes_are_those_of_the_witness() -> None:
     assert tuple(WORD_CLASSES) == CLASSES
-    assert SIDES == ("left", "right")
+    assert SIDES == PLACES
 
 
 @pytest.mark.parametrize(("seed", "known"), [(3, 0.8), (5, 0.8), (7, 0.3), (11, 1.0), (13, 0.0)])
@@ -53,7 +53,7 @@ def test_the_rule_is_what_a_loop_over_words_finds(seed: int, known: float) -> No
 
 
 def test_a_text_without_links_has_no_answers() -> None:
-    assert find_by_class(replace(text(17), links=()), ()).shape == (0, 2, 2, len(CLASSES))
+    assert find_by_class(replace(text(17), links=()), ()).shape == (0, 2, 4, len(CLASSES))
 
 
 def test_the_sums_of_a_table_are_those_of_the_loop() -> None:

@@ -1,5 +1,6 @@
 """Negation scope: the figures of Zhao and Bethard 2020, from their sentences and from what others computed."""
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from headscope.corpora import Document, Span, read, summarize
 from headscope.errors import CorpusError
 from headscope.reducers.negation_scope import NegationScope
 from headscope.runner import Plan, measure
+from witnesses.scope import windows
 
 STORIES = "negation/conandoyle_zhao/data_story.json"
 
@@ -54,6 +56,20 @@ def test_the_sums_by_fold_of_the_rivals_give_their_scores() -> None:
     assert table["scope_all_f1"].item() == pytest.approx((2 * gold / (words + gold)).item())
     np.testing.assert_allclose(table["scope_offset_f1"], 2 * hits / (near + gold))
     assert table["scope_offset_f1"].max() > 0
+
+
+def test_windows_around_the_cue_are_those_of_a_loop() -> None:
+    documents = tiny.documents(29)
+    table = measure(Model.from_module(*tiny.make("bert"), name="bert"), documents, ["scope"])
+    for before in table["before"].values:
+        for behind in table["behind"].values:
+            window = (
+                table[["fold_scope_window", "fold_scope_window_hits"]].sel(before=before, behind=behind).sum("fold")
+            )
+            reach = [math.inf if end == "all" else int(end) for end in (before, behind)]
+            size, hits = windows(documents, *reach)
+            assert (window["fold_scope_window"], window["fold_scope_window_hits"]) == (size, hits), (before, behind)
+    assert 0 < hits < size
 
 
 def test_what_is_left_out_is_counted() -> None:

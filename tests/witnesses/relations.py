@@ -106,18 +106,19 @@ WORD_CLASSES = {name: {name} for name in PARTS_OF_SPEECH} | {
     "AUX/VERB": {"AUX", "VERB"},
     "ADJ/NOUN/VERB": {"ADJ", "NOUN", "VERB"},
     "ADJ/NOUN/PROPN/VERB": {"ADJ", "NOUN", "PROPN", "VERB"},
+    "open class": {"ADJ", "ADV", "INTJ", "NOUN", "PROPN", "VERB"},
 }
+PLACES = ("left", "right", "either, left first", "either, right first")
 
 
 def nearest(document: Document, word: int, side: str, word_class: str) -> int | None:
-    """The nearest word of a class on one side of a word: every word is asked in turn."""
-    step = -1 if side == "left" else 1
-    other = word + step
-    while 0 <= other < len(document.words):
-        for span in document.spans:
-            if span.kind == "upos" and span.start == other and span.label in WORD_CLASSES[word_class]:
-                return other
-        other += step
+    """The nearest word of a class on one side of a word, or on either: every word is asked in turn, near ones first."""
+    steps = {"left": (-1,), "right": (1,), "either, left first": (-1, 1), "either, right first": (1, -1)}[side]
+    for far in range(1, len(document.words)):
+        for step in steps:
+            for span in document.spans:
+                if span.kind == "upos" and span.start == word + step * far and span.label in WORD_CLASSES[word_class]:
+                    return span.start
     return None
 
 
@@ -128,7 +129,7 @@ def links_by_rule(document: Document) -> dict[tuple[str, str, str], list[tuple[s
         for direction, word, other in zip(
             DIRECTIONS, (link.source, link.target), (link.target, link.source), strict=True
         ):
-            for side in ("left", "right"):
+            for side in PLACES:
                 for word_class in WORD_CLASSES:
                     found = nearest(document, word, side, word_class) == other
                     answers.setdefault((direction, side, word_class), []).append((link.label, found))

@@ -70,6 +70,20 @@ def negations_of(document: Document) -> list[tuple[set[int], set[int]]]:
     return [(words("cue", label), words("scope", label)) for label in labels]
 
 
+def windows(documents: Sequence[Document], before: float, behind: float) -> tuple[int, int]:
+    """The words in a window around the cue of each negation, and those of them that are in its scope.
+
+    A word of the cue is in none; any other is if some word of the cue stands so few words behind or before it.
+    """
+    hits = size = 0
+    for document in documents:
+        for cue, scope in negations_of(document):
+            for word in set(range(len(document.words))) - cue:
+                if any(0 < other - word <= before or 0 < word - other <= behind for other in cue):
+                    size, hits = size + 1, hits + (word in scope)
+    return size, hits
+
+
 def _pooled(answers: Sequence[set[int]], negations: Sequence[tuple[Seen, set[int], set[int]]]) -> tuple[float, ...]:
     gold = [(number, word) for number, (_, _, words) in enumerate(negations) for word in words]
     said = [(number, word) for number, words in enumerate(answers) for word in words]

@@ -249,7 +249,7 @@ class _Negations:
         place = torch.arange(words, device=self.is_cue.device).expand(self.is_cue.shape)
         last = place.where(self.is_cue, -words).cummax(1).values
         following = place.where(self.is_cue, 2 * words).flip(1).cummin(1).values.flip(1)
-        reach = torch.tensor([words if many == "all" else int(many) for many in REACH], device=place.device)
+        reach = torch.tensor([words - 1 if many == "all" else int(many) for many in REACH], device=place.device)
         before, behind = ((far[..., None] <= reach) for far in (following - place, place - last))
         others = chosen & self.real & ~self.is_cue
         # As a product of 0 and 1: those that lie in neither part of a window.
