@@ -175,10 +175,11 @@ def interval_of(hits: list[bool], clusters: list[str], level: float = 0.95) -> t
 
 
 def lift_of(differences: Sequence[float], clusters: Sequence[str]) -> tuple[float, float, float]:
-    """The mean difference, and Student's interval of it with statsmodels' clustered variance."""
+    """The mean difference, and Student's interval of it with statsmodels' clustered variance, from -1 to 1 at most."""
     share = sum(differences) / len(differences)
-    half = scipy.stats.t.ppf(0.975, len(set(clusters)) - 1) * witnesses.clustered_error(differences, clusters)
-    return share, share - half, share + half
+    half = scipy.stats.t.ppf(0.975, witnesses.effective_clusters(clusters) - 1)
+    half *= witnesses.clustered_error(differences, clusters)
+    return share, max(-1.0, share - half), min(1.0, share + half)
 
 
 def wilson(share: float, effective: float, documents: int, level: float = 0.95) -> tuple[float, float]:

@@ -149,7 +149,7 @@ def test_the_report_is_what_naive_loops_choose_and_score(seed: int) -> None:
         assert row["lift_rival"] == rival
         assert_lift(row, "lift", hits, rivals[rival][1], odd.clusters)
         error = witnesses.clustered_error(np.subtract(hits, rivals[rival][1], dtype=float), odd.clusters)
-        quantiles = sum(scipy.stats.t.ppf(q, len(set(odd.clusters)) - 1) for q in (0.975, 0.8))
+        quantiles = sum(scipy.stats.t.ppf(q, witnesses.effective_clusters(odd.clusters) - 1) for q in (0.975, 0.8))
         assert row["lift_detectable"].item() == pytest.approx(quantiles * error)
     assert strongest > {"offset"}
 

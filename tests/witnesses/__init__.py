@@ -8,7 +8,7 @@ from witnesses.aspects import aspects
 from witnesses.candidates import candidates, permuted_candidates
 from witnesses.classes import CLASSES, classes
 from witnesses.coreference import coreference
-from witnesses.means import clustered_error
+from witnesses.means import clustered_error, effective_clusters
 from witnesses.permuted import permuted_coreference, permuted_relations, permuted_scope
 from witnesses.relations import DIRECTIONS, Relation, relations
 from witnesses.roles import roles
@@ -33,6 +33,7 @@ __all__ = [
     "classes",
     "clustered_error",
     "coreference",
+    "effective_clusters",
     "masses",
     "permuted_candidates",
     "permuted_coreference",

@@ -1,7 +1,7 @@
 """Means, and how far they are from the truth."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 import statsmodels.api
@@ -9,6 +9,12 @@ import statsmodels.api
 
 def mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if len(values) else math.nan
+
+
+def effective_clusters(clusters: Sequence[Hashable]) -> float:
+    """The number of equally large clusters that would say as much as those of these items."""
+    sizes = [sum(other == cluster for other in clusters) for cluster in dict.fromkeys(clusters)]
+    return sum(sizes) ** 2 / sum(size**2 for size in sizes)
 
 
 def clustered_error(correct: Sequence[bool], clusters: Sequence[str]) -> float:

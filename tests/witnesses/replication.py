@@ -19,16 +19,20 @@ def lift(
     """
     shares = [sum(hits) / len(hits) for hits in (head, rival)]
     residual: dict[int, float] = {}
+    weight: dict[int, float] = {}
     for sign, hits, share, places in ((1, head, shares[0], texts), (-1, rival, shares[1], rivals_texts)):
         for hit, text in zip(hits, places, strict=True):
             residual[text] = residual.get(text, 0.0) + sign * (float(hit) - share) / len(hits)
+            weight[text] = weight.get(text, 0.0) + 1 / len(hits)
     count = len(residual)
     difference = shares[0] - shares[1]
     if count < 2:
         return difference, math.nan, math.nan
     error = math.sqrt(count / (count - 1) * sum(value**2 for value in residual.values()))
-    half = error * scipy.stats.t.ppf(0.975, count - 1)
-    return difference, difference - half, difference + half
+    # As many texts of one size as would say as much.
+    effective = sum(weight.values()) ** 2 / sum(value**2 for value in weight.values())
+    half = error * scipy.stats.t.ppf(0.975, effective - 1)
+    return difference, max(-1.0, difference - half), min(1.0, difference + half)
 
 
 def best(columns: np.ndarray) -> tuple[int, ...]:

@@ -151,7 +151,7 @@ class Lift:
         with the other (`tests/test_verdicts.py`).
         """
         half = self.error * self._quantile((1 + level) / 2)
-        return self.value - half, self.value + half
+        return (self.value - half).clip(min=-1), (self.value + half).clip(max=1)
 
     def detectable(self) -> xr.DataArray:
         """The smallest true difference whose interval would lie above 0 in four of five samples like this one."""
