@@ -255,7 +255,7 @@ def test_parts_of_speech_of_another_kind_are_refused_where_they_are_asked_for(pa
 
 
 def program_of_the_page() -> str:
-    (program,) = re.findall(r"```json\n(.*?)```", PAGE, flags=re.DOTALL)
+    (program,) = re.findall(r"```json\n({\"patterns\".*?)```", PAGE, flags=re.DOTALL)
     return program
 
 

