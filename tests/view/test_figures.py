@@ -174,7 +174,7 @@ def test_the_title_has_count_offset_held_out_accuracy_and_strongest_rival(rival:
     lines = draw_score_heatmap(table, "relation_accuracy", "obj").get_suptitle().split("\n")
     signed = f"{int(offset):+d}".replace("-", "−")
     chosen = f"{int(row['heldout_offset']):+d}".replace("-", "−")
-    rule = f"nearest {row['heldout_upos_word_class'].item()} on the {row['heldout_upos_side'].item()}"
+    rule = f"nearest {row['heldout_upos_word_class'].item()} ({row['heldout_upos_side'].item()})"
     rivals = {
         "offset": f"offset {chosen} {float(row['heldout_offset_accuracy']):.2f}",
         "upos": f"{rule} {float(row['heldout_upos_accuracy']):.2f}",

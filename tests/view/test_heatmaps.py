@@ -58,7 +58,10 @@ def held_out(table: xr.Dataset, prefix: str, measure: str, attends: str) -> str:
     ends = [table[f"{prefix}heldout_{name}"].item() for name in (measure, "lower", "upper")]
     scored = f"{ends[0]:.2f}" + (f" [{ends[1]:.2f}, {ends[2]:.2f}]" if np.isfinite(ends[1]) else "")
     rival = table[f"{prefix}lift_rival"].item()
-    label = RIVALS[rival].format(f"{table[f'{prefix}heldout_offset'].item():+d}".replace("-", "−"))
+    label = RIVALS.get(rival, "").format(f"{table[f'{prefix}heldout_offset'].item():+d}".replace("-", "−"))
+    if rival == "window":
+        before, behind = (table[f"{prefix}heldout_window_{end}"].item() for end in ("before", "behind"))
+        label = f"{before} words before the cue, {behind} behind it"
     variable = f"{prefix}{'' if rival == 'untrained' else 'heldout_'}{rival}_{measure}"
     return f"held out: {head} from {attends}: {scored} · {label} {table[variable].item():.2f}"
 

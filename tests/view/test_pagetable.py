@@ -26,7 +26,7 @@ def rivals_of(row: xr.Dataset) -> str:
     return "\n".join([
         f"{float(row['heldout_offset_accuracy']):.2f} offset {offset}",
         f"{float(row['heldout_upos_accuracy']):.2f} "
-        f"nearest {row['heldout_upos_word_class'].item()} on the {row['heldout_upos_side'].item()}",
+        f"nearest {row['heldout_upos_word_class'].item()} ({row['heldout_upos_side'].item()})",
         f"{float(row['untrained_accuracy']):.2f} untrained model",
     ])  # fmt: skip
 
@@ -74,7 +74,7 @@ def test_each_score_has_its_rows_below_its_heading() -> None:
         "Permuted: the score after moving each gold link to another place in its text, keeping its length."
     )
     assert mentions.startswith("Antecedents of mentionsScore: the share of mentions whose head word attends, ")
-    assert "Permuted: the score after rotating the antecedents of each mention among its earlier mentions." in mentions
+    assert "Permuted: the score after shifting the labels of the chains along the mentions of each text." in mentions
     # The first class has too few to be reported, so there is no head to compare with.
     assert mentions.endswith("To compare, on all documents: nearest earlier mention: pronoun 0.37, proper 0.41.")
     assert rows_of_reported(parsed)[3][1:9] == ["too rare", *["–"] * 6, "53 in all"]

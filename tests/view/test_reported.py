@@ -32,7 +32,7 @@ PREFIXES = {
 RIVALS = {
     "relation_accuracy": ["offset", "upos", "untrained"],
     "antecedent_accuracy": ["offset", "nearest", "head_match", "rules", "untrained"],
-    "scope_f1": ["offset", "all", "untrained"],
+    "scope_f1": ["offset", "all", "window", "untrained"],
     "aspect_accuracy": ["offset", "blind", "untrained"],
     "role_weight": ["offset", "untrained"],
 }
@@ -130,7 +130,7 @@ def test_rules_are_called_by_their_options(table) -> None:
     for row in report.rows_with_heads:
         of = table.sel(relation=row.name)
         offset = f"{of['heldout_offset'].item():+d}".replace("-", "−")
-        rule = f"nearest {of['heldout_upos_word_class'].item()} on the {of['heldout_upos_side'].item()}"
+        rule = f"nearest {of['heldout_upos_word_class'].item()} ({of['heldout_upos_side'].item()})"
         assert [rival.label for rival in row.rivals] == [f"offset {offset}", rule, "untrained model"]
 
 
@@ -139,8 +139,8 @@ def test_how_the_gold_was_permuted_is_said(table) -> None:
     assert said == {
         "relation_accuracy": "Permuted: the score after moving each gold link to another place in its text, keeping "
         "its length.",
-        "antecedent_accuracy": "Permuted: the score after rotating the antecedents of each mention among its earlier "
-        "mentions.",
+        "antecedent_accuracy": "Permuted: the score after shifting the labels of the chains along the mentions of "
+        "each text.",
         "scope_f1": "Permuted: the score after rotating each scope within its sentence.",
         "aspect_accuracy": "",
         "role_weight": "",

@@ -247,8 +247,10 @@ class _Negations:
         """The number of these words, those of the cue aside, that each window around it has."""
         words = self.is_cue.shape[1]
         place = torch.arange(words, device=self.is_cue.device).expand(self.is_cue.shape)
-        last = place.where(self.is_cue, -words).cummax(1).values
-        following = place.where(self.is_cue, 2 * words).flip(1).cummin(1).values.flip(1)
+        # Where there is no word of the cue, it is further than any window reaches, however short the sentences.
+        beyond = 2 * words + len(REACH)
+        last = place.where(self.is_cue, -beyond).cummax(1).values
+        following = place.where(self.is_cue, beyond + words).flip(1).cummin(1).values.flip(1)
         reach = torch.tensor([words - 1 if many == "all" else int(many) for many in REACH], device=place.device)
         before, behind = ((far[..., None] <= reach) for far in (following - place, place - last))
         others = chosen & self.real & ~self.is_cue
