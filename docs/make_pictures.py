@@ -13,8 +13,8 @@ from PIL import Image
 
 IMAGES = Path(__file__).parent / "images"
 WIDTH, HEIGHT = 1300, 1900
-HEADS = (0, 0, WIDTH, 968)
-REPORTED = (0, 970, WIDTH, 1900)
+HEADS = (0, 0, WIDTH, 1005)
+REPORTED = (0, 1005, WIDTH, 1900)
 """Of the page: the grid with the profile of a head, and the table of reported heads."""
 
 
