@@ -187,6 +187,7 @@ class Aspects:
         each, by_head = ("target",), ("layer", "head", "target")
         share, pair = "share of attention", "share of pairs"
         there = "pairs in which a word of the target stands at a fixed offset from the words that name the aspect"
+        over_pairs = "attention to the target, over pairs"
         lost = "pairs left out, whose words of the target or of the aspect's name have no token"
         values: dict[str, Described] = {
             "aspect_mass": (mass, by_head, "attention from the words that name the aspect to the target", share),
@@ -196,7 +197,7 @@ class Aspects:
             "aspect_uniform_back": (naming, each, "tokens that name the aspect: what even attention would give", share),
             "aspect_chance": (words, each, "other words that are the target's: what pointing blindly would hit", pair),
             "aspect_offset": (offsets, ("target", "offset"), there, pair),
-            "fold_aspect_mass": (sums["mass"], (*by_head, "fold"), "attention to the target, over pairs", share),
+            "fold_aspect_mass": (sums["mass"], (*by_head, "fold"), over_pairs, "sum of weights"),
         }
         return table.assign(describe(values, ESSAY)).assign_coords(offset=list(OFFSETS))
 

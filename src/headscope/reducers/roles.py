@@ -163,6 +163,7 @@ class Roles:
         by_fold |= {"fold_role": counts["link"], "fold_role_offset": counts["offset"]}
         share, unit = "share of attention", self.fold_assignment.unit
         table = score_table(WEIGHT, by_fold, source=KOVALEVA, units=share, fold_unit=unit)
+        table["fold_role_weight"].attrs["units"] = "sum of weights"
         links = np.asarray(counts["link"].sum())
         each, offset = (mean(total, links) for total in (sums["each"], counts["offset"].sum(0)))
         by_head = ("layer", "head")
