@@ -68,6 +68,10 @@ class Rival:
         return (self.label or self.title).format(**options)
 
 
+OFFSETS = (-5, -4, -3, -2, -1, 1, 2, 3, 4, 5)
+"""The distances, in words, among which the reducers of headscope look for the best fixed one."""
+
+
 def offset_rival(numerator: str | tuple[str, ...], denominator: str | tuple[str, ...]) -> Rival:
     """The rival that always takes the word at the same distance, the best one (Clark et al. 2019, section 4.2)."""
     above, below = ((names,) if isinstance(names, str) else names for names in (numerator, denominator))

@@ -19,10 +19,10 @@ from headscope.corpora.document import Document, Link, Span
 from headscope.errors import CorpusError
 from headscope.reducers.coreference import MENTIONS, Coreference
 from headscope.reducers.reducer import Reducer
-from headscope.reducers.relations import OFFSETS
 from headscope.reducers.support.folds import FOLDS, FoldAssignment
 from headscope.runner import Plan, measure
 from headscope.runner.checkpoint import RunSums
+from headscope.score import OFFSETS
 
 DOCUMENTS = tiny.documents(11)
 BASELINES = ("nearest", "head_match", "rules")

@@ -21,11 +21,10 @@ from headscope.capture.words import membership, pool_queries
 from headscope.corpora.corpus import CorpusSummary
 from headscope.errors import HeadscopeError
 from headscope.reducers.reducer import Sums, missing_annotation
-from headscope.reducers.relations import OFFSETS
 from headscope.reducers.support.aspect_targets import EVALUATIVE, SEPARATORS, TARGETS, covered, targets_of
 from headscope.reducers.support.folds import FOLDS, Bins, FoldAssignment
 from headscope.reducers.support.ratios import Described, describe, mean, score_table
-from headscope.score import Rival, Score, offset_rival
+from headscope.score import OFFSETS, Rival, Score, offset_rival
 
 ESSAY = "What does a fine-tuned BERT model look at? (2019), task-specific learnings 1 to 5"
 

@@ -18,13 +18,12 @@ from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
 from headscope.corpora.corpus import CorpusSummary
 from headscope.reducers.reducer import Sums, missing_annotation
-from headscope.reducers.relations import OFFSETS
 from headscope.reducers.support.antecedents import RULES, choose_antecedent, mentions_of, with_earlier
 from headscope.reducers.support.folds import FOLDS, Bins, FoldAssignment
 from headscope.reducers.support.permutations import Permutations
 from headscope.reducers.support.ratios import Described, describe, mean, score_table
 from headscope.reducers.support.shifts import ShiftedChains
-from headscope.score import Rival, Score, offset_rival
+from headscope.score import OFFSETS, Rival, Score, offset_rival
 
 CLARK = "Clark et al. 2019, section 4.3"
 MENTIONS = ("all", "pronoun", "proper", "nominal")

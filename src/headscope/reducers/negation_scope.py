@@ -18,13 +18,12 @@ from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
 from headscope.corpora.corpus import CorpusSummary
 from headscope.reducers.reducer import Sums, missing_annotation
-from headscope.reducers.relations import OFFSETS
 from headscope.reducers.support.folds import FoldAssignment, total_by_fold
 from headscope.reducers.support.negation_cue import REGRESSORS, Cues
 from headscope.reducers.support.negation_cue import variables as cue_variables
 from headscope.reducers.support.permutations import Permutations
 from headscope.reducers.support.ratios import describe, score_table
-from headscope.score import Rival, Score, offset_rival
+from headscope.score import OFFSETS, Rival, Score, offset_rival
 
 ZHAO = "Zhao and Bethard 2020, section 4"
 MEASURES = {

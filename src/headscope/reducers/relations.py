@@ -33,11 +33,10 @@ from headscope.reducers.support.nearest import CLASSES, SIDES, find_by_class
 from headscope.reducers.support.permutations import AT_ONCE, Permutations
 from headscope.reducers.support.ratios import Described, describe, mean, score_table
 from headscope.reducers.support.rules import ENDS, Rule, find_by_rules
-from headscope.score import Rival, Score, offset_rival
+from headscope.score import OFFSETS, Rival, Score, offset_rival
 
 CLARK = "Clark et al. 2019, sections 4.1 and 4.2"
 DIRECTIONS = ("dependent_to_head", "head_to_dependent")
-OFFSETS = (-5, -4, -3, -2, -1, 1, 2, 3, 4, 5)
 LENGTHS = (-6, *OFFSETS, 6)
 """Lengths of links, from the source to the target in words, that are counted apart; the first and last are open."""
 

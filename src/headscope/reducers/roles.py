@@ -21,10 +21,9 @@ from headscope.corpora.corpus import CorpusSummary
 from headscope.corpora.document import Document, Link
 from headscope.errors import HeadscopeError
 from headscope.reducers.reducer import Sums, missing_annotation
-from headscope.reducers.relations import OFFSETS
 from headscope.reducers.support.folds import FoldAssignment, total_by_fold
 from headscope.reducers.support.ratios import Described, describe, mean, score_table
-from headscope.score import Score, offset_rival
+from headscope.score import OFFSETS, Score, offset_rival
 
 KOVALEVA = "Kovaleva et al. 2019, section 4.2"
 ROLE = "role"
