@@ -163,7 +163,7 @@ def test_what_stands_out_is_marked_counted_and_explained() -> None:
     (said,) = [text for attrs, text in parsed.find("p") if attrs.get("class") == "summary"]
     assert said == (
         "A head stands out from its rivals for 1 of 3 relations and 0 of 3 classes of mentions. There are too few "
-        "texts to decide about 1 relations."
+        "texts to decide about 1 of 3 relations."
     )
     notes = " ".join(text for attrs, text in parsed.find("p") if attrs.get("class") == "note")
     assert (

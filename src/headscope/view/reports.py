@@ -189,10 +189,11 @@ def describe_verdicts(reports: Sequence[Report]) -> str:
         if rows:
             standing.append(f"{sum(row.stands_out for row in rows)} of {len(rows)} {report.score.rows}")
         if count := sum(row.verdict == UNDECIDED for row in rows):
-            undecided.append(f"{count} {report.score.rows}")
+            undecided.append(f"{count} of {len(rows)} {report.score.rows}")
     if not standing:
         return ""
-    sentence = f"A head stands out from its rivals for {_enumerate(standing)}."
+    compared = " from its rivals" if any(row.rivals for report in reports for row in report.rows_with_heads) else ""
+    sentence = f"A head stands out{compared} for {_enumerate(standing)}."
     return sentence + (f" There are too few texts to decide about {_enumerate(undecided)}." if undecided else "")
 
 
