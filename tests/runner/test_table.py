@@ -7,11 +7,15 @@ from typing import ClassVar
 import numpy as np
 import pytest
 import xarray as xr
+from rich.console import Console
 
 import tiny
+from headscope import heads
 from headscope.capture.model import Model
 from headscope.errors import HeadscopeError
 from headscope.runner import measure
+from headscope.score import Score
+from headscope.view.terminal import print_table
 from own import LastToken
 
 
@@ -31,3 +35,29 @@ def test_results_that_do_not_go_into_one_table_are_refused_by_name() -> None:
     message = str(refused.value)
     assert message.startswith("the results of the reducers relations, other_offsets do not go into one table (")
     assert message.endswith("); give the variables and dimensions of your own reducer other names.")
+
+
+@dataclass(frozen=True)
+class Numbered(LastToken):
+    """The same for three rows, which have numbers for names."""
+
+    name: ClassVar[str] = "numbered"
+    scores: ClassVar[tuple[Score, ...]] = (Score("numbered_mass", "Last token", "attention to it", rows="numbers"),)
+
+    def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
+        mass = super().result(sums, counts)["mass_last"].values[..., None] * [1.0, 0.5, -1.0]
+        about = {"name": "attention to the last token", "units": "share of attention", "source": "own"}
+        dims, labels = ("layer", "head", "number"), ("number", [2, 3, 5], {"long_name": "a number"})
+        return xr.Dataset({"numbered_mass": heads.variable(mass, dims, **about)}, coords={"number": labels})
+
+
+def test_rows_with_numbers_for_names_are_shown() -> None:
+    table = measure(Model.from_module(*tiny.make("bert"), name="bert"), tiny.documents(7), [Numbered()])
+    assert table["number"].values.tolist() == ["2", "3", "5"]
+    console = Console(width=100, record=True)
+    print_table(table, console)
+    first, *_, last = console.export_text().splitlines()[-3:]
+    assert first.startswith("2 ")
+    assert last.startswith("5 ")
+    assert " -0." in last
+    assert " -0." not in first

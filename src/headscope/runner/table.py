@@ -11,7 +11,7 @@ from headscope.capture.model import Model
 from headscope.errors import HeadscopeError, first_line
 from headscope.reducers.reducer import Reducer, declared_scores
 from headscope.runner.checkpoint import RunSums
-from headscope.score import ATTRIBUTE, write_scores
+from headscope.score import ATTRIBUTE, Score, write_scores
 
 
 def tabulate(done: RunSums, model: Model, reducers: Sequence[Reducer]) -> xr.Dataset:
@@ -38,14 +38,21 @@ def tabulate(done: RunSums, model: Model, reducers: Sequence[Reducer]) -> xr.Dat
         else side_by_side(attention_types, pd.Index(model.layers, name="attention_type"))
     )
     seen = done.select_run("seen")
-    return table.assign_attrs(
+    scores = [score for reducer in reducers for score in declared_scores(reducer)]
+    return _name_rows(table, scores).assign_attrs(
         documents=seen["documents"],
         words=seen["words"],
         tokens=seen["tokens"],
         tokens_unknown=seen["unknown"],
         skipped=json.dumps(done.select_run("skipped"), sort_keys=True),
-        **{ATTRIBUTE: write_scores(score for reducer in reducers for score in declared_scores(reducer))},
+        **{ATTRIBUTE: write_scores(scores)},
     )
+
+
+def _name_rows(table: xr.Dataset, scores: Sequence[Score]) -> xr.Dataset:
+    """The table with names for rows that a reducer of a user's own has numbered."""
+    dims = {score.row_dimension(table) for score in scores if score.variable in table} - {""}
+    return table.assign_coords({dim: table[dim].astype(str) for dim in dims if table[dim].dtype.kind in "iuf"})
 
 
 def _align_permutations(tables: Sequence[xr.Dataset]) -> list[xr.Dataset]:

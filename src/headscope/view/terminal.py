@@ -86,8 +86,9 @@ def _print_descriptions(table: xr.Dataset, console: Console) -> None:
             values = table[[score.variable]].sel(place)
             if not values[score.variable].notnull().any():
                 continue
-            best = top_heads(-values if score.ascending else values, score.variable)
-            heads = "   ".join(f"[bold]{head}[/] {abs(value):.2f}" for head, value in best)
+            sign = -1 if score.ascending else 1
+            best = top_heads(sign * values, score.variable)
+            heads = "   ".join(f"[bold]{head}[/] {sign * value:.2f}" for head, value in best)
             control = [f"{table[score.control].sel(place).item():.2f}"] if score.control in table else []
             lines.add_row(escape(" ".join(place.values()) or score.title), heads, *control)
         phrase = f" (last column: {score.baselines[score.control]})" if score.control in table else ""
