@@ -261,7 +261,7 @@ def test_the_figures_of_the_choices_come_out(table_of_the_page):
     pattern = (
         r"^(candidates: )?(link \w+) +(\d)-(\d) +(dep|head).* (\.\d+|1\.000) +(\d+) ([+].\d+) .* (\.\d+) [fu].* \.001$"
     )
-    rows = re.findall(pattern, PAGE, re.M)
+    rows = re.findall(pattern, PAGE[PAGE.index(CHOICES) :], re.M)
     assert len(rows) == 4
     for candidates, relation, layer, head, direction, *figures in rows:
         row, prefix = names["result"].table.sel(relation=relation), "candidate_" if candidates else ""
