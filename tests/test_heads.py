@@ -80,10 +80,37 @@ def test_a_table_can_be_written_over_the_file_that_it_was_read_from(table: xr.Da
 def test_the_file_is_netcdf_that_others_can_read(table: xr.Dataset, tmp_path: Path) -> None:
     heads.write_table(table, tmp_path / "heads.nc")
     with h5py.File(tmp_path / "heads.nc") as file:
-        assert file.attrs["headscope_format"] == 3
-        np.testing.assert_array_equal(file["fold_link"][:], table["fold_link"].values)
-        assert file["fold_link"].attrs["units"] == "1"
-        assert [scale[0].name for scale in file["fold_link"].dims] == ["/relation", "/fold"]
+        assert file.attrs["headscope_format"] == 4
+        np.testing.assert_array_equal(file["sums/fold_link"][:], table["fold_link"].values)
+        assert file["sums/fold_link"].attrs["units"] == "1"
+        assert [scale[0].name for scale in file["sums/fold_link"].dims] == ["/relation", "/sums/fold"]
+        assert [scale[0].name for scale in file["reported_layer"].dims] == ["/relation"]
+
+
+def test_what_is_not_by_fold_is_a_table_of_its_own(table: xr.Dataset, tmp_path: Path) -> None:
+    path = heads.write_table(table, tmp_path / "heads.nc")
+    with xr.open_dataset(path, engine="h5netcdf") as opened:
+        values = opened.load()
+    assert "fold" not in values.dims
+    assert not [name for name in values.data_vars if str(name).startswith("fold_")]
+    frame = values[["relation_accuracy", "reported_layer"]].to_dataframe()
+    assert len(frame) == table["relation_accuracy"].size
+    xr.testing.assert_identical(values.drop_attrs(deep=False), table[list(values.data_vars)].drop_attrs(deep=False))
+
+
+def test_a_file_without_its_sums_is_read(table: xr.Dataset, tmp_path: Path) -> None:
+    path = heads.write_table(table, tmp_path / "heads.nc")
+    with h5py.File(path, "a") as file:
+        del file["sums"]
+    values = heads.read_table(path)
+    assert "relation_accuracy" in values
+    assert "fold" not in values.dims
+
+
+def test_one_head_is_chosen_by_its_name(table: xr.Dataset) -> None:
+    xr.testing.assert_identical(heads.head(table, "3-5"), table.sel(layer=3, head=5))
+    with pytest.raises(TableError, match=r"^there is no head 17-1; the model has "):
+        heads.head(table, "17-1")
 
 
 @pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o027, 0o640), (0o077, 0o600), (0o002, 0o664)])
@@ -107,14 +134,14 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(table: xr.Dataset, tmp
     path = heads.write_table(table, tmp_path / "heads.nc")
     before = path.read_bytes()
 
-    def fail(self: xr.Dataset, target: Any, **options: Any) -> None:
+    def fail(self: xr.DataTree, target: Any, **options: Any) -> None:
         if hasattr(target, "write"):
             target.write(before[: len(before) // 2])
         else:
             Path(target).write_bytes(before[: len(before) // 2])
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(xr.Dataset, "to_netcdf", fail)
+    monkeypatch.setattr(xr.DataTree, "to_netcdf", fail)
     with pytest.raises(HeadscopeError) as refused:
         heads.write_table(table.assign_attrs(seed=13), path)
     assert str(refused.value) == (
@@ -198,7 +225,7 @@ def test_another_format(table: xr.Dataset, tmp_path: Path, version: int) -> None
     table.assign_attrs(headscope_format=version).to_netcdf(path, engine="h5netcdf")
     assert_not_read(
         path,
-        f"{path} has format {version}, and this headscope reads format 3; measure again, or use the version that "
+        f"{path} has format {version}, and this headscope reads format 4; measure again, or use the version that "
         "wrote it.",
     )
 
@@ -210,7 +237,7 @@ def test_a_file_with_the_old_names_of_dimensions_is_refused_for_its_format(table
     old.assign_attrs(headscope_format=1).to_netcdf(path, engine="h5netcdf")
     assert_not_read(
         path,
-        f"{path} has format 1, and this headscope reads format 3; measure again, or use the version that wrote it.",
+        f"{path} has format 1, and this headscope reads format 4; measure again, or use the version that wrote it.",
     )
 
 

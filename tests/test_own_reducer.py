@@ -111,7 +111,8 @@ def test_it_is_in_the_csv_files_on_the_terminal_on_the_page_and_in_a_figure(tabl
     page = Page(render_page(table, figures={}))
     ((name, head, *_),) = rows_of_reported(page)
     assert (name, head) == (
-        "Repeated words", f"{table['repetition_reported_layer'].item()}-{table['repetition_reported_head'].item()}",
+        "Repeated words",
+        f"{table['repetition_reported_layer'].item():.0f}-{table['repetition_reported_head'].item():.0f}",
     )  # fmt: skip
     assert [row["name"] for row in page.data()["scores"]] == ["Repeated words"]
     ((title, (_, figure)),) = draw_score(table, main_score(table)).items()

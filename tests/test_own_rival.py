@@ -162,8 +162,8 @@ def test_it_survives_the_disk(reported, tmp_path: Path) -> None:
 def test_its_rivals_are_on_the_page_and_on_the_terminal(reported) -> None:
     labels = {
         "length": f"nearest of {reported['initial_heldout_length_letters'].item()}",
-        "steps": f"{reported['initial_heldout_steps'].item()} back",
-        "offset": f"offset {reported['initial_heldout_offset'].item():+d}".replace("-", "−"),
+        "steps": f"{reported['initial_heldout_steps'].item():.0f} back",
+        "offset": f"offset {reported['initial_heldout_offset'].item():+.0f}".replace("-", "−"),
         "first": "first word",
         "untrained": "untrained model",
     }

@@ -6,6 +6,7 @@ and the attributes of the table say which weights, which corpus and which call i
 """
 
 import io
+import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,8 +18,13 @@ import xarray as xr
 from headscope.errors import TableError
 from headscope.files import atomic_write
 
-FORMAT = 3
+FORMAT = 4
 """The version of the schema, stored in each file. A file of another version is refused."""
+
+SUMS = "sums"
+"""The group of a file that holds sums by fold and permutations, beside the variables that one reads."""
+
+_COMPRESSED = {"zlib": True, "complevel": 4}
 
 DIMENSIONS: Mapping[str, str] = {
     "layer": "attention layer, counted from 1 in the order of the forward pass",
@@ -115,24 +121,38 @@ def check(table: xr.Dataset) -> xr.Dataset:
 def write_table(table: xr.Dataset, path: str | Path) -> Path:
     """Check `table` and write it as netCDF-4, whole or not at all.
 
+    Variables by fold or permutation are in the group `SUMS` of the file, so that the others are a table of a size that
+    pandas or R can hold.
+
     Raises:
         TableError: the table does not follow the schema.
         HeadscopeError: the disk refuses the file.
     """
     path = Path(path)
     check(table)
-    numbers = [name for name, values in table.data_vars.items() if values.dtype.kind in "iuf"]
-    encoding = {name: {"zlib": True, "complevel": 4} for name in numbers}
+    sums = [name for name, values in table.data_vars.items() if {"fold", "permutation"} & {*values.dims}]
+    others = table.drop_vars(sums)
+    others = others.drop_dims(set(others.dims) - {dim for values in others.data_vars.values() for dim in values.dims})
+    parts = {
+        "/": others.assign_attrs(headscope_format=FORMAT),
+        f"/{SUMS}": table[sums].assign_coords(table.coords).assign_attrs(variables=json.dumps([*table.data_vars])),
+    }
+    encoding = {
+        path: {name: _COMPRESSED for name, values in part.data_vars.items() if values.dtype.kind in "iuf"}
+        for path, part in parts.items()
+    }
     # HDF5 does not survive a disk that refuses a write: it takes the process with it. So it writes to memory.
     content = io.BytesIO()
     with atomic_write(path) as temporary:
-        table.assign_attrs(headscope_format=FORMAT).to_netcdf(content, engine="h5netcdf", encoding=encoding)
+        xr.DataTree.from_dict(parts).to_netcdf(content, engine="h5netcdf", encoding=encoding)
         temporary.write_bytes(content.getbuffer())
     return path
 
 
 def read_table(path: str | Path) -> xr.Dataset:
-    """The head table in a file that `write_table` wrote.
+    """The head table in a file that `write_table` wrote, with its sums.
+
+    ``xarray.open_dataset`` gives the same table without the sums by fold and the permutations.
 
     Raises:
         TableError: there is no such file, it is not a head table, or it has another format.
@@ -143,11 +163,11 @@ def read_table(path: str | Path) -> xr.Dataset:
         raise TableError(f"{fault}; a head table is written by `headscope atlas` or `headscope measure`.")
     try:
         # HDF5 that is not netCDF has unnamed axes; these get names, and the missing attribute is reported below.
-        with xr.open_dataset(path, engine="h5netcdf", phony_dims="sort") as opened:
-            table = opened.load()
+        with xr.open_datatree(path, engine="h5netcdf", phony_dims="sort") as opened:
+            tree = opened.load()
     except OSError as error:
         raise TableError(f"{path} is damaged or incomplete; copy it again, or measure again.") from error
-    version = table.attrs.pop("headscope_format", None)
+    version = tree.attrs.pop("headscope_format", None)
     if version is None:
         raise TableError(f"{path} is a netCDF file but not a head table; it has no attribute headscope_format.")
     if int(version) != FORMAT:
@@ -155,7 +175,24 @@ def read_table(path: str | Path) -> xr.Dataset:
             f"{path} has format {int(version)}, and this headscope reads format {FORMAT}; "
             "measure again, or use the version that wrote it."
         )
+    table = tree.to_dataset()
+    if SUMS in tree.children:  # a user may have left them out to send a smaller file
+        inner = tree[SUMS].to_dataset()
+        variables = {**table.data_vars, **inner.data_vars}
+        ordered = {name: variables[name] for name in json.loads(inner.attrs["variables"])}
+        table = xr.Dataset(ordered, coords=inner.coords, attrs=table.attrs)
+    table.encoding["source"] = str(path)  # as xarray has it, for messages
     return check(table)
+
+
+def head(table: xr.Dataset, name: str) -> xr.Dataset:
+    """The values of one head, by its name: of ``8-10`` what ``table.sel(layer=8, head=10)`` gives.
+
+    Raises:
+        TableError: the name is not of that form, or `table` has no such head.
+    """
+    layer, number = parse_head(name, table)
+    return table.sel(layer=layer, head=number)
 
 
 def head_name(layer: int, head: int) -> str:

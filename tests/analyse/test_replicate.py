@@ -78,7 +78,7 @@ def test_a_replication_is_what_naive_loops_say(seed: int) -> None:
         row = replicated.sel(relation=name)
         assert row["reported_layer"] > 0
         direction = DIRECTIONS.index(row["reported_direction"].item())
-        place = (row["reported_layer"].item() - 1, row["reported_head"].item() - 1, direction)
+        place = (int(row["reported_layer"]) - 1, int(row["reported_head"]) - 1, direction)
         folds = [text.fold for text in others for _ in text.links[name].distance]
         hits = np.concatenate([text.links[name].hits for text in others])[(slice(None), *place)]
         assert row["replication_count"] == len(hits)

@@ -151,8 +151,8 @@ def _add_reported(add, variables, random, relations, rare, layers, count_of_head
     is_rare = np.isin(relations, list(rare))
     over = ("relation",)
     depth = min(layers, 3) if attention_types else layers
-    add("reported_layer", np.where(is_rare, 0, random.integers(1, depth + 1, n)), over, "layer", "layer")
-    add("reported_head", np.where(is_rare, 0, random.integers(1, count_of_heads + 1, n)), over, "head", "head")
+    add("reported_layer", np.where(is_rare, np.nan, random.integers(1, depth + 1, n)), over, "layer", "layer")
+    add("reported_head", np.where(is_rare, np.nan, random.integers(1, count_of_heads + 1, n)), over, "head", "head")
     add("reported_direction", np.where(is_rare, "", random.choice(DIRECTIONS, n)), over, "direction", "direction")
     if attention_types:
         add(
@@ -169,7 +169,7 @@ def _add_reported(add, variables, random, relations, rare, layers, count_of_head
         add(f"{key}_upper", middle + 0.07, over, "upper end of the 95 % interval", "accuracy")
     add("heldout_count", random.integers(9, 2000, n), over, "held-out links", "links")
     add("heldout_clusters", random.integers(20, 33, n), over, "folds with held-out links", "folds")
-    add("heldout_offset", random.choice(OFFSETS, n), over, "best fixed offset", "words")
+    add("heldout_offset", np.where(is_rare, np.nan, random.choice(OFFSETS, n)), over, "best fixed offset", "words")
     offset = np.where(is_rare, np.nan, random.uniform(0.1, 0.5, n))
     add("heldout_offset_accuracy", offset, over, "its accuracy", "accuracy")
     add("heldout_offset_lower", offset - 0.03, over, "lower end of the 95 % interval", "accuracy")

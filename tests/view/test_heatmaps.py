@@ -54,11 +54,11 @@ def shown(figure) -> list[np.ndarray]:
 
 def held_out(table: xr.Dataset, prefix: str, measure: str, attends: str) -> str:
     """The line of the held-out score; what a reported head has, and what its strongest rival has."""
-    head = f"{table[f'{prefix}reported_layer'].item()}-{table[f'{prefix}reported_head'].item()}"
+    head = f"{table[f'{prefix}reported_layer'].item():.0f}-{table[f'{prefix}reported_head'].item():.0f}"
     ends = [table[f"{prefix}heldout_{name}"].item() for name in (measure, "lower", "upper")]
     scored = f"{ends[0]:.2f}" + (f" [{ends[1]:.2f}, {ends[2]:.2f}]" if np.isfinite(ends[1]) else "")
     rival = table[f"{prefix}lift_rival"].item()
-    label = RIVALS.get(rival, "").format(f"{table[f'{prefix}heldout_offset'].item():+d}".replace("-", "−"))
+    label = RIVALS.get(rival, "").format(f"{table[f'{prefix}heldout_offset'].item():+.0f}".replace("-", "−"))
     if rival == "window":
         before, behind = (table[f"{prefix}heldout_window_{end}"].item() for end in ("before", "behind"))
         label = f"{before} words before the cue, {behind} behind it"
@@ -216,7 +216,7 @@ def test_classes_and_roles_on_the_terminal(table) -> None:
     assert line.split()[2] == f"{noun['token_class_mass'].max().item():.2f}"
     assert line.split()[-1] == f"{noun['token_class_share'].item():.2f}"
     (line,) = [line for line in lines if line.startswith("roles, weight ")]
-    head = f"{table['role_reported_layer'].item()}-{table['role_reported_head'].item()}"
+    head = f"{table['role_reported_layer'].item():.0f}-{table['role_reported_head'].item():.0f}"
     score = f"{table['role_heldout_weight'].item():.3f}".removeprefix("0")
     assert line.split()[2:5] == [head, "either", score]
 

@@ -44,7 +44,7 @@ def test_reported_heads_stand_beside_their_rivals() -> None:
     )
     assert rows[1] == [
         "obj",
-        f"{chosen['layer']}-{chosen['head']}",
+        f"{chosen['layer']:.0f}-{chosen['head']:.0f}",
         chosen["direction"].split("_")[0],
         shared(row, "heldout"),
         lifted(row),

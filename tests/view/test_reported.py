@@ -76,9 +76,9 @@ def test_rows_are_the_tables_numbers(table) -> None:
                 "selection_frequency": of[f"{prefix}reported_selection_frequency"].item(),
                 "count": of[count].item(),
                 "scored": of[f"{prefix}heldout_count"].item(),
-                "offset": of[f"{prefix}heldout_offset"].item(),
-                "layer": of[f"{prefix}reported_layer"].item(),
-                "head": of[f"{prefix}reported_head"].item(),
+                "offset": np.nan_to_num(of[f"{prefix}heldout_offset"].item()),
+                "layer": np.nan_to_num(of[f"{prefix}reported_layer"].item()),
+                "head": np.nan_to_num(of[f"{prefix}reported_head"].item()),
             }
             if f"{prefix}reported_q" in of:
                 wanted |= {"q": of[f"{prefix}reported_q"].item(), "permuted": of[f"{prefix}reported_permuted"].item()}
@@ -129,7 +129,7 @@ def test_rules_are_called_by_their_options(table) -> None:
     (report,) = [one for one in read_reports(table) if one.score.variable == "relation_accuracy"]
     for row in report.rows_with_heads:
         of = table.sel(relation=row.name)
-        offset = f"{of['heldout_offset'].item():+d}".replace("-", "−")
+        offset = f"{of['heldout_offset'].item():+.0f}".replace("-", "−")
         rule = f"nearest {of['heldout_upos_word_class'].item()} ({of['heldout_upos_side'].item()})"
         assert [rival.label for rival in row.rivals] == [f"offset {offset}", rule, "untrained model"]
 

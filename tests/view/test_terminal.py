@@ -30,7 +30,7 @@ def table() -> xr.Dataset:
 def test_relations_with_too_few_links_are_counted(table, rare, said) -> None:
     every = table.sizes["relation"]
     assert every > rare
-    layer = np.where(np.arange(every) < every - rare, 1, 0)
+    layer = np.where(np.arange(every) < every - rare, 1, np.nan)
     table = table.assign({
         "reported_layer": ("relation", layer), "reported_head": ("relation", layer),
         "reported_direction": ("relation", np.full(every, "head_to_dependent")),
@@ -43,7 +43,7 @@ def test_relations_with_too_few_links_are_counted(table, rare, said) -> None:
 @pytest.mark.parametrize(("count", "said"), [(1, "the only row"), (2, "any of 2 rows")])
 def test_a_corpus_too_small_to_report_a_head_says_so(table, count, said) -> None:
     few = table[["relation_accuracy", "relation_count"]].isel(relation=slice(count))
-    few = few.assign(reported_layer=("relation", np.zeros(count, int))).assign_attrs(table.attrs)
+    few = few.assign(reported_layer=("relation", np.full(count, np.nan))).assign_attrs(table.attrs)
     text = io.StringIO()
     print_table(few, Console(file=text, width=120))
     assert f"Each half of the corpus has too few links to report a head for {said}." in text.getvalue()

@@ -111,7 +111,7 @@ def add_report(table: xr.Dataset, untrained: xr.Dataset | None = None, *, minimu
     Args:
         table: with the sums by fold of its scores.
         untrained: the same for a model of the same shape with random weights, on the same corpus.
-        minimum: links that each half must hold; rarer rows get no head (layer and head 0).
+        minimum: links that each half must hold; rarer rows get no head (layer and head are NaN).
 
     Returns:
         The table with, for each row of each score:
@@ -177,7 +177,7 @@ def _report(
     enough = (counts[0] >= minimum) & (counts[1] >= minimum)
     new = {}
     for dim, chosen in place.items():
-        label = chosen.where(enough, "" if chosen.dtype.kind == "U" else 0)
+        label = chosen.where(enough, "" if chosen.dtype.kind == "U" else np.nan)
         new[f"reported_{dim}"] = describe_values(label, f"{dim} of the reported head", "label")
     same = (_is_same(place, choose_best(ratio.half(_SCORE))) & enough).astype(np.int8)
     new["reported_again"] = describe_values(same, "1 if the other half chooses the same head", "flag")
@@ -206,7 +206,7 @@ def _against_rivals(
         new |= describe_lift(lifts[name], f"lift_over_{name}", rival.title, score, enough)
         for dim, option in rival.options.items() if name != UNTRAINED else ():
             variable = prefix if dim == name else f"{prefix}_{dim}"
-            label = option.where(enough, "" if option.dtype.kind == "U" else 0)
+            label = option.where(enough, "" if option.dtype.kind == "U" else np.nan)
             new[variable] = describe_values(label, f"{rival.title}: {dim}", "words" if dim == "offset" else "label")
     if not rivals:
         return new
@@ -247,7 +247,11 @@ def locate_reported(table: xr.Dataset, prefix: str = "") -> dict[str, xr.DataArr
     """The coordinates of the reported head of each row; the first of each where none is reported."""
     there = table[f"{prefix}reported_layer"] > 0
     place = {dim: table.get(f"{prefix}reported_{dim}") for dim in HEAD}
-    return {dim: where.where(there, table[dim][0]) for dim, where in place.items() if where is not None}
+    return {
+        dim: where.where(there, table[dim][0]).astype(table[dim].dtype)
+        for dim, where in place.items()
+        if where is not None
+    }
 
 
 def at_reported(table: xr.Dataset, variable: str, prefix: str = "") -> xr.DataArray:

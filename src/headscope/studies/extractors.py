@@ -218,9 +218,10 @@ def _describe_head(where: Mapping[str, int | str], swapped: bool = False) -> str
 def _read_best_head(row: xr.Dataset, variable: str, prefix: str, score: str, *, swapped: bool = False) -> Value:
     where = _find_best(row[variable])
     best = replace(_read_head(row, variable, where), detail=_describe_head(where, swapped))
-    if int(row.get(f"{prefix}reported_layer", 0)) == 0:
+    if f"{prefix}reported_layer" not in row or row[f"{prefix}reported_layer"].isnull():
         return best
-    chosen = {dim: row[f"{prefix}reported_{dim}"].item() for dim in where}
+    labels = {dim: row[f"{prefix}reported_{dim}"].item() for dim in where}
+    chosen = {dim: label if isinstance(label, str) else int(label) for dim, label in labels.items()}
     return replace(best, held_out=_read_reported(row, f"{prefix}heldout", score, _describe_head(chosen, swapped)))
 
 
@@ -235,7 +236,7 @@ def _read_head(row: xr.Dataset, variable: str, where: Mapping[str, int | str], s
 def _read_best_offset(row: xr.Dataset, scores: xr.DataArray, report: str, score: str, sign: int = 1) -> Value:
     best = int(scores["offset"].values[int(scores.argmax("offset"))])
     value = Value(PERCENT * float(scores.sel(offset=best)), f"{sign * best:+d}")
-    if not report or f"{report}_{score}" not in row or int(row[report]) == 0:
+    if not report or f"{report}_{score}" not in row or row[report].isnull():
         return value
     return replace(value, held_out=_read_reported(row, report, score, f"{sign * int(row[report]):+d}"))
 

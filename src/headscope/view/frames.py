@@ -6,6 +6,7 @@ import pandas as pd
 import xarray as xr
 
 from headscope.analyse.report import at_reported
+from headscope.errors import TableError
 from headscope.heads import DIMENSIONS
 from headscope.score import HEAD, Score, read_scores
 
@@ -32,6 +33,31 @@ def make_frames(table: xr.Dataset) -> dict[str, pd.DataFrame]:
     for score in scores:
         frames |= {name: frame for name, frame in _score_frames(table, score) if name not in frames}
     return frames | {"columns": _columns(frames, table)}
+
+
+def to_frame(table: xr.Dataset, name: str) -> pd.DataFrame:
+    """A part of a head table as a tidy data frame: a row for each head and row that has a value.
+
+    Args:
+        table: a head table.
+        name: what a score has a row for, such as ``relations``: all that is known of each head and relation; a frame of
+            `make_frames`, such as ``relation``, with the reported heads; or a variable, such as ``entropy``.
+
+    Raises:
+        TableError: there is nothing of that name.
+    """
+    if name in table.data_vars:
+        frame = table[name].to_dataframe().reset_index()
+        return frame.dropna(subset=name, ignore_index=True)
+    frames = make_frames(table)
+    scores = {score.rows: f"{score.stem.replace('_', '-')}-heads" for score in read_scores(table)}
+    chosen = name if name in frames else scores.get(name, name)
+    if chosen not in frames:
+        rows = [rows for rows, frame in scores.items() if frame in frames]
+        raise TableError(
+            f"the table has nothing of the name {name!r}; there are {', '.join([*rows, *frames])}, and its variables."
+        )
+    return frames[chosen]
 
 
 def _score_frames(table: xr.Dataset, score: Score) -> Iterator[tuple[str, pd.DataFrame]]:

@@ -308,9 +308,9 @@ def _row(table: xr.Dataset, score: Score, place: Mapping[str, str]) -> Reported:
             if math.isnan(lift(f"lift_over_{rival.name}").value):
                 continue
             options = {dim: read(name if dim == rival.name else f"{name}_{dim}", "") for dim in rival.options}
-            # The option of a row without a head is empty; a number of anything else but words has no sign.
+            # A number of anything else but words has no sign.
             words = {
-                dim: format_offset(option) if dim == "offset" and option else str(option)
+                dim: format_offset(int(option)) if dim == "offset" else _format_option(option)
                 for dim, option in options.items()
             }
             label = rival.describe(words)
@@ -356,9 +356,14 @@ def _row(table: xr.Dataset, score: Score, place: Mapping[str, str]) -> Reported:
     )
 
 
+def _format_option(option: Any) -> str:
+    """The label of an option; numbers are whole."""
+    return str(int(option)) if isinstance(option, float) and option.is_integer() else str(option)
+
+
 def _parts(table: xr.Dataset, score: Score, place: Mapping[str, str]) -> Iterator[Part]:
     variable, dim = f"{score.breakdown}_{score.measure}", score.breakdown
-    if not dim or variable not in table or int(table[f"{score.report_prefix}reported_layer"].sel(place)) == 0:
+    if not dim or variable not in table or table[f"{score.report_prefix}reported_layer"].sel(place).isnull():
         return
     values = at_reported(table, variable, score.report_prefix).sel(place)
     counts = table[f"{dim}_count"].sel(place)
