@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headscope.errors import HeadscopeError, TableError
-from headscope.files import atomic_write, find_by_suffix, remove_unfinished, sha256
+from headscope.files import atomic_write, find_by_suffix, remove_unfinished, sha256, writable
 
 
 def refusal(path: Path, number: int) -> str:
@@ -40,11 +40,22 @@ def test_what_a_killed_process_left_of_a_file_is_removed(tmp_path: Path, name: s
     path = tmp_path / name
     with atomic_write(path) as temporary:
         left = tmp_path / temporary.name
-    others = [tmp_path / other for other in (name, f"x{left.name}", f".other.{path.suffix}")]
+    longer = f"{left.name.removesuffix(path.suffix)}.{path.suffix}"  # of a file whose name begins like this one's
+    others = [tmp_path / other for other in (name, f"x{left.name}", f".other.{path.suffix}", longer)]
     for file in (left, *others):
         file.write_text("half")
     remove_unfinished(path)
     assert set(tmp_path.iterdir()) == set(others)
+
+
+def test_a_device_is_not_replaced_by_a_file(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path in (pipe, Path(os.devnull)):
+        with pytest.raises(HeadscopeError) as refused:
+            writable(path)
+        assert str(refused.value) == f"{path} is a device or a pipe, which a file would replace; name a file."
+    writable(tmp_path / "new")
 
 
 def test_folders_are_made(tmp_path: Path) -> None:

@@ -4,9 +4,24 @@ Every message says what came, what was wanted and what to do. The command line p
 message alone and exits with code 2; from Python it is an ordinary exception.
 """
 
+from unicodedata import category
+
+LONGEST = 4000
+"""Characters of a message; what it quotes in between is shortened."""
+
+
+_UNPRINTABLE = ("Cc", "Cs", "Zl", "Zp")
+"""The categories of Unicode that control a terminal, end a line or are half of a character."""
+
 
 class HeadscopeError(Exception):
-    """An error of headscope; the message is one sentence."""
+    """An error of headscope; the message is one sentence, without control characters that a terminal would obey."""
+
+    def __init__(self, message: str) -> None:
+        printable = "".join(c.encode("unicode_escape").decode() if category(c) in _UNPRINTABLE else c for c in message)
+        if len(printable) > LONGEST:
+            printable = f"{printable[: LONGEST // 2]} ... {printable[-LONGEST // 2 :]}"
+        super().__init__(printable)
 
 
 def first_line(error: BaseException) -> str:

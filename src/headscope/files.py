@@ -48,7 +48,8 @@ def write_text(text: str, path: Path) -> None:
 
 def remove_unfinished(path: Path) -> None:
     """Remove the temporary files beside `path` that a killed process could not."""
-    for temporary in path.parent.glob(f"{escape(_unfinished(path))}*{escape(path.suffix)}"):
+    # The eight characters in between are those of `tempfile`; a longer name belongs to another file.
+    for temporary in path.parent.glob(f"{escape(_unfinished(path))}????????{escape(path.suffix)}"):
         temporary.unlink(missing_ok=True)
 
 
@@ -56,10 +57,12 @@ def writable(path: Path) -> None:
     """Refuse a path that cannot be written, before any work is done.
 
     Raises:
-        HeadscopeError: the path is a folder, or its folder cannot be written to.
+        HeadscopeError: the path is a folder or a device, or its folder cannot be written to.
     """
     if path.is_dir():
         raise HeadscopeError(f"{path} is a folder; name a file to be written in it.")
+    if path.exists() and not path.is_file():
+        raise HeadscopeError(f"{path} is a device or a pipe, which a file would replace; name a file.")
     folder = next(parent for parent in path.absolute().parents if parent.exists())
     if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
         raise HeadscopeError(f"{path} cannot be written, because {folder} does not allow it; choose another place.")

@@ -12,7 +12,7 @@ from headscope.cli.compare import compare
 from headscope.cli.listing import list_
 from headscope.cli.measure import measure
 from headscope.cli.study import study
-from headscope.cli.terminal import console, errors
+from headscope.cli.terminal import console, errors, prepare_terminal
 from headscope.cli.tune import tune
 from headscope.errors import HeadscopeError
 
@@ -43,6 +43,7 @@ app.command("list", epilog="Example: headscope list corpora")(list_)
 
 def main() -> None:
     """Run a command; an error of headscope is printed as one sentence, with exit code 2."""
+    prepare_terminal()
     try:
         app()
     except HeadscopeError as error:

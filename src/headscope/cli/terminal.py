@@ -1,8 +1,12 @@
 """Where commands print: results to standard output, progress and errors to standard error."""
 
+import io
+import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING
 
 import typer
@@ -12,10 +16,26 @@ from rich.markup import escape
 from headscope.view.progress import progress_bars
 
 if TYPE_CHECKING:
-    from headscope.jobs.folder import Progress
+    from headscope.jobs.progress import Progress
 
 console = Console()
 errors = Console(stderr=True)
+
+
+class Terminated(KeyboardInterrupt):
+    """The system asks the process to end (SIGTERM), as when a batch job has used up its time."""
+
+
+def prepare_terminal() -> None:
+    """Treat SIGTERM as an interruption, and print what a terminal without UTF-8 cannot show as question marks."""
+
+    def terminate(number: int, frame: FrameType | None) -> None:
+        raise Terminated
+
+    signal.signal(signal.SIGTERM, terminate)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 @contextmanager
@@ -24,10 +44,10 @@ def show_progress(*, resumable: bool = True) -> Iterator["Progress"]:
     try:
         with progress_bars(errors) as progress:
             yield progress
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interruption:
         advice = "; add --resume to the same command to continue" if resumable else ""
         errors.print(f"headscope: interrupted{advice}.", soft_wrap=True)
-        raise typer.Exit(130) from None
+        raise typer.Exit(143 if isinstance(interruption, Terminated) else 130) from None
 
 
 def print_written(verb: str, page: Path, files: int) -> None:

@@ -1,5 +1,8 @@
 """The figures of an atlas: those of the surface statistics, and those of each score that a table describes."""
 
+from collections.abc import Mapping
+from itertools import chain, count
+
 import xarray as xr
 from matplotlib.figure import Figure
 
@@ -8,6 +11,7 @@ from headscope.view.figures.heatmaps import draw_score_heatmap
 from headscope.view.figures.layers import draw_distances, draw_entropies, draw_offsets, draw_special_tokens
 from headscope.view.figures.lengths import draw_score_by_length
 from headscope.view.figures.replication import draw_replication, has_replication
+from headscope.view.figures.style import file_stem
 from headscope.view.reports import read_reports
 
 FREQUENT = 12
@@ -27,7 +31,19 @@ def draw_atlas(table: xr.Dataset) -> dict[str, tuple[str, Figure]]:
             figures |= draw_score(table, score)
     if has_replication(table):
         figures["Lift of the reported heads, here and on another corpus"] = ("replication", draw_replication(table))
-    return figures
+    return _tell_files_apart(figures)
+
+
+def _tell_files_apart(figures: Mapping[str, tuple[str, Figure]]) -> dict[str, tuple[str, Figure]]:
+    """The figures with a number behind a name whose file would be another's, as that of ``a:b`` and of ``a/b``."""
+    distinct: dict[str, tuple[str, Figure]] = {}
+    stems: set[str] = set()
+    for title, (name, figure) in figures.items():
+        names = chain([name], (f"{name}-{number}" for number in count(2)))
+        free = next(candidate for candidate in names if file_stem(candidate).lower() not in stems)
+        stems.add(file_stem(free).lower())
+        distinct[title] = (free, figure)
+    return distinct
 
 
 def draw_score(table: xr.Dataset, score: Score) -> dict[str, tuple[str, Figure]]:

@@ -53,8 +53,7 @@ def save(figure: Figure, folder: str | Path, name: str) -> list[Path]:
     Raises:
         HeadscopeError: the disk refuses a file.
     """
-    stem = re.sub(r"[^\w.-]", "_", name).lstrip(".") or "figure"
-    paths = []
+    stem, paths = file_stem(name), []
     with mpl.rc_context(STYLE):
         for suffix in ("png", "svg"):
             path = Path(folder) / f"{stem}.{suffix}"
@@ -62,6 +61,11 @@ def save(figure: Figure, folder: str | Path, name: str) -> list[Path]:
                 figure.savefig(temporary, format=suffix, dpi=150, metadata={"Date": None} if suffix == "svg" else None)
             paths.append(path)
     return paths
+
+
+def file_stem(name: str) -> str:
+    """The name of a file without its suffix, in which letters that some system does not take are ``_``."""
+    return re.sub(r"[^\w.-]", "_", name).lstrip(".") or "figure"
 
 
 def list_attention_types(table: xr.Dataset) -> list[str]:
