@@ -109,7 +109,7 @@ def _bare(task: Task) -> tuple[float, float]:
         set_seed,
     )
 
-    from headscope.capture.model import source
+    from headscope.capture.loading import source
 
     tokenizer = AutoTokenizer.from_pretrained(source("minilm"), add_prefix_space=True)
 

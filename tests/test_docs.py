@@ -119,6 +119,7 @@ def test_the_index_leads_to_every_page() -> None:
 
 RUN_ELSEWHERE = {  # page: the file that runs its Python
     "own-reducer.md": "test_own_reducer.py",
+    "howto/in-memory.md": "test_in_memory.py",
     "howto/own-hypothesis.md": "corpora/test_linktable.py",
     "howto/replicate.md": "jobs/test_replication.py",
     "howto/reproduce-a-paper.md": "studies/test_study_command.py",
@@ -170,7 +171,7 @@ def test_the_python_of_your_own_model_runs(monkeypatch, tmp_path) -> None:
     monkeypatch.chdir(tmp_path)
     page = "docs/howto/your-model.md"
     names = run_python(page, lambda block: block.replace("grammar:200", "grammar:41").replace("head=3", "head=5"))
-    assert names["table"].attrs["model"] == "mine"
+    assert names["table"].attrs["model"] == "my-model"
     assert "untrained_accuracy" in names["table"]
 
 

@@ -8,10 +8,15 @@ from .analyse.report import add_intervals as add_intervals
 from .analyse.report import add_report as add_report
 from .analyse.report import assess as assess
 from .analyse.significance import add_significance as add_significance
-from .capture.model import load as load
+from .capture.loading import load as load
+from .capture.model import Model as Model
 from .capture.model import untrained_model as untrained_model
 from .corpora.corpus import read as read
+from .corpora.document import Document as Document
+from .corpora.document import Link as Link
+from .corpora.document import Span as Span
 from .errors import HeadscopeError as HeadscopeError
+from .heads import head as head
 from .heads import read_table as read_table
 from .heads import write_table as write_table
 from .jobs.atlas import atlas as atlas
@@ -24,5 +29,6 @@ from .learn.control import make_control as make_control
 from .learn.tasks import read_task as read_task
 from .runner.runs import measure_pair as measure_pair
 from .runner.runs import measure_runs as measure_runs
+from .view.frames import to_frame as to_frame
 
 __version__: str

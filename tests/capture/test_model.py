@@ -10,7 +10,8 @@ import torch
 import tiny
 from headscope.capture.align import Alignment
 from headscope.capture.batch import collate
-from headscope.capture.model import Model, Shape, load, untrained_model
+from headscope.capture.loading import load
+from headscope.capture.model import Model, Shape, untrained_model
 from headscope.corpora.document import Document
 from headscope.errors import ModelError
 from headscope.runner import Plan, measure

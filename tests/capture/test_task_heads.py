@@ -11,7 +11,8 @@ import tiny
 from headscope.capture.align import Alignment
 from headscope.capture.batch import Batch, collate
 from headscope.capture.interface import Capture
-from headscope.capture.model import Model, load, untrained_model
+from headscope.capture.loading import load
+from headscope.capture.model import Model, untrained_model
 from headscope.errors import HeadscopeError, ModelError
 from headscope.runner.local import Plan, measure
 

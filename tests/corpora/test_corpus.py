@@ -16,7 +16,7 @@ WRAPPED = "\n\n".join("\n".join([" ".join([letter * 5] * 11)] * 2) for letter in
 WIKITEXT = f" = Title = \n{LINES}"
 KNOWN = (
     "propbank, conllu, conll2012, ontogum, starsem, frames, framenet, sfu, records, linktable, semeval, "
-    "wikitext, text-wrapped, text-lines"
+    "wikitext, text-wrapped, text-lines, sentences"
 )
 
 
@@ -45,6 +45,9 @@ def refused(*arguments: object, **keywords: object) -> str:
         ("a.txt", WRAPPED, "text-wrapped", 3),
         ("a.txt", WIKITEXT, "wikitext", 2),
         ("a.raw", WIKITEXT, "wikitext", 2),
+        ("a.txt", "It is.\nIt was.\n", "sentences", 2),
+        ("a.tokens", LINES.replace("\n", "\n\n"), "sentences", 3),
+        ("a.jsonl", '{"text": "It is."}\n', "records", 1),
         ("README.txt", LINES, "text-lines", 2),
         (".hidden.txt", LINES, "text-lines", 2),
     ],
@@ -61,6 +64,13 @@ def test_a_named_format_goes_before_what_the_file_looks_like(tmp_path):
     assert read(str(path / "a.md"), format="text-lines").format == "text-lines"
     assert read(path / "b.txt", format="text-lines").format == "text-lines"
     assert read(path / "b.txt").format == "text-wrapped"
+
+
+def test_beside_paragraphs_a_file_without_a_pair_is_no_other_format(tmp_path):
+    corpus = read(lay_out(tmp_path, {"a.txt": LINES, "b.txt": "It is.\n"}))
+    assert (corpus.format, len(corpus.files), len(corpus)) == ("text-lines", 2, 2)
+    sentences = read(lay_out(tmp_path / "short", {"a.txt": "It is.\n", "b.txt": "It was.\n"}))
+    assert (sentences.format, [document.id for document in sentences]) == ("sentences", ["a.txt:1", "b.txt:1"])
 
 
 def test_a_corpus_is_read_anew_each_time(tmp_path):
@@ -161,7 +171,7 @@ def test_an_unknown_format_is_refused(tmp_path):
 def test_text_without_a_pair_is_refused_when_it_is_read(tmp_path):
     path = lay_out(tmp_path, {"a.txt": LINES.replace("\n", "\n\n")}) / "a.txt"
     with pytest.raises(CorpusError) as caught:
-        list(read(path))
+        list(read(path, format="text-lines"))
     assert str(caught.value) == (
         f"the corpus {str(path)!r}, read as text-lines, gave no document; expected two consecutive paragraphs of at "
         f"least 20 words: if the paragraphs are laid out in another way, name the format ({KNOWN})."

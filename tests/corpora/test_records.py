@@ -171,8 +171,8 @@ def test_a_line_that_is_no_object_is_refused(file, text, problem):
 def test_a_key_that_is_not_known_is_named(file, keys, named):
     path = file(line() + line(**keys))
     assert refused(path) == (
-        f'{path}:2 has {named}; known are "words", "id", "links", "spans", "label", "group", "boundary": correct the '
-        f"spelling, or leave it out."
+        f'{path}:2 has {named}; known are "words", "text", "id", "links", "spans", "label", "group", "boundary": '
+        f"correct the spelling, or leave it out."
     )
 
 
@@ -204,7 +204,8 @@ def test_a_key_that_is_there_twice_is_refused(file, text, key):
 def test_a_line_without_a_list_of_words_is_refused(file, text, came):
     path = file(line() + text)
     assert refused(path) == (
-        f'{path}:2 has {came}; a text needs the list of its words, such as ["She", "left"]: write them there.'
+        f'{path}:2 has {came}; a text needs the list of its words, such as ["She", "left"], or a string as its "text": '
+        "write them there."
     )
 
 
@@ -334,3 +335,36 @@ def test_documents_before_a_fault_are_read(file):
 def test_an_object_with_words_is_recognised(first, expected):
     assert recognise(["", " \r", first.rstrip("\n")]) is expected
     assert recognise([]) is False
+
+
+def test_the_words_of_a_text_are_what_white_space_parts(file):
+    path = file('{"text": "She  left\\t there .", "links": [[1, 0, "subject"]]}\n{"text": "He came", "id": "b"}\n')
+    first, second = read(path)
+    assert first.words == ("She", "left", "there", ".")
+    assert first.links == (Link(1, 0, "subject", "link"),)
+    assert (second.words, second.id.rpartition(":")[2]) == (("He", "came"), "b")
+    assert recognise(path.read_text().split("\n"))
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (
+            '{"text": "a b", "words": ["a", "b"]}',
+            'has "words" and "text", of which one would be lost; give one of them.',
+        ),
+        (
+            '{"text": " "}',
+            'has the "text" " "; expected a string with at least one visible character: correct it, or leave the line '
+            "out.",
+        ),
+        (
+            '{"text": ["a"]}',
+            'has the "text" ["a"]; expected a string with at least one visible character: correct it, or leave the '
+            "line out.",
+        ),
+    ],
+)
+def test_what_is_no_text_is_refused(file, text, problem):
+    path = file(text)
+    assert refused(path) == f"{path}:1 {problem}"

@@ -57,6 +57,7 @@ NOT_UTF_8 = [  # format, content in Latin-1, line, byte
     ("sfu", DOCUMENT.replace("</P>", "<SENTENCE><W>caf\xe9</W></SENTENCE></P>"), 4, "e9"),
     ("starsem", "".join(starsem("***", sentence=i) + "\n" for i in range(300)) + "caf\xe9", 601, "e9"),
     ("text-lines", "plain\n" * 28 + "caf\xe9\n", 29, "e9"),
+    ("sentences", "plain\n" * 28 + "caf\xe9\n", 29, "e9"),
     ("text-wrapped", "plain\n" * 28 + "caf\xe9\n", 29, "e9"),
     ("wikitext", "plain\n" * 28 + "caf\xe9\n", 29, "e9"),
 ]
@@ -103,6 +104,7 @@ NO_DOCUMENT = {  # format: its sentence, and files that it refuses with it
         "tabs: check that the file is whole.",
         ["", "\n\n"],
     ),
+    "sentences": ("no text; a text corpus needs sentences, one a line: check that it is whole.", ["", "\n \n"]),
     **dict.fromkeys(
         ("text-lines", "text-wrapped", "wikitext"),
         ("no text; a text corpus needs paragraphs: check that the file is whole.", ["", "\n \n"]),

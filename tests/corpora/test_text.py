@@ -4,10 +4,12 @@ import pytest
 
 from headscope.corpora import Document
 from headscope.corpora.text import (
+    read_sentences,
     read_text_lines,
     read_text_wrapped,
     read_wikitext,
     recognise_text,
+    recognise_text_lines,
     recognise_text_wrapped,
     recognise_wikitext,
 )
@@ -24,6 +26,30 @@ def test_lines_pair_with_the_next_line_but_not_across_an_empty_one(file):
         Document("book.txt:2", words=tuple("cdefg"), group="book.txt", boundary=3),
         Document("book.txt:7", words=tuple("jklm"), group="book.txt", boundary=2),
     ]
+
+
+def test_each_line_is_a_sentence_by_itself(file):
+    assert list(read_sentences(file("a b\n c\td e \nf\n"))) == [
+        Document("book.txt:1", words=("a", "b")),
+        Document("book.txt:2", words=("c", "d", "e")),
+        Document("book.txt:3", words=("f",)),
+    ]
+
+
+def test_empty_lines_part_the_texts_of_sentences(file):
+    path = file("\na b\nc d\n\n \ne\n")
+    assert [(document.id, document.group) for document in read_sentences(path)] == [
+        ("book.txt:2", "book.txt:2"),
+        ("book.txt:3", "book.txt:2"),
+        ("book.txt:6", "book.txt:6"),
+    ]
+
+
+def test_two_long_lines_in_a_row_are_paragraphs():
+    long, short = " ".join("w" * 20), " ".join("w" * 19)
+    assert recognise_text_lines([short, long, long])
+    assert not recognise_text_lines([long, short, long, "", long])
+    assert not recognise_text_lines([])
 
 
 def test_wrapped_lines_are_joined_and_pair_across_empty_lines(file):

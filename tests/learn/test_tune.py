@@ -10,7 +10,13 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from sklearn.metrics import f1_score
-from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification, AutoTokenizer, set_seed
+from transformers import (
+    AutoModel,
+    AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
+    AutoTokenizer,
+    set_seed,
+)
 from transformers.utils import logging as transformers_logging
 
 import headscope
@@ -103,6 +109,16 @@ def test_a_tuned_model_is_observed_as_any_other_and_attends_differently(tuned, m
         difference = abs(table.mass_previous - before.mass_previous)
         assert 1e-5 < difference.max() < 1
     assert (after[0].mass_previous != after[1].mass_previous).any()
+
+
+def test_a_loaded_model_is_tuned_as_the_files_that_it_came_from(tuned, model, tmp_path) -> None:
+    module, tokenizer = AutoModel.from_pretrained(model), AutoTokenizer.from_pretrained(model)
+    before = {name: values.clone() for name, values in module.state_dict().items()}
+    again = tune(toys.tagging(), (module, tokenizer), tmp_path, toys.FAST, seeds=[2]).task
+    assert weights(again, 2) == weights(tuned.task, 2)
+    assert all(torch.equal(values, before[name]) for name, values in module.state_dict().items())
+    table = headscope.measure((module, tokenizer), headscope.read("grammar:31"), "surface", runs=tmp_path)
+    assert table["run"].size == 1
 
 
 def test_the_same_seed_gives_the_same_weights_and_another_seed_others(tuned, model, tmp_path) -> None:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import tiny
-from headscope.capture.model import Model, load
+from headscope.capture.loading import load
+from headscope.capture.model import Model
 from headscope.corpora import Document, Link, Span, read, summarize
 from headscope.errors import CorpusError
 from headscope.reducers.token_classes import CLASSES, TokenClasses

@@ -11,6 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import xarray as xr
+from transformers import AutoModel, AutoTokenizer
 
 import study_corpora
 import tiny
@@ -188,6 +189,21 @@ def test_bad_input_is_one_sentence_and_code_2(run, model, data, tmp_path, case) 
     assert code == 2
     assert complaint.splitlines()[-1] == f"headscope: {sentence.format(**places)}"
     assert {path.name for path in tmp_path.iterdir()} == {"file"}
+
+
+def test_a_corpus_in_memory_and_a_loaded_model_are_studied_as_their_files(undrawn, model, data, tmp_path) -> None:
+    ((table, treebank),) = [
+        (name, locate(STUDIES["clark2019"], data, {})[name])
+        for name, measurement in STUDIES["clark2019"].measurements.items()
+        if measurement.corpus.endswith(".conllu")
+    ]
+    loaded = (AutoModel.from_pretrained(model), AutoTokenizer.from_pretrained(model))
+    of_files = study("clark2019", model, data, tmp_path / "files").tables[table]
+    in_memory = study("clark2019", loaded, data, tmp_path / "memory", corpora={table: list(read(treebank))}).tables[
+        table
+    ]
+    xr.testing.assert_identical(in_memory.drop_attrs(), of_files.drop_attrs())
+    assert in_memory.attrs["corpus"] == "documents in memory"
 
 
 def test_only_documents_with_the_wanted_spans_are_measured(data) -> None:

@@ -13,7 +13,8 @@ from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch, Tokens
 from headscope.capture.edit import Edit, EditedLayer, HeadGradient
 from headscope.capture.interface import Capture, Outputs
-from headscope.capture.model import Model, load, untrained_model
+from headscope.capture.loading import load
+from headscope.capture.model import Model, untrained_model
 from headscope.capture.stream import Plan, Portion, Stream
 
 __all__ = [

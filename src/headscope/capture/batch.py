@@ -1,7 +1,7 @@
 """Documents as padded batches of tokens that still know their words."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import torch
 from jaxtyping import Bool, Int
@@ -41,6 +41,10 @@ class Tokens:
         """Tokens in each row, padding included."""
         return self.ids.shape[1]
 
+    def select(self, rows: Int[Tensor, " row"]) -> "Tokens":
+        """Those of some rows."""
+        return Tokens(*(getattr(self, each.name)[rows] for each in fields(self)))
+
 
 @dataclass(frozen=True, eq=False)
 class Batch:
@@ -70,6 +74,13 @@ class Batch:
     def keys(self, attention_type: str) -> Tokens:
         """The tokens that are attended to in `attention_type`."""
         return self._decoder() if attention_type == "decoder" else self.encoder
+
+    def select(self, rows: Int[Tensor, " row"]) -> "Batch":
+        """Some of its documents, with the same padding."""
+        documents = tuple(self.documents[row] for row in rows.tolist())
+        decoder = None if self.decoder is None else self.decoder.select(rows)
+        inputs = {name: values[rows] for name, values in self.inputs.items()}
+        return Batch(documents, self.encoder.select(rows), decoder, max(len(d.words) for d in documents), inputs)
 
     def _decoder(self) -> Tokens:
         return self.encoder if self.decoder is None else self.decoder

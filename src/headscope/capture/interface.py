@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from threading import RLock
 from typing import Any
 
 import torch
@@ -40,8 +41,9 @@ from headscope.capture.layer import (
     fuse,
     pass_on,
 )
-from headscope.capture.model import Model, quiet
-from headscope.capture.verify import by_token, verify_rows, verify_same, verify_unpadded
+from headscope.capture.loading import quiet
+from headscope.capture.model import Model
+from headscope.capture.verify import are_finite, by_token, verify_rows, verify_same, verify_unpadded
 from headscope.errors import HeadscopeError, ModelError, first_line
 
 NAME = "headscope"
@@ -150,6 +152,7 @@ class Capture:
         fused_from = FUSED_FROM if fused is None else 0
         run = Pass(self.model, batch, observe, edit, gradients, rows, whole, verify, because, fused_from)
         with (
+            _alone,
             _restored(self._configs),
             torch.inference_mode(not gradients),
             torch.set_grad_enabled(gradients),
@@ -278,11 +281,25 @@ def _under_observation(run: Pass) -> Iterator[None]:
         _current.reset(token)
 
 
+def _get_current() -> Pass:
+    run = _current.get(None)
+    if run is None:
+        raise HeadscopeError(
+            "a model was run while headscope measures it in another thread; wait for that to end, or run a copy of the "
+            "model."
+        )
+    return run
+
+
+_alone = RLock()
+"""Held during a forward pass, since the configuration of a model names one attention implementation for all threads."""
+
+
 def _attend(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **terms: Any
 ) -> tuple[Tensor, None]:
     """Our attention implementation, chosen for the layer, which shows, edits and holds what the layer does."""
-    run = _current.get()
+    run = _get_current()
     attention_type = run.get_attention_type(query.shape[2], key.shape[2])
     run.layers[attention_type] += 1
     layer, reach = run.layers[attention_type], run.masks.reach(attention_mask)
@@ -306,7 +323,7 @@ def _attend(
 def _keep_mask(batch_size: int, q_length: int, kv_length: int, q_offset: int = 0, **arguments: Any) -> Tensor:
     """Our mask function: keeps the arguments and hands out a ticket for them."""
     sizes = {"batch_size": batch_size, "q_length": q_length, "kv_length": kv_length, "q_offset": q_offset}
-    return _current.get().masks.keep(arguments | sizes)
+    return _get_current().masks.keep(arguments | sizes)
 
 
 AttentionInterface.register(NAME, _attend)
@@ -327,7 +344,7 @@ def _restored(configs: Sequence[PreTrainedConfig]) -> Iterator[None]:
 
 def _takes_our_name(module: PreTrainedModel, configs: Sequence[PreTrainedConfig]) -> bool:
     # A family without the interface answers with a warning; that it did not take the name is seen.
-    with quiet(), _restored(configs):
+    with _alone, quiet(), _restored(configs):
         module.set_attn_implementation(NAME)
         return bool(module.config._attn_implementation == NAME)
 
@@ -339,7 +356,7 @@ def _prepare_inputs(model: Model, batch: Batch) -> dict[str, Any]:
 
 def _run_untouched(model: Model, batch: Batch) -> Float[Tensor, "batch ..."]:
     try:
-        with torch.inference_mode():
+        with _alone, torch.inference_mode():
             output = model.module(**_prepare_inputs(model, batch))
     except Exception as error:  # what a model raises on input that it cannot take, it alone knows
         raise ModelError(
@@ -347,6 +364,15 @@ def _run_untouched(model: Model, batch: Batch) -> Float[Tensor, "batch ..."]:
             f"({type(error).__name__}: {first_line(error)}); give a text model and the tokenizer that belongs to it."
         ) from error
     return _gather_outputs(output, {}, Counter(), {}).verified
+
+
+def is_finite(model: Model, batch: Batch) -> bool:
+    """True if what the model returns for a batch is finite.
+
+    Raises:
+        ModelError: the model cannot be run on it.
+    """
+    return bool(are_finite(batch, _run_untouched(model, batch)).all())
 
 
 def _verify_without_padding(model: Model, batch: Batch, untouched: Tensor) -> None:

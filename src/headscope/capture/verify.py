@@ -1,7 +1,7 @@
 """Checks that the captured attention is what the model computes; each raises a `ModelError` where it is not."""
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from headscope.capture.attention import Attention
@@ -54,6 +54,8 @@ def verify_fused(
 ) -> None:
     """Some rows of a layer without its matrix are those of the model's own function, which has these weights."""
     real = attention.queries.real[:, rows]
+    if not bool(torch.isfinite(expected[real]).all()):
+        return  # so are the model's outputs, and the text is left out (`are_finite`)
     layer = f"layer {attention.layer} without its matrix"
     _verify_close(model, expected[real], output[real], f"the outputs of {layer}", expected.abs().max())
     entropy = torch.special.entr(weights.float()).sum(-1).transpose(1, 2)[real]
@@ -72,6 +74,18 @@ def verify_same(
     if by_token(batch, untouched):
         before, after = before[tokens.real], after[tokens.real]
     _verify_close(model, before, after, "the outputs", before.abs().max())
+
+
+def are_finite(batch: Batch, output: Float[Tensor, "batch ..."]) -> Bool[Tensor, " batch"]:
+    """For each document, whether the model's output for it is finite; what it is for padding does not matter.
+
+    A weight that is not finite makes everything behind it not finite, and so the output.
+    """
+    finite = torch.isfinite(output)
+    if by_token(batch, output):
+        tokens = batch.encoder if batch.decoder is None else batch.decoder
+        finite = finite | ~tokens.real[..., None]
+    return finite.flatten(1).all(1)
 
 
 def by_token(batch: Batch, output: Float[Tensor, "batch ..."]) -> bool:

@@ -1,4 +1,4 @@
-"""A corpus: the files that the user named, read anew as documents each time one asks."""
+"""A corpus: the files that the user named, read anew as documents each time one asks, or texts in memory."""
 
 import hashlib
 import re
@@ -6,11 +6,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from headscope.corpora import grammar, text
 from headscope.corpora.document import Document, Skipped
 from headscope.corpora.formats import FORMATS
+from headscope.corpora.memory import read_memory
 from headscope.corpora.patterns import Patterns
 from headscope.corpora.patterns import read as read_patterns
 from headscope.errors import CorpusError
@@ -19,19 +22,23 @@ from headscope.files import reading, sha256
 GRAMMAR = "grammar"
 """The name of the corpus that is generated and not read."""
 
+MEMORY = "documents in memory"
+"""The name and the format of a corpus that is in no file."""
+
 _BEGINNING = 1 << 16
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Corpus:
-    """Documents that can be read again and again; none is kept.
+    """Documents that can be read again and again; those of files and of the grammar are not kept.
 
     Attributes:
-        name: the corpus as the user gave it.
+        name: the corpus as the user gave it; `MEMORY` for texts in memory.
         files: what is read, in order.
-        format: a name of `FORMATS`, or ``grammar``.
+        format: a name of `FORMATS`, ``grammar``, or `MEMORY`.
         ignored: the other files of the folder, hidden ones aside.
         patterns: add links and spans to the documents.
+        held: the documents of a corpus in memory.
     """
 
     name: str
@@ -39,9 +46,40 @@ class Corpus:
     format: str
     ignored: tuple[Path, ...] = ()
     patterns: Patterns | None = None
+    held: Iterable[Document] = ()
 
     def __iter__(self) -> Iterator[Document]:
         return (part for part in self.read_parts() if isinstance(part, Document))
+
+    @cached_property
+    def _length(self) -> int:
+        return sum(1 for _ in self)
+
+    def __len__(self) -> int:
+        """The number of documents; they are read once to count them."""
+        return self._length
+
+    def __bool__(self) -> bool:
+        """True, since a corpus without documents cannot be read."""
+        return True
+
+    def __getitem__(self, place: int) -> Document:
+        """The document at a place, counted from 0, or from the end if it is negative; those before it are read.
+
+        Raises:
+            IndexError: there are fewer documents.
+        """
+        start = place if place >= 0 else len(self) + place
+        document = next(islice(self, start, None), None) if start >= 0 else None
+        if document is None:
+            raise IndexError(f"there is no document {place}; the corpus has {len(self)}")
+        return document
+
+    def __repr__(self) -> str:
+        """The name and format, without reading anything."""
+        files = f", {len(self.files)} files" if len(self.files) > 1 else ""
+        patterns = f", patterns={self.patterns.name!r}" if self.patterns is not None else ""
+        return f"Corpus({self.name!r}{f', {self.format}' if self.format != self.name else ''}{files}{patterns})"
 
     def read_parts(self) -> Iterator[Document | Skipped]:
         """The documents, and in their places what was left out."""
@@ -77,6 +115,8 @@ class Corpus:
             return _hash_lines((replace(self, patterns=None).sha256, self.patterns.sha256))
         if self.format == GRAMMAR:
             return _hash_lines(repr(document) for document in self)
+        if self.format == MEMORY:
+            return _hash_in_memory(self.held)
         paths = [file for path in self.files for file in (path, *FORMATS[self.format].companions(path))]
         digests = [sha256(path) for path in paths]
         if len(digests) == 1:
@@ -87,6 +127,7 @@ class Corpus:
     def _read_files(self) -> Iterator[Document | Skipped]:
         if self.format == GRAMMAR:
             yield from grammar.generate_sentences(**_parse_grammar_name(self.name))
+        yield from self.held
         for path in self.files:
             yield from FORMATS[self.format].read(path, name=self._name_file(path))
 
@@ -99,8 +140,14 @@ class Corpus:
         return relative.as_posix() if relative.parts else path.name
 
 
-def read(corpus: str | Path, *, format: str | None = None, patterns: str | Path | None = None) -> Corpus:
-    """The corpus in a file or folder, or the generated one.
+def read(
+    corpus: str | Path | Iterable[Any],
+    *,
+    format: str | None = None,
+    patterns: str | Path | None = None,
+    column: str | None = None,
+) -> Corpus:
+    """The corpus in a file or folder, the generated one, or that of texts in memory.
 
     The format is detected from what the files hold unless it is named. A folder is searched with all
     its subfolders, in the order of the relative paths; hidden files and folders are left alone. If a
@@ -111,16 +158,29 @@ def read(corpus: str | Path, *, format: str | None = None, patterns: str | Path 
 
     Args:
         corpus: a file, a folder, or ``grammar``, ``grammar:COUNT`` or ``grammar:COUNT:SEED`` for
-            sentences made by the grammar that ships with headscope. A `Path` is always a file or folder.
-        format: a name of `FORMATS`.
+            sentences made by the grammar that ships with headscope. A `Path` is always a file or folder. In memory:
+            strings, lists of words, a dataset, Docs of spaCy, or documents (`headscope.corpora.memory`).
+        format: a name of `FORMATS`, for files.
         patterns: a file of spaCy's patterns (`headscope.corpora.patterns`), which add links and spans.
+        column: name of the column of a dataset that has the texts. Default: ``text``, ``sentence``, ``words`` or
+            ``tokens``.
 
     Raises:
         CorpusError: there is no such file or folder, nothing in it can be read, its format cannot
-            be detected, or the patterns cannot be used. What is wrong inside a file, and that a pattern matches
-            nothing, is raised when it is read; `summarize` reads them all.
+            be detected, an item in memory is no text, or the patterns cannot be used. What is wrong inside a file, and
+            that a pattern matches nothing, is raised when it is read; `summarize` reads them all.
     """
-    located = _locate(corpus, format)
+    on_disk = isinstance(corpus, str | Path)
+    if format is not None and not on_disk:
+        raise CorpusError("`format` is for a corpus on disk; leave it out, or give a path.")
+    if column is not None and (on_disk or isinstance(corpus, Corpus)):
+        raise CorpusError(f"`column` is for a dataset in memory, and the corpus is {corpus}; leave it out.")
+    if isinstance(corpus, Corpus):
+        located = corpus
+    elif isinstance(corpus, str | Path):
+        located = _locate(corpus, format)
+    else:
+        located = Corpus(MEMORY, files=(), format=MEMORY, held=read_memory(corpus, column=column))
     return located if patterns is None else replace(located, patterns=read_patterns(patterns))
 
 
@@ -193,17 +253,12 @@ def summarize(documents: Iterable[Document]) -> CorpusSummary:
 
 def hash_documents(documents: Iterable[Document]) -> str:
     """The SHA-256 of a corpus; of documents in memory that of how Python writes them."""
-    if isinstance(documents, Corpus):
-        return documents.sha256
-    digest = hashlib.sha256()
-    for document in documents:
-        digest.update(repr(document).encode())
-    return digest.hexdigest()
+    return documents.sha256 if isinstance(documents, Corpus) else _hash_in_memory(documents)
 
 
 def name_documents(documents: Iterable[Document]) -> str:
     """The name of a corpus as the user gave it; that of documents in memory says only this."""
-    return documents.name if isinstance(documents, Corpus) else "documents in memory"
+    return documents.name if isinstance(documents, Corpus) else MEMORY
 
 
 def _locate(corpus: str | Path, format: str | None) -> Corpus:
@@ -239,6 +294,8 @@ def _read_folder(name: str, folder: Path, format: str | None) -> Corpus:
         hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
         if path.is_file() and not hidden:
             formats[path] = _detect_format_in_folder(path, format)
+    if "text-lines" in formats.values():  # beside it, a file that has no pair of paragraphs just has none
+        formats = {path: "text-lines" if value == "sentences" else value for path, value in formats.items()}
     counts = Counter(value for value in formats.values() if value is not None)
     candidates = [value for value in counts if FORMATS[value].annotated] or list(counts)
     # The companions of files in one format are no corpus of their own.
@@ -291,6 +348,13 @@ def _parse_grammar_name(name: str) -> dict[str, int]:
             f"'{GRAMMAR}:COUNT' or '{GRAMMAR}:COUNT:SEED', such as '{GRAMMAR}:5000:7'."
         )
     return dict(zip(("count", "seed"), map(int, name.split(":")[1:]), strict=False))
+
+
+def _hash_in_memory(documents: Iterable[Document]) -> str:
+    digest = hashlib.sha256()
+    for document in documents:
+        digest.update(repr(document).encode())
+    return digest.hexdigest()
 
 
 def _hash_lines(lines: Iterable[str]) -> str:

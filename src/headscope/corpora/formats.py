@@ -72,7 +72,7 @@ _FORMATS = (
            "`framenet`)", framenet.read, framenet.recognise, companions=framenet.find_companions),
     Format("sfu", "SFU Review Corpus in XML, with negation cues and their scopes",
            sfu.read, sfu.recognise),
-    Format("records", 'JSON Lines of your own: one text a line, with "words" and perhaps "links" and "spans"',
+    Format("records", 'JSON Lines of your own: a text a line, with "words" or "text", and perhaps "links" and "spans"',
            records.read, records.recognise, suffixes=(".jsonl",)),
     Format("linktable", "table of your own links: columns text, source, target, label, separated by tabs",
            linktable.read, linktable.recognise),
@@ -83,7 +83,9 @@ _FORMATS = (
     Format("text-wrapped", "plain text in short lines, with an empty line between paragraphs",
            text.read_text_wrapped, text.recognise_text_wrapped, suffixes=(".txt", ".tokens"), annotated=False),
     Format("text-lines", "plain text, one paragraph a line; an empty line parts paragraphs that do not belong together",
-           text.read_text_lines, text.recognise_text, suffixes=(".txt", ".tokens"), annotated=False),
+           text.read_text_lines, text.recognise_text_lines, suffixes=(".txt", ".tokens"), annotated=False),
+    Format("sentences", "plain text, one sentence a line, each by itself; empty lines, if there are any, part texts",
+           text.read_sentences, text.recognise_text, suffixes=(".txt", ".tokens"), annotated=False),
 )  # fmt: skip
 
 FORMATS: dict[str, Format] = {format.name: format for format in _FORMATS}

@@ -1,6 +1,6 @@
 """Texts with a user's own links and spans, as JSON Lines: a line is a Document.
 
-The keys of a line are the attributes of `Document`; only ``words`` must be there::
+The keys of a line are the attributes of `Document`; only ``words`` must be there, or ``text`` in place of it::
 
     {"words": ["She", "saw", "herself"], "links": [[2, 0, "reflexive"]], "group": "letter 3"}
 
@@ -27,7 +27,7 @@ from headscope.errors import CorpusError
 KIND = "link"
 """The kind of a link that is given none."""
 
-_KEYS = ("words", "id", "links", "spans", "label", "group", "boundary")
+_KEYS = ("words", "text", "id", "links", "spans", "label", "group", "boundary")
 _LINK, _SPAN = ("source", "target", "label"), ("start", "end", "label", "kind")
 _EXAMPLES = {
     "links": (
@@ -36,7 +36,7 @@ _EXAMPLES = {
     ),
     "spans": '{"start": 0, "end": 2, "label": "1", "kind": "cue"}, or [0, 2, "1", "cue"]',
 }
-_WORDS = re.compile(r'\s*\{.*"words"\s*:', re.DOTALL)
+_WORDS = re.compile(r'\s*\{.*"(words|text)"\s*:', re.DOTALL)
 
 
 def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
@@ -46,6 +46,7 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
     key            value
     =============  ================================================================================
     ``words``      a list of strings, each with a visible character
+    ``text``       instead of these, a string; its words are what white space parts
     ``id``         a string of its own; by default the number of the line
     ``links``      a list of ``{"source", "target", "label", "kind", "rivals"}`` or of
                    ``[source, target, label]``; ``kind`` may be left out and is then ``link``, and so
@@ -59,10 +60,10 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
     A key whose value is null is one that is not there. Lines without a visible character are passed over.
 
     Raises:
-        CorpusError: a line is not a JSON object, lacks ``words``, has a key that is not known or a value of
-            another kind, or points outside its words; a link joins a word to itself or is there twice; a rival
-            is the source or the target of its link, or is there twice; two lines have the same id; or the file holds
-            no line or is not UTF-8.
+        CorpusError: a line is not a JSON object, lacks ``words`` and ``text`` or has both, has a key that is not
+            known or a value of another kind, or points outside its words; a link joins a word to itself or is there
+            twice; a rival is the source or the target of its link, or is there twice; two lines have the same id; or
+            the file holds no line or is not UTF-8.
     """
     prefix = name or path.name
     lines: dict[str, int] = {}
@@ -86,7 +87,7 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
 
 
 def recognise(beginning: Sequence[str]) -> bool:
-    """True if the first line that is not empty begins a JSON object and has the key ``words``."""
+    """True if the first line that is not empty begins a JSON object and has the key ``words`` or ``text``."""
     # The line may be cut, so it cannot be parsed.
     return _WORDS.match(next((line for line in beginning if line.strip()), "")) is not None
 
@@ -180,11 +181,14 @@ def _parse_record(where: str, line: str) -> dict[str, Any]:
 
 
 def _parse_words(where: str, record: Mapping[str, Any]) -> tuple[str, ...]:
+    if "text" in record:
+        return _split_text(where, record)
     words = record.get("words")
     if not isinstance(words, list) or not words:
         problem = f'the "words" {show(words)}' if "words" in record else 'no "words"'
         raise CorpusError(
-            f'{where} has {problem}; a text needs the list of its words, such as ["She", "left"]: write them there.'
+            f'{where} has {problem}; a text needs the list of its words, such as ["She", "left"], or a string as its '
+            '"text": write them there.'
         )
     for position, word in enumerate(words):
         if not is_text(word):
@@ -193,6 +197,18 @@ def _parse_words(where: str, record: Mapping[str, Any]) -> tuple[str, ...]:
                 f"visible character: correct it, or leave it out and count the words anew in links and spans."
             )
     return tuple(words)
+
+
+def _split_text(where: str, record: Mapping[str, Any]) -> tuple[str, ...]:
+    text = record["text"]
+    if "words" in record:
+        raise CorpusError(f'{where} has "words" and "text", of which one would be lost; give one of them.')
+    if not is_text(text):
+        raise CorpusError(
+            f'{where} has the "text" {show(text)}; expected a string with at least one visible character: correct it, '
+            "or leave the line out."
+        )
+    return tuple(text.split())
 
 
 def _parse_entries(

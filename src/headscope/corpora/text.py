@@ -1,6 +1,6 @@
-"""Plain text as pairs of consecutive paragraphs, the two segments that BERT was trained on.
+"""Plain text: single sentences, or pairs of consecutive paragraphs, the two segments that BERT was trained on.
 
-The three layouts differ only in what a paragraph is and where a run of paragraphs is broken:
+The three layouts of paragraphs differ only in what a paragraph is and where a run of paragraphs is broken:
 
 =================  ====================================  ===================================
 reader             a paragraph                           a run ends at
@@ -17,7 +17,7 @@ article) have the same `Document.group`, so the two are never split between choo
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby, islice, pairwise
 from pathlib import Path
 
 from headscope.corpora.document import Document
@@ -112,6 +112,28 @@ def read_wikitext(path: Path, *, name: str | None = None, min_words: int = MIN_W
     return _pair_up(path, prefix, read_paragraphs(), min_words)
 
 
+def read_sentences(path: Path, *, name: str | None = None) -> Iterator[Document]:
+    """Each line of a file as a document; its words are what white space parts.
+
+    Empty lines, if there are any, part the texts that the sentences come from; without them these are not known.
+
+    Args:
+        path: the file.
+        name: what the file is called in ids and groups; its file name if not given.
+
+    Raises:
+        CorpusError: the file is empty, or not UTF-8.
+    """
+    prefix, blocks = name or path.name, read_blocks(path, blank=None)
+    opening = list(islice(blocks, 2))
+    if not opening:
+        raise CorpusError(f"{path} has no text; a text corpus needs sentences, one a line: check that it is whole.")
+    for block in chain(opening, blocks):
+        group = f"{prefix}:{block[0][0]}" if len(opening) > 1 else ""
+        for number, line in block:
+            yield Document(f"{prefix}:{number}", tuple(line.split()), group=group)
+
+
 def recognise_wikitext(beginning: Sequence[str]) -> bool:
     """True if a file that begins with these lines opens with the title of an article, `` = Title = ``."""
     first = next((line for line in beginning if line.strip()), "")
@@ -125,6 +147,12 @@ def recognise_text_wrapped(beginning: Sequence[str]) -> bool:
     long = sum(len(line) > _LONGEST_WRAPPED_LINE for line in beginning)
     # One line in a hundred may be longer: an address or a table cannot be wrapped.
     return len(blocks) > 1 and max(blocks) > 1 and long * 100 <= len(beginning)
+
+
+def recognise_text_lines(beginning: Sequence[str]) -> bool:
+    """True if two consecutive lines are long enough to be a pair of paragraphs."""
+    words = [len(line.split()) for line in beginning]
+    return any(min(pair) >= MIN_WORDS for pair in pairwise(words))
 
 
 def recognise_text(beginning: Sequence[str]) -> bool:

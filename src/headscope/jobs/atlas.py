@@ -19,16 +19,18 @@ import xarray as xr
 from headscope import heads
 from headscope.analyse import add_replication, assess
 from headscope.capture import untrained_model
+from headscope.capture.loading import Loadable, load
 from headscope.capture.model import Model
-from headscope.corpora import CorpusSummary, summarize
+from headscope.corpora import CorpusSummary, read, summarize
 from headscope.corpora.document import Document
-from headscope.jobs.folder import OutputFolder, Progress, write_csv
-from headscope.jobs.inputs import load_model, make_plan, read_documents
+from headscope.jobs.folder import OutputFolder, write_csv
+from headscope.jobs.inputs import make_plan
+from headscope.jobs.progress import Progress, ignore_progress, shows_progress
 from headscope.jobs.replication import Replication, open_replication
 from headscope.reducers import REDUCERS
 from headscope.reducers.reducer import Reducer, declared_scores
 from headscope.reducers.support.permutations import with_permutations
-from headscope.runner import resolve_reducers
+from headscope.runner import list_reducers, resolve_reducers
 from headscope.view.figures import save
 from headscope.view.figures.atlas import draw_atlas
 from headscope.view.frames import make_frames
@@ -47,9 +49,10 @@ class AtlasResult:
     files: tuple[str, ...]
 
 
+@shows_progress
 def atlas(
-    model: str | Path | Model = "minilm",
-    corpus: str | Path | Iterable[Document] = "grammar",
+    model: Loadable = "minilm",
+    corpus: str | Path | Iterable[Any] = "grammar",
     out: str | Path = "headscope-atlas",
     *,
     format: str | None = None,
@@ -60,18 +63,19 @@ def atlas(
     cut: bool | None = None,
     pair_tokens: int | None = None,
     batch_tokens: int | None = None,
-    reducers: Sequence[str | Reducer] = (),
-    replicate: str | Path | Iterable[Document] | None = None,
+    reducers: str | Reducer | Sequence[str | Reducer] = (),
+    replicate: str | Path | Iterable[Any] | None = None,
     permutations: int | None = None,
     trust_remote_code: bool = False,
     resume: bool = False,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> AtlasResult:
     """Measure every head of a model on a corpus, with controls, and write tables, figures and a page.
 
     Args:
-        model: a hub id, a folder, ``minilm``, or a loaded model.
-        corpus: a file or folder, ``grammar``, or any documents.
+        model: a hub id, a folder, ``minilm``, or a loaded model of transformers, alone or as ``(model, tokenizer)``.
+        corpus: a file or folder, ``grammar``, or texts in memory: strings, lists of words, a dataset, Docs of spaCy or
+            documents (`headscope.read`).
         out: the folder for ``heads.nc``, ``untrained.nc``, ``figures/``, ``tables/``, ``manifest.json`` and
             ``atlas.html``; with `replicate` also ``replication.nc`` and ``untrained-replication.nc``. An older atlas in
             it is replaced once the new one is complete; other files are left alone.
@@ -83,8 +87,8 @@ def atlas(
         cut: cut longer texts; otherwise they are skipped. Default: cut if the corpus has coreference.
         pair_tokens: cut pairs of paragraphs to this many tokens. Default: 128.
         batch_tokens: tokens in a batch, padding included.
-        reducers: your own reducers to measure too, as ``module:Reducer`` or objects. One with the name of a built-in
-            reducer takes its place.
+        reducers: your own reducers to measure too, one or several, as ``module:Reducer`` or objects. One with the name
+            of a built-in reducer takes its place.
         replicate: another corpus, on which the heads that are chosen on the first are scored again, with `format` and
             `patterns` of the first. Default: none.
         permutations: number of permutations for the p-values; 0 skips them. Default: as many as the number of rows
@@ -92,15 +96,17 @@ def atlas(
             there are none, since nothing is chosen there.
         trust_remote_code: run the Python code of the model's repository.
         resume: continue a killed run with the same arguments.
-        progress: called as the work advances.
+        progress: True shows it, False does not; a function is called with the step, how much of it is done, and how
+            much there is. Default: shown on a terminal and in a notebook.
 
     Raises:
         HeadscopeError: in one sentence, what was wrong with the model, the corpus or the folder.
     """
-    progress = progress or (lambda step, done, total: None)
+    progress = progress if callable(progress) else ignore_progress
     folder = OutputFolder("the atlas", Path(out), "manifest.json", TABLES, resume, progress)
     folder.check()
-    documents = read_documents(corpus, format, patterns)
+    reducers = list_reducers(reducers)
+    documents = read(corpus, format=format, patterns=patterns)
     progress("reading the corpus", 0, 0)
     summary = summarize(documents)
     own = {reducer.name for reducer in resolve_reducers(reducers, summary)} if reducers else set()
@@ -111,7 +117,7 @@ def atlas(
         replicate, documents, named, resolved, format=format, patterns=patterns, progress=progress
     )
     progress("loading the model", 0, 0)
-    model = load_model(model, device, trust_remote_code)
+    model = load(model, device=device, trust_remote_code=trust_remote_code)
     measure = partial(folder.measure, plan=make_plan(max_tokens, cut, pair_tokens, batch_tokens))
     table = measure(
         "heads", model, documents, [with_permutations(reducer, permutations) for reducer in resolved],

@@ -18,7 +18,8 @@ from headscope.analyse import Consistencies, compare_variable, consistencies
 from headscope.analyse.comparable import name_table
 from headscope.errors import HeadscopeError, TableError
 from headscope.files import write_text
-from headscope.jobs.folder import OutputFolder, Progress, write_csv
+from headscope.jobs.folder import OutputFolder, write_csv
+from headscope.jobs.progress import Progress, ignore_progress, shows_progress
 from headscope.score import HEAD, Score, read_scores
 from headscope.view.comparison import render_markdown
 from headscope.view.comparison_frames import make_frames
@@ -98,6 +99,7 @@ class Tables:
         return all(_has(table, entry) for table in tables if table is not None)
 
 
+@shows_progress
 def compare(
     before: TableSource,
     after: TableSource,
@@ -108,7 +110,7 @@ def compare(
     other_control: TableSource | None = None,
     variables: Sequence[str] = (),
     out: str | Path = "headscope-compare",
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> ComparisonResult:
     """Compare head tables before and after tuning, and write comparisons, tables, figures and a page.
 
@@ -123,7 +125,8 @@ def compare(
             compared. Default: the scores that the tables have, and the attention to classes of tokens.
         out: the folder for ``comparison.md``, ``comparisons/``, ``figures/``, ``tables/`` and ``comparison.json``,
             which lists them. An older comparison in it is replaced; other files are left alone.
-        progress: called as the work advances.
+        progress: True shows it, False does not; a function is called with the step, how much of it is done, and how
+            much there is. Default: shown on a terminal and in a notebook.
 
     Raises:
         HeadscopeError: in one sentence, what was wrong with a table, a variable or the folder.
@@ -132,7 +135,7 @@ def compare(
         raise HeadscopeError("--other-before and --other-after go together, and --other-control goes with both.")
     if other_control is not None and control is None:
         raise HeadscopeError("--other-control is the control on another corpus; give it on this one too, as --control.")
-    progress = progress or (lambda step, done, total: None)
+    progress = progress if callable(progress) else ignore_progress
     folder = OutputFolder("the comparison", Path(out), "comparison.json", (), progress=progress)
     folder.check()
     tables = Tables.read(before, after, control)

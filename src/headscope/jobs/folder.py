@@ -16,6 +16,7 @@ from headscope.corpora import CorpusSummary
 from headscope.corpora.document import Document
 from headscope.errors import HeadscopeError
 from headscope.files import atomic_write, remove_unfinished, sha256, writable, write_text
+from headscope.jobs.progress import Progress, ignore_progress
 from headscope.runs import Runs
 
 if TYPE_CHECKING:  # jobs that measure nothing do not load torch
@@ -25,9 +26,6 @@ if TYPE_CHECKING:  # jobs that measure nothing do not load torch
 
 OUTPUT_SUFFIXES = (".nc", ".html", ".csv", ".md", ".png", ".svg")
 """The files that jobs write, beside their manifests."""
-
-Progress = Callable[[str, int, int], None]
-"""Called with the name of a step, how much of it is done and how much there is (0 if not known)."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ class OutputFolder:
     manifest: str
     tables: Sequence[str]
     resume: bool = False
-    progress: Progress = lambda step, done, total: None
+    progress: Progress = ignore_progress
 
     def check(self) -> None:
         """Refuse an unusable folder before any work is done.

@@ -13,27 +13,27 @@ import xarray as xr
 
 from headscope import heads
 from headscope.analyse import add_replication, assess
-from headscope.capture.model import Model
-from headscope.corpora import CorpusSummary, summarize
-from headscope.corpora.document import Document
+from headscope.capture.loading import Loadable, load
+from headscope.corpora import CorpusSummary, read, summarize
 from headscope.errors import HeadscopeError
 from headscope.files import remove_unfinished, writable
-from headscope.jobs.folder import Progress
-from headscope.jobs.inputs import load_model, make_plan, read_documents
+from headscope.jobs.inputs import make_plan
+from headscope.jobs.progress import Progress, ignore_progress, shows_progress
 from headscope.jobs.replication import open_replication
 from headscope.reducers.reducer import Reducer
 from headscope.reducers.support.permutations import with_permutations
+from headscope.runner import list_reducers, measure_runs, resolve_reducers
 from headscope.runner import measure as run
-from headscope.runner import measure_runs, resolve_reducers
 from headscope.runner.runs import checkpoints
 from headscope.runs import Runs
 from headscope.runs import read as read_runs
 
 
+@shows_progress
 def measure(
-    model: str | Path | Model,
-    corpus: str | Path | Iterable[Document],
-    reducers: Sequence[str | Reducer],
+    model: Loadable,
+    corpus: str | Path | Iterable[Any],
+    reducers: str | Reducer | Sequence[str | Reducer],
     *,
     out: str | Path | None = None,
     format: str | None = None,
@@ -44,18 +44,19 @@ def measure(
     cut: bool | None = None,
     pair_tokens: int | None = None,
     batch_tokens: int | None = None,
-    replicate: str | Path | Iterable[Document] | None = None,
+    replicate: str | Path | Iterable[Any] | None = None,
     permutations: int | None = None,
     trust_remote_code: bool = False,
     resume: bool = False,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> xr.Dataset:
     """The head table of a model on a corpus, with intervals, reported heads and p-values.
 
     Args:
-        model: a hub id, a folder, ``minilm``, or a loaded model.
-        corpus: a file or folder, ``grammar``, or any documents.
-        reducers: names (`headscope.reducers.REDUCERS`), or reducers.
+        model: a hub id, a folder, ``minilm``, or a loaded model of transformers, alone or as ``(model, tokenizer)``.
+        corpus: a file or folder, ``grammar``, or texts in memory: strings, lists of words, a dataset, Docs of spaCy or
+            documents (`headscope.read`).
+        reducers: a name (`headscope.reducers.REDUCERS`), a reducer, or several of them.
         out: the netCDF file to write. Default: none; the table is returned only.
         format: format of the corpus. Detected automatically if omitted.
         patterns: a JSON file of spaCy patterns; their matches are added to the corpus as links.
@@ -74,12 +75,13 @@ def measure(
             On `replicate` there are none, since nothing is chosen there.
         trust_remote_code: run the Python code of the model's repository.
         resume: continue a killed run with the same arguments.
-        progress: called as the work advances.
+        progress: True shows it, False does not; a function is called with the step, how much of it is done, and how
+            much there is. Default: shown on a terminal and in a notebook.
 
     Raises:
         HeadscopeError: in one sentence, what was wrong with the model, the corpus, a reducer or the file.
     """
-    progress = progress or (lambda step, done, total: None)
+    progress = progress if callable(progress) else ignore_progress
     if out is None and resume:
         raise HeadscopeError("resume=True continues a file; name it as `out`.")
     if out is not None:
@@ -91,7 +93,8 @@ def measure(
             "the heads of runs are not replicated, only those of one model; measure the runs on each corpus, and leave "
             "out --replicate."
         )
-    documents = read_documents(corpus, format, patterns)
+    reducers = list_reducers(reducers)
+    documents = read(corpus, format=format, patterns=patterns)
     progress("reading the corpus", 0, 0)
     summary = summarize(documents)
     chosen = _choose_reducers(reducers, summary, runs, permutations)
@@ -99,7 +102,7 @@ def measure(
         replicate, documents, reducers, chosen, format=format, patterns=patterns, progress=progress
     )
     progress("loading the model", 0, 0)
-    model = load_model(model, device, trust_remote_code)
+    model = load(model, device=device, trust_remote_code=trust_remote_code)
 
     def make_settings(step: str, summary: CorpusSummary, suffix: str = "") -> dict[str, Any]:
         checkpoint = None if out is None else Path(out).with_name(f".{Path(out).name}{suffix}.partial.npz")
@@ -121,6 +124,7 @@ def measure(
         table = add_replication(table, run(model, second.documents, second.reducers, **settings[1]))
     if out is not None:
         heads.write_table(table, out)
+        remove_unfinished(Path(out))
         _remove_checkpoints([setting["checkpoint"] for setting in settings], runs)
     return table
 

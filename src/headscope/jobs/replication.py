@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from headscope.analyse.replicate import refuse_same_corpus
-from headscope.corpora import CorpusSummary, summarize
+from headscope.corpora import CorpusSummary, read, summarize
 from headscope.corpora.corpus import hash_documents, name_documents
 from headscope.corpora.document import Document
 from headscope.errors import CorpusError, HeadscopeError
-from headscope.jobs.folder import Progress
-from headscope.jobs.inputs import read_documents
+from headscope.jobs.progress import Progress
 from headscope.reducers.reducer import Reducer, declared_scores
 from headscope.reducers.support.permutations import with_permutations
 from headscope.runner import resolve_reducers
@@ -35,7 +35,7 @@ class Replication:
 
 
 def open_replication(
-    replicate: str | Path | Iterable[Document] | None,
+    replicate: str | Path | Iterable[Any] | None,
     documents: Iterable[Document],
     reducers: Sequence[str | Reducer],
     resolved: Sequence[Reducer],
@@ -47,7 +47,7 @@ def open_replication(
     """The corpus to replicate on, checked before any model runs; None where none is asked for.
 
     Args:
-        replicate: a file or folder, ``grammar``, or any documents.
+        replicate: a file or folder, ``grammar``, or texts in memory.
         documents: on which the heads are chosen.
         reducers: as they were named.
         resolved: the same, made for `documents`, in the same order. Those that were named are made anew for this
@@ -72,7 +72,7 @@ def open_replication(
             f"none of the reducers {', '.join(reducer.name for reducer in resolved)} chooses heads, so there is "
             "nothing to replicate; measure one that does, such as those of a treebank, or leave out --replicate."
         )
-    second = read_documents(replicate, format, patterns)
+    second = read(replicate, format=format, patterns=patterns)
     name = name_documents(second)
     progress("reading the corpus to replicate on", 0, 0)
     refuse_same_corpus(hash_documents(documents), hash_documents(second), name)

@@ -5,7 +5,7 @@ study, model --locate--> corpora --measure--> head tables --analyse--> with inte
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,11 +16,14 @@ import xarray as xr
 
 from headscope import heads
 from headscope.analyse import assess
+from headscope.capture.loading import Loadable, load
 from headscope.capture.model import Model
+from headscope.corpora import Corpus, read
 from headscope.errors import HeadscopeError, TableError
 from headscope.files import write_text
-from headscope.jobs.folder import OutputFolder, Progress, write_csv
-from headscope.jobs.inputs import load_model, make_plan
+from headscope.jobs.folder import OutputFolder, write_csv
+from headscope.jobs.inputs import make_plan
+from headscope.jobs.progress import Progress, ignore_progress, shows_progress
 from headscope.learn.folder import check_folder
 from headscope.learn.task import Task
 from headscope.learn.tune import CONTROL, tune
@@ -53,13 +56,14 @@ class StudyResult:
     files: tuple[str, ...]
 
 
+@shows_progress
 def study(
     name: str,
-    model: str | Path | Model = "minilm",
+    model: Loadable = "minilm",
     data: str | Path = ".",
     out: str | Path = "headscope-study",
     *,
-    corpora: Mapping[str, str | Path] | None = None,
+    corpora: Mapping[str, str | Path | Iterable[Any]] | None = None,
     device: str = "cpu",
     seed: int = 0,
     seeds: int | None = None,
@@ -71,16 +75,17 @@ def study(
     batch_tokens: int | None = None,
     trust_remote_code: bool = False,
     resume: bool = False,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> StudyResult:
     """Measure what a paper measured, and write its results and one's own side by side.
 
     Args:
         name: one of `STUDIES`.
-        model: a hub id, a folder, ``minilm``, or a loaded model.
+        model: a hub id, a folder, ``minilm``, or a loaded model of transformers, alone or as ``(model, tokenizer)``.
         data: the folder that holds the corpora.
         out: the folder for ``NAME.md``, ``NAME.csv``, a head table for each corpus and the figures.
-        corpora: files or folders to measure instead of those in `data`, by the names of the study's measurements.
+        corpora: files, folders or texts in memory to measure instead of those in `data`, by the names of the study's
+            measurements.
         device: where to run the model; a loaded model stays where it is.
         seed: random seed for sampling documents.
         seeds: number of fine-tuning runs on the study's task, and on its control. Default: no fine-tuning, and the
@@ -93,16 +98,20 @@ def study(
         batch_tokens: tokens in a batch, padding included.
         trust_remote_code: run the Python code of the model's repository.
         resume: continue a killed run with the same arguments.
-        progress: called as the work advances.
+        progress: True shows it, False does not; a function is called with the step, how much of it is done, and how
+            much there is. Default: shown on a terminal and in a notebook.
 
     Raises:
         HeadscopeError: there is no such study, a corpus is missing, or the model or the folder is refused.
     """
     if name not in STUDIES:
         raise HeadscopeError(f"there is no study {name!r}; there are {', '.join(STUDIES)}.")
-    chosen, progress = STUDIES[name], progress or (lambda step, done, total: None)
+    chosen, progress = STUDIES[name], progress if callable(progress) else ignore_progress
     data = Path(data).expanduser()
-    given = {table: Path(path).expanduser() for table, path in (corpora or {}).items()}
+    given = {
+        table: Path(corpus).expanduser() if isinstance(corpus, str | Path) else read(corpus)
+        for table, corpus in (corpora or {}).items()
+    }
     repeated = chosen.tuning.measured if chosen.tuning else ()
     of_runs = [f"{table}_{group}" for table in repeated for group in ("task", "control")]
     folder = OutputFolder("the study", Path(out), f"{name}.json", (*chosen.measurements, *of_runs), resume, progress)
@@ -115,21 +124,22 @@ def study(
         check_folder(runs_folder / CONTROL, resume)
     paths = locate(chosen, data, given)
     progress("loading the model", 0, 0)
-    model = load_model(model, device, trust_remote_code)
+    given_model = model
+    model = load(model, device=device, trust_remote_code=trust_remote_code)
     measure = partial(_measure, folder, model, make_plan(None, None, None, batch_tokens), trust_remote_code)
     texts = _read_texts(chosen, paths, tuning.task if tuning else None, seed, progress)
     tables = {table: measure(table, chosen.measurements[table], of_table) for table, of_table in texts.items()}
     runs: dict[str, Runs] = {}
     if tuning:
         tuned = tune(
-            tuning.task, model.name, runs_folder, replace(tuning.settings, device=model.device.type),
+            tuning.task, given_model, runs_folder, replace(tuning.settings, device=model.device.type),
             seeds=tuning.seeds, control=True, trust_remote_code=trust_remote_code, resume=resume, progress=progress,
         )  # fmt: skip
         runs = {"task": tuned.task} | ({"control": tuned.control} if tuned.control else {})
         tables |= _measure_runs(measure, chosen, model, texts, runs)
     call = (
         f"study({name!r}, model={model.name!r}, data={str(data)!r}, "
-        f"corpora={ {table: str(path) for table, path in given.items()} }, batch_tokens={batch_tokens}, seed={seed}"
+        f"corpora={ {table: str(corpus) for table, corpus in given.items()} }, batch_tokens={batch_tokens}, seed={seed}"
         f"{f', {options}' if tuning else ''})"
     )
     tables = {table: values.assign_attrs(call=call, seed=seed) for table, values in tables.items()}
@@ -141,7 +151,7 @@ def study(
 
 
 def _read_texts(
-    study: Study, paths: Mapping[str, Path], task: Task | None, seed: int, progress: Progress
+    study: Study, paths: Mapping[str, Path | Corpus], task: Task | None, seed: int, progress: Progress
 ) -> dict[str, Texts]:
     """What is measured, by measurement: documents of a corpus, or texts of the task that is fine-tuned on."""
     texts = {}

@@ -10,7 +10,8 @@ import xarray as xr
 
 from headscope.errors import HeadscopeError
 from headscope.files import write_text
-from headscope.jobs.folder import OutputFolder, Progress, write_csv
+from headscope.jobs.folder import OutputFolder, write_csv
+from headscope.jobs.progress import Progress, ignore_progress, shows_progress
 from headscope.studies import STUDIES, sheet
 from headscope.studies.recorded import Recorded, judge_recording, list_figures, list_recordings, render_markdown
 from headscope.studies.study import RECORDED, Study
@@ -27,8 +28,9 @@ class RecordedResult:
     files: tuple[str, ...]
 
 
+@shows_progress
 def study_recorded(
-    name: str, recorded: str | Path, out: str | Path = "headscope-study", *, progress: Progress | None = None
+    name: str, recorded: str | Path, out: str | Path = "headscope-study", *, progress: Progress | bool | None = None
 ) -> RecordedResult:
     """Make a paper's tables, tests and figures from recorded scores of heads.
 
@@ -36,14 +38,15 @@ def study_recorded(
         name: one of `STUDIES`.
         recorded: a folder with one ``.npz`` file for each model.
         out: the folder for ``NAME.md``, ``NAME.csv``, and for each model a folder of tables and figures.
-        progress: called as the work advances.
+        progress: True shows it, False does not; a function is called with the step, how much of it is done, and how
+            much there is. Default: shown on a terminal and in a notebook.
 
     Raises:
         HeadscopeError: there is no such study, it has no layout of recorded scores, or a file is refused.
     """
     if name not in STUDIES:
         raise HeadscopeError(f"there is no study {name!r}; there are {', '.join(STUDIES)}.")
-    study, progress = STUDIES[name], progress or (lambda step, done, total: None)
+    study, progress = STUDIES[name], progress if callable(progress) else ignore_progress
     if study.recording is None:
         known = ", ".join(other for other in STUDIES if STUDIES[other].recording is not None)
         raise HeadscopeError(f"there is no layout of recorded scores for the study {name}; there is one for {known}.")

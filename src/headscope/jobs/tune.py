@@ -6,7 +6,8 @@ task --read--> examples --tune--> a folder of runs, and of the runs on the contr
 from collections.abc import Sequence
 from pathlib import Path
 
-from headscope.jobs.folder import Progress
+from headscope.capture.loading import Loadable
+from headscope.jobs.progress import Progress, ignore_progress, shows_progress
 from headscope.learn.settings import Settings
 from headscope.learn.task import Task
 from headscope.learn.tasks import read_task
@@ -14,9 +15,10 @@ from headscope.learn.tune import Tuned
 from headscope.learn.tune import tune as fine_tune
 
 
+@shows_progress
 def tune(
     task: str | Path | Task,
-    model: str | Path,
+    model: Loadable,
     out: str | Path = "headscope-runs",
     *,
     seeds: int | Sequence[int] = 3,
@@ -32,13 +34,13 @@ def tune(
     device: str = "cpu",
     trust_remote_code: bool = False,
     resume: bool = False,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Tuned:
     """Fine-tune a model on a task, and on its control, several seeds each: a folder of runs.
 
     Args:
         task: a task that `headscope.read_task` gave, or its name, or a folder of TSV files.
-        model: a hub id, a folder, or ``minilm``.
+        model: a hub id, a folder, ``minilm``, or a loaded model of transformers, alone or as ``(model, tokenizer)``.
         out: the folder for ``runs.json`` and a folder for each run; those of the control are in ``control`` in it.
         seeds: how many runs, with the seeds 1, 2, 3 and so on; or the seeds themselves.
         control: True to tune as many runs on arbitrary labels (`headscope.make_control`); or the control itself.
@@ -54,13 +56,14 @@ def tune(
         device: ``cpu``, or ``cuda`` for all visible GPUs.
         trust_remote_code: run the Python code of the model's repository.
         resume: continue a killed run with the same arguments, and keep the runs that are finished.
-        progress: called as the work advances.
+        progress: True shows it, False does not; a function is called with the step, how much of it is done, and how
+            much there is. Default: shown on a terminal and in a notebook.
 
     Raises:
         HeadscopeError: in one sentence, what was wrong with the task, the model, an argument or the folder.
     """
     settings = Settings(epochs, learning_rate, batch_size, precision, device, max_tokens, select, max_examples)
-    progress = progress or (lambda step, done, total: None)
+    progress = progress if callable(progress) else ignore_progress
     if not isinstance(task, Task):
         progress(f"reading {task}", 0, 0)
         task = read_task(str(task), data)

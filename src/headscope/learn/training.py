@@ -4,10 +4,13 @@ The library handles several GPUs, mixed precision, the optimizer, the schedule, 
 input, stops a run whose loss is not finite, and chooses the best checkpoint.
 """
 
+import copy
 import json
 import math
 import random
 import shutil
+import tempfile
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,7 +36,8 @@ from transformers import (
     set_seed,
 )
 
-from headscope.capture.model import Model, load, quiet, source
+from headscope.capture.loading import Loadable, load, quiet, source
+from headscope.capture.model import Model
 from headscope.errors import HeadscopeError, ModelError, first_line
 from headscope.learn.encode import IGNORED, Features
 from headscope.learn.folder import explain_disk_errors
@@ -72,7 +76,7 @@ class Pretrained:
     trust_remote_code: bool
 
     @classmethod
-    def from_model(cls, model: str | Path, task: Task, *, device: str, trust_remote_code: bool) -> "Pretrained":
+    def from_model(cls, model: Loadable, task: Task, *, device: str, trust_remote_code: bool) -> "Pretrained":
         """The model, if it can learn a task.
 
         Raises:
@@ -80,7 +84,7 @@ class Pretrained:
                 tokenizer has no token for padding.
         """
         loaded: Model = load(model, device=device, trust_remote_code=trust_remote_code)
-        tokenizer = loaded.tokenizer
+        tokenizer = copy.deepcopy(loaded.tokenizer)
         auto, kind = _auto_class(task), type(loaded.module.config)
         if kind not in auto._model_mapping and not trust_remote_code:
             raise ModelError(
@@ -96,8 +100,14 @@ class Pretrained:
         # GPT-2 counts positions from the padding on, and is measured with it on the right; XLNet's layer reads the end.
         if getattr(loaded.module.config, "summary_type", None) != "last":
             tokenizer.padding_side = "right"
-        where = source(loaded.name)
-        return cls(loaded.name, where, loaded.weights_sha256, tokenizer, loaded.max_tokens, trust_remote_code)
+        about = (loaded.weights_sha256, tokenizer, loaded.max_tokens, trust_remote_code)
+        if isinstance(model, str | Path):
+            return cls(loaded.name, source(loaded.name), *about)
+        copied = tempfile.mkdtemp(prefix="headscope-")
+        pretrained = cls(loaded.name, copied, *about)
+        weakref.finalize(pretrained, shutil.rmtree, copied, ignore_errors=True)
+        loaded.module.save_pretrained(copied)
+        return pretrained
 
     def build_model(self, task: Task) -> PreTrainedModel:
         """The model with a new layer for the task, whose weights come from the state of the random numbers.

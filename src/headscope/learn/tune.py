@@ -17,6 +17,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from headscope import runs as files
+from headscope.capture.loading import Loadable
 from headscope.errors import HeadscopeError
 from headscope.learn.control import make_control
 from headscope.learn.encode import Features, encode
@@ -61,7 +62,7 @@ class Tuned:
 
 def tune(
     task: Task,
-    model: str | Path,
+    model: Loadable,
     out: str | Path,
     settings: Settings,
     *,
@@ -243,7 +244,7 @@ class _RunSet:
 
     def _finish(self, runs: Runs, name: str, seed: int, fitted: Any) -> None:
         """Rename a finished run to its final folder, list it, and only then remove its checkpoints."""
-        from headscope.capture.model import sha256_of_weights
+        from headscope.capture.loading import sha256_of_weights
         from headscope.learn.training import copy_model
 
         folder, destination = unfinished_path(self.folder, name), self.folder / name

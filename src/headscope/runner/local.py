@@ -21,23 +21,32 @@ from typing import Any
 import numpy as np
 import torch
 import xarray as xr
+from jaxtyping import Bool
 from torch import Tensor
 
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
-from headscope.capture.interface import Capture
-from headscope.capture.model import Model, load
+from headscope.capture.interface import Capture, Outputs
+from headscope.capture.loading import Loadable, load
+from headscope.capture.model import Model
 from headscope.capture.stream import Plan, Portion, Stream
+from headscope.capture.verify import are_finite
 from headscope.corpora.corpus import Corpus, CorpusSummary, hash_documents, name_documents, summarize
 from headscope.corpora.document import Document
-from headscope.errors import CorpusError, HeadscopeError
+from headscope.errors import CorpusError, HeadscopeError, ModelError
 from headscope.reducers import DEFAULT
 from headscope.reducers.reducer import Reducer, Sums
 from headscope.runner.checkpoint import ALL_LAYERS, COUNTED, Key, RunSums
 from headscope.runner.checkpoint import load as load_sums
 from headscope.runner.checkpoint import save as save_sums
-from headscope.runner.resolve import resolve_reducers
+from headscope.runner.resolve import list_reducers, resolve_reducers
 from headscope.runner.table import tabulate
+
+NOT_FINITE = "documents for which the model's outputs are not finite"
+"""Why a document is left out: a weight that is NaN or infinite would count as one that is wrong."""
+
+MOST_NOT_FINITE = 0.1
+"""The share of all documents beyond which the model is refused."""
 
 SAVE_EVERY = 20.0
 """Seconds between two savings of the sums so far."""
@@ -47,16 +56,16 @@ Progress = Callable[[int, int], None]
 
 
 def measure(
-    model: Model | str | Path,
+    model: Loadable,
     documents: Iterable[Document],
-    reducers: Sequence[str | Reducer] = DEFAULT,
+    reducers: str | Reducer | Sequence[str | Reducer] = DEFAULT,
     *,
     plan: Plan | None = None,
     checkpoint: Path | None = None,
     resume: bool = False,
     progress: Progress | None = None,
     summary: CorpusSummary | None = None,
-    before: Model | str | Path | None = None,
+    before: Loadable | None = None,
 ) -> xr.Dataset:
     """Measure every head of a model on a corpus.
 
@@ -80,11 +89,11 @@ def measure(
         ModelError: a model cannot be loaded, its attention cannot be captured faithfully, or two cannot be compared.
         HeadscopeError: the checkpoint belongs to another run, or there is nothing to compare with.
     """
-    model = model if isinstance(model, Model) else load(model)
+    model = load(model)
     if isinstance(documents, Iterator):
         documents = list(documents)
     summary = summary or summarize(documents)
-    resolved = resolve_reducers(reducers, summary)
+    resolved = resolve_reducers(list_reducers(reducers), summary)
     plan = plan or Plan()
     if plan.cut is None:
         plan = replace(plan, cut="mention" in summary.spans)
@@ -105,6 +114,7 @@ def measure(
         done = RunSums.from_tensors(sums)
     # What the readers left out is known before the model runs, and so is no part of what is resumed.
     total = done + RunSums({("skipped", reason): np.asarray(n) for reason, n in summary.skipped.items() if n})
+    _refuse_not_finite(model, total)
     if not total.select_run("seen").get("documents"):
         reasons = ", ".join(f"{count} {reason}" for reason, count in total.select_run("skipped").items())
         raise CorpusError(
@@ -118,6 +128,16 @@ def measure(
     created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     about = identity["about"] | {"call": call, "paths": paths, "created": created}
     return tabulate(total, model, resolved).assign_attrs(about)
+
+
+def _refuse_not_finite(model: Model, done: RunSums) -> None:
+    left_out, measured = done.select_run("skipped").get(NOT_FINITE, 0), done.select_run("seen").get("documents", 0)
+    if left_out > MOST_NOT_FINITE * (left_out + measured):
+        raise ModelError(
+            f"the outputs of {model.name!r} are not finite (NaN or infinite) for {left_out} of "
+            f"{left_out + measured} documents; its weights are damaged, or too large for half precision: give whole "
+            "weights, or load it in float32."
+        )
 
 
 def open_stream(
@@ -141,9 +161,14 @@ def accumulate(
     done = done or RunSums({})
     sums = {key: torch.as_tensor(value, device=stream.models[0].device) for key, value in done.values.items()}
     for portion in islice(stream, done.select_run("seen").get("portions", 0), None):
+        observed: Mapping[Key, Tensor] = {}
+        while portion.batches:
+            observed, finite = _observe_portion(portion, reducers, stream.plan)
+            if bool(finite.all()):
+                break
+            portion, observed = portion.leave_out(~finite, NOT_FINITE), {}
         _add(sums, _count_portion(portion))
-        if portion.batches:
-            _add(sums, _observe_portion(portion, reducers, stream.plan))
+        _add(sums, observed)
         yield sums
 
 
@@ -163,8 +188,13 @@ def _count_portion(portion: Portion) -> dict[Key, Tensor]:
     return sums
 
 
-def _observe_portion(portion: Portion, reducers: Sequence[Reducer], plan: Plan) -> dict[Key, Tensor]:
-    """The sums that the reducers count and observe on a batch."""
+def _observe_portion(
+    portion: Portion, reducers: Sequence[Reducer], plan: Plan
+) -> tuple[dict[Key, Tensor], Bool[Tensor, " document"]]:
+    """The sums that the reducers count and observe on a batch, and for which documents the models' outputs are finite.
+
+    The sums are good for nothing unless all are.
+    """
     (capture, *captures_beside), (batch, *batches_beside) = portion.captures, portion.batches
     sums: dict[Key, Tensor] = {}
     facts: dict[tuple[str, str], Any] = {}
@@ -176,7 +206,11 @@ def _observe_portion(portion: Portion, reducers: Sequence[Reducer], plan: Plan) 
         for attention_type in capture.model.layers:
             prepared = facts[reducer.name, attention_type] = reducer.prepare(batch, attention_type)
             add(reducer, attention_type, COUNTED, reducer.count(prepared))
-    held = [_hold_layers(*beside, plan) for beside in zip(captures_beside, batches_beside, strict=True)]
+    held, outputs_beside = [], []
+    for capture_beside, batch_beside in zip(captures_beside, batches_beside, strict=True):
+        layers_beside, outputs = _hold_layers(capture_beside, batch_beside, plan)
+        held.append(layers_beside)
+        outputs_beside.append(outputs)
     passes: defaultdict[str, list[tuple[Attention, ...]]] = defaultdict(list)
     by_pass = [reducer for reducer in reducers if reducer.scope == "pass"]
     by_layer = [reducer for reducer in reducers if reducer.scope != "pass"]
@@ -201,18 +235,19 @@ def _observe_portion(portion: Portion, reducers: Sequence[Reducer], plan: Plan) 
             add(reducer, attention_type, ALL_LAYERS, values)
     for (attention_type, layer, way), texts in seen.paths.items():
         sums["path", f"{attention_type} {layer} {way}"] = torch.tensor(texts)
-    return sums
+    finite = [are_finite(batch, outputs.verified) for outputs in (seen, *outputs_beside)]
+    return sums, torch.stack(finite).all(0)
 
 
-def _hold_layers(capture: Capture, batch: Batch, plan: Plan) -> dict[tuple[str, int], Attention]:
-    """The attention of all layers of a batch, by attention type and layer."""
+def _hold_layers(capture: Capture, batch: Batch, plan: Plan) -> tuple[dict[tuple[str, int], Attention], Outputs]:
+    """The attention of all layers of a batch, by attention type and layer, and the outputs of the model."""
     held: dict[tuple[str, int], Attention] = {}
 
     def hold(attention: Attention) -> None:
         held[attention.attention_type, attention.layer] = attention
 
-    capture.run(batch, hold, rows=plan.rows, whole=True)
-    return held
+    outputs = capture.run(batch, hold, rows=plan.rows, whole=True)
+    return held, outputs
 
 
 def _add(sums: dict[Key, Tensor], values: Mapping[Key, Tensor]) -> None:
@@ -220,7 +255,7 @@ def _add(sums: dict[Key, Tensor], values: Mapping[Key, Tensor]) -> None:
         sums[key] = sums[key] + value if key in sums else value
 
 
-def _load_before(before: Model | str | Path | None, model: Model, reducers: Sequence[Reducer]) -> Model | None:
+def _load_before(before: Loadable | None, model: Model, reducers: Sequence[Reducer]) -> Model | None:
     """The model to compare with, if there is something to compare."""
     comparing = next((reducer for reducer in reducers if reducer.models == 2), None)
     if comparing is None:
@@ -230,7 +265,7 @@ def _load_before(before: Model | str | Path | None, model: Model, reducers: Sequ
             f"the reducer `{comparing.name}` compares two models, and one was given; give `before`, what it was tuned "
             "from."
         )
-    return before if isinstance(before, Model) else load(before, device=str(model.device))
+    return load(before, device=str(model.device))
 
 
 def _identify(stream: Stream, reducers: Sequence[Reducer]) -> dict[str, Any]:

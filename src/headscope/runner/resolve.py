@@ -17,6 +17,13 @@ PARTS = (*DECLARED, *(name for name in vars(Reducer) if not name.startswith("_")
 """All that a reducer must have; some of it is one of a few values."""
 
 
+def list_reducers(reducers: str | Reducer | Sequence[str | Reducer]) -> list[str | Reducer]:
+    """The reducers as a list; a single one, or a single name, may be given without brackets."""
+    if isinstance(reducers, str) or not isinstance(reducers, Sequence):
+        return [reducers]
+    return list(reducers)
+
+
 def resolve_reducers(reducers: Sequence[str | Reducer], summary: CorpusSummary) -> list[Reducer]:
     """The reducers that are named, made for a corpus that was summarized, or given as objects.
 

@@ -13,7 +13,8 @@ from pathlib import Path
 import pandas as pd
 import xarray as xr
 
-from headscope.capture.model import Model, load, read_identity
+from headscope.capture.loading import load, read_identity
+from headscope.capture.model import Model
 from headscope.capture.stream import Plan
 from headscope.corpora.corpus import CorpusSummary, summarize
 from headscope.corpora.document import Document
@@ -22,7 +23,7 @@ from headscope.reducers import DEFAULT, REDUCERS
 from headscope.reducers.reducer import Reducer
 from headscope.reducers.support.permutations import with_permutations
 from headscope.runner.local import Progress, measure
-from headscope.runner.resolve import resolve_reducers
+from headscope.runner.resolve import list_reducers, resolve_reducers
 from headscope.runner.table import side_by_side
 from headscope.runs import Run, Runs
 from headscope.runs import read as read_runs
@@ -35,7 +36,7 @@ def measure_runs(
     model: Model | str | Path,
     runs: Runs | str | Path,
     documents: Iterable[Document],
-    reducers: Sequence[str | Reducer] = DEFAULT,
+    reducers: str | Reducer | Sequence[str | Reducer] = DEFAULT,
     *,
     plan: Plan | None = None,
     checkpoint: Path | None = None,
@@ -70,7 +71,7 @@ def measure_runs(
             other tokens.
         HeadscopeError: the folder holds no runs, or they were tuned from another model.
     """
-    model = model if isinstance(model, Model) else load(model, trust_remote_code=trust_remote_code)
+    model, reducers = load(model, trust_remote_code=trust_remote_code), list_reducers(reducers)
     runs = runs if isinstance(runs, Runs) else read_runs(runs)
     _refuse_others(model, runs, trust_remote_code=trust_remote_code)
     if isinstance(documents, Iterator):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from headscope.corpora import CorpusSummary, read, summarize
+from headscope.corpora import Corpus, CorpusSummary, read, summarize
 from headscope.corpora.document import Document
 from headscope.errors import CorpusError
 from headscope.files import find_by_suffix
@@ -17,8 +17,8 @@ from headscope.studies.study import Measurement, Study
 T = TypeVar("T")
 
 
-def locate(study: Study, data: Path, given: Mapping[str, Path]) -> dict[str, Path]:
-    """The paths of a study's corpora, by measurement: those given, the others below `data` (`files.find_by_suffix`).
+def locate(study: Study, data: Path, given: Mapping[str, Path | Corpus]) -> dict[str, Path | Corpus]:
+    """The corpora of a study, or their paths: those given, and the others below `data` (`files.find_by_suffix`).
 
     Raises:
         CorpusError: a corpus is missing, or one is given for a measurement that the study does not have.
@@ -70,13 +70,13 @@ def sample_texts(task: Task, seed: int, max_texts: int | None) -> Texts:
     return Texts(task.name, sha256, documents, summarize(documents), part)
 
 
-def select_documents(measurement: Measurement, path: Path, seed: int) -> Texts:
+def select_documents(measurement: Measurement, source: Path | Corpus, seed: int) -> Texts:
     """The documents of a corpus that are measured.
 
     Raises:
         CorpusError: the corpus cannot be read, or has none of these documents.
     """
-    corpus = read(path)
+    corpus = read(source)
     summary = summarize(corpus)
     if not measurement.having and measurement.sample is None:
         return Texts(corpus.name, corpus.sha256, corpus, summary, "")
@@ -84,7 +84,7 @@ def select_documents(measurement: Measurement, path: Path, seed: int) -> Texts:
     documents = [document for document in corpus if not kind or any(span.kind == kind for span in document.spans)]
     documents = _sample(documents, seed, measurement.sample)
     if not documents:
-        raise CorpusError(f"no document of {path} has a span of the kind {kind!r}; give another corpus.")
+        raise CorpusError(f"no document of {corpus.name} has a span of the kind {kind!r}; give another corpus.")
     selected = summarize(documents)
     part = f"{selected.documents:,} of {summary.documents:,} documents"
     if kind:

@@ -9,6 +9,7 @@ import xarray as xr
 
 from headscope import heads
 from headscope.capture.model import Model
+from headscope.corpora import Corpus
 from headscope.errors import HeadscopeError
 from headscope.files import find_by_suffix
 from headscope.learn.settings import Settings
@@ -43,7 +44,7 @@ class TuningPlan:
 
 
 def plan_tuning(
-    name: str, study: Study, options: TuningOptions, data: Path, corpora: Mapping[str, Path]
+    name: str, study: Study, options: TuningOptions, data: Path, corpora: Mapping[str, Path | Corpus]
 ) -> TuningPlan | None:
     """The fine-tuning of a study, or None without seeds.
 
@@ -73,9 +74,8 @@ def plan_tuning(
     )  # fmt: skip
     task_name = options.task or tuning.tasks[0]
     corpus = tuning.corpora[task_name]
-    given = [
-        corpora[table] for table in tuning.measured if table in corpora and study.measurements[table].corpus == corpus
-    ]
+    of_task = [corpora.get(table) for table in tuning.measured if study.measurements[table].corpus == corpus]
+    given = [path for path in of_task if isinstance(path, Path)]
     task = read_task(task_name, given[0] if given else find_by_suffix(data, corpus) or data)
     return TuningPlan(task, options.seeds, settings)
 

@@ -1,39 +1,53 @@
-"""The progress of a long job on the terminal."""
+"""The progress of a long job, on a terminal, in a notebook, or as a line for each step."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+
+class _Remaining(ProgressColumn):
+    """The time that is left, where the size of the step is known."""
+
+    def render(self, task: Task) -> Text:
+        """As ``remaining 0:01:30``; nothing as long as it cannot be estimated."""
+        if task.time_remaining is None or task.finished:
+            return Text("")
+        minutes, seconds = divmod(int(task.time_remaining), 60)
+        hours, minutes = divmod(minutes, 60)
+        return Text(f"remaining {hours}:{minutes:02}:{seconds:02}")
+
+
+class _Share(ProgressColumn):
+    """How much of the step is done, where its size is known."""
+
+    def render(self, task: Task) -> Text:
+        """As ``37%``."""
+        return Text("" if task.total is None else f"{task.percentage:3.0f}%")
 
 
 @contextmanager
 def progress_bars(console: Console) -> Iterator[Callable[[str, int, int], None]]:
-    """A function to be told of a stage, how much of it is done and how much there is.
+    """A function to be called with a step, how much of it is done and how much there is (0 if not known).
 
-    A bar on a terminal; elsewhere a line for each stage.
+    On a terminal or in a notebook a bar, which pulses where the size of a step is not known; elsewhere a line for each
+    step.
     """
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:3.0f}% {task.fields[rate]}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
+    shows_bars = console.is_terminal or console.is_jupyter
+    columns = (TextColumn("{task.description}"), BarColumn(), _Share(), TextColumn("elapsed"), TimeElapsedColumn())
     started: dict[str, TaskID] = {}
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+    with Progress(*columns, _Remaining(), console=console, transient=True, disable=not shows_bars) as bars:
 
-        def update(stage: str, done: int, total: int) -> None:
-            if stage not in started:
+        def update(step: str, done: int, total: int) -> None:
+            if step not in started:
                 for task in bars.tasks:
                     bars.update(task.id, total=1, completed=1, visible=False)
-                started[stage] = bars.add_task(escape(stage), total=total or None, rate="")
-                if not console.is_terminal:
-                    console.print(f"{escape(stage)} ...", soft_wrap=True)
-            task = bars.tasks[bars.task_ids.index(started[stage])]
-            rate = f"{task.speed:,.0f} words/s" if task.speed and total else ""
-            bars.update(started[stage], total=total or None, completed=done, rate=rate)
+                started[step] = bars.add_task(escape(step), total=total or None)
+                if not shows_bars:
+                    console.print(f"{escape(step)} ...", soft_wrap=True)
+            bars.update(started[step], total=total or None, completed=done, visible=True)
 
         yield update

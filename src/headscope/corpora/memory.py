@@ -1,0 +1,139 @@
+"""Texts that a user holds in memory as documents: strings, lists of words, the rows of a dataset, parses of spaCy.
+
+Neither `datasets`, `pandas` nor `spacy` is imported: their objects are known by what they can do.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+from headscope.corpora.document import Document, Link, Span
+from headscope.corpora.jsontext import is_text
+from headscope.errors import CorpusError
+
+COLUMNS = ("text", "sentence", "words", "tokens")
+"""The columns of a dataset that are looked for where none is named, in this order."""
+
+EXPECTED = (
+    "a list of strings, of lists of words, of spaCy Docs or of Documents; a dataset with a column of strings or of "
+    "words; or the path of a corpus"
+)
+
+
+def read_memory(corpus: Iterable[Any], *, column: str | None = None) -> Iterable[Document]:
+    """The documents of a corpus in memory; they can be read again and again.
+
+    ===================  ==========================================================================================
+    an item              becomes
+    ===================  ==========================================================================================
+    a string             a document; its words are what white space parts
+    a list of words      a document
+    a `spacy` Doc        a document for each of its sentences, all of one text: its tokens are the words, its
+                         dependencies are links (labels as in the pipeline), its parts of speech spans
+    a `Document`         stays as it is
+    ===================  ==========================================================================================
+
+    Args:
+        corpus: the items; or a dataset (of `datasets`, or a data frame), whose column has them.
+        column: name of that column. Default: the first of `COLUMNS` that is there.
+
+    Raises:
+        CorpusError: there is no such column, there are no items, or one is of no such kind or empty.
+    """
+    items = _select_column(corpus, column)
+    if isinstance(items, Iterator):
+        items = list(items)
+    first = next(iter(items), None)
+    if first is None:
+        raise CorpusError(f"the corpus is an empty {type(corpus).__name__}; give {EXPECTED}.")
+    if isinstance(first, Document):
+        _refuse_others(items)
+        return items
+    return tuple(chain.from_iterable(_convert(place, item) for place, item in enumerate(items)))
+
+
+def _select_column(corpus: Any, column: str | None) -> Iterable[Any]:
+    """The items of a corpus: of a dataset those of one column, of anything else its own."""
+    names = getattr(corpus, "column_names", getattr(corpus, "columns", None))
+    kind = type(corpus).__name__
+    if isinstance(names, Mapping):
+        raise CorpusError(
+            f"the dataset has the splits {', '.join(map(str, names))}; give one of them, such as "
+            f"dataset[{next(iter(names), 'train')!r}]."
+        )
+    if names is None:
+        if column is not None:
+            raise CorpusError(
+                f"`column` is for a dataset, and the corpus is of type {type(corpus).__name__}; leave it out."
+            )
+        if isinstance(corpus, str | bytes | Mapping) or not isinstance(corpus, Iterable):
+            raise CorpusError(f"the corpus is of type {kind}; give {EXPECTED}.")
+        return corpus
+    known = [str(name) for name in names]
+    chosen = next((name for name in COLUMNS if name in known), None) if column is None else column
+    if chosen not in known:
+        wanted = f"has no column {column!r}" if column else f"has no column {', '.join(COLUMNS[:-1])} or {COLUMNS[-1]}"
+        raise CorpusError(
+            f"the dataset {wanted}; its columns are {', '.join(known) or 'none'}: name the one with the texts, as in "
+            "headscope.read(dataset, column='review')."
+        )
+    return [row[chosen] for row in corpus] if hasattr(corpus, "column_names") else list(corpus[chosen])
+
+
+def _refuse_others(items: Iterable[Any]) -> None:
+    if isinstance(items, Sequence):
+        for place, item in enumerate(items):
+            if not isinstance(item, Document):
+                raise CorpusError(
+                    f"item {place} of the corpus, counted from 0, is of type {type(item).__name__}, and those before "
+                    "it are Documents; give items of one kind."
+                )
+
+
+def _convert(place: int, item: Any) -> Iterator[Document]:
+    """The documents of an item; `place` is where it is, counted from 0."""
+    if isinstance(item, str):
+        yield Document(str(place), _check_words(place, "an empty string", item.split()))
+    elif hasattr(item, "has_annotation") and hasattr(item, "sents"):
+        yield from _convert_doc(place, item)
+    elif isinstance(item, Iterable) and not isinstance(item, bytes | Mapping):
+        yield Document(str(place), _check_words(place, "an empty list", list(item)))
+    else:
+        raise CorpusError(
+            f"item {place} of the corpus, counted from 0, is of type {type(item).__name__}; give {EXPECTED}."
+        )
+
+
+def _check_words(place: int, empty: str, words: list[Any]) -> tuple[str, ...]:
+    if not words:
+        raise CorpusError(f"item {place} of the corpus, counted from 0, is {empty}; a text needs words: leave it out.")
+    for position, word in enumerate(words):
+        if not is_text(word):
+            raise CorpusError(
+                f"item {place} of the corpus, counted from 0, has {word!r:.60} as word {position}; a word is a string "
+                "with at least one visible character: correct it."
+            )
+    return tuple(words)
+
+
+def _convert_doc(place: int, doc: Any) -> Iterator[Document]:
+    """The sentences of a Doc of spaCy; the whole Doc where it has none."""
+    sentences = list(doc.sents) if doc.has_annotation("SENT_START") else [doc]
+    parsed = doc.has_annotation("DEP")
+    empty = True
+    for number, sentence in enumerate(sentences, start=1):
+        tokens = [token for token in sentence if not token.is_space]
+        if not tokens:
+            continue
+        empty = False
+        word = {token.i: position for position, token in enumerate(tokens)}
+        links = [
+            Link(word[token.i], word[token.head.i], token.dep_)
+            for token in tokens
+            if parsed and token.head.i != token.i and token.head.i in word and token.dep_
+        ]
+        spans = [Span(word[token.i], word[token.i] + 1, token.pos_, "upos") for token in tokens if token.pos_]
+        words = tuple(token.text for token in tokens)
+        yield Document(f"{place}:{number}", words, tuple(links), tuple(spans), group=str(place))
+    if empty:
+        raise CorpusError(f"item {place} of the corpus, counted from 0, is a Doc without words; leave it out.")
