@@ -9,9 +9,10 @@ from unicodedata import category
 LONGEST = 4000
 """Characters of a message; what it quotes in between is shortened."""
 
-
 _UNPRINTABLE = ("Cc", "Cs", "Zl", "Zp")
 """The categories of Unicode that control a terminal, end a line or are half of a character."""
+
+_LONGEST_QUOTED = 60
 
 
 class HeadscopeError(Exception):
@@ -28,6 +29,11 @@ def first_line(error: BaseException) -> str:
     """The first line of another library's error, to be quoted within a sentence."""
     lines = str(error).strip().splitlines()
     return lines[0].rstrip(".") if lines else "no reason given"
+
+
+def quote(text: str) -> str:
+    """A text of a user's file in quotes, as a message shows it: on one line and not at full length."""
+    return repr(text) if len(text) <= _LONGEST_QUOTED else f"{text[:_LONGEST_QUOTED]!r} ..."
 
 
 class CorpusError(HeadscopeError):

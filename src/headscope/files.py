@@ -1,15 +1,28 @@
 """Files: written completely or not at all; errors are one sentence."""
 
 import hashlib
+import json
 import os
+import re
 import tempfile
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from glob import escape
 from io import BufferedReader
 from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO
 
 from headscope.errors import HeadscopeError
+
+MAX_NAME_BYTES = 200
+"""The longest label, so that the name of a file can hold it: 255 bytes with what stands before and after it."""
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+
+_MAX_DEPTH = 100
+"""The deepest brackets in JSON; what reads a value again must not run out of stack."""
 
 
 @contextmanager
@@ -89,13 +102,89 @@ def find_by_suffix(folder: Path, path: str) -> Path | None:
     return next((place for place in places if place.exists()), None)
 
 
+def expand_home(path: str | Path) -> Path:
+    """A path with the home folder in place of ``~``; as it is if there is no such user."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        return Path(path)
+
+
+def check_regular(path: Path) -> None:
+    """Refuse a device or a pipe, whose content may never end; a path where nothing is passes.
+
+    Raises:
+        HeadscopeError: it is one, or the system refuses to look.
+    """
+    try:
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise HeadscopeError(f"{path} is a device or a pipe; copy what it gives to a file, and name that file.")
+    except OSError as error:
+        raise HeadscopeError(f"{path} cannot be read ({error.strerror or error}); check the name.") from error
+
+
+def unpacked_size(file: BinaryIO) -> int:
+    """The bytes that the files in a zip archive unpack to, as its directory says; 0 if it is none.
+
+    Python unpacks no more of a file than the directory says.
+    """
+    try:
+        with zipfile.ZipFile(file) as archive:
+            return sum(member.file_size for member in archive.infolist())
+    except (zipfile.BadZipFile, NotImplementedError, ValueError):
+        return 0
+    finally:
+        file.seek(0)
+
+
+def parse_json(text: str | bytes, object_pairs_hook: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
+    """The value that a text in JSON stands for.
+
+    Raises:
+        ValueError: the text is not JSON, has too long a number, or has brackets that are too deep.
+    """
+    too_deep = ValueError(f"brackets more than {_MAX_DEPTH} deep")
+    try:
+        value = json.loads(text, object_pairs_hook=object_pairs_hook)
+    except RecursionError:
+        raise too_deep from None
+    level = [value]
+    for _ in range(_MAX_DEPTH):
+        inner = (item.values() if isinstance(item, dict) else item for item in level if isinstance(item, dict | list))
+        level = [item for items in inner for item in items if isinstance(item, dict | list)]
+    if level:
+        raise too_deep
+    return value
+
+
+def has_surrogate(text: str) -> bool:
+    """True if a text has half of a character that needs two, as JSON can escape it, and no UTF-8 can hold it."""
+    return not text.isascii() and _SURROGATE.search(text) is not None
+
+
+def is_plain(text: str) -> bool:
+    """True for a text without control characters that UTF-8 can hold."""
+    return not (has_surrogate(text) or _CONTROL.search(text))
+
+
+def find_name_fault(name: str) -> str:
+    """What keeps a text from naming a row of a table or a file, as the end of a sentence; empty if nothing does."""
+    if has_surrogate(name):
+        return "has half of a character that needs two (a lone surrogate)"
+    if _CONTROL.search(name):
+        return "has a control character"
+    length = len(name.encode())
+    return f"is {length:,} bytes long" if length > MAX_NAME_BYTES else ""
+
+
 @contextmanager
 def reading(path: Path) -> Iterator[BufferedReader]:
     """The content of a user's file, opened for reading.
 
     Raises:
-        HeadscopeError: the system refuses to read it.
+        HeadscopeError: it is a device or a pipe, or the system refuses to read it.
     """
+    check_regular(path)
     try:
         with path.open("rb") as file:
             yield file

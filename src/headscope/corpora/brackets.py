@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headscope.corpora.document import Skipped, Span
-from headscope.errors import CorpusError
+from headscope.errors import CorpusError, quote
 
-_BRACKET = re.compile(r"\([0-9]+\)?|[0-9]+\)")
-_BRACKETS = re.compile(rf"(?:{_BRACKET.pattern})(?:\|?(?:{_BRACKET.pattern}))*")
+# Possessive, since "(12)" is one bracket and not "(1" and "2)": each bracket that can be read in two ways would double
+# the time that a wrong cell takes.
+_BRACKET = re.compile(r"\([0-9]++\)?+|[0-9]++\)")
+_BRACKETS = re.compile(rf"(?:{_BRACKET.pattern})(?:\|?+(?:{_BRACKET.pattern}))*+")
 _NONE = ("", "-", "_")
 
 
@@ -60,7 +62,7 @@ def _split_brackets(path: Path, row: Row) -> list[str]:
         return []
     if not _BRACKETS.fullmatch(row.cell):
         raise CorpusError(
-            f"{path}:{row.line} has {row.cell!r} in its coreference column; expected brackets with the number of a "
-            f"chain, as in '(3', '3)' or '(3)|4)', or '_' for none: correct the last column."
+            f"{path}:{row.line} has {quote(row.cell)} in its coreference column; expected brackets with the number of "
+            f"a chain, as in '(3', '3)' or '(3)|4)', or '_' for none: correct the last column."
         )
     return _BRACKET.findall(row.cell)

@@ -13,7 +13,7 @@ from conllu.parser import parse_comment_line, parse_id_value, parse_int_value
 
 from headscope.corpora.document import Document, Link, Span
 from headscope.corpora.text import format_count, read_blocks
-from headscope.errors import CorpusError
+from headscope.errors import CorpusError, quote
 
 _COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
 _ID, _FORM, _UPOS, _FEATS, _HEAD, _DEPREL = map(_COLUMNS.index, ("ID", "FORM", "UPOS", "FEATS", "HEAD", "DEPREL"))
@@ -131,7 +131,7 @@ def _parse_words(path: Path, lines: Iterable[tuple[int, str]], extended: bool) -
                 pass
             case _:
                 raise CorpusError(
-                    f"{path}:{number} has the id {columns[_ID]!r} where {len(words) + 1} is expected; "
+                    f"{path}:{number} has the id {quote(columns[_ID])} where {len(words) + 1} is expected; "
                     f"number the words of a sentence 1, 2, 3 ... and leave an empty line after its last."
                 )
     if last_of_token > len(words):
@@ -157,9 +157,11 @@ def _parse_word(path: Path, number: int, columns: Sequence[str]) -> _Word:
             )
     try:
         head: int | None = parse_int_value(columns[_HEAD])
-    except ParseException:
+    except (ParseException, ValueError) as error:
+        # Python takes no number of more than 4,300 digits.
+        fault = "not a number" if isinstance(error, ParseException) else "too long a number"
         raise CorpusError(
-            f"{path}:{number} has the head {columns[_HEAD]!r}, which is not a number; a head is 0 for the root, "
+            f"{path}:{number} has the head {quote(columns[_HEAD])}, which is {fault}; a head is 0 for the root, "
             f"the id of another word of the sentence, or '_' if there is none: correct column {_HEAD + 1}."
         ) from None
     upos = columns[_UPOS].strip() or "_"
@@ -178,6 +180,6 @@ def _find_negation(features: str) -> str:
 def _parse_id(text: str) -> object:
     try:
         value: object = parse_id_value(text)
-    except ParseException:
+    except (ParseException, ValueError):
         return None
     return value

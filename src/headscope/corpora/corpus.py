@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -16,8 +16,8 @@ from headscope.corpora.formats import FORMATS
 from headscope.corpora.memory import read_memory
 from headscope.corpora.patterns import Patterns
 from headscope.corpora.patterns import read as read_patterns
-from headscope.errors import CorpusError
-from headscope.files import reading, sha256
+from headscope.errors import CorpusError, quote
+from headscope.files import MAX_NAME_BYTES, check_regular, expand_home, find_name_fault, has_surrogate, reading, sha256
 
 GRAMMAR = "grammar"
 """The name of the corpus that is generated and not read."""
@@ -133,7 +133,7 @@ class Corpus:
 
     def _name_file(self, path: Path) -> str:
         # In a folder, files of one name may lie in several folders below it.
-        folder = Path(self.name).expanduser()
+        folder = expand_home(self.name)
         if not path.is_relative_to(folder):
             return path.name
         relative = path.relative_to(folder)
@@ -213,12 +213,14 @@ def summarize(documents: Iterable[Document]) -> CorpusSummary:
     """Read all documents once and count what they hold, before any model runs.
 
     Raises:
-        CorpusError: there are no documents, two have the same id, one has no words or an empty one,
-            or reading them fails.
+        CorpusError: there are no documents, two have the same id, one has no words or an empty one, a text cannot be
+            written in UTF-8, a label or kind cannot name a row of a table or a file (a control character, or more
+            than 200 bytes), or reading them fails.
     """
     words = pairs = rivals = 0
     ids: set[str] = set()
     texts: set[str] = set()
+    names: set[str] = set()
     named = False
     links: defaultdict[str, Counter[str]] = defaultdict(Counter)
     spans: Counter[str] = Counter()
@@ -234,6 +236,8 @@ def summarize(documents: Iterable[Document]) -> CorpusSummary:
                 f"document {document.id!r} has {'an empty word' if document.words else 'no words'}; "
                 f"a document needs words, each with at least one visible character: leave it out or correct it."
             )
+        _check_text(document)
+        names.update(_check_names(document, names))
         ids.add(document.id)
         texts.add(document.group or document.id)
         named |= document.group not in ("", document.id)
@@ -249,6 +253,31 @@ def summarize(documents: Iterable[Document]) -> CorpusSummary:
     return CorpusSummary(
         len(ids), words, len(texts) if named else 0, pairs, frequencies, dict(spans), dict(skipped), rivals
     )
+
+
+def _check_text(document: Document) -> None:
+    """Refuse text that is not Unicode, which neither a tokenizer nor a hash takes."""
+    parts = (document.id, document.group, *document.words)
+    if has_surrogate("".join(parts)):
+        text = next(part for part in parts if has_surrogate(part))
+        raise CorpusError(
+            f"document {quote(document.id)} has the text {quote(text)}, with half of a character that needs two (a "
+            "lone surrogate); headscope reads Unicode: correct the text or, if it is the name of a file, rename that."
+        )
+
+
+def _check_names(document: Document, known: Set[str]) -> set[str]:
+    """The labels and kinds that are not known yet, if each can name a row of the table and a file."""
+    names = {span.kind: "kind" for span in document.spans} | {link.kind: "kind" for link in document.links}
+    names |= {link.label: "label" for link in document.links}
+    fresh = names.keys() - known
+    for name in fresh:
+        if fault := find_name_fault(name):
+            raise CorpusError(
+                f"document {quote(document.id)} has the {names[name]} {quote(name)}, which {fault}; it names a row of "
+                f"the table and files: write visible characters, of at most {MAX_NAME_BYTES} bytes in UTF-8."
+            )
+    return fresh
 
 
 def hash_documents(documents: Iterable[Document]) -> str:
@@ -272,7 +301,8 @@ def _locate(corpus: str | Path, format: str | None) -> Corpus:
         return Corpus(corpus, files=(), format=GRAMMAR)
     if format is not None and format not in FORMATS:
         raise CorpusError(f"the format {format!r} is not known; name one of {', '.join(FORMATS)}.")
-    path = Path(corpus).expanduser()
+    path = expand_home(corpus)
+    check_regular(path)
     if path.is_dir():
         return _read_folder(str(corpus), path, format)
     if not path.is_file():
@@ -342,9 +372,9 @@ def _detect_format(path: Path) -> str | None:
 
 
 def _parse_grammar_name(name: str) -> dict[str, int]:
-    if not re.fullmatch(rf"{GRAMMAR}(:[1-9][0-9]*(:[0-9]+)?)?", name):
+    if not re.fullmatch(rf"{GRAMMAR}(:[1-9][0-9]{{0,17}}(:[0-9]{{1,18}})?)?", name):
         raise CorpusError(
-            f"the corpus {name!r} is not understood; generated sentences are named {GRAMMAR!r}, "
+            f"the corpus {quote(name)} is not understood; generated sentences are named {GRAMMAR!r}, "
             f"'{GRAMMAR}:COUNT' or '{GRAMMAR}:COUNT:SEED', such as '{GRAMMAR}:5000:7'."
         )
     return dict(zip(("count", "seed"), map(int, name.split(":")[1:]), strict=False))

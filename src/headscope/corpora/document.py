@@ -1,5 +1,6 @@
 """One record for all corpora: words, and what is annotated on them."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -84,12 +85,13 @@ class Link:
     @property
     def wrong_rivals(self) -> str:
         """What is wrong with its rivals, whatever the words; empty where nothing is."""
+        times = Counter(self.rivals)
         for rival in self.rivals:
             if rival == self.target:
                 return f"the rival {rival}, which is its target"
             if rival == self.source:
                 return f"the rival {rival}, which is its source"
-            if self.rivals.count(rival) > 1:
+            if times[rival] > 1:
                 return f"the rival {rival} twice"
         return ""
 

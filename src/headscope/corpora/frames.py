@@ -78,7 +78,7 @@ def _read_sentences(path: Path) -> list[Any]:
             f"{path}:{error.lineno} is not JSON ({error.msg}); negation frames are written in JSON: check that the "
             f"file is whole, or name the format that it is in."
         ) from None
-    except (ValueError, RecursionError):
+    except ValueError:
         raise CorpusError(
             f"{path} is not JSON that can be read (too long a number, or brackets too deep); check that the file is "
             f"whole, or name the format that it is in."

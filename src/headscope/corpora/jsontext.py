@@ -1,9 +1,9 @@
 """JSON as users write it: objects that have each key once, and values as messages show them."""
 
 import json
-import re
 from typing import Any
 
+from headscope import files
 from headscope.errors import CorpusError
 
 _LONGEST_SHOWN = 60
@@ -19,8 +19,7 @@ def parse_json(where: str, text: str, *, drop_null: bool = False) -> Any:
 
     Raises:
         CorpusError: an object has a key twice.
-        ValueError: the text is not JSON.
-        RecursionError: its brackets are too deep.
+        ValueError: the text is not JSON, has too long a number, or has brackets that are too deep.
     """
 
     def build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -34,13 +33,12 @@ def parse_json(where: str, text: str, *, drop_null: bool = False) -> Any:
             record[key] = value
         return {key: value for key, value in record.items() if not (drop_null and value is None)}
 
-    return json.loads(text, object_pairs_hook=build_object)
+    return files.parse_json(text, build_object)
 
 
 def is_text(value: object) -> bool:
     """True for a string with a visible character."""
-    # JSON can escape half of a character that needs two (\ud83d), which is no text and which no tokenizer takes.
-    return isinstance(value, str) and bool(value.strip()) and not re.search("[\ud800-\udfff]", value)
+    return isinstance(value, str) and bool(value.strip()) and not files.has_surrogate(value)
 
 
 def show(value: object) -> str:

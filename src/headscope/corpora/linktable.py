@@ -18,12 +18,11 @@ from pathlib import Path
 from headscope.corpora.document import Document, Link
 from headscope.corpora.records import KIND, check_links
 from headscope.corpora.text import format_count, read_lines
-from headscope.errors import CorpusError
+from headscope.errors import CorpusError, quote
 
 _LINK = ("source", "target", "label")
 _REQUIRED = ("text", *_LINK)
 _OPTIONAL = ("id", "group", "kind")
-_LONGEST_SHOWN = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +136,12 @@ def _parse_row(where: str, line: int, cells: Mapping[str, str]) -> _Row:
     words = text.split(" ")
     if not all(word.strip() for word in words):
         raise CorpusError(
-            f"{where} has the text {_show(text)} with {'no words' if not text.strip() else 'an empty word'}; "
+            f"{where} has the text {quote(text)} with {'no words' if not text.strip() else 'an empty word'}; "
             f"expected words separated by single spaces, with none before the first and after the last: correct it."
         )
     if _is_quoted(text):
         raise CorpusError(
-            f"{where} has the text {_show(text)} in quotes, with those inside doubled; quotes mean nothing here and "
+            f"{where} has the text {quote(text)} in quotes, with those inside doubled; quotes mean nothing here and "
             f"would become words: write the table without quoting (csv.QUOTE_NONE in Python)."
         )
     link = _parse_link(where, cells)
@@ -164,7 +163,7 @@ def _parse_link(where: str, cells: Mapping[str, str]) -> Link | None:
     for name in ("source", "target"):
         if not re.fullmatch("[0-9]{1,9}", values[name]):
             raise CorpusError(
-                f"{where} has the {name} {_show(values[name])}; a position is a whole number, counted from 0: "
+                f"{where} has the {name} {quote(values[name])}; a position is a whole number, counted from 0: "
                 f"correct it."
             )
     kind = cells.get("kind", "").strip() or KIND
@@ -193,7 +192,3 @@ def _is_quoted(text: str) -> bool:
     """True if a program has put quotes around a cell and doubled those inside, as spreadsheets do."""
     inside = text[1:-1]
     return text[0] == text[-1] == '"' and '"' in inside and '"' not in inside.replace('""', "")
-
-
-def _show(text: str) -> str:
-    return repr(text) if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]!r} ..."

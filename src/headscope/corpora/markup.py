@@ -8,7 +8,10 @@ from typing import Literal
 from xml.parsers import expat
 
 from headscope.corpora.text import read_lines
-from headscope.errors import CorpusError
+from headscope.errors import CorpusError, quote
+
+MAX_DEPTH = 100
+"""The deepest element; the corpora nest theirs about ten deep."""
 
 _TAG = re.compile(r"<([A-Za-z_][\w.:-]*)")
 
@@ -47,8 +50,8 @@ class Markup:
         """The elements of a file as they open and as they close, when they have all their text.
 
         Raises:
-            CorpusError: the file is not well-formed XML in UTF-8, declares a document type, or has an element or text
-                where the format has none.
+            CorpusError: the file is not well-formed XML in UTF-8, declares a document type, nests elements too
+                deep, or has an element or text where the format has none.
         """
         parser = expat.ParserCreate()
         open_elements: list[Element] = []
@@ -71,7 +74,7 @@ class Markup:
             element.pieces.append(data)
             if self.with_text is not None and element.name not in self.with_text and data.strip():
                 raise CorpusError(
-                    f"{path}:{parser.CurrentLineNumber} has the text {data.strip()!r} in <{element.name}>; "
+                    f"{path}:{parser.CurrentLineNumber} has the text {quote(data.strip())} in <{element.name}>; "
                     f"words stand in <{self.with_text[-1]}>: mark it as one, or remove it."
                 )
 
@@ -97,6 +100,11 @@ class Markup:
 
     def _check_place(self, path: Path, element: Element) -> None:
         parent = element.ancestors[-1].name if element.ancestors else ""
+        if len(element.ancestors) >= MAX_DEPTH:
+            raise CorpusError(
+                f"{path}:{element.line} has <{element.name}> inside of {MAX_DEPTH} elements; {self.title} nests only a "
+                f"few: check that each element is closed."
+            )
         allowed = (element.name,) if self.children is None else self.children.get(parent, ())
         if element.name not in allowed:
             raise CorpusError(

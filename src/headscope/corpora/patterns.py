@@ -28,6 +28,7 @@ from headscope.corpora.jsontext import is_text, parse_json, show
 from headscope.corpora.matches import Pattern, Search
 from headscope.corpora.text import read_lines
 from headscope.errors import CorpusError
+from headscope.files import check_regular, expand_home
 
 KIND = "pattern"
 """The kind of what a pattern finds, unless it names another."""
@@ -125,7 +126,8 @@ def read(path: str | Path) -> Patterns:
             single word of the pattern or both are one, operators leave open which words a match joins, spaCy
             refuses a pattern, or spaCy (extra ``spacy``) or the pipeline is not installed.
     """
-    file = Path(path).expanduser()
+    file = expand_home(path)
+    check_regular(file)
     if not file.is_file():
         raise CorpusError(f"there is no file of patterns {str(path)!r}; name one in JSON, such as {_EXAMPLE}.")
     text = "\n".join(line for _, line in read_lines(file))
@@ -148,7 +150,7 @@ def _parse_file(file: Path, text: str) -> dict[str, Any]:
             f"{file}:{error.lineno} is not JSON ({error.msg} at character {error.colno}); a file of patterns is one "
             f"object, such as {_EXAMPLE}: correct the line."
         ) from None
-    except (ValueError, RecursionError):
+    except ValueError:
         raise CorpusError(
             f"{file} is not JSON that can be read (too long a number, or brackets too deep): correct it."
         ) from None

@@ -166,7 +166,7 @@ def _parse_record(where: str, line: str) -> dict[str, Any]:
         record = parse_json(where, line, drop_null=True)
     except json.JSONDecodeError as error:
         raise CorpusError(f"{where} is not JSON ({error.msg} at character {error.colno}); {expected}") from None
-    except (ValueError, RecursionError):
+    except ValueError:
         raise CorpusError(
             f"{where} is not JSON that can be read (too long a number, or brackets too deep); {expected}"
         ) from None

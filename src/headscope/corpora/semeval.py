@@ -14,6 +14,7 @@ guidelines of the task). It is no aspect, so nothing is marked as asked in its q
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -44,10 +45,16 @@ _WORD = re.compile(r"['’][sS]\b|\w+(?:-\w+|['’](?![sS]\b)\w+)*|[^\w\s]")
 
 @dataclass(frozen=True, slots=True)
 class _Review:
-    """The text of a sentence with the borders of its words, in characters."""
+    """The text of a sentence with the borders of its words, in characters: where they start, and where they end."""
 
     text: str
-    words: tuple[tuple[int, int], ...]
+    starts: tuple[int, ...]
+    ends: tuple[int, ...]
+
+    def cut(self, first: int = 0, end: int | None = None) -> list[str]:
+        """The words from `first` to before `end`."""
+        borders = zip(self.starts[first:end], self.ends[first:end], strict=True)
+        return [self.text[start:stop] for start, stop in borders]
 
 
 def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]:
@@ -113,7 +120,7 @@ def _build_pair(
             spans += [replace(term, kind=kind) for term, owner in shifted if owner and (owner == category) is same]
     return Document(
         f"{sentence}:{category}",
-        words=(*before, *named, *after, *(review.text[start:end] for start, end in review.words)),
+        words=(*before, *named, *after, *review.cut()),
         spans=tuple(spans),
         label=polarity,
         group=sentence,
@@ -127,7 +134,7 @@ def _find_category(term: Span, review: _Review, polarities: Mapping[str, str]) -
     It errs where a word of another aspect stands in a sentence that lists one (*they won't toast your
     bagel*, of the service): 14 of 153 terms, in 100 sentences of the training file read one by one.
     """
-    words = [review.text[start:end].casefold() for start, end in review.words[term.start : term.end]]
+    words = [word.casefold() for word in review.cut(term.start, term.end)]
     named = [category for category in polarities if any(word.startswith(category) for word in words)]
     matching = [category for category, polarity in polarities.items() if polarity == term.label]
     (category, *others) = named or matching or [NO_ASPECT]
@@ -136,13 +143,13 @@ def _find_category(term: Span, review: _Review, polarities: Mapping[str, str]) -
 
 def _parse_review(path: Path, elements: Sequence[Element]) -> _Review:
     texts = ["".join(element.pieces) for element in elements if element.name == "text"]
-    words = [match.span() for match in _WORD.finditer(texts[0])] if texts else []
+    words = list(_WORD.finditer(texts[0])) if texts else []
     if len(texts) != 1 or not words:
         raise CorpusError(
             f"{path}:{elements[0].line} has a sentence with {len(texts) or 'no'} text{'s' * (len(texts) > 1)}"
             f"{' that is empty' * (len(texts) == 1)}; SemEval-2014 needs one <text> with words in it: correct it."
         )
-    return _Review(texts[0], tuple(words))
+    return _Review(texts[0], tuple(word.start() for word in words), tuple(word.end() for word in words))
 
 
 def _parse_term(path: Path, element: Element, review: _Review) -> Span:
@@ -160,8 +167,7 @@ def _parse_term(path: Path, element: Element, review: _Review) -> Span:
             f"{path}:{element.line} has the term {term!r}, but the characters {start} to {end} of its text are "
             f"{review.text[start:end]!r}; the offsets of a term cut it out of the text: correct them."
         )
-    overlapping = [i for i, (first, last) in enumerate(review.words) if first < end and start < last]
-    return Span(overlapping[0], overlapping[-1] + 1, polarity, kind="aspect")
+    return Span(bisect_right(review.ends, start), bisect_left(review.starts, end), polarity, kind="aspect")
 
 
 def _read_polarities(path: Path, elements: Sequence[Element]) -> dict[str, str]:

@@ -36,22 +36,21 @@ _CONTROLS = {code: bytes([code]).decode("cp1252", errors="ignore") or chr(code) 
 
 @dataclass(frozen=True, slots=True)
 class _Sentence:
-    """A sentence: its number in the file from 1, its words and the elements around each, its cues and scopes.
+    """A sentence: its number in the file from 1, its words, its cues and scopes.
 
-    ``sources`` are the IDs to which a cue or scope refers.
+    ``inside`` has the places of the words inside an element, ``sources`` the IDs to which a cue or scope refers.
     """
 
     number: int
     words: list[str] = field(default_factory=list)
-    ancestors: list[tuple[Element, ...]] = field(default_factory=list)
+    inside: defaultdict[Element, set[int]] = field(default_factory=lambda: defaultdict(set))
     cues: list[Element] = field(default_factory=list)
     scopes: list[Element] = field(default_factory=list)
     sources: defaultdict[Element, list[str]] = field(default_factory=lambda: defaultdict(list))
 
     def find_words(self, elements: Iterable[Element]) -> set[int]:
         """The words inside any of these elements."""
-        chosen = set(elements)
-        return {word for word, ancestors in enumerate(self.ancestors) if not chosen.isdisjoint(ancestors)}
+        return set().union(*(self.inside[element] for element in elements))
 
 
 def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]:
@@ -101,9 +100,15 @@ def recognise(beginning: Sequence[str]) -> bool:
 
 
 def _build_spans(sentence: _Sentence, negations: Sequence[str]) -> Iterator[Span]:
+    cues: defaultdict[str, list[Element]] = defaultdict(list)
+    scopes: defaultdict[str, list[Element]] = defaultdict(list)
+    for element in sentence.cues:
+        cues[element.attributes["ID"]].append(element)
+    for element in sentence.scopes:
+        for source in set(sentence.sources[element]):
+            scopes[source].append(element)
     for label, cue_id in enumerate(negations, start=1):
-        cue = sentence.find_words(element for element in sentence.cues if element.attributes["ID"] == cue_id)
-        scope = sentence.find_words(element for element in sentence.scopes if cue_id in sentence.sources[element])
+        cue, scope = sentence.find_words(cues[cue_id]), sentence.find_words(scopes[cue_id])
         yield from merge_into_spans(cue, str(label), "cue")
         yield from merge_into_spans(scope - cue, str(label), "scope")
 
@@ -144,7 +149,8 @@ def _read_sentences(path: Path) -> Iterator[_Sentence]:
             case "start", "ref":
                 sentence.sources[element.ancestors[-1]] += _MARKUP.get_attribute(path, element, "SRC").split()
             case "end", "W":
-                sentence.ancestors.append(element.ancestors)
+                for around in element.ancestors:
+                    sentence.inside[around].add(len(sentence.words))
                 sentence.words.append(_read_word(path, element))
             case "end", "SENTENCE":
                 if not sentence.words:
