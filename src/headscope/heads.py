@@ -5,6 +5,7 @@ head that papers write as 8-10. Every variable carries its units and the source 
 and the attributes of the table say which weights, which corpus and which call it came from.
 """
 
+import hashlib
 import io
 import json
 import re
@@ -15,16 +16,24 @@ import h5py
 import numpy as np
 import xarray as xr
 
-from headscope.errors import TableError
-from headscope.files import atomic_write
+from headscope.errors import HeadscopeError, TableError
+from headscope.files import atomic_write, check_regular, parse_json
 
+FORMAT_ATTRIBUTE = "headscope_format"
 FORMAT = 4
 """The version of the schema, stored in each file. A file of another version is refused."""
 
 SUMS = "sums"
 """The group of a file that holds sums by fold and permutations, beside the variables that one reads."""
 
-_COMPRESSED = {"zlib": True, "complevel": 4}
+_STORED = {"zlib": True, "complevel": 4, "fletcher32": True}
+
+_SEAL = b"headscope sha256"
+"""Follows the last byte of the table, with the SHA-256 of all bytes before it. HDF5 stops at the end that its own
+header names, so other programs pass it over, and what they write anew has none."""
+
+_MOST_COMPRESSED = 1100
+"""More than any file of deflate unpacks to, as a multiple of its bytes."""
 
 DIMENSIONS: Mapping[str, str] = {
     "layer": "attention layer, counted from 1 in the order of the forward pass",
@@ -134,18 +143,21 @@ def write_table(table: xr.Dataset, path: str | Path) -> Path:
     others = table.drop_vars(sums)
     others = others.drop_dims(set(others.dims) - {dim for values in others.data_vars.values() for dim in values.dims})
     parts = {
-        "/": others.assign_attrs(headscope_format=FORMAT),
+        "/": others.assign_attrs({FORMAT_ATTRIBUTE: FORMAT}),
         f"/{SUMS}": table[sums].assign_coords(table.coords).assign_attrs(variables=json.dumps([*table.data_vars])),
     }
     encoding = {
-        path: {name: _COMPRESSED for name, values in part.data_vars.items() if values.dtype.kind in "iuf"}
+        path: {name: _STORED for name, values in part.data_vars.items() if values.dtype.kind in "iuf" and values.ndim}
         for path, part in parts.items()
     }
     # HDF5 does not survive a disk that refuses a write: it takes the process with it. So it writes to memory.
     content = io.BytesIO()
     with atomic_write(path) as temporary:
         xr.DataTree.from_dict(parts).to_netcdf(content, engine="h5netcdf", encoding=encoding)
-        temporary.write_bytes(content.getbuffer())
+        written = content.getbuffer()
+        with temporary.open("wb") as file:
+            file.write(written)
+            file.write(_SEAL + hashlib.sha256(written).digest())
     return path
 
 
@@ -155,34 +167,119 @@ def read_table(path: str | Path) -> xr.Dataset:
     ``xarray.open_dataset`` gives the same table without the sums by fold and the permutations.
 
     Raises:
-        TableError: there is no such file, it is not a head table, or it has another format.
+        TableError: there is no such file, it is not a head table, it has another format, its bytes are not those that
+            were written, or it claims more than it can hold.
     """
     path = Path(path)
+    check_regular(path)
     if not path.is_file() or not h5py.is_hdf5(path):
         fault = f"{path} is not a netCDF-4 file" if path.is_file() else f"there is no file {path}"
         raise TableError(f"{fault}; a head table is written by `headscope atlas` or `headscope measure`.")
     try:
-        # HDF5 that is not netCDF has unnamed axes; these get names, and the missing attribute is reported below.
+        _check_stored(path)
+        # Axes without names get some, which the schema refuses.
         with xr.open_datatree(path, engine="h5netcdf", phony_dims="sort") as opened:
             tree = opened.load()
-    except OSError as error:
+        table = tree.to_dataset()
+        del table.attrs[FORMAT_ATTRIBUTE]
+        if SUMS in tree.children:  # a user may have left them out to send a smaller file
+            inner = tree[SUMS].to_dataset()
+            variables = {**table.data_vars, **inner.data_vars}
+            ordered = {name: variables[name] for name in parse_json(inner.attrs["variables"])}
+            if ordered.keys() != variables.keys():
+                raise ValueError("variables are there that are not listed")
+            table = xr.Dataset(ordered, coords=inner.coords, attrs=table.attrs)
+        _check_kinds(table)
+        table.encoding["source"] = str(path)  # as xarray has it, for messages
+    except HeadscopeError:
+        raise
+    # HDF5, netCDF and xarray each have errors of their own for what is not as they wrote it.
+    except Exception as error:
         raise TableError(f"{path} is damaged or incomplete; copy it again, or measure again.") from error
-    version = tree.attrs.pop("headscope_format", None)
-    if version is None:
-        raise TableError(f"{path} is a netCDF file but not a head table; it has no attribute headscope_format.")
-    if int(version) != FORMAT:
-        raise TableError(
-            f"{path} has format {int(version)}, and this headscope reads format {FORMAT}; "
-            "measure again, or use the version that wrote it."
-        )
-    table = tree.to_dataset()
-    if SUMS in tree.children:  # a user may have left them out to send a smaller file
-        inner = tree[SUMS].to_dataset()
-        variables = {**table.data_vars, **inner.data_vars}
-        ordered = {name: variables[name] for name in json.loads(inner.attrs["variables"])}
-        table = xr.Dataset(ordered, coords=inner.coords, attrs=table.attrs)
-    table.encoding["source"] = str(path)  # as xarray has it, for messages
     return check(table)
+
+
+def _check_stored(path: Path) -> None:
+    """Refuse a file that is not a head table of this format, is not as it was written, or claims too much.
+
+    HDF5 sets aside the memory that a file asks for, so the sizes are looked at before anything is read.
+    """
+    with path.open("rb") as file:
+        size = file.seek(0, io.SEEK_END)
+        seal_size = len(_SEAL) + hashlib.sha256().digest_size
+        file.seek(max(size - seal_size, 0))
+        seal = file.read()
+        file.seek(0)
+        if seal.startswith(_SEAL) and hashlib.sha256(file.read(size - seal_size)).digest() != seal[len(_SEAL) :]:
+            raise TableError(
+                f"{path} does not have the bytes that were written, as its checksum says; copy it again or measure "
+                "again or, if a program has changed it, let that write a new file."
+            )
+    with h5py.File(path) as root:
+        version = root.attrs.get(FORMAT_ATTRIBUTE)
+        if version is None:
+            raise TableError(f"{path} is a netCDF file but not a head table; it has no attribute {FORMAT_ATTRIBUTE}.")
+        version = int(np.asarray(version).item())
+        if version != FORMAT:
+            raise TableError(
+                f"{path} has format {version}, and this headscope reads format {FORMAT}; "
+                "measure again, or use the version that wrote it."
+            )
+        claimed = sum(_add_sizes(group) for group in (root, root.get(SUMS)) if group is not None)
+    if claimed > _MOST_COMPRESSED * size:
+        raise TableError(
+            f"{path} claims to hold {claimed / 1e9:,.1f} GB, which {size:,} bytes cannot; copy it again, or measure "
+            "again."
+        )
+
+
+def _add_sizes(group: h5py.Group) -> int:
+    """The bytes of all arrays and attributes in a group, unpacked; those of `SUMS` are left to a call of its own."""
+    total = _add_attribute_sizes(group)
+    for name in group:
+        if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+            raise ValueError(f"{name} is in another file")
+        item = group[name]
+        if isinstance(item, h5py.Dataset):
+            if item.is_virtual or item.external:
+                raise ValueError(f"{name} is in another file")
+            total += item.nbytes + _add_attribute_sizes(item)
+        elif name != SUMS or group.name != "/":
+            raise ValueError(f"{name} is no array")
+    return total
+
+
+def _add_attribute_sizes(item: h5py.HLObject) -> int:
+    return sum(item.attrs.get_id(name).get_storage_size() for name in item.attrs)
+
+
+_TEXTS = ("model", "weights_sha256", "corpus", "corpus_sha256", "call")
+_COUNTS = ("documents", "tokens")
+_JSON = {
+    "skipped": dict, "replication_skipped": dict, "versions": dict, "paths": dict, "where": dict, "runs": list,
+    "scores": list,
+}  # fmt: skip
+"""The attributes that are JSON, and the kind of its value."""
+
+
+def _check_kinds(table: xr.Dataset) -> None:
+    """Refuse text where numbers belong, and the other way round."""
+    for name, values in table.variables.items():
+        numeric = values.dtype.kind in "iufb"
+        by_head = name in table.data_vars and {"layer", "head", "fold", "permutation", "run"} & {*values.dims}
+        if not numeric and (by_head or not all(isinstance(value, str) for value in values.values.flat)):
+            raise ValueError(f"{name} does not hold numbers")
+        if not all(isinstance(values.attrs.get(key, ""), str) for key in ("long_name", "units", "source")):
+            raise ValueError(f"{name} has numbers for its units")
+    for key, value in table.attrs.items():
+        if key in _TEXTS and not isinstance(value, str):
+            raise ValueError(f"{key} is no text")
+        if key in _COUNTS and not isinstance(value, int | np.integer):
+            raise ValueError(f"{key} is no number")
+        if key in _JSON and not isinstance(parse_json(value), _JSON[key]):
+            raise ValueError(f"{key} is not as it was written")
+    if not all(isinstance(run, dict) for run in parse_json(table.attrs.get("runs", "[]"))):
+        raise ValueError("runs is not as it was written")
 
 
 def head(table: xr.Dataset, name: str) -> xr.Dataset:

@@ -166,9 +166,20 @@ class Score:
         return [{dim: str(row)} for row in table[dim].values] if dim else [{}]
 
     def count(self, table: xr.Dataset, place: Mapping[str, str]) -> int:
-        """The number of items of a row in the whole corpus; 0 where the table does not say."""
+        """The number of items of a row in the whole corpus; 0 where the table does not say.
+
+        Raises:
+            TableError: the table has no single number for the row.
+        """
         variable = f"{self.stem}_count"
-        return int(table[variable].sel(place)) if variable in table else 0
+        if variable not in table:
+            return 0
+        try:
+            return int(table[variable].sel(place).item())
+        except (LookupError, ValueError, TypeError, OverflowError) as error:
+            raise TableError(
+                f"the variable {variable!r} of the head table has no single number for {dict(place)}; measure again."
+            ) from error
 
 
 def write_scores(scores: Iterable[Score]) -> str:
