@@ -1,8 +1,6 @@
 """Sums of a whole run: merged by ``+``, kept on disk so that a killed run can go on."""
 
 import json
-import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +10,10 @@ import numpy as np
 from torch import Tensor
 
 from headscope.errors import HeadscopeError
-from headscope.files import atomic_write
+from headscope.files import atomic_write, reading, unpacked_size
 
 SCHEMA = 2
 """Version of the file. Another one is refused, since its sums may mean something else."""
-
-ZIP_ERRORS = (zipfile.BadZipFile, zlib.error)
 
 Key = tuple[str, ...]
 """What a sum is of: ``(REDUCER, "encoder", "3", "correct")`` is reducer, attention type, layer, name. The layer is
@@ -86,7 +82,14 @@ def load(path: Path) -> tuple[RunSums, dict[str, Any]]:
     Raises:
         HeadscopeError: the file is not one of those, or was written by another version.
     """
+    refusal = HeadscopeError(
+        f"{path} does not hold the sums of an interrupted run; delete it, or run without --resume."
+    )
     try:
+        with reading(path) as file:
+            # `save` compresses nothing, so what unpacks to more is none of its files.
+            if unpacked_size(file) > path.stat().st_size:
+                raise refusal
         with np.load(path, allow_pickle=False) as stored:
             # The first version had no header, but facts.
             header: dict[str, Any] = json.loads(str(stored["header"])) if "facts" not in stored.files else {"schema": 1}
@@ -97,7 +100,8 @@ def load(path: Path) -> tuple[RunSums, dict[str, Any]]:
                 )
             values = {tuple(json.loads(name)): stored[name] for name in stored.files if name != "header"}
             return RunSums(values), dict(header["identity"])
-    except (OSError, EOFError, ValueError, KeyError, TypeError, NotImplementedError, *ZIP_ERRORS) as error:
-        raise HeadscopeError(
-            f"{path} does not hold the sums of an interrupted run; delete it, or run without --resume."
-        ) from error
+    except HeadscopeError:
+        raise
+    # NumPy's parser of headers, the zip file and JSON each have errors of their own.
+    except Exception as error:
+        raise refusal from error

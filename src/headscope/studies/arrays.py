@@ -6,19 +6,20 @@ What does not follow the layout is refused with the name of the file and of the 
 import hashlib
 import io
 import json
-import zlib
 from collections.abc import Mapping
 from itertools import combinations
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 import xarray as xr
 
 from headscope import heads
 from headscope.errors import CorpusError, first_line
-from headscope.files import reading
+from headscope.files import reading, unpacked_size
 from headscope.studies.study import RECORDED, Recording, Study
+
+MAX_BYTES = 1_000_000_000
+"""The largest archive, unpacked: the scores of a thousand runs of the largest models are a tenth of it."""
 
 NO_SCORES = "recorded scores are those of heads; the scores of the models on the task are not among them"
 
@@ -38,10 +39,16 @@ def read_recording(
     """Recorded scores as head tables, the reasons why others are missing, and the names of unknown arrays.
 
     Raises:
-        CorpusError: the file is not an archive of plain arrays, an array that is needed is missing, or one has a wrong
-            shape, number of heads or values.
+        CorpusError: the file is not an archive of plain arrays or is larger than `MAX_BYTES`, an array that is needed
+            is missing, or one has a wrong shape, number of heads or values.
     """
     with reading(path) as file:
+        size = max(path.stat().st_size, unpacked_size(file))
+        if size > MAX_BYTES:
+            raise CorpusError(
+                f"{path} unpacks to {size / 1e9:,.1f} GB, and scores of heads take at most {MAX_BYTES / 1e9:,.1f}; "
+                "save nothing but the scores."
+            )
         content = file.read()
     arrays = _load_arrays(path, content)
     known = {name: array for name, array in recording.arrays.items() if array in arrays}
@@ -71,7 +78,10 @@ def _load_arrays(path: Path, content: bytes) -> dict[str, np.ndarray]:
             raise CorpusError(f"{path} holds a single array without a name; {advice}.")
         with archive:
             arrays = {name: archive[name] for name in archive.files}
-    except (ValueError, OSError, EOFError, KeyError, BadZipFile, zlib.error, MemoryError, RuntimeError) as error:
+    except CorpusError:
+        raise
+    # NumPy's parser of headers, the zip file and its compression each have errors of their own.
+    except Exception as error:
         raise CorpusError(f"{path} is no archive of plain arrays ({first_line(error)}); {advice}.") from error
     for name, array in arrays.items():
         if not isinstance(array, np.ndarray):
