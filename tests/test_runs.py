@@ -93,6 +93,13 @@ def of_run(**changes: object) -> Callable[[dict[str, Any]], object]:
         (of_run(seed="2"), "seed is '2'"),
         (of_run(weights_sha256=None), "weights_sha256 is None"),
         (of_run(epochs="ab"), "epochs is 'ab'"),
+        (of_run(seed=2**63), "the seed of seed-2 is no number of 64 bits"),
+        (of_run(epochs=[{"test": {"f1": 10**400}}, {}]), "too large"),
+        (of_run(weights_sha256="\ud83d"), "weights_sha256 is '\\ud83d'"),
+        (of_run(name="a" * 201), f"the name '{'a' * 60}' ... is 201 bytes long"),
+        (of_run(name="a\0"), "name is 'a\\x00'"),
+        (lambda stored: stored.update(model="a\x1b[2J"), "model is 'a\\x1b[2J'"),
+        (lambda stored: stored.update(task=["a" * 99]), f"task is ['{'a' * 58})"),
         (of_run(epochs=[{"test": 3}, {}]), "no attribute 'values'"),
         (of_run(epochs=[{"test": {"f1": "x"}}, {}]), "seed-2 has the score 'x'"),
         (of_run(epochs=[{"test": {"f1": float("nan")}}, {}]), "seed-2 has the score nan"),
@@ -111,8 +118,10 @@ def test_damage(tmp_path, change, reason) -> None:
     assert said.startswith(f"{path} is damaged (")
     assert reason in said
     assert said.endswith("); copy it again, or tune again.")
-    path.write_text("{")
-    assert "is damaged" in refusal(tmp_path)
+    for content, sentence in {"{": "", "[" * 5000 + "]" * 5000: "100 deep", "9" * 5000: "digits", "3": "pop"}.items():
+        path.write_text(content)
+        assert refusal(tmp_path).startswith(f"{path} is damaged (")
+        assert sentence in refusal(tmp_path)
 
 
 def test_another_version(tmp_path) -> None:

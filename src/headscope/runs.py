@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from headscope.errors import HeadscopeError
-from headscope.files import reading, write_text
+from headscope.errors import HeadscopeError, quote
+from headscope.files import find_name_fault, is_plain, parse_json, reading, write_text
 
 FILE = "runs.json"
 """Lists the runs of a folder."""
@@ -92,15 +92,15 @@ def read(folder: str | Path, *, empty: bool = False) -> Runs:
     with reading(path) as file:
         content = file.read()
     try:
-        stored = json.loads(content)
+        stored = parse_json(content)
         version = stored.pop("version", None) or stored["format"]
         if version != VERSION:
             wanted = f"this headscope reads version {VERSION}; tune again into another folder"
-            raise HeadscopeError(f"{path} has version {version!r}, and {wanted}.")
+            raise HeadscopeError(f"{path} has version {version!r:.60}, and {wanted}.")
         _check_kinds(stored, _KINDS)
         finished = tuple(_parse_run(run) for run in stored.pop("runs"))
         runs = Runs(folder=folder, runs=finished, **stored)
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
         raise HeadscopeError(f"{path} is damaged ({error}); copy it again, or tune again.") from error
     if not runs.runs and not empty:
         raise HeadscopeError(f"{path} lists no finished run; go on with `headscope tune --resume`.")
@@ -122,26 +122,34 @@ _KINDS = {
     "task": str, "control": bool, "model": str, "weights_sha256": str, "select": str, "metric": str, "settings": dict,
     "runs": list,
 }  # fmt: skip
+_MAX_SEED = 2**63 - 1
 _KINDS_OF_RUN = {"name": str, "seed": int, "best_epoch": int, "epochs": list, "weights_sha256": str}
 
 
-def _parse_run(stored: dict[str, Any]) -> Run:
+def _parse_run(stored: Any) -> Run:
+    if not isinstance(stored, dict):
+        raise ValueError(f"a run is {stored!r:.60}")
     _check_kinds(stored, _KINDS_OF_RUN)
     name, epochs = stored["name"], stored["epochs"]
     if name in ("", "..") or Path(name).name != name:
-        raise ValueError(f"the run {name!r} is not named as a folder beside it")
+        raise ValueError(f"the run {quote(name)} is not named as a folder beside it")
+    if fault := find_name_fault(name):
+        raise ValueError(f"the name {quote(name)} {fault}")
+    if not -_MAX_SEED <= stored["seed"] <= _MAX_SEED:
+        raise ValueError(f"the seed of {name} is no number of 64 bits")
     if not 1 <= stored["best_epoch"] <= len(epochs):
         raise ValueError(f"the best epoch of {name} is not listed")
     for score in (score for epoch in epochs for scores in epoch.values() for score in scores.values()):
         if type(score) not in (int, float) or not math.isfinite(score):
-            raise ValueError(f"{name} has the score {score!r}")
+            raise ValueError(f"{name} has the score {score!r:.60}")
     return Run(**{**stored, "epochs": tuple(epochs)})
 
 
 def _check_kinds(stored: dict[str, Any], kinds: Mapping[str, type]) -> None:
     for name, kind in kinds.items():
-        if type(stored[name]) is not kind:
-            raise ValueError(f"{name} is {stored[name]!r}")
+        value = stored[name]
+        if type(value) is not kind or (isinstance(value, str) and not is_plain(value)):
+            raise ValueError(f"{name} is {value!r:.60}")
 
 
 def write(runs: Runs) -> Path:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headscope.errors import CorpusError
+from headscope.errors import CorpusError, HeadscopeError
 from headscope.learn.hub import NO_TEXT, UNLABELLED, read_hub
 from headscope.learn.task import SPLITS
 
@@ -189,3 +189,12 @@ def test_a_missing_library_is_one_sentence(monkeypatch):
         "the task datasets:imdb is loaded by `datasets`, which is not installed; install headscope with the extra "
         "`tune`: pip install 'headscope[tune]'."
     )
+
+
+def test_a_name_that_no_file_has_is_refused_at_once(monkeypatch):
+    monkeypatch.setattr(datasets, "load_dataset", lambda path, configuration: pytest.fail("nothing is to be loaded"))
+    with pytest.raises(HeadscopeError) as caught:
+        read_hub(f"datasets:{'a' * 300}")
+    assert str(caught.value) == f"{'a' * 300} cannot be read (File name too long); check the name."
+    with pytest.raises(HeadscopeError, match="is a device or a pipe"):
+        read_hub("datasets:/dev/zero")

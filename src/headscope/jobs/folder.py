@@ -1,12 +1,13 @@
 """The output folder of a job: measuring that can be resumed, and results written all together, with a manifest."""
 
 import json
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from glob import escape
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -15,7 +16,17 @@ import xarray as xr
 from headscope.corpora import CorpusSummary
 from headscope.corpora.document import Document
 from headscope.errors import HeadscopeError
-from headscope.files import atomic_write, remove_unfinished, sha256, writable, write_text
+from headscope.files import (
+    atomic_write,
+    check_regular,
+    is_plain,
+    parse_json,
+    reading,
+    remove_unfinished,
+    sha256,
+    writable,
+    write_text,
+)
 from headscope.jobs.progress import Progress, ignore_progress
 from headscope.runs import Runs
 
@@ -52,12 +63,15 @@ class OutputFolder:
         """Refuse an unusable folder before any work is done.
 
         Raises:
-            HeadscopeError: the folder is a file, or cannot be written to.
+            HeadscopeError: the folder is a file, cannot be written to, or has a file of the name of the manifest that
+                headscope did not write.
         """
+        check_regular(self.path)
         if self.path.exists() and not self.path.is_dir():
             wanted = f"a folder for {self.content}, or a place where one can be made"
             raise HeadscopeError(f"{self.path} is a file; name {wanted}.")
         writable(self.path / self.manifest)
+        self._read_manifest()
 
     def measure(
         self,
@@ -139,15 +153,45 @@ class OutputFolder:
         content = json.dumps({"about": dict(about), "sha256": hashes}, indent=1, sort_keys=True)
         write_text(f"{content}\n", fresh / self.manifest)
 
-    def _remove_older(self, keep: Sequence[str]) -> None:
+    def _read_manifest(self) -> tuple[str, ...]:
+        """The files that the manifest in the folder lists; none if there is no manifest.
+
+        Raises:
+            HeadscopeError: it is no manifest that `write` wrote, and would be overwritten.
+        """
+        path = self.path / self.manifest
+        if not path.exists():
+            return ()
+        with reading(path) as file:
+            content = file.read()
         try:
-            names = json.loads((self.path / self.manifest).read_text())["sha256"]
-        except (OSError, ValueError, KeyError, TypeError):
-            return
-        for name in set(names) - set(keep):
+            stored = parse_json(content)
+            names, about = stored["sha256"], stored["about"]
+            ours = len(stored) == 2 and isinstance(about, dict) and all(map(_is_listed, names.items()))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            ours = False
+        if not ours:
+            raise HeadscopeError(
+                f"{path} is not a manifest that headscope wrote, and would be overwritten; move it elsewhere, or "
+                "choose another folder."
+            )
+        return tuple(names)
+
+    def _remove_older(self, keep: Sequence[str]) -> None:
+        for name in set(self._read_manifest()) - set(keep):
             path = self.path / name
-            if path.suffix in OUTPUT_SUFFIXES and path.resolve().is_relative_to(self.path.resolve()):
+            # It is asked for a file first, since a link that leads to itself leads nowhere.
+            if path.suffix in OUTPUT_SUFFIXES and path.is_file() and path.resolve().is_relative_to(self.path.resolve()):
                 path.unlink(missing_ok=True)
+
+
+def _is_listed(entry: tuple[str, object]) -> bool:
+    """True for the name of a file in the folder with a SHA-256."""
+    name, digest = entry
+    parts = PurePosixPath(name).parts
+    inside = not PurePosixPath(name).is_absolute() and ".." not in parts and bool(parts)
+    fits = is_plain(name) and all(len(part.encode()) < 256 for part in parts)
+    return inside and fits and isinstance(digest, str) and re.fullmatch("[0-9a-f]{64}", digest) is not None
 
 
 def write_csv(frame: pd.DataFrame, path: Path) -> None:

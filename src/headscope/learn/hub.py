@@ -6,10 +6,10 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from headscope.errors import CorpusError, first_line
+from headscope.files import check_regular, expand_home
 from headscope.learn.table import TEXTS, build_task
 from headscope.learn.task import TEST, TRAIN, VALIDATION, Example, Kind, Task
 
@@ -101,7 +101,8 @@ def _load(name: str, place: str) -> Mapping[str, Any]:
         ) from None
     if not place:
         raise CorpusError(f"{name} names no set; write {PREFIX}NAME, {PREFIX}NAME/CONFIG or {PREFIX}FOLDER.")
-    folder = Path(place).expanduser()
+    folder = expand_home(place)
+    check_regular(folder)
     candidates = [(str(folder), None)] if folder.exists() else _candidates(place)
     for number, (path, configuration) in enumerate(candidates, start=1):
         try:
