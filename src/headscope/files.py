@@ -22,7 +22,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 _MAX_DEPTH = 100
-"""The deepest brackets in JSON; what reads a value again must not run out of stack."""
+"""The deepest brackets in JSON: what is read must not be too deep to be written again."""
 
 
 @contextmanager
