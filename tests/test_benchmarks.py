@@ -61,3 +61,12 @@ def test_the_benchmark_of_exactness() -> None:
 
 def test_the_benchmark_of_runs() -> None:
     assert "surface on grammar:5: 1 run " in run("runs.py", "--runs", 2, "--corpus", "grammar:5", "--times", 1)
+
+
+def test_the_benchmark_of_damaged_files() -> None:
+    report = run("fuzz.py", "--corpora", 20, "--tables", 6, "--lists", 6)
+    rows = [line.rsplit(maxsplit=4) for line in report.splitlines()]
+    assert {title.strip(): int(number) for title, number, *_ in rows[1:]} == {
+        "corpora, all formats": 20, "tables with one bit changed": 3, "tables, crafted": 3, "lists of runs": 3,
+        "manifests": 3,
+    }  # fmt: skip
