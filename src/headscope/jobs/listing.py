@@ -11,21 +11,21 @@ def list_names(kind: str) -> Mapping[str, str]:
     Raises:
         HeadscopeError: there is no such kind.
     """
-    # Each list is imported only when it is asked for, since some of that takes seconds.
+    # Each list is imported only when it is asked for; none of them loads torch.
     match kind:
         case "reducers":
-            from headscope.reducers import REDUCERS
+            from headscope.reducers import names as reducers
 
-            return {name: (reducer.__doc__ or "").strip().splitlines()[0] for name, reducer in REDUCERS.items()}
+            return reducers.NAMES
         case "corpora":
             from headscope.corpora import FORMATS
 
             grammar = "generated English with exact dependencies, coreference and negation (grammar:COUNT:SEED)"
             return {"grammar": grammar} | {name: format.description for name, format in FORMATS.items()}
         case "studies":
-            from headscope.studies import STUDIES
+            from headscope.studies import names as studies
 
-            return {name: study.title for name, study in STUDIES.items()}
+            return studies.NAMES
         case "tasks":
             from headscope.learn.tasks import TASKS
 

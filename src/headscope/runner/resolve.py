@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from headscope.corpora.corpus import CorpusSummary
 from headscope.errors import HeadscopeError, first_line
 from headscope.reducers import REDUCERS
+from headscope.reducers.names import check_name
 from headscope.reducers.reducer import Reducer
 
 DECLARED = {name: get_args(hint)[0] for name, hint in get_type_hints(Reducer).items()}
@@ -50,10 +51,7 @@ def _resolve(reducer: str | Reducer, summary: CorpusSummary) -> Reducer:
         return _checked(reducer, repr(reducer))
     if reducer in REDUCERS:
         return REDUCERS[reducer].for_corpus(summary)
-    if ":" not in reducer:
-        raise HeadscopeError(
-            f"there is no reducer {reducer!r}; there are {', '.join(REDUCERS)}, and your own as module:Reducer."
-        )
+    check_name(reducer)
     own = _import(reducer)
     if isinstance(own, type):
         try:

@@ -8,20 +8,8 @@
 ================  ======================================================================
 """
 
-from collections.abc import Mapping
+import lazy_loader
 
-from headscope.studies.aspects2019 import ASPECTS2019
-from headscope.studies.clark2019 import CLARK2019
-from headscope.studies.kovaleva2019 import KOVALEVA2019
-from headscope.studies.study import Claim, Finding, Measurement, Pattern, Study, Value, judge
-from headscope.studies.zhao2020 import ZHAO2020
-
-STUDIES: Mapping[str, Study] = {
-    "clark2019": CLARK2019,
-    "zhao2020": ZHAO2020,
-    "kovaleva2019": KOVALEVA2019,
-    "aspects2019": ASPECTS2019,
-}
-"""All studies by name."""
-
-__all__ = ["STUDIES", "Claim", "Finding", "Measurement", "Pattern", "Study", "Value", "judge"]
+# Each name is loaded when it is first used: which studies there are (`names`) is said without loading what they draw.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+del lazy_loader

@@ -1,0 +1,33 @@
+"""The names of the reducers, for whoever asks before there is anything to measure. No torch here."""
+
+from collections.abc import Mapping
+
+from headscope.errors import HeadscopeError
+
+NAMES: Mapping[str, str] = {
+    "surface": "Attention to special tokens, punctuation and neighbours, how far it reaches, and its entropy.",
+    "relations": (
+        "How often each head points from the source of a link at its target, or from the target at its source."
+    ),
+    "coreference": "How often each head points from a mention at one of its antecedents.",
+    "scope": "How well each head tells which words a negation is about.",
+    "aspects": "How much each head looks from the aspect that a question names to what the review says of it.",
+    "classes": "Attention to nouns, verbs, pronouns, subjects, objects, words of negation, [CLS] and [SEP].",
+    "roles": (
+        "The largest weight between a predicate and what fills a role of it, in either direction, as a mean over links."
+    ),
+    "similarity": "The cosine of each head's attention map before and after fine-tuning, the mean over documents.",
+}
+"""What each reducer of `headscope.reducers.REDUCERS` measures: the first line of its docstring."""
+
+
+def check_name(name: str) -> None:
+    """Refuse what names no reducer.
+
+    Raises:
+        HeadscopeError: it is neither one of `NAMES` nor of the form ``module:Reducer``.
+    """
+    if name not in NAMES and ":" not in name:
+        raise HeadscopeError(
+            f"there is no reducer {name!r}; there are {', '.join(NAMES)}, and your own as module:Reducer."
+        )

@@ -1,0 +1,28 @@
+"""The reducers that headscope brings, by the name that the command line has for them."""
+
+from collections.abc import Mapping
+
+from headscope.reducers.aspects import Aspects
+from headscope.reducers.coreference import Coreference
+from headscope.reducers.negation_scope import NegationScope
+from headscope.reducers.reducer import CorpusReducer
+from headscope.reducers.relations import Relations
+from headscope.reducers.roles import Roles
+from headscope.reducers.similarity import Similarity
+from headscope.reducers.surface import Surface
+from headscope.reducers.token_classes import TokenClasses
+
+REDUCERS: Mapping[str, type[CorpusReducer]] = {
+    "surface": Surface,
+    "relations": Relations,
+    "coreference": Coreference,
+    "scope": NegationScope,
+    "aspects": Aspects,
+    "classes": TokenClasses,
+    "roles": Roles,
+    "similarity": Similarity,
+}
+"""All reducers by name."""
+
+DEFAULT = ("surface",)
+"""The reducer of any text, measured where none is named."""

@@ -1,0 +1,23 @@
+"""The names of the studies, for whoever asks before there is anything to measure. Nothing is imported for it."""
+
+from collections.abc import Mapping
+
+from headscope.errors import HeadscopeError
+
+NAMES: Mapping[str, str] = {
+    "clark2019": "Clark, Khandelwal, Levy and Manning 2019, What Does BERT Look At? An Analysis of BERT's Attention",
+    "zhao2020": "Zhao and Bethard 2020, How does BERT's attention change when you fine-tune?",
+    "kovaleva2019": "Kovaleva, Romanov, Rogers and Rumshisky 2019, Revealing the Dark Secrets of BERT",
+    "aspects2019": "What does a fine-tuned BERT model look at? (essay, 2019), measured head by head",
+}
+"""The title of each study of `headscope.studies.STUDIES`."""
+
+
+def check_name(name: str) -> None:
+    """Refuse what names no study.
+
+    Raises:
+        HeadscopeError: it is none of `NAMES`.
+    """
+    if name not in NAMES:
+        raise HeadscopeError(f"there is no study {name!r}; there are {', '.join(NAMES)}.")
