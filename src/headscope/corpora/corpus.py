@@ -16,6 +16,7 @@ from headscope.corpora.formats import FORMATS
 from headscope.corpora.memory import read_memory
 from headscope.corpora.patterns import Patterns
 from headscope.corpora.patterns import read as read_patterns
+from headscope.corpora.selection import Selection
 from headscope.errors import CorpusError, quote
 from headscope.files import MAX_NAME_BYTES, check_regular, expand_home, find_name_fault, has_surrogate, reading, sha256
 
@@ -39,6 +40,7 @@ class Corpus:
         ignored: the other files of the folder, hidden ones aside.
         patterns: add links and spans to the documents.
         held: the documents of a corpus in memory.
+        selection: which of the documents are taken; by default all.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Corpus:
     ignored: tuple[Path, ...] = ()
     patterns: Patterns | None = None
     held: Iterable[Document] = ()
+    selection: Selection | None = None
 
     def __iter__(self) -> Iterator[Document]:
         return (part for part in self.read_parts() if isinstance(part, Document))
@@ -79,15 +82,22 @@ class Corpus:
         """The name and format, without reading anything."""
         files = f", {len(self.files)} files" if len(self.files) > 1 else ""
         patterns = f", patterns={self.patterns.name!r}" if self.patterns is not None else ""
-        return f"Corpus({self.name!r}{f', {self.format}' if self.format != self.name else ''}{files}{patterns})"
+        part = f", {self.selection}" if self.selection is not None else ""
+        return f"Corpus({self.name!r}{f', {self.format}' if self.format != self.name else ''}{files}{patterns}{part})"
+
+    @property
+    def title(self) -> str:
+        """The name, and in brackets which of the documents are taken, unless they are all; they may be read for it."""
+        return self.name if self._chosen is None else f"{self.name} ({self.selection})"
 
     def read_parts(self) -> Iterator[Document | Skipped]:
-        """The documents, and in their places what was left out."""
+        """The documents, and in their places what was left out; for a sample, what was left out of the whole corpus."""
         skipped: Skipped | None = None
         empty = True
-        for part in (
-            self._read_files() if self.patterns is None else self.patterns.annotate(self._read_files(), self.name)
-        ):
+        parts = self._read_files()
+        if self.selection is not None and self._chosen is not None:
+            parts = self.selection.select(parts, self._chosen)
+        for part in parts if self.patterns is None else self.patterns.annotate(parts, self.title):
             if isinstance(part, Skipped):
                 skipped = skipped or part
             else:
@@ -108,11 +118,14 @@ class Corpus:
 
         Files that are read beside others are among them.
 
-        For a generated corpus it is that of its documents as Python writes them. With patterns it is that of
-        two lines, the SHA-256 without them and their own.
+        For a generated corpus it is that of its documents as Python writes them. For a part of a corpus it is that of
+        two lines, the SHA-256 of the whole and what is taken, as in `title`. With patterns it is that of two lines,
+        the SHA-256 without them and their own.
         """
         if self.patterns is not None:
             return _hash_lines((replace(self, patterns=None).sha256, self.patterns.sha256))
+        if self._chosen is not None:
+            return _hash_lines((replace(self, selection=None).sha256, str(self.selection)))
         if self.format == GRAMMAR:
             return _hash_lines(repr(document) for document in self)
         if self.format == MEMORY:
@@ -123,6 +136,12 @@ class Corpus:
             return digests[0]
         names = [self._name_file(path) for path in paths]
         return _hash_lines(f"{digest}  {name}" for digest, name in zip(digests, names, strict=True))
+
+    @cached_property
+    def _chosen(self) -> frozenset[int] | None:
+        """The places of the documents that are taken, counted from 0; None if they are all."""
+        documents = (part for part in self._read_files() if isinstance(part, Document))
+        return None if self.selection is None else self.selection.choose(documents)
 
     def _read_files(self) -> Iterator[Document | Skipped]:
         if self.format == GRAMMAR:
@@ -146,6 +165,9 @@ def read(
     format: str | None = None,
     patterns: str | Path | None = None,
     column: str | None = None,
+    limit: int | None = None,
+    sample: int | None = None,
+    seed: int = 0,
 ) -> Corpus:
     """The corpus in a file or folder, the generated one, or that of texts in memory.
 
@@ -164,11 +186,15 @@ def read(
         patterns: a file of spaCy's patterns (`headscope.corpora.patterns`), which add links and spans.
         column: name of the column of a dataset that has the texts. Default: ``text``, ``sentence``, ``words`` or
             ``tokens``.
+        limit: take the first so many documents. Default: all.
+        sample: take so many documents at random, in their order; all of a corpus that has no more. Default: all.
+        seed: random seed of the sample.
 
     Raises:
         CorpusError: there is no such file or folder, nothing in it can be read, its format cannot
-            be detected, an item in memory is no text, or the patterns cannot be used. What is wrong inside a file, and
-            that a pattern matches nothing, is raised when it is read; `summarize` reads them all.
+            be detected, an item in memory is no text, the patterns cannot be used, or `limit` or `sample` is no number
+            from 1 on. What is wrong inside a file, and that a pattern matches nothing, is raised when it is read;
+            `summarize` reads them all.
     """
     on_disk = isinstance(corpus, str | Path)
     if format is not None and not on_disk:
@@ -181,6 +207,12 @@ def read(
         located = _locate(corpus, format)
     else:
         located = Corpus(MEMORY, files=(), format=MEMORY, held=read_memory(corpus, column=column))
+    if limit is not None or sample is not None:
+        if located.selection is not None:
+            raise CorpusError(
+                f"of the corpus {located.name!r} a part is taken already; leave `limit` and `sample` out."
+            )
+        located = replace(located, selection=Selection(limit, sample, seed))
     return located if patterns is None else replace(located, patterns=read_patterns(patterns))
 
 
@@ -286,8 +318,8 @@ def hash_documents(documents: Iterable[Document]) -> str:
 
 
 def name_documents(documents: Iterable[Document]) -> str:
-    """The name of a corpus as the user gave it; that of documents in memory says only this."""
-    return documents.name if isinstance(documents, Corpus) else MEMORY
+    """The name of a corpus as the user gave it, with the part that is taken; documents in memory have one name."""
+    return documents.title if isinstance(documents, Corpus) else MEMORY
 
 
 def _locate(corpus: str | Path, format: str | None) -> Corpus:

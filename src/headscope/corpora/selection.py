@@ -1,0 +1,84 @@
+"""A part of a corpus: its first documents, or a random sample of them."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+
+from headscope.corpora.document import Document, Skipped
+from headscope.corpora.text import format_count
+from headscope.errors import CorpusError
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which documents of a corpus are taken; `limit` or `sample` says how many.
+
+    Attributes:
+        limit: take the first so many.
+        sample: take so many at random, in the order of the corpus.
+        seed: random seed of the sample; the same seed takes the same documents of a corpus.
+
+    Raises:
+        CorpusError: neither is given or both are, or a number is none that can be taken.
+    """
+
+    limit: int | None = None
+    sample: int | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if (self.limit is None) == (self.sample is None):
+            raise CorpusError(
+                "a part of a corpus is either its first documents or a random sample; give `limit` or `sample`, and "
+                "not both."
+            )
+        for name, count in (("limit", self.limit), ("sample", self.sample)):
+            if count is not None and (not _is_whole(count) or count < 1):
+                raise CorpusError(
+                    f"`{name}` is {count!r}, and at least one document is needed; give a whole number from 1 on, or "
+                    "leave it out for the whole corpus."
+                )
+        if self.sample is not None and (not _is_whole(self.seed) or self.seed < 0):
+            raise CorpusError(f"`seed` is {self.seed!r}; the seed of a sample is a whole number from 0 on.")
+
+    def __str__(self) -> str:
+        """In words: ``first 100 documents``, or ``100 documents at random, seed 0``."""
+        if self.limit is not None:
+            return f"first {format_count(self.limit, 'document')}"
+        return f"{format_count(self.sample or 0, 'document')} at random, seed {self.seed}"
+
+    def choose(self, documents: Iterable[Document]) -> frozenset[int] | None:
+        """The places of the documents that are taken, counted from 0; None if these are all that there are.
+
+        Of a sample all documents are read, of the first ones no more than it needs.
+        """
+        if self.limit is not None:
+            count = sum(1 for _ in islice(documents, self.limit + 1))
+            return frozenset(range(self.limit)) if count > self.limit else None
+        count, size = sum(1 for _ in documents), self.sample or 0
+        if count <= size:
+            return None
+        return frozenset(np.random.default_rng(self.seed).choice(count, size, replace=False).tolist())
+
+    def select(self, parts: Iterable[Document | Skipped], chosen: frozenset[int]) -> Iterator[Document | Skipped]:
+        """The documents at the places that were chosen, and in its place what was left out by the reader.
+
+        Behind the first documents nothing is read; a sample is one of all that could be read.
+        """
+        place = 0
+        for part in parts:
+            if isinstance(part, Skipped):
+                yield part
+                continue
+            if place == self.limit:
+                return
+            if place in chosen:
+                yield part
+            place += 1
+
+
+def _is_whole(number: object) -> bool:
+    """True of an int; True itself is one in Python, and no number."""
+    return isinstance(number, int | np.integer) and not isinstance(number, bool)
