@@ -46,6 +46,10 @@ def study(
     resume: Resume = False,
 ) -> None:  # fmt: skip
     """Measure what a paper measured, and write its results and one's own side by side."""
+    from headscope.jobs.arguments import check_model, check_study
+
+    check_study(name)
+    check_model(model)
     if recorded is not None:
         if seeds is not None:
             raise HeadscopeError("recorded scores need no fine-tuning; give --recorded or --seeds, not both.")

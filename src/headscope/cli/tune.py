@@ -41,6 +41,10 @@ def tune(
     resume: Resume = False,
 ) -> None:  # fmt: skip
     """Fine-tune a model on a task, and on its control, several seeds each: a folder of runs."""
+    from headscope.jobs.arguments import check_model, check_task
+
+    check_task(task)
+    check_model(model)
     from headscope.jobs.tune import tune as run
     from headscope.view.tuned import print_tuned
 

@@ -19,8 +19,9 @@ from headscope.analyse import assess
 from headscope.capture.loading import Loadable, load
 from headscope.capture.model import Model
 from headscope.corpora import Corpus, read
-from headscope.errors import HeadscopeError, TableError
+from headscope.errors import TableError
 from headscope.files import write_text
+from headscope.jobs.arguments import check_model, check_study
 from headscope.jobs.folder import OutputFolder, write_csv
 from headscope.jobs.inputs import make_plan
 from headscope.jobs.progress import Progress, ignore_progress, shows_progress
@@ -104,8 +105,8 @@ def study(
     Raises:
         HeadscopeError: there is no such study, a corpus is missing, or the model or the folder is refused.
     """
-    if name not in STUDIES:
-        raise HeadscopeError(f"there is no study {name!r}; there are {', '.join(STUDIES)}.")
+    check_study(name)
+    check_model(model)
     chosen, progress = STUDIES[name], progress if callable(progress) else ignore_progress
     data = Path(data).expanduser()
     given = {

@@ -10,6 +10,7 @@ import xarray as xr
 
 from headscope.errors import HeadscopeError
 from headscope.files import write_text
+from headscope.jobs.arguments import check_study
 from headscope.jobs.folder import OutputFolder, write_csv
 from headscope.jobs.progress import Progress, ignore_progress, shows_progress
 from headscope.studies import STUDIES, sheet
@@ -44,8 +45,7 @@ def study_recorded(
     Raises:
         HeadscopeError: there is no such study, it has no layout of recorded scores, or a file is refused.
     """
-    if name not in STUDIES:
-        raise HeadscopeError(f"there is no study {name!r}; there are {', '.join(STUDIES)}.")
+    check_study(name)
     study, progress = STUDIES[name], progress if callable(progress) else ignore_progress
     if study.recording is None:
         known = ", ".join(other for other in STUDIES if STUDIES[other].recording is not None)

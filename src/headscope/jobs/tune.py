@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from headscope.capture.loading import Loadable
+from headscope.jobs.arguments import check_model, check_task
 from headscope.jobs.progress import Progress, ignore_progress, shows_progress
 from headscope.learn.settings import Settings
 from headscope.learn.task import Task
@@ -62,6 +63,9 @@ def tune(
     Raises:
         HeadscopeError: in one sentence, what was wrong with the task, the model, an argument or the folder.
     """
+    if not isinstance(task, Task):
+        check_task(str(task))
+    check_model(model)
     settings = Settings(epochs, learning_rate, batch_size, precision, device, max_tokens, select, max_examples)
     progress = progress if callable(progress) else ignore_progress
     if not isinstance(task, Task):

@@ -65,9 +65,18 @@ def read_task(name: str, data: str | Path = "") -> Task:
         if not str(data):
             raise HeadscopeError(f"the task {name} needs its corpus; name the file or folder that holds it.")
         return TASKS[name].read(data)
-    if Path(name).expanduser().exists():
-        return read_table(name, name=Path(name).expanduser().resolve().name)
-    raise HeadscopeError(
-        f"there is no task {name!r}; there are {', '.join(TASKS)}, {PREFIX}NAME for a set that the library `datasets` "
-        "loads, and any folder with a train.tsv and a test.tsv."
-    )
+    check_name(name)
+    return read_table(name, name=Path(name).expanduser().resolve().name)
+
+
+def check_name(name: str) -> None:
+    """Refuse what names no task.
+
+    Raises:
+        HeadscopeError: it is none of `TASKS`, no set of the library `datasets`, and no file or folder.
+    """
+    if not name.startswith(PREFIX) and name not in TASKS and not Path(name).expanduser().exists():
+        raise HeadscopeError(
+            f"there is no task {name!r}; there are {', '.join(TASKS)}, {PREFIX}NAME for a set that the library "
+            "`datasets` loads, and any folder with a train.tsv and a test.tsv."
+        )
