@@ -19,6 +19,9 @@ def measure(
     out: Annotated[Path, option("NetCDF file to write. Default: heads.nc.", "--out", "-o")] = Path("heads.nc"),
     format: options.Format = None,
     patterns: options.PatternFile = None,
+    limit: options.Limit = None,
+    sample: options.Sample = None,
+    seed: Annotated[int, option("Random seed of --sample. Default: 0.")] = 0,
     runs: Annotated[
         Path | None,
         option("Folder of runs that were tuned from MODEL: each run is measured instead of the model. Default: none."),
@@ -52,6 +55,11 @@ def measure(
     ] = False,
 ) -> None:
     """Measure every head of a model with one or more reducers, and write a head table."""
+    from headscope.jobs.arguments import check_corpora, check_model, check_reducers
+
+    check_reducers(reducers)
+    check_corpora(corpus, replicate, format=format, limit=limit, sample=sample, seed=seed)
+    check_model(model)
     from headscope.jobs.inputs import add_offsets_and_classes
     from headscope.jobs.measure import measure as run
     from headscope.view.terminal import print_paths, print_table
@@ -59,9 +67,9 @@ def measure(
     with show_progress() as progress:
         table = run(
             model, corpus, add_offsets_and_classes(reducers, offset or [], words or []), out=out, format=format,
-            patterns=patterns, runs=runs, device=device, max_tokens=max_tokens, cut=cut, pair_tokens=pair_tokens,
-            batch_tokens=batch_tokens, replicate=replicate, permutations=permutations,
-            trust_remote_code=trust_remote_code, resume=resume, progress=progress,
+            patterns=patterns, limit=limit, sample=sample, seed=seed, runs=runs, device=device, max_tokens=max_tokens,
+            cut=cut, pair_tokens=pair_tokens, batch_tokens=batch_tokens, replicate=replicate,
+            permutations=permutations, trust_remote_code=trust_remote_code, resume=resume, progress=progress,
         )  # fmt: skip
     print_table(table, console)
     if explain:

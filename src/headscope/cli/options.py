@@ -24,13 +24,15 @@ Corpus = Annotated[
 ]  # fmt: skip
 Replicate = Annotated[
     str | None,
-    option("Another corpus, on which the heads that are chosen on CORPUS are scored again; --format and --patterns "
-           "hold for both. Default: none."),
+    option("Another corpus, on which the heads that are chosen on CORPUS are scored again; --format, --patterns, "
+           "--limit and --sample hold for both. Default: none."),
 ]  # fmt: skip
 Format = Annotated[str | None, option("Format of the corpus. Detected automatically if omitted.")]
 PatternFile = Annotated[
     Path | None, option("JSON file of spaCy patterns; their matches are added to the corpus as links (extra `spacy`).")
 ]
+Limit = Annotated[int | None, option("Take the first so many documents of the corpus. Default: all.")]
+Sample = Annotated[int | None, option("Take so many documents at random, in their order. Default: all.")]
 Device = Annotated[str, option("Where to run the model: cpu, cuda or cuda:1. Default: cpu.")]
 Resume = Annotated[bool, option("Continue a killed run with the same arguments. Default: start again.", "--resume")]
 MaxTokens = Annotated[int | None, option("Longest text in tokens. Default: the limit of the model.", min=3)]

@@ -6,6 +6,7 @@ On a second corpus, the heads that were chosen on the first are scored (`add_rep
 """
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from headscope.capture.loading import Loadable, load
 from headscope.corpora import CorpusSummary, read, summarize
 from headscope.errors import HeadscopeError
 from headscope.files import remove_unfinished, writable
+from headscope.jobs.arguments import check_model, check_reducers
 from headscope.jobs.inputs import make_plan
 from headscope.jobs.progress import Progress, ignore_progress, shows_progress
 from headscope.jobs.replication import open_replication
@@ -38,6 +40,9 @@ def measure(
     out: str | Path | None = None,
     format: str | None = None,
     patterns: str | Path | None = None,
+    limit: int | None = None,
+    sample: int | None = None,
+    seed: int = 0,
     runs: str | Path | Runs | None = None,
     device: str = "cpu",
     max_tokens: int | None = None,
@@ -60,6 +65,9 @@ def measure(
         out: the netCDF file to write. Default: none; the table is returned only.
         format: format of the corpus. Detected automatically if omitted.
         patterns: a JSON file of spaCy patterns; their matches are added to the corpus as links.
+        limit: measure the first so many documents. Default: all.
+        sample: measure so many documents at random, in their order; all of a corpus that has no more. Default: all.
+        seed: random seed of the sample.
         runs: a folder of runs that were tuned from the model: each run is measured instead of the model, and the table
             has the dimension ``run``.
         device: where to run the model; a loaded model stays where it is.
@@ -67,8 +75,8 @@ def measure(
         cut: cut longer texts; otherwise they are skipped. Default: cut if the corpus has coreference.
         pair_tokens: cut pairs of paragraphs to this many tokens. Default: 128.
         batch_tokens: tokens in a batch, padding included.
-        replicate: another corpus, on which the heads that are chosen on the first are scored again, with `format` and
-            `patterns` of the first. Not for runs. Default: none.
+        replicate: another corpus, on which the heads that are chosen on the first are scored again, with `format`,
+            `patterns`, `limit` and `sample` of the first. Not for runs. Default: none.
         permutations: number of permutations for the p-values; 0 skips them. Default: as many as the number of rows
             needs, 999 at least (`headscope.reducers.support.permutations.Permutations.for_rows`), and 0 for runs, whose
             chance level is tested when they are compared. A reducer that is given as an object keeps its own number.
@@ -94,13 +102,14 @@ def measure(
             "out --replicate."
         )
     reducers = list_reducers(reducers)
-    documents = read(corpus, format=format, patterns=patterns)
+    check_reducers(reducers)
+    check_model(model)
+    reading = partial(read, format=format, patterns=patterns, limit=limit, sample=sample, seed=seed)
+    documents = reading(corpus)
     progress("reading the corpus", 0, 0)
     summary = summarize(documents)
     chosen = _choose_reducers(reducers, summary, runs, permutations)
-    second = open_replication(
-        replicate, documents, reducers, chosen, format=format, patterns=patterns, progress=progress
-    )
+    second = open_replication(replicate, documents, reducers, chosen, reading=reading, progress=progress)
     progress("loading the model", 0, 0)
     model = load(model, device=device, trust_remote_code=trust_remote_code)
 
@@ -151,6 +160,6 @@ def _choose_reducers(
 
 def _remove_checkpoints(paths: Sequence[Path], runs: Runs | None) -> None:
     """Remove the sums that were kept for resuming; the table is safe."""
-    for partial in paths if runs is None else checkpoints(paths[0], runs):
-        partial.unlink(missing_ok=True)
-        remove_unfinished(partial)
+    for checkpoint in paths if runs is None else checkpoints(paths[0], runs):
+        checkpoint.unlink(missing_ok=True)
+        remove_unfinished(checkpoint)

@@ -1,12 +1,12 @@
 """The second corpus of a job, on which the heads that are chosen on the first are scored again."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from headscope.analyse.replicate import refuse_same_corpus
-from headscope.corpora import CorpusSummary, read, summarize
+from headscope.corpora import Corpus, CorpusSummary, summarize
 from headscope.corpora.corpus import hash_documents, name_documents
 from headscope.corpora.document import Document
 from headscope.errors import CorpusError, HeadscopeError
@@ -21,15 +21,15 @@ class Replication:
     """A corpus to replicate on, and the reducers that are measured there.
 
     Attributes:
-        name: the corpus as the user gave it.
-        documents: can be read more than once.
+        name: the corpus as the user gave it, with the part of it that is taken.
+        documents: of this corpus.
         summary: of the documents.
         reducers: those that choose heads and whose annotation the corpus has, without permutations: the heads are
             fixed in advance, so there is no choice to correct for.
     """
 
     name: str
-    documents: Iterable[Document]
+    documents: Corpus
     summary: CorpusSummary
     reducers: tuple[Reducer, ...]
 
@@ -40,8 +40,7 @@ def open_replication(
     reducers: Sequence[str | Reducer],
     resolved: Sequence[Reducer],
     *,
-    format: str | None,
-    patterns: str | Path | None,
+    reading: Callable[[Any], Corpus],
     progress: Progress,
 ) -> Replication | None:
     """The corpus to replicate on, checked before any model runs; None where none is asked for.
@@ -52,8 +51,7 @@ def open_replication(
         reducers: as they were named.
         resolved: the same, made for `documents`, in the same order. Those that were named are made anew for this
             corpus, whose labels may be others; those that were given as objects stay as they are.
-        format: format of both corpora.
-        patterns: whose matches are added to both.
+        reading: reads it as the first corpus was read.
         progress: called as the work advances.
 
     Raises:
@@ -72,7 +70,7 @@ def open_replication(
             f"none of the reducers {', '.join(reducer.name for reducer in resolved)} chooses heads, so there is "
             "nothing to replicate; measure one that does, such as those of a treebank, or leave out --replicate."
         )
-    second = read(replicate, format=format, patterns=patterns)
+    second = reading(replicate)
     name = name_documents(second)
     progress("reading the corpus to replicate on", 0, 0)
     refuse_same_corpus(hash_documents(documents), hash_documents(second), name)
