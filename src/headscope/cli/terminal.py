@@ -3,11 +3,11 @@
 import io
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
@@ -48,6 +48,22 @@ def show_progress(*, resumable: bool = True) -> Iterator["Progress"]:
         advice = "; add --resume to the same command to continue" if resumable else ""
         errors.print(f"headscope: interrupted{advice}.", soft_wrap=True)
         raise typer.Exit(143 if isinstance(interruption, Terminated) else 130) from None
+
+
+@contextmanager
+def show_progress_around(
+    print_result: Callable[[Any], None],
+) -> Iterator[tuple["Progress", Callable[[Any], None]]]:
+    """As `show_progress`, and a function that prints a result in the place of the bars, which then go on below it."""
+    with ExitStack() as bars:
+        steps = [bars.enter_context(show_progress())]
+
+        def show(result: Any) -> None:
+            bars.close()
+            print_result(result)
+            steps.append(bars.enter_context(show_progress()))
+
+        yield (lambda step, done, total: steps[-1](step, done, total)), show
 
 
 def print_written(verb: str, page: Path, files: int) -> None:

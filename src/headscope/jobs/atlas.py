@@ -23,6 +23,7 @@ from headscope.capture.loading import Loadable, load
 from headscope.capture.model import Model
 from headscope.corpora import CorpusSummary, read, summarize
 from headscope.corpora.document import Document
+from headscope.jobs.arguments import check_figures, check_model, check_reducers
 from headscope.jobs.folder import OutputFolder, write_csv
 from headscope.jobs.inputs import make_plan
 from headscope.jobs.progress import Progress, ignore_progress, shows_progress
@@ -52,11 +53,13 @@ class AtlasResult:
 @shows_progress
 def atlas(
     model: Loadable = "minilm",
-    corpus: str | Path | Iterable[Any] = "grammar",
+    corpus: str | Path | Iterable[Any] = "grammar:300",
     out: str | Path = "headscope-atlas",
     *,
     format: str | None = None,
     patterns: str | Path | None = None,
+    limit: int | None = None,
+    sample: int | None = None,
     device: str = "cpu",
     seed: int = 0,
     max_tokens: int | None = None,
@@ -66,8 +69,10 @@ def atlas(
     reducers: str | Reducer | Sequence[str | Reducer] = (),
     replicate: str | Path | Iterable[Any] | None = None,
     permutations: int | None = None,
+    figures: str = "reported",
     trust_remote_code: bool = False,
     resume: bool = False,
+    show: Callable[[xr.Dataset], None] | None = None,
     progress: Progress | bool | None = None,
 ) -> AtlasResult:
     """Measure every head of a model on a corpus, with controls, and write tables, figures and a page.
@@ -81,21 +86,26 @@ def atlas(
             it is replaced once the new one is complete; other files are left alone.
         format: format of the corpus. Detected automatically if omitted.
         patterns: a JSON file of spaCy patterns; their matches are added to the corpus as links.
+        limit: measure the first so many documents. Default: all.
+        sample: measure so many documents at random, in their order; all of a corpus that has no more. Default: all.
         device: where to run the model; a loaded model stays where it is.
-        seed: random seed of the untrained model.
+        seed: random seed of the untrained model and of the sample.
         max_tokens: longest text in tokens. Default: the limit of the model.
         cut: cut longer texts; otherwise they are skipped. Default: cut if the corpus has coreference.
         pair_tokens: cut pairs of paragraphs to this many tokens. Default: 128.
         batch_tokens: tokens in a batch, padding included.
         reducers: your own reducers to measure too, one or several, as ``module:Reducer`` or objects. One with the name
             of a built-in reducer takes its place.
-        replicate: another corpus, on which the heads that are chosen on the first are scored again, with `format` and
-            `patterns` of the first. Default: none.
+        replicate: another corpus, on which the heads that are chosen on the first are scored again, with `format`,
+            `patterns`, `limit` and `sample` of the first. Default: none.
         permutations: number of permutations for the p-values; 0 skips them. Default: as many as the number of rows
             needs, 999 at least (`headscope.reducers.support.permutations.Permutations.for_rows`). On `replicate`
             there are none, since nothing is chosen there.
+        figures: heatmaps of the most frequent rows with a ``reported`` head, or of ``all`` rows; the other figures are
+            drawn with both. ``none`` draws no figure.
         trust_remote_code: run the Python code of the model's repository.
         resume: continue a killed run with the same arguments.
+        show: called with the table once it is measured, before the figures are drawn and the files written.
         progress: True shows it, False does not; a function is called with the step, how much of it is done, and how
             much there is. Default: shown on a terminal and in a notebook.
 
@@ -105,17 +115,19 @@ def atlas(
     progress = progress if callable(progress) else ignore_progress
     folder = OutputFolder("the atlas", Path(out), "manifest.json", TABLES, resume, progress)
     folder.check()
+    check_figures(figures)
     reducers = list_reducers(reducers)
-    documents = read(corpus, format=format, patterns=patterns)
+    check_reducers(reducers)
+    check_model(model)
+    reading = partial(read, format=format, patterns=patterns, limit=limit, sample=sample, seed=seed)
+    documents = reading(corpus)
     progress("reading the corpus", 0, 0)
     summary = summarize(documents)
     own = {reducer.name for reducer in resolve_reducers(reducers, summary)} if reducers else set()
     supported = [name for name, reducer in REDUCERS.items() if reducer.supports(summary) and name not in own]
     named = [*supported, *reducers]
     resolved = resolve_reducers(named, summary)
-    second = open_replication(
-        replicate, documents, named, resolved, format=format, patterns=patterns, progress=progress
-    )
+    second = open_replication(replicate, documents, named, resolved, reading=reading, progress=progress)
     progress("loading the model", 0, 0)
     model = load(model, device=device, trust_remote_code=trust_remote_code)
     measure = partial(folder.measure, plan=make_plan(max_tokens, cut, pair_tokens, batch_tokens))
@@ -125,14 +137,16 @@ def atlas(
     )  # fmt: skip
     table, tables = _assess(table, model, seed, documents, resolved, measure, second, summary)
     arguments = {
-        "model": model.name, "corpus": table.attrs["corpus"], "format": format, "patterns": patterns and str(patterns),
-        "seed": seed, "max_tokens": max_tokens, "cut": cut, "pair_tokens": pair_tokens, "batch_tokens": batch_tokens,
-        "reducers": [str(reducer) for reducer in reducers], "replicate": second and second.name,
-        "permutations": permutations,
+        "model": model.name, "corpus": documents.name, "format": format, "patterns": patterns and str(patterns),
+        "limit": limit, "sample": sample, "seed": seed, "max_tokens": max_tokens, "cut": cut,
+        "pair_tokens": pair_tokens, "batch_tokens": batch_tokens, "reducers": [str(reducer) for reducer in reducers],
+        "replicate": second and second.documents.name, "permutations": permutations, "figures": figures,
     }  # fmt: skip
     call = f"atlas({', '.join(f'{name}={value!r}' for name, value in arguments.items())})"
     tables["heads.nc"] = table = table.assign_attrs(seed=seed, call=call)
-    files = folder.write(lambda fresh: _fill(fresh, table, tables), _describe_run(table))
+    if show is not None:
+        show(table)
+    files = folder.write(lambda fresh: _fill(fresh, table, tables, figures, progress), _describe_run(table))
     return AtlasResult(table, folder.path, files)
 
 
@@ -170,19 +184,20 @@ def _assess(
     return table, tables
 
 
-def _fill(folder: Path, table: xr.Dataset, tables: Mapping[str, xr.Dataset]) -> None:
+def _fill(folder: Path, table: xr.Dataset, tables: Mapping[str, xr.Dataset], figures: str, progress: Progress) -> None:
     for name, content in tables.items():
         heads.write_table(content, folder / name)
-    pictures = _draw(table, folder / "figures")
     for name, frame in make_frames(table).items():
         write_csv(frame, folder / "tables" / f"{name}.csv")
+    pictures = {} if figures == "none" else _draw(table, folder / "figures", figures == "all", progress)
     write_page(table, folder / "atlas.html", figures=pictures)
 
 
-def _draw(table: xr.Dataset, folder: Path) -> dict[str, str]:
+def _draw(table: xr.Dataset, folder: Path, every: bool, progress: Progress) -> dict[str, str]:
     """The figures, as files and, for the page, as SVG text by title."""
-    texts = {}
-    for title, (name, figure) in draw_atlas(table).items():
+    texts, pictures = {}, draw_atlas(table, every=every)
+    progress(f"drawing {len(pictures)} figures", 0, 0)
+    for title, (name, figure) in pictures.items():
         svg = next(path for path in save(figure, folder, name) if path.suffix == ".svg")
         texts[title] = svg.read_text(encoding="utf-8")
     return texts

@@ -18,8 +18,13 @@ FREQUENT = 12
 """Rows of a score with directions that get a figure each, most frequent first."""
 
 
-def draw_atlas(table: xr.Dataset) -> dict[str, tuple[str, Figure]]:
-    """The figures of a head table by title, each with the name of its file."""
+def draw_atlas(table: xr.Dataset, *, every: bool = False) -> dict[str, tuple[str, Figure]]:
+    """The figures of a head table by title, each with the name of its file.
+
+    Args:
+        table: a head table.
+        every: also of rows that are less frequent, or have no reported head.
+    """
     figures = {
         "Attention to special tokens": ("special-tokens", draw_special_tokens(table)),
         "Attention to the token itself and its neighbours": ("offsets", draw_offsets(table)),
@@ -28,7 +33,7 @@ def draw_atlas(table: xr.Dataset) -> dict[str, tuple[str, Figure]]:
     }
     for score in read_scores(table):
         if (score.has_report or not score.is_ratio) and table[score.variable].notnull().any():
-            figures |= draw_score(table, score)
+            figures |= draw_score(table, score, every=every)
     if has_replication(table):
         figures["Lift of the reported heads, here and on another corpus"] = ("replication", draw_replication(table))
     return _tell_files_apart(figures)
@@ -46,8 +51,11 @@ def _tell_files_apart(figures: Mapping[str, tuple[str, Figure]]) -> dict[str, tu
     return distinct
 
 
-def draw_score(table: xr.Dataset, score: Score) -> dict[str, tuple[str, Figure]]:
-    """The figures of a score by title: one of all its rows or, if it has directions, one for each frequent row."""
+def draw_score(table: xr.Dataset, score: Score, *, every: bool = False) -> dict[str, tuple[str, Figure]]:
+    """The figures of a score by title: one of all its rows or, if it has directions, one for each row.
+
+    Of these rows there are the most frequent ones with a reported head, or `every` row with a value.
+    """
     name = score.stem.replace("_", "-")
     if "direction" not in table[score.variable].dims or not score.row_dimension(table):
         return {score.title: (name, draw_score_heatmap(table, score.variable))}
@@ -55,9 +63,11 @@ def draw_score(table: xr.Dataset, score: Score) -> dict[str, tuple[str, Figure]]
     figures = {}
     if any(row.parts for row in reported):
         figures[f"{score.title}, by {score.breakdown}"] = (f"{name}-{score.breakdown}s", draw_score_by_length(table))
-    for row in reported[:FREQUENT]:
-        figures[f"{score.title}: {row.name}"] = (
-            f"{name}-{row.name}",
-            draw_score_heatmap(table, score.variable, row.name),
-        )
+    rows = [row.name for row in reported[:FREQUENT]]
+    if every:
+        values = table[score.variable]
+        rows = [label for place in score.places(table) for label in place.values() if values.sel(place).notnull().any()]
+    for row in rows:
+        heatmap = draw_score_heatmap(table, score.variable, row)
+        figures[f"{score.title}: {row}"] = (f"{name}-{row}", heatmap)
     return figures

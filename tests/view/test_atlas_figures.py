@@ -1,0 +1,34 @@
+"""Which figures an atlas has: of the reported rows, or of all that have values."""
+
+import numpy as np
+
+from headscope.score import find_score
+from headscope.view.figures import atlas
+from view.tables import head_table
+
+
+def test_rows_without_a_head_have_a_heatmap_only_if_all_are_asked_for() -> None:
+    table = head_table()
+    score = find_score(table, "relation_accuracy")
+    titles = {every: list(atlas.draw_score(table, score, every=every)) for every in (False, True)}
+    heatmaps = [f"{score.title}: {row}" for row in ("nsubj", "obj", "nsubj:pass")]
+    assert [title for title in titles[False] if title in heatmaps] == heatmaps[:2]
+    assert [title for title in titles[True] if title in heatmaps] == heatmaps
+    # All else is drawn with both.
+    assert titles[True][: -len(heatmaps)] == titles[False][:-2]
+
+
+def test_a_row_without_values_is_not_drawn_even_then() -> None:
+    table = head_table()
+    score = find_score(table, "relation_accuracy")
+    table["relation_accuracy"] = table["relation_accuracy"].where(table["relation"] != "obj", np.nan)
+    assert f"{score.title}: obj" not in atlas.draw_score(table, score, every=True)
+
+
+def test_the_most_frequent_rows_come_first_and_the_others_with_all(monkeypatch) -> None:
+    monkeypatch.setattr(atlas, "FREQUENT", 1)
+    table = head_table()
+    names = {every: [name for name, _ in atlas.draw_atlas(table, every=every).values()] for every in (False, True)}
+    rows = [f"relation-{row}" for row in ("nsubj", "obj", "nsubj:pass")]
+    assert [name for name in names[False] if name in rows] == rows[:1]
+    assert [name for name in names[True] if name in rows] == rows
