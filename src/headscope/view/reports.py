@@ -272,8 +272,14 @@ def format_measure(score: Score) -> str:
 
 
 def _report(table: xr.Dataset, score: Score) -> Report:
-    places = score.places(table)
-    rows = tuple(_row(table, score, place) for place in places)
+    places, dim = score.places(table), score.row_dimension(table)
+    # Of so many numbers, one after the other, arrays are read a hundred times as fast as a table.
+    of_rows = (dim,) if dim else ()
+    columns = {str(name): np.atleast_1d(v.values) for name, v in table.variables.items() if v.dims == of_rows}
+    parts = _list_parts(table, score)
+    rows = tuple(
+        _row(score, place, score.count(table, place), columns, parts, number) for number, place in enumerate(places)
+    )
     baselines = {}
     for variable, what in score.baselines.items():
         if variable in table:
@@ -285,10 +291,15 @@ def _report(table: xr.Dataset, score: Score) -> Report:
     return Report(score, source, rows, present, left_out, _describe_regression(table, score))
 
 
-def _row(table: xr.Dataset, score: Score, place: Mapping[str, str]) -> Reported:
+def _row(
+    score: Score, place: Mapping[str, str], count: int, columns: Mapping[str, np.ndarray],
+    parts: Sequence[tuple[Part, ...]], number: int,
+) -> Reported:  # fmt: skip
+    """A row of a score, of which `columns` has the variables with a value for each row, and this is row `number`."""
+
     def read(name: str, otherwise: Any) -> Any:
-        variable = score.report_prefix + name
-        return table[variable].sel(place).item() if variable in table else otherwise
+        column = columns.get(score.report_prefix + name)
+        return otherwise if column is None else column[number : number + 1].item()
 
     def value(name: str) -> float:
         return float(read(name, math.nan))
@@ -335,7 +346,7 @@ def _row(table: xr.Dataset, score: Score, place: Mapping[str, str]) -> Reported:
         name=next(iter(map(str, place.values())), label),
         label=label,
         attends=direction or score.attends,
-        count=score.count(table, place),
+        count=count,
         attention_type=read("reported_attention_type", ""),
         layer=whole("reported_layer"),
         head=whole("reported_head"),
@@ -351,7 +362,7 @@ def _row(table: xr.Dataset, score: Score, place: Mapping[str, str]) -> Reported:
         q=value("reported_q"),
         verdict=read("reported_verdict", ""),
         selection_frequency=value("reported_selection_frequency"),
-        parts=tuple(_parts(table, score, place)),
+        parts=parts[number] if parts else (),
         replication=replication(),
     )
 
@@ -361,15 +372,19 @@ def _format_option(option: Any) -> str:
     return str(int(option)) if isinstance(option, float) and option.is_integer() else str(option)
 
 
-def _parts(table: xr.Dataset, score: Score, place: Mapping[str, str]) -> Iterator[Part]:
-    variable, dim = f"{score.breakdown}_{score.measure}", score.breakdown
-    if not dim or variable not in table or table[f"{score.report_prefix}reported_layer"].sel(place).isnull():
-        return
-    values = at_reported(table, variable, score.report_prefix).sel(place)
-    counts = table[f"{dim}_count"].sel(place)
-    for length, count, value in zip(table[dim].values, counts.values, values.values, strict=True):
-        if count > 0:
-            yield Part(int(length), int(count), float(value))
+def _list_parts(table: xr.Dataset, score: Score) -> list[tuple[Part, ...]]:
+    """For each row the parts of its breakdown, as its reported head scores on them; nothing where there are none."""
+    variable, dim, layer = f"{score.breakdown}_{score.measure}", score.breakdown, f"{score.report_prefix}reported_layer"
+    if not dim or variable not in table:
+        return []
+    by_row = (at_reported(table, variable, score.report_prefix), table[f"{dim}_count"])
+    values, counts = (np.atleast_2d(of_parts.transpose(..., dim).values) for of_parts in by_row)
+    lengths, has_report = table[dim].values, np.atleast_1d(table[layer].notnull().values)
+    present = [np.flatnonzero((of_row > 0) & has_report[row]) for row, of_row in enumerate(counts)]
+    return [
+        tuple(Part(int(lengths[i]), int(counts[row, i]), float(values[row, i])) for i in places)
+        for row, places in enumerate(present)
+    ]
 
 
 def _baseline(
