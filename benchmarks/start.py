@@ -1,6 +1,6 @@
 """The way to the first result: the seconds of the default atlas by stage, and of what should answer at once.
 
-    python benchmarks/start.py [--against PATH/src] [--corpus CORPUS] [--rounds 3] [--write docs/performance.md]
+    python benchmarks/start.py [--against PATH/src] [--corpus CORPUS] [--rounds 3] [--cpu] [--write docs/performance.md]
 
 Each tree runs in a new process in each round, one after the other and in alternating order, so that a machine that
 gets slower gets slower for both. The report has the median over the rounds. By default each tree measures the corpus
@@ -58,11 +58,12 @@ def main() -> None:
     parser.add_argument("--model", default="minilm")
     parser.add_argument("--corpus", help="what both trees measure; by default what each measures by default")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--cpu", action="store_true", help="seconds of the processor, for a machine that others use")
     parser.add_argument("--write", type=Path)
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:
-        _work(arguments.model, arguments.corpus)
+        _work(arguments.model, arguments.corpus, time.process_time if arguments.cpu else time.perf_counter)
         return
     trees = {"this tree": HERE} | ({"the other tree": arguments.against.resolve()} if arguments.against else {})
     atlases: dict[str, list[dict[str, Any]]] = {name: [] for name in trees}
@@ -70,7 +71,7 @@ def main() -> None:
     for number in range(arguments.rounds):
         for name in list(trees) if number % 2 == 0 else list(trees)[::-1]:
             atlases[name].append(_run_worker(trees[name], arguments))
-            answers[name].append({command: _time_command(trees[name], command) for command in COMMANDS})
+            answers[name].append({command: _time_command(trees[name], command, arguments.cpu) for command in COMMANDS})
     report = "\n".join([*_report_atlases(atlases), "", *_report_commands(answers)])
     print(report)
     if arguments.write:
@@ -83,6 +84,7 @@ def _run_worker(source: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     """The seconds of each stage in a process that imports the tree at `source`."""
     command = [sys.executable, __file__, "--worker", "--model", arguments.model]
     command += ["--corpus", arguments.corpus] if arguments.corpus else []
+    command += ["--cpu"] if arguments.cpu else []
     environment = {**os.environ, "PYTHONPATH": str(source)}
     process = subprocess.run(command, env=environment, capture_output=True, text=True)
     if process.returncode:
@@ -93,41 +95,43 @@ def _run_worker(source: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     return answer
 
 
-def _time_command(source: Path, command: str) -> float:
+def _time_command(source: Path, command: str, cpu: bool) -> float:
     """The seconds of a whole process with a command that needs no model."""
     environment = {**os.environ, "PYTHONPATH": str(source)}
     code = "import sys; from headscope.cli import main; main()"
-    start = time.perf_counter()
+    start = os.times()
     process = subprocess.run([sys.executable, "-c", code, *command.split()], env=environment, capture_output=True)
-    seconds = time.perf_counter() - start
+    end = os.times()
+    spent = end.children_user + end.children_system - start.children_user - start.children_system
+    seconds = spent if cpu else end.elapsed - start.elapsed
     if process.returncode not in (0, 2):
         raise SystemExit(process.stderr.decode())
     return seconds
 
 
-def _work(model: str, corpus: str | None) -> None:
+def _work(model: str, corpus: str | None, clock: Callable[[], float]) -> None:
     """Measure an atlas as the command does, and print what each stage of it took, as JSON."""
-    start = time.perf_counter()
+    start = clock()
     import headscope
     from headscope.jobs import atlas as job
     from headscope.jobs.folder import OutputFolder
     from headscope.view import terminal
 
-    seconds = dict.fromkeys(STAGES, 0.0) | {"imports": time.perf_counter() - start}
-    timed = _make_timer(seconds)
+    seconds = dict.fromkeys(STAGES, 0.0) | {"imports": clock() - start}
+    timed = _make_timer(seconds, clock)
     for name, stage in FUNCTIONS.items():
         if hasattr(job, name):
             setattr(job, name, timed(getattr(job, name), lambda arguments, stage=stage: stage))
     job.heads.write_table = timed(job.heads.write_table, lambda arguments: "tables")
     OutputFolder.measure = timed(OutputFolder.measure, lambda arguments: arguments[1])
-    start = time.perf_counter()
+    start = clock()
     printed: list[float] = []
 
     def show(table: Any) -> None:
         from rich.console import Console
 
         terminal.print_table(table, Console(file=StringIO()))
-        printed.append(time.perf_counter() - start)
+        printed.append(clock() - start)
 
     with tempfile.TemporaryDirectory() as folder, redirect_stdout(StringIO()), redirect_stderr(StringIO()):
         inputs = {"corpus": corpus} if corpus else {}
@@ -135,7 +139,7 @@ def _work(model: str, corpus: str | None) -> None:
         result = job.atlas(model, out=folder, **inputs, **early)
         if not printed:
             show(result.table)
-    total = time.perf_counter() - start
+    total = clock() - start
     seconds["rest"] = total - sum(seconds[stage] for stage in STAGES if stage not in ("imports", "rest"))
     attrs = result.table.attrs
     answer = {
@@ -145,7 +149,7 @@ def _work(model: str, corpus: str | None) -> None:
     print(json.dumps(answer))
 
 
-def _make_timer(seconds: dict[str, float]) -> Callable[..., Callable[..., Any]]:
+def _make_timer(seconds: dict[str, float], clock: Callable[[], float]) -> Callable[..., Callable[..., Any]]:
     """A function that makes a function add its seconds to a stage, without those of the timed functions in it."""
     within: list[float] = []
 
@@ -153,11 +157,11 @@ def _make_timer(seconds: dict[str, float]) -> Callable[..., Callable[..., Any]]:
         @wraps(function)
         def timing(*arguments: Any, **options: Any) -> Any:
             within.append(0.0)
-            start = time.perf_counter()
+            start = clock()
             try:
                 return function(*arguments, **options)
             finally:
-                spent = time.perf_counter() - start
+                spent = clock() - start
                 seconds[stage(arguments)] += spent - within.pop()
                 if within:
                     within[-1] += spent
