@@ -18,8 +18,9 @@ from headscope.view.progress import progress_bars
 if TYPE_CHECKING:
     from headscope.jobs.progress import Progress
 
-console = Console()
-errors = Console(stderr=True)
+# Names of corpora and relations may hold what rich takes for the name of a picture, such as :100:.
+console = Console(emoji=False)
+errors = Console(stderr=True, emoji=False)
 
 
 class Terminated(KeyboardInterrupt):

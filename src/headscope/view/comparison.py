@@ -14,6 +14,7 @@ from rich.table import Table
 from headscope.analyse import Consistencies, rank_sum
 from headscope.analyse.change_against_baseline import BIAS
 from headscope.heads import head_name
+from headscope.view.headings import name_corpus
 from headscope.view.reports import LEVEL
 from headscope.view.wording import (
     check_comparison,
@@ -82,7 +83,7 @@ def render_markdown(
     lines = [
         f"# What fine-tuning on {name_group(first, 'task')} changes in the heads of {first.attrs['model']}",
         "",
-        f"{first.attrs['corpus']}, {int(first.attrs['documents']):,} documents; {runs}; {heads}.",
+        f"{name_corpus(first.attrs['corpus'])}, {int(first.attrs['documents']):,} documents; {runs}; {heads}.",
     ]
     for what, path in (figures or {}).items():
         lines += ["", f"![{what}]({path})"]
@@ -334,12 +335,13 @@ def print_comparison(comparison: xr.Dataset, console: Console) -> None:
         TableError: it is no comparison.
     """
     groups, scale = list_groups(check_comparison(comparison)), percent_factor(comparison)
-    write = partial(console.print, highlight=False, markup=False)
+    write = partial(console.print, highlight=False, markup=False, emoji=False)
     model = f"\n[bold]{escape(str(comparison.attrs['model']))}[/]: "
     heading = f"{describe_comparison(comparison)} before and after fine-tuning on {name_group(comparison, 'task')}"
     console.print(model + escape(heading), soft_wrap=True, highlight=False)
     runs = "; ".join(describe_group(comparison, group) for group in groups)
-    write(f"{comparison.attrs['corpus']}: {comparison.attrs['heads']} heads{describe_left_out(comparison)}; {runs}")
+    corpus = name_corpus(comparison.attrs["corpus"])
+    write(f"{corpus}: {comparison.attrs['heads']} heads{describe_left_out(comparison)}; {runs}")
     write(f"In {name_unit(comparison)}; mean ± standard deviation over runs\n")
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     welch = ["Welch p", "ratio"] if "welch_p" in comparison else []

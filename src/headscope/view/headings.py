@@ -1,0 +1,37 @@
+"""How a table is headed where people read: the corpus by its name, and what kind of model it is."""
+
+import json
+from pathlib import Path
+
+import xarray as xr
+
+CAUSAL = "decoder"
+"""The attention type whose words see no later ones."""
+
+
+def name_corpus(corpus: object) -> str:
+    """A corpus without its folders, which mean nothing elsewhere; the table has them."""
+    return Path(str(corpus)).name or str(corpus)
+
+
+def name_replication(table: xr.Dataset) -> str:
+    """The corpus to replicate on, without its folders."""
+    return name_corpus(table.attrs.get("replication_corpus", "the other corpus"))
+
+
+def describe_causality(table: xr.Dataset) -> str:
+    """Sentences about what a causal model can show of links; empty of other models, and of tables without links."""
+    if "direction" not in table.dims or CAUSAL not in _list_attention_types(table):
+        return ""
+    who = "In the decoder a word" if "attention_type" in table.dims else "This model is causal: a word"
+    return (
+        f"{who} sees only itself and the words before it. In each direction a head can only be right about the links "
+        "whose other end stands earlier: of all links together about half, of one relation all, some or none."
+    )
+
+
+def _list_attention_types(table: xr.Dataset) -> set[str]:
+    """The attention types of the model, which a table of a single one names with the ways it was measured in."""
+    if "attention_type" in table.dims:
+        return {str(name) for name in table["attention_type"].values}
+    return {path.split(" ")[0] for path in json.loads(table.attrs.get("paths", "{}"))}
