@@ -106,11 +106,11 @@ def test_it_is_in_the_csv_files_on_the_terminal_on_the_page_and_in_a_figure(tabl
     text = io.StringIO()
     print_table(table, Console(file=text, width=120))
     score = f"{table['repetition_heldout_accuracy'].item():.3f}".removeprefix("0")
-    assert re.search(rf"Repeated words +\d-\d +word +{re.escape(score)} ", text.getvalue())
+    assert re.search(rf"Repeated words +\d-\d[*?]? +word +{re.escape(score)} ", text.getvalue())
     assert "Repeated words. Permuted: the score after moving each last occurrence to another earlier" in text.getvalue()
     page = Page(render_page(table, figures={}))
     ((name, head, *_),) = rows_of_reported(page)
-    assert (name, head) == (
+    assert (name, head.rstrip("*?")) == (
         "Repeated words",
         f"{table['repetition_reported_layer'].item():.0f}-{table['repetition_reported_head'].item():.0f}",
     )  # fmt: skip

@@ -172,7 +172,8 @@ def test_its_rivals_are_on_the_page_and_on_the_terminal(reported) -> None:
     page = Page(render_page(reported, figures={}))
     columns = [text for _, text in page.find("dt")]
     (row,) = rows_of_reported(page)
-    assert row[columns.index("rivals")].split("\n") == [f"{score[name]:.2f} {label}" for name, label in labels.items()]
+    rivals = row[columns.index("rivals, held out")]
+    assert rivals.split("\n") == [f"{score[name]:.2f} {label}" for name, label in labels.items()]
     assert page.find("tr", **{"class": "stands-out"})
     text = io.StringIO()
     print_table(reported, Console(file=text, width=160))
@@ -180,11 +181,11 @@ def test_its_rivals_are_on_the_page_and_on_the_terminal(reported) -> None:
     lift = f"{reported['initial_lift'].item():+.3f}".replace("0.", ".", 1)
     said = f"{score[strongest]:.3f}".removeprefix("0")
     assert re.search(
-        rf"Same initials +2-4 +word +1\.000 .*{re.escape(lift)} .* {re.escape(f'{said} {labels[strongest]}')}",
+        rf"Same initials +2-4\* +word +1\.000 .*{re.escape(lift)} .* {re.escape(f'{said} {labels[strongest]}')}",
         text.getvalue(),
     )
     plain = " ".join(text.getvalue().split())
-    assert "A head stands out from its rivals for 1 of 1 scores." in plain
+    assert "1 of 1 scores has a head that beats all its rivals." in plain
     assert (
         "and so were its rivals: nearest word of a length, word so many steps back, best fixed offset, first word and "
         "best head of the untrained model."

@@ -18,7 +18,8 @@ from headscope.analyse import add_replication, add_report
 from headscope.corpora.document import Document, Span
 from headscope.runner import local
 from headscope.runner import measure as run_reducers
-from headscope.view.reports import describe_replication, read_reports
+from headscope.view.reports import read_reports
+from headscope.view.verdicts import describe_replication
 
 HERE, THERE = "grammar:113:3", "grammar:127:5"
 

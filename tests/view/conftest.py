@@ -1,5 +1,7 @@
 """A browser that has no network."""
 
+import base64
+import hashlib
 import os
 import shutil
 import subprocess
@@ -25,8 +27,11 @@ def browse(tmp_path: Path) -> Browse:
     if chromium is None:
         pytest.skip("there is no chromium to run the page's script; apt-get install chromium.")
 
-    def opened(text: str, *, address: str = "", script: str = "", width: int | None = None) -> Page:
+    def opened(text: str, *, address: str = "", script: str = "", width: int | None = None, dark: bool = False) -> Page:
         target = tmp_path / "atlas.html"
+        # The page's policy runs its own script alone; ours is added to it.
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        text = text.replace("script-src ", f"script-src 'sha256-{digest}' ", 1)
         text = text.replace("<head>", f"<head>{WATCH}").replace("</body>", f"<script>{script}</script></body>")
         target.write_text(text, encoding="utf-8")
         if width:
@@ -38,6 +43,7 @@ def browse(tmp_path: Path) -> Browse:
             )
         command = [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"]
         command += ["--disable-background-networking", "--disable-component-update", "--virtual-time-budget=2000"]
+        command += ["--blink-settings=preferredColorScheme=0"] * dark
         command += [f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", f"file://{target}{address}"]
         run = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
         parsed = Page(run.stdout)

@@ -201,6 +201,11 @@ def _add_reported(add, variables, random, relations, rare, layers, count_of_head
     add("reported_q", random.uniform(0, 0.04, n), over, "false discovery rate of the reported head", "probability")
 
 
+def with_verdicts(table: xr.Dataset, *verdicts: str) -> xr.Dataset:
+    """A table with these verdicts on its relations."""
+    return table.assign(reported_verdict=("relation", list(verdicts), table["reported_verdict"].attrs))
+
+
 def with_mentions(table: xr.Dataset) -> xr.Dataset:
     """A table that reports its first three relations once more, the other way round, as classes of mentions."""
     # Antecedents have no rule by part of speech.

@@ -1,6 +1,7 @@
 """The page: its data are the table's, nothing in it reaches out, and its script draws every head."""
 
 import base64
+import hashlib
 import json
 import re
 from pathlib import Path
@@ -13,9 +14,12 @@ import xarray as xr
 from headscope.errors import HeadscopeError, TableError
 from headscope.view.page import render_page, write_page
 from view.parsed import Browse, Page, rows_of_reported
-from view.tables import STACKS, head_table, with_mentions
+from view.tables import STACKS, head_table, with_mentions, with_verdicts
 
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+POLICY = (
+    "default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; img-src data:; base-uri 'none'; "
+    "form-action 'none'"
+)
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>&lt;\"'"
 
 
@@ -89,7 +93,9 @@ def test_nothing_is_loaded_from_elsewhere() -> None:
     text = render_page(table, figures=pictures)
     parsed = Page(text)
     ((policy, _),) = parsed.find("meta", **{"http-equiv": "Content-Security-Policy"})
-    assert policy["content"] == POLICY
+    inline = {"style": parsed.find("style")[0][1], "script": parsed.find("script")[1][1]}
+    digests = {tag: hashlib.sha256(content.encode()).digest() for tag, content in inline.items()}
+    assert policy["content"] == POLICY.format(**{tag: base64.b64encode(d).decode() for tag, d in digests.items()})
     for _, attrs, _ in parsed.elements:
         for name in ("src", "href", "xlink:href", "data", "action", "srcset"):
             assert (attrs.get(name) or "data:").startswith(("data:", "#"))
@@ -166,13 +172,21 @@ def labels_of(values: xr.DataArray, unit: str) -> dict[str, str]:
 
 
 def test_the_grid_has_every_head_and_starts_with_the_most_frequent_relation(browse: Browse) -> None:
-    table = head_table()
+    # Where nothing is reported; else see test_grid_and_table.py.
+    table = head_table(rare=("nsubj", "obj", "nsubj:pass"))
     parsed = browse(render_page(table, figures={"Entropies": "<svg xmlns='http://www.w3.org/2000/svg'/>"}))
     values = table["relation_accuracy"].sel(relation="nsubj", direction="dependent_to_head")
     assert cells(parsed) == labels_of(values, "accuracy")
     best = values.argmax(["layer", "head"])
     assert pressed(parsed) == [f"{int(best['layer']) + 1}-{int(best['head']) + 1}"]
     assert list(cells(parsed, tabindex="0")) == pressed(parsed)
+
+
+def test_a_script_that_is_not_the_pages_does_not_run(browse: Browse) -> None:
+    planted = "<script>document.body.id = 'planted'</script></main>"
+    text = render_page(head_table(), figures={}).replace("</main>", planted)
+    with pytest.raises(AssertionError, match="inline"):
+        browse(text)
 
 
 def test_the_address_chooses_variable_direction_and_head(browse: Browse) -> None:
@@ -247,6 +261,7 @@ def test_stacks_can_be_chosen_and_missing_layers_say_so(browse: Browse) -> None:
 
 def test_hostile_names_stay_text_when_the_script_shows_them(browse: Browse) -> None:
     table = head_table(relations=(HOSTILE, "obj", "nsubj"), rare=(), model=HOSTILE)
+    table = with_verdicts(table, *["does not stand out"] * 3)
     parsed = browse(render_page(table, figures={}))
     assert not parsed.find("img")
     assert HOSTILE in parsed.find("p", id="about")[0][1]

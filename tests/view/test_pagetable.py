@@ -8,7 +8,7 @@ import xarray as xr
 
 from headscope.view.page import render_page
 from view.parsed import Browse, Page, rows_of_reported
-from view.tables import head_table, with_mentions
+from view.tables import head_table, with_mentions, with_verdicts
 
 
 def shared(row: xr.Dataset, name: str) -> str:
@@ -19,6 +19,9 @@ def shared(row: xr.Dataset, name: str) -> str:
 def lifted(row: xr.Dataset) -> str:
     value, lower, upper = (float(row[f"lift{end}"]) for end in ("", "_lower", "_upper"))
     return f"{value:+.2f} [{lower:+.2f}, {upper:+.2f}]".replace("-", "−")
+
+
+MARKS = {"stands out": "*", "does not stand out": "", "cannot decide": "?"}
 
 
 def rivals_of(row: xr.Dataset) -> str:
@@ -44,7 +47,7 @@ def test_reported_heads_stand_beside_their_rivals() -> None:
     )
     assert rows[1] == [
         "obj",
-        f"{chosen['layer']:.0f}-{chosen['head']:.0f}",
+        f"{chosen['layer']:.0f}-{chosen['head']:.0f}{MARKS[row['reported_verdict'].item()]}",
         chosen["direction"].split("_")[0],
         shared(row, "heldout"),
         lifted(row),
@@ -57,9 +60,8 @@ def test_reported_heads_stand_beside_their_rivals() -> None:
         f"+{float(row['lift_detectable']):.2f}",
         f"{float(row['reported_selection_frequency']):.0%}",
     ]
-    assert [row[0] for row in rows] == ["nsubj", "obj", "nsubj:pass"]
-    assert rows[2] == ["nsubj:pass", "too rare", *["–"] * 6, "1,457 in all", *["–"] * 4]
-    table = head_table(attention_types=True, rare=())
+    assert [row[0] for row in rows] == ["nsubj", "obj"]
+    table = with_verdicts(head_table(attention_types=True, rare=()), *["does not stand out"] * 3)
     row = table.sel(relation="obj")
     wanted = f"{row['reported_attention_type'].item()} {int(row['reported_layer'])}-{int(row['reported_head'])}"
     assert rows_of_reported(Page(render_page(table, figures={})))[1][1] == wanted
@@ -67,7 +69,7 @@ def test_reported_heads_stand_beside_their_rivals() -> None:
 
 def test_each_score_has_its_rows_below_its_heading() -> None:
     parsed = Page(render_page(with_mentions(head_table()), figures={}))
-    assert [row[0] for row in rows_of_reported(parsed)] == ["nsubj", "obj", "nsubj:pass", "all", "pronoun", "proper"]
+    assert [row[0] for row in rows_of_reported(parsed)] == ["nsubj", "obj", "pronoun", "proper"]
     relations, mentions = (text for _, text in parsed.find("th", scope="rowgroup"))
     assert relations.startswith("Relations between wordsScore: the share of links for which, ")
     assert relations.endswith(
@@ -77,15 +79,29 @@ def test_each_score_has_its_rows_below_its_heading() -> None:
     assert "Permuted: the score after shifting the labels of the chains along the mentions of each text." in mentions
     # The first class has too few to be reported, so there is no head to compare with.
     assert mentions.endswith("To compare, on all documents: nearest earlier mention: pronoun 0.37, proper 0.41.")
-    assert rows_of_reported(parsed)[3][1:9] == ["too rare", *["–"] * 6, "53 in all"]
+
+
+def test_rows_with_few_items_are_folded_away_below_their_number() -> None:
+    parsed = Page(render_page(with_mentions(head_table()), figures={}))
+    assert [text for attrs, text in parsed.find("details") if attrs.get("class") == "rare"] == [
+        "1 of 3 relations: too few links in a half of the corpus to report a headrowlinks in allnsubj:pass1,457",
+        "1 of 3 classes of mentions: too few mentions in a half of the corpus to report a headrowmentions in allall53",
+    ]
+    assert all("open" not in attrs for attrs, _ in parsed.find("details"))
+    everything = Page(render_page(head_table(rare=("nsubj", "obj", "nsubj:pass")), figures={}))
+    assert rows_of_reported(everything) == []
+    (folded,) = (text for attrs, text in everything.find("details") if attrs.get("class") == "rare")
+    assert folded.startswith("3 of 3 relations: ")
+    ((section, _),) = everything.find("section", id="reported-rows")
+    assert "hidden" not in section
 
 
 @pytest.mark.parametrize(("dropped", "lost"), [
-    (["lift", "lift_lower", "lift_upper"], ["lift"]),
-    (["lift_over_offset", "lift_over_upos", "lift_over_untrained"], ["rivals"]),
-    (["reported_q", "reported_permuted"], ["permuted", "q"]),
-    (["lift_detectable", "reported_selection_frequency"], ["detectable", "selection frequency"]),
-    (["length_accuracy", "length_count"], ["by length"]),
+    (["lift", "lift_lower", "lift_upper"], ["lift, held out"]),
+    (["lift_over_offset", "lift_over_upos", "lift_over_untrained"], ["rivals, held out"]),
+    (["reported_q", "reported_permuted"], ["permuted, all texts", "q, all texts"]),
+    (["lift_detectable", "reported_selection_frequency"], ["detectable, held out", "selection frequency"]),
+    (["length_accuracy", "length_count"], ["by length, all texts"]),
 ])  # fmt: skip
 def test_what_was_not_measured_has_no_column_or_an_empty_cell(dropped, lost) -> None:
     every = [text for _, text in Page(render_page(head_table(), figures={})).find("dt")]
@@ -96,10 +112,10 @@ def test_what_was_not_measured_has_no_column_or_an_empty_cell(dropped, lost) -> 
     assert {len(row) for row in rows_of_reported(parsed)} == {len(kept)}
     # What has it for mentions has the column; only the one by length is of relations alone.
     mixed = rows_of_reported(Page(render_page(with_mentions(head_table()).drop_vars(dropped), figures={})))
-    for name in [name for name in lost if name != "by length"]:
+    for name in [name for name in lost if name != "by length, all texts"]:
         column = every.index(name)
-        assert [row[column] for row in mixed[:4]] == ["–"] * 4
-        assert "–" not in [row[column] for row in mixed[4:]]
+        assert [row[column] for row in mixed[:2]] == ["–"] * 2
+        assert "–" not in [row[column] for row in mixed[2:]]
 
 
 def test_every_heading_says_in_a_sentence_what_it_is_and_where_it_comes_from() -> None:
@@ -109,6 +125,9 @@ def test_every_heading_says_in_a_sentence_what_it_is_and_where_it_comes_from() -
     assert all(re.fullmatch(r"[A-Z].+ \([^()]*(headscope|\d{4})[^()]*\)\.", text) for text in told)
     assert not [text for text in told if re.search(r"\. [A-Z]", text)]
     # The same for those who cannot point, and on paper.
+    headings = [text for attrs, text in parsed.find("th", scope="col") if "title" in attrs]
+    pictures = {"01": "picture"}
+    assert [text for _, text in parsed.find("dt")] == [pictures.get(text, text) for text in headings]
     assert [text for _, text in parsed.find("dd")] == told
 
 
@@ -116,7 +135,7 @@ def test_every_heading_says_in_a_sentence_what_it_is_and_where_it_comes_from() -
 def test_the_strongest_rival_is_in_bold_and_thick_in_the_picture(strongest: str) -> None:
     table = head_table(relations=["obj"], rare=())
     table["lift_rival"] = ("relation", [strongest], table["lift_rival"].attrs)
-    table["reported_verdict"] = ("relation", ["does not stand out"], table["reported_verdict"].attrs)
+    table = with_verdicts(table, "does not stand out")
     row = table.sel(relation="obj")
     text = render_page(table, figures={})
     bold = dict(zip(("offset", "upos", "untrained"), rivals_of(row).split("\n"), strict=True))[strongest]
@@ -137,7 +156,7 @@ def test_a_rival_that_does_not_apply_is_not_listed_and_the_page_says_so() -> Non
     columns = [text for _, text in parsed.find("dt")]
     row = table.sel(relation="obj")
     offset = f"{int(row['heldout_offset']):+d}".replace("-", "−")
-    said = rows_of_reported(parsed)[1][columns.index("rivals")]
+    said = rows_of_reported(parsed)[1][columns.index("rivals, held out")]
     assert said == f"{float(row['heldout_offset_accuracy']):.2f} offset {offset}"
     ((_, heading),) = parsed.find("th", scope="rowgroup")
     assert heading.endswith(
@@ -151,19 +170,19 @@ def test_a_rival_that_does_not_apply_is_not_listed_and_the_page_says_so() -> Non
 
 
 def test_what_stands_out_is_marked_counted_and_explained() -> None:
-    table = with_mentions(head_table(rare=()))
-    verdicts = ["stands out", "does not stand out", "cannot decide"]
-    table["reported_verdict"] = ("relation", verdicts, table["reported_verdict"].attrs)
+    table = with_verdicts(with_mentions(head_table(rare=())), *MARKS)
     mentions = ["does not stand out"] * 3
     table["antecedent_reported_verdict"] = ("mention", mentions, table["reported_verdict"].attrs)
     parsed = Page(render_page(table, figures={}))
     for kind, name in (("stands-out", "nsubj"), ("undecided", "nsubj:pass")):
         (row,) = [text for attrs, text in parsed.find("tr") if attrs.get("class") == kind]
         assert row.startswith(name)
+    marks = [re.sub("[^*?]", "", row[1]) for row in rows_of_reported(parsed)]
+    assert marks == ["*", "", "?", "", "", ""]
     (said,) = [text for attrs, text in parsed.find("p") if attrs.get("class") == "summary"]
     assert said == (
-        "A head stands out from its rivals for 1 of 3 relations and 0 of 3 classes of mentions. There are too few "
-        "texts to decide about 1 of 3 relations."
+        "1 of 3 relations and 0 of 3 classes of mentions have a head that beats all its rivals and chance. There are "
+        "too few texts to decide about 1 of 3 relations."
     )
     notes = " ".join(text for attrs, text in parsed.find("p") if attrs.get("class") == "note")
     assert (
@@ -171,14 +190,16 @@ def test_what_stands_out_is_marked_counted_and_explained() -> None:
         "model. Lift: "
     ) in notes
     assert (
-        "Bold green: the interval of the lift lies above 0 for every rival, q is below 0.05, and the heads were scored "
-        "on 20 or more texts."
+        "* and green: the interval of the lift lies above 0 for every rival, q is below 0.05, and the heads were "
+        "scored on 20 or more texts. ? and grey: too few texts to decide."
     ) in notes
     assert "q: permutation p-value, corrected for the number of heads and rows." in notes
 
 
 def test_the_table_sorts_by_number_below_each_heading_and_puts_what_has_none_last(browse: Browse) -> None:
-    table = with_mentions(head_table(rare=["nsubj"]))
+    table = head_table(rare=())
+    table["heldout_accuracy"].loc[{"relation": "nsubj"}] = np.nan
+    table = with_mentions(table)
     script = """
       const buttons = [...document.querySelectorAll(".sortable th button")];
       const b = buttons.find((button) => button.textContent === "score, held out");
@@ -191,5 +212,6 @@ def test_the_table_sorts_by_number_below_each_heading_and_puts_what_has_none_las
     assert [row[0] for row in rows_of_reported(parsed)] == [*falling[::-1], "nsubj", *mentions[::-1], "proper"]
     (attrs,) = [attrs for attrs, _ in parsed.find("th") if "aria-sort" in attrs]
     assert attrs["aria-sort"] == "ascending"
-    kinds = [attrs.get("class") for attrs, _ in parsed.find("tr") if attrs.get("class") in ("group", "rare")]
-    assert kinds == ["group", "rare"] * 2
+    scopes = [attrs["scope"] for attrs, _ in parsed.find("th")]
+    first = scopes.index("rowgroup")
+    assert scopes[first : first + 8] == ["rowgroup", "row", "row", "row"] * 2

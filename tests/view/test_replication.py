@@ -12,8 +12,9 @@ from headscope.analyse import add_replication, add_report
 from headscope.errors import TableError
 from headscope.view.figures.replication import draw_replication, has_replication
 from headscope.view.page import render_page
-from headscope.view.reports import describe_replication, read_reports
+from headscope.view.reports import read_reports
 from headscope.view.terminal import print_table
+from headscope.view.verdicts import describe_replication
 
 
 @pytest.fixture(scope="module")

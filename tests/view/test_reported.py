@@ -167,9 +167,9 @@ def said_on_terminal(table: xr.Dataset) -> str:
 
 def test_terminal_and_page_show_the_same_rows_in_the_same_words(table) -> None:
     # A table in which some stand out and some do not.
-    named = [row for report in read_reports(table) for row in report.rows_with_heads]
     verdict = table["antecedent_reported_verdict"]
     table = table.assign(antecedent_reported_verdict=verdict.where(verdict == "", "stands out").astype(str))
+    named = [row for report in read_reports(table) for row in report.rows_with_heads]
     standing = [row.label for report in read_reports(table) for row in report.rows_with_heads if row.stands_out]
     assert 0 < len(standing) < len(named)
     said, shown = said_on_terminal(table), render_page(table, figures={})
@@ -178,7 +178,8 @@ def test_terminal_and_page_show_the_same_rows_in_the_same_words(table) -> None:
     assert shown.count('<tr class="stands-out">') == len(standing)
     plain = " ".join(re.sub(r"\x1b\[[\d;]*m", "", said).split())
     for row in named:
-        assert re.search(rf"{re.escape(row.label)} +{head_name(row.layer, row.head)} ", plain)
+        head = re.escape(head_name(row.layer, row.head) + row.mark)
+        assert re.search(rf"{re.escape(row.label + row.pooled)} +{head} ", plain)
     (sentence,) = describe_regressions(table)
     assert sentence in plain
     assert sentence in shown

@@ -1,6 +1,7 @@
 """What a terminal says of what it does not show."""
 
 import io
+import json
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from headscope.analyse import assess
 from headscope.capture import Model
 from headscope.runner import measure
 from headscope.view.terminal import print_table
+from view.tables import head_table, with_verdicts
 
 
 @pytest.fixture(scope="module")
@@ -47,3 +49,53 @@ def test_a_corpus_too_small_to_report_a_head_says_so(table, count, said) -> None
     text = io.StringIO()
     print_table(few, Console(file=text, width=120))
     assert f"Each half of the corpus has too few links to report a head for {said}." in text.getvalue()
+
+
+def printed(table: xr.Dataset, **look) -> str:
+    text = io.StringIO()
+    print_table(table.assign_attrs(words=1511, tokens_unknown=0), Console(file=text, **look))
+    return text.getvalue()
+
+
+def test_what_was_found_stands_above_the_table() -> None:
+    table = with_verdicts(head_table(rare=()), "stands out", "does not stand out", "cannot decide")
+    lines = [line for line in printed(table, width=150).splitlines() if line]
+    sentence = "1 of 3 relations has a head that beats all its rivals and chance."
+    (place,) = [number for number, line in enumerate(lines) if line.startswith(sentence)]
+    assert lines[place - 1] == "Skipped: 17 longer than 128 tokens"
+    assert lines[place] == f"{sentence} There are too few texts to decide about 1 of 3 relations."
+
+
+def test_marks_are_characters_that_a_pipe_keeps_and_are_explained_once() -> None:
+    verdicts = {"nsubj": "stands out", "obj": "does not stand out", "nsubj:pass": "cannot decide"}
+    table = with_verdicts(head_table(rare=()), *verdicts.values())
+    text = printed(table, width=120)
+    for name, mark in zip(verdicts, ("*", "", "?"), strict=True):
+        row = table.sel(relation=name)
+        head = f"{int(row['reported_layer'])}-{int(row['reported_head'])}{mark}"
+        (line,) = [line for line in text.splitlines() if line.startswith(f"{name} ")]
+        assert line.split()[1] == head
+    assert "\x1b" not in text
+    plain = " ".join(text.split())
+    assert plain.count("* and green: the interval of the lift lies above 0 for every rival, q is below 0.05, and") == 1
+    assert plain.count("? and grey: too few texts to decide.") == 1
+    assert "Held out: score, count, lift and the rival's score. Of all texts: q." in plain
+
+
+def test_a_corpus_is_called_by_its_name_and_no_name_becomes_a_picture() -> None:
+    table = head_table(relations=("a:100:b", "obj", "nsubj"), rare=()).assign_attrs(
+        corpus="/home/someone/grammar:100:7"
+    )
+    text = printed(table, width=150, force_terminal=True)
+    assert "/home/someone" not in text
+    assert "grammar:100:7" in text
+    assert "a:100:b" in text
+    assert "\N{HUNDRED POINTS SYMBOL}" not in text
+
+
+def test_a_causal_model_is_said_to_see_half_of_the_links() -> None:
+    paths = {kind: json.dumps({f"{kind} 1 fused": 211}) for kind in ("encoder", "decoder")}
+    plain = {kind: " ".join(printed(head_table().assign_attrs(paths=paths[kind]), width=120).split()) for kind in paths}
+    sentence = "This model is causal: a word sees only itself and the words before it. In each direction"
+    assert sentence in plain["decoder"]
+    assert sentence not in plain["encoder"]

@@ -7,5 +7,6 @@
 `terminal`      a head table on the terminal; `runs` and `tuned` for several runs
 `comparison`    a comparison in words: a page, a summary on the terminal, CSV files
 `reports`       the reported heads in rows: what the page and the terminal both show
+`verdicts`      what was found in sentences; `headings`, how a table is headed
 ==============  =============================================================================
 """

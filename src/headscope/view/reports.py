@@ -4,26 +4,23 @@ The terminal and the page show the same rows in the same words; both come from h
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 
 from headscope.analyse import top_heads
-from headscope.analyse.replicate import SURVIVES
-from headscope.analyse.report import CLUSTERS, STANDS_OUT, UNDECIDED, at_reported
+from headscope.analyse.report import STANDS_OUT, UNDECIDED, at_reported
 from headscope.analyse.rivals import UNTRAINED
 from headscope.heads import head_name
 from headscope.score import Rival, Score, read_scores
+from headscope.view.folding import find_folded
 from headscope.view.offsets import format_offset
 
 LEVEL = 0.05
 """Of the false discovery rate up to which a head stands out."""
-
-Q = "permutation p-value, corrected for the number of heads and rows."
 
 
 class Interval(NamedTuple):
@@ -70,6 +67,10 @@ class Reported:
 
     Attributes:
         name, label: of the row, under the title of its score and without it.
+        key: of the row among those of all scores.
+        folded: the rows that pool others and have the same items here, so that this row stands for them too.
+        folded_into: of such a row, the name of the one that stands for it.
+        direction: in which the score was taken; empty where it has none.
         attends: the word whose attention is looked at.
         count: its items in the whole corpus.
         attention_type, layer, head: of the model; layer and head are 0 where the items are too few to report one.
@@ -90,6 +91,10 @@ class Reported:
 
     name: str
     label: str
+    key: str
+    folded: tuple[str, ...]
+    folded_into: str
+    direction: str
     attends: str
     count: int
     attention_type: str
@@ -114,6 +119,16 @@ class Reported:
     def where(self) -> str:
         """The name of the head, after that of its attention type if there are several."""
         return f"{self.attention_type} {head_name(self.layer, self.head)}".strip()
+
+    @property
+    def pooled(self) -> str:
+        """The rows that this one stands for too, as they stand behind its name; empty where there are none."""
+        return "".join(f" = {name}" for name in self.folded)
+
+    @property
+    def mark(self) -> str:
+        """The character behind the name of the head: that it stands out, or that there are too few texts to decide."""
+        return {STANDS_OUT: "*", UNDECIDED: "?"}.get(self.verdict, "")
 
     @property
     def stands_out(self) -> bool:
@@ -147,9 +162,19 @@ class Report:
     remark: str
 
     @property
+    def shown_rows(self) -> tuple[Reported, ...]:
+        """The rows without those for which another one stands."""
+        return tuple(row for row in self.rows if not row.folded_into)
+
+    @property
     def rows_with_heads(self) -> tuple[Reported, ...]:
-        """The rows for which there is a head."""
-        return tuple(row for row in self.rows if row.layer > 0)
+        """The shown rows for which there is a head."""
+        return tuple(row for row in self.shown_rows if row.layer > 0)
+
+    @property
+    def rare_rows(self) -> tuple[Reported, ...]:
+        """The shown rows whose items are too few to report a head."""
+        return tuple(row for row in self.shown_rows if row.layer == 0)
 
     @property
     def comparison(self) -> str:
@@ -179,68 +204,6 @@ def read_reports(table: xr.Dataset) -> list[Report]:
     """The reports of a table, by score."""
     scores = [score for score in read_scores(table) if score.has_report]
     return [_report(table, score) for score in scores if f"{score.report_prefix}reported_layer" in table]
-
-
-def describe_verdicts(reports: Sequence[Report]) -> str:
-    """A sentence about the number of rows for which a head stands out, by score; empty where none has a head."""
-    standing, undecided = [], []
-    for report in reports:
-        rows = report.rows_with_heads
-        if rows:
-            standing.append(f"{sum(row.stands_out for row in rows)} of {len(rows)} {report.score.rows}")
-        if count := sum(row.verdict == UNDECIDED for row in rows):
-            undecided.append(f"{count} of {len(rows)} {report.score.rows}")
-    if not standing:
-        return ""
-    compared = " from its rivals" if any(row.rivals for report in reports for row in report.rows_with_heads) else ""
-    sentence = f"A head stands out{compared} for {_enumerate(standing)}."
-    return sentence + (f" There are too few texts to decide about {_enumerate(undecided)}." if undecided else "")
-
-
-def describe_choice(reports: Sequence[Report]) -> str:
-    """Sentences about how heads and their rivals are chosen and scored."""
-    names = {rival.name for report in reports for row in report.rows_with_heads for rival in row.rivals}
-    titles = [rival.title for report in reports for rival in report.score.rivals if rival.name in names]
-    titles += ["best head of the untrained model"] if UNTRAINED in names else []
-    chosen = "Each head was chosen on one half of the documents and scored on the other"
-    if not titles:
-        return f"{chosen}."
-    return (
-        f"{chosen}, and so were its rivals: {_enumerate(list(dict.fromkeys(titles)))}. "
-        "Lift: the score of the head less that of its strongest rival on the same items."
-    )
-
-
-def describe_standing(permuted: bool) -> str:
-    """The condition under which a head stands out (`headscope.analyse.report`)."""
-    chance = f", q is below {LEVEL}" if permuted else ""
-    return (
-        f"the interval of the lift lies above 0 for every rival{chance}, and the heads were scored on {CLUSTERS} or "
-        "more texts."
-    )
-
-
-def describe_replication(table: xr.Dataset, reports: Sequence[Report]) -> str:
-    """A sentence about the heads that stand out here and also do on another corpus; empty where there is none."""
-    rows = [row for report in reports for row in report.rows_with_heads if row.replication is not None]
-    if not rows:
-        return ""
-    corpus = name_replication(table)
-    verdicts = [row.replication.verdict for row in rows if row.stands_out and row.replication is not None]
-    if not verdicts:
-        return f"No head stands out here, so there is none that could do so again on {corpus}."
-    counts = {verdict: verdicts.count(verdict) for verdict in (SURVIVES, UNDECIDED)}
-    undecided = f" There is too little to decide about {counts[UNDECIDED]}." if counts[UNDECIDED] else ""
-    return f"{counts[SURVIVES]} of {len(verdicts)} heads that stand out here also do on {corpus}.{undecided}"
-
-
-def name_replication(table: xr.Dataset) -> str:
-    """The corpus to replicate on, without its folders, which mean nothing elsewhere."""
-    return Path(str(table.attrs.get("replication_corpus", "the other corpus"))).name
-
-
-def _enumerate(parts: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
 
 
 def describe_regressions(table: xr.Dataset) -> list[str]:
@@ -277,8 +240,10 @@ def _report(table: xr.Dataset, score: Score) -> Report:
     of_rows = (dim,) if dim else ()
     columns = {str(name): np.atleast_1d(v.values) for name, v in table.variables.items() if v.dims == of_rows}
     parts = _list_parts(table, score)
+    folded = find_folded(table, score)
     rows = tuple(
-        _row(score, place, score.count(table, place), columns, parts, number) for number, place in enumerate(places)
+        _row(score, place, score.count(table, place), columns, parts, number, folded)
+        for number, place in enumerate(places)
     )
     baselines = {}
     for variable, what in score.baselines.items():
@@ -293,7 +258,7 @@ def _report(table: xr.Dataset, score: Score) -> Report:
 
 def _row(
     score: Score, place: Mapping[str, str], count: int, columns: Mapping[str, np.ndarray],
-    parts: Sequence[tuple[Part, ...]], number: int,
+    parts: Sequence[tuple[Part, ...]], number: int, folded: Mapping[str, str],
 ) -> Reported:  # fmt: skip
     """A row of a score, of which `columns` has the variables with a value for each row, and this is row `number`."""
 
@@ -341,11 +306,15 @@ def _row(
         )
 
     label = score.label.format(*place.values() or [score.title])
-    direction = read("reported_direction", "").partition("_to_")[0]
+    name, direction = next(iter(map(str, place.values())), label), read("reported_direction", "")
     return Reported(
-        name=next(iter(map(str, place.values())), label),
+        name=name,
         label=label,
-        attends=direction or score.attends,
+        key=row_key(score, place),
+        folded=tuple(pooled for pooled, single in folded.items() if single == name),
+        folded_into=folded.get(name, ""),
+        direction=direction,
+        attends=direction.partition("_to_")[0] or score.attends,
         count=count,
         attention_type=read("reported_attention_type", ""),
         layer=whole("reported_layer"),
@@ -365,6 +334,11 @@ def _row(
         parts=parts[number] if parts else (),
         replication=replication(),
     )
+
+
+def row_key(score: Score, place: Mapping[str, str]) -> str:
+    """The key of a row among those of all scores: ``relation:obj``, or ``scope_recall`` of a score without a report."""
+    return ":".join((score.stem if score.has_report else score.variable, *place.values()))
 
 
 def _format_option(option: Any) -> str:

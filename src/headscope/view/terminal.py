@@ -9,24 +9,23 @@ import xarray as xr
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from headscope.analyse import top_heads
 from headscope.analyse.replicate import SURVIVES
 from headscope.analyse.report import UNDECIDED
 from headscope.score import read_scores
-from headscope.view.reports import (
-    Interval,
-    Q,
-    Report,
-    Reported,
-    describe_choice,
-    describe_regressions,
-    describe_replication,
-    describe_standing,
-    describe_verdicts,
-    read_reports,
-)
+from headscope.view.headings import describe_causality, name_corpus
+from headscope.view.reports import Interval, Report, Reported, describe_regressions, read_reports
 from headscope.view.runs import print_runs
+from headscope.view.verdicts import (
+    Q,
+    describe_choice,
+    describe_marks,
+    describe_replication,
+    describe_verdicts,
+    has_permutations,
+)
 
 SHOWN = 24
 """Rows of a score that are shown; all are in the table."""
@@ -35,10 +34,11 @@ _SHORT = {"dependent": "dep.", "mention": "ment.", "question": "quest."}
 
 
 def print_table(table: xr.Dataset, console: Console) -> None:
-    """A table in few lines: its source, the heads that stand out and those that are reported."""
+    """A table in few lines: its source, what was found, the heads that attend most, and those that are reported."""
     about = table.attrs
-    model, corpus = escape(str(about["model"])), escape(str(about["corpus"]))
-    console.print(f"\n[bold]{model}[/] on [bold]{corpus}[/]", soft_wrap=True, highlight=False)
+    model, corpus = escape(str(about["model"])), escape(name_corpus(about["corpus"]))
+    # Of a corpus grammar:100:7 rich would make a picture.
+    console.print(f"\n[bold]{model}[/] on [bold]{corpus}[/]", soft_wrap=True, highlight=False, emoji=False)
     console.print(
         f"{table.sizes['layer']} layers of {table.sizes['head']} heads; {about['documents']:,} documents, "
         f"{about['words']:,} words, {about['tokens']:,} tokens"
@@ -51,11 +51,14 @@ def print_table(table: xr.Dataset, console: Console) -> None:
     if "run" in table.dims:
         print_runs(table, console)
         return
+    reports = read_reports(table)
+    if sentence := describe_verdicts(reports):
+        console.print(f"\n{escape(sentence)}", style="bold", highlight=False, emoji=False)
     _print_targets(table, console)
     _print_descriptions(table, console)
-    _print_reports(table, console)
+    _print_reports(table, reports, console)
     for sentence in describe_regressions(table):
-        console.print(f"\n{sentence}")
+        console.print(f"\n{escape(sentence)}", emoji=False)
 
 
 def _print_targets(table: xr.Dataset, console: Console) -> None:
@@ -70,9 +73,9 @@ def _print_targets(table: xr.Dataset, console: Console) -> None:
             continue
         shown.append(values)
         best = top_heads(table, str(name))
-        lines.add_row(escape(target), "   ".join(f"[bold]{head}[/] {value:.2f}" for head, value in best))
+        lines.add_row(Text(target), "   ".join(f"[bold]{head}[/] {value:.2f}" for head, value in best))
     if lines.row_count:
-        console.print("\nThe heads that look most at ... (mean share of attention)")
+        console.print("\nThe heads that look most at ... (mean share of attention, all texts)")
         console.print(lines)
 
 
@@ -90,25 +93,43 @@ def _print_descriptions(table: xr.Dataset, console: Console) -> None:
             best = top_heads(sign * values, score.variable)
             heads = "   ".join(f"[bold]{head}[/] {sign * value:.2f}" for head, value in best)
             control = [f"{table[score.control].sel(place).item():.2f}"] if score.control in table else []
-            lines.add_row(escape(" ".join(place.values()) or score.title), heads, *control)
+            lines.add_row(Text(" ".join(place.values()) or score.title), heads, *control)
         phrase = f" (last column: {score.baselines[score.control]})" if score.control in table else ""
         which = "lowest" if score.ascending else "highest"
         console.print(f"\n{score.title}: the heads with the {which} values{phrase}")
         console.print(lines)
 
 
-def _print_reports(table: xr.Dataset, console: Console) -> None:
-    """The verdicts, and the reported head of the most frequent rows of each score, beside its strongest rival."""
-    reports = read_reports(table)
+def _print_reports(table: xr.Dataset, reports: Sequence[Report], console: Console) -> None:
+    """The reported head of the most frequent rows of each score, beside its strongest rival."""
     rows = [row for report in reports for row in report.rows_with_heads[:SHOWN]]
-    every = sum(len(report.rows) for report in reports)
+    every = sum(len(report.shown_rows) for report in reports)
     if every and not rows:
         wanted = "the only row" if every == 1 else f"any of {every} rows"
         console.print(f"\nEach half of the corpus has too few links to report a head for {wanted}.")
     if not rows:
         return
-    permuted = any(row.q >= 0 for row in rows)
-    # Narrow enough for 80 columns; a long name takes two lines.
+    permuted = has_permutations(reports)
+    held_out = "Held out: score, count, lift and the rival's score." + " Of all texts: q." * permuted
+    console.print(f"\n{escape(describe_choice(reports))} {held_out}", emoji=False)
+    console.print(_lay_out(rows, permuted))
+    console.print(describe_marks(reports) + (f" q: {Q}" if permuted else ""))
+    if sentence := describe_causality(table):
+        console.print(sentence)
+    for report in reports:
+        if sentences := " ".join(filter(None, (report.permuted, report.comparison))):
+            console.print(escape(f"{report.score.title}. {sentences}"), emoji=False)
+    _print_replication(table, reports, rows, console)
+    with_head = sum(len(report.rows_with_heads) for report in reports)
+    hidden, rare = with_head - len(rows), every - with_head
+    if hidden or rare:
+        parts = [f"{hidden} more row{' is' if hidden == 1 else 's are'} in the table"] if hidden else []
+        parts += [f"{rare} ha{'s' if rare == 1 else 've'} too few links in a half to report"] if rare else []
+        console.print(f"{'; '.join(parts)}.")
+
+
+def _lay_out(rows: Sequence[Reported], permuted: bool) -> Table:
+    """The rows beside their strongest rivals, narrow enough for 80 columns; a long name takes two lines."""
     grid = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     for column in ["row", "head", "from", "score", "count", "lift", "[95 %]", "strongest rival", *["q"] * permuted]:
         left = column in {"row", "head", "from", "[95 %]", "strongest rival"}
@@ -117,31 +138,18 @@ def _print_reports(table: xr.Dataset, console: Console) -> None:
     for row in rows:
         rival = row.strongest_rival
         grid.add_row(
-            escape(row.label),
-            row.where,
+            Text(row.label + row.pooled),
+            row.where + row.mark,
             _SHORT.get(row.attends, row.attends),
             _short(row.score.value),
             f"{row.scored:,}",
             _signed(row.lift.value),
             _signed_interval(row.lift) if rival else "",
-            escape(f"{_short(rival.score.value)} {rival.label}") if rival else "",
+            Text(f"{_short(rival.score.value)} {rival.label}") if rival else "",
             *([_short(row.q)] if permuted else []),
             style="bold green" if row.stands_out else "dim" if row.verdict == UNDECIDED else "",
         )
-    console.print(f"\n{describe_verdicts(reports)}\n\n{describe_choice(reports)}")
-    console.print(grid)
-    console.print(f"Green: {describe_standing(permuted)} Grey: too few texts." + (f" q: {Q}" if permuted else ""))
-    for report in reports:
-        if sentences := " ".join(filter(None, (report.permuted, report.comparison))):
-            console.print(f"{report.score.title}. {sentences}")
-    _print_replication(table, reports, rows, console)
-    with_head = sum(len(report.rows_with_heads) for report in reports)
-    hidden, rare = with_head - len(rows), every - with_head
-    if hidden or rare:
-        console.print(
-            f"{hidden} more row{' is' if hidden == 1 else 's are'} in the table; "
-            f"{rare} ha{'s' if rare == 1 else 've'} too few links in a half to report."
-        )
+    return grid
 
 
 def _print_replication(
@@ -158,7 +166,7 @@ def _print_replication(
         if (there := row.replication) is None:
             continue
         grid.add_row(
-            escape(row.label),
+            Text(row.label),
             row.where,
             _signed(row.lift.value),
             _signed(there.lift.value),
@@ -168,7 +176,7 @@ def _print_replication(
             there.verdict,
             style="bold green" if there.verdict == SURVIVES else "dim" if there.verdict == UNDECIDED else "",
         )
-    console.print(f"\n{escape(sentence)}", highlight=False)
+    console.print(f"\n{escape(sentence)}", highlight=False, emoji=False)
     console.print(grid)
     console.print(
         f"Green: {SURVIVES}: the interval of the lift lies above 0 there for every rival. Grey: too few texts or items "

@@ -16,7 +16,9 @@ from headscope.analyse.replicate import SURVIVES
 from headscope.analyse.report import STANDS_OUT, UNDECIDED
 from headscope.errors import TableError
 from headscope.view.figures.style import STYLE, add_caption
-from headscope.view.reports import Interval, Reported, describe_replication, name_replication, read_reports
+from headscope.view.headings import name_replication
+from headscope.view.reports import Interval, Reported, read_reports
+from headscope.view.verdicts import describe_replication
 
 FREQUENT = 40
 """Rows that are shown, most frequent first; all are in the table."""

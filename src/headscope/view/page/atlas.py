@@ -5,6 +5,7 @@ read without a script (the reported heads, the figures, where it all came from) 
 """
 
 import base64
+import hashlib
 import html
 import json
 import math
@@ -19,19 +20,26 @@ import xarray as xr
 
 from headscope import heads
 from headscope.files import atomic_write
-from headscope.score import ATTRIBUTE, Score, read_scores
+from headscope.score import ATTRIBUTE, HEAD, Score, read_scores
+from headscope.view.headings import describe_causality, name_corpus
 from headscope.view.offsets import best_offset
-from headscope.view.page.reported_heads import list_columns, render_rows
-from headscope.view.reports import (
+from headscope.view.page.reported_heads import format_address, list_columns, render_rare_rows, render_rows
+from headscope.view.reports import Report, format_measure, read_reports, row_key
+from headscope.view.verdicts import (
     Q,
-    Report,
+    choose_opening,
     describe_choice,
+    describe_marks,
     describe_replication,
-    describe_standing,
     describe_verdicts,
-    format_measure,
-    read_reports,
+    has_permutations,
 )
+
+POLICY = (
+    "default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; img-src data:; base-uri 'none'; "
+    "form-action 'none'"
+)
+"""What the page may do: run its own script, and no other; nothing that it holds can send anything anywhere."""
 
 
 def render_page(table: xr.Dataset, *, figures: Mapping[str, str]) -> str:
@@ -47,27 +55,34 @@ def render_page(table: xr.Dataset, *, figures: Mapping[str, str]) -> str:
     heads.check(table)
     attrs = table.attrs
     reports = read_reports(table)
-    reported = render_rows(reports)
-    rows = [row for report in reports for row in report.rows_with_heads]
-    permuted = any(row.q >= 0 for row in rows)
+    reported, rare = render_rows(reports), render_rare_rows(reports)
+    permuted = has_permutations(reports)
     counts = f"{int(attrs['documents']):,} documents, {int(attrs['tokens']):,} tokens"
+    style, script = _asset("page.css"), _asset("page.js")
+    causality = describe_causality(table)
     return Template(_asset("page.html")).substitute(
+        policy=POLICY.format(style=_hash(f"\n{style}"), script=_hash(f"\n{script}")),
         title=_escape(f"{attrs['model']}: head atlas"),
         model=_escape(attrs["model"]),
-        corpus=_escape(attrs["corpus"]),
+        corpus=_escape(name_corpus(attrs["corpus"])),
         counts=f"{counts}; {table.sizes['layer']} layers of {table.sizes['head']} heads",
         skipped=_escape(_skipped(attrs["skipped"])),
-        style=_asset("page.css"),
-        script=_asset("page.js"),
+        style=style,
+        script=script,
         # "<" could end the element that holds the data, whatever the data are; \u003c cannot.
-        data=json.dumps(_data(table), allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
-        reported=reported,
-        reported_hidden="" if reported else "hidden",
+        data=json.dumps(_data(table, reports), allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
+        causality=f'<p class="note">{_escape(causality)}</p>' if causality else "",
+        reported=f'<table class="sortable">\n{reported}\n</table>' if reported else "",
+        rare=rare,
+        reported_hidden="" if reported or rare else "hidden",
+        table_hidden="" if reported else "hidden",
         summary=_summary(table, reports),
-        chosen=f"{describe_choice(reports)} Bold green: {describe_standing(permuted)}",
+        chosen=_escape(describe_choice(reports)),
+        marks=_escape(describe_marks(reports)),
         split=_escape(attrs.get("split", "")),
         permutations=_escape(f"q: {Q}" if permuted else ""),
-        columns="\n".join(f"<dt>{c.heading}</dt><dd>{_escape(c.about)}</dd>" for c in list_columns(reports)),
+        columns="\n".join(f"<dt>{c.title}</dt><dd>{_escape(c.about)}</dd>" for c in list_columns(reports)),
+        navigation=_navigate(bool(reported or rare), bool(figures)),
         figures=_figures(figures),
         provenance=_provenance(attrs),
     )
@@ -91,6 +106,11 @@ def _asset(name: str) -> str:
     return resources.files("headscope.view.page").joinpath(name).read_text(encoding="utf-8")
 
 
+def _hash(text: str) -> str:
+    """The hash by which a policy knows a script or a style, as the browser reads it."""
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
 def _escape(text: object) -> str:
     return html.escape(str(text), quote=True)
 
@@ -112,15 +132,17 @@ def _by_head(values: xr.DataArray, *leading: str) -> Any:
     return _nested(values.transpose(*leading, "attention_type", "layer", "head").astype(float).values.tolist())
 
 
-def _data(table: xr.Dataset) -> dict[str, Any]:
+def _data(table: xr.Dataset, reports: Sequence[Report]) -> dict[str, Any]:
     """The data of ``page.js``, in plain lists."""
+    opening = choose_opening(reports)
     return {
         "layers": table.sizes["layer"],
         "heads": table.sizes["head"],
         "attention_types": _labels(table, "attention_type"),
         "statistics": list(_statistics(table)),
         "directions": _labels(table, "direction"),
-        "scores": [row for score in read_scores(table) if score.has_report for row in _score_rows(table, score)],
+        "scores": list(_score_rows(table)),
+        "opening": opening and format_address(opening),
     }
 
 
@@ -128,32 +150,60 @@ def _labels(table: xr.Dataset, dim: str) -> list[str]:
     return [str(label) for label in table[dim].values] if dim in table.dims else []
 
 
-def _score_rows(table: xr.Dataset, score: Score) -> Iterator[dict[str, Any]]:
-    """The rows of a score: names, count, best offset, and the values with their intervals by direction."""
+def _score_rows(table: xr.Dataset) -> Iterator[dict[str, Any]]:
+    """The rows of all scores, those by which heads are reported first."""
+    scores = sorted(read_scores(table), key=lambda score: not score.has_report)
+    titles = [score.title for score in scores]
+    for score in scores:
+        row = score.row_dimension(table)
+        if {*table[score.variable].dims} <= {*HEAD, row}:
+            alone = score.title if titles.count(score.title) == 1 else format_measure(score)
+            yield from _rows_of_score(table, score, alone)
+
+
+def _rows_of_score(table: xr.Dataset, score: Score, alone: str) -> Iterator[dict[str, Any]]:
+    """The rows of a score: names, count, baseline, and the values, with any intervals, by direction.
+
+    Args:
+        table: a head table.
+        score: of the table.
+        alone: the name of its row where it has but one.
+    """
     values = table[score.variable]
     for place in score.places(table):
         row = values.sel(place)
         if not row.notnull().any():
             continue
-        best = best_offset(table, score, place)
+        best = best_offset(table, score, place) if score.has_report else None
+        baseline, what = _baseline_of_score(table, score, place)
         variables = {end: f"{score.variable}_{end}" for end in ("lower", "upper")}
         ends = {end: _by_head(table[v].sel(place), "direction") for end, v in variables.items() if v in table}
         yield {
-            "key": ":".join((score.stem, *place.values())),
-            "name": " ".join(place.values()) or score.title,
+            "key": row_key(score, place),
+            "name": " ".join(place.values()) or alone,
             "label": score.label.format(*place.values() or [score.title]),
             "title": score.title,
             "about": ": ".join(filter(None, (" ".join(place.values()), score.title, score.definition))),
-            "measure": format_measure(score),
+            "measure": format_measure(score) if score.is_ratio else str(values.attrs["units"]),
             "source": str(values.attrs["source"]),
+            "ranked": score.has_report,
             "attends": score.attends,
             "directed": "direction" in values.dims,
             "count": score.count(table, place) or None,
             "offset": best and best.offset,
             "offset_value": best and _number(best.value),
+            "control": what,
+            "control_value": baseline,
             "values": _by_head(row, "direction"),
             **ends,
         }
+
+
+def _baseline_of_score(table: xr.Dataset, score: Score, place: Mapping[str, str]) -> tuple[float | None, str]:
+    """What a description of where attention goes is compared with, and what that is; None of other scores."""
+    if score.control not in table or table[score.control].sel(place).ndim:
+        return None, ""
+    return _number(float(table[score.control].sel(place))), score.baselines[score.control]
 
 
 def _statistics(table: xr.Dataset) -> Iterator[dict[str, Any]]:
@@ -166,7 +216,7 @@ def _statistics(table: xr.Dataset) -> Iterator[dict[str, Any]]:
         yield {
             "name": str(name),
             "label": str(values.attrs["title"]),
-            "about": f"{about[0].upper()}{about[1:]}, mean over texts. {note}".strip(),
+            "about": f"{about[0].upper()}{about[1:]}, mean over all texts. {note}".strip(),
             "source": str(values.attrs["source"]),
             "units": str(values.attrs["units"]),
             "baseline": baseline,
@@ -211,6 +261,14 @@ def _summary(table: xr.Dataset, reports: Sequence[Report]) -> str:
     """The rows for which a head stands out, by score, and how many do elsewhere too, with a link to the table."""
     sentence = " ".join(filter(None, (describe_verdicts(reports), describe_replication(table, reports))))
     return f'<p class="summary"><a href="#reported">{_escape(sentence)}</a></p>' if sentence else ""
+
+
+def _navigate(reported: bool, figures: bool) -> str:
+    """Links to the parts that the page has."""
+    parts = [("heads", "Head grid"), ("reported", "Reported heads"), ("figures", "Figures")]
+    present = {"heads": True, "reported": reported, "figures": figures}
+    parts = [*(part for part in parts if present[part[0]]), ("provenance", "Where this comes from")]
+    return " ".join(f'<a href="#{name}">{title}</a>' for name, title in parts)
 
 
 def _figures(figures: Mapping[str, str]) -> str:

@@ -1,5 +1,5 @@
 "use strict";
-// Draws the head grid and the profile of a head from the JSON in #atlas-data.
+// Draws the head grid and the profile of a head from the JSON in #atlas-data; shows the head of a reported row in it.
 // Names come from models and corpora, so they enter the page as text only, never as HTML.
 (() => {
   const data = JSON.parse(document.getElementById("atlas-data").textContent);
@@ -23,6 +23,11 @@
   const attention_type = () => Math.max(0, data.attention_types.indexOf(selects.attention_type.value));
   const flat = (values) => values.flat(Infinity).filter((value) => value !== null);
 
+  function baselineOf(score) {
+    if (score.offset !== null) return `best fixed offset ${signed(score.offset)}: ${number(score.offset_value)}`;
+    return score.control_value === null ? "" : `${score.control}: ${number(score.control_value)}`;
+  }
+
   // What the grid shows: {values[layer][head], top, units, about, baseline, baselineText}.
   function shown() {
     const name = selects.variable.value;
@@ -33,12 +38,12 @@
       const from = score.directed ? ` From ${words(data.directions[way])}.` : "";
       return {
         values: score.values[way][attention_type()],
-        top: Math.max(...flat(score.values), score.offset_value ?? 0),
+        top: Math.max(...flat(score.values), score.offset_value ?? score.control_value ?? 0),
         units: score.measure,
         directed: score.directed,
-        about: `${score.about}.${from}${count} All documents.${score.offset === null ? "" : " Baseline: the best fixed offset, in words."} (${score.source})`,
-        baseline: score.offset_value,
-        baselineText: score.offset === null ? "" : `best fixed offset ${signed(score.offset)}: ${number(score.offset_value)}`,
+        about: `${score.about}.${from}${count} All texts.${score.offset === null ? "" : " Baseline: the best fixed offset, in words."} (${score.source})`,
+        baseline: score.offset_value ?? score.control_value,
+        baselineText: baselineOf(score),
       };
     }
     const statistic = data.statistics.find((row) => row.name === name);
@@ -143,6 +148,7 @@
       button.setAttribute("aria-pressed", String(layer === pinned.layer && head === pinned.head));
     }
     reach(pinned);
+    markRow();
     const scale = find("scale");
     const [mark, base] = [scale.querySelector(".mark"), scale.querySelector(".base")];
     scale.querySelector(".bar").style.background = `linear-gradient(to right, ${VIRIDIS.map((hex) => "#" + hex).join()})`;
@@ -185,14 +191,14 @@
     const side = attention_type();
     const name = `Head ${headName(layer, head)}${data.attention_types.length ? ", " + data.attention_types[side] : ""}`;
     find("profile-name").textContent = name;
-    find("scores-name").textContent = `${name}: its best scores`;
+    find("scores-name").textContent = `${name}: its best scores, on all texts`;
     fill("profile-statistics", data.statistics.map((row) => {
       const all = flat(row.values[side]);
       const mean = all.length ? all.reduce((sum, value) => sum + value, 0) / all.length : null;
       return [row.label, number(row.values[side][layer][head]), number(mean), number(row.baseline[side])];
     }));
     const scored = [];
-    data.scores.forEach((score) => score.values.forEach((values, way) => {
+    data.scores.filter((score) => score.ranked).forEach((score) => score.values.forEach((values, way) => {
       const value = values[side][layer][head];
       if (value === null) return;
       const at = (ends) => (ends ? ends[way][side][layer][head] : null);
@@ -206,7 +212,7 @@
     }));
     scored.sort((a, b) => b.gain - a.gain);
     fill("profile-scores", scored.slice(0, BEST_SCORES).map((row) => row.cells));
-    find("scores").hidden = data.scores.length === 0;
+    find("scores").hidden = scored.length === 0;
   }
 
   function fillSelects() {
@@ -227,32 +233,73 @@
   }
 
   // The state is the address: #variable=entropy&head=3-1, so that a view can be linked to.
-  function recall() {
-    const state = new URLSearchParams(location.hash.slice(1));
+  function recall(address) {
+    const state = new URLSearchParams(address);
     for (const [name, select] of Object.entries(selects)) {
       if ([...select.options].some((option) => option.value === state.get(name))) select.value = state.get(name);
     }
     const match = /^(\d+)-(\d+)$/.exec(state.get("head") ?? "");
     const [layer, head] = match ? [Number(match[1]) - 1, Number(match[2]) - 1] : [-1, -1];
     if (layer >= 0 && layer < data.layers && head >= 0 && head < data.heads) pinned = { layer, head };
+    else if (state.has("variable") && !state.has("head")) pinned = null; // its best head
   }
 
-  function remember() {
+  // Without an address, the page opens on a reported head.
+  function begin(address) {
+    if (!/[#&](variable|head)=/.test(address)) recall(data.opening ?? "");
+    recall(address.slice(1));
+  }
+
+  function currentState() {
     const state = new URLSearchParams({ variable: selects.variable.value });
     if (!selects.direction.parentElement.hidden) state.set("direction", selects.direction.value);
     if (data.attention_types.length) state.set("attention_type", selects.attention_type.value);
     state.set("head", headName(pinned.layer, pinned.head));
+    return state;
+  }
+
+  function remember(write = "replaceState") {
     try {
-      history.replaceState(null, "", "#" + state);
+      history[write](null, "", "#" + currentState());
     } catch {
       // A page shown inside a notebook has no address of its own.
     }
   }
 
+  // The rows of the tables below, by what their links show in the grid.
+  const links = [...document.querySelectorAll("#reported-rows tbody a")];
+  const rowOf = (link) => link.closest("tr");
+
+  function markRow() {
+    const state = currentState();
+    for (const link of links) {
+      const wanted = [...new URLSearchParams(link.hash.slice(1))];
+      if (wanted.every(([name, value]) => state.get(name) === value)) rowOf(link).setAttribute("aria-current", "true");
+      else rowOf(link).removeAttribute("aria-current");
+    }
+  }
+
+  function linkRows() {
+    for (const link of links) {
+      rowOf(link).classList.add("linked");
+      rowOf(link).addEventListener("click", (event) => {
+        const elsewhere = event.ctrlKey || event.metaKey || event.shiftKey; // a link to open in a new tab
+        if (elsewhere || event.defaultPrevented || String(getSelection())) return;
+        event.preventDefault();
+        remember(); // so that the way back leads to what the grid shows now
+        recall(link.hash.slice(1));
+        draw();
+        remember("pushState");
+        find("heads").scrollIntoView();
+      });
+    }
+  }
+
   function makeSortable(table) {
     for (const header of table.querySelectorAll("thead th:not(.picture)")) {
-      const button = element("button", header.textContent, { type: "button" });
-      header.replaceChildren(button);
+      const button = element("button", null, { type: "button" });
+      button.append(...header.childNodes);
+      header.append(button);
       button.addEventListener("click", () => sortBy(table, header));
     }
   }
@@ -282,8 +329,9 @@
     return;
   }
   buildGrid();
-  recall();
+  begin(location.hash);
   draw();
+  linkRows();
   for (const select of Object.values(selects)) {
     select.addEventListener("change", () => {
       draw();
@@ -291,7 +339,7 @@
     });
   }
   addEventListener("hashchange", () => {
-    recall();
+    recall(location.hash.slice(1));
     draw();
   });
 })();

@@ -1,21 +1,27 @@
-"""The table of reported heads on the page: a heading for each score, and its rows.
+"""The table of reported heads on the page: a heading for each score, and its rows; below it, the rows without heads.
 
-It is HTML that needs no script; ``page.js`` only sorts it.
+It is HTML that can be read without a script; ``page.js`` sorts it, and shows the head of a row in the grid.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
+from urllib.parse import urlencode
 
 from headscope.analyse.replicate import SURVIVES
 from headscope.analyse.report import MINIMUM, UNDECIDED
 from headscope.analyse.rivals import UNTRAINED
+from headscope.heads import head_name
 from headscope.view.offsets import format_offset
 from headscope.view.reports import Interval, Part, Replicated, Report, Reported
+from headscope.view.verdicts import describe_rare
 
 NONE = "–"
 """The content of a cell where nothing was measured."""
+
+HELD_OUT, ALL_TEXTS = "held out", "all texts"
+"""The texts that the numbers of a column are of."""
 
 FARTHEST, BAR = 6, 8
 """The longest length of a link that is counted apart, and the width of its bar."""
@@ -36,6 +42,7 @@ class Column:
         has_content: true of a row that has something to show in it; a column without any such row is left out.
         right: whether it is set to the right, as numbers are that one compares.
         picture: HTML that is shown for its name.
+        texts: those that its numbers are of; empty where it has none, or its name says which.
     """
 
     heading: str
@@ -45,6 +52,12 @@ class Column:
     has_content: Callable[[Reported], bool] = lambda row: True
     right: bool = False
     picture: str = ""
+    texts: str = ""
+
+    @property
+    def title(self) -> str:
+        """Its name with the texts that it is of."""
+        return ", ".join(filter(None, (self.heading, self.texts)))
 
 
 def _format_interval(interval: Interval) -> str:
@@ -53,24 +66,43 @@ def _format_interval(interval: Interval) -> str:
     return f"{interval.value:.2f}{small}" if math.isfinite(interval.value) else NONE
 
 
-def _optional(heading: str, about: str, template: str, value: Callable[[Reported], float]) -> Column:
+def _optional(
+    heading: str, about: str, template: str, value: Callable[[Reported], float], texts: str = ALL_TEXTS
+) -> Column:
     """A column of numbers, left out where no row has one."""
 
     def content(row: Reported) -> str:
         return template.format(value(row)) if math.isfinite(value(row)) else NONE
 
-    return Column(heading, about, content, value, lambda row: math.isfinite(value(row)), right=True)
+    return Column(heading, about, content, value, lambda row: math.isfinite(value(row)), right=True, texts=texts)
+
+
+def format_address(row: Reported) -> str:
+    """The address on the page under which the grid shows a row, in its direction, and its head."""
+    places = {
+        "variable": row.key,
+        "direction": row.direction,
+        "attention_type": row.attention_type,
+        "head": head_name(row.layer, row.head) if row.layer else "",
+    }
+    return urlencode({name: value for name, value in places.items() if value}, errors="replace")
 
 
 def _head(row: Reported) -> str:
-    name = escape(row.where)
-    return f"<strong>{name}</strong>" if row.stands_out else name
+    """The head and its mark, with a link to it in the grid."""
+    link = f'<a href="#{escape(format_address(row))}">{escape(row.where)}</a>{row.mark}'
+    return f"<strong>{link}</strong>" if row.stands_out else link
+
+
+def _name(row: Reported) -> str:
+    return escape(row.name) + (f"<small>{escape(row.pooled)}</small>" if row.folded else "")
 
 
 COLUMNS = (
     Column(
         "head",
-        "The layer and head, both counted from 1, with the best score on the even folds (headscope).",
+        "The layer and head, both counted from 1, with the best score on the even folds, and a mark that is "
+        "explained below the table (headscope).",
         _head,
         lambda row: escape(f"{row.attention_type} {row.layer:04d}-{row.head:04d}".strip()),
     ),
@@ -82,11 +114,12 @@ COLUMNS = (
         lambda row: escape(row.attends),
     ),
     Column(
-        "score, held out",
+        "score",
         "The score of the head on the odd folds, on which it was not chosen, and its 95 % interval, clustered by fold "
         "(Wilson 1927; Cochran 1977, section 6.3).",
         lambda row: _format_interval(row.score),
         lambda row: row.score.value,
+        texts=HELD_OUT,
     ),
     Column(
         "lift",
@@ -95,6 +128,7 @@ COLUMNS = (
         lambda row: _format_lift(row.lift),
         lambda row: row.lift.value,
         has_content=lambda row: math.isfinite(row.lift.value),
+        texts=HELD_OUT,
     ),
     Column(
         "rivals",
@@ -103,6 +137,7 @@ COLUMNS = (
         lambda row: _list_rivals(row),
         lambda row: escape(row.strongest),
         has_content=lambda row: bool(row.rivals),
+        texts=HELD_OUT,
     ),
     Column(
         "picture",
@@ -120,6 +155,7 @@ COLUMNS = (
         lambda row: draw_parts(row.parts, row.offset),
         None,
         has_content=lambda row: bool(row.parts),
+        texts=ALL_TEXTS,
     ),
     Column(
         "count",
@@ -128,6 +164,7 @@ COLUMNS = (
         lambda row: f"{row.scored:,}",
         lambda row: row.scored,
         right=True,
+        texts=HELD_OUT,
     ),
     _optional(
         "permuted",
@@ -157,39 +194,54 @@ COLUMNS = (
         "Smallest lift over the strongest rival that this sample would find in four of five cases (headscope).",
         "+{:.2f}",
         lambda row: row.detectable,
+        HELD_OUT,
     ),
     _optional(
         "selection frequency",
         "Share of 100 random halves of the corpus on which the same head is the best (headscope).",
         "{:.0%}",
         lambda row: row.selection_frequency,
+        "",
     ),
 )
 """From left to right, after the name of the row."""
 
 NAME = Column(
     "row",
-    "The row of the score, such as a relation or a class of mentions (headscope).",
-    lambda row: escape(row.name),
+    "The row of the score, such as a relation or a class of mentions, and behind = one that pools others and has the "
+    "same items here (headscope).",
+    _name,
     lambda row: escape(row.name),
 )
 """On the left of `COLUMNS`."""
 
 
 def render_rows(reports: Sequence[Report]) -> str:
-    """The table, HTML; empty where nothing is reported."""
+    """The table, HTML; empty where no row has a head."""
     columns = list_columns(reports)
     if not columns:
         return ""
     lines = [f"<thead><tr>{''.join(map(_heading, columns))}</tr></thead>"]
     for report in reports:
-        lines += ["<tbody>", _group(report, len(columns)), *(_row(row, columns) for row in report.rows), "</tbody>"]
+        if rows := report.rows_with_heads:
+            lines += ["<tbody>", _group(report, len(columns)), *(_row(row, columns) for row in rows), "</tbody>"]
     return "\n".join(lines)
+
+
+def render_rare_rows(reports: Sequence[Report]) -> str:
+    """The rows without heads, folded away below their number, HTML; empty where there are none."""
+    return "\n".join(
+        f'<details class="rare"><summary>{escape(describe_rare(report))}</summary><div class="scroll"><table>'
+        f'<thead><tr><th scope="col">{NAME.heading}</th><th scope="col">{escape(report.score.items)} in all</th></tr>'
+        f"</thead><tbody>{''.join(map(_rare_row, report.rare_rows))}</tbody></table></div></details>"
+        for report in reports
+        if report.rare_rows
+    )
 
 
 def list_columns(reports: Sequence[Report]) -> list[Column]:
     """The columns in which a row has something to show."""
-    rows = [row for report in reports for row in report.rows]
+    rows = [row for report in reports for row in report.rows_with_heads]
     return [column for column in (NAME, *COLUMNS) if any(column.has_content(row) for row in rows)]
 
 
@@ -220,7 +272,9 @@ def _place(length: int) -> int:
 
 def _heading(column: Column) -> str:
     kinds = " ".join(["right"] * column.right + ["picture"] * (column.value is None))
-    return f'<th scope="col" class="{kinds}" title="{escape(column.about)}">{column.picture or column.heading}</th>'
+    texts = f", <small>{column.texts}</small>" if column.texts else ""
+    content = column.picture or f"{column.heading}{texts}"
+    return f'<th scope="col" class="{kinds}" title="{escape(column.about)}">{content}</th>'
 
 
 def _group(report: Report, columns: int) -> str:
@@ -232,23 +286,22 @@ def _group(report: Report, columns: int) -> str:
 
 
 def _row(row: Reported, columns: Sequence[Column]) -> str:
-    """A row; where the items are too few to report a head, their number."""
-    cells = [f'<th scope="row">{escape(row.name)}</th>']
+    """A row with a head."""
+    cells = [f'<th scope="row">{NAME.content(row)}</th>']
     for column in columns[1:]:
-        content: str = NONE
-        value: float | str = ""
-        if row.layer > 0:
-            content, value = column.content(row), column.value(row) if column.value else ""
-        elif column.heading == "head":
-            content = "too rare"
-        elif column.heading == "count":
-            content = f"{row.count:,} <small>in all</small>"
-        kind = ' class="right"' if column.right else ""
+        value = column.value(row) if column.value else ""
         if isinstance(value, float) and math.isnan(value):
             value = ""  # comes last
-        cells.append(f'<td{kind} data-value="{value}">{content}</td>')
-    kind = "rare" if row.layer == 0 else "undecided" if row.verdict == UNDECIDED else "stands-out" * row.stands_out
+        kind = ' class="right"' if column.right else ""
+        cells.append(f'<td{kind} data-value="{value}">{column.content(row)}</td>')
+    kind = "undecided" if row.verdict == UNDECIDED else "stands-out" * row.stands_out
     return f'<tr class="{kind}">{"".join(cells)}</tr>'
+
+
+def _rare_row(row: Reported) -> str:
+    """A row without a head: its name, with a link to it in the grid where it has any items, and their number."""
+    name = f'<a href="#{escape(format_address(row))}">{_name(row)}</a>' if row.count else _name(row)
+    return f'<tr><th scope="row">{name}</th><td>{row.count:,}</td></tr>'
 
 
 def _format_lift(lift: Interval) -> str:

@@ -1,0 +1,112 @@
+"""What was found, in sentences: for how many rows a head stands out, here and elsewhere, and what that means."""
+
+from collections.abc import Sequence
+
+import xarray as xr
+
+from headscope.analyse.replicate import SURVIVES
+from headscope.analyse.report import CLUSTERS, UNDECIDED
+from headscope.analyse.rivals import UNTRAINED
+from headscope.view.headings import name_replication
+from headscope.view.reports import LEVEL, Report, Reported
+
+Q = "permutation p-value, corrected for the number of heads and rows."
+
+
+def describe_verdicts(reports: Sequence[Report]) -> str:
+    """A sentence about the number of rows for which a head stands out, by score; empty where none has a head."""
+    standing, undecided, counts = [], [], []
+    for report in reports:
+        rows = report.rows_with_heads
+        if rows:
+            counts.append(sum(row.stands_out for row in rows))
+            standing.append(f"{counts[-1]} of {len(rows)} {report.score.rows}")
+        if count := sum(row.verdict == UNDECIDED for row in rows):
+            undecided.append(f"{count} of {len(rows)} {report.score.rows}")
+    if not standing:
+        return ""
+    rivals = any(row.rivals for row in _list_rows(reports))
+    beaten = " and ".join(["all its rivals"] * rivals + ["chance"] * has_permutations(reports))
+    sentence = (
+        f"{_enumerate(standing)} {'has' if counts == [1] else 'have'} a head that "
+        f"{f'beats {beaten}' if beaten else 'stands out'}."
+    )
+    return sentence + (f" There are too few texts to decide about {_enumerate(undecided)}." if undecided else "")
+
+
+def describe_choice(reports: Sequence[Report]) -> str:
+    """Sentences about how heads and their rivals are chosen and scored."""
+    names = {rival.name for row in _list_rows(reports) for rival in row.rivals}
+    titles = [rival.title for report in reports for rival in report.score.rivals if rival.name in names]
+    titles += ["best head of the untrained model"] if UNTRAINED in names else []
+    chosen = "Each head was chosen on one half of the documents and scored on the other"
+    if not titles:
+        return f"{chosen}."
+    return (
+        f"{chosen}, and so were its rivals: {_enumerate(list(dict.fromkeys(titles)))}. "
+        "Lift: the score of the head less that of its strongest rival on the same items."
+    )
+
+
+def describe_marks(reports: Sequence[Report]) -> str:
+    """Sentences about the marks behind heads and rows: * and green, ? and grey, = between rows with the same items."""
+    rows = _list_rows(reports)
+    sentences = [f"* and green: {describe_standing(has_permutations(reports))}"]
+    if any(row.verdict == UNDECIDED for row in rows):
+        sentences.append("? and grey: too few texts to decide.")
+    if any(row.folded for row in rows):
+        sentences.append("=: the row behind it pools others, and has the same items here.")
+    return " ".join(sentences)
+
+
+def describe_standing(permuted: bool) -> str:
+    """The condition under which a head stands out (`headscope.analyse.report`)."""
+    chance = f", q is below {LEVEL}" if permuted else ""
+    return (
+        f"the interval of the lift lies above 0 for every rival{chance}, and the heads were scored on {CLUSTERS} or "
+        "more texts."
+    )
+
+
+def describe_replication(table: xr.Dataset, reports: Sequence[Report]) -> str:
+    """A sentence about the heads that stand out here and also do on another corpus; empty where there is none."""
+    rows = [row for row in _list_rows(reports) if row.replication is not None]
+    if not rows:
+        return ""
+    corpus = name_replication(table)
+    verdicts = [row.replication.verdict for row in rows if row.stands_out and row.replication is not None]
+    if not verdicts:
+        return f"No head stands out here, so there is none that could do so again on {corpus}."
+    counts = {verdict: verdicts.count(verdict) for verdict in (SURVIVES, UNDECIDED)}
+    undecided = f" There is too little to decide about {counts[UNDECIDED]}." if counts[UNDECIDED] else ""
+    return f"{counts[SURVIVES]} of {len(verdicts)} heads that stand out here also do on {corpus}.{undecided}"
+
+
+def describe_rare(report: Report) -> str:
+    """The number of rows with too few items to report a head; empty where all have one."""
+    count, every = len(report.rare_rows), len(report.shown_rows)
+    if not count:
+        return ""
+    return (
+        f"{count} of {every} {report.score.rows}: too few {report.score.items} in a half of the corpus to report a head"
+    )
+
+
+def has_permutations(reports: Sequence[Report]) -> bool:
+    """True where the heads have p-values."""
+    return any(row.q >= 0 for row in _list_rows(reports))
+
+
+def choose_opening(reports: Sequence[Report]) -> Reported | None:
+    """The row to begin with: the one that stands out with the largest lift, else the first with a head."""
+    rows = _list_rows(reports)
+    standing = [row for row in rows if row.stands_out]
+    return max(standing, key=lambda row: row.lift.value) if standing else next(iter(rows), None)
+
+
+def _list_rows(reports: Sequence[Report]) -> list[Reported]:
+    return [row for report in reports for row in report.rows_with_heads]
+
+
+def _enumerate(parts: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))

@@ -1,0 +1,66 @@
+"""Rows that say the same are one: a row that pools others, of which the corpus has a single one."""
+
+import io
+
+import numpy as np
+import xarray as xr
+from rich.console import Console
+
+from headscope.score import read_scores
+from headscope.view.folding import find_folded
+from headscope.view.page import render_page
+from headscope.view.reports import read_reports
+from headscope.view.terminal import print_table
+from headscope.view.verdicts import describe_verdicts
+from view.parsed import Page, rows_of_reported
+from view.tables import head_table, with_verdicts
+
+RELATIONS = ["nsubj", "compound:prt", "compound:*", "all"]
+
+
+def table_with_pools(count: int = 0, value: float = 0.0) -> xr.Dataset:
+    """A table in which ``compound:*`` has the links of ``compound:prt``, but for a count and a value of one head."""
+    table = head_table(relations=RELATIONS, rare=())
+    for name, values in table.data_vars.items():
+        if "relation" in values.dims:
+            table[name].loc[{"relation": "compound:*"}] = values.sel(relation="compound:prt").values
+    table["relation_count"].loc[{"relation": "compound:*"}] += count
+    table["relation_accuracy"].loc[{"relation": "compound:*", "layer": 3, "head": 2}] += value
+    return with_verdicts(table, "does not stand out", "stands out", "stands out", "does not stand out")
+
+
+def folded(table: xr.Dataset) -> dict[str, str]:
+    (score,) = read_scores(table)
+    return find_folded(table, score)
+
+
+def test_a_pooled_row_with_the_same_links_and_scores_is_folded() -> None:
+    assert folded(table_with_pools()) == {"compound:*": "compound:prt"}
+    assert folded(table_with_pools(count=1)) == {}
+    assert folded(table_with_pools(value=0.001)) == {}
+    missing = table_with_pools()
+    missing["relation_accuracy"].loc[{"relation": ["compound:prt", "compound:*"], "layer": 2}] = np.nan
+    assert folded(missing) == {"compound:*": "compound:prt"}
+
+
+def test_single_rows_are_never_folded_into_each_other() -> None:
+    table = table_with_pools()
+    same = table.assign_coords(relation=["nsubj", "compound:prt", "compound", "all"])
+    assert folded(same) == {}
+
+
+def test_a_folded_row_is_shown_and_counted_once_and_both_places_say_so() -> None:
+    table = table_with_pools().assign_attrs(words=1511, tokens_unknown=0)
+    (report,) = read_reports(table)
+    assert [row.name for row in report.rows] == RELATIONS
+    assert [row.name for row in report.rows_with_heads] == ["nsubj", "compound:prt", "all"]
+    assert describe_verdicts([report]) == "1 of 3 relations has a head that beats all its rivals and chance."
+    parsed = Page(render_page(table, figures={}))
+    assert [row[0] for row in rows_of_reported(parsed)] == ["nsubj", "compound:prt = compound:*", "all"]
+    sentence = "=: the row behind it pools others, and has the same items here."
+    assert sentence in " ".join(text for _, text in parsed.find("p"))
+    text = io.StringIO()
+    print_table(table, Console(file=text, width=150))
+    assert "\ncompound:prt = compound:* " in text.getvalue()
+    assert sentence in " ".join(text.getvalue().split())
+    assert "1 more row" not in text.getvalue()
