@@ -24,6 +24,7 @@ from headscope.score import ATTRIBUTE, HEAD, Score, read_scores
 from headscope.view.headings import describe_causality, name_corpus
 from headscope.view.offsets import best_offset
 from headscope.view.page.reported_heads import format_address, list_columns, render_rare_rows, render_rows
+from headscope.view.page.theme import follow_theme
 from headscope.view.reports import Report, format_measure, read_reports, row_key
 from headscope.view.verdicts import (
     Q,
@@ -277,7 +278,7 @@ def _figures(figures: Mapping[str, str]) -> str:
         return ""
     parts = ['<section aria-labelledby="figures"><h2 id="figures">Figures</h2>']
     for title, svg in figures.items():
-        code = base64.b64encode(svg.encode("utf-8", errors="replace")).decode("ascii")
+        code = base64.b64encode(follow_theme(svg).encode("utf-8", errors="replace")).decode("ascii")
         image = f'<img alt="{_escape(title)}" src="data:image/svg+xml;base64,{code}">'
         parts.append(f"<figure><figcaption>{_escape(title)}</figcaption>{image}</figure>")
     return "\n".join([*parts, "</section>"])
