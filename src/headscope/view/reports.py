@@ -4,7 +4,7 @@ The terminal and the page show the same rows in the same words; both come from h
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
