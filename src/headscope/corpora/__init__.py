@@ -13,8 +13,9 @@ for what users write down; `text` for paragraphs, `grammar` for what is generate
 the documents of any of them.
 """
 
-from headscope.corpora.corpus import Corpus, CorpusSummary, read, summarize
+from headscope.corpora.corpus import Corpus, read
 from headscope.corpora.document import Document, Link, Skipped, Span
 from headscope.corpora.formats import FORMATS, Format
+from headscope.corpora.summary import CorpusSummary, summarize
 
 __all__ = ["FORMATS", "Corpus", "CorpusSummary", "Document", "Format", "Link", "Skipped", "Span", "read", "summarize"]

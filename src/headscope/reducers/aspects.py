@@ -18,7 +18,7 @@ from torch import Tensor
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch, Tokens
 from headscope.capture.words import membership, pool_queries
-from headscope.corpora.corpus import CorpusSummary
+from headscope.corpora.summary import CorpusSummary
 from headscope.errors import HeadscopeError
 from headscope.reducers.reducer import Sums, missing_annotation
 from headscope.reducers.support.aspect_targets import EVALUATIVE, SEPARATORS, TARGETS, covered, targets_of

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
-from headscope.corpora.corpus import CorpusSummary
+from headscope.corpora.summary import CorpusSummary
 from headscope.reducers.reducer import Sums, missing_annotation
 from headscope.reducers.support.antecedents import RULES, choose_antecedent, mentions_of, with_earlier
 from headscope.reducers.support.folds import FOLDS, Bins, FoldAssignment

@@ -12,7 +12,7 @@ import xarray as xr
 from torch import Tensor
 
 from headscope.capture.batch import Batch
-from headscope.corpora.corpus import CorpusSummary
+from headscope.corpora.summary import CorpusSummary
 from headscope.errors import CorpusError
 from headscope.score import Score
 

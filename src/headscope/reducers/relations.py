@@ -22,8 +22,8 @@ from torch import Tensor
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
 from headscope.capture.words import Pointing
-from headscope.corpora.corpus import CorpusSummary
 from headscope.corpora.document import Link
+from headscope.corpora.summary import CorpusSummary
 from headscope.errors import CorpusError, HeadscopeError
 from headscope.reducers.reducer import Sums, missing_annotation
 from headscope.reducers.support.candidates import COUNTED, TARGET, Choices, lay_out_candidates, permute_targets

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
-from headscope.corpora.corpus import CorpusSummary
 from headscope.corpora.document import Document, Link
+from headscope.corpora.summary import CorpusSummary
 from headscope.errors import HeadscopeError
 from headscope.reducers.reducer import Sums, missing_annotation
 from headscope.reducers.support.folds import FoldAssignment, total_by_fold

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
-from headscope.corpora.corpus import CorpusSummary
+from headscope.corpora.summary import CorpusSummary
 from headscope.reducers.reducer import Sums
 from headscope.reducers.support.ratios import Described, describe
 from headscope.score import Score

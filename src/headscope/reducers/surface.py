@@ -14,7 +14,7 @@ from headscope import heads
 from headscope.capture import distance
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch, Tokens
-from headscope.corpora.corpus import CorpusSummary
+from headscope.corpora.summary import CorpusSummary
 from headscope.errors import HeadscopeError
 from headscope.reducers.reducer import Sums
 from headscope.reducers.support.ratios import describe, mean

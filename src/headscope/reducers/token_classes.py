@@ -16,8 +16,8 @@ from torch import Tensor
 
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
-from headscope.corpora.corpus import CorpusSummary
 from headscope.corpora.document import Document
+from headscope.corpora.summary import CorpusSummary
 from headscope.reducers.reducer import Sums, missing_annotation
 from headscope.reducers.support.ratios import Described, describe, mean
 from headscope.score import Score

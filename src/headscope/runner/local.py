@@ -31,8 +31,9 @@ from headscope.capture.loading import Loadable, load
 from headscope.capture.model import Model
 from headscope.capture.stream import Plan, Portion, Stream
 from headscope.capture.verify import are_finite
-from headscope.corpora.corpus import Corpus, CorpusSummary, hash_documents, name_documents, summarize
+from headscope.corpora.corpus import Corpus, hash_documents, name_documents
 from headscope.corpora.document import Document
+from headscope.corpora.summary import CorpusSummary, summarize
 from headscope.errors import CorpusError, HeadscopeError, ModelError
 from headscope.reducers import DEFAULT
 from headscope.reducers.reducer import Reducer, Sums

@@ -16,8 +16,8 @@ import xarray as xr
 from headscope.capture.loading import load, read_identity
 from headscope.capture.model import Model
 from headscope.capture.stream import Plan
-from headscope.corpora.corpus import CorpusSummary, summarize
 from headscope.corpora.document import Document
+from headscope.corpora.summary import CorpusSummary, summarize
 from headscope.errors import HeadscopeError, ModelError
 from headscope.reducers import DEFAULT, REDUCERS
 from headscope.reducers.reducer import Reducer

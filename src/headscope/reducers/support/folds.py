@@ -12,8 +12,8 @@ import torch
 from jaxtyping import Bool, Float64, Int, Num
 from torch import Tensor
 
-from headscope.corpora.corpus import CorpusSummary
 from headscope.corpora.document import Document
+from headscope.corpora.summary import CorpusSummary
 
 FOLDS = 64
 """Even, since the even folds are one half of the corpus and the odd ones the other."""

@@ -1,0 +1,106 @@
+"""What a corpus holds, in numbers; its documents are checked as they are counted."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Set
+from dataclasses import dataclass
+
+from headscope.corpora.corpus import Corpus
+from headscope.corpora.document import Document, Skipped
+from headscope.errors import CorpusError, quote
+from headscope.files import MAX_NAME_BYTES, find_name_fault, has_surrogate
+
+
+@dataclass(frozen=True)
+class CorpusSummary:
+    """The content of a corpus in numbers.
+
+    Attributes:
+        documents: how many there are.
+        words: how many words they have together.
+        texts: how many texts they were cut from; 0 where no document says which.
+        pairs: how many of them are pairs of segments.
+        links: for each kind, how many links of each label, the most frequent first.
+        spans: for each kind, how many spans.
+        skipped: what was left out of the files, by reason.
+        rivals: how many links have rivals.
+    """
+
+    documents: int
+    words: int
+    texts: int
+    pairs: int
+    links: dict[str, dict[str, int]]
+    spans: dict[str, int]
+    skipped: dict[str, int]
+    rivals: int = 0
+
+
+def summarize(documents: Iterable[Document]) -> CorpusSummary:
+    """Read all documents once and count what they hold, before any model runs.
+
+    Raises:
+        CorpusError: there are no documents, two have the same id, one has no words or an empty one, a text cannot be
+            written in UTF-8, a label or kind cannot name a row of a table or a file (a control character, or more
+            than 200 bytes), or reading them fails.
+    """
+    words = pairs = rivals = 0
+    ids: set[str] = set()
+    texts: set[str] = set()
+    names: set[str] = set()
+    named = False
+    links: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    spans: Counter[str] = Counter()
+    skipped: Counter[str] = Counter()
+    for document in documents.read_parts() if isinstance(documents, Corpus) else documents:
+        if isinstance(document, Skipped):
+            skipped[document.reason] += 1
+            continue
+        if document.id in ids:
+            raise CorpusError(f"two documents have the id {document.id!r}; each needs its own: rename one of them.")
+        if not all(word.strip() for word in document.words) or not document.words:
+            raise CorpusError(
+                f"document {document.id!r} has {'an empty word' if document.words else 'no words'}; "
+                f"a document needs words, each with at least one visible character: leave it out or correct it."
+            )
+        _check_text(document)
+        names.update(_check_names(document, names))
+        ids.add(document.id)
+        texts.add(document.group or document.id)
+        named |= document.group not in ("", document.id)
+        words += len(document.words)
+        pairs += document.boundary is not None
+        for link in document.links:
+            links[link.kind][link.label] += 1
+            rivals += bool(link.rivals)
+        spans.update(span.kind for span in document.spans)
+    if not ids:
+        raise CorpusError("the corpus has no documents; at least one is needed: check the path and the format.")
+    frequencies = {kind: dict(labels.most_common()) for kind, labels in links.items()}
+    return CorpusSummary(
+        len(ids), words, len(texts) if named else 0, pairs, frequencies, dict(spans), dict(skipped), rivals
+    )
+
+
+def _check_text(document: Document) -> None:
+    """Refuse text that is not Unicode, which neither a tokenizer nor a hash takes."""
+    parts = (document.id, document.group, *document.words)
+    if has_surrogate("".join(parts)):
+        text = next(part for part in parts if has_surrogate(part))
+        raise CorpusError(
+            f"document {quote(document.id)} has the text {quote(text)}, with half of a character that needs two (a "
+            "lone surrogate); headscope reads Unicode: correct the text or, if it is the name of a file, rename that."
+        )
+
+
+def _check_names(document: Document, known: Set[str]) -> set[str]:
+    """The labels and kinds that are not known yet, if each can name a row of the table and a file."""
+    names = {span.kind: "kind" for span in document.spans} | {link.kind: "kind" for link in document.links}
+    names |= {link.label: "label" for link in document.links}
+    fresh = names.keys() - known
+    for name in fresh:
+        if fault := find_name_fault(name):
+            raise CorpusError(
+                f"document {quote(document.id)} has the {names[name]} {quote(name)}, which {fault}; it names a row of "
+                f"the table and files: write visible characters, of at most {MAX_NAME_BYTES} bytes in UTF-8."
+            )
+    return fresh
