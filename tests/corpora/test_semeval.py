@@ -8,7 +8,7 @@ import pytest
 
 from headscope.corpora import Document, Skipped, Span
 from headscope.corpora.semeval import read, recognise
-from headscope.errors import CorpusError
+from headscope.errors import CorpusError, quote
 from refusals import refusal
 
 refused = partial(refusal, read)
@@ -214,9 +214,10 @@ def test_offsets_that_do_not_cut_the_term_out_are_refused(file, offsets, came):
 @pytest.mark.parametrize("offsets", [(-4, 4), ("a", 4), (0, "4.0"), (0, "٤"), (0, "1" * 5000)])
 def test_offsets_that_are_no_whole_numbers_are_refused(file, offsets):
     path = file(sentence("Soup", term("Soup", *offsets)))
+    start, end = (quote(str(offset)) for offset in offsets)
     assert refused(path) == (
-        f"{path}:5 has the offsets '{offsets[0]}' and '{offsets[1]}'; SemEval-2014 counts the characters of the text "
-        f"from 0: write two whole numbers."
+        f"{path}:5 has the offsets {start} and {end}; SemEval-2014 counts the characters of the text from 0: write two "
+        "whole numbers."
     )
 
 

@@ -204,7 +204,7 @@ def test_what_cannot_be_replicated_is_refused_before_the_model_runs(run, model, 
         raise AssertionError("the model was loaded")
 
     for job in ("atlas", "measure"):
-        monkeypatch.setattr(f"headscope.jobs.{job}.load_model", load)
+        monkeypatch.setattr(f"headscope.jobs.{job}.load", load)
     monkeypatch.setattr("headscope.jobs.measure.read_runs", lambda folder: folder)
     for name in ("tree.conllu", "copy.conllu"):
         (tmp_path / name).write_text(TREE)

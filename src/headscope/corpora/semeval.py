@@ -21,7 +21,7 @@ from pathlib import Path
 
 from headscope.corpora.document import Document, Skipped, Span
 from headscope.corpora.markup import Element, Markup, find_tags
-from headscope.errors import CorpusError
+from headscope.errors import CorpusError, quote
 
 NO_ASPECT = "anecdotes/miscellaneous"
 CATEGORIES = ("food", "service", "price", "ambience", NO_ASPECT)
@@ -158,8 +158,8 @@ def _parse_term(path: Path, element: Element, review: _Review) -> Span:
     offsets = [_MARKUP.get_attribute(path, element, key) for key in ("from", "to")]
     if not all(re.fullmatch("[0-9]{1,9}", offset) for offset in offsets):
         raise CorpusError(
-            f"{path}:{element.line} has the offsets {offsets[0]!r} and {offsets[1]!r}; SemEval-2014 counts the "
-            f"characters of the text from 0: write two whole numbers."
+            f"{path}:{element.line} has the offsets {quote(offsets[0])} and {quote(offsets[1])}; SemEval-2014 counts "
+            "the characters of the text from 0: write two whole numbers."
         )
     start, end = map(int, offsets)
     if review.text[start:end] != term:
