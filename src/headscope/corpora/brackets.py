@@ -13,10 +13,7 @@ from pathlib import Path
 from headscope.corpora.document import Skipped, Span
 from headscope.errors import CorpusError, quote
 
-# Possessive, since "(12)" is one bracket and not "(1" and "2)": each bracket that can be read in two ways would double
-# the time that a wrong cell takes.
-_BRACKET = re.compile(r"\([0-9]++\)?+|[0-9]++\)")
-_BRACKETS = re.compile(rf"(?:{_BRACKET.pattern})(?:\|?+(?:{_BRACKET.pattern}))*+")
+_BRACKET = re.compile(r"\([0-9]+\)?|[0-9]+\)")
 _NONE = ("", "-", "_")
 
 
@@ -58,11 +55,18 @@ def parse_mentions(path: Path, rows: Iterable[Row]) -> tuple[Span, ...] | Skippe
 
 
 def _split_brackets(path: Path, row: Row) -> list[str]:
+    """The brackets of a cell, one after the other: "(12)" is one, and never "(1" and "2)"."""
     if row.cell in _NONE:
         return []
-    if not _BRACKETS.fullmatch(row.cell):
-        raise CorpusError(
-            f"{path}:{row.line} has {quote(row.cell)} in its coreference column; expected brackets with the number of "
-            f"a chain, as in '(3', '3)' or '(3)|4)', or '_' for none: correct the last column."
-        )
-    return _BRACKET.findall(row.cell)
+    brackets: list[str] = []
+    place = 0
+    while place < len(row.cell):
+        bracket = _BRACKET.match(row.cell, place + bool(brackets and row.cell[place] == "|"))
+        if bracket is None:
+            raise CorpusError(
+                f"{path}:{row.line} has {quote(row.cell)} in its coreference column; expected brackets with the number "
+                "of a chain, as in '(3', '3)' or '(3)|4)', or '_' for none: correct the last column."
+            )
+        brackets.append(bracket[0])
+        place = bracket.end()
+    return brackets
