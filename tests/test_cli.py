@@ -213,9 +213,10 @@ def test_what_killed_runs_left_unfinished_is_removed(run, model, tmp_path) -> No
     left.parent.mkdir(parents=True)
     for path in (
         left,
-        out / "..untrained.partial.abc.npz",
+        out / "..untrained.partial.abcd_123.npz",
         out / ".mine.new-abc",
-        tmp_path / "..heads.nc.partial.abc.npz",
+        tmp_path / "..heads.nc.partial.abcd_123.npz",
+        tmp_path / ".heads.abcd_123.nc",
     ):
         path.write_text("half")
     assert run("atlas", model, "grammar:101", "-o", out)[0] == 0
