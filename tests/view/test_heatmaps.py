@@ -133,7 +133,7 @@ def test_every_target_is_in_the_csv_files_and_on_the_terminal(table) -> None:
     (line,) = [line for line in text.getvalue().splitlines() if re.match(r"phrase +\d-", line)]
     score = f"{table['aspect_heldout_accuracy'].sel(target='phrase').item():.3f}".removeprefix("0")
     assert line.split()[1:4] == [
-        f"{row['aspect_reported_layer']:.0f}-{row['aspect_reported_head']:.0f}",
+        f"{row['aspect_reported_layer']:.0f}-{row['aspect_reported_head']:.0f}?",  # of few texts
         "quest.",
         score,
     ]
@@ -216,7 +216,7 @@ def test_classes_and_roles_on_the_terminal(table) -> None:
     assert line.split()[2] == f"{noun['token_class_mass'].max().item():.2f}"
     assert line.split()[-1] == f"{noun['token_class_share'].item():.2f}"
     (line,) = [line for line in lines if line.startswith("roles, weight ")]
-    head = f"{table['role_reported_layer'].item():.0f}-{table['role_reported_head'].item():.0f}"
+    head = f"{table['role_reported_layer'].item():.0f}-{table['role_reported_head'].item():.0f}?"  # of few texts
     score = f"{table['role_heldout_weight'].item():.3f}".removeprefix("0")
     assert line.split()[2:5] == [head, "either", score]
 
