@@ -11,6 +11,7 @@ Links that bring their own wrong answers (`Link.rivals`) are scored a second tim
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -163,7 +164,7 @@ class Relations:
             )
         return reducer
 
-    @property
+    @cached_property
     def rows(self) -> tuple[str, ...]:
         """The values of the dimension ``relation``.
 
