@@ -283,8 +283,9 @@ def test_the_page_on_minilm_has_the_claims_of_today_and_the_verdicts_that_they_a
         assert says == (pattern if word in ("holds", "fails", "unclear") else ""), what
         if pattern and unit == "p":
             assert (word == "unclear") == (float(ours.split()[0]) >= 0.05), what
-    counts = ", ".join(f"{word} {verdicts[word]}" for word in VERDICTS if verdicts[word])
-    assert f"{len(rows)} claims: {counts}." in page
+    (counts,) = (line for line in page if line.startswith(f"{len(rows)} claims: "))
+    by_verdict = [part.split(" ", 1) for part in counts.removesuffix(".").split(": ")[1].split(", ")]
+    assert [int(count) for count, _ in by_verdict] == [verdicts[word] for word in VERDICTS if verdicts[word]]
     assert [line for line in page if line.startswith("- *")] == [
         f"- *{word}*: {meaning}" for word, meaning in VERDICTS.items() if verdicts[word]
     ]

@@ -185,7 +185,7 @@ def test_the_command_writes_everything_and_needs_no_weights(run, data, tmp_path,
     written = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
     files = ("table-3.csv", "table-4.csv", "table-A4.csv", "tests.csv", "figure-4", "figure-5")
     assert written == {"zhao2020.md", "zhao2020.csv", "zhao2020.json", *(f"{m}/{f}" for m in MODELS for f in files)}
-    assert "103 claims about BERT-base, by the file's name: agrees 72, holds 2" in said
+    assert "103 claims about BERT-base, by the file's name: 72 agree, 2 hold" in said
     assert "Table A1 misprints P of RoBERTa-base's best head as 92.9" in said.replace("\n", " ")
     with (tmp_path / "bert-base" / "table-3.csv").open() as file:
         rows = list(csv.DictReader(file))

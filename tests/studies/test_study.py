@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from headscope.studies.sheet import count_verdicts
 from headscope.studies.study import (
     RECORDED,
     VERDICTS,
@@ -51,6 +52,12 @@ def verdict(judged: Claim, on: xr.Dataset) -> str:
 )
 def test_the_same_figure_is_the_same_to_the_last_printed_digit(ours, expected) -> None:
     assert verdict(claim(model="Theirs"), table(ours)) == expected
+
+
+def test_counts_of_verdicts_are_read_aloud_without_a_stumble() -> None:
+    findings = judge(study(claim(), claim(), claim(32.0)), {"one": table()})
+    assert [finding.verdict for finding in findings] == ["agrees", "agrees", "differs"]
+    assert count_verdicts(findings) == "2 agree, 1 differs"
 
 
 @pytest.mark.parametrize(("digits", "expected"), [(0, "agrees"), (1, "differs")])

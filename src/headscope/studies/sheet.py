@@ -19,6 +19,9 @@ from headscope.view import tuned
 SPLITS = {"task": "of the task's test", "reading": "the task"}
 """Names of splits as a reader would call them."""
 
+OF_SEVERAL = {"agrees": "agree", "differs": "differ", "holds": "hold", "fails": "fail"}
+"""Verdicts that are verbs, as they are said of several claims."""
+
 
 def tabulate_findings(findings: Sequence[Finding]) -> pd.DataFrame:
     """A data frame with one row for each claim."""
@@ -26,9 +29,10 @@ def tabulate_findings(findings: Sequence[Finding]) -> pd.DataFrame:
 
 
 def count_verdicts(findings: Sequence[Finding]) -> str:
-    """The number of claims with each verdict, as text."""
+    """The number of claims with each verdict, as in ``72 agree, 1 holds, 4 unclear``."""
     counts = Counter(finding.verdict for finding in findings)
-    return ", ".join(f"{verdict} {counts[verdict]}" for verdict in VERDICTS if counts[verdict])
+    words = {verdict: verdict if count == 1 else OF_SEVERAL.get(verdict, verdict) for verdict, count in counts.items()}
+    return ", ".join(f"{counts[verdict]} {words[verdict]}" for verdict in VERDICTS if verdict in counts)
 
 
 def format_cells(finding: Finding) -> tuple[str, str, str, str, str, str]:
