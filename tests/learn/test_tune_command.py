@@ -36,7 +36,7 @@ def test_tune_writes_runs_and_says_how_well_they_learnt(run, table, model, tmp_p
     assert task_runs.settings["skipped"]["reading"]["training examples beyond a sample of 53"] == 48
     accuracies = [finished.scores["test"]["accuracy"] for finished in task_runs.runs]
     assert re.search(rf"mean ± sd .* {np.mean(accuracies):.3f} ± {np.std(accuracies):.3f} ", output)
-    assert f"{model} tuned on {table.name}: the test split" in output.replace("\n", "")
+    assert f"{Path(model).name} tuned on {table.name}: the test split" in output.replace("\n", "")
     assert "the control of" in output
     selective = list(runs.selectivity(task_runs, control).values())
     assert f"{np.mean(selective):.3f} ± {np.std(selective):.3f} over 3 seeds" in output

@@ -83,7 +83,7 @@ def test_a_study_writes_its_sheet_tables_and_figures(run, model, data, tmp_path,
     parts = [table.attrs["part"] for table in tables.values() if "part" in table.attrs]
     assert all(f", {part} |" in sheet for part in parts)
     assert len(parts) == sum(bool(of.measurements[table].having or of.measurements[table].sample) for table in tables)
-    assert f"{model}, beside the paper's BERT-base; shares in percent" in said.replace("\n", " ").replace("  ", " ")
+    assert f"{Path(model).name}, beside the paper's BERT-base; shares in percent" in " ".join(said.split())
     judged = [one for one in findings if one.verdict in ("holds", "fails", "unclear")]
     assert all(f"{one.verdict}: {one.claim.pattern.says.split()[0]}" in said for one in judged)
 

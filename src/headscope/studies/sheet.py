@@ -15,6 +15,7 @@ from headscope.corpora.text import format_count
 from headscope.runs import Runs
 from headscope.studies.study import VERDICTS, Finding, NotMeasuredError, Printed, Study, Value
 from headscope.view import tuned
+from headscope.view.headings import name_model
 
 SPLITS = {"task": "of the task's test", "reading": "the task"}
 """Names of splits as a reader would call them."""
@@ -76,7 +77,7 @@ def render_markdown(
     shown: Sequence[str] = (),
 ) -> str:
     """The whole page of a study, in Markdown; `shown` names its figures in the folder ``figures``."""
-    model, beside = str(next(iter(tables.values())).attrs["model"]), study.paper_model(tables)
+    model, beside = name_model(next(iter(tables.values())).attrs["model"]), study.paper_model(tables)
     lines = [
         f"# {study.title}\n",
         f"`headscope study {name}`: {model}, beside the paper's {beside}. Shares are in percent.\n",
@@ -217,7 +218,7 @@ def _join_notes(finding: Finding) -> str:
 
 def show(study: Study, findings: Sequence[Finding], tables: Mapping[str, xr.Dataset], console: Console) -> None:
     """Print the findings that were judged, and the number of claims with each verdict."""
-    model = str(next(iter(tables.values())).attrs["model"])
+    model = name_model(next(iter(tables.values())).attrs["model"])
     console.print(f"\n[bold]{escape(model)}[/], beside the paper's {study.paper_model(tables)}; shares in percent\n")
     grid = Table(box=None, pad_edge=False)
     for column in ("where", "what", "paper", "here", "verdict"):

@@ -14,7 +14,7 @@ from rich.table import Table
 from headscope.analyse import Consistencies, rank_sum
 from headscope.analyse.change_against_baseline import BIAS
 from headscope.heads import head_name
-from headscope.view.headings import name_corpus
+from headscope.view.headings import name_corpus, name_model
 from headscope.view.reports import LEVEL
 from headscope.view.wording import (
     check_comparison,
@@ -81,7 +81,7 @@ def render_markdown(
         named = zip(map(describe_comparison, comparisons), counts, strict=True)
         heads = "; ".join(f"{name}: {count}" for name, count in named)
     lines = [
-        f"# What fine-tuning on {name_group(first, 'task')} changes in the heads of {first.attrs['model']}",
+        f"# What fine-tuning on {name_group(first, 'task')} changes in the heads of {name_model(first.attrs['model'])}",
         "",
         f"{name_corpus(first.attrs['corpus'])}, {int(first.attrs['documents']):,} documents; {runs}; {heads}.",
     ]
@@ -336,7 +336,7 @@ def print_comparison(comparison: xr.Dataset, console: Console) -> None:
     """
     groups, scale = list_groups(check_comparison(comparison)), percent_factor(comparison)
     write = partial(console.print, highlight=False, markup=False, emoji=False)
-    model = f"\n[bold]{escape(str(comparison.attrs['model']))}[/]: "
+    model = f"\n[bold]{escape(name_model(comparison.attrs['model']))}[/]: "
     heading = f"{describe_comparison(comparison)} before and after fine-tuning on {name_group(comparison, 'task')}"
     console.print(model + escape(heading), soft_wrap=True, highlight=False)
     runs = "; ".join(describe_group(comparison, group) for group in groups)

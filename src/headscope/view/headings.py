@@ -1,4 +1,4 @@
-"""How a table is headed where people read: the corpus by its name, and what kind of model it is."""
+"""How a table is headed where people read: model and corpus by their names, and what kind of model it is."""
 
 import json
 from pathlib import Path
@@ -12,6 +12,13 @@ CAUSAL = "decoder"
 def name_corpus(corpus: object) -> str:
     """A corpus without its folders, which mean nothing elsewhere; the table has them."""
     return Path(str(corpus)).name or str(corpus)
+
+
+def name_model(model: object) -> str:
+    """A model by the name of its folder, without the folders above it; a hub id, ``owner/name``, stays as it is."""
+    path = Path(str(model))
+    is_path = path.is_absolute() or str(model).startswith((".", "~")) or len(path.parts) > 2
+    return path.name or str(model) if is_path else str(model)
 
 
 def name_replication(table: xr.Dataset) -> str:

@@ -15,7 +15,7 @@ from headscope.analyse import top_heads
 from headscope.analyse.replicate import SURVIVES
 from headscope.analyse.report import UNDECIDED
 from headscope.score import read_scores
-from headscope.view.headings import describe_causality, name_corpus
+from headscope.view.headings import describe_causality, name_corpus, name_model
 from headscope.view.reports import Interval, Report, Reported, describe_regressions, read_reports
 from headscope.view.runs import print_runs
 from headscope.view.verdicts import (
@@ -36,7 +36,7 @@ _SHORT = {"dependent": "dep.", "mention": "ment.", "question": "quest."}
 def print_table(table: xr.Dataset, console: Console) -> None:
     """A table in few lines: its source, what was found, the heads that attend most, and those that are reported."""
     about = table.attrs
-    model, corpus = escape(str(about["model"])), escape(name_corpus(about["corpus"]))
+    model, corpus = escape(name_model(about["model"])), escape(name_corpus(about["corpus"]))
     # Of a corpus grammar:100:7 rich would make a picture.
     console.print(f"\n[bold]{model}[/] on [bold]{corpus}[/]", soft_wrap=True, highlight=False, emoji=False)
     console.print(

@@ -8,6 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from headscope.runs import Runs, selectivity
+from headscope.view.headings import name_model
 
 SHORT = {"precision": "P", "recall": "R", "f1": "F1", "accuracy": "accuracy", "matthews": "Matthews", "pearson": "r"}
 
@@ -47,8 +48,8 @@ def _list_scores(runs: Runs, split: str) -> dict[str, list[float]]:
 
 def _print_runs(runs: Runs, task: str, console: Console) -> None:
     heading = (
-        f"[bold]{escape(runs.model)}[/] tuned on [bold]{task}[/]: the test split, in the epoch that is best by "
-        f"{SHORT[runs.metric]} on {runs.select}"
+        f"[bold]{escape(name_model(runs.model))}[/] tuned on [bold]{task}[/]: the test split, in the epoch that is "
+        f"best by {SHORT[runs.metric]} on {runs.select}"
     )
     _print_grid(runs, "test", heading, console)
 

@@ -21,7 +21,7 @@ import xarray as xr
 from headscope import heads
 from headscope.files import atomic_write
 from headscope.score import ATTRIBUTE, HEAD, Score, read_scores
-from headscope.view.headings import describe_causality, name_corpus
+from headscope.view.headings import describe_causality, name_corpus, name_model
 from headscope.view.offsets import best_offset
 from headscope.view.page.reported_heads import format_address, list_columns, render_rare_rows, render_rows
 from headscope.view.page.theme import follow_theme
@@ -63,8 +63,8 @@ def render_page(table: xr.Dataset, *, figures: Mapping[str, str]) -> str:
     causality = describe_causality(table)
     return Template(_asset("page.html")).substitute(
         policy=POLICY.format(style=_hash(f"\n{style}"), script=_hash(f"\n{script}")),
-        title=_escape(f"{attrs['model']}: head atlas"),
-        model=_escape(attrs["model"]),
+        title=_escape(f"{name_model(attrs['model'])}: head atlas"),
+        model=_escape(name_model(attrs["model"])),
         corpus=_escape(name_corpus(attrs["corpus"])),
         counts=f"{counts}; {table.sizes['layer']} layers of {table.sizes['head']} heads",
         skipped=_escape(_skipped(attrs["skipped"])),
