@@ -162,6 +162,7 @@ def test_a_path_that_does_not_exist_is_refused(tmp_path):
     assert refused(str(path)) == (
         f"the corpus {str(path)!r} does not exist; give a file, a folder, or 'grammar' for generated sentences."
     )
+    assert all(refused("She saw herself. " * times).endswith(" in Python, into a list.") for times in (1, 131))
 
 
 def test_an_unknown_format_is_refused(tmp_path):

@@ -1,6 +1,7 @@
 """A corpus: the files that the user named, read anew as documents each time one asks, or texts in memory."""
 
 import hashlib
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -238,6 +239,12 @@ def _locate(corpus: str | Path, format: str | None) -> Corpus:
     if format is not None and format not in FORMATS:
         raise CorpusError(f"the format {format!r} is not known; name one of {', '.join(FORMATS)}.")
     path = expand_home(corpus)
+    # Of a whole text `Path.exists` says that the name is too long.
+    if len(str(corpus).split()) > 2 and not os.path.exists(path):  # noqa: PTH110
+        raise CorpusError(
+            f"there is no corpus {quote(str(corpus))}; to measure a sentence itself, write it to a file or, in Python, "
+            "into a list."
+        )
     check_regular(path)
     if path.is_dir():
         return _read_folder(str(corpus), path, format)
