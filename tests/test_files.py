@@ -1,14 +1,19 @@
-"""Files are written whole or not at all."""
+"""Files are written whole or not at all, and by one command at a time."""
 
 import errno
+import fcntl
 import os
+import subprocess
+import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
 
 from headscope.errors import HeadscopeError, TableError
-from headscope.files import atomic_write, find_by_suffix, remove_unfinished, sha256, writable
+from headscope.files import LOCK, atomic_write, find_by_suffix, remove_unfinished, reserve, sha256, writable
 
 
 def refusal(path: Path, number: int) -> str:
@@ -178,3 +183,117 @@ def test_the_hash_of_a_file_is_that_of_its_bytes(tmp_path: Path) -> None:
     assert sha256(tmp_path / "abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     with pytest.raises(HeadscopeError, match=r"cannot be read \(No such file or directory\); check whose it is.$"):
         sha256(tmp_path / "missing")
+
+
+# ------------------------------------------------------------------- one at a time
+
+
+def busy(output: Path) -> str:
+    return f"another headscope command is writing to {output}; wait until it has ended, or choose another place."
+
+
+def reserve_folder(folder: Path) -> AbstractContextManager[None]:
+    return reserve(folder, folder / LOCK)
+
+
+def refused(folder: Path) -> str:
+    """What a second command is told."""
+    with pytest.raises(HeadscopeError) as seen, reserve_folder(folder):
+        pytest.fail("the block was entered while another one ran")
+    return str(seen.value)
+
+
+def test_one_thread_at_a_time_writes_to_a_folder(tmp_path: Path) -> None:
+    with reserve_folder(tmp_path), ThreadPoolExecutor(1) as other:
+        assert other.submit(refused, tmp_path).result() == busy(tmp_path)
+        assert refused(tmp_path) == busy(tmp_path)
+        assert refused(tmp_path / ".." / tmp_path.name) == busy(tmp_path / ".." / tmp_path.name)
+        with reserve(tmp_path / "heads.nc", tmp_path / ".heads.nc.lock"):  # a file in it is another thing
+            pass
+    assert list(tmp_path.iterdir()) == []
+    with reserve_folder(tmp_path):
+        pass
+
+
+def test_the_system_releases_what_a_killed_process_held(tmp_path: Path) -> None:
+    code = (
+        "import sys, time; from pathlib import Path; from headscope.files import LOCK, reserve\n"
+        "folder = Path(sys.argv[1])\n"
+        "with reserve(folder, folder / LOCK): print('inside', flush=True); time.sleep(600)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "inside\n"
+        assert refused(tmp_path) == busy(tmp_path)
+        process.kill()
+    assert [path.name for path in tmp_path.iterdir()] == [LOCK]
+    with reserve_folder(tmp_path):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("error", [None, ValueError("ours"), KeyboardInterrupt()])
+def test_folders_that_were_made_for_nothing_are_gone_in_the_end(tmp_path: Path, error: BaseException | None) -> None:
+    with pytest.raises(type(error)) if error else nullcontext(), reserve_folder(tmp_path / "new" / "deeper"):
+        assert (tmp_path / "new" / "deeper").is_dir()
+        if error:
+            raise error
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "old").mkdir()
+    with reserve_folder(tmp_path / "old" / "new" / "deeper"):
+        (tmp_path / "old" / "new" / "heads.nc").touch()
+    assert [path.name for path in (tmp_path / "old").rglob("*")] == ["new", "heads.nc"]
+    with reserve_folder(tmp_path / "old" / "new"):
+        pass
+    assert (tmp_path / "old" / "new" / "heads.nc").exists()
+
+
+@pytest.mark.filterwarnings("ignore:flock not supported")  # filelock's, which then makes do without
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP])
+def test_a_disk_without_locks_is_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with reserve_folder(tmp_path):
+        (tmp_path / "heads.nc").touch()
+    assert [path.name for path in tmp_path.iterdir()] == ["heads.nc"]
+
+
+def test_a_disk_that_is_read_only_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    out = tmp_path / "new"
+    assert refused(out) == f"{out} cannot be written to ({os.strerror(errno.EROFS)}); choose another place."
+
+
+LONG = "ä" * 101
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        (
+            f"{LONG}.nc",
+            "the name of {path} is 205 bytes long; choose one of at most 200 bytes, so that the files that are made on "
+            "the way to it can have it in their names.",
+        ),
+        (f"{LONG * 2}/heads.nc", "{path} cannot be written (File name too long); choose another place."),
+        ("a/" * 3000 + "heads.nc", "{path} cannot be written (File name too long); choose another place."),
+    ],
+    ids=["name", "folder", "path"],
+)
+def test_too_long_a_name_is_refused(tmp_path: Path, path: str, message: str) -> None:
+    with pytest.raises(HeadscopeError) as seen:
+        writable(tmp_path / path)
+    assert str(seen.value) == str(HeadscopeError(message.format(path=tmp_path / path)))
+
+
+def test_the_longest_name_is_written(tmp_path: Path) -> None:
+    path = tmp_path / f"{'ä' * 98}b.nc"
+    assert len(path.name.encode()) == 200
+    writable(path)
+    with atomic_write(path.with_name(f".{path.name}.partial.seed-4294967295.npz")) as temporary:
+        temporary.write_text("sums")

@@ -1,5 +1,6 @@
 """Files: written completely or not at all; errors are one sentence."""
 
+import errno
 import hashlib
 import json
 import os
@@ -7,7 +8,7 @@ import re
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from glob import escape
 from io import BufferedReader
 from pathlib import Path, PurePosixPath
@@ -17,6 +18,12 @@ from headscope.errors import HeadscopeError
 
 MAX_NAME_BYTES = 200
 """The longest label, so that the name of a file can hold it: 255 bytes with what stands before and after it."""
+
+LOCK = ".headscope.lock"
+"""The file in an output folder that is locked while a command writes to the folder."""
+
+_WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP)
+"""The errors of disks that have no locks."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
@@ -66,17 +73,72 @@ def remove_unfinished(path: Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
+@contextmanager
+def reserve(output: Path, lock: Path) -> Iterator[None]:
+    """Keep other commands from writing to `output` while the block runs; nothing of that is left behind.
+
+    `lock` is a file beside or in `output`. Folders that are missing on the way to it are made, and removed again if
+    nothing is in them at the end. The system releases the lock when the process ends, killed or not.
+
+    On a disk that has no locks, such as some that are mounted over a network, nobody is kept away.
+
+    Raises:
+        HeadscopeError: another command is writing there, or the disk cannot be written to.
+    """
+    from filelock import FileLock, Timeout  # not above: it loads much, and `headscope --help` needs none of it
+
+    held = FileLock(lock)
+    with _remove_empty_again(lock.parent):
+        try:
+            lock.parent.mkdir(parents=True, exist_ok=True)
+            held.acquire(blocking=False)
+        except Timeout:
+            raise HeadscopeError(
+                f"another headscope command is writing to {output}; wait until it has ended, or choose another place."
+            ) from None
+        except OSError as error:
+            if error.errno not in _WITHOUT_LOCKS:
+                reason = error.strerror or error
+                raise HeadscopeError(f"{output} cannot be written to ({reason}); choose another place.") from error
+        try:
+            yield
+        finally:
+            with suppress(OSError):  # Windows removes no file that is open
+                lock.unlink()
+            held.release()
+
+
+@contextmanager
+def _remove_empty_again(folder: Path) -> Iterator[None]:
+    """Afterwards, the folders on the way to `folder` that were missing before are gone again where they are empty."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # those around one that is not empty are not either
+            for path in missing:
+                path.rmdir()
+
+
 def writable(path: Path) -> None:
     """Refuse a path that cannot be written, before any work is done.
 
     Raises:
-        HeadscopeError: the path is a folder or a device, or its folder cannot be written to.
+        HeadscopeError: the path is a folder or a device, its name is too long, or its folder cannot be written to.
     """
-    if path.is_dir():
-        raise HeadscopeError(f"{path} is a folder; name a file to be written in it.")
-    if path.exists() and not path.is_file():
-        raise HeadscopeError(f"{path} is a device or a pipe, which a file would replace; name a file.")
-    folder = next(parent for parent in path.absolute().parents if parent.exists())
+    if (length := len(os.fsencode(path.name))) > MAX_NAME_BYTES:
+        raise HeadscopeError(
+            f"the name of {path} is {length:,} bytes long; choose one of at most {MAX_NAME_BYTES} bytes, so that the "
+            "files that are made on the way to it can have it in their names."
+        )
+    try:
+        if path.is_dir():
+            raise HeadscopeError(f"{path} is a folder; name a file to be written in it.")
+        if path.exists() and not path.is_file():
+            raise HeadscopeError(f"{path} is a device or a pipe, which a file would replace; name a file.")
+        folder = next(parent for parent in path.absolute().parents if parent.exists())
+    except OSError as error:  # such as a folder whose name is too long
+        raise HeadscopeError(f"{path} cannot be written ({error.strerror}); choose another place.") from error
     if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
         raise HeadscopeError(f"{path} cannot be written, because {folder} does not allow it; choose another place.")
 

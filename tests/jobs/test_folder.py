@@ -1,12 +1,18 @@
-"""The manifest of an output folder: one that headscope did not write is not overwritten, and is refused before work."""
+"""The output folder: what headscope did not write is not overwritten, and one command writes at a time."""
 
 import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import headscope
 from headscope.errors import HeadscopeError
-from headscope.jobs.folder import OutputFolder
+from headscope.files import LOCK, reserve
+from headscope.jobs.folder import OutputFolder, reserve_file
+from headscope.jobs.study_recorded import study_recorded
 
 OURS = {"about": {"seed": 1}, "sha256": {"old.nc": "a" * 64, "figures/old.png": "b" * 64}}
 
@@ -67,3 +73,58 @@ def test_nothing_outside_of_the_folder_is_removed(folder: OutputFolder, tmp_path
     folder.write(lambda fresh: (fresh / "new.nc").write_text("new"), {})
     assert (elsewhere / "mine.png").read_text() == "mine"
     assert (folder.path / "some.png").is_dir()
+
+
+def test_sums_stay_after_an_error_and_go_when_all_is_written(tmp_path: Path) -> None:
+    left = [".heads.partial.npz", ".heads.partial.seed-3.npz", "..heads.partial.seed-3.abcdefgh.npz"]
+    mine = [".other.partial.npz", "heads.partial.npz"]
+    for name in (*left, *mine):
+        (tmp_path / name).touch()
+    with pytest.raises(KeyboardInterrupt), OutputFolder("the atlas", tmp_path, "manifest.json", ("heads",)):
+        raise KeyboardInterrupt
+    assert {path.name for path in tmp_path.iterdir()} == {*left, *mine}
+    with OutputFolder("the atlas", tmp_path, "manifest.json", ("heads",)) as folder:
+        folder.write(lambda fresh: (fresh / "new.nc").write_text("new"), {})
+    assert {path.name for path in tmp_path.iterdir()} == {*mine, "new.nc", "manifest.json"}
+
+
+def test_the_sums_of_a_file_stay_after_an_error_and_go_when_it_is_written(tmp_path: Path) -> None:
+    out = tmp_path / "heads[1].nc"
+    left = [".heads[1].nc.partial.npz", ".heads[1].nc.partial.replication.npz", ".heads[1].abcdefgh.nc"]
+    for name in left:
+        (tmp_path / name).touch()
+    with pytest.raises(KeyboardInterrupt), reserve_file(out):
+        raise KeyboardInterrupt
+    assert {path.name for path in tmp_path.iterdir()} == {*left}
+    with reserve_file(out) as sums:
+        assert sums == tmp_path / left[0]
+        out.touch()
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def start(job: str, out: Path, **settings: Any) -> object:
+    """A job that would fail if it did any work, for there is nothing to work on."""
+    nothing = out.with_name("nothing.nc")
+    commands: dict[str, Callable[..., object]] = {
+        "atlas": partial(headscope.atlas, "minilm", nothing, out),
+        "measure": partial(headscope.measure, "minilm", nothing, "surface", out=out),
+        "compare": partial(headscope.compare, nothing, nothing, out=out),
+        "study": partial(headscope.study, "zhao2020", "minilm", nothing, out),
+        "study_recorded": partial(study_recorded, "zhao2020", nothing, out),
+    }
+    return commands[job](**settings)
+
+
+@pytest.mark.parametrize("job", ["atlas", "measure", "compare", "study", "study_recorded"])
+def test_whoever_comes_second_is_refused_before_any_work(tmp_path: Path, job: str) -> None:
+    out, steps = tmp_path / "out", []
+    lock = tmp_path / ".out.lock" if job == "measure" else out / LOCK
+    with reserve(out, lock), pytest.raises(HeadscopeError) as refused:
+        start(job, out, progress=lambda step, *_: steps.append(step))
+    assert str(refused.value) == (
+        f"another headscope command is writing to {out}; wait until it has ended, or choose another place."
+    )
+    assert steps == []
+    with pytest.raises(HeadscopeError, match=r"nothing\.nc"):
+        start(job, out)
+    assert list(tmp_path.iterdir()) == []

@@ -138,7 +138,7 @@ def test_measure_goes_on_after_a_kill_in_either_phase(model, tmp_path, monkeypat
     settings = {"out": out, "replicate": THERE, "permutations": 3, "batch_tokens": 499}
     with pytest.raises(Killed):
         headscope.measure(model, HERE, ["relations"], **settings, progress=kill_after(monkeypatch, phase))
-    left = {".heads.nc.partial.npz"} | ({".heads.nc.replication.partial.npz"} if phase != "measuring" else set())
+    left = {".heads.nc.partial.npz"} | ({".heads.nc.partial.replication.npz"} if phase != "measuring" else set())
     assert {path.name for path in tmp_path.iterdir()} == left
     resumed = headscope.measure(model, HERE, ["relations"], **settings, resume=True)
     assert list(tmp_path.iterdir()) == [out]

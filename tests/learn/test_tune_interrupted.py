@@ -11,8 +11,8 @@ import pytest
 import headscope
 import toys
 from headscope import runs
+from headscope.files import LOCK, reserve
 from headscope.learn import training
-from headscope.learn.folder import lock_folder
 from headscope.learn.settings import Settings
 from headscope.learn.tune import tune
 
@@ -129,13 +129,14 @@ def test_a_full_disk_is_told_and_gone_on_from(tuned, model, tmp_path, limit) -> 
 
 
 def test_two_at_once_are_refused(model, tmp_path) -> None:
-    out = tmp_path / "out"
-    with lock_folder(out), pytest.raises(headscope.HeadscopeError) as refused:
-        tune(toys.tagging(), model, out, toys.FAST, seeds=[1])
+    out, steps = tmp_path / "out", []
+    with reserve(out, out / LOCK), pytest.raises(headscope.HeadscopeError) as refused:
+        tune(toys.tagging(), model, out, toys.FAST, seeds=[1], progress=lambda step, done, total: steps.append(step))
     assert str(refused.value) == (
-        f"another `headscope tune` is running in {out}; wait until it has ended, or name another folder."
+        f"another headscope command is writing to {out}; wait until it has ended, or choose another place."
     )
-    assert list(out.iterdir()) == []
+    assert steps == []
+    assert not out.exists()
 
 
 def test_what_a_kill_left_of_a_finished_run_is_removed(tuned, model, tmp_path) -> None:

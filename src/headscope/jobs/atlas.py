@@ -113,40 +113,40 @@ def atlas(
         HeadscopeError: in one sentence, what was wrong with the model, the corpus or the folder.
     """
     progress = progress if callable(progress) else ignore_progress
-    folder = OutputFolder("the atlas", Path(out), "manifest.json", TABLES, resume, progress)
-    folder.check()
     check_figures(figures)
     reducers = list_reducers(reducers)
     check_reducers(reducers)
     check_model(model)
     reading = partial(read, format=format, patterns=patterns, limit=limit, sample=sample, seed=seed)
-    documents = reading(corpus)
-    progress("reading the corpus", 0, 0)
-    summary = summarize(documents)
-    own = {reducer.name for reducer in resolve_reducers(reducers, summary)} if reducers else set()
-    supported = [name for name, reducer in REDUCERS.items() if reducer.supports(summary) and name not in own]
-    named = [*supported, *reducers]
-    resolved = resolve_reducers(named, summary)
-    second = open_replication(replicate, documents, named, resolved, reading=reading, progress=progress)
-    progress("loading the model", 0, 0)
-    model = load(model, device=device, trust_remote_code=trust_remote_code)
-    measure = partial(folder.measure, plan=make_plan(max_tokens, cut, pair_tokens, batch_tokens))
-    table = measure(
-        "heads", model, documents, [with_permutations(reducer, permutations) for reducer in resolved],
-        label=f"measuring {model.name}", summary=summary,
-    )  # fmt: skip
-    table, tables = _assess(table, model, seed, documents, resolved, measure, second, summary)
-    arguments = {
-        "model": model.name, "corpus": documents.name, "format": format, "patterns": patterns and str(patterns),
-        "limit": limit, "sample": sample, "seed": seed, "max_tokens": max_tokens, "cut": cut,
-        "pair_tokens": pair_tokens, "batch_tokens": batch_tokens, "reducers": [str(reducer) for reducer in reducers],
-        "replicate": second and second.documents.name, "permutations": permutations, "figures": figures,
-    }  # fmt: skip
-    call = f"atlas({', '.join(f'{name}={value!r}' for name, value in arguments.items())})"
-    tables["heads.nc"] = table = table.assign_attrs(seed=seed, call=call)
-    if show is not None:
-        show(table)
-    files = folder.write(lambda fresh: _fill(fresh, table, tables, figures, progress), _describe_run(table))
+    with OutputFolder("the atlas", Path(out), "manifest.json", TABLES, resume, progress) as folder:
+        documents = reading(corpus)
+        progress("reading the corpus", 0, 0)
+        summary = summarize(documents)
+        own = {reducer.name for reducer in resolve_reducers(reducers, summary)} if reducers else set()
+        supported = [name for name, reducer in REDUCERS.items() if reducer.supports(summary) and name not in own]
+        named = [*supported, *reducers]
+        resolved = resolve_reducers(named, summary)
+        second = open_replication(replicate, documents, named, resolved, reading=reading, progress=progress)
+        progress("loading the model", 0, 0)
+        model = load(model, device=device, trust_remote_code=trust_remote_code)
+        measure = partial(folder.measure, plan=make_plan(max_tokens, cut, pair_tokens, batch_tokens))
+        table = measure(
+            "heads", model, documents, [with_permutations(reducer, permutations) for reducer in resolved],
+            label=f"measuring {model.name}", summary=summary,
+        )  # fmt: skip
+        table, tables = _assess(table, model, seed, documents, resolved, measure, second, summary)
+        arguments = {
+            "model": model.name, "corpus": documents.name, "format": format, "patterns": patterns and str(patterns),
+            "limit": limit, "sample": sample, "seed": seed, "max_tokens": max_tokens, "cut": cut,
+            "pair_tokens": pair_tokens, "batch_tokens": batch_tokens,
+            "reducers": [str(reducer) for reducer in reducers],
+            "replicate": second and second.documents.name, "permutations": permutations, "figures": figures,
+        }  # fmt: skip
+        call = f"atlas({', '.join(f'{name}={value!r}' for name, value in arguments.items())})"
+        tables["heads.nc"] = table = table.assign_attrs(seed=seed, call=call)
+        if show is not None:
+            show(table)
+        files = folder.write(lambda fresh: _fill(fresh, table, tables, figures, progress), _describe_run(table))
     return AtlasResult(table, folder.path, files)
 
 

@@ -136,25 +136,26 @@ def compare(
     if other_control is not None and control is None:
         raise HeadscopeError("--other-control is the control on another corpus; give it on this one too, as --control.")
     progress = progress if callable(progress) else ignore_progress
-    folder = OutputFolder("the comparison", Path(out), "comparison.json", (), progress=progress)
-    folder.check()
-    tables = Tables.read(before, after, control)
-    entries, left_out = _choose_entries(tables, variables)
-    comparisons = []
-    for done, entry in enumerate(entries):
-        progress("comparing", done, len(entries))
-        comparison = compare_variable(tables.before, tables.after, tables.control, entry.variable, where=entry.where)
-        comparisons.append(check_comparison(comparison))
-    agreements: dict[str, list[Consistencies]] = {}
-    other = ""
-    if other_before is not None and other_after is not None:
-        others = Tables.read(other_before, other_after, other_control)
-        other = str(others.before.attrs["corpus"])
-        agreements, missing = _compare_corpora(tables, others, entries, comparisons[0], progress)
-        left_out += missing
-    labels = [entry.label for entry in entries]
-    facts = {"variables": labels, "left_out": left_out, "task": comparisons[0].attrs["task"]}
-    files = folder.write(lambda fresh: _fill(fresh, entries, comparisons, agreements, other, progress), facts)
+    with OutputFolder("the comparison", Path(out), "comparison.json", (), progress=progress) as folder:
+        tables = Tables.read(before, after, control)
+        entries, left_out = _choose_entries(tables, variables)
+        comparisons = []
+        for done, entry in enumerate(entries):
+            progress("comparing", done, len(entries))
+            comparison = compare_variable(
+                tables.before, tables.after, tables.control, entry.variable, where=entry.where
+            )
+            comparisons.append(check_comparison(comparison))
+        agreements: dict[str, list[Consistencies]] = {}
+        other = ""
+        if other_before is not None and other_after is not None:
+            others = Tables.read(other_before, other_after, other_control)
+            other = str(others.before.attrs["corpus"])
+            agreements, missing = _compare_corpora(tables, others, entries, comparisons[0], progress)
+            left_out += missing
+        labels = [entry.label for entry in entries]
+        facts = {"variables": labels, "left_out": left_out, "task": comparisons[0].attrs["task"]}
+        files = folder.write(lambda fresh: _fill(fresh, entries, comparisons, agreements, other, progress), facts)
     return ComparisonResult(tuple(comparisons), agreements, other, tuple(left_out), folder.path, files)
 
 

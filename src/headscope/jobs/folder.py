@@ -1,11 +1,12 @@
-"""The output folder of a job: measuring that can be resumed, and results written all together, with a manifest."""
+"""The output of a job, a folder or a file, which one command writes at a time and a killed one can go on with."""
 
 import json
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from glob import escape
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -17,12 +18,14 @@ from headscope.corpora import CorpusSummary
 from headscope.corpora.document import Document
 from headscope.errors import HeadscopeError
 from headscope.files import (
+    LOCK,
     atomic_write,
     check_regular,
     is_plain,
     parse_json,
     reading,
     remove_unfinished,
+    reserve,
     sha256,
     writable,
     write_text,
@@ -41,7 +44,9 @@ OUTPUT_SUFFIXES = (".nc", ".html", ".csv", ".md", ".png", ".svg")
 
 @dataclass(frozen=True)
 class OutputFolder:
-    """The folder that a job fills.
+    """The folder that a job fills, in a ``with`` block: no other command writes to it meanwhile.
+
+    When the block ends well, the sums that were kept for resuming are removed; after an error they stay for --resume.
 
     Attributes:
         content: what is written to it, for messages: ``the atlas``.
@@ -58,6 +63,22 @@ class OutputFolder:
     tables: Sequence[str]
     resume: bool = False
     progress: Progress = ignore_progress
+    _reserved: ExitStack = field(default_factory=ExitStack, init=False, repr=False, compare=False)
+
+    def __enter__(self) -> "OutputFolder":
+        """Check the folder and reserve it.
+
+        Raises:
+            HeadscopeError: it is refused (`check`), or another command is writing to it.
+        """
+        self.check()
+        self._reserved.enter_context(reserve(self.path, self.path / LOCK))
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *details: object) -> None:
+        with self._reserved:
+            for table in self.tables if error is None else ():
+                remove_sums(self._sums(table))
 
     def check(self) -> None:
         """Refuse an unusable folder before any work is done.
@@ -88,13 +109,13 @@ class OutputFolder:
     ) -> xr.Dataset:
         """The head table of a model, or of all `runs` that were tuned from it, under its name in `tables`.
 
-        Its checkpoint stays in the folder until everything is written. `label` is the step that progress shows.
+        Its sums stay in the folder until everything is written. `label` is the step that progress shows.
         `trust_remote_code` allows the Python code in the folders of the runs.
         """
         from headscope.runner import measure, measure_runs
 
         settings: dict[str, Any] = {
-            "plan": plan, "summary": summary, "checkpoint": self._checkpoint(table), "resume": self.resume,
+            "plan": plan, "summary": summary, "checkpoint": self._sums(table), "resume": self.resume,
             "progress": lambda done, total: self.progress(label or f"measuring {table}", done, total),
         }  # fmt: skip
         if runs is None:
@@ -105,9 +126,9 @@ class OutputFolder:
         """Write all files, and return their names relative to the folder.
 
         They are written to a temporary folder first, so that a failure leaves older results as they were. Files that an
-        older job listed in the same manifest and this one does not write are removed, and so are leftovers of a killed
-        job; no other files are touched. `fill` writes into the folder that it is given, and the manifest records
-        `about` beside the hashes.
+        older job listed in the same manifest and this one does not write are removed, and so is what a job left that
+        was killed while it wrote; no other files are touched. `fill` writes into the folder that it is given, and the
+        manifest records `about` beside the hashes.
 
         Raises:
             HeadscopeError: the disk refuses a file.
@@ -138,13 +159,9 @@ class OutputFolder:
             ) from error
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
-        for of_table in map(self._checkpoint, self.tables):
-            for checkpoint in (of_table, *self.path.glob(f"{escape(of_table.stem)}.*{of_table.suffix}")):
-                checkpoint.unlink(missing_ok=True)
-                remove_unfinished(checkpoint)
         return written
 
-    def _checkpoint(self, table: str) -> Path:
+    def _sums(self, table: str) -> Path:
         return self.path / f".{table}.partial.npz"
 
     def _write_manifest(self, fresh: Path, about: Mapping[str, Any]) -> None:
@@ -183,6 +200,32 @@ class OutputFolder:
             # It is asked for a file first, since a link that leads to itself leads nowhere.
             if path.suffix in OUTPUT_SUFFIXES and path.is_file() and path.resolve().is_relative_to(self.path.resolve()):
                 path.unlink(missing_ok=True)
+
+
+@contextmanager
+def reserve_file(path: Path) -> Iterator[Path]:
+    """Where the sums of the table in the file `path` are kept for resuming, while no other command writes the file.
+
+    When the block ends well, they are removed, and so is what a killed process left of the file; after an error they
+    stay for --resume.
+
+    Raises:
+        HeadscopeError: the file cannot be written, or another command is writing it.
+    """
+    writable(path)
+    sums = path.with_name(f".{path.name}.partial.npz")
+    with reserve(path, path.with_name(f".{path.name}.lock")):
+        yield sums
+        remove_unfinished(path)
+        remove_sums(sums)
+
+
+def remove_sums(sums: Path) -> None:
+    """Remove the sums of a table, those of its parts beside them, and what a killed process left of any of these."""
+    parts = f"{escape(sums.stem)}.*{escape(sums.suffix)}"
+    for pattern in (escape(sums.name), parts, f".{parts}"):
+        for path in sums.parent.glob(pattern):
+            path.unlink(missing_ok=True)
 
 
 def _is_listed(entry: tuple[str, object]) -> bool:

@@ -6,6 +6,7 @@ On a second corpus, the heads that were chosen on the first are scored (`add_rep
 """
 
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,8 @@ from headscope.analyse import add_replication, assess
 from headscope.capture.loading import Loadable, load
 from headscope.corpora import CorpusSummary, read, summarize
 from headscope.errors import HeadscopeError
-from headscope.files import remove_unfinished, writable
 from headscope.jobs.arguments import check_model, check_reducers
+from headscope.jobs.folder import reserve_file
 from headscope.jobs.inputs import make_plan
 from headscope.jobs.progress import Progress, ignore_progress, shows_progress
 from headscope.jobs.replication import open_replication
@@ -26,7 +27,6 @@ from headscope.reducers.reducer import Reducer
 from headscope.reducers.support.permutations import with_permutations
 from headscope.runner import list_reducers, measure_runs, resolve_reducers
 from headscope.runner import measure as run
-from headscope.runner.runs import checkpoints
 from headscope.runs import Runs
 from headscope.runs import read as read_runs
 
@@ -92,8 +92,6 @@ def measure(
     progress = progress if callable(progress) else ignore_progress
     if out is None and resume:
         raise HeadscopeError("resume=True continues a file; name it as `out`.")
-    if out is not None:
-        writable(Path(out))
     if runs is not None and not isinstance(runs, Runs):
         runs = read_runs(runs)
     if runs is not None and replicate is not None:
@@ -105,36 +103,34 @@ def measure(
     check_reducers(reducers)
     check_model(model)
     reading = partial(read, format=format, patterns=patterns, limit=limit, sample=sample, seed=seed)
-    documents = reading(corpus)
-    progress("reading the corpus", 0, 0)
-    summary = summarize(documents)
-    chosen = _choose_reducers(reducers, summary, runs, permutations)
-    second = open_replication(replicate, documents, reducers, chosen, reading=reading, progress=progress)
-    progress("loading the model", 0, 0)
-    model = load(model, device=device, trust_remote_code=trust_remote_code)
+    with nullcontext() if out is None else reserve_file(Path(out)) as sums:
+        documents = reading(corpus)
+        progress("reading the corpus", 0, 0)
+        summary = summarize(documents)
+        chosen = _choose_reducers(reducers, summary, runs, permutations)
+        second = open_replication(replicate, documents, reducers, chosen, reading=reading, progress=progress)
+        progress("loading the model", 0, 0)
+        model = load(model, device=device, trust_remote_code=trust_remote_code)
 
-    def make_settings(step: str, summary: CorpusSummary, suffix: str = "") -> dict[str, Any]:
-        checkpoint = None if out is None else Path(out).with_name(f".{Path(out).name}{suffix}.partial.npz")
-        return {
-            "plan": make_plan(max_tokens, cut, pair_tokens, batch_tokens), "summary": summary,
-            "checkpoint": checkpoint, "resume": resume, "progress": lambda done, total: progress(step, done, total),
-        }  # fmt: skip
+        def make_settings(step: str, summary: CorpusSummary, checkpoint: Path | None) -> dict[str, Any]:
+            return {
+                "plan": make_plan(max_tokens, cut, pair_tokens, batch_tokens), "summary": summary,
+                "checkpoint": checkpoint, "resume": resume, "progress": lambda done, total: progress(step, done, total),
+            }  # fmt: skip
 
-    if runs is None:
-        settings = [make_settings(f"measuring {model.name}", summary)]
-        table = assess(run(model, documents, chosen, **settings[0]))
-    else:
-        step = f"measuring {len(runs.runs)} runs of {'the control of ' if runs.control else ''}{runs.task}"
-        settings = [make_settings(step, summary)]
-        table = measure_runs(model, runs, documents, chosen, **settings[0], trust_remote_code=trust_remote_code)
-        table = assess(table)
-    if second is not None:
-        settings.append(make_settings(f"replicating on {second.name}", second.summary, ".replication"))
-        table = add_replication(table, run(model, second.documents, second.reducers, **settings[1]))
-    if out is not None:
-        heads.write_table(table, out)
-        remove_unfinished(Path(out))
-        _remove_checkpoints([setting["checkpoint"] for setting in settings], runs)
+        if runs is None:
+            table = assess(run(model, documents, chosen, **make_settings(f"measuring {model.name}", summary, sums)))
+        else:
+            step = f"measuring {len(runs.runs)} runs of {'the control of ' if runs.control else ''}{runs.task}"
+            settings = make_settings(step, summary, sums)
+            table = measure_runs(model, runs, documents, chosen, **settings, trust_remote_code=trust_remote_code)
+            table = assess(table)
+        if second is not None:
+            checkpoint = sums and sums.with_stem(f"{sums.stem}.replication")
+            settings = make_settings(f"replicating on {second.name}", second.summary, checkpoint)
+            table = add_replication(table, run(model, second.documents, second.reducers, **settings))
+        if out is not None:
+            heads.write_table(table, out)
     return table
 
 
@@ -156,10 +152,3 @@ def _choose_reducers(
         skipped = permutations is None and runs is not None and isinstance(named, str)
         chosen.append(with_permutations(reducer, 0 if skipped else permutations))
     return chosen
-
-
-def _remove_checkpoints(paths: Sequence[Path], runs: Runs | None) -> None:
-    """Remove the sums that were kept for resuming; the table is safe."""
-    for checkpoint in paths if runs is None else checkpoints(paths[0], runs):
-        checkpoint.unlink(missing_ok=True)
-        remove_unfinished(checkpoint)

@@ -115,39 +115,39 @@ def study(
     }
     repeated = chosen.tuning.measured if chosen.tuning else ()
     of_runs = [f"{table}_{group}" for table in repeated for group in ("task", "control")]
-    folder = OutputFolder("the study", Path(out), f"{name}.json", (*chosen.measurements, *of_runs), resume, progress)
-    folder.check()
     options = TuningOptions(seeds, epochs, learning_rate, task, max_examples, select)
     tuning = plan_tuning(name, chosen, options, data, given)
-    runs_folder = folder.path / "runs" / (tuning.task.name if tuning else "")
-    if tuning:
-        check_folder(runs_folder, resume)
-        check_folder(runs_folder / CONTROL, resume)
-    paths = locate(chosen, data, given)
-    progress("loading the model", 0, 0)
-    given_model = model
-    model = load(model, device=device, trust_remote_code=trust_remote_code)
-    measure = partial(_measure, folder, model, make_plan(None, None, None, batch_tokens), trust_remote_code)
-    texts = _read_texts(chosen, paths, tuning.task if tuning else None, seed, progress)
-    tables = {table: measure(table, chosen.measurements[table], of_table) for table, of_table in texts.items()}
-    runs: dict[str, Runs] = {}
-    if tuning:
-        tuned = tune(
-            tuning.task, given_model, runs_folder, replace(tuning.settings, device=model.device.type),
-            seeds=tuning.seeds, control=True, trust_remote_code=trust_remote_code, resume=resume, progress=progress,
-        )  # fmt: skip
-        runs = {"task": tuned.task} | ({"control": tuned.control} if tuned.control else {})
-        tables |= _measure_runs(measure, chosen, model, texts, runs)
-    call = (
-        f"study({name!r}, model={model.name!r}, data={str(data)!r}, "
-        f"corpora={ {table: str(corpus) for table, corpus in given.items()} }, batch_tokens={batch_tokens}, seed={seed}"
-        f"{f', {options}' if tuning else ''})"
-    )
-    tables = {table: values.assign_attrs(call=call, seed=seed) for table, values in tables.items()}
-    tables, _ = derive(chosen, tables)
-    findings = judge(chosen, tables)
-    result = StudyResult(chosen, findings, tables, folder.path, ())
-    files = folder.write(lambda fresh: _fill(fresh, name, result, runs), _describe_run(chosen, tables, runs, call))
+    measured = (*chosen.measurements, *of_runs)
+    with OutputFolder("the study", Path(out), f"{name}.json", measured, resume, progress) as folder:
+        runs_folder = folder.path / "runs" / (tuning.task.name if tuning else "")
+        if tuning:
+            check_folder(runs_folder, resume)
+            check_folder(runs_folder / CONTROL, resume)
+        paths = locate(chosen, data, given)
+        progress("loading the model", 0, 0)
+        given_model = model
+        model = load(model, device=device, trust_remote_code=trust_remote_code)
+        measure = partial(_measure, folder, model, make_plan(None, None, None, batch_tokens), trust_remote_code)
+        texts = _read_texts(chosen, paths, tuning.task if tuning else None, seed, progress)
+        tables = {table: measure(table, chosen.measurements[table], of_table) for table, of_table in texts.items()}
+        runs: dict[str, Runs] = {}
+        if tuning:
+            tuned = tune(
+                tuning.task, given_model, runs_folder, replace(tuning.settings, device=model.device.type),
+                seeds=tuning.seeds, control=True, trust_remote_code=trust_remote_code, resume=resume, progress=progress,
+            )  # fmt: skip
+            runs = {"task": tuned.task} | ({"control": tuned.control} if tuned.control else {})
+            tables |= _measure_runs(measure, chosen, model, texts, runs)
+        call = (
+            f"study({name!r}, model={model.name!r}, data={str(data)!r}, "
+            f"corpora={ {table: str(corpus) for table, corpus in given.items()} }, batch_tokens={batch_tokens}, "
+            f"seed={seed}{f', {options}' if tuning else ''})"
+        )
+        tables = {table: values.assign_attrs(call=call, seed=seed) for table, values in tables.items()}
+        tables, _ = derive(chosen, tables)
+        findings = judge(chosen, tables)
+        result = StudyResult(chosen, findings, tables, folder.path, ())
+        files = folder.write(lambda fresh: _fill(fresh, name, result, runs), _describe_run(chosen, tables, runs, call))
     return replace(result, files=files)
 
 

@@ -50,15 +50,14 @@ def study_recorded(
     if study.recording is None:
         known = ", ".join(other for other in STUDIES if STUDIES[other].recording is not None)
         raise HeadscopeError(f"there is no layout of recorded scores for the study {name}; there is one for {known}.")
-    folder = OutputFolder("the study", Path(out), f"{name}.json", (), progress=progress)
-    folder.check()
-    models = []
-    for path in list_recordings(Path(recorded).expanduser()):
-        progress(f"reading {path}", 0, 0)
-        models.append(judge_recording(study, study.recording, path))
-    call = f"study_recorded({name!r}, {str(recorded)!r})"
-    facts = {"call": call, "recorded": {model.name: _describe_model(model) for model in models}}
-    files = folder.write(lambda fresh: _fill(fresh, name, study, models), facts)
+    with OutputFolder("the study", Path(out), f"{name}.json", (), progress=progress) as folder:
+        models = []
+        for path in list_recordings(Path(recorded).expanduser()):
+            progress(f"reading {path}", 0, 0)
+            models.append(judge_recording(study, study.recording, path))
+        call = f"study_recorded({name!r}, {str(recorded)!r})"
+        facts = {"call": call, "recorded": {model.name: _describe_model(model) for model in models}}
+        files = folder.write(lambda fresh: _fill(fresh, name, study, models), facts)
     return RecordedResult(study, tuple(models), folder.path, files)
 
 

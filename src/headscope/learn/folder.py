@@ -1,19 +1,14 @@
-"""The folder of runs while they are trained: its lock, its unfinished runs, and what a killed process left there."""
+"""The folder of runs while they are trained: its unfinished runs, and what a killed process left there."""
 
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-
-from filelock import FileLock, Timeout
 
 from headscope import runs as files
 from headscope.errors import HeadscopeError, first_line
-from headscope.files import remove_unfinished, writable
+from headscope.files import check_regular, remove_unfinished, writable
 from headscope.runs import Runs
-
-LOCK = ".tune.lock"
-"""Held by the process that writes; the system releases it when the process ends, killed or not."""
 
 _FULL = ("Error while serializing", "inline_container")
 """Parts of the messages of safetensors and torch when they cannot write."""
@@ -35,6 +30,7 @@ def check_folder(folder: Path, resume: bool) -> None:
     Raises:
         HeadscopeError: it is a file, cannot be written to, or holds runs and `resume` does not ask to go on with them.
     """
+    check_regular(folder)
     if folder.exists() and not folder.is_dir():
         raise HeadscopeError(f"{folder} is a file; name a folder for the runs, which may be a new one.")
     writable(folder / files.FILE)
@@ -48,31 +44,7 @@ def check_folder(folder: Path, resume: bool) -> None:
 
 
 @contextmanager
-def lock_folder(folder: Path) -> Iterator[None]:
-    """Make the folder if it is missing, and keep other processes from tuning in it.
-
-    Raises:
-        HeadscopeError: another process tunes in it, or it cannot be written to.
-    """
-    lock = FileLock(folder / LOCK)
-    try:
-        with explain_disk_errors(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-            lock.acquire(blocking=False)
-    except Timeout:
-        raise HeadscopeError(
-            f"another `headscope tune` is running in {folder}; wait until it has ended, or name another folder."
-        ) from None
-    try:
-        yield
-    finally:
-        with suppress(OSError):  # Windows removes no file that is open
-            (folder / LOCK).unlink()
-        lock.release()
-
-
-@contextmanager
-def explain_disk_errors(folder: Path, content: str = "the runs") -> Iterator[None]:
+def explain_disk_errors(folder: Path, content: str) -> Iterator[None]:
     """Turn an error of the disk, from Python or from a library, into one sentence.
 
     Raises:
@@ -90,10 +62,9 @@ def explain_disk_errors(folder: Path, content: str = "the runs") -> Iterator[Non
 
 
 def _is_disk_error(error: Exception) -> bool:
-    if isinstance(error, OSError):
-        return not isinstance(error, Timeout)
     # Weights and the optimizer's state are not written by Python: there a full disk raises no OSError.
-    return not isinstance(error, HeadscopeError) and any(sign in str(error) for sign in _FULL)
+    full = not isinstance(error, HeadscopeError) and any(sign in str(error) for sign in _FULL)
+    return isinstance(error, OSError) or full
 
 
 def remove_leftovers(runs: Runs) -> None:

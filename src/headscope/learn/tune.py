@@ -19,13 +19,13 @@ from typing import Any
 from headscope import runs as files
 from headscope.capture.loading import Loadable
 from headscope.errors import HeadscopeError
+from headscope.files import LOCK, reserve
 from headscope.learn.control import make_control
 from headscope.learn.encode import Features, encode
 from headscope.learn.folder import (
     check_folder,
     explain_disk_errors,
     list_unfinished,
-    lock_folder,
     remove_leftovers,
     unfinished_path,
 )
@@ -108,15 +108,16 @@ def tune(
 
     from headscope.learn.training import Pretrained, join_processes  # transformers' Trainer needs the extra
 
-    progress("loading the model", 0, 0)
-    pretrained = Pretrained.from_model(model, task, device=settings.device, trust_remote_code=trust_remote_code)
-    longest = min((limit for limit in (pretrained.max_tokens, settings.max_tokens) if limit is not None), default=None)
-    run_sets = []
-    for variant, folder in variants:
-        progress(f"tokenizing {_task_name(variant)}", 0, 0)
-        run_sets.append(_RunSet.prepare(variant, task, folder, pretrained, settings, longest))
     processes = join_processes(settings.device)
-    with lock_folder(out) if processes.is_main_process else nullcontext():
+    with reserve(out, out / LOCK) if processes.is_main_process else nullcontext():
+        progress("loading the model", 0, 0)
+        pretrained = Pretrained.from_model(model, task, device=settings.device, trust_remote_code=trust_remote_code)
+        limits = (pretrained.max_tokens, settings.max_tokens)
+        longest = min((limit for limit in limits if limit is not None), default=None)
+        run_sets = []
+        for variant, folder in variants:
+            progress(f"tokenizing {_task_name(variant)}", 0, 0)
+            run_sets.append(_RunSet.prepare(variant, task, folder, pretrained, settings, longest))
         present = [run_set.load_runs(seeds) for run_set in run_sets]  # before any of them is trained
         processes.wait_for_everyone()
         trained = [run_set.train(runs, seeds, progress) for run_set, runs in zip(run_sets, present, strict=True)]
