@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from threading import RLock
+from threading import Lock
 from typing import Any
 
 import torch
@@ -43,6 +43,7 @@ from headscope.capture.layer import (
 )
 from headscope.capture.loading import quiet
 from headscope.capture.model import Model
+from headscope.capture.turns import hold, list_configs
 from headscope.capture.verify import are_finite, by_token, verify_rows, verify_same, verify_unpadded
 from headscope.errors import HeadscopeError, ModelError, first_line
 
@@ -152,8 +153,7 @@ class Capture:
         fused_from = FUSED_FROM if fused is None else 0
         run = Pass(self.model, batch, observe, edit, gradients, rows, whole, verify, because, fused_from)
         with (
-            _alone,
-            _restored(self._configs),
+            hold(self._configs),
             torch.inference_mode(not gradients),
             torch.set_grad_enabled(gradients),
             _under_observation(run),
@@ -206,11 +206,7 @@ class Capture:
 
     @cached_property
     def _configs(self) -> tuple[PreTrainedConfig, ...]:
-        """Those in which the parts of the model find the name of their attention implementation."""
-        configs = [part.config for part in self.model.module.modules() if isinstance(part, PreTrainedModel)]
-        for config in configs:  # which grows
-            configs += [part for key in config.sub_configs if (part := getattr(config, key)) is not None]
-        return tuple({id(config): config for config in configs}.values())
+        return list_configs(self.model.module)
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,10 +287,6 @@ def _get_current() -> Pass:
     return run
 
 
-_alone = RLock()
-"""Held during a forward pass, since the configuration of a model names one attention implementation for all threads."""
-
-
 def _attend(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **terms: Any
 ) -> tuple[Tensor, None]:
@@ -330,21 +322,13 @@ AttentionInterface.register(NAME, _attend)
 AttentionMaskInterface.register(NAME, _keep_mask)
 
 
-@contextmanager
-def _restored(configs: Sequence[PreTrainedConfig]) -> Iterator[None]:
-    """Afterwards, even after an error, each configuration has the attention implementation again that it had."""
-    before = [config._attn_implementation for config in configs]
-    try:
-        yield
-    finally:
-        # Setting a configuration sets its parts, which come behind it and so are restored last.
-        for config, name in zip(configs, before, strict=True):
-            config._attn_implementation = name
+_naming = Lock()
+"""Held while transformers is quiet, which is so for all threads."""
 
 
 def _takes_our_name(module: PreTrainedModel, configs: Sequence[PreTrainedConfig]) -> bool:
     # A family without the interface answers with a warning; that it did not take the name is seen.
-    with _alone, quiet(), _restored(configs):
+    with hold(configs), _naming, quiet():
         module.set_attn_implementation(NAME)
         return bool(module.config._attn_implementation == NAME)
 
@@ -356,7 +340,7 @@ def _prepare_inputs(model: Model, batch: Batch) -> dict[str, Any]:
 
 def _run_untouched(model: Model, batch: Batch) -> Float[Tensor, "batch ..."]:
     try:
-        with _alone, torch.inference_mode():
+        with hold(list_configs(model.module)), torch.inference_mode():
             output = model.module(**_prepare_inputs(model, batch))
     except Exception as error:  # what a model raises on input that it cannot take, it alone knows
         raise ModelError(
