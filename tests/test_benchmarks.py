@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import tiny
+
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 SCRIPTS = sorted(BENCHMARKS.rglob("*.py"))
 
@@ -61,6 +63,12 @@ def test_the_benchmark_of_exactness() -> None:
 
 def test_the_benchmark_of_runs() -> None:
     assert "surface on grammar:5: 1 run " in run("runs.py", "--runs", 2, "--corpus", "grammar:5", "--times", 1)
+
+
+def test_the_benchmark_of_kills(tmp_path) -> None:
+    report = run("kills.py", "--kills", 3, "--commands", "measure", "--model", tiny.save(tmp_path / "model"))
+    command, kills, *_ = report.splitlines()[1].split()
+    assert (command, kills) == ("measure", "3")
 
 
 def test_the_benchmark_of_damaged_files() -> None:
