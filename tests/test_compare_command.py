@@ -9,6 +9,7 @@ import pytest
 import xarray as xr
 from matplotlib.figure import Figure
 
+import headscope
 from analyse.run_tables import simulate
 from analyse.tables import RELATIONS, head_table, texts
 from headscope import heads
@@ -77,6 +78,20 @@ def others(tmp_path_factory) -> dict[str, Path]:
 
 def words(files: dict[str, Path]) -> list[object]:
     return [files["before"], files["after"], "--control", files["control"]]
+
+
+def test_labels_that_are_too_long_for_names_of_files_are_compared(files, tmp_path) -> None:
+    labels = ["ä" * 99 + "no", "ä" * 99 + "ve", "ä" * 99 + "pr"]
+    assert {len(label.encode()) for label in labels} == {200}
+    before, after = (heads.read_table(files[name]).assign_coords(token_class=labels) for name in ("before", "after"))
+    result = headscope.compare(before, after, variables=["token_class_mass"], out=tmp_path)
+    kept = sorted(path.stem for path in (tmp_path / "comparisons").iterdir())
+    assert len(kept) == 2
+    assert {len(name.encode()) for name in kept} <= {199, 200}
+    for comparison in result.comparisons:
+        assert any(heads.read_table(tmp_path / "comparisons" / f"{name}.nc").identical(comparison) for name in kept)
+    page = (tmp_path / "comparison.md").read_text()
+    assert all(f"figures/{name}-changes.png" in page for name in kept)
 
 
 def test_everything_that_the_tables_have_in_common_is_compared(run, files, others, tmp_path) -> None:

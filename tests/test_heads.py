@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from analyse.tables import RELATIONS, head_table, stacked, texts, two_stacks
 from headscope import heads
 from headscope.analyse import add_intervals, add_report
-from headscope.errors import HeadscopeError, TableError
+from headscope.errors import HeadscopeError, TableError, quote
 
 KNOWN = (
     "layer, head, attention_type, relation, direction, offset, distance, token_offset, class, token_class, mention, "
@@ -353,10 +353,12 @@ def test_a_head_that_the_model_does_not_have(name: str) -> None:
     assert str(refused.value) == f"there is no head {name}; the model has 7 layers of 11 heads, 1-1 to 7-11."
 
 
-@pytest.mark.parametrize("name", ["", "8", "8-", "-10", "8.10", "8-10-1", "-1-2", "L8H10", "8 - 10", "8-1e1"])
+@pytest.mark.parametrize(
+    "name", ["", "8", "8-", "-10", "8.10", "8-10-1", "-1-2", "L8H10", "8 - 10", "8-1e1", "9" * 5000 + "-1"]
+)
 def test_what_is_not_a_head(name: str) -> None:
     with pytest.raises(TableError) as refused:
         heads.parse_head(name, of_size(7, 11))
     assert str(refused.value) == (
-        f"{name!r} is not a head; write layer-head, both counted from 1, such as 1-1 or 7-11."
+        f"{quote(name)} is not a head; write layer-head, both counted from 1, such as 1-1 or 7-11."
     )

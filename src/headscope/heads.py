@@ -16,7 +16,7 @@ import h5py
 import numpy as np
 import xarray as xr
 
-from headscope.errors import HeadscopeError, TableError
+from headscope.errors import HeadscopeError, TableError, quote
 from headscope.files import atomic_write, check_regular, parse_json
 
 FORMAT_ATTRIBUTE = "headscope_format"
@@ -303,11 +303,11 @@ def parse_head(name: str, table: xr.Dataset) -> tuple[int, int]:
     Raises:
         TableError: the name is not of that form, or `table` has no such head.
     """
-    match = re.fullmatch(r"\s*(\d+)-(\d+)\s*", name)
+    match = re.fullmatch(r"\s*(\d{1,9})-(\d{1,9})\s*", name)
     layers, heads = table.sizes["layer"], table.sizes["head"]
     last = head_name(layers, heads)
     if not match:
-        raise TableError(f"{name!r} is not a head; write layer-head, both counted from 1, such as 1-1 or {last}.")
+        raise TableError(f"{quote(name)} is not a head; write layer-head, both counted from 1, such as 1-1 or {last}.")
     layer, head = int(match[1]), int(match[2])
     if not (1 <= layer <= layers and 1 <= head <= heads):
         sizes = f"{layers} layers of {heads} heads, 1-1 to {last}"

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from corpora.test_framenet import INDEXES, LENT, TEXT, release
 from headscope.corpora import FORMATS, Document, Link, Span, read, summarize
 from headscope.errors import CorpusError, HeadscopeError
 from refusals import refusal
@@ -122,6 +124,50 @@ def test_a_pipe_or_a_device_is_refused_at_once(tmp_path: Path) -> None:
         )
         with pytest.raises(HeadscopeError, match="is a device or a pipe"):
             read("grammar:5", patterns=path)
+
+
+@contextmanager
+def not_hanging() -> Iterator[None]:
+    """Ends a block that waits for ever."""
+
+    def end(*_: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.alarm(60)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def read_all(path: Path) -> str:
+    corpus = read(path)
+    summarize(corpus)
+    return corpus.sha256
+
+
+@pytest.mark.parametrize("name", [*INDEXES, "frame/Lending.xml", TEXT, "lu/lu701.xml", "lu/lu997.xml"])
+def test_a_pipe_in_a_release_of_framenet_is_waited_for_by_nobody(tmp_path: Path, name: str) -> None:
+    release(tmp_path, exemplars=LENT)
+    (tmp_path / name).unlink(missing_ok=True)
+    os.mkfifo(tmp_path / name)
+    lacking = f"{tmp_path} has no {name}, which a FrameNet release has beside frameIndex.xml"
+    pipe = f"{tmp_path / name} is a device or a pipe; copy what it gives to a file, and name that file."
+    with not_hanging(), pytest.raises(HeadscopeError) as refused:
+        read_all(tmp_path)
+    assert str(refused.value).startswith(lacking if name in INDEXES else pipe)
+
+
+def test_a_pipe_in_a_folder_of_ontogum_is_no_file_with_trees(tmp_path: Path) -> None:
+    for folder in ("conll", "conllu"):
+        (tmp_path / folder).mkdir()
+    write(tmp_path, "conll/a.conll", "# begin document a\n0\tred\t(1)\n# end document\n")
+    os.mkfifo(tmp_path / "conllu" / "a.conllu")
+    with not_hanging():
+        (document,) = read(tmp_path)
+    assert (document.words, document.links) == (("red",), ())
 
 
 @pytest.mark.parametrize("name", ["a" * 300, "~nobody-of-this-name/a.conllu", "a\0b", f"grammar:{DIGITS}"])

@@ -18,6 +18,7 @@ from typing import Any
 from headscope.corpora.document import Document, Link, Skipped, Span
 from headscope.corpora.markup import Markup, find_tags
 from headscope.errors import CorpusError, first_line
+from headscope.files import check_regular
 
 _LEXICON = ("luIndex.xml", "frRelation.xml", "semTypes.xml")
 _TEXT_INDEX = "fulltextIndex.xml"
@@ -71,7 +72,9 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]
         with _translate_errors(path):
             frames = lexicon.frame_ids_and_names()
         for frame, title in frames.items():
-            with _translate_errors(release / "frame" / f"{title}.xml"):
+            file = release / "frame" / f"{title}.xml"
+            check_regular(file)  # NLTK would wait for a pipe for ever
+            with _translate_errors(file):
                 lexicon.frame(frame)
         for part in _read_sentences(lexicon, release):
             if isinstance(part, Skipped):

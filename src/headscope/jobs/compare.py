@@ -3,6 +3,7 @@
 before, after (runs), control (runs) --compare each variable--> comparisons --view--> figures, tables, page
 """
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from headscope import heads
 from headscope.analyse import Consistencies, compare_variable, consistencies
 from headscope.analyse.comparable import name_table
 from headscope.errors import HeadscopeError, TableError
-from headscope.files import write_text
+from headscope.files import MAX_NAME_BYTES, write_text
 from headscope.jobs.folder import OutputFolder, write_csv
 from headscope.jobs.progress import Progress, ignore_progress, shows_progress
 from headscope.score import HEAD, Score, read_scores
@@ -49,8 +50,13 @@ class Entry:
 
     @property
     def name(self) -> str:
-        """The name in file names: ``token_class_mass-noun``."""
-        return re.sub(r"[^\w.-]", "_", "-".join([self.variable, *map(str, self.where.values())]))
+        """The name in file names: ``token_class_mass-noun``; the end of one that is too long for them is hashed."""
+        name = re.sub(r"[^\w.-]", "_", "-".join([self.variable, *map(str, self.where.values())]))
+        if len(name.encode()) <= MAX_NAME_BYTES:
+            return name
+        digest = hashlib.sha256(self.label.encode()).hexdigest()[:16]
+        beginning = name.encode()[: MAX_NAME_BYTES - len(digest) - 1].decode(errors="ignore")
+        return f"{beginning}-{digest}"
 
     @property
     def label(self) -> str:
