@@ -85,7 +85,8 @@ def test_what_was_left_out_is_counted_up_to_the_last_of_the_first_documents_and_
     parts = [skipped[0], documents[0], skipped[1], documents[1], skipped[2], documents[2], skipped[3]]
     limit, sample = Selection(limit=2), Selection(sample=1)
     assert list(limit.select(parts, frozenset({0, 1}))) == parts[:5]
-    assert list(sample.select(parts, frozenset({1}))) == [*skipped[:2], documents[1], *skipped[2:]]
+    everywhere = [Skipped(part.where, "a reason, in the whole corpus") for part in skipped]
+    assert list(sample.select(parts, frozenset({1}))) == [*everywhere[:2], documents[1], *everywhere[2:]]
 
 
 def test_patterns_see_what_was_taken(file) -> None:

@@ -1,7 +1,7 @@
 """A part of a corpus: its first documents, or a random sample of them."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
@@ -65,12 +65,13 @@ class Selection:
     def select(self, parts: Iterable[Document | Skipped], chosen: frozenset[int]) -> Iterator[Document | Skipped]:
         """The documents at the places that were chosen, and in its place what was left out by the reader.
 
-        Behind the first documents nothing is read; a sample is one of all that could be read.
+        Behind the first documents nothing is read. A sample is one of all that could be read, so that what was left
+        out belongs to the whole corpus, and its reason says so.
         """
         place = 0
         for part in parts:
             if isinstance(part, Skipped):
-                yield part
+                yield part if self.sample is None else replace(part, reason=f"{part.reason}, in the whole corpus")
                 continue
             if place == self.limit:
                 return
