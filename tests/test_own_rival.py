@@ -185,7 +185,7 @@ def test_its_rivals_are_on_the_page_and_on_the_terminal(reported) -> None:
         text.getvalue(),
     )
     plain = " ".join(text.getvalue().split())
-    assert "1 of 1 scores has a head that beats all its rivals." in plain
+    assert "Same initials has a head that beats all its rivals." in plain
     assert (
         "and so were its rivals: nearest word of a length, word so many steps back, best fixed offset, first word and "
         "best head of the untrained model."

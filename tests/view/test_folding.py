@@ -1,11 +1,14 @@
 """Rows that say the same are one: a row that pools others, of which the corpus has a single one."""
 
 import io
+from dataclasses import replace
 
 import numpy as np
+import pytest
 import xarray as xr
 from rich.console import Console
 
+from headscope.reducers import NegationScope
 from headscope.score import read_scores
 from headscope.view.folding import find_folded
 from headscope.view.page import render_page
@@ -47,6 +50,35 @@ def test_single_rows_are_never_folded_into_each_other() -> None:
     table = table_with_pools()
     same = table.assign_coords(relation=["nsubj", "compound:prt", "compound", "all"])
     assert folded(same) == {}
+
+
+@pytest.mark.parametrize(
+    ("relations", "standing", "sentence"),
+    [
+        (["obj"], 0, "The row obj has no head that beats all its rivals and chance."),
+        (["obj"], 1, "The row obj has a head that beats all its rivals and chance."),
+        (["nsubj", "obj", "det"], 0, "0 of 3 relations have a head that beats all its rivals and chance."),
+        (["nsubj", "obj", "det"], 2, "2 of 3 relations have a head that beats all its rivals and chance."),
+    ],
+)
+def test_the_first_sentence_is_english_for_any_number(relations: list[str], standing: int, sentence: str) -> None:
+    verdicts = ["stands out"] * standing + ["does not stand out"] * (len(relations) - standing)
+    table = with_verdicts(head_table(relations=relations, rare=()), *verdicts)
+    assert describe_verdicts(read_reports(table)) == sentence
+
+
+def test_a_score_of_one_row_is_called_by_its_title() -> None:
+    (relations,) = read_reports(with_verdicts(head_table(rare=()), "stands out", "stands out", "does not stand out"))
+    row = replace(relations.rows[2], name="scope, F1", key="scope", verdict="does not stand out")
+    scope = replace(relations, score=NegationScope.scores[0], rows=(row,))
+    assert describe_verdicts([relations, scope]) == (
+        "2 of 3 relations have a head that beats all its rivals and chance; scope of negation has none."
+    )
+    undecided = replace(scope, rows=(replace(row, verdict="cannot decide"),))
+    assert describe_verdicts([undecided]) == (
+        "Scope of negation has no head that beats all its rivals and chance. "
+        "There are too few texts to decide about scope of negation."
+    )
 
 
 def test_a_folded_row_is_shown_and_counted_once_and_both_places_say_so() -> None:

@@ -14,24 +14,41 @@ Q = "permutation p-value, corrected for the number of heads and rows."
 
 
 def describe_verdicts(reports: Sequence[Report]) -> str:
-    """A sentence about the number of rows for which a head stands out, by score; empty where none has a head."""
-    standing, undecided, counts = [], [], []
+    """Sentences about the number of rows for which a head stands out, by score; empty where none has a head."""
+    standing: list[str] = []
+    without: list[str] = []
+    undecided: list[str] = []
+    singular = False
     for report in reports:
         rows = report.rows_with_heads
-        if rows:
-            counts.append(sum(row.stands_out for row in rows))
-            standing.append(f"{counts[-1]} of {len(rows)} {report.score.rows}")
+        count = sum(row.stands_out for row in rows)
+        if count or len(rows) > 1:
+            singular = not standing and (count == 1 or len(rows) == 1)
+            standing.append(_count_rows(report, count))
+        elif rows:
+            without.append(_count_rows(report, count))
         if count := sum(row.verdict == UNDECIDED for row in rows):
-            undecided.append(f"{count} of {len(rows)} {report.score.rows}")
-    if not standing:
+            undecided.append(_count_rows(report, count))
+    if not (standing or without):
         return ""
     rivals = any(row.rivals for row in _list_rows(reports))
     beaten = " and ".join(["all its rivals"] * rivals + ["chance"] * has_permutations(reports))
-    sentence = (
-        f"{_enumerate(standing)} {'has' if counts == [1] else 'have'} a head that "
-        f"{f'beats {beaten}' if beaten else 'stands out'}."
-    )
-    return sentence + (f" There are too few texts to decide about {_enumerate(undecided)}." if undecided else "")
+    subject, many = _enumerate(standing or without), not singular if standing else len(without) > 1
+    sentence = f"{subject[:1].upper()}{subject[1:]} {'have' if many else 'has'} {'a' if standing else 'no'} head that "
+    sentence += f"beats {beaten}" if beaten else "stands out"
+    if standing and without:
+        sentence += f"; {_enumerate(without)} {'have' if len(without) > 1 else 'has'} none"
+    return f"{sentence}." + (f" There are too few texts to decide about {_enumerate(undecided)}." if undecided else "")
+
+
+def _count_rows(report: Report, count: int) -> str:
+    """So many of the rows of a score for which there is a head; where there is but one row, its name or the title."""
+    rows, title = report.rows_with_heads, report.score.title
+    if len(rows) > 1:
+        return f"{count} of {len(rows)} {report.score.rows}"
+    if ":" in rows[0].key:
+        return f"the row {rows[0].name}"
+    return title[:1].lower() + title[1:] if title[1:2].islower() else title
 
 
 def describe_choice(reports: Sequence[Report]) -> str:
