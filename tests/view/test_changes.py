@@ -6,6 +6,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection, QuadMesh
 from matplotlib.figure import Figure
+from matplotlib.legend import Legend
 from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.text import Text
 
@@ -125,7 +126,8 @@ def test_every_run_of_a_layer_is_a_dot_and_five_have_a_box() -> None:
         ends = box.get_path().vertices[:, 1]
         quartiles = np.percentile((afters[0][:, layer] - before[layer]).mean(-1), [25, 75])
         assert [ends.min(), ends.max()] == pytest.approx(quartiles.tolist())
-    assert [text.get_text() for text in axes.get_legend().get_texts()][:3] == [
+    (legend,) = axes.figure.findobj(Legend)
+    assert [text.get_text() for text in legend.get_texts()][:3] == [
         "negation, 5 runs",
         "control, 3 runs",
         "quartiles and median",

@@ -11,6 +11,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection, QuadMesh
 from matplotlib.figure import Figure
+from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
@@ -18,7 +19,7 @@ from headscope.errors import HeadscopeError, TableError
 from headscope.view import figures
 from headscope.view.figures import layers
 from headscope.view.figures.heatmaps import draw_score_heatmap
-from view.tables import STACKS, head_table
+from view.tables import STACKS, head_table, with_verdicts
 
 
 def panel_of(figure: Figure, variable: str, attention_type: str = "") -> Axes:
@@ -60,16 +61,19 @@ def mesh(axes: Axes) -> QuadMesh:
     return found
 
 
-def outlined(axes: Axes) -> tuple[int, int]:
-    """Layer and head of the outlined cell."""
-    (best,) = [patch for patch in axes.patches if isinstance(patch, Rectangle) and patch.get_gid() == "best"]
-    return round(best.get_y() + 0.5), round(best.get_x() + 0.5)
+def outlined(axes: Axes) -> list[tuple[int, int]]:
+    """Layer and head of each outlined cell."""
+    outlines = [patch for patch in axes.patches if isinstance(patch, Rectangle) and patch.get_gid() == "outlined"]
+    return [(round(outline.get_y() + 0.5), round(outline.get_x() + 0.5)) for outline in outlines]
 
 
-def labels(axes: Axes) -> list[str]:
-    legend = axes.get_legend()
-    assert legend is not None
-    return [text.get_text() for text in legend.get_texts()]
+def labels(figure: Figure) -> list[str]:
+    return [text.get_text() for legend in figure.findobj(Legend) for text in legend.get_texts()]
+
+
+def joined(text: str) -> str:
+    """Lines of a title, which break where they must."""
+    return " ".join(text.split())
 
 
 SHOWN = [
@@ -111,13 +115,32 @@ def test_a_decoder_without_special_tokens_shows_its_first_token() -> None:
         table[variable] = table[variable] * np.nan
     figure = layers.draw_special_tokens(table)
     (axes,) = figure.axes
-    assert labels(axes) == ["first token", "“.” and “,”"]
+    assert labels(figure) == ["first token", "“.” and “,”"]
     np.testing.assert_allclose(points(axes, "mass_first"), expected(table["mass_first"]))
 
 
 def test_a_model_with_cls_does_not_show_its_first_token_twice() -> None:
-    axes = panel_of(layers.draw_special_tokens(head_table()), "mass_cls")
-    assert labels(axes) == ["[CLS]", "[SEP]", "“.” and “,”"]
+    shown = labels(layers.draw_special_tokens(head_table()))
+    assert shown == ["[CLS]", "[SEP]", "“.” and “,”", "from [SEP]", "from other tokens"]
+
+
+@pytest.mark.parametrize("draw", [draw for draw, _ in SHOWN])
+@pytest.mark.parametrize("attention_types", [False, True])
+def test_legends_stand_above_all_panels_and_within_the_figure(draw, attention_types) -> None:
+    figure = draw(head_table(attention_types=attention_types))
+    figure.draw_without_rendering()
+    for legend in figure.findobj(Legend):
+        box = legend.get_window_extent()
+        assert not [axes for axes in figure.axes if box.overlaps(axes.get_window_extent())]
+        assert figure.bbox.contains(*box.min)
+        assert figure.bbox.contains(*box.max)
+
+
+def test_panels_of_one_unit_have_one_scale() -> None:
+    figure = layers.draw_entropies(head_table())
+    limits = {axes.get_ylim() for axes in figure.axes}
+    assert len(limits) == 1
+    assert limits.pop()[1] > np.log(31)
 
 
 def test_dashed_lines_are_uniform_attention() -> None:
@@ -137,21 +160,51 @@ def test_the_second_entropy_panel_is_left_out_without_cls() -> None:
 
 
 @pytest.mark.parametrize("relation", ["nsubj", "obj", "nsubj:pass"])
-def test_heatmaps_show_both_directions_on_one_scale_and_outline_the_best_head(relation) -> None:
+def test_heatmaps_show_both_directions_on_the_scale_of_all_shares(relation) -> None:
     table = head_table()
     figure = draw_score_heatmap(table, "relation_accuracy", relation)
     panels = heatmaps(figure)
     assert len(panels) == 2
     accuracy = table["relation_accuracy"].sel(relation=relation)
-    top = max(float(accuracy.max()), float(table["offset_accuracy"].sel(relation=relation).max()))
     for axes, direction in zip(panels, ("dependent_to_head", "head_to_dependent"), strict=True):
         values = accuracy.sel(direction=direction)
         np.testing.assert_array_equal(np.ma.getdata(mesh(axes).get_array()), values.values)
-        assert mesh(axes).get_clim() == (0, pytest.approx(top))
-        layer, head = outlined(axes)
-        assert float(values.sel(layer=layer, head=head)) == float(values.max())
+        assert mesh(axes).get_clim() == (0, 1)
+        layer, head = (values.where(values == values.max(), drop=True)[dim].item() for dim in ("layer", "head"))
         title = f"{direction.replace('_', ' ')}\nbest: {layer}-{head} {float(values.max()):.2f}"
         assert axes.get_title("left") == title
+
+
+@pytest.mark.parametrize("verdict", ["stands out", "does not stand out", "cannot decide"])
+@pytest.mark.parametrize("attention_types", [False, True])
+def test_only_a_reported_head_that_stands_out_is_outlined(verdict, attention_types) -> None:
+    table = with_verdicts(head_table(rare=(), attention_types=attention_types), "stands out", verdict, "stands out")
+    row = table.sel(relation="obj")
+    figure = draw_score_heatmap(table, "relation_accuracy", "obj")
+    attention_type = row["reported_attention_type"].item() if attention_types else ""
+    beginning = f"{attention_type} · " * attention_types + row["reported_direction"].item().replace("_", " ")
+    head = (int(row["reported_layer"]), int(row["reported_head"]))
+    for axes in heatmaps(figure):
+        here = verdict == "stands out" and axes.get_title("left").startswith(f"{beginning}\n")
+        assert outlined(axes) == ([head] if here else [])
+    assert sum(len(outlined(axes)) for axes in heatmaps(figure)) == (verdict == "stands out")
+    assert figure.get_suptitle().replace("\n", " ").endswith(f" · {verdict}")
+
+
+def test_without_a_report_or_for_a_rare_relation_no_head_is_outlined() -> None:
+    table = head_table()
+    unreported = table.drop_vars([name for name in table.data_vars if str(name).startswith(("reported", "heldout"))])
+    for shown, relation in ((table, "nsubj:pass"), (unreported, "nsubj")):
+        figure = draw_score_heatmap(shown, "relation_accuracy", relation)
+        assert not [outline for axes in heatmaps(figure) for outline in outlined(axes)]
+
+
+def test_what_is_no_share_has_a_scale_of_its_own() -> None:
+    table = head_table()
+    table["relation_accuracy"] = 3 * table["relation_accuracy"]
+    values = table["relation_accuracy"].sel(relation="obj")
+    panels = heatmaps(draw_score_heatmap(table, "relation_accuracy", "obj"))
+    assert [mesh(axes).get_clim() for axes in panels] == [(0, pytest.approx(float(values.max())))] * 2
 
 
 def test_cells_lie_where_the_axes_say() -> None:
@@ -161,7 +214,7 @@ def test_cells_lie_where_the_axes_say() -> None:
     corners = np.asarray(mesh(axes).get_coordinates())
     np.testing.assert_allclose(corners[3, 5], (5.5, 3.5))  # the cell after it is layer 4, head 6
     assert np.ma.getdata(mesh(axes).get_array())[3, 5] == pytest.approx(0.46)
-    assert outlined(axes) == (5, 7)
+    assert axes.get_title("left").endswith("best: 5-7 0.57")
     assert axes.yaxis_inverted()
 
 
@@ -169,9 +222,10 @@ def test_cells_lie_where_the_axes_say() -> None:
 def test_the_title_has_count_offset_held_out_accuracy_and_strongest_rival(rival: str) -> None:
     table = head_table(rare=())
     table["lift_rival"] = ("relation", [rival] * 3, table["lift_rival"].attrs)
+    table = with_verdicts(table, "", "does not stand out", "")
     row = table.sel(relation="obj")
     offset = row["offset_accuracy"].idxmax()
-    lines = draw_score_heatmap(table, "relation_accuracy", "obj").get_suptitle().split("\n")
+    lines = joined(draw_score_heatmap(table, "relation_accuracy", "obj").get_suptitle())
     signed = f"{int(offset):+d}".replace("-", "−")
     chosen = f"{int(row['heldout_offset']):+d}".replace("-", "−")
     rule = f"nearest {row['heldout_upos_word_class'].item()} ({row['heldout_upos_side'].item()})"
@@ -180,13 +234,13 @@ def test_the_title_has_count_offset_held_out_accuracy_and_strongest_rival(rival:
         "upos": f"{rule} {float(row['heldout_upos_accuracy']):.2f}",
         "untrained": f"untrained model {float(row['untrained_accuracy']):.2f}",
     }
-    assert lines == [
-        "obj · 2,477 links",
-        f"best fixed offset {signed}: {float(row['offset_accuracy'].max()):.2f}",
+    assert lines == (
+        "obj · 2,477 links "
+        f"best fixed offset {signed}: {float(row['offset_accuracy'].max()):.2f} "
         f"held out: {int(row['reported_layer'])}-{int(row['reported_head'])} "
         f"from {row['reported_direction'].item().split('_')[0]}: {float(row['heldout_accuracy']):.2f} "
-        f"[{float(row['heldout_lower']):.2f}, {float(row['heldout_upper']):.2f}] · {rivals[rival]}",
-    ]
+        f"[{float(row['heldout_lower']):.2f}, {float(row['heldout_upper']):.2f}] · {rivals[rival]} · does not stand out"
+    )
 
 
 def test_a_rare_relation_has_no_held_out_line() -> None:
@@ -242,16 +296,22 @@ def test_files_hold_text_and_are_the_same_each_time(tmp_path: Path) -> None:
     table = head_table(model="a $dollar$ model")
     kept = []
     for run in ("one", "two"):
-        png, svg = figures.save(
+        paths = figures.save(
             draw_score_heatmap(table, "relation_accuracy", "nsubj"), tmp_path / run, "relation nsubj:*"
         )
-        assert [png.name, svg.name] == ["relation_nsubj__.png", "relation_nsubj__.svg"]
-        kept.append((png.read_bytes(), svg.read_bytes()))
-        assert sorted(path.name for path in (tmp_path / run).iterdir()) == [png.name, svg.name]
+        assert [path.name for path in paths] == [f"relation_nsubj__.{suffix}" for suffix in ("png", "svg", "pdf")]
+        kept.append([path.read_bytes() for path in paths])
+        assert set((tmp_path / run).iterdir()) == set(paths)
     assert kept[0] == kept[1]
-    assert kept[0][0].startswith(b"\x89PNG")
-    text = kept[0][1].decode()
-    assert ">a $dollar$ model · ewt-test.conllu · 211 documents</text>" in text
+    png, svg, pdf = kept[0]
+    assert png.startswith(b"\x89PNG")
+    assert pdf.startswith(b"%PDF")
+    assert b"/CreationDate" not in pdf
+    # TrueType, with a table that says which letters its glyphs are: text that can be searched and copied.
+    assert b"/Subtype /Type3" not in pdf
+    assert pdf.count(b"/FontFile2") == pdf.count(b"/ToUnicode") > 0
+    text = svg.decode()
+    assert ">a $dollar$ model · ewt-test.conllu · 211 documents · outlined: the reported head" in text
     assert "<dc:date>" not in text
 
 

@@ -1,5 +1,7 @@
 """Accuracy by length of link: the bars are the table's numbers."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 
@@ -29,10 +31,25 @@ def test_each_length_that_there_is_has_a_bar_as_high_as_the_accuracy(attention_t
         np.testing.assert_allclose([height for _, height, _ in heights], accuracy.values[there])
         few = [bar.get_alpha() < 1 for _, _, bar in heights]
         assert few == (row["length_count"].values[there] < 20).tolist()
+        written = {text.get_position()[0]: text.get_text() for text in axes.texts if text.get_gid() == "count"}
+        counts = row["length_count"].values[there].tolist()
+        assert written == dict(zip(lengths.tolist(), map(str, counts), strict=True))
         assert offset[:2] == (pytest.approx(row["heldout_offset"].item()), 1)
     assert f"from {row['reported_direction'].item().split('_')[0]} · {row['length_count'].sum().item()} links" in (
         axes.get_title("left")
     )
+
+
+def test_the_numbers_of_links_stand_above_their_bars_and_cover_nothing() -> None:
+    table = head_table()
+    table["length_count"] = table["length_count"] * 1009
+    figure = draw_score_by_length(table)
+    figure.draw_without_rendering()
+    for axes in figure.axes:
+        boxes = [text.get_window_extent() for text in axes.texts]
+        assert boxes
+        assert all(box.y0 > axes.transData.transform((0, 1))[1] and box.y1 < axes.bbox.y1 for box in boxes)
+        assert not [(one, other) for one, other in combinations(boxes, 2) if one.overlaps(other)]
 
 
 def test_no_more_than_twelve_relations_are_drawn() -> None:

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
+from matplotlib.legend import Legend
 
 from headscope.errors import TableError
 from headscope.view.figures.runs import (
@@ -133,7 +134,7 @@ def test_each_run_is_a_thin_line_and_their_mean_a_thick_one() -> None:
             np.testing.assert_allclose(mean.get_ydata(), [before.mean(), after.mean()])
             assert mean.get_linewidth() > 2 * axes.lines[0].get_linewidth()
     assert [axes.get_ylabel() for axes in panels[:2]] == ["share of words", ""]
-    legend = figure.axes[3].get_legend()
+    (legend,) = figure.findobj(Legend)
     assert [text.get_text() for text in legend.get_texts()] == ["negation, 3 runs", "control, 2 runs"]
     assert "each panel has its own scale" in figure.get_supxlabel()
 

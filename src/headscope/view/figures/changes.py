@@ -21,9 +21,10 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from headscope.heads import parse_head
 from headscope.view.figures.heatmaps import draw_cells
 from headscope.view.figures.style import (
+    ABOVE,
     DIVERGING,
-    OUTSIDE,
     STYLE,
+    add_body,
     add_colour_bar,
     annotate,
     height_of_cells,
@@ -91,8 +92,9 @@ def draw_layer_boxes(comparison: xr.Dataset) -> Figure:
     groups, layers = list_groups(check_comparison(comparison)), comparison["layer"].values
     apart = 0.8 / len(groups)
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(3.2 + max(3.6, (0.2 + 0.12 * len(groups)) * len(layers)), 3.1))
-        axes = figure.subplots()
+        figure = Figure(figsize=(max(6.5, 1.0 + (0.2 + 0.12 * len(groups)) * len(layers)), 3.3))
+        body = add_body(figure)
+        axes = body.subplots()
         for layer in layers[1::2]:
             axes.axvspan(layer - 0.5, layer + 0.5, color="0.96", linewidth=0, zorder=0)
         axes.axhline(0, color="0.4", linewidth=0.8, zorder=1)
@@ -119,13 +121,13 @@ def draw_layer_boxes(comparison: xr.Dataset) -> Figure:
         if len(starred):
             above: dict[str, Any] = {"transform": axes.get_xaxis_transform(), "clip_on": False, "gid": "starred"}
             axes.scatter(starred, [1.03] * len(starred), s=36, color="0.1", marker="*", linewidth=0, **above)
-            label = f"q ≤ {LEVEL}, " + describe_test(comparison)[1].replace(" against", "\nagainst")
+            label = f"q ≤ {LEVEL}, " + describe_test(comparison)[1]
             handles.append(Line2D([], [], color="0.1", marker="*", linestyle="", markersize=7, label=label))
         axes.set(xlabel="layer", ylabel=f"mean change of its heads\n({comparison['change'].attrs['units']})")
         axes.set_xlim(layers[0] - 0.5, layers[-1] + 0.5)
         set_signed_ticks(axes.yaxis, float(np.abs(comparison["layer_change"]).max()))
         set_integer_ticks(axes, "x", layers)
-        axes.legend(handles=handles, **OUTSIDE)
+        body.legend(handles=handles, **ABOVE, ncols=2)
         what = (
             f"change of {describe_comparison(comparison)} by fine-tuning on {name_group(comparison, 'task')}, by layer"
         )

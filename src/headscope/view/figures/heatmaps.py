@@ -1,10 +1,14 @@
-"""Heatmaps of heads by layer: a score or a description of every head."""
+"""Heatmaps of heads by layer: a score or a description of every head.
+
+Scores are shares, such as that of the links that a head gets right, so all their heatmaps have the scale from 0 to 1
+and can be held beside each other. A description has a scale of its own. The reported head is outlined where it stands
+out (`headscope.view.reports`), and no other.
+"""
 
 import math
-import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
@@ -20,30 +24,45 @@ from headscope.errors import TableError
 from headscope.heads import head_name
 from headscope.score import Score, find_score, main_score, read_scores
 from headscope.view.figures.style import (
-    ABREAST,
     COLOURS,
     DIVERGING,
     STYLE,
     add_caption,
     add_colour_bar,
+    add_title,
     height_of_cells,
     list_attention_types,
     select_type,
     set_integer_ticks,
+    wrap,
 )
 from headscope.view.offsets import Offset, best_offset, format_offset
 from headscope.view.reports import Reported, format_measure, read_reports
 from headscope.view.wording import name_variable
 
+ABREAST = 2
+"""Panels side by side; more stand below."""
+
+PANELS = 6.2
+"""The width of the panels side by side, in inches: with the colour bar, that of a page."""
+
+
+class Panel(NamedTuple):
+    """A panel: its title, a value for each head, and the report that is about these values, if there is one."""
+
+    title: str
+    values: xr.DataArray
+    reported: Reported | None = None
+
 
 def draw_score_heatmap(table: xr.Dataset, variable: str = "", row: str = "") -> Figure:
-    """A score of every head by layer, the best head of each panel outlined.
+    """A score of every head by layer, from 0 to 1, the reported head outlined where it stands out.
 
     A score with two directions has a panel for each direction of one row; any other a panel for each row that the
     corpus has, or a single one, and beside it a panel for each baseline that differs from head to head. Above stand
     the count, the baselines and the held-out score, since the best head of a panel is chosen on the texts on which it
     is scored. A description with a share of tokens to compare with is shown in multiples of that share: red heads give
-    a class more than its share, blue ones less.
+    a class more than its share, blue ones less; it has no rivals, and so no outlines.
 
     Args:
         table: a head table with the score.
@@ -62,24 +81,31 @@ def draw_score_heatmap(table: xr.Dataset, variable: str = "", row: str = "") -> 
         raise TableError(f"the head table has no {dim or 'row'} {row!r}; it has {', '.join(map(str, rows)) or 'none'}.")
     values = table[score.variable]
     label = f"{format_measure(score)} ({values.attrs['units']})"
+    reported = _list_reported(table, score)
     if "direction" in values.dims or not rows:
         place = {dim: row or rows[0]} if rows else {}
-        title, best = _describe_row(table, score, place)
+        head = reported[rows.index(row) if row else 0]
+        title, best = _describe_row(table, score, place, head)
         values = values.sel(place)
-        panels = {"": values} if "direction" not in values.dims else {
-            str(name).replace("_", " "): values.sel(direction=name) for name in values["direction"].values
-        }  # fmt: skip
+        panels = [Panel("", values, head)] if "direction" not in values.dims else [
+            Panel(name.replace("_", " "), values.sel(direction=name), head if head and head.direction == name else None)
+            for name in map(str, values["direction"].values)
+        ]  # fmt: skip
         for baseline, phrase in score.baselines.items():
             if baseline in table and {"layer", "head"} <= set(table[baseline].dims):
-                panels = {name or score.title.lower(): panel for name, panel in panels.items()}
-                panels[phrase] = table[baseline].sel(place)
-        return _draw_panels(table, panels, best, title, label)
+                panels = [panel._replace(title=panel.title or score.title.lower()) for panel in panels]
+                panels.append(Panel(phrase, table[baseline].sel(place)))
+        return _draw_panels(table, panels, title, label, scale=_choose_scale(score, panels, best), baseline=best)
     has_counts = f"{score.stem}_count" in table
-    places = [place for place in score.places(table) if score.count(table, place) or not has_counts]
-    if not places:
+    panels = [
+        Panel(_describe_row(table, score, place, head)[0], values.sel(place), head)
+        for place, head in zip(score.places(table), reported, strict=True)
+        if score.count(table, place) or not has_counts
+    ]
+    if not panels:
         raise TableError(f"the corpus has nothing that {score.variable} could be of; measure another corpus.")
-    panels = {_describe_row(table, score, place)[0]: values.sel(place) for place in places}
-    return _draw_panels(table, panels, None, f"{score.title}: {score.definition}", label)
+    title = f"{score.title}: {score.definition}"
+    return _draw_panels(table, panels, title, label, scale=_choose_scale(score, panels))
 
 
 def draw_consistency_heatmap(first: xr.Dataset, second: xr.Dataset, variable: str = "") -> Figure:
@@ -98,13 +124,18 @@ def draw_consistency_heatmap(first: xr.Dataset, second: xr.Dataset, variable: st
     names = [Path(str(table.attrs["corpus"])).name for table in (first, second)]
     if names[0] == names[1]:
         names = [f"{name} ({place})" for place, name in enumerate(names, start=1)]
-    panels = {name: table[variable] for name, table in zip(names, (first, second), strict=True)}
+    score = find_score(first, variable)
+    panels = [
+        Panel(name, table[variable], _list_reported(table, score)[0] if score else None)
+        for name, table in zip(names, (first, second), strict=True)
+    ]
     title = f"{name_variable(variable)} on two corpora\nKendall's τ {agreement.tau:.3f}"
     if not math.isnan(agreement.lower):
         title += f" [{agreement.lower:.2f}, {agreement.upper:.2f}]"
     documents = sum(int(table.attrs["documents"]) for table in (first, second))
     both = first.assign_attrs(corpus=" and ".join(names), documents=documents)
-    return _draw_panels(both, panels, None, title, str(first[variable].attrs["units"]))
+    units = str(first[variable].attrs["units"])
+    return _draw_panels(both, panels, title, units, scale=_choose_scale(score, panels))
 
 
 def _find(table: xr.Dataset, variable: str) -> Score:
@@ -122,19 +153,36 @@ def _draw_shares(table: xr.Dataset, score: Score, dim: str) -> Figure:
         raise TableError(f"the corpus has nothing that {score.variable} could be of; measure another corpus.")
     times = table[score.variable] / table[score.control]
     most = max(2.0, float(times.max()))
-    panels = {}
+    panels = []
     for place in places:
         title = f"{place[dim]} ({float(table[score.control].sel(place)):.0%})"
         if count := score.count(table, place):
             title += f" · {count:,} {score.items}"
-        panels[title] = times.sel(place).clip(min=1 / most)
+        panels.append(Panel(title, times.sel(place).clip(min=1 / most)))
     what = f"{score.title}, in multiples of the {score.baselines[score.control]} (in brackets)"
     scale = LogNorm(1 / most, most)
     unit = f"times the {score.baselines[score.control]}"
-    return _draw_panels(table, panels, None, what, unit, scale=scale, colours=DIVERGING)
+    return _draw_panels(table, panels, what, unit, scale=scale, colours=DIVERGING)
 
 
-def _describe_row(table: xr.Dataset, score: Score, place: Mapping[str, str]) -> tuple[str, Offset | None]:
+def _list_reported(table: xr.Dataset, score: Score) -> Sequence[Reported | None]:
+    """The report of each row of a score; None where no head was chosen."""
+    rows = (report.rows for report in read_reports(table) if report.score.variable == score.variable)
+    return [row if row.layer else None for row in next(rows, ())] or [None] * len(score.places(table))
+
+
+def _choose_scale(score: Score | None, panels: Sequence[Panel], offset: Offset | None = None) -> Normalize:
+    """From 0 to 1 for the shares of a score; else from the lowest value to the highest, or to that of the offset."""
+    least = min(0.0, *(float(panel.values.min()) for panel in panels))
+    marks = [*(float(panel.values.max()) for panel in panels), offset.value if offset else math.nan]
+    most = max((mark for mark in marks if mark > 0), default=1.0)
+    is_share = score is not None and score.is_ratio and least == 0 and most <= 1
+    return Normalize(least, 1.0 if is_share else most)
+
+
+def _describe_row(
+    table: xr.Dataset, score: Score, place: Mapping[str, str], reported: Reported | None
+) -> tuple[str, Offset | None]:
     """A row, its count, its baselines and its held-out score, in lines; and the best fixed offset."""
     name = " ".join(place.values()).replace("_", " ") or score.title
     if count := score.count(table, place):
@@ -146,16 +194,12 @@ def _describe_row(table: xr.Dataset, score: Score, place: Mapping[str, str]) -> 
             value = float(table[variable].sel(place))
             baselines += [] if math.isnan(value) else [f"{phrase}: {value:.2f}"]
     lines += [" · ".join(baselines)] if baselines else []
-    reports = [report for report in read_reports(table) if report.score.variable == score.variable]
-    labels = [list(where.values()) for where in score.places(table)]
-    for report in reports:
-        reported = report.rows[labels.index(list(place.values()))]
-        lines += [_describe_held_out(reported)] if reported.layer else []
+    lines += [_describe_held_out(reported)] if reported else []
     return "\n".join(lines), offset
 
 
 def _describe_held_out(row: Reported) -> str:
-    """The reported head with its held-out score and its lift over the strongest rival."""
+    """The reported head with its held-out score, its strongest rival, and the verdict."""
     line = f"held out: {row.where}"
     if row.attends:
         line += f" from {row.attends}"
@@ -164,34 +208,33 @@ def _describe_held_out(row: Reported) -> str:
         line += f" [{row.score.lower:.2f}, {row.score.upper:.2f}]"
     if rival := row.strongest_rival:
         line += f" · {rival.label} {rival.score.value:.2f}"
-    return line
+    return f"{line} · {row.verdict}" if row.verdict else line
 
 
 def _draw_panels(
     table: xr.Dataset,
-    panels: Mapping[str, xr.DataArray],
-    baseline: Offset | None,
+    panels: Sequence[Panel],
     title: str,
     label: str,
     *,
-    scale: Normalize | None = None,
+    scale: Normalize,
+    baseline: Offset | None = None,
     colours: str = COLOURS,
 ) -> Figure:
-    """A panel for each direction and attention type, on one scale: by default one to the best head or the baseline."""
+    """A panel for each direction and attention type, on one scale, on which the baseline is marked."""
     of_model = list_attention_types(table)
-    marks = [*(float(values.max()) for values in panels.values()), baseline.value if baseline else math.nan]
-    least = min(0.0, *(float(values.min()) for values in panels.values()))
-    scale = scale or Normalize(least, max((mark for mark in marks if mark > 0), default=1.0))
-    height = height_of_cells(table)
     columns = len(of_model) if of_model[0] else min(len(panels), ABREAST)
-    rows = math.ceil(len(panels) * len(of_model) / columns)
+    wide = PANELS / max(columns, 2)
+    height = height_of_cells(table, 0.94 * wide)
+    places = [(attention_type, panel) for panel in panels for attention_type in of_model]
+    titles = [wrap(" · ".join(filter(None, (name, panel.title))), int(15.5 * wide)) for name, panel in places]
+    rows = math.ceil(len(places) / columns)
     with mpl.rc_context(STYLE):
-        above = max(title.count("\n") for title in panels) * 0.16
-        figure = Figure(figsize=(1.2 + 3.1 * columns, 1.1 + (height + above) * rows))
+        above = 0.14 * max(title.count("\n") + 2 for title in titles)
+        figure = Figure(figsize=(1.2 + wide * columns, 0.3 + (height + above + 0.25) * rows))
         grid = figure.subplots(rows, columns, squeeze=False)
-        places = [(attention_type, direction) for direction in panels for attention_type in of_model]
-        for axes, (attention_type, direction) in zip(grid.flat, places, strict=False):
-            _heatmap(axes, select_type(panels[direction], attention_type), scale, direction, attention_type, colours)
+        for axes, above_it, (attention_type, panel) in zip(grid.flat, titles, places, strict=False):
+            _draw_heatmap(axes, panel, attention_type, above_it, scale, colours)
         for axes in grid.flat[len(places) :]:
             axes.set_axis_off()
         bar = add_colour_bar(figure, grid, scale, colours, label, aspect=18 * rows)
@@ -206,18 +249,15 @@ def _draw_panels(
             place: dict[str, Any] = {"xy": (0, baseline.value), "xytext": (-4, 0), "textcoords": "offset points"}
             text = f"offset\n{format_offset(baseline.offset)}"
             bar.ax.annotate(text, **place, ha="right", va="center", fontsize="small")
-        lines = [part for line in title.split("\n") for part in textwrap.wrap(line, int(13 * figure.get_figwidth()))]
-        figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize="medium")
-        add_caption(figure, table)
+        add_title(figure, title)
+        outlines = any(panel.reported for panel in panels)
+        add_caption(figure, table, "outlined: the reported head, where it stands out" if outlines else "")
     return figure
 
 
-def _heatmap(
-    axes: Axes, values: xr.DataArray, scale: Normalize, direction: str, attention_type: str, colours: str
-) -> None:
-    """Heads of one attention type and direction, layer 1 at the top, the best one outlined and named in the title."""
-    title = " · ".join(filter(None, (attention_type, direction)))
-    title = "\n".join(part for line in title.split("\n") for part in textwrap.wrap(line, 48))
+def _draw_heatmap(axes: Axes, panel: Panel, attention_type: str, title: str, scale: Normalize, colours: str) -> None:
+    """Draw the heads of one attention type, layer 1 at the top, and name the best one below the title."""
+    values = select_type(panel.values, attention_type)
     if not values.size:
         axes.set_axis_off()
         axes.set_title(f"{title}\nno value")
@@ -225,11 +265,14 @@ def _heatmap(
     layers, heads = values["layer"].values, values["head"].values
     fine = draw_cells(axes, values, scale, colours)
     best = np.unravel_index(int(np.nanargmax(values.values)), values.shape)
-    layer, head = int(layers[best[0]]), int(heads[best[1]])
-    outline = Rectangle((head - 0.5, layer - 0.5), 1, 1, fill=False, edgecolor="white", clip_on=False, gid="best")
-    outline.set(linewidth=1.6 * fine, path_effects=[patheffects.withStroke(linewidth=4 * fine, foreground="black")])
-    axes.add_patch(outline)
-    axes.set_title(f"{title}\nbest: {head_name(layer, head)} {float(values.values[best]):.2f}", fontsize="small")
+    name = head_name(int(layers[best[0]]), int(heads[best[1]]))
+    axes.set_title(f"{title}\nbest: {name} {float(values.values[best]):.2f}".lstrip(), fontsize="small")
+    row = panel.reported
+    if row and row.stands_out and row.attention_type == attention_type:
+        place = (row.head - 0.5, row.layer - 0.5)
+        outline = Rectangle(place, 1, 1, fill=False, edgecolor="white", clip_on=False, gid="outlined")
+        outline.set(linewidth=1.6 * fine, path_effects=[patheffects.withStroke(linewidth=4 * fine, foreground="black")])
+        axes.add_patch(outline)
 
 
 def draw_cells(axes: Axes, values: xr.DataArray, scale: Normalize, colours: str) -> float:

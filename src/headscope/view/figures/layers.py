@@ -1,4 +1,7 @@
-"""Targets, width and distance of attention by layer, after Clark et al. 2019."""
+"""Targets, width and distance of attention by layer, after Clark et al. 2019.
+
+Heads that stand far out of their layer carry their name (`headscope.view.figures.outliers`).
+"""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
@@ -8,12 +11,16 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from headscope.errors import TableError
+from headscope.view.figures.outliers import Points, name_outliers
 from headscope.view.figures.style import (
-    OUTSIDE,
+    ABOVE,
     STYLE,
+    add_body,
     add_caption,
+    add_title,
     list_attention_types,
     select_type,
     set_integer_ticks,
@@ -30,7 +37,10 @@ class Series(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """One row of a figure: variables against layer, over a dashed baseline where there is one."""
+    """One row of a figure: variables against layer, over a dashed line of uniform attention where asked for.
+
+    A figure's only row needs no title beside that of the figure.
+    """
 
     title: str
     ylabel: str
@@ -58,7 +68,7 @@ NEIGHBOURS = (
 ENTROPY = (Series("entropy", "heads", "#0072B2", "o"),)
 FROM_CLS = (Series("entropy_from_cls", "heads", "#D55E00", "s"),)
 DISTANCE = (Series("mean_distance", "heads", "#0072B2", "o"),)
-UNIFORM, UNIFORM_TOKEN = "uniform attention", "one token under\nuniform attention"
+UNIFORM, UNIFORM_TOKEN = "entropy", "weight"
 SHARE, NATS = "mean share of attention", "mean entropy (nats)"
 
 
@@ -72,8 +82,8 @@ def draw_special_tokens(table: xr.Dataset) -> Figure:
     Raises:
         TableError: the table has none of these.
     """
-    from_where = Panel("Attention to [SEP], by the token that attends", SHARE, SEPARATORS)
-    return _draw_by_layer(table, Panel("Attention to special tokens", SHARE, SPECIAL), from_where)
+    from_where = Panel("to [SEP], by the token that attends", SHARE, SEPARATORS)
+    return _draw_by_layer(table, "Attention to special tokens", Panel("from all tokens", SHARE, SPECIAL), from_where)
 
 
 def draw_offsets(table: xr.Dataset) -> Figure:
@@ -85,7 +95,7 @@ def draw_offsets(table: xr.Dataset) -> Figure:
         TableError: the table has none of ``mass_self``, ``mass_previous`` and ``mass_next``.
     """
     title = "Attention to the token itself and its neighbours"
-    return _draw_by_layer(table, Panel(title, SHARE, NEIGHBOURS, UNIFORM_TOKEN))
+    return _draw_by_layer(table, title, Panel("", SHARE, NEIGHBOURS, UNIFORM_TOKEN))
 
 
 def draw_entropies(table: xr.Dataset) -> Figure:
@@ -94,8 +104,8 @@ def draw_entropies(table: xr.Dataset) -> Figure:
     Raises:
         TableError: the table has neither ``entropy`` nor ``entropy_from_cls``.
     """
-    from_cls = Panel("Entropy of attention, from [CLS] only", NATS, FROM_CLS, UNIFORM)
-    return _draw_by_layer(table, Panel("Entropy of attention, all tokens", NATS, ENTROPY, UNIFORM), from_cls)
+    from_cls = Panel("from [CLS] only", NATS, FROM_CLS, UNIFORM)
+    return _draw_by_layer(table, "Entropy of attention", Panel("from all tokens", NATS, ENTROPY, UNIFORM), from_cls)
 
 
 def draw_distances(table: xr.Dataset) -> Figure:
@@ -105,10 +115,10 @@ def draw_distances(table: xr.Dataset) -> Figure:
         TableError: the table has no ``mean_distance``.
     """
     title = "Distance to the tokens attended to, before or after"
-    return _draw_by_layer(table, Panel(title, "mean distance (tokens)", DISTANCE))
+    return _draw_by_layer(table, title, Panel("", "mean distance (tokens)", DISTANCE))
 
 
-def _draw_by_layer(table: xr.Dataset, *panels: Panel) -> Figure:
+def _draw_by_layer(table: xr.Dataset, title: str, *panels: Panel) -> Figure:
     """One row for each panel that the table has numbers for, one column for each attention type."""
     rows = [panel for panel in panels if any(_present(table, series.variable) for series in panel.series)]
     if not rows:
@@ -116,34 +126,51 @@ def _draw_by_layer(table: xr.Dataset, *panels: Panel) -> Figure:
         raise TableError(f"the head table has none of {wanted}; measure the surface statistics of the model first.")
     attention_types = list_attention_types(table)
     with mpl.rc_context(STYLE):
-        width = (5.0 if len(attention_types) == 1 else 3.2) + 0.12 * max(0, table.sizes["layer"] - 16)
-        figure = Figure(figsize=(2.4 + width * len(attention_types), 0.5 + 2.9 * len(rows)))
-        grid = figure.subplots(len(rows), len(attention_types), squeeze=False, sharey="row")
-        for axes_row, panel in zip(grid, rows, strict=True):
+        width = max(6.5, 2.4 * len(attention_types)) + 0.12 * max(0, table.sizes["layer"] - 16)
+        figure = Figure(figsize=(width, 0.3 + 2.7 * len(rows)))
+        add_title(figure, title)
+        points: dict[Axes, list[Points]] = {}
+        for part, panel in zip(figure.subfigures(len(rows), 1, squeeze=False)[:, 0], rows, strict=True):
+            if panel.title:
+                part.suptitle(panel.title, x=0.01, ha="left", fontsize="medium")
+            body = add_body(part)
+            columns = body.subplots(1, len(attention_types), squeeze=False, sharey=True)[0]
             labelled: dict[str, Any] = {}
-            for axes, attention_type in zip(axes_row, attention_types, strict=True):
-                labelled |= _points(axes, table, panel, attention_type)
-                axes.set_title("\n".join(filter(None, (panel.title if axes is axes_row[0] else "", attention_type))))
-            axes_row[0].set_ylabel(panel.ylabel)
-            axes_row[0].set_ylim(bottom=0)
-            axes_row[-1].legend(labelled.values(), labelled.keys(), **OUTSIDE)
-        for axes in grid[-1]:
-            axes.set_xlabel("layer")
-        add_caption(figure, table, "small points are heads, lines their mean in a layer")
+            for axes, attention_type in zip(columns, attention_types, strict=True):
+                handles, points[axes] = _draw_panel(axes, table, panel, attention_type)
+                labelled |= handles
+                axes.set_title(attention_type)
+                axes.set_xlabel("layer" if panel is rows[-1] else "")
+            columns[0].set_ylabel(panel.ylabel)
+            body.legend(labelled.values(), labelled.keys(), **ABOVE, ncols=len(labelled))
+        # The panels have the same unit, and so one scale.
+        highest = max(axes.get_ylim()[1] for axes in points)
+        for axes in points:
+            axes.set_ylim(0, highest)
+            axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
+        note = "small points are heads, lines their mean in a layer"
+        add_caption(figure, table, f"{note}; names, where there is room: far out of its layer (Tukey 1977)")
+        figure.draw_without_rendering()  # so that everything is in its place before names are put beside it
+        for axes, of_axes in points.items():
+            name_outliers(axes, of_axes)
     return figure
 
 
-def _points(axes: Axes, table: xr.Dataset, panel: Panel, attention_type: str) -> dict[str, Any]:
-    """Draw a panel's series for one attention type; the handles for its legend by label."""
+def _draw_panel(
+    axes: Axes, table: xr.Dataset, panel: Panel, attention_type: str
+) -> tuple[dict[str, Any], list[Points]]:
+    """Draw a panel's series for one attention type; the handles for its legend by label, and what was drawn."""
     shown = [series for series in panel.series if _present(table, series.variable, attention_type)]
     if CLS in shown and FIRST in shown:
         shown.remove(FIRST)  # where there is a [CLS], it is the first token
     handles: dict[str, Any] = {}
+    points: list[Points] = []
     for place, series in enumerate(shown):
         values = select_type(table[series.variable], attention_type)
         # Side by side, or the last kind of point would hide the others.
         layers = values["layer"].values + 0.2 * (place - (len(shown) - 1) / 2)
         x, y = np.broadcast_arrays(layers[:, None], values.values)
+        points.append(Points(values, layers))
         look: dict[str, Any] = {"color": series.colour, "marker": series.marker}
         axes.scatter(x, y, s=14, alpha=0.55, linewidth=0, gid=series.variable, clip_on=False, **look)
         look |= {"markersize": 6, "markeredgecolor": "white", "markeredgewidth": 0.6}
@@ -154,12 +181,12 @@ def _points(axes: Axes, table: xr.Dataset, panel: Panel, attention_type: str) ->
         uniform = uniform if panel.baseline == UNIFORM else cast(xr.DataArray, np.exp(-uniform))
         line = uniform.mean("head") if "head" in uniform.dims else uniform
         look = {"color": "0.25", "linestyle": (0, (4, 3)), "linewidth": 1.2, "gid": "baseline"}
-        (handles[panel.baseline],) = axes.plot(line["layer"], line, **look)
+        (handles["uniform attention"],) = axes.plot(line["layer"], line, **look)
     if shown:
         layers = select_type(table[shown[0].variable], attention_type)["layer"].values
         axes.set_xlim(layers[0] - 0.5, layers[-1] + 0.5)
         set_integer_ticks(axes, "x", layers)
-    return handles
+    return handles, points
 
 
 def _present(table: xr.Dataset, variable: str, attention_type: str | None = None) -> bool:

@@ -1,6 +1,7 @@
 """The score of reported heads by the length of the links: does a head do more than look so many words away?"""
 
 import math
+from typing import Any
 
 import matplotlib as mpl
 import xarray as xr
@@ -10,12 +11,15 @@ from matplotlib.patches import Patch
 
 from headscope.analyse.report import MINIMUM
 from headscope.errors import TableError
-from headscope.view.figures.style import ABREAST, STYLE, add_caption
+from headscope.view.figures.style import ABOVE, STYLE, add_body, add_caption, add_title
 from headscope.view.offsets import format_offset
 from headscope.view.reports import Reported, format_measure, read_reports
 
 FREQUENT = 12
 """Rows that are shown, most frequent first."""
+
+ABREAST = 3
+"""Panels side by side; more stand below."""
 
 FEW = 0.35
 """The opacity of what so few links say that nobody should lean on it."""
@@ -26,7 +30,7 @@ def draw_score_by_length(table: xr.Dataset) -> Figure:
 
     A fixed offset is right on all links of one length and on none of the others, so the outlined bar is all that
     it can do. (Clark et al. 2019, table 1, have the best offset as one number.) A head that is right at other
-    lengths too does something that no offset does.
+    lengths too does something that no offset does. Above each bar stands the number of links of this length.
 
     Args:
         table: a head table with reported heads of a score that is broken down by length.
@@ -44,10 +48,13 @@ def draw_score_by_length(table: xr.Dataset) -> Figure:
     columns = min(len(rows), ABREAST)
     deep = math.ceil(len(rows) / columns)
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(1.2 + 2.6 * columns, 1.0 + 1.9 * deep))
-        grid = figure.subplots(deep, columns, squeeze=False, sharey=True, sharex=True)
+        figure = Figure(figsize=(0.8 + 2.2 * max(columns, 2), 1.0 + 1.9 * deep))
+        body = add_body(figure)
+        grid = body.subplots(deep, columns, squeeze=False, sharey=True, sharex=True)
+        # Above the share of 1 there is room for the longest number of links.
+        top = 1.12 + 0.075 * max(len(f"{part.items:,}") for row in rows for part in row.parts)
         for axes, row in zip(grid.flat, rows, strict=False):
-            _panel(axes, row)
+            _draw_panel(axes, row, top)
         for axes in grid.flat[len(rows) :]:
             axes.set_axis_off()
         for axes in grid.flat[max(0, len(rows) - columns) : len(rows)]:
@@ -61,21 +68,27 @@ def draw_score_by_length(table: xr.Dataset) -> Figure:
             Patch(facecolor="0.93", label=f"{reports[0].score.items} of this length"),
             Patch(facecolor="none", edgecolor="0.25", label="best fixed offset"),
         ]
-        figure.legend(handles=handles, loc="outside upper left", ncols=4, frameon=False)
+        body.legend(handles=handles, **ABOVE, ncols=2 if columns < 3 else 4)
+        score = reports[0].score
+        add_title(figure, f"{score.title}: {format_measure(score)} of the reported heads by {score.breakdown}")
         note = "minus: the head of the link stands before; the outermost lengths are that and longer"
-        add_caption(figure, table, note)
+        add_caption(figure, table, f"{note}; above each bar, the number of {score.items}")
     return figure
 
 
-def _panel(axes: Axes, row: Reported) -> None:
-    """The lengths that there are, with a gap where a word would link to itself."""
+def _draw_panel(axes: Axes, row: Reported, top: float) -> None:
+    """Draw the lengths that there are and their counts, with a gap where a word would link to itself."""
     for length, links, value in row.parts:
         # Without its grey, a length at which the head is always wrong would look like one of which there are no links.
         axes.bar(length, 1, width=0.8, color="0.93", linewidth=0)
         axes.bar(length, value, width=0.8, color="#0072B2", alpha=1 if links >= MINIMUM else FEW, linewidth=0)
+        above: dict[str, Any] = {"rotation": 90, "ha": "center", "va": "bottom", "fontsize": 6.5, "gid": "count"}
+        axes.text(length, 1.05, f"{links:,}", color="0.35", **above)
     axes.bar(row.offset, 1, width=0.8, facecolor="none", edgecolor="0.25", linewidth=1, gid="offset")
+    axes.set_yticks([0, 0.5, 1])
+    axes.spines["left"].set_bounds(0, 1)
     farthest = max(6, *(abs(length) for length, _, _ in row.parts))
-    axes.set(xlim=(-farthest - 0.6, farthest + 0.6), ylim=(0, 1.02), xticks=[-farthest, -3, -1, 1, 3, farthest])
+    axes.set(xlim=(-farthest - 0.6, farthest + 0.6), ylim=(0, top), xticks=[-farthest, -3, -1, 1, 3, farthest])
     axes.set_xticklabels([f"≤{format_offset(-farthest)}", "−3", "−1", "+1", "+3", f"≥{format_offset(farthest)}"])
     links = sum(part.items for part in row.parts)
     axes.set_title(f"{row.name} · {row.where}\nfrom {row.attends} · {links:,} links", fontsize="small")

@@ -25,9 +25,12 @@ from headscope.heads import parse_head
 from headscope.score import read_scores
 from headscope.view.figures.changes import COLOURS, MARKERS, set_signed_ticks
 from headscope.view.figures.heatmaps import draw_cells
-from headscope.view.figures.style import ABREAST, DIVERGING, OUTSIDE, STYLE, add_colour_bar, annotate, height_of_cells
+from headscope.view.figures.style import ABOVE, DIVERGING, STYLE, add_body, add_colour_bar, annotate, height_of_cells
 from headscope.view.figures.style import COLOURS as SEQUENTIAL
 from headscope.view.wording import check_comparison, format_runs, list_groups, name_group
+
+ABREAST = 4
+"""Panels side by side; more stand below."""
 
 
 def draw_similarity_heatmap(table: xr.Dataset, control: xr.Dataset | None = None) -> Figure:
@@ -202,8 +205,9 @@ def draw_pairs(
     columns = min(len(entries), ABREAST)
     deep = math.ceil(len(entries) / columns)
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(1.9 + 1.9 * columns, 0.5 + 2.4 * deep))
-        grid = figure.subplots(deep, columns, squeeze=False, sharey=one_scale)
+        figure = Figure(figsize=(0.4 + 1.9 * max(columns, 2), 0.7 + 2.4 * deep))
+        body = add_body(figure)
+        grid = body.subplots(deep, columns, squeeze=False, sharey=one_scale)
         for axes, entry in zip(grid.flat, entries, strict=False):
             rows = frame[frame["entry"] == entry]
             for group in groups:
@@ -221,7 +225,7 @@ def draw_pairs(
             label = f"{name_group(about, group)}, {format_runs(int(count))}"
             line = Line2D([], [], color=COLOURS[group], marker=MARKERS[group], linewidth=2, markersize=5, label=label)
             handles.append(line)
-        grid[0, columns - 1].legend(handles=handles, **OUTSIDE | {"bbox_to_anchor": (1.05, 1)})
+        body.legend(handles=handles, **ABOVE, ncols=len(handles))
         scale = "" if one_scale or len(entries) == 1 else "; each panel has its own scale"
         annotate(figure, about, what, f"thin lines are runs, thick ones their mean{scale}")
     return figure

@@ -6,6 +6,8 @@ No global state of pyplot is used, and nothing is shown.
 import math
 import re
 import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colorbar import Colorbar
 from matplotlib.colors import Normalize
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, FigureBase, SubFigure
 
 from headscope.files import atomic_write
 
@@ -29,6 +31,7 @@ STYLE: dict[Any, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "figure.constrained_layout.use": True,
+    "pdf.fonttype": 42,  # TrueType, which publishers ask for
     "svg.fonttype": "none",
     "svg.hashsalt": "headscope",  # else the ids in an SVG are random and no two runs give the same file
     "text.parse_math": False,  # names of models and relations may hold dollar signs
@@ -37,33 +40,72 @@ STYLE: dict[Any, Any] = {
 
 COLOURS, DIVERGING = "viridis", "RdBu_r"
 
-OUTSIDE: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.02, 1), "frameon": False, "borderaxespad": 0}
-"""Of a legend: to the right of its axes."""
+ABOVE: dict[str, Any] = {"loc": "outside upper left", "frameon": False}
+"""Of a legend of a subfigure: above its panels, where it covers no point and leaves them their width."""
 
-ABREAST = 4
-"""Panels side by side; more stand below."""
+TITLE, CAPTION = "title", "caption"
+"""The ids of the words around the panels."""
+
+FORMATS: dict[str, dict[str, None]] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
+"""The files of a figure, and the dates that are left out of them."""
 
 
-def save(figure: Figure, folder: str | Path, name: str) -> list[Path]:
-    """Write a figure as ``name.png`` (150 dpi) and ``name.svg`` (text stays text), each whole or not at all.
+def save(figure: Figure, folder: str | Path, name: str, *, bare: bool = False) -> list[Path]:
+    """Write a figure as ``name.png`` (150 dpi), ``name.svg`` and ``name.pdf``, each whole or not at all.
 
-    The same figure gives the same bytes. Letters that a file name may not hold on some system
-    (as in the relation ``nsubj:*``) become ``_``; the returned paths say what the files are called.
+    In SVG and PDF text stays text. The same figure gives the same bytes. Letters that a file name may not hold on some
+    system (as in the relation ``nsubj:*``) become ``_``; the returned paths say what the files are called.
+
+    Args:
+        figure: as a function of these modules returns it.
+        folder: is made where there is none.
+        name: of the files, without a suffix.
+        bare: without the title above the panels and the small line below them, for a paper, which has a caption of
+            its own. The panels keep their size. ``figure.get_suptitle()`` and ``figure.get_supxlabel()`` are what is
+            left out.
 
     Raises:
         HeadscopeError: the disk refuses a file.
     """
-    stem, paths, layout = file_stem(name), [], figure.get_layout_engine()
-    with mpl.rc_context(STYLE):
-        for suffix in ("png", "svg"):
+    stem, paths = file_stem(name), []
+    with mpl.rc_context(STYLE), _without_words(figure) if bare else nullcontext(), _laid_out(figure):
+        for suffix, dates in FORMATS.items():
             path = Path(folder) / f"{stem}.{suffix}"
             with atomic_write(path) as temporary:
-                figure.savefig(temporary, format=suffix, dpi=150, metadata={"Date": None} if suffix == "svg" else None)
+                figure.savefig(temporary, format=suffix, dpi=150, metadata=dates)
             paths.append(path)
-            # To find out where everything goes takes half of the time; in the next file it goes to the same places.
-            figure.set_layout_engine("none")
-    figure.set_layout_engine(layout)
     return paths
+
+
+@contextmanager
+def _laid_out(figure: Figure) -> Iterator[None]:
+    """Everything has its place and keeps it: to find it anew for each file would take longer than to write them."""
+    layout = figure.get_layout_engine()
+    figure.draw_without_rendering()
+    # With any engine, even "none", matplotlib draws everything twice for each file.
+    with mpl.rc_context({"figure.constrained_layout.use": False}):
+        figure.set_layout_engine(None)
+        try:
+            yield
+        finally:
+            figure.set_layout_engine(layout)
+
+
+@contextmanager
+def _without_words(figure: Figure) -> Iterator[None]:
+    """The figure without its title and its caption, and lower by their height."""
+    words, height = [text for text in figure.texts if text.get_gid() in {TITLE, CAPTION}], figure.get_figheight()
+    layout = figure.get_layout_engine()
+    room = 2 * layout.get()["h_pad"] if layout else 0.0  # that matplotlib leaves around each of them
+    figure.set_figheight(height - sum(text.get_window_extent().height / figure.dpi + room for text in words))
+    for text in words:
+        text.set(visible=False, in_layout=False)
+    try:
+        yield
+    finally:
+        for text in words:
+            text.set(visible=True, in_layout=True)
+        figure.set_figheight(height)
 
 
 def file_stem(name: str) -> str:
@@ -107,12 +149,26 @@ def add_colour_bar(figure: Figure, panels: Any, scale: Normalize, colours: str, 
 
 
 def annotate(figure: Figure, table: xr.Dataset, what: str, note: str, *keys: str) -> None:
-    """Add a caption, and above the title, the model and the key of the marks; the figure grows by their lines."""
-    width = int(11.5 * figure.get_figwidth())
-    lines = [line for part in (what, str(table.attrs["model"]), *keys) for line in textwrap.wrap(part, width)]
-    figure.set_figheight(figure.get_figheight() + 0.19 * len(lines))
-    figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize="medium")
+    """Add a caption, and above the title, the model and the key of the marks."""
+    add_title(figure, "\n".join([what, str(table.attrs["model"]), *keys]))
     add_caption(figure, table.assign_attrs(model=""), note)
+
+
+def add_body(figure: FigureBase) -> SubFigure:
+    """The part of a figure below its title; between the two there is room for a legend (`ABOVE`)."""
+    return figure.add_subfigure(figure.add_gridspec()[0])
+
+
+def add_title(figure: Figure, text: str) -> None:
+    """Add a title, on the left above everything else; long lines break, and the figure grows by all lines."""
+    text = wrap(text, int(12 * figure.get_figwidth()))
+    figure.set_figheight(figure.get_figheight() + 0.19 * len(text.split("\n")))
+    figure.suptitle(text, x=0.01, ha="left", fontsize="medium", gid=TITLE)
+
+
+def wrap(text: str, width: int) -> str:
+    """Text whose lines have at most so many characters."""
+    return "\n".join(part for line in text.split("\n") for part in textwrap.wrap(line, width, break_on_hyphens=False))
 
 
 def add_caption(figure: Figure, table: xr.Dataset, note: str = "") -> None:
@@ -122,4 +178,4 @@ def add_caption(figure: Figure, table: xr.Dataset, note: str = "") -> None:
     if "documents" in table.attrs:
         parts.append(f"{int(table.attrs['documents']):,} documents")
     text = textwrap.fill(" · ".join(filter(None, [*parts, note])), int(17 * figure.get_figwidth()))
-    figure.supxlabel(text, x=0.01, ha="left", fontsize=7, color="0.45")
+    figure.supxlabel(text, x=0.01, ha="left", fontsize=7, color="0.45", gid=CAPTION)

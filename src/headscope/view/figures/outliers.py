@@ -1,0 +1,101 @@
+"""The names of heads that stand far out of their layer, written beside their points where there is room."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+from matplotlib import patheffects
+from matplotlib.axes import Axes
+from matplotlib.transforms import Bbox
+
+from headscope.heads import head_name
+
+FAR = 3.0
+"""Of Tukey's fences: how many times the distance between the quartiles a far out value lies beyond them."""
+
+SEEN = 0.1
+"""The share of the height of a panel that a head must lie beyond the quartiles, or nobody sees that it is alone."""
+
+_GAP, _REACH = 3.5, 2.2
+"""Between a point and its name, and from the middle of a point to its edge, in points of type."""
+
+_SIDES = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1))
+"""Where a name can stand beside its point, the best side first."""
+
+
+class Points(NamedTuple):
+    """The values of ``(layer, head)`` that a panel shows, and where on its axis the layers stand."""
+
+    values: xr.DataArray
+    places: np.ndarray
+
+
+def measure_distances(values: xr.DataArray) -> xr.DataArray:
+    """How far each head of ``(layer, head)`` lies beyond the quartiles of its layer; 0 for one that is not far out.
+
+    A head is far out if it lies beyond a quartile by more than three times the distance between the quartiles (Tukey
+    1977, Exploratory Data Analysis, section 2D).
+    """
+    heads = values.dropna("layer", how="all")
+    lower, upper = (heads.quantile(share, "head", skipna=True) for share in (0.25, 0.75))
+    beyond = (lower - heads).where(heads < lower, heads - upper)
+    far = beyond.where(beyond > FAR * (upper - lower), 0.0).reindex(layer=values["layer"], fill_value=0.0)
+    return far.transpose("layer", "head")
+
+
+def name_outliers(axes: Axes, points: Sequence[Points]) -> None:
+    """Write the names of far out heads beside their points, so that no name covers a point, a line or another name.
+
+    The axes must have their final place and limits. The farthest head is named first; what then has no room beside its
+    point stays without a name.
+
+    Args:
+        axes: that show the points.
+        points: of each series.
+    """
+    low, high = axes.get_ylim()
+    candidates = []
+    for values, places in points:
+        distances = measure_distances(values).values
+        for layer, head in np.argwhere(distances > SEEN * (high - low)):
+            name = head_name(int(values["layer"][layer]), int(values["head"][head]))
+            candidates.append((-distances[layer, head], name, (places[layer], float(values[layer, head]))))
+    occupied = _list_marks(axes)
+    boxes: list[Bbox] = []
+    for _, name, place in sorted(candidates):
+        if (box := _name_point(axes, name, place, occupied, boxes)) is not None:
+            boxes.append(box)
+
+
+def _name_point(
+    axes: Axes, name: str, place: tuple[float, float], occupied: np.ndarray, boxes: Sequence[Bbox]
+) -> Bbox | None:
+    """Write a name on the first side of its point that is free; its box, or None where no side is."""
+    for right, up in _SIDES:
+        gap = _GAP if 0 in (right, up) else 0.7 * _GAP
+        look: dict[str, Any] = {
+            "ha": ("right", "center", "left")[right + 1], "va": ("top", "center_baseline", "bottom")[up + 1],
+            "fontsize": 6.5, "color": "0.15", "gid": "outlier", "annotation_clip": False,
+        }  # fmt: skip
+        text = axes.annotate(name, place, (right * gap, up * gap), textcoords="offset points", **look)
+        text.set_in_layout(False)
+        text.set_path_effects([patheffects.withStroke(linewidth=1.5, foreground="white")])
+        box = text.get_window_extent()
+        reach = box.padded(_REACH * axes.figure.dpi / 72)
+        covers = ((occupied > reach.min) & (occupied < reach.max)).all(axis=1).any()
+        inside = axes.bbox.x0 <= box.x0 and box.x1 <= axes.bbox.x1 and axes.bbox.y0 <= box.y0 and box.y1 <= axes.bbox.y1
+        if inside and not covers and not any(box.overlaps(other) for other in boxes):
+            return box
+        text.remove()
+    return None
+
+
+def _list_marks(axes: Axes) -> np.ndarray:
+    """Where anything is drawn, in pixels: the points, and the lines at steps that no name fits between."""
+    marks = [axes.transData.transform(np.asarray(points.get_offsets())) for points in axes.collections]
+    for line in axes.lines:
+        corners = axes.transData.transform(np.asarray(line.get_xydata(), dtype=float))
+        steps = np.linspace(0, 1, 23)[:, None, None]
+        marks.append((corners[:-1] + steps * np.diff(corners, axis=0)).reshape(-1, 2))
+    return np.concatenate(marks) if marks else np.empty((0, 2))
