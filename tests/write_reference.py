@@ -62,6 +62,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
     "headscope.view.figures": (),
     "headscope.view.figures.heatmaps": ("draw_consistency_heatmap", "draw_score_heatmap"),
     "headscope.view.figures.layers": ("draw_distances", "draw_entropies", "draw_offsets", "draw_special_tokens"),
+    "headscope.view.figures.reported": ("draw_reported_heads",),
     "headscope.view.figures.lengths": ("draw_score_by_length",),
     "headscope.view.figures.replication": ("draw_replication",),
     "headscope.view.figures.changes": ("draw_baseline_scatter", "draw_change_heatmaps", "draw_layer_boxes"),

@@ -14,6 +14,9 @@ def test_rows_without_a_head_have_a_heatmap_only_if_all_are_asked_for() -> None:
     heatmaps = [f"{score.title}: {row}" for row in ("nsubj", "obj", "nsubj:pass")]
     assert [title for title in titles[False] if title in heatmaps] == heatmaps[:2]
     assert [title for title in titles[True] if title in heatmaps] == heatmaps
+    assert [title.removeprefix(f"{score.title}: ") for title in titles[False][:1]] == [
+        "reported heads beside their rivals"
+    ]
     # All else is drawn with both.
     assert titles[True][: -len(heatmaps)] == titles[False][:-2]
 

@@ -3,6 +3,7 @@
 =============  ===============================================================
 `layers`       special tokens, offsets, entropies and distances by layer
 `heatmaps`     a score of each head by layer, also on two corpora
+`reported`     reported heads with their intervals, beside their rivals
 `lengths`      how reported heads score on links of each length
 `replication`  the lift of reported heads here and on another corpus
 `changes`      what fine-tuning changes in each head and layer, task beside control

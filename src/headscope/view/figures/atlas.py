@@ -11,6 +11,7 @@ from headscope.view.figures.heatmaps import draw_score_heatmap
 from headscope.view.figures.layers import draw_distances, draw_entropies, draw_offsets, draw_special_tokens
 from headscope.view.figures.lengths import draw_score_by_length
 from headscope.view.figures.replication import draw_replication, has_replication
+from headscope.view.figures.reported import draw_reported_heads
 from headscope.view.figures.style import file_stem
 from headscope.view.reports import read_reports
 
@@ -52,15 +53,17 @@ def _tell_files_apart(figures: Mapping[str, tuple[str, Figure]]) -> dict[str, tu
 
 
 def draw_score(table: xr.Dataset, score: Score, *, every: bool = False) -> dict[str, tuple[str, Figure]]:
-    """The figures of a score by title: one of all its rows or, if it has directions, one for each row.
+    """The figures of a score by title: its reported heads, then one of all rows or, with directions, one for each row.
 
     Of these rows there are the most frequent ones with a reported head, or `every` row with a value.
     """
-    name = score.stem.replace("_", "-")
-    if "direction" not in table[score.variable].dims or not score.row_dimension(table):
-        return {score.title: (name, draw_score_heatmap(table, score.variable))}
+    name, figures = score.stem.replace("_", "-"), {}
     reported = [row for report in read_reports(table) if report.score == score for row in report.rows_with_heads]
-    figures = {}
+    if reported:
+        figure = draw_reported_heads(table, score.variable)
+        figures[f"{score.title}: reported heads beside their rivals"] = (f"{name}-reported", figure)
+    if "direction" not in table[score.variable].dims or not score.row_dimension(table):
+        return figures | {score.title: (name, draw_score_heatmap(table, score.variable))}
     if any(row.parts for row in reported):
         figures[f"{score.title}, by {score.breakdown}"] = (f"{name}-{score.breakdown}s", draw_score_by_length(table))
     rows = [row.name for row in reported[:FREQUENT]]

@@ -1,7 +1,6 @@
 """The lift of the reported heads on the corpus on which they were chosen, and on another one."""
 
 import math
-import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,10 +11,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from headscope.analyse.replicate import SURVIVES
-from headscope.analyse.report import STANDS_OUT, UNDECIDED
+from headscope.analyse.report import DOES_NOT, STANDS_OUT, UNDECIDED
 from headscope.errors import TableError
-from headscope.view.figures.style import STYLE, add_caption
+from headscope.view.figures.reported import look_like
+from headscope.view.figures.style import ABOVE, STYLE, add_body, add_caption, add_title
 from headscope.view.headings import name_replication
 from headscope.view.reports import Interval, Reported, read_reports
 from headscope.view.verdicts import describe_replication
@@ -28,9 +27,6 @@ HERE, THERE = ("#0072B2", "o"), ("#D55E00", "s")
 
 APART = 0.17
 """Above and below the line of a row, in rows."""
-
-PALE = 0.4
-"""The opacity of a lift about which nothing can be decided."""
 
 
 def has_replication(table: xr.Dataset) -> bool:
@@ -60,7 +56,8 @@ def draw_replication(table: xr.Dataset) -> Figure:
     shown = rows[:FREQUENT]
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(7.2, 1.3 + 0.3 * len(shown)))
-        axes = figure.subplots()
+        body = add_body(figure)
+        axes = body.subplots()
         for place, row in enumerate(shown):
             _draw_row(axes, place, row)
         axes.axvline(0, color="0.25", linewidth=1, linestyle=(0, (4, 3)), zorder=1)
@@ -70,9 +67,8 @@ def draw_replication(table: xr.Dataset) -> Figure:
         axes.grid(axis="x", color="0.92", linewidth=0.8)
         axes.set_axisbelow(True)
         axes.set_xlabel("lift over the strongest rival, with 95 % interval")
-        sentence = textwrap.fill(describe_replication(table, read_reports(table)), 64)
-        axes.set_title(sentence, fontsize="medium")
-        figure.legend(handles=_make_handles(table), loc="outside upper left", ncols=3, frameon=False)
+        add_title(figure, describe_replication(table, read_reports(table)))
+        body.legend(handles=_make_handles(table), **ABOVE, ncols=2)
         hidden = len(rows) - len(shown)
         add_caption(figure, table, f"{hidden} more rows in the table" if hidden else "")
     return figure
@@ -91,15 +87,10 @@ def _draw_row(axes: Axes, place: int, row: Reported) -> None:
     lifts = {"here": (row.lift, row.verdict, HERE, -APART), "there": (there.lift, there.verdict, THERE, APART)}
     axes.plot([row.lift.value, there.lift.value], [place - APART, place + APART], color="0.75", linewidth=1, zorder=1)
     for name, (lift, verdict, (colour, marker), shift) in lifts.items():
-        look: dict[str, Any] = {
-            "color": colour,
-            "alpha": PALE if verdict == UNDECIDED else 1.0,
-            "gid": f"{name} {row.label}",
-        }
-        full = verdict in {STANDS_OUT, SURVIVES}
-        axes.plot([lift.lower, lift.upper], [place + shift] * 2, linewidth=1.6, solid_capstyle="butt", **look)
-        face = colour if full else "white"
-        axes.plot(lift.value, place + shift, marker, markersize=5.5, markerfacecolor=face, markeredgewidth=1.4, **look)
+        look, gid = look_like(verdict, colour), f"{name} {row.label}"
+        line: dict[str, Any] = {"color": colour, "alpha": look["alpha"], "linewidth": 1.6, "solid_capstyle": "butt"}
+        axes.plot([lift.lower, lift.upper], [place + shift] * 2, **line, gid=gid)
+        axes.plot(lift.value, place + shift, marker, markersize=5.5, **look, gid=gid)
 
 
 def _find_limits(rows: Sequence[Reported]) -> tuple[float, float]:
@@ -125,10 +116,8 @@ def _make_handles(table: xr.Dataset) -> list[Line2D]:
         Line2D([], [], color=colour, marker=marker, linewidth=1.6, label=label)
         for label, (colour, marker) in corpora.items()
     ]
-    look: dict[str, Any] = {"color": "0.35", "marker": "o", "linewidth": 0}
-    return [
-        *handles,
-        Line2D([], [], label="stands out here, survives there", **look),
-        Line2D([], [], markerfacecolor="white", label="does not", **look),
-        Line2D([], [], alpha=PALE, label="too little to decide", **look),
+    verdicts = {STANDS_OUT: "stands out here, survives there", DOES_NOT: "does not", UNDECIDED: "too little to decide"}
+    return handles + [
+        Line2D([], [], marker="o", linewidth=0, label=label, **look_like(verdict, "0.35"))
+        for verdict, label in verdicts.items()
     ]

@@ -1,0 +1,126 @@
+"""The reported heads of a score beside their rivals: a dot with its interval for each, as in the table of the page."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from headscope.analyse.replicate import SURVIVES
+from headscope.analyse.report import DOES_NOT, STANDS_OUT, UNDECIDED
+from headscope.analyse.rivals import UNTRAINED
+from headscope.errors import TableError
+from headscope.score import main_score
+from headscope.view.figures.style import ABOVE, STYLE, add_body, add_caption, add_title
+from headscope.view.reports import Reported, format_measure, read_reports
+from headscope.view.verdicts import describe_verdicts
+
+FREQUENT = 40
+"""Rows that are shown, most frequent first; all are in the table."""
+
+COLOUR, OF_UNTRAINED, OF_RIVALS = "#0072B2", "#D55E00", "0.25"
+"""Of the heads, the untrained model and the other rivals (of Okabe and Ito)."""
+
+PALE = 0.4
+"""The opacity of a head about which nothing can be decided."""
+
+RIVAL: dict[str, Any] = {"color": OF_RIVALS, "marker": "|", "markersize": 10, "linewidth": 0}
+OTHERS: dict[str, dict[str, Any]] = {
+    "rival": RIVAL | {"markeredgewidth": 0.8},
+    "strongest rival": RIVAL | {"markeredgewidth": 2.6},
+    "untrained model": {
+        "color": OF_UNTRAINED, "marker": "D", "markersize": 4.5, "markerfacecolor": "none", "linewidth": 0,
+    },
+    "permuted score": {"color": "0.45", "marker": "x", "markersize": 5, "linewidth": 0},
+}  # fmt: skip
+"""The marks beside the dot of a head, in the order in which they are drawn."""
+
+
+def draw_reported_heads(table: xr.Dataset, variable: str = "") -> Figure:
+    """The score of each reported head on the half of the texts on which it was not chosen, beside its rivals.
+
+    A line is the 95 % interval. The dot is full where the head stands out, hollow where it does not, and pale where
+    there are too few texts to decide: the verdicts that the page and the terminal show. Bars are rivals, the strongest
+    one thick; a diamond is the best head of the untrained model; a cross, the score that the head has with permuted
+    gold.
+
+    Args:
+        table: a head table with reported heads (`headscope.add_report`).
+        variable: of the score; by default the one by which heads are reported, if the table has only one.
+
+    Raises:
+        TableError: no head is reported for the score.
+    """
+    variable = variable or main_score(table).variable
+    report = next((report for report in read_reports(table) if report.score.variable == variable), None)
+    rows = report.rows_with_heads if report else ()
+    if report is None or not rows:
+        raise TableError(f"the head table has no reported head for {variable}; choose heads by add_report first.")
+    shown = rows[:FREQUENT]
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(7.2, 1.5 + 0.24 * len(shown)))
+        body = add_body(figure)
+        axes = body.subplots()
+        for place, row in enumerate(shown):
+            _draw_row(axes, place, row)
+        axes.set_yticks(np.arange(len(shown)), [f"{row.label} · {row.where}{row.mark}" for row in shown])
+        axes.set_ylim(len(shown) - 0.5, -0.5)
+        low, high = axes.dataLim.intervalx
+        axes.set_xlim(min(0, low) - 0.01, max(1, high) + 0.01)
+        axes.spines["left"].set_visible(False)
+        axes.tick_params(axis="y", length=0)
+        axes.grid(axis="x", color="0.92", linewidth=0.8)
+        axes.set_axisbelow(True)
+        axes.set_xlabel(f"{format_measure(report.score)} on the held-out half, with 95 % interval")
+        axes.text(1.08, 1, report.score.items, transform=axes.transAxes, ha="right", fontsize="small", color="0.35")
+        body.legend(handles=_make_handles(shown), **ABOVE, ncols=4)
+        add_title(figure, f"{report.score.title}: {describe_verdicts([report])}")
+        hidden = len(rows) - len(shown)
+        add_caption(figure, table, f"{hidden} more rows in the table" if hidden else "")
+    return figure
+
+
+def look_like(verdict: str, colour: str) -> dict[str, Any]:
+    """The look of a mark with this verdict: full where the head beats all its rivals, pale where it is undecided."""
+    full = verdict in {STANDS_OUT, SURVIVES}
+    return {
+        "color": colour, "markerfacecolor": colour if full else "white", "markeredgewidth": 1.4,
+        "alpha": PALE if verdict == UNDECIDED else 1.0,
+    }  # fmt: skip
+
+
+def _draw_row(axes: Axes, place: int, row: Reported) -> None:
+    """Draw a head over its rivals, and how many items it was scored on at the right."""
+    for kind, score in _list_others(row):
+        axes.plot(score, place, **OTHERS[kind], zorder=2, gid=f"{kind} {row.label}")
+    look = look_like(row.verdict, COLOUR)
+    line: dict[str, Any] = {"color": COLOUR, "alpha": look["alpha"], "linewidth": 1.6, "solid_capstyle": "butt"}
+    axes.plot([row.score.lower, row.score.upper], [place] * 2, **line, zorder=3, gid=f"interval {row.label}")
+    axes.plot(row.score.value, place, "o", markersize=6, **look, zorder=3, gid=f"score {row.label}")
+    at_right: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "ha": "right", "va": "center"}
+    axes.text(1.08, place, f"{row.scored:,}", **at_right, fontsize="small", color="0.35", gid="count")
+
+
+def _list_others(row: Reported) -> list[tuple[str, float]]:
+    """The kind and the score of each mark beside a head."""
+    others = []
+    for rival in row.rivals:
+        of_rule = "strongest rival" if rival.name == row.strongest else "rival"
+        others.append(("untrained model" if rival.name == UNTRAINED else of_rule, rival.score.value))
+    return [*others, *([] if math.isnan(row.permuted) else [("permuted score", row.permuted)])]
+
+
+def _make_handles(rows: Sequence[Reported]) -> list[Line2D]:
+    """The key: the verdicts and the other marks that there are."""
+    verdicts, kinds = {row.verdict for row in rows}, {kind for row in rows for kind, _ in _list_others(row)}
+    handles = [
+        Line2D([], [], marker="o", markersize=6, linewidth=1.6, label=verdict, **look_like(verdict, COLOUR))
+        for verdict in (STANDS_OUT, DOES_NOT, UNDECIDED)
+        if verdict in verdicts
+    ]
+    return handles + [Line2D([], [], label=kind, **look) for kind, look in OTHERS.items() if kind in kinds]
