@@ -121,6 +121,7 @@ RUN_ELSEWHERE = {  # page: the file that runs its Python
     "own-reducer.md": "test_own_reducer.py",
     "howto/in-memory.md": "test_in_memory.py",
     "howto/own-hypothesis.md": "corpora/test_linktable.py",
+    "howto/paper-figures.md": "view/test_bare_figures.py",
     "howto/replicate.md": "jobs/test_replication.py",
     "howto/reproduce-a-paper.md": "studies/test_study_command.py",
 }
