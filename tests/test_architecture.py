@@ -154,7 +154,7 @@ def test_the_names_that_are_said_without_torch_are_those_of_the_reducers_and_the
 
 
 def test_torch_would_be_noticed() -> None:
-    assert loads_torch("headscope.errors", "headscope.capture")
+    assert loads_torch("headscope.errors", "headscope.capture.model")
 
 
 def test_one_file_knows_the_attention_interface_of_transformers() -> None:

