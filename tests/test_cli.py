@@ -352,7 +352,7 @@ def test_names_are_printed_as_they_are(run, model, tmp_path) -> None:
 def test_help_of_each_command_has_an_example(run, command) -> None:
     code, said, _ = run(command, "--help")
     assert code == 0
-    assert f"Example: headscope {command}" in said
+    assert f"\nExamples\n  headscope {command}" in said
 
 
 def test_the_lists_name_what_there_is(run) -> None:

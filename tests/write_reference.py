@@ -84,13 +84,9 @@ def commands() -> str:
     page = "# Commands\n\nWhat each command prints with `--help`.\n"
     group = typer.main.get_command(cli.app)
     for name, command in {"": group, **group.commands}.items():
-        command.rich_markup_mode = None
         title = f"headscope {name}".strip()
-        context = command.context_class(
-            command, info_name=title, terminal_width=WIDTH, max_content_width=WIDTH, color=False
-        )
-        lines = (line.rstrip() for line in command.get_help(context).splitlines())
-        page += f"\n## `{title}`\n\n```text\n" + "\n".join(lines).strip() + "\n```\n"
+        context = command.context_class(command, info_name=title, terminal_width=WIDTH, color=False)
+        page += f"\n## `{title}`\n\n```text\n{command.get_help(context).strip()}\n```\n"
     return page
 
 

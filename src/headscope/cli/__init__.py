@@ -9,6 +9,7 @@ import typer
 
 from headscope.cli.atlas import atlas
 from headscope.cli.compare import compare
+from headscope.cli.help import Command, Commands
 from headscope.cli.listing import list_
 from headscope.cli.measure import measure
 from headscope.cli.study import study
@@ -20,32 +21,47 @@ __all__ = ["app", "console", "errors", "main"]
 
 app = typer.Typer(
     help="Measure what each attention head of a transformer looks at, which relation it marks, and how sure that is.",
-    no_args_is_help=True,
+    cls=Commands,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,
 )
 # In the order of use: the examples of `measure` and `compare` read what the one of `tune` writes.
 app.command(
-    epilog="Example: headscope atlas minilm grammar:300 -o atlas\n\n"
-    "headscope atlas minilm grammar:300 --replicate grammar:300:7 -o atlas"
+    cls=Command,
+    epilog="headscope atlas minilm grammar:300 -o atlas\n"
+    "headscope atlas minilm grammar:300 --replicate grammar:300:7 -o atlas",
 )(atlas)
-app.command(epilog="Example: headscope tune negation minilm --data grammar:300 -o negation --seeds 4 --control")(tune)
+app.command(cls=Command, epilog="headscope tune negation minilm --data grammar:300 -o negation --seeds 4 --control")(
+    tune
+)
 app.command(
-    epilog="Example: headscope measure minilm grammar:300 -r scope -o before.nc\n\n"
-    "headscope measure minilm grammar:300 -r relations --replicate grammar:300:7 -o heads.nc\n\n"
-    "headscope measure minilm grammar:300 -r scope --runs negation -o after.nc\n\n"
-    "headscope measure minilm grammar:300 -r scope --runs negation/control -o control.nc"
+    cls=Command,
+    epilog="headscope measure minilm grammar:300 -r scope -o before.nc\n"
+    "headscope measure minilm grammar:300 -r relations --replicate grammar:300:7 -o heads.nc\n"
+    "headscope measure minilm grammar:300 -r scope --runs negation -o after.nc\n"
+    "headscope measure minilm grammar:300 -r scope --runs negation/control -o control.nc",
 )(measure)
-app.command(epilog="Example: headscope compare before.nc after.nc --control control.nc -o changes")(compare)
-app.command(epilog="Example: headscope study clark2019 --data corpora -o clark2019")(study)
-app.command("list", epilog="Example: headscope list corpora")(list_)
+app.command(cls=Command, epilog="headscope compare before.nc after.nc --control control.nc -o changes")(compare)
+app.command(cls=Command, epilog="headscope study clark2019 --data corpora -o clark2019")(study)
+app.command("list", cls=Command, epilog="headscope list corpora")(list_)
 
 
 def main() -> None:
     """Run a command; an error of headscope is printed as one sentence, with exit code 2."""
     prepare_terminal()
     try:
-        app()
+        sys.exit(app(standalone_mode=False) or 0)
     except HeadscopeError as error:
-        errors.print(f"headscope: {error}", soft_wrap=True, markup=False, highlight=False)
-        sys.exit(2)
+        sentence = str(error)
+    except typer.TyperException as error:
+        # Of typer's, such as: Missing argument 'MODEL'.
+        fault = error.format_message().rstrip(".")
+        sentence = f"{fault[:1].lower()}{fault[1:]}; see {_name_command(error)} --help."
+    errors.print(f"headscope: {sentence}", soft_wrap=True, markup=False, highlight=False)
+    sys.exit(2)
+
+
+def _name_command(error: typer.TyperException) -> str:
+    """The command that typer refused, as it was typed."""
+    context: typer.Context | None = getattr(error, "ctx", None)
+    return context.command_path if context else "headscope"

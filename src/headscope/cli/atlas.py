@@ -4,46 +4,53 @@ from pathlib import Path
 from typing import Annotated
 
 from headscope.cli import options
-from headscope.cli.options import option
+from headscope.cli.options import MEASURED, OUTPUT, option
 from headscope.cli.terminal import console, print_written, show_progress_around
 
 
 def atlas(
     model: options.Model = "minilm",
     corpus: options.Corpus = "grammar:300",
-    out: Annotated[Path, option("Folder to write. Default: headscope-atlas.", "--out", "-o")] = Path("headscope-atlas"),
     format: options.Format = None,
-    patterns: options.PatternFile = None,
     limit: options.Limit = None,
     sample: options.Sample = None,
-    device: options.Device = "cpu",
-    seed: Annotated[int, option("Random seed of the untrained model and of --sample. Default: 0.")] = 0,
+    seed: Annotated[
+        int,
+        option(options.CORPUS, "Random seed of --sample and of the untrained model, such as 7. Default: 0.",
+               metavar="N"),
+    ] = 0,
+    patterns: options.PatternFile = None,
     max_tokens: options.MaxTokens = None,
     cut: options.Cut = None,
     pair_tokens: options.PairTokens = None,
-    batch_tokens: options.BatchTokens = None,
+    trust_remote_code: options.Trust = False,
     reducers: Annotated[
         list[str] | None,
-        option("Your own reducer to measure too, as module:Reducer; may be repeated.", "--reducer", "-r"),
+        option(MEASURED, "Your own reducer to measure too, such as repetition:Repetition (module:Reducer); may be "
+               "repeated. Default: none.", "--reducer", "-r", metavar="NAME"),
     ] = None,
     replicate: options.Replicate = None,
     permutations: Annotated[
         int | None,
-        option(
-            "Number of permutations for the p-values; 0 skips them. Default: as many as the number of rows needs, "
-            "999 at least.",
-            min=0,
-        ),
+        option(MEASURED, "Number of permutations for the p-values, such as 1999; 0 skips them. Default: as many as the "
+               "number of rows needs, 999 at least.", metavar="N", min=0),
     ] = None,
+    out: Annotated[
+        Path, option(OUTPUT, "Folder to write, such as ewt. Default: headscope-atlas.", "--out", "-o", metavar="FOLDER")
+    ] = Path("headscope-atlas"),
     figures: Annotated[
         str,
-        option("Rows of which there are heatmaps: reported (the most frequent ones with a reported head), all, or "
-               "none, which draws no figure at all. Default: reported."),
+        option(OUTPUT, "Rows of which there are heatmaps: reported (the most frequent ones with a reported head), all, "
+               "or none, which draws no figure at all. Default: reported.", metavar="ROWS"),
     ] = "reported",
-    trust_remote_code: options.Trust = False,
     resume: options.Resume = False,
+    device: options.Device = "cpu",
+    batch_tokens: options.BatchTokens = None,
 ) -> None:  # fmt: skip
-    """Measure everything that the annotation of a corpus allows, with controls, and write tables, figures and a page.
+    """Measure all that the annotation of a corpus allows, with controls, into a folder with a page to open.
+
+    The folder holds atlas.html (open this), heads.nc (the head table), untrained.nc (the same of the untrained model),
+    figures/, tables/ (CSV) and manifest.json; with --replicate also replication.nc and untrained-replication.nc.
 
     Without arguments: minilm on 300 generated sentences.
     """

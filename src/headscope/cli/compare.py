@@ -3,30 +3,53 @@
 from pathlib import Path
 from typing import Annotated
 
-from headscope.cli.options import argument, option
+from headscope.cli.options import CORPUS, MEASURED, OUTPUT, argument, option
 from headscope.cli.terminal import console, print_written, show_progress
 
 
 def compare(
-    before: Annotated[Path, argument("Head table of the model before it was tuned.")],
-    after: Annotated[Path, argument("Head table of the runs, on the same corpus.")],
-    control: Annotated[Path | None, option("Head table of the runs on the task's control. Default: none.")] = None,
-    other_before: Annotated[
-        Path | None, option("Head table before tuning on another corpus, to compare the corpora. Default: none.")
+    before: Annotated[
+        Path,
+        argument("BEFORE", "Head table of the model before it was tuned, such as before.nc of `headscope measure`."),
+    ],
+    after: Annotated[
+        Path,
+        argument("AFTER", "Head table of the runs on the same corpus, such as after.nc of `headscope measure --runs`."),
+    ],
+    control: Annotated[
+        Path | None,
+        option(MEASURED, "Head table of the runs on the task's control, such as control.nc. Default: none.",
+               metavar="FILE"),
     ] = None,
-    other_after: Annotated[Path | None, option("Head table of the runs on the other corpus. Default: none.")] = None,
+    other_before: Annotated[
+        Path | None,
+        option(CORPUS, "Head table before tuning on another corpus, such as sfu-before.nc, to compare the corpora. "
+               "Default: none.", metavar="FILE"),
+    ] = None,
+    other_after: Annotated[
+        Path | None,
+        option(CORPUS, "Head table of the runs on the other corpus, such as sfu-after.nc. Default: none.",
+               metavar="FILE"),
+    ] = None,
     other_control: Annotated[
-        Path | None, option("Head table of the runs on the control, on the other corpus. Default: none.")
+        Path | None,
+        option(CORPUS, "Head table of the runs on the control, on the other corpus, such as sfu-control.nc. "
+               "Default: none.", metavar="FILE"),
     ] = None,
     variables: Annotated[
         list[str] | None,
-        option("Variable to compare, such as mass_sep or token_class_mass:token_class=noun; may be repeated. "
-               "Default: all scores.", "--variable"),
+        option(MEASURED, "Variable to compare, such as mass_sep or token_class_mass:token_class=noun; may be repeated. "
+               "Default: all scores.", "--variable", metavar="NAME"),
     ] = None,
-    out: Annotated[Path, option("Folder to write. Default: headscope-compare.", "--out", "-o")]
-    = Path("headscope-compare"),
+    out: Annotated[
+        Path, option(OUTPUT, "Folder to write, such as changes. Default: headscope-compare.", "--out", "-o",
+                     metavar="FOLDER")
+    ] = Path("headscope-compare"),
 ) -> None:  # fmt: skip
-    """Compare heads before and after tuning, on a task and on its control: tables, tests, figures and a page."""
+    """Compare heads before and after tuning, on a task and on its control.
+
+    The folder holds comparison.md (read this), comparisons/ (netCDF), figures/, tables/ (CSV) and comparison.json.
+    """
     from headscope.jobs.compare import compare as run
     from headscope.view.comparison import print_comparison
 

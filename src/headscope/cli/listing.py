@@ -9,7 +9,7 @@ from headscope.cli.options import argument
 from headscope.cli.terminal import console
 
 
-def list_(kind: Annotated[str, argument("What to list: reducers, corpora, studies or tasks.")]) -> None:
+def list_(kind: Annotated[str, argument("KIND", "What to list: reducers, corpora, studies or tasks.")]) -> None:
     """List the reducers, corpora, studies or tasks that there are."""
     from headscope.jobs.listing import list_names
 

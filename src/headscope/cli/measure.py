@@ -6,7 +6,7 @@ from typing import Annotated
 from rich.markup import escape
 
 from headscope.cli import options
-from headscope.cli.options import option
+from headscope.cli.options import MEASURED, MODEL, OUTPUT, option
 from headscope.cli.terminal import console, show_progress
 
 
@@ -14,47 +14,57 @@ def measure(
     model: options.Model,
     corpus: options.Corpus,
     reducers: Annotated[
-        list[str], option("What to measure (see `headscope list reducers`); may be repeated.", "--reducer", "-r")
+        list[str],
+        option(MEASURED, "What to measure, such as relations (`headscope list reducers`); may be repeated. Required.",
+               "--reducer", "-r", metavar="NAME"),
     ],
-    out: Annotated[Path, option("NetCDF file to write. Default: heads.nc.", "--out", "-o")] = Path("heads.nc"),
-    format: options.Format = None,
-    patterns: options.PatternFile = None,
-    limit: options.Limit = None,
-    sample: options.Sample = None,
-    seed: Annotated[int, option("Random seed of --sample. Default: 0.")] = 0,
-    runs: Annotated[
-        Path | None,
-        option("Folder of runs that were tuned from MODEL: each run is measured instead of the model. Default: none."),
-    ] = None,
-    device: options.Device = "cpu",
-    max_tokens: options.MaxTokens = None,
-    cut: options.Cut = None,
-    pair_tokens: options.PairTokens = None,
-    batch_tokens: options.BatchTokens = None,
-    replicate: options.Replicate = None,
-    permutations: Annotated[
-        int | None,
-        option(
-            "Number of permutations for the p-values; 0 skips them. Default: as many as the number of rows needs, "
-            "999 at least, and 0 with --runs.",
-            min=0,
-        ),
-    ] = None,
-    trust_remote_code: options.Trust = False,
-    resume: options.Resume = False,
     offset: Annotated[
         list[int] | None,
-        option("For the reducer surface: another distance to measure, in tokens; -2 is two tokens before."),
+        option(MEASURED, "For the reducer surface: another distance to measure, in tokens, such as -2 for two tokens "
+               "before; may be repeated. Default: none.", metavar="N"),
     ] = None,
     words: Annotated[
         list[str] | None,
-        option("For the reducer surface: a class of words, as NAME=WORD,WORD such as no=not,n't,never.", "--class"),
+        option(MEASURED, "For the reducer surface: a class of words, as NAME=WORD,WORD such as no=not,n't,never; may "
+               "be repeated. Default: none.", "--class", metavar="CLASS"),
     ] = None,
+    replicate: options.Replicate = None,
+    permutations: Annotated[
+        int | None,
+        option(MEASURED, "Number of permutations for the p-values, such as 1999; 0 skips them. Default: as many as the "
+               "number of rows needs, 999 at least, and 0 with --runs.", metavar="N", min=0),
+    ] = None,
+    format: options.Format = None,
+    limit: options.Limit = None,
+    sample: options.Sample = None,
+    seed: Annotated[
+        int, option(options.CORPUS, "Random seed of --sample, such as 7. Default: 0.", metavar="N")
+    ] = 0,
+    patterns: options.PatternFile = None,
+    max_tokens: options.MaxTokens = None,
+    cut: options.Cut = None,
+    pair_tokens: options.PairTokens = None,
+    runs: Annotated[
+        Path | None,
+        option(MODEL, "Folder of runs that were tuned from MODEL, such as headscope-runs: each run is measured instead "
+               "of the model. Default: none.", metavar="FOLDER"),
+    ] = None,
+    trust_remote_code: options.Trust = False,
+    out: Annotated[
+        Path, option(OUTPUT, "File to write, such as before.nc. Default: heads.nc.", "--out", "-o", metavar="FILE")
+    ] = Path("heads.nc"),
     explain: Annotated[
-        bool, option("Print for each layer how its attention was computed, and why. Default: no.", "--explain")
+        bool,
+        option(OUTPUT, "Print for each layer how its attention was computed, and why. Default: no.", "--explain"),
     ] = False,
-) -> None:
-    """Measure every head of a model with one or more reducers, and write a head table."""
+    resume: options.Resume = False,
+    device: options.Device = "cpu",
+    batch_tokens: options.BatchTokens = None,
+) -> None:  # fmt: skip
+    """Measure every head of a model with one or more reducers, into one file.
+
+    The file is a head table in netCDF (heads.nc), which `headscope compare` and `headscope.read_table` read.
+    """
     from headscope.jobs.arguments import check_corpora, check_model, check_reducers
 
     check_reducers(reducers)

@@ -1,55 +1,91 @@
-"""Options that several commands have. Each help text is a phrase with its default."""
+"""Options that several commands have, and the groups in which the help shows all options.
+
+Each help text is a phrase with an example and the default.
+"""
 
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+CORPUS = "Corpus"
+MODEL = "Model"
+MEASURED = "What is measured"
+TRAINING = "Training"
+OUTPUT = "Output"
+SPEED = "Speed and memory"
 
-def argument(help: str) -> Any:
+
+def argument(metavar: str, help: str) -> Any:
     """A typer argument without its default."""
-    return typer.Argument(help=help, show_default=False)
+    return typer.Argument(metavar=metavar, help=help, show_default=False)
 
 
-def option(help: str, *names: str, **settings: Any) -> Any:
-    """A typer option whose help states the default itself."""
-    return typer.Option(*names, help=help, show_default=False, **settings)
+def option(group: str, help: str, *names: str, metavar: str | None = None, **settings: Any) -> Any:
+    """A typer option in a group of the help, which states the default itself."""
+    return typer.Option(*names, help=help, metavar=metavar, rich_help_panel=group, show_default=False, **settings)
 
 
-Model = Annotated[str, argument("Model: a hub id, a folder, or minilm (all-MiniLM-L6-v2, from the extra `demo`).")]
+Model = Annotated[
+    str,
+    argument("MODEL", "Hub id such as google-bert/bert-base-cased, folder, or minilm (all-MiniLM-L6-v2, from the extra "
+             "`demo`)."),
+]  # fmt: skip
 Corpus = Annotated[
     str,
-    argument("Corpus: a file or folder (see `headscope list corpora`), or grammar[:COUNT[:SEED]] for generated "
-             "sentences."),
+    argument("CORPUS", "File or folder such as en_ewt-ud-dev.conllu (`headscope list corpora`), or "
+             "grammar[:COUNT[:SEED]] for generated sentences, such as grammar:300."),
+]  # fmt: skip
+Format = Annotated[
+    str | None,
+    option(CORPUS, "Format of the corpus, such as conllu (`headscope list corpora`). Default: detected.",
+           metavar="NAME"),
+]  # fmt: skip
+PatternFile = Annotated[
+    Path | None,
+    option(CORPUS, "File of spaCy patterns, such as own.json; their matches are added to the corpus as links (extra "
+           "`spacy`). Default: none.", metavar="FILE"),
+]  # fmt: skip
+Limit = Annotated[int | None, option(CORPUS, "Take the first N documents, such as 500. Default: all.", metavar="N")]
+Sample = Annotated[int | None, option(CORPUS, "Take N documents at random, such as 500. Default: all.", metavar="N")]
+MaxTokens = Annotated[
+    int | None,
+    option(CORPUS, "Longest text in tokens, such as 128. Default: the limit of the model.", metavar="N", min=3),
+]
+Cut = Annotated[
+    bool | None,
+    option(CORPUS, "Cut longer texts, or skip them. Default: cut if the corpus has coreference, else skip.",
+           "--cut/--skip"),
+]  # fmt: skip
+PairTokens = Annotated[
+    int | None,
+    option(CORPUS, "Longest pair of paragraphs in tokens, such as 256; longer ones are cut. Default: 128.",
+           metavar="N", min=5),
 ]  # fmt: skip
 Replicate = Annotated[
     str | None,
-    option("Another corpus, on which the heads that are chosen on CORPUS are scored again; --format, --patterns, "
-           "--limit and --sample hold for both. Default: none."),
+    option(MEASURED, "Another corpus, such as grammar:300:7, on which the heads that are chosen on CORPUS are scored "
+           "again; --format, --patterns, --limit and --sample hold for both. Default: none.", metavar="CORPUS"),
 ]  # fmt: skip
-Format = Annotated[str | None, option("Format of the corpus. Detected automatically if omitted.")]
-PatternFile = Annotated[
-    Path | None, option("JSON file of spaCy patterns; their matches are added to the corpus as links (extra `spacy`).")
+Trust = Annotated[
+    bool, option(MODEL, "Run the Python code of the model's repository. Default: never.", "--trust-remote-code")
 ]
-Limit = Annotated[int | None, option("Take the first so many documents of the corpus. Default: all.")]
-Sample = Annotated[int | None, option("Take so many documents at random, in their order. Default: all.")]
-Device = Annotated[str, option("Where to run the model: cpu, cuda or cuda:1. Default: cpu.")]
-Resume = Annotated[bool, option("Continue a killed run with the same arguments. Default: start again.", "--resume")]
-MaxTokens = Annotated[int | None, option("Longest text in tokens. Default: the limit of the model.", min=3)]
-Cut = Annotated[
-    bool | None,
-    option("Cut longer texts, or skip them. Default: cut if the corpus has coreference, else skip.", "--cut/--skip"),
-]
-PairTokens = Annotated[int | None, option("Cut pairs of paragraphs to this many tokens. Default: 128.", min=5)]
+Device = Annotated[str, option(SPEED, "Where to run the model, such as cuda or cuda:1. Default: cpu.", metavar="NAME")]
 BatchTokens = Annotated[
-    int | None, option("Tokens in a batch, padding included; fewer need less memory. Default: 2048.", min=1)
+    int | None,
+    option(SPEED, "Tokens in a batch, padding included, such as 512; fewer need less memory. Default: 2048.",
+           metavar="N", min=1),
+]  # fmt: skip
+Resume = Annotated[
+    bool, option(OUTPUT, "Continue a killed run with the same arguments. Default: start again.", "--resume")
 ]
-Trust = Annotated[bool, option("Run the Python code of the model's repository. Default: never.", "--trust-remote-code")]
 Select = Annotated[
     str,
-    option("Split on which the best epoch is chosen: validation, or test, which also trains on validation. "
-           "Default: validation."),
+    option(TRAINING, "Split on which the best epoch is chosen: validation, or test, which also trains on validation. "
+           "Default: validation.", metavar="SPLIT"),
 ]  # fmt: skip
 MaxExamples = Annotated[
-    int | None, option("Train on a random sample of at most this many examples. Default: all.", min=1)
-]
+    int | None,
+    option(TRAINING, "Train on a random sample of at most so many examples, such as 5000. Default: all.",
+           metavar="N", min=1),
+]  # fmt: skip

@@ -3,49 +3,83 @@
 from pathlib import Path
 from typing import Annotated
 
-from headscope.cli.options import BatchTokens, Device, MaxExamples, Resume, Select, Trust, argument, option
+from headscope.cli.options import (
+    CORPUS,
+    MODEL,
+    OUTPUT,
+    TRAINING,
+    BatchTokens,
+    Device,
+    MaxExamples,
+    Resume,
+    Select,
+    Trust,
+    argument,
+    option,
+)
 from headscope.cli.terminal import console, print_written, show_progress
 from headscope.errors import HeadscopeError
 
 
 def study(
-    name: Annotated[str, argument("Name of the study (see `headscope list studies`).")],
-    model: Annotated[str, option("Model: a hub id, a folder, or minilm. Default: minilm.")] = "minilm",
-    data: Annotated[
-        Path,
-        option("Folder that holds the corpora. Default: $HEADSCOPE_DATA, else the current folder.",
-               envvar="HEADSCOPE_DATA", show_envvar=False),
-    ] = Path(),
-    out: Annotated[Path, option("Folder to write. Default: headscope-study.", "--out", "-o")] = Path("headscope-study"),
-    corpora: Annotated[
-        list[str] | None,
-        option("Another corpus for one of the tables, as TABLE=PATH such as treebank=wsj.conllu; may be repeated.",
-               "--corpus"),
-    ] = None,
+    name: Annotated[str, argument("STUDY", "Name of the study, such as clark2019 (`headscope list studies`).")],
+    model: Annotated[
+        str,
+        option(MODEL, "Hub id such as google-bert/bert-base-cased, folder, or minilm. Default: minilm.",
+               metavar="MODEL"),
+    ] = "minilm",
+    trust_remote_code: Trust = False,
     recorded: Annotated[
         Path | None,
-        option("Folder of recorded scores (.npz) to use instead of a model; no weights are needed. Default: none."),
+        option(MODEL, "Folder of recorded scores (.npz), such as scores, to use instead of a model; no weights are "
+               "needed. Default: none.", metavar="FOLDER"),
     ] = None,
-    device: Device = "cpu",
-    seed: Annotated[int, option("Random seed for sampling documents. Default: 0.")] = 0,
+    data: Annotated[
+        Path,
+        option(CORPUS, "Folder that holds the corpora, such as corpora. Default: $HEADSCOPE_DATA, else the current "
+               "folder.", metavar="FOLDER", envvar="HEADSCOPE_DATA", show_envvar=False),
+    ] = Path(),
+    corpora: Annotated[
+        list[str] | None,
+        option(CORPUS, "Another corpus for one of the tables, as TABLE=PATH such as treebank=wsj.conllu; may be "
+               "repeated, for other tables. Default: none.", "--corpus", metavar="TABLE=PATH"),
+    ] = None,
+    seed: Annotated[
+        int, option(CORPUS, "Random seed for sampling documents, such as 7. Default: 0.", metavar="N")
+    ] = 0,
     seeds: Annotated[
-        int | None, option("Number of fine-tuning runs on the study's task, and on its control. Default: none.")
+        int | None,
+        option(TRAINING, "Number of fine-tuning runs on the study's task, and on its control, such as 10. "
+               "Default: none.", metavar="N"),
     ] = None,
+    task: Annotated[
+        str, option(TRAINING, "Task to fine-tune on, such as rte. Default: the first of the study.", metavar="NAME")
+    ] = "",
     epochs: Annotated[
-        int | None, option("Passes over the training examples. Default: those of the paper.", min=1)
+        int | None,
+        option(TRAINING, "Passes over the training examples, such as 8. Default: those of the paper.", metavar="N",
+               min=1),
     ] = None,
     learning_rate: Annotated[
         float | None,
-        option("Learning rate at the first step. Default: that of the paper; a small model may need a larger one."),
+        option(TRAINING, "Learning rate at the first step; a small model may need a larger one, such as 3e-4. "
+               "Default: that of the paper.", metavar="RATE"),
     ] = None,
-    task: Annotated[str, option("Task to fine-tune on. Default: the first of the study.")] = "",
     max_examples: MaxExamples = None,
     select: Select = "validation",
-    batch_tokens: BatchTokens = None,
-    trust_remote_code: Trust = False,
+    out: Annotated[
+        Path, option(OUTPUT, "Folder to write, such as clark. Default: headscope-study.", "--out", "-o",
+                     metavar="FOLDER")
+    ] = Path("headscope-study"),
     resume: Resume = False,
+    device: Device = "cpu",
+    batch_tokens: BatchTokens = None,
 ) -> None:  # fmt: skip
-    """Measure what a paper measured, and write its results and one's own side by side."""
+    """Measure what a paper measured, and write its results and one's own side by side.
+
+    The folder holds STUDY.md (read this), STUDY.csv, a head table for each corpus (netCDF), figures/ and STUDY.json;
+    with --seeds also the tuned models, in runs/.
+    """
     from headscope.jobs.arguments import check_model, check_study
 
     check_study(name)

@@ -1,0 +1,112 @@
+"""The help of the commands, with options in groups, readable on a terminal of any width; and what is no command.
+
+typer's own help is a table of six columns, of which the last, the text, is narrow on a terminal of 80 columns.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+from typer.core import TyperCommand, TyperGroup
+
+from headscope.errors import HeadscopeError
+
+WIDEST = 100
+"""Columns of a help text, however wide the terminal is: longer lines are hard to read."""
+
+NARROW = 60
+"""On fewer columns a text stands below the name that it describes, and not beside it."""
+
+Entry = tuple[str, str]
+"""What one types, and what it means."""
+
+
+class Command(TyperCommand):
+    """A command whose help has its options in groups (``rich_help_panel``)."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help: typer calls it for ``--help``."""
+        arguments = [f"{p.metavar}" if p.required else f"[{p.metavar}]" for p in self.params if not _is_option(p)]
+        required = [f"{min(p.opts, key=len)} {p.metavar}" for p in self.params if _is_option(p) and p.required]
+        formatter.write(_render(self, ctx, [*arguments, *required, "[OPTIONS]"], _group_parameters(self, ctx)))
+
+
+class Commands(TyperGroup):
+    """The commands together. Without a command, or with a misspelt one, there is one sentence and not a page."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help, in which the commands come first."""
+        commands = [(name, (command.help or "").partition("\n")[0]) for name, command in self.commands.items()]
+        formatter.write(_render(self, ctx, ["COMMAND"], {"Commands": commands, **_group_parameters(self, ctx)}))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Typer's parsing of what comes before the command."""
+        if not args and not ctx.resilient_parsing:
+            raise HeadscopeError(f"no command was given; {self._list_commands()}.")
+        return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Typer's choice of the command."""
+        if args[0] not in self.commands and not ctx.resilient_parsing:
+            raise HeadscopeError(f"there is no command {args[0]!r}; {self._list_commands()}.")
+        return super().resolve_command(ctx, args)
+
+    def _list_commands(self) -> str:
+        *names, last = self.commands
+        return f"there are {', '.join(names)} and {last}, which `headscope --help` describes"
+
+
+def _is_option(parameter: Any) -> bool:
+    return bool(parameter.param_type_name == "option")
+
+
+def _group_parameters(command: Any, ctx: Any) -> dict[str, list[Entry]]:
+    """The arguments and the options, by group, in the order in which the command declares them."""
+    groups: dict[str, list[Entry]] = {}
+    for parameter in command.get_params(ctx):
+        if not _is_option(parameter):
+            groups.setdefault("Arguments", []).append((parameter.metavar, parameter.help))
+            continue
+        names = ", ".join(sorted(parameter.opts, key=len) + parameter.secondary_opts)
+        entry = (f"{names} {parameter.metavar or ''}".rstrip(), parameter.help)
+        groups.setdefault(parameter.rich_help_panel or "Other", []).append(entry)
+    return groups
+
+
+def _render(command: Any, ctx: Any, usage: Sequence[str], groups: dict[str, list[Entry]]) -> str:
+    """The help as text, with colours where the terminal shows them."""
+    console = Console(force_terminal=False if ctx.color is False else None, emoji=False, highlight=False)
+    console.width = min(ctx.terminal_width or console.width, WIDEST)
+    longest = max(len(name) for entries in groups.values() for name, _ in entries)
+    column = min(longest, console.width // 3) if console.width >= NARROW else 0
+    with console.capture() as printed:
+        console.print(Text.assemble(("Usage: ", "bold"), " ".join([ctx.command_path, *usage])))
+        for paragraph in (command.help or "").split("\n\n"):
+            console.print(Padding(Text(" ".join(paragraph.split())), (1, 0, 0, 2)))
+        for group, entries in groups.items():
+            console.print(Text(f"\n{group}", "bold"))
+            for line in _lay_out(entries, column):
+                console.print(Padding(line, (0, 0, 0, 2)))
+        if command.epilog:
+            console.print(Text("\nExamples", "bold"))
+            for example in command.epilog.splitlines():
+                console.print(Text(f"  {example}"), soft_wrap=True)  # so that it can be copied in one piece
+    return "".join(f"{line.rstrip()}\n" for line in printed.get().splitlines())
+
+
+def _lay_out(entries: Sequence[Entry], column: int) -> Iterator[Table | Text | Padding]:
+    """The texts beside the names, which have a column of this width; without a width, below them."""
+    if not column:
+        for name, text in entries:
+            yield Text(name, "cyan")
+            yield Padding(Text(text), (0, 0, 0, 4))
+        return
+    table = Table.grid(padding=(0, 2), pad_edge=False)
+    table.add_column(style="cyan", width=column)
+    table.add_column()
+    for name, text in entries:
+        table.add_row(Text(name), Text(text))
+    yield table
