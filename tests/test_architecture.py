@@ -100,53 +100,6 @@ def test_extras_are_loaded_where_they_are_used_and_not_before() -> None:
     assert in_a_new_process(code) == "set()"
 
 
-# What is answered, or refused, before anything has to be measured; the code with which the command ends.
-QUICK_COMMANDS = {
-    "--help": 0,
-    "atlas --help": 0,
-    "list reducers": 0,
-    "list corpora": 0,
-    "list studies": 0,
-    "list tasks": 0,
-    "list colours": 2,
-    "measure minilm grammar:7 -r gaze": 2,
-    "atlas minilm grammar:7 -r gaze": 2,
-    "study clark2018": 2,
-    "study clark2018 --recorded .": 2,
-    "study clark2019 --model ./nowhere": 2,
-    "tune nothing minilm": 2,
-    "tune negation ./nowhere": 2,
-    "measure minilm ./nothing.conllu -r surface": 2,
-    "measure minilm grammar:7 -r surface --replicate ./nothing.conllu": 2,
-    "measure minilm README.md -r surface --format conllx": 2,
-    "measure ./nowhere grammar:7 -r surface": 2,
-    "measure minilm grammar:7 -r surface --limit 0": 2,
-    "atlas /nowhere": 2,
-    "atlas --figures some": 2,
-    "atlas --limit 3 --sample 3": 2,
-}
-SLOW = ("torch", "transformers", "matplotlib", "pandas", "scipy", "seaborn", "xarray")
-
-
-def test_what_measures_nothing_loads_nothing_that_takes_seconds() -> None:
-    code = (
-        "import contextlib, io, sys\n"
-        "from headscope import cli\n"
-        f"for command in {list(QUICK_COMMANDS)}:\n"
-        "    sys.argv = ['headscope', *command.split()]\n"
-        "    with contextlib.redirect_stdout(io.StringIO()):\n"
-        "        try:\n"
-        "            cli.main()\n"
-        "        except SystemExit as ended:\n"
-        "            code = ended.code\n"
-        f"    print(command, code or 0, *({set(SLOW)} & set(sys.modules)), sep='|')"
-    )
-    answers = [line.split("|") for line in in_a_new_process(code).splitlines()]
-    assert {command: int(code) for command, code, *_ in answers} == QUICK_COMMANDS
-    # In one process: the first command that has loaded something is the one to mend.
-    assert not [(command, *loaded) for command, _, *loaded in answers if loaded]
-
-
 def test_the_names_that_are_said_without_torch_are_those_of_the_reducers_and_the_studies() -> None:
     first_lines = [(name, (reducer.__doc__ or "").splitlines()[0]) for name, reducer in REDUCERS.items()]
     assert list(reducer_names.NAMES.items()) == first_lines

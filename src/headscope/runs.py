@@ -18,6 +18,12 @@ from headscope.files import find_name_fault, is_plain, parse_json, reading, writ
 FILE = "runs.json"
 """Lists the runs of a folder."""
 
+CONTROL = "control"
+"""The folder of the control's runs, within that of the task's."""
+
+ON_TASK = "task"
+"""The name of the extra split of a control run: the test split of the task itself."""
+
 VERSION = 2
 """The version of `FILE`; version 1 had ``format`` for ``version`` and ``kept`` for ``best_epoch``."""
 

@@ -1,6 +1,7 @@
 """What is wrong with the arguments is said at once, in the words of what would refuse them later."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -13,11 +14,20 @@ from headscope.jobs.arguments import (
     check_corpora,
     check_figures,
     check_model,
+    check_other_tables,
+    check_output_file,
+    check_output_folder,
     check_reducers,
+    check_runs_folder,
     check_study,
+    check_study_inputs,
     check_task,
+    check_training,
+    open_runs,
+    read_tables,
 )
 from headscope.runner import resolve_reducers
+from toys import classification
 
 
 def sentence(refuse: Callable[[], object]) -> str:
@@ -26,6 +36,11 @@ def sentence(refuse: Callable[[], object]) -> str:
     return f"{type(caught.value).__name__}: {caught.value}"
 
 
+FILE = Path(__file__)
+FOLDER = FILE.parent
+NO_TUNING = {
+    "seeds": None, "epochs": None, "learning_rate": None, "task": "", "max_examples": None, "select": "validation",
+}  # fmt: skip
 SUMMARY = summarize(read("grammar:7"))
 CASES = {
     "model": (lambda: check_model("./nowhere"), lambda: headscope.load("./nowhere")),
@@ -35,7 +50,64 @@ CASES = {
     "corpus": (lambda: check_corpora("grammar:7", "nothing.txt"), lambda: headscope.read("nothing.txt")),
     "format": (lambda: check_corpora("setup.py", format="x"), lambda: headscope.read("setup.py", format="x")),
     "task": (lambda: check_task("nothing"), lambda: headscope.read_task("nothing")),
-}
+    "patterns": (
+        lambda: check_corpora("grammar:7", patterns="nothing.json"),
+        lambda: headscope.read("grammar:7", patterns="nothing.json"),
+    ),
+    "malformed patterns": (
+        lambda: check_corpora("grammar:7", patterns=FILE), lambda: headscope.read("grammar:7", patterns=FILE),
+    ),
+    "runs": (
+        lambda: open_runs("nowhere", None),
+        lambda: headscope.measure("minilm", "grammar:7", "surface", runs="nowhere"),
+    ),
+    "runs on two corpora": (
+        lambda: open_runs(FOLDER, "grammar:7:5"),
+        lambda: headscope.measure("minilm", "grammar:7", "surface", runs=FOLDER, replicate="grammar:7:5"),
+    ),
+    "table": (
+        lambda: read_tables(before=Path("nothing.nc"), after=None), lambda: headscope.compare("nothing.nc", "b.nc"),
+    ),
+    "half of another corpus": (
+        lambda: check_other_tables(None, "a.nc", None, None),
+        lambda: headscope.compare("b.nc", "c.nc", other_before="a.nc"),
+    ),
+    "seeds": (
+        lambda: check_training([3, 3]), lambda: headscope.tune(classification(), "minilm", seeds=[3, 3]),
+    ),
+    "settings": (
+        lambda: check_training(3, epochs=0), lambda: headscope.tune(classification(), "minilm", epochs=0),
+    ),
+    "corpora of a study": (
+        lambda: check_study_inputs("zhao2020", Path("nowhere"), {}, NO_TUNING),
+        lambda: headscope.study("zhao2020", data="nowhere"),
+    ),
+    "corpus of a table": (
+        lambda: check_study_inputs("zhao2020", FOLDER, {"other": "a"}, NO_TUNING),
+        lambda: headscope.study("zhao2020", data=FOLDER, corpora={"other": "a"}),
+    ),
+    "split without runs": (
+        lambda: check_study_inputs("zhao2020", FOLDER, {}, NO_TUNING | {"select": "test"}),
+        lambda: headscope.study("zhao2020", data=FOLDER, select="test"),
+    ),
+    "folder of runs": (
+        lambda: check_runs_folder(FILE, control=True, resume=False),
+        lambda: headscope.tune(classification(), "minilm", FILE),
+    ),
+    "file": (
+        lambda: check_output_file(FOLDER), lambda: headscope.measure("minilm", "grammar:7", "surface", out=FOLDER),
+    ),
+    "folder of an atlas": (
+        lambda: check_output_folder(FILE, "the atlas", "manifest.json"), lambda: headscope.atlas(out=FILE),
+    ),
+    "folder of a comparison": (
+        lambda: check_output_folder(FILE, "the comparison", "comparison.json"),
+        lambda: headscope.compare("a.nc", "b.nc", out=FILE),
+    ),
+    "folder of a study": (
+        lambda: check_output_folder(FILE, "the study", "zhao2020.json"), lambda: headscope.study("zhao2020", out=FILE),
+    ),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CASES)

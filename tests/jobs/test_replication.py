@@ -205,7 +205,6 @@ def test_what_cannot_be_replicated_is_refused_before_the_model_runs(run, model, 
 
     for job in ("atlas", "measure"):
         monkeypatch.setattr(f"headscope.jobs.{job}.load", load)
-    monkeypatch.setattr("headscope.jobs.measure.read_runs", lambda folder: folder)
     for name in ("tree.conllu", "copy.conllu"):
         (tmp_path / name).write_text(TREE)
     (tmp_path / "text.txt").write_text("\n".join(["the old dog walked by the red house . " * 3] * 5))

@@ -167,6 +167,18 @@ REFUSALS = {
         ("study", "clark2019", "--data", "{data}", "--corpus", "treebank", "-o", "{tmp}/out"),
         "--corpus treebank names no file; write TABLE=PATH, such as treebank=wsj.conllu.",
     ),
+    "two corpora for one table": (
+        ("study", "clark2019", "--data", "{data}", "--corpus", "text={tmp}/a", "--corpus", "text={tmp}/b"),
+        "--corpus text is given twice, as {tmp}/a and as {tmp}/b; give it once.",
+    ),
+    "a corpus that is not there": (
+        ("study", "clark2019", "--data", "{data}", "--corpus", "text={tmp}/a", "-o", "{tmp}/out"),
+        "the corpus '{tmp}/a' does not exist; give a file, a folder, or 'grammar' for generated sentences.",
+    ),
+    "a split to select on without runs": (
+        ("study", "clark2019", "--data", "{data}", "--select", "test", "-o", "{tmp}/out"),
+        "nothing is fine-tuned without seeds; give --seeds, the number of runs, as well.",
+    ),
     "a file for the folder": (
         ("study", "clark2019", "--data", "{data}", "-o", "{tmp}/file"),
         "{tmp}/file is a file; name a folder for the study, or a place where one can be made.",

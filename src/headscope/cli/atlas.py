@@ -1,11 +1,11 @@
 """`headscope atlas`: everything that a corpus allows, into a folder."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from headscope.cli import options
 from headscope.cli.options import MEASURED, OUTPUT, option
-from headscope.cli.terminal import console, print_written, show_progress_around
+from headscope.cli.terminal import LOADING, console, print_written, show_progress_around
 
 
 def atlas(
@@ -54,16 +54,23 @@ def atlas(
 
     Without arguments: minilm on 300 generated sentences.
     """
-    from headscope.jobs.arguments import check_corpora, check_figures, check_model, check_reducers
+    from headscope.jobs.arguments import (
+        check_corpora,
+        check_figures,
+        check_model,
+        check_output_folder,
+        check_reducers,
+    )
 
     check_figures(figures)
     check_reducers(reducers or ())
-    check_corpora(corpus, replicate, format=format, limit=limit, sample=sample, seed=seed)
+    check_corpora(corpus, replicate, patterns=patterns, format=format, limit=limit, sample=sample, seed=seed)
     check_model(model)
-    from headscope.jobs.atlas import atlas as run
-    from headscope.view.terminal import print_table
+    with show_progress_around(_print_table) as (progress, show):
+        progress(LOADING, 0, 0)
+        check_output_folder(out, "the atlas", "manifest.json")
+        from headscope.jobs.atlas import atlas as run
 
-    with show_progress_around(lambda table: print_table(table, console)) as (progress, show):
         result = run(
             model, corpus, out, format=format, patterns=patterns, limit=limit, sample=sample, device=device, seed=seed,
             max_tokens=max_tokens, cut=cut, pair_tokens=pair_tokens, batch_tokens=batch_tokens, reducers=reducers or (),
@@ -71,3 +78,9 @@ def atlas(
             resume=resume, show=show, progress=progress,
         )  # fmt: skip
     print_written("Open", result.folder / "atlas.html", len(result.files))
+
+
+def _print_table(table: Any) -> None:
+    from headscope.view.terminal import print_table
+
+    print_table(table, console)

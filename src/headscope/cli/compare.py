@@ -50,14 +50,21 @@ def compare(
 
     The folder holds comparison.md (read this), comparisons/ (netCDF), figures/, tables/ (CSV) and comparison.json.
     """
-    from headscope.jobs.compare import compare as run
-    from headscope.view.comparison import print_comparison
+    from headscope.jobs.arguments import check_other_tables, check_output_folder, read_tables
 
+    check_other_tables(control, other_before, other_after, other_control)
     with show_progress(resumable=False) as progress:
-        result = run(
-            before, after, control, other_before=other_before, other_after=other_after, other_control=other_control,
-            variables=variables or (), out=out, progress=progress,
+        progress("reading the tables", 0, 0)
+        check_output_folder(out, "the comparison", "comparison.json")
+        tables = read_tables(
+            before=before, after=after, control=control, other_before=other_before, other_after=other_after,
+            other_control=other_control,
         )  # fmt: skip
+        progress("loading matplotlib", 0, 0)
+        from headscope.jobs.compare import compare as run
+        from headscope.view.comparison import print_comparison
+
+        result = run(**tables, variables=variables or (), out=out, progress=progress)
     for comparison in result.comparisons:
         print_comparison(comparison, console)
     for name, agreements in result.agreements.items():

@@ -7,7 +7,7 @@ from rich.markup import escape
 
 from headscope.cli import options
 from headscope.cli.options import MEASURED, MODEL, OUTPUT, option
-from headscope.cli.terminal import console, show_progress
+from headscope.cli.terminal import LOADING, console, show_progress
 
 
 def measure(
@@ -65,19 +65,22 @@ def measure(
 
     The file is a head table in netCDF (heads.nc), which `headscope compare` and `headscope.read_table` read.
     """
-    from headscope.jobs.arguments import check_corpora, check_model, check_reducers
+    from headscope.jobs.arguments import check_corpora, check_model, check_output_file, check_reducers, open_runs
 
     check_reducers(reducers)
-    check_corpora(corpus, replicate, format=format, limit=limit, sample=sample, seed=seed)
+    check_corpora(corpus, replicate, patterns=patterns, format=format, limit=limit, sample=sample, seed=seed)
+    tuned = open_runs(runs, replicate)
     check_model(model)
-    from headscope.jobs.inputs import add_offsets_and_classes
-    from headscope.jobs.measure import measure as run
-    from headscope.view.terminal import print_paths, print_table
-
+    check_output_file(out)
     with show_progress() as progress:
+        progress(LOADING, 0, 0)
+        from headscope.jobs.inputs import add_offsets_and_classes
+        from headscope.jobs.measure import measure as run
+        from headscope.view.terminal import print_paths, print_table
+
         table = run(
             model, corpus, add_offsets_and_classes(reducers, offset or [], words or []), out=out, format=format,
-            patterns=patterns, limit=limit, sample=sample, seed=seed, runs=runs, device=device, max_tokens=max_tokens,
+            patterns=patterns, limit=limit, sample=sample, seed=seed, runs=tuned, device=device, max_tokens=max_tokens,
             cut=cut, pair_tokens=pair_tokens, batch_tokens=batch_tokens, replicate=replicate,
             permutations=permutations, trust_remote_code=trust_remote_code, resume=resume, progress=progress,
         )  # fmt: skip

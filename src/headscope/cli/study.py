@@ -1,7 +1,8 @@
 """`headscope study`: a paper's results beside one's own."""
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from headscope.cli.options import (
     CORPUS,
@@ -17,7 +18,7 @@ from headscope.cli.options import (
     argument,
     option,
 )
-from headscope.cli.terminal import console, print_written, show_progress
+from headscope.cli.terminal import LOADING, console, print_written, show_progress
 from headscope.errors import HeadscopeError
 
 
@@ -80,7 +81,7 @@ def study(
     The folder holds STUDY.md (read this), STUDY.csv, a head table for each corpus (netCDF), figures/ and STUDY.json;
     with --seeds also the tuned models, in runs/.
     """
-    from headscope.jobs.arguments import check_model, check_study
+    from headscope.jobs.arguments import check_model, check_output_folder, check_study, check_study_inputs
 
     check_study(name)
     check_model(model)
@@ -89,30 +90,45 @@ def study(
             raise HeadscopeError("recorded scores need no fine-tuning; give --recorded or --seeds, not both.")
         _study_recorded(name, recorded, out)
         return
-    from headscope.jobs.study import study as run
-    from headscope.studies.sheet import show
-
-    paths: dict[str, str | Path] = {}
-    for text in corpora or []:
-        table, separator, path = text.partition("=")
-        if not (table and separator and path):
-            raise HeadscopeError(f"--corpus {text} names no file; write TABLE=PATH, such as treebank=wsj.conllu.")
-        paths[table] = path
+    paths = _split_corpora(corpora or ())
+    tuning: dict[str, Any] = {
+        "seeds": seeds, "epochs": epochs, "learning_rate": learning_rate, "task": task, "max_examples": max_examples,
+        "select": select,
+    }  # fmt: skip
     with show_progress() as progress:
+        progress(LOADING, 0, 0)
+        check_output_folder(out, "the study", f"{name}.json")
+        check_study_inputs(name, data, paths, tuning)
+        from headscope.jobs.study import study as run
+        from headscope.studies.sheet import show
+
         result = run(
-            name, model, data, out, corpora=paths, device=device, seed=seed, seeds=seeds, epochs=epochs,
-            learning_rate=learning_rate, task=task, max_examples=max_examples, select=select,
-            batch_tokens=batch_tokens, trust_remote_code=trust_remote_code, resume=resume, progress=progress,
+            name, model, data, out, corpora=paths, device=device, seed=seed, batch_tokens=batch_tokens,
+            trust_remote_code=trust_remote_code, resume=resume, progress=progress, **tuning,
         )  # fmt: skip
     show(result.study, result.findings, result.tables, console)
     print_written("Read", result.folder / f"{name}.md", len(result.files))
 
 
-def _study_recorded(name: str, recorded: Path, out: Path) -> None:
-    from headscope.jobs.study_recorded import study_recorded
-    from headscope.studies.recorded import show
+def _split_corpora(corpora: Iterable[str]) -> dict[str, str]:
+    """The paths by the tables that they are for."""
+    paths: dict[str, str] = {}
+    for text in corpora:
+        table, _, path = text.partition("=")
+        if not (table and path):
+            raise HeadscopeError(f"--corpus {text} names no file; write TABLE=PATH, such as treebank=wsj.conllu.")
+        if table in paths:
+            raise HeadscopeError(f"--corpus {table} is given twice, as {paths[table]} and as {path}; give it once.")
+        paths[table] = path
+    return paths
 
+
+def _study_recorded(name: str, recorded: Path, out: Path) -> None:
     with show_progress(resumable=False) as progress:
+        progress("loading matplotlib", 0, 0)
+        from headscope.jobs.study_recorded import study_recorded
+        from headscope.studies.recorded import show
+
         result = study_recorded(name, recorded, out, progress=progress)
     show(result.study, result.models, console)
     print_written("Read", result.folder / f"{name}.md", len(result.files))

@@ -18,7 +18,7 @@ from headscope.cli.options import (
     argument,
     option,
 )
-from headscope.cli.terminal import console, show_progress
+from headscope.cli.terminal import LOADING, console, show_progress
 
 
 def tune(
@@ -84,16 +84,24 @@ def tune(
     The folder holds a model for each run (seed-1/, seed-2/ and so on) and runs.json, which lists their scores; with
     --control also control/ with the same for the control. `headscope measure --runs` measures them.
     """
-    from headscope.jobs.arguments import check_model, check_task
+    from headscope.jobs.arguments import check_model, check_runs_folder, check_task, check_training, read_task
 
     check_task(task)
     check_model(model)
-    from headscope.jobs.tune import tune as run
-    from headscope.view.tuned import print_tuned
-
+    check_training(
+        seed or seeds, epochs=epochs, learning_rate=learning_rate, batch_size=batch_size, precision=precision,
+        device=device, max_tokens=max_tokens, select=select, max_examples=max_examples,
+    )  # fmt: skip
+    check_runs_folder(out, control=control, resume=resume)
     with show_progress() as progress:
+        progress(f"reading {task}", 0, 0)
+        examples = read_task(task, data)
+        progress(LOADING, 0, 0)
+        from headscope.jobs.tune import tune as run
+        from headscope.view.tuned import print_tuned
+
         result = run(
-            task, model, out, seeds=seed or seeds, control=control, data=data, epochs=epochs,
+            examples, model, out, seeds=seed or seeds, control=control, data=data, epochs=epochs,
             learning_rate=learning_rate, batch_size=batch_size, select=select, max_examples=max_examples,
             max_tokens=max_tokens, precision=precision, device=device, trust_remote_code=trust_remote_code,
             resume=resume, progress=progress,

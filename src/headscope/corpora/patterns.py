@@ -126,20 +126,33 @@ def read(path: str | Path) -> Patterns:
             single word of the pattern or both are one, operators leave open which words a match joins, spaCy
             refuses a pattern, or spaCy (extra ``spacy``) or the pipeline is not installed.
     """
-    file = expand_home(path)
-    check_regular(file)
-    if not file.is_file():
-        raise CorpusError(f"there is no file of patterns {str(path)!r}; name one in JSON, such as {_EXAMPLE}.")
-    text = "\n".join(line for _, line in read_lines(file))
-    record = _parse_file(file, text)
+    file, record, patterns = _parse(path)
     pipeline = record.get("pipeline")
-    patterns = tuple(_parse_pattern(file, name, entry) for name, entry in record["patterns"].items())
     search = Search.from_patterns(patterns, str(path), pipeline)
     digest = hashlib.sha256(file.read_bytes())
     if pipeline is not None:
         digest.update(search.annotator.encode())
     content = json.dumps(record, ensure_ascii=False)
     return Patterns(str(path), content, sha256=digest.hexdigest(), pipeline=pipeline, patterns=patterns)
+
+
+def check(path: str | Path) -> None:
+    """Refuse a file of patterns that is not there or is not as `read` needs it, without spaCy, which takes seconds.
+
+    Raises:
+        CorpusError: what `read` raises before it asks spaCy.
+    """
+    _parse(path)
+
+
+def _parse(path: str | Path) -> tuple[Path, dict[str, Any], tuple[Pattern, ...]]:
+    """The file at a path, what it holds, and the patterns in it."""
+    file = expand_home(path)
+    check_regular(file)
+    if not file.is_file():
+        raise CorpusError(f"there is no file of patterns {str(path)!r}; name one in JSON, such as {_EXAMPLE}.")
+    record = _parse_file(file, "\n".join(line for _, line in read_lines(file)))
+    return file, record, tuple(_parse_pattern(file, name, entry) for name, entry in record["patterns"].items())
 
 
 def _parse_file(file: Path, text: str) -> dict[str, Any]:

@@ -1,18 +1,25 @@
 """The arguments of a job, checked before anything is imported that takes seconds. No torch here.
 
-A command calls these before it imports its job. The jobs call them first of all too, so that a script gets the same
-sentences before anything is read or loaded.
+A command calls these before it imports its job. The jobs call them first of all too, or what they call, so that a
+script gets the same sentences before anything is read or loaded. What a function returns, a command hands to its job,
+so that it is not read twice.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from headscope.capture import names as model_names
+from headscope.corpora import patterns as pattern_files
 from headscope.corpora import read
 from headscope.errors import HeadscopeError
+from headscope.files import writable
 from headscope.learn import tasks
+from headscope.learn.settings import Settings, check_seeds
+from headscope.learn.tasks import read_task as read_task
 from headscope.reducers import names as reducer_names
+from headscope.runs import CONTROL, Runs
+from headscope.runs import read as read_runs
 from headscope.studies import names as study_names
 
 FIGURES = ("reported", "all", "none")
@@ -47,19 +54,43 @@ def check_reducers(reducers: object) -> None:
             reducer_names.check_name(reducer)
 
 
-def check_corpora(*corpora: str | Path | None, **settings: Any) -> None:
-    """Refuse a corpus that `headscope.read` would refuse; None is none.
+def check_corpora(*corpora: str | Path | None, patterns: str | Path | None = None, **settings: Any) -> None:
+    """Refuse a corpus or a file of patterns that `headscope.read` would refuse; None is none.
 
     Args:
         corpora: files or folders, or the name of the generated one.
-        settings: what `headscope.read` takes beside them. Patterns are looked at by the job, since spaCy takes seconds.
+        patterns: a file of patterns. What spaCy says of them is left to the job, since spaCy takes seconds.
+        settings: what else `headscope.read` takes.
 
     Raises:
-        CorpusError: there is no such file, folder or format, or no such part of a corpus can be taken.
+        CorpusError: there is no such file, folder or format, the patterns are malformed, or no such part of a corpus
+            can be taken.
     """
     for corpus in corpora:
         if corpus is not None:
             read(corpus, **settings)
+    if patterns is not None:
+        pattern_files.check(patterns)
+
+
+def open_runs(runs: str | Path | Runs | None, replicate: object) -> Runs | None:
+    """The runs to measure, or None if the model itself is to be measured.
+
+    Args:
+        runs: the folder of the runs, or what was read from it.
+        replicate: the corpus to replicate on, if there is one.
+
+    Raises:
+        HeadscopeError: the folder holds no runs, or there is a corpus to replicate on as well.
+    """
+    if runs is None:
+        return None
+    if replicate is not None:
+        raise HeadscopeError(
+            "the heads of runs are not replicated, only those of one model; measure the runs on each corpus, and leave "
+            "out --replicate."
+        )
+    return runs if isinstance(runs, Runs) else read_runs(runs)
 
 
 def check_study(name: str) -> None:
@@ -71,13 +102,53 @@ def check_study(name: str) -> None:
     study_names.check_name(name)
 
 
+def check_study_inputs(name: str, data: Path, corpora: Mapping[str, str | Path], options: Mapping[str, Any]) -> None:
+    """Refuse corpora that a study cannot be made of, and options that it cannot be tuned with.
+
+    Args:
+        name: of a study that there is.
+        data: the folder that holds the corpora.
+        corpora: files or folders in place of those in `data`, by the names of the study's measurements.
+        options: the fields of `headscope.studies.tuning.TuningOptions`.
+
+    Raises:
+        CorpusError: a corpus is not there or is of no known format, or the study does not measure it.
+        HeadscopeError: the study fine-tunes nothing, or nothing can be trained with an option.
+    """
+    # The studies bring what they draw with; torch would take seconds more.
+    from headscope.studies import STUDIES
+    from headscope.studies.locate import locate
+    from headscope.studies.tuning import TuningOptions, plan_tuning
+
+    study, folder = STUDIES[name], data.expanduser()
+    given = {table: Path(corpus).expanduser() for table, corpus in corpora.items()}
+    plan_tuning(name, study, TuningOptions(**options), folder, given)
+    for corpus in locate(study, folder, given).values():
+        read(corpus)
+
+
 def check_task(name: str) -> None:
-    """Refuse a task that there is not; its corpus is looked at by the job.
+    """Refuse a task that there is not; its corpus is looked at by `read_task`.
 
     Raises:
         HeadscopeError: it is the name of no task, no set of the library `datasets`, and no file or folder.
     """
     tasks.check_name(name)
+
+
+def check_training(seeds: int | Iterable[int], **settings: Any) -> None:
+    """Refuse seeds and settings with which nothing can be trained.
+
+    Args:
+        seeds: how many runs, or the seeds of the runs.
+        settings: the fields of `headscope.learn.settings.Settings`.
+
+    Raises:
+        HeadscopeError: nothing can be trained with a value.
+    """
+    Settings(**settings)
+    if not isinstance(seeds, int):
+        check_seeds([*seeds])
 
 
 def check_figures(figures: str) -> None:
@@ -88,3 +159,64 @@ def check_figures(figures: str) -> None:
     """
     if figures not in FIGURES:
         raise HeadscopeError(f"there is no choice of figures {figures!r}; name one of {', '.join(FIGURES)}.")
+
+
+def check_other_tables(control: object, other_before: object, other_after: object, other_control: object) -> None:
+    """Refuse tables of another corpus that have no counterpart; None is none.
+
+    Raises:
+        HeadscopeError: one of the tables before and after is missing, or a control is given for the other corpus alone.
+    """
+    if (other_before is None) != (other_after is None) or (other_control is not None and other_before is None):
+        raise HeadscopeError("--other-before and --other-after go together, and --other-control goes with both.")
+    if other_control is not None and control is None:
+        raise HeadscopeError("--other-control is the control on another corpus; give it on this one too, as --control.")
+
+
+def read_tables(**paths: Path | None) -> dict[str, Any]:
+    """The head tables in some files, by the arguments that name them; None stays None.
+
+    Raises:
+        TableError: a file is not there or is no head table.
+    """
+    from headscope.heads import read_table
+
+    return {name: path and read_table(path) for name, path in paths.items()}
+
+
+def check_output_file(out: Path) -> None:
+    """Refuse a place at which no file can be written.
+
+    Raises:
+        HeadscopeError: it is a folder or a device, or its folder cannot be written to.
+    """
+    writable(out)
+
+
+def check_output_folder(out: Path, content: str, manifest: str) -> None:
+    """Refuse a folder that a job cannot fill.
+
+    Args:
+        out: the folder.
+        content: what the job writes to it, as `headscope.jobs.folder.OutputFolder` has it.
+        manifest: the name of the file that lists the others.
+
+    Raises:
+        HeadscopeError: it is a file, cannot be written to, or holds another file of the name of the manifest.
+    """
+    from headscope.jobs.folder import OutputFolder
+
+    OutputFolder(content, out, manifest, ()).check()
+
+
+def check_runs_folder(out: Path, *, control: bool, resume: bool) -> None:
+    """Refuse a folder in which no runs can be tuned.
+
+    Raises:
+        HeadscopeError: it is a file, cannot be written to, or holds runs, and `resume` does not ask to go on with them;
+            or that of the control in it does.
+    """
+    from headscope.learn.folder import check_folder
+
+    for folder in (out, out / CONTROL) if control else (out,):
+        check_folder(folder, resume)

@@ -19,6 +19,7 @@ from headscope.analyse import Consistencies, compare_variable, consistencies
 from headscope.analyse.comparable import name_table
 from headscope.errors import HeadscopeError, TableError
 from headscope.files import MAX_NAME_BYTES, write_text
+from headscope.jobs.arguments import check_other_tables
 from headscope.jobs.folder import OutputFolder, write_csv
 from headscope.jobs.progress import Progress, ignore_progress, shows_progress
 from headscope.score import HEAD, Score, read_scores
@@ -137,10 +138,7 @@ def compare(
     Raises:
         HeadscopeError: in one sentence, what was wrong with a table, a variable or the folder.
     """
-    if (other_before is None) != (other_after is None) or (other_control is not None and other_before is None):
-        raise HeadscopeError("--other-before and --other-after go together, and --other-control goes with both.")
-    if other_control is not None and control is None:
-        raise HeadscopeError("--other-control is the control on another corpus; give it on this one too, as --control.")
+    check_other_tables(control, other_before, other_after, other_control)
     progress = progress if callable(progress) else ignore_progress
     with OutputFolder("the comparison", Path(out), "comparison.json", (), progress=progress) as folder:
         tables = Tables.read(before, after, control)

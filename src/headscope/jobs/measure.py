@@ -18,7 +18,7 @@ from headscope.analyse import add_replication, assess
 from headscope.capture.loading import Loadable, load
 from headscope.corpora import CorpusSummary, read, summarize
 from headscope.errors import HeadscopeError
-from headscope.jobs.arguments import check_model, check_reducers
+from headscope.jobs.arguments import check_model, check_reducers, open_runs
 from headscope.jobs.folder import reserve_file
 from headscope.jobs.inputs import make_plan
 from headscope.jobs.progress import Progress, ignore_progress, shows_progress
@@ -28,7 +28,6 @@ from headscope.reducers.support.permutations import with_permutations
 from headscope.runner import list_reducers, measure_runs, resolve_reducers
 from headscope.runner import measure as run
 from headscope.runs import Runs
-from headscope.runs import read as read_runs
 
 
 @shows_progress
@@ -92,13 +91,7 @@ def measure(
     progress = progress if callable(progress) else ignore_progress
     if out is None and resume:
         raise HeadscopeError("resume=True continues a file; name it as `out`.")
-    if runs is not None and not isinstance(runs, Runs):
-        runs = read_runs(runs)
-    if runs is not None and replicate is not None:
-        raise HeadscopeError(
-            "the heads of runs are not replicated, only those of one model; measure the runs on each corpus, and leave "
-            "out --replicate."
-        )
+    runs = open_runs(runs, replicate)
     reducers = list_reducers(reducers)
     check_reducers(reducers)
     check_model(model)

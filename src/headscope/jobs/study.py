@@ -27,10 +27,10 @@ from headscope.jobs.inputs import make_plan
 from headscope.jobs.progress import Progress, ignore_progress, shows_progress
 from headscope.learn.folder import check_folder
 from headscope.learn.task import Task
-from headscope.learn.tune import CONTROL, tune
+from headscope.learn.tune import tune
 from headscope.reducers.support.permutations import with_permutations
 from headscope.runner import Plan, resolve_reducers
-from headscope.runs import Runs
+from headscope.runs import CONTROL, Runs
 from headscope.studies import STUDIES, sheet
 from headscope.studies.locate import Texts, locate, sample_texts, select_documents
 from headscope.studies.study import Finding, Measurement, Study, derive, judge

@@ -1,5 +1,7 @@
 """The settings of training."""
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headscope.errors import HeadscopeError
@@ -63,3 +65,17 @@ class Settings:
                 f"the device {self.device!r} names one GPU, and tuning uses all visible ones; give cuda, and choose "
                 f"the GPU by the environment: CUDA_VISIBLE_DEVICES={self.device.partition(':')[2]}."
             )
+
+
+def check_seeds(seeds: Sequence[int]) -> None:
+    """Refuse seeds of which there cannot be a run each.
+
+    Raises:
+        HeadscopeError: there is none, one is given twice, or one is no number of 32 bits.
+    """
+    if not seeds:
+        raise HeadscopeError("there is no seed, and so no run; give at least one.")
+    if repeated := [seed for seed, count in Counter(seeds).items() if count > 1]:
+        raise HeadscopeError(f"the seed {repeated[0]} is given more than once; runs differ in their seeds.")
+    if min(seeds) < 0 or max(seeds) >= 2**32:
+        raise HeadscopeError(f"the seeds {min(seeds)} to {max(seeds)} are not all from 0 to {2**32 - 1}; give others.")

@@ -29,17 +29,11 @@ from headscope.learn.folder import (
     remove_leftovers,
     unfinished_path,
 )
-from headscope.learn.settings import Settings
+from headscope.learn.settings import Settings, check_seeds
 from headscope.learn.splits import merge_validation, sample_training
 from headscope.learn.task import SPLITS, TEST, TRAIN, VALIDATION, Example, Task
 from headscope.learn.validation import check
-from headscope.runs import Run, Runs
-
-CONTROL = "control"
-"""The folder of the control's runs, within that of the task's."""
-
-ON_TASK = "task"
-"""The name of the extra split of a control run: the test split of the task itself."""
+from headscope.runs import CONTROL, ON_TASK, Run, Runs
 
 COMPARED = ("examples_sha256", "epochs", "learning_rate", "batch_size", "precision", "max_tokens")
 """The settings that all runs of a folder must share."""
@@ -91,7 +85,7 @@ def tune(
     progress = progress or (lambda label, done, total: None)
     out = Path(out)
     seeds = range(1, seeds + 1) if isinstance(seeds, int) else seeds
-    _check_seeds(seeds)
+    check_seeds(seeds)
     if settings.select == TEST:  # before the control is made: its labels are those of everything that is trained on
         task = merge_validation(task)
     if settings.max_examples is not None:
@@ -262,15 +256,6 @@ class _RunSet:
         run = Run(name, seed, fitted.best_epoch, fitted.epochs, weights)
         files.write(replace(runs, runs=tuple(sorted((*runs.runs, run), key=lambda run: run.seed))))
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _check_seeds(seeds: Sequence[int]) -> None:
-    if not seeds:
-        raise HeadscopeError("there is no seed, and so no run; give at least one.")
-    if repeated := [seed for seed, count in Counter(seeds).items() if count > 1]:
-        raise HeadscopeError(f"the seed {repeated[0]} is given more than once; runs differ in their seeds.")
-    if min(seeds) < 0 or max(seeds) >= 2**32:
-        raise HeadscopeError(f"the seeds {min(seeds)} to {max(seeds)} are not all from 0 to {2**32 - 1}; give others.")
 
 
 def _check_control(task: Task, control: Task, select: str) -> None:

@@ -3,21 +3,23 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
 
 from headscope import heads
-from headscope.capture.model import Model
 from headscope.corpora import Corpus
 from headscope.errors import HeadscopeError
 from headscope.files import find_by_suffix
 from headscope.learn.settings import Settings
-from headscope.learn.task import TEST, Task
+from headscope.learn.task import TEST, VALIDATION, Task
 from headscope.learn.tasks import read_task
-from headscope.learn.tune import ON_TASK
-from headscope.runs import Runs
+from headscope.runs import ON_TASK, Runs
 from headscope.studies.study import Study
+
+if TYPE_CHECKING:  # what is wrong with the options is said without torch
+    from headscope.capture.model import Model
 
 SOURCE = "scores of the fine-tuned models on the test split, in their best epoch"
 
@@ -56,7 +58,8 @@ def plan_tuning(
     """
     tuning = study.tuning
     if options.seeds is None:
-        if options.task or (options.epochs, options.learning_rate, options.max_examples) != (None, None, None):
+        numbers = (options.epochs, options.learning_rate, options.max_examples)
+        if options.task or numbers != (None, None, None) or options.select != VALIDATION:
             raise HeadscopeError("nothing is fine-tuned without seeds; give --seeds, the number of runs, as well.")
         return None
     if tuning is None:
@@ -80,7 +83,7 @@ def plan_tuning(
     return TuningPlan(task, options.seeds, settings)
 
 
-def tabulate_scores(runs: Runs, model: Model) -> xr.Dataset:
+def tabulate_scores(runs: Runs, model: "Model") -> xr.Dataset:
     """The scores of runs of a model: ``f1``, ``accuracy``; of a control also ``task_f1`` at the task itself."""
     of_runs = [
         dict(run.scores[TEST]) | {f"task_{name}": score for name, score in run.scores.get(ON_TASK, {}).items()}
