@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 
 import numpy as np
 import pytest
@@ -80,6 +81,20 @@ def test_marks_are_characters_that_a_pipe_keeps_and_are_explained_once() -> None
     assert plain.count("* and green: the interval of the lift lies above 0 for every rival, q is below 0.05, and") == 1
     assert plain.count("? and grey: too few texts to decide.") == 1
     assert "Held out: score, count, lift and the rival's score. Of all texts: q." in plain
+
+
+def test_no_number_is_cut_off_on_a_narrow_terminal() -> None:
+    table = head_table(rare=())
+    rows = {str(relation) for relation in table["relation"].values}
+    narrow = printed(table, width=40)
+    assert max(map(len, narrow.splitlines())) <= 40
+    (needed,) = re.findall(
+        r"The table here needs (\d+) columns, and the terminal has 40: widen it", " ".join(narrow.split())
+    )
+    for width in (int(needed) - 1, int(needed)):
+        lines = printed(table, width=width).splitlines()
+        assert any(line.split()[:1] == [row] for row in rows for line in lines) == (width == int(needed))
+        assert "…" not in "".join(lines)
 
 
 def test_a_corpus_is_called_by_its_name_and_no_name_becomes_a_picture() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 from rich.console import Console
 from rich.markup import escape
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -112,7 +113,7 @@ def _print_reports(table: xr.Dataset, reports: Sequence[Report], console: Consol
     permuted = has_permutations(reports)
     held_out = "Held out: score, count, lift and the rival's score." + " Of all texts: q." * permuted
     console.print(f"\n{escape(describe_choice(reports))} {held_out}", emoji=False)
-    console.print(_lay_out(rows, permuted))
+    _print_grid(_lay_out(rows, permuted), console)
     console.print(describe_marks(reports) + (f" q: {Q}" if permuted else ""))
     if sentence := describe_causality(table):
         console.print(sentence)
@@ -134,7 +135,7 @@ def _lay_out(rows: Sequence[Reported], permuted: bool) -> Table:
     for column in ["row", "head", "from", "score", "count", "lift", "[95 %]", "strongest rival", *["q"] * permuted]:
         left = column in {"row", "head", "from", "[95 %]", "strongest rival"}
         wraps = column in {"row", "strongest rival"}
-        grid.add_column(column, no_wrap=not wraps, justify="left" if left else "right")
+        grid.add_column(column, no_wrap=not wraps, overflow="fold", justify="left" if left else "right")
     for row in rows:
         rival = row.strongest_rival
         grid.add_row(
@@ -177,11 +178,24 @@ def _print_replication(
             style="bold green" if there.verdict == SURVIVES else "dim" if there.verdict == UNDECIDED else "",
         )
     console.print(f"\n{escape(sentence)}", highlight=False, emoji=False)
-    console.print(grid)
+    _print_grid(grid, console)
     console.print(
         f"Green: {SURVIVES}: the interval of the lift lies above 0 there for every rival. Grey: too few texts or items "
         "there, or none."
     )
+
+
+def _print_grid(grid: Table, console: Console) -> None:
+    """A table; on a terminal on which its numbers would be cut off, a sentence in its place."""
+    # The table is measured as if there were room enough.
+    needed = Measurement.get(console, console.options.update(max_width=1000), grid).minimum
+    if needed > console.width:
+        console.print(
+            f"The table here needs {needed} columns, and the terminal has {console.width}: widen it, or read the "
+            "table in the files that are written."
+        )
+        return
+    console.print(grid)
 
 
 def _signed_interval(lift: Interval) -> str:
