@@ -11,6 +11,9 @@ import pytest
 
 import tiny
 
+INTERRUPTIBLE = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+"""Of a process whose parent runs in the background, where a shell has SIGINT ignored."""
+
 MAIN = "import sys; from headscope.cli import main; sys.argv = ['headscope', *sys.argv[1:]]; main()"
 
 
@@ -33,6 +36,53 @@ def test_a_command_that_is_asked_to_end_says_how_to_go_on(tmp_path: Path) -> Non
     assert process.returncode == 143
     assert b"headscope: interrupted; add --resume to the same command to continue." in errors
     assert not out.exists()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_command_that_is_interrupted_before_any_progress_says_so(number: int, code: int) -> None:
+    kill = f"jobs.list_names = lambda kind: os.kill(os.getpid(), {number})"
+    script = f"{INTERRUPTIBLE}; import os; import headscope.jobs.listing as jobs; {kill}; {MAIN}"
+    process = subprocess.run([sys.executable, "-c", script, "list", "studies"], capture_output=True, timeout=120)
+    assert process.returncode == code
+    assert process.stderr == b"headscope: interrupted.\n"
+
+
+@pytest.mark.parametrize(("number", "name"), [(signal.SIGTERM, "Terminated"), (signal.SIGINT, "KeyboardInterrupt")])
+def test_an_interruption_that_python_ignores_comes_again(number: int, name: str) -> None:
+    script = f"""{INTERRUPTIBLE}
+import os, time, weakref
+from headscope.cli.terminal import prepare_terminal, repeat_ignored_interruptions
+class Part: pass
+prepare_terminal()
+part = Part()
+watch = weakref.ref(part, lambda ended: [os.kill(os.getpid(), {number}), time.sleep(1)])
+try:
+    with repeat_ignored_interruptions():
+        del part
+        print("it was ignored")
+        time.sleep(30)
+except KeyboardInterrupt as interruption:
+    print(type(interruption).__name__)
+"""
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert process.stdout.split("\n") == ["it was ignored", name, ""]
+    assert process.stderr == ""
+
+
+def test_what_else_python_ignores_goes_to_whom_it_went_before(run, monkeypatch) -> None:
+    ignored = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda fault: ignored.append(fault.exc_type))
+
+    def list_names(kind: str) -> dict[str, str]:
+        part = type("Part", (), {"__del__": lambda part: 1 / 0})()
+        del part
+        return {}
+
+    before = sys.unraisablehook
+    monkeypatch.setattr("headscope.jobs.listing.list_names", list_names)
+    assert run("list", "studies")[0] == 0
+    assert ignored == [ZeroDivisionError]
+    assert sys.unraisablehook is before
 
 
 @pytest.mark.parametrize(

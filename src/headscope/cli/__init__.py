@@ -13,7 +13,7 @@ from headscope.cli.help import Command, Commands
 from headscope.cli.listing import list_
 from headscope.cli.measure import measure
 from headscope.cli.study import study
-from headscope.cli.terminal import console, errors, prepare_terminal
+from headscope.cli.terminal import console, errors, prepare_terminal, repeat_ignored_interruptions
 from headscope.cli.tune import tune
 from headscope.errors import HeadscopeError
 
@@ -50,7 +50,8 @@ def main() -> None:
     """Run a command; an error of headscope is printed as one sentence, with exit code 2."""
     prepare_terminal()
     try:
-        sys.exit(app(standalone_mode=False) or 0)
+        with repeat_ignored_interruptions():
+            sys.exit(app(standalone_mode=False) or 0)
     except HeadscopeError as error:
         sentence = str(error)
     except typer.TyperException as error:

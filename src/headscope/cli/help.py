@@ -10,8 +10,10 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
+from typer import Exit
 from typer.core import TyperCommand, TyperGroup
 
+from headscope.cli.terminal import report_interruption
 from headscope.errors import HeadscopeError
 
 WIDEST = 100
@@ -53,6 +55,13 @@ class Commands(TyperGroup):
         if args[0] not in self.commands and not ctx.resilient_parsing:
             raise HeadscopeError(f"there is no command {args[0]!r}; {self._list_commands()}.")
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; an interruption before it shows any progress is said here."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as interruption:
+            raise Exit(report_interruption(interruption)) from None
 
     def _list_commands(self) -> str:
         *names, last = self.commands

@@ -3,9 +3,11 @@
 import io
 import signal
 import sys
+from _thread import interrupt_main
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from threading import Timer
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -43,15 +45,43 @@ def prepare_terminal() -> None:
 
 
 @contextmanager
+def repeat_ignored_interruptions() -> Iterator[None]:
+    """In the block an interruption comes again that Python ignores, as in a callback of the garbage collector."""
+    before = sys.unraisablehook
+
+    def repeat(ignored: "sys.UnraisableHookArgs") -> None:
+        if isinstance(ignored.exc_value, KeyboardInterrupt):
+            number = signal.SIGTERM if isinstance(ignored.exc_value, Terminated) else signal.SIGINT
+            Timer(0.05, interrupt_main, (number,)).start()
+        else:
+            before(ignored)
+
+    sys.unraisablehook = repeat
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
+
+
+@contextmanager
 def show_progress(*, resumable: bool = True) -> Iterator["Progress"]:
     """Show progress on the terminal; if the job is interrupted, say how to continue it where that is possible."""
     try:
         with progress_bars(errors) as progress:
             yield progress
     except KeyboardInterrupt as interruption:
-        advice = "; add --resume to the same command to continue" if resumable else ""
-        errors.print(f"headscope: interrupted{advice}.", soft_wrap=True)
-        raise typer.Exit(143 if isinstance(interruption, Terminated) else 130) from None
+        raise typer.Exit(report_interruption(interruption, resumable=resumable)) from None
+
+
+def report_interruption(interruption: KeyboardInterrupt, *, resumable: bool = False) -> int:
+    """Print that the command was interrupted, and if it can be continued, how.
+
+    Returns:
+        The exit code: 143 after SIGTERM, else 130.
+    """
+    advice = "; add --resume to the same command to continue" if resumable else ""
+    errors.print(f"headscope: interrupted{advice}.", soft_wrap=True)
+    return 143 if isinstance(interruption, Terminated) else 130
 
 
 @contextmanager
