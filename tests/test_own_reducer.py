@@ -17,7 +17,7 @@ from headscope.capture.model import Model
 from headscope.corpora import summarize
 from headscope.runner import measure, resolve_reducers
 from headscope.score import main_score, read_scores
-from headscope.view.figures.atlas import draw_score
+from headscope.view.figures.atlas import list_score_figures
 from headscope.view.frames import make_frames
 from headscope.view.page import render_page
 from headscope.view.terminal import print_table
@@ -115,9 +115,13 @@ def test_it_is_in_the_csv_files_on_the_terminal_on_the_page_and_in_a_figure(tabl
         f"{table['repetition_reported_layer'].item():.0f}-{table['repetition_reported_head'].item():.0f}",
     )  # fmt: skip
     assert [row["name"] for row in page.data()["scores"]] == ["Repeated words"]
-    ((title, (_, figure)),) = draw_score(table, main_score(table)).items()
-    assert title == "Repeated words"
-    assert figure.get_suptitle().startswith(f"Repeated words · {table['repetition_count'].item()} words")
+    figures = {title: draw() for title, (_, draw) in list_score_figures(table, main_score(table)).items()}
+    assert list(figures) == ["Repeated words: reported heads beside their rivals", "Repeated words"]
+    assert (
+        figures["Repeated words"]
+        .get_suptitle()
+        .startswith(f"Repeated words · {table['repetition_count'].item()} words")
+    )
 
 
 def test_it_is_compared_before_and_after(table, documents, folder) -> None:

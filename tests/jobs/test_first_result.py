@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import xarray as xr
+from matplotlib.figure import Figure
 
 import headscope
 import tiny
@@ -40,7 +41,7 @@ def test_a_part_of_a_corpus_is_measured_as_if_it_were_all(run, model, tmp_path, 
     table = heads.read_table(out)
     assert table.attrs["corpus"] == title
     assert table.attrs["corpus_sha256"] == headscope.read("grammar:97", **part).sha256
-    assert f"{model} on {title}" in said
+    assert f"{Path(model).name} on {title}" in said
     documents = list(headscope.read("grammar:97", **part))
     assert_same_scores(table, headscope.measure(model, documents, "relations", permutations=7))
 
@@ -78,7 +79,7 @@ def test_the_command_prints_the_table_even_if_the_figures_then_fail(run, model, 
     def full(*arguments: object, **more: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(atlas_job, "draw_atlas", full)
+    monkeypatch.setattr(atlas_job, "list_figures", full)
     code, said, complaint = run("atlas", model, "grammar:53", "--permutations", 0, "-o", tmp_path / "atlas")
     assert code == 2
     assert "2 layers of 5 heads" in said
@@ -93,8 +94,13 @@ def test_the_table_is_shown_before_anything_is_drawn_or_written(model, tmp_path,
     def show(table: xr.Dataset) -> None:
         events.append(("shown", table.attrs["corpus"], (tmp_path / "atlas.html").exists()))
 
-    monkeypatch.setattr(atlas_job, "draw_atlas", lambda table, *, every: events.append(every) or {})
+    def list_two(table: xr.Dataset, *, every: bool) -> dict[str, Any]:
+        events.append(every)
+        return {name: (name, lambda name=name: events.append(f"{name} drawn") or Figure()) for name in ("one", "two")}
+
+    monkeypatch.setattr(atlas_job, "list_figures", list_two)
     headscope.atlas(model, "grammar:53", tmp_path, permutations=0, figures=figures, show=show,
-                    progress=lambda step, done, total: events.append(step))  # fmt: skip
-    assert events[-4:] == [("shown", "grammar:53", False), "writing", every, "drawing 0 figures"]
+                    progress=lambda *step: events.append(step))  # fmt: skip
+    drawing = [("drawing 2 figures", 0, 2), "one drawn", ("drawing 2 figures", 1, 2), "two drawn"]
+    assert events[-7:] == [("shown", "grammar:53", False), ("writing", 0, 0), every, *drawing]
     assert (tmp_path / "atlas.html").exists()

@@ -10,7 +10,7 @@ from view.tables import head_table
 def test_rows_without_a_head_have_a_heatmap_only_if_all_are_asked_for() -> None:
     table = head_table()
     score = find_score(table, "relation_accuracy")
-    titles = {every: list(atlas.draw_score(table, score, every=every)) for every in (False, True)}
+    titles = {every: list(atlas.list_score_figures(table, score, every=every)) for every in (False, True)}
     heatmaps = [f"{score.title}: {row}" for row in ("nsubj", "obj", "nsubj:pass")]
     assert [title for title in titles[False] if title in heatmaps] == heatmaps[:2]
     assert [title for title in titles[True] if title in heatmaps] == heatmaps
@@ -25,13 +25,13 @@ def test_a_row_without_values_is_not_drawn_even_then() -> None:
     table = head_table()
     score = find_score(table, "relation_accuracy")
     table["relation_accuracy"] = table["relation_accuracy"].where(table["relation"] != "obj", np.nan)
-    assert f"{score.title}: obj" not in atlas.draw_score(table, score, every=True)
+    assert f"{score.title}: obj" not in atlas.list_score_figures(table, score, every=True)
 
 
 def test_the_most_frequent_rows_come_first_and_the_others_with_all(monkeypatch) -> None:
     monkeypatch.setattr(atlas, "FREQUENT", 1)
     table = head_table()
-    names = {every: [name for name, _ in atlas.draw_atlas(table, every=every).values()] for every in (False, True)}
+    names = {every: [name for name, _ in atlas.list_figures(table, every=every).values()] for every in (False, True)}
     rows = [f"relation-{row}" for row in ("nsubj", "obj", "nsubj:pass")]
     assert [name for name in names[False] if name in rows] == rows[:1]
     assert [name for name in names[True] if name in rows] == rows

@@ -33,7 +33,7 @@ from headscope.reducers.reducer import Reducer, declared_scores
 from headscope.reducers.support.permutations import with_permutations
 from headscope.runner import list_reducers, resolve_reducers
 from headscope.view.figures import save
-from headscope.view.figures.atlas import draw_atlas
+from headscope.view.figures.atlas import list_figures
 from headscope.view.frames import make_frames
 from headscope.view.page import write_page
 
@@ -195,10 +195,11 @@ def _fill(folder: Path, table: xr.Dataset, tables: Mapping[str, xr.Dataset], fig
 
 def _draw(table: xr.Dataset, folder: Path, every: bool, progress: Progress) -> dict[str, str]:
     """The figures, as files and, for the page, as SVG text by title."""
-    texts, pictures = {}, draw_atlas(table, every=every)
-    progress(f"drawing {len(pictures)} figures", 0, 0)
-    for title, (name, figure) in pictures.items():
-        svg = next(path for path in save(figure, folder, name) if path.suffix == ".svg")
+    texts, listed = {}, list_figures(table, every=every)
+    step = f"drawing {len(listed)} figures"
+    for done, (title, (name, draw)) in enumerate(listed.items()):
+        progress(step, done, len(listed))
+        svg = next(path for path in save(draw(), folder, name) if path.suffix == ".svg")
         texts[title] = svg.read_text(encoding="utf-8")
     return texts
 

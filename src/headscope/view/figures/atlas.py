@@ -1,6 +1,7 @@
 """The figures of an atlas: those of the surface statistics, and those of each score that a table describes."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import chain, count
 
 import xarray as xr
@@ -19,58 +20,62 @@ FREQUENT = 12
 """Rows of a score with directions that get a figure each, most frequent first."""
 
 
-def draw_atlas(table: xr.Dataset, *, every: bool = False) -> dict[str, tuple[str, Figure]]:
-    """The figures of a head table by title, each with the name of its file.
+Drawing = Callable[[], Figure]
+"""Draws a figure when it is called."""
+
+
+def list_figures(table: xr.Dataset, *, every: bool = False) -> dict[str, tuple[str, Drawing]]:
+    """The figures of a head table by title, each with the name of its file; none is drawn yet.
 
     Args:
         table: a head table.
         every: also of rows that are less frequent, or have no reported head.
     """
-    figures = {
-        "Attention to special tokens": ("special-tokens", draw_special_tokens(table)),
-        "Attention to the token itself and its neighbours": ("offsets", draw_offsets(table)),
-        "Entropy of attention": ("entropies", draw_entropies(table)),
-        "Distance of attention": ("distances", draw_distances(table)),
+    figures: dict[str, tuple[str, Drawing]] = {
+        "Attention to special tokens": ("special-tokens", partial(draw_special_tokens, table)),
+        "Attention to the token itself and its neighbours": ("offsets", partial(draw_offsets, table)),
+        "Entropy of attention": ("entropies", partial(draw_entropies, table)),
+        "Distance of attention": ("distances", partial(draw_distances, table)),
     }
     for score in read_scores(table):
         if (score.has_report or not score.is_ratio) and table[score.variable].notnull().any():
-            figures |= draw_score(table, score, every=every)
+            figures |= list_score_figures(table, score, every=every)
     if has_replication(table):
-        figures["Lift of the reported heads, here and on another corpus"] = ("replication", draw_replication(table))
+        title = "Lift of the reported heads, here and on another corpus"
+        figures[title] = ("replication", partial(draw_replication, table))
     return _tell_files_apart(figures)
 
 
-def _tell_files_apart(figures: Mapping[str, tuple[str, Figure]]) -> dict[str, tuple[str, Figure]]:
+def _tell_files_apart(figures: Mapping[str, tuple[str, Drawing]]) -> dict[str, tuple[str, Drawing]]:
     """The figures with a number behind a name whose file would be another's, as that of ``a:b`` and of ``a/b``."""
-    distinct: dict[str, tuple[str, Figure]] = {}
+    distinct: dict[str, tuple[str, Drawing]] = {}
     stems: set[str] = set()
-    for title, (name, figure) in figures.items():
+    for title, (name, draw) in figures.items():
         names = chain([name], (f"{name}-{number}" for number in count(2)))
         free = next(candidate for candidate in names if file_stem(candidate).lower() not in stems)
         stems.add(file_stem(free).lower())
-        distinct[title] = (free, figure)
+        distinct[title] = (free, draw)
     return distinct
 
 
-def draw_score(table: xr.Dataset, score: Score, *, every: bool = False) -> dict[str, tuple[str, Figure]]:
+def list_score_figures(table: xr.Dataset, score: Score, *, every: bool = False) -> dict[str, tuple[str, Drawing]]:
     """The figures of a score by title: its reported heads, then one of all rows or, with directions, one for each row.
 
     Of these rows there are the most frequent ones with a reported head, or `every` row with a value.
     """
-    name, figures = score.stem.replace("_", "-"), {}
+    name, heatmap = score.stem.replace("_", "-"), partial(draw_score_heatmap, table, score.variable)
     reported = [row for report in read_reports(table) if report.score == score for row in report.rows_with_heads]
+    figures: dict[str, tuple[str, Drawing]] = {}
     if reported:
-        figure = draw_reported_heads(table, score.variable)
-        figures[f"{score.title}: reported heads beside their rivals"] = (f"{name}-reported", figure)
+        beside = partial(draw_reported_heads, table, score.variable)
+        figures[f"{score.title}: reported heads beside their rivals"] = (f"{name}-reported", beside)
     if "direction" not in table[score.variable].dims or not score.row_dimension(table):
-        return figures | {score.title: (name, draw_score_heatmap(table, score.variable))}
+        return figures | {score.title: (name, heatmap)}
     if any(row.parts for row in reported):
-        figures[f"{score.title}, by {score.breakdown}"] = (f"{name}-{score.breakdown}s", draw_score_by_length(table))
+        by_length = partial(draw_score_by_length, table)
+        figures[f"{score.title}, by {score.breakdown}"] = (f"{name}-{score.breakdown}s", by_length)
     rows = [row.name for row in reported[:FREQUENT]]
     if every:
         values = table[score.variable]
         rows = [label for place in score.places(table) for label in place.values() if values.sel(place).notnull().any()]
-    for row in rows:
-        heatmap = draw_score_heatmap(table, score.variable, row)
-        figures[f"{score.title}: {row}"] = (f"{name}-{row}", heatmap)
-    return figures
+    return figures | {f"{score.title}: {row}": (f"{name}-{row}", partial(heatmap, row)) for row in rows}
