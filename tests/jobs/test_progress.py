@@ -2,6 +2,7 @@
 
 import io
 import re
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -22,7 +23,7 @@ def test_a_function_is_called_with_each_step(model: str) -> None:
     headscope.measure(model, ["the dog sees"] * 13, "surface", progress=lambda *step: steps.append(step))
     assert [name for name, *_ in steps][:2] == ["reading the corpus", "loading the model"]
     name, done, total = steps[-1]
-    assert name == f"measuring {model}"
+    assert name == f"measuring {Path(model).name}"
     assert done == total == 39
 
 

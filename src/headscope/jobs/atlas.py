@@ -35,6 +35,7 @@ from headscope.runner import list_reducers, resolve_reducers
 from headscope.view.figures import save
 from headscope.view.figures.atlas import list_figures
 from headscope.view.frames import make_frames
+from headscope.view.headings import name_model
 from headscope.view.page import write_page
 
 TABLES = ("heads", "untrained", "replication", "untrained-replication")
@@ -132,7 +133,7 @@ def atlas(
         measure = partial(folder.measure, plan=make_plan(max_tokens, cut, pair_tokens, batch_tokens))
         table = measure(
             "heads", model, documents, [with_permutations(reducer, permutations) for reducer in resolved],
-            label=f"measuring {model.name}", summary=summary,
+            label=f"measuring {name_model(model.name)}", summary=summary,
         )  # fmt: skip
         table, tables = _assess(table, model, seed, documents, resolved, measure, second, summary)
         arguments = {

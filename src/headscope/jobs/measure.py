@@ -28,6 +28,7 @@ from headscope.reducers.support.permutations import with_permutations
 from headscope.runner import list_reducers, measure_runs, resolve_reducers
 from headscope.runner import measure as run
 from headscope.runs import Runs
+from headscope.view.headings import name_model
 
 
 @shows_progress
@@ -112,7 +113,8 @@ def measure(
             }  # fmt: skip
 
         if runs is None:
-            table = assess(run(model, documents, chosen, **make_settings(f"measuring {model.name}", summary, sums)))
+            settings = make_settings(f"measuring {name_model(model.name)}", summary, sums)
+            table = assess(run(model, documents, chosen, **settings))
         else:
             step = f"measuring {len(runs.runs)} runs of {'the control of ' if runs.control else ''}{runs.task}"
             settings = make_settings(step, summary, sums)

@@ -22,6 +22,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure, FigureBase, SubFigure
 
 from headscope.files import atomic_write
+from headscope.view.headings import name_corpus, name_model
 
 STYLE: dict[Any, Any] = {
     **sns.axes_style("ticks"),
@@ -150,7 +151,7 @@ def add_colour_bar(figure: Figure, panels: Any, scale: Normalize, colours: str, 
 
 def annotate(figure: Figure, table: xr.Dataset, what: str, note: str, *keys: str) -> None:
     """Add a caption, and above the title, the model and the key of the marks."""
-    add_title(figure, "\n".join([what, str(table.attrs["model"]), *keys]))
+    add_title(figure, "\n".join([what, name_model(table.attrs["model"]), *keys]))
     add_caption(figure, table.assign_attrs(model=""), note)
 
 
@@ -174,7 +175,7 @@ def wrap(text: str, width: int) -> str:
 def add_caption(figure: Figure, table: xr.Dataset, note: str = "") -> None:
     """Model, corpus and size, small and grey at the bottom: a figure says where it came from."""
     # Not the folders, which mean nothing elsewhere: the table has them.
-    parts = [str(table.attrs.get("model", "")), Path(str(table.attrs.get("corpus", ""))).name]
+    parts = [name_model(table.attrs.get("model", "")), name_corpus(table.attrs.get("corpus", ""))]
     if "documents" in table.attrs:
         parts.append(f"{int(table.attrs['documents']):,} documents")
     text = textwrap.fill(" · ".join(filter(None, [*parts, note])), int(17 * figure.get_figwidth()))
