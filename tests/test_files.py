@@ -13,7 +13,16 @@ from pathlib import Path
 import pytest
 
 from headscope.errors import HeadscopeError, TableError
-from headscope.files import LOCK, atomic_write, find_by_suffix, remove_unfinished, reserve, sha256, writable
+from headscope.files import (
+    LOCK,
+    atomic_write,
+    find_by_suffix,
+    remove_unfinished,
+    reserve,
+    sha256,
+    tell_apart,
+    writable,
+)
 
 
 def refusal(path: Path, number: int) -> str:
@@ -297,3 +306,10 @@ def test_the_longest_name_is_written(tmp_path: Path) -> None:
     writable(path)
     with atomic_write(path.with_name(f".{path.name}.partial.seed-4294967295.npz")) as temporary:
         temporary.write_text("sums")
+
+
+def test_names_that_one_file_would_have_are_told_apart() -> None:
+    names = ["a_b", "a_c", "a_b", "A_B", "a_b-2", "a_b"]
+    distinct = tell_apart(names)
+    assert distinct == ["a_b", "a_c", "a_b-2", "A_B-3", "a_b-2-2", "a_b-4"]
+    assert len({name.lower() for name in distinct}) == len(names)

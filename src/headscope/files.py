@@ -7,10 +7,11 @@ import os
 import re
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from glob import escape
 from io import BufferedReader
+from itertools import chain, count
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
@@ -151,6 +152,19 @@ def sha256(path: Path) -> str:
     """
     with reading(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def tell_apart(names: Iterable[str]) -> list[str]:
+    """The names, with a number behind each that stands before it already, since of two such files one would be lost.
+
+    Letters count as the same in either case, since some systems see no difference.
+    """
+    distinct: list[str] = []
+    for name in names:
+        candidates = chain([name], (f"{name}-{number}" for number in count(2)))
+        given = {other.lower() for other in distinct}
+        distinct.append(next(candidate for candidate in candidates if candidate.lower() not in given))
+    return distinct
 
 
 def find_by_suffix(folder: Path, path: str) -> Path | None:

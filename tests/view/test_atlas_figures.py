@@ -28,10 +28,16 @@ def test_a_row_without_values_is_not_drawn_even_then() -> None:
     assert f"{score.title}: obj" not in atlas.list_score_figures(table, score, every=True)
 
 
+def test_rows_that_one_file_would_have_are_told_apart() -> None:
+    rows = ["a:b", "a/b", "A_b"]
+    names = [name for name, _ in atlas.list_figures(head_table(relations=rows, rare=())).values()]
+    assert names[-3:] == ["relation-a_b", "relation-a_b-2", "relation-A_b-3"]
+
+
 def test_the_most_frequent_rows_come_first_and_the_others_with_all(monkeypatch) -> None:
     monkeypatch.setattr(atlas, "FREQUENT", 1)
     table = head_table()
     names = {every: [name for name, _ in atlas.list_figures(table, every=every).values()] for every in (False, True)}
-    rows = [f"relation-{row}" for row in ("nsubj", "obj", "nsubj:pass")]
+    rows = ["relation-nsubj", "relation-obj", "relation-nsubj_pass"]
     assert [name for name in names[False] if name in rows] == rows[:1]
     assert [name for name in names[True] if name in rows] == rows

@@ -18,7 +18,7 @@ from headscope import heads
 from headscope.analyse import Consistencies, compare_variable, consistencies
 from headscope.analyse.comparable import name_table
 from headscope.errors import HeadscopeError, TableError
-from headscope.files import MAX_NAME_BYTES, write_text
+from headscope.files import MAX_NAME_BYTES, tell_apart, write_text
 from headscope.jobs.arguments import check_other_tables
 from headscope.jobs.folder import OutputFolder, write_csv
 from headscope.jobs.progress import Progress, ignore_progress, shows_progress
@@ -171,7 +171,7 @@ def _choose_entries(tables: Tables, variables: Sequence[str]) -> tuple[list[Entr
     """The entries to compare, and sentences about those that are left out."""
     if variables:
         named = [entry for text in variables for entry in _parse_entries(tables.before, text)]
-        return list({entry.name: entry for entry in named}.values()), []
+        return list({(entry.variable, *entry.where.items()): entry for entry in named}.values()), []
     entries, left_out = [], []
     for score in read_scores(tables.before):
         variable = score.variable
@@ -298,11 +298,12 @@ def _fill(
     progress: Progress,
 ) -> None:
     figures: dict[str, str] = {}
-    for done, (entry, comparison) in enumerate(zip(entries, comparisons, strict=True)):
-        progress("drawing", done, len(entries))
-        heads.write_table(comparison, folder / "comparisons" / f"{entry.name}.nc")
+    stems = tell_apart(entry.name for entry in entries)
+    for done, (stem, comparison) in enumerate(zip(stems, comparisons, strict=True)):
+        progress("drawing", done, len(stems))
+        heads.write_table(comparison, folder / "comparisons" / f"{stem}.nc")
         for name, frame in make_frames(comparison).items():
-            write_csv(frame, folder / "tables" / f"{entry.name}-{name}.csv")
+            write_csv(frame, folder / "tables" / f"{stem}-{name}.csv")
         plots = [
             ("changes", "change of every head", draw_change_heatmaps),
             ("layers", "change of layers", draw_layer_boxes),
@@ -311,7 +312,7 @@ def _fill(
             plots.append(("baseline", "before, and change", draw_baseline_scatter))
         for name, title, draw in plots:
             figure = draw(comparison)
-            figures[f"{describe_comparison(comparison)}: {title}"] = _save(figure, folder, f"{entry.name}-{name}")
+            figures[f"{describe_comparison(comparison)}: {title}"] = _save(figure, folder, f"{stem}-{name}")
     by_title = {describe_comparison(comparison): comparison for comparison in comparisons}
     for which, title in (("average", "mean of all heads"), ("best", "the head that is best before")):
         figure = draw_pairs(pair_comparisons(by_title, which), comparisons[0], f"{title}, before and after")

@@ -1,12 +1,12 @@
 """The figures of an atlas: those of the surface statistics, and those of each score that a table describes."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from itertools import chain, count
 
 import xarray as xr
 from matplotlib.figure import Figure
 
+from headscope.files import tell_apart
 from headscope.score import Score, read_scores
 from headscope.view.figures.heatmaps import draw_score_heatmap
 from headscope.view.figures.layers import draw_distances, draw_entropies, draw_offsets, draw_special_tokens
@@ -43,19 +43,9 @@ def list_figures(table: xr.Dataset, *, every: bool = False) -> dict[str, tuple[s
     if has_replication(table):
         title = "Lift of the reported heads, here and on another corpus"
         figures[title] = ("replication", partial(draw_replication, table))
-    return _tell_files_apart(figures)
-
-
-def _tell_files_apart(figures: Mapping[str, tuple[str, Drawing]]) -> dict[str, tuple[str, Drawing]]:
-    """The figures with a number behind a name whose file would be another's, as that of ``a:b`` and of ``a/b``."""
-    distinct: dict[str, tuple[str, Drawing]] = {}
-    stems: set[str] = set()
-    for title, (name, draw) in figures.items():
-        names = chain([name], (f"{name}-{number}" for number in count(2)))
-        free = next(candidate for candidate in names if file_stem(candidate).lower() not in stems)
-        stems.add(file_stem(free).lower())
-        distinct[title] = (free, draw)
-    return distinct
+    # A row named a:b and one named a/b would have one file.
+    stems = tell_apart(file_stem(name) for name, _ in figures.values())
+    return {title: (stem, draw) for (title, (_, draw)), stem in zip(figures.items(), stems, strict=True)}
 
 
 def list_score_figures(table: xr.Dataset, score: Score, *, every: bool = False) -> dict[str, tuple[str, Drawing]]:
