@@ -8,6 +8,8 @@
 `replication`  the lift of reported heads here and on another corpus
 `changes`      what fine-tuning changes in each head and layer, task beside control
 `runs`         runs beside the model before: similarity, classes of tokens, paired dots
+`outliers`     the names of heads far out of their layer
+`intervals`    rows of dots with intervals, which look like their verdicts
 `style`        the style of all, and `save`
 =============  ===============================================================
 """

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -13,7 +12,7 @@ from matplotlib.lines import Line2D
 
 from headscope.analyse.report import DOES_NOT, STANDS_OUT, UNDECIDED
 from headscope.errors import TableError
-from headscope.view.figures.reported import look_like
+from headscope.view.figures.intervals import draw_interval, lay_out_rows, look_like
 from headscope.view.figures.style import ABOVE, STYLE, add_body, add_caption, add_title
 from headscope.view.headings import name_replication
 from headscope.view.reports import Interval, Reported, read_reports
@@ -61,11 +60,8 @@ def draw_replication(table: xr.Dataset) -> Figure:
         for place, row in enumerate(shown):
             _draw_row(axes, place, row)
         axes.axvline(0, color="0.25", linewidth=1, linestyle=(0, (4, 3)), zorder=1)
-        axes.set_yticks(np.arange(len(shown)), [f"{row.label} · {row.where}" for row in shown])
-        axes.set_ylim(len(shown) - 0.5, -0.5)
+        lay_out_rows(axes, [f"{row.label} · {row.where}" for row in shown])
         axes.set_xlim(*_find_limits(shown))
-        axes.grid(axis="x", color="0.92", linewidth=0.8)
-        axes.set_axisbelow(True)
         axes.set_xlabel("lift over the strongest rival, with 95 % interval")
         add_title(figure, describe_replication(table, read_reports(table)))
         body.legend(handles=_make_handles(table), **ABOVE, ncols=2)
@@ -87,10 +83,8 @@ def _draw_row(axes: Axes, place: int, row: Reported) -> None:
     lifts = {"here": (row.lift, row.verdict, HERE, -APART), "there": (there.lift, there.verdict, THERE, APART)}
     axes.plot([row.lift.value, there.lift.value], [place - APART, place + APART], color="0.75", linewidth=1, zorder=1)
     for name, (lift, verdict, (colour, marker), shift) in lifts.items():
-        look, gid = look_like(verdict, colour), f"{name} {row.label}"
-        line: dict[str, Any] = {"color": colour, "alpha": look["alpha"], "linewidth": 1.6, "solid_capstyle": "butt"}
-        axes.plot([lift.lower, lift.upper], [place + shift] * 2, **line, gid=gid)
-        axes.plot(lift.value, place + shift, marker, markersize=5.5, **look, gid=gid)
+        for part in draw_interval(axes, lift, place + shift, verdict, colour, marker):
+            part.set_gid(f"{name} {row.label}")
 
 
 def _find_limits(rows: Sequence[Reported]) -> tuple[float, float]:

@@ -5,17 +5,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import matplotlib as mpl
-import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from headscope.analyse.replicate import SURVIVES
 from headscope.analyse.report import DOES_NOT, STANDS_OUT, UNDECIDED
 from headscope.analyse.rivals import UNTRAINED
 from headscope.errors import TableError
 from headscope.score import main_score
+from headscope.view.figures.intervals import draw_interval, lay_out_rows, look_like
 from headscope.view.figures.style import ABOVE, STYLE, add_body, add_caption, add_title
 from headscope.view.reports import Reported, format_measure, read_reports
 from headscope.view.verdicts import describe_verdicts
@@ -25,9 +24,6 @@ FREQUENT = 40
 
 COLOUR, OF_UNTRAINED, OF_RIVALS = "#0072B2", "#D55E00", "0.25"
 """Of the heads, the untrained model and the other rivals (of Okabe and Ito)."""
-
-PALE = 0.4
-"""The opacity of a head about which nothing can be decided."""
 
 RIVAL: dict[str, Any] = {"color": OF_RIVALS, "marker": "|", "markersize": 10, "linewidth": 0}
 OTHERS: dict[str, dict[str, Any]] = {
@@ -68,14 +64,11 @@ def draw_reported_heads(table: xr.Dataset, variable: str = "") -> Figure:
         axes = body.subplots()
         for place, row in enumerate(shown):
             _draw_row(axes, place, row)
-        axes.set_yticks(np.arange(len(shown)), [f"{row.label} · {row.where}{row.mark}" for row in shown])
-        axes.set_ylim(len(shown) - 0.5, -0.5)
+        lay_out_rows(axes, [f"{row.label} · {row.where}{row.mark}" for row in shown])
         low, high = axes.dataLim.intervalx
         axes.set_xlim(min(0, low) - 0.01, max(1, high) + 0.01)
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0)
-        axes.grid(axis="x", color="0.92", linewidth=0.8)
-        axes.set_axisbelow(True)
         axes.set_xlabel(f"{format_measure(report.score)} on the held-out half, with 95 % interval")
         axes.text(1.08, 1, report.score.items, transform=axes.transAxes, ha="right", fontsize="small", color="0.35")
         body.legend(handles=_make_handles(shown), **ABOVE, ncols=4)
@@ -85,23 +78,13 @@ def draw_reported_heads(table: xr.Dataset, variable: str = "") -> Figure:
     return figure
 
 
-def look_like(verdict: str, colour: str) -> dict[str, Any]:
-    """The look of a mark with this verdict: full where the head beats all its rivals, pale where it is undecided."""
-    full = verdict in {STANDS_OUT, SURVIVES}
-    return {
-        "color": colour, "markerfacecolor": colour if full else "white", "markeredgewidth": 1.4,
-        "alpha": PALE if verdict == UNDECIDED else 1.0,
-    }  # fmt: skip
-
-
 def _draw_row(axes: Axes, place: int, row: Reported) -> None:
     """Draw a head over its rivals, and how many items it was scored on at the right."""
     for kind, score in _list_others(row):
         axes.plot(score, place, **OTHERS[kind], zorder=2, gid=f"{kind} {row.label}")
-    look = look_like(row.verdict, COLOUR)
-    line: dict[str, Any] = {"color": COLOUR, "alpha": look["alpha"], "linewidth": 1.6, "solid_capstyle": "butt"}
-    axes.plot([row.score.lower, row.score.upper], [place] * 2, **line, zorder=3, gid=f"interval {row.label}")
-    axes.plot(row.score.value, place, "o", markersize=6, **look, zorder=3, gid=f"score {row.label}")
+    interval, value = draw_interval(axes, row.score, place, row.verdict, COLOUR, "o")
+    interval.set_gid(f"interval {row.label}")
+    value.set_gid(f"score {row.label}")
     at_right: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "ha": "right", "va": "center"}
     axes.text(1.08, place, f"{row.scored:,}", **at_right, fontsize="small", color="0.35", gid="count")
 
