@@ -1,7 +1,7 @@
 """A corpus: the files that the user named, read anew as documents each time one asks, or texts in memory."""
 
+import errno
 import hashlib
-import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -239,8 +239,7 @@ def _locate(corpus: str | Path, format: str | None) -> Corpus:
     if format is not None and format not in FORMATS:
         raise CorpusError(f"the format {format!r} is not known; name one of {', '.join(FORMATS)}.")
     path = expand_home(corpus)
-    # Of a whole text `Path.exists` says that the name is too long.
-    if len(str(corpus).split()) > 2 and not os.path.exists(path):  # noqa: PTH110
+    if len(str(corpus).split()) > 2 and _is_missing(path):
         raise CorpusError(
             f"there is no corpus {quote(str(corpus))}; to measure a sentence itself, write it to a file or, in Python, "
             "into a list."
@@ -259,6 +258,14 @@ def _locate(corpus: str | Path, format: str | None) -> Corpus:
             f"name the format ({', '.join(FORMATS)})."
         )
     return Corpus(str(corpus), files=(path,), format=format)
+
+
+def _is_missing(path: Path) -> bool:
+    """True where nothing is; nothing can be under a name as long as a whole text."""
+    try:
+        return not path.exists()
+    except OSError as error:
+        return error.errno == errno.ENAMETOOLONG
 
 
 def _read_folder(name: str, folder: Path, format: str | None) -> Corpus:
