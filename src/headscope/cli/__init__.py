@@ -8,8 +8,8 @@ import sys
 import typer
 
 from headscope.cli.atlas import atlas
+from headscope.cli.commands import Command, Commands
 from headscope.cli.compare import compare
-from headscope.cli.help import Command, Commands
 from headscope.cli.listing import list_
 from headscope.cli.measure import measure
 from headscope.cli.study import study

@@ -1,4 +1,4 @@
-"""The help of the commands, with options in groups, readable on a terminal of any width; and what is no command.
+"""What all commands do alike: help with options in groups, at any width; sentences for misspelt and interrupted ones.
 
 typer's own help is a table of six columns, of which the last, the text, is narrow on a terminal of 80 columns.
 """
