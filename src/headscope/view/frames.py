@@ -97,8 +97,9 @@ def _select(table: xr.Dataset, dims: set[str]) -> list[str]:
     """The variables of each head along some other dimensions, in one direction or both."""
     return [
         str(name)
-        for name, values in table.data_vars.items()
-        if {"layer", "head"} | dims <= set(values.dims) <= {*HEAD} | dims
+        for name, values in table.variables.items()
+        if name not in table.coords
+        and {"layer", "head"} | dims <= set(values.dims) <= {*HEAD} | dims
         and ("direction" in values.dims) <= ("direction" in dims or bool(dims))
     ]
 
