@@ -127,6 +127,7 @@ def test_atlas_writes_everything(run, model, tmp_path) -> None:
     for name in (*figures, "antecedent", "token-class"):
         assert (out / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert "<svg" in (out / "figures" / f"{name}.svg").read_text()
+    assert not list((out / "figures").glob("*.pdf"))
     manifest = json.loads((out / "manifest.json").read_text())
     about = manifest["about"]
     assert about["documents"] == 307

@@ -104,3 +104,11 @@ def test_the_table_is_shown_before_anything_is_drawn_or_written(model, tmp_path,
     drawing = [("drawing 2 figures", 0, 2), "one drawn", ("drawing 2 figures", 1, 2), "two drawn"]
     assert events[-7:] == [("shown", "grammar:53", False), ("writing", 0, 0), every, *drawing]
     assert (tmp_path / "atlas.html").exists()
+
+
+def test_figures_are_written_as_pdf_where_one_asks_for_it(run, model, tmp_path) -> None:
+    code, _, _ = run("atlas", model, "grammar:53", "--permutations", 0, "--pdf", "-o", tmp_path)
+    assert code == 0
+    figures = {path.suffix: path.read_bytes() for path in (tmp_path / "figures").glob("special-tokens.*")}
+    assert sorted(figures) == [".pdf", ".png", ".svg"]
+    assert figures[".pdf"].startswith(b"%PDF")

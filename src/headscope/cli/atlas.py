@@ -43,6 +43,9 @@ def atlas(
         option(OUTPUT, "Rows of which there are heatmaps: reported (the most frequent ones with a reported head), all, "
                "or none, which draws no figure at all. Default: reported.", metavar="ROWS"),
     ] = "reported",
+    pdf: Annotated[
+        bool, option(OUTPUT, "Write the figures as PDF too, for a paper. Default: PNG and SVG.", "--pdf")
+    ] = False,
     resume: options.Resume = False,
     device: options.Device = "cpu",
     batch_tokens: options.BatchTokens = None,
@@ -74,8 +77,8 @@ def atlas(
         result = run(
             model, corpus, out, format=format, patterns=patterns, limit=limit, sample=sample, device=device, seed=seed,
             max_tokens=max_tokens, cut=cut, pair_tokens=pair_tokens, batch_tokens=batch_tokens, reducers=reducers or (),
-            replicate=replicate, permutations=permutations, figures=figures, trust_remote_code=trust_remote_code,
-            resume=resume, show=show, progress=progress,
+            replicate=replicate, permutations=permutations, figures=figures, pdf=pdf,
+            trust_remote_code=trust_remote_code, resume=resume, show=show, progress=progress,
         )  # fmt: skip
     print_written("Open", result.folder / "atlas.html", len(result.files))
 

@@ -71,6 +71,7 @@ def atlas(
     replicate: str | Path | Iterable[Any] | None = None,
     permutations: int | None = None,
     figures: str = "reported",
+    pdf: bool = False,
     trust_remote_code: bool = False,
     resume: bool = False,
     show: Callable[[xr.Dataset], None] | None = None,
@@ -104,6 +105,7 @@ def atlas(
             there are none, since nothing is chosen there.
         figures: heatmaps of the most frequent rows with a ``reported`` head, or of ``all`` rows; the other figures are
             drawn with both. ``none`` draws no figure.
+        pdf: write the figures as PDF too, beside PNG and SVG.
         trust_remote_code: run the Python code of the model's repository.
         resume: continue a killed run with the same arguments.
         show: called with the table once it is measured, before the figures are drawn and the files written.
@@ -142,12 +144,13 @@ def atlas(
             "pair_tokens": pair_tokens, "batch_tokens": batch_tokens,
             "reducers": [str(reducer) for reducer in reducers],
             "replicate": second and second.documents.name, "permutations": permutations, "figures": figures,
+            "pdf": pdf,
         }  # fmt: skip
         call = f"atlas({', '.join(f'{name}={value!r}' for name, value in arguments.items())})"
         tables["heads.nc"] = table = table.assign_attrs(seed=seed, call=call)
         if show is not None:
             show(table)
-        files = folder.write(lambda fresh: _fill(fresh, table, tables, figures, progress), _describe_run(table))
+        files = folder.write(lambda fresh: _fill(fresh, table, tables, figures, pdf, progress), _describe_run(table))
     return AtlasResult(table, folder.path, files)
 
 
@@ -185,22 +188,24 @@ def _assess(
     return table, tables
 
 
-def _fill(folder: Path, table: xr.Dataset, tables: Mapping[str, xr.Dataset], figures: str, progress: Progress) -> None:
+def _fill(
+    folder: Path, table: xr.Dataset, tables: Mapping[str, xr.Dataset], figures: str, pdf: bool, progress: Progress
+) -> None:
     for name, content in tables.items():
         heads.write_table(content, folder / name)
     for name, frame in make_frames(table).items():
         write_csv(frame, folder / "tables" / f"{name}.csv")
-    pictures = {} if figures == "none" else _draw(table, folder / "figures", figures == "all", progress)
+    pictures = {} if figures == "none" else _draw(table, folder / "figures", figures == "all", pdf, progress)
     write_page(table, folder / "atlas.html", figures=pictures)
 
 
-def _draw(table: xr.Dataset, folder: Path, every: bool, progress: Progress) -> dict[str, str]:
+def _draw(table: xr.Dataset, folder: Path, every: bool, pdf: bool, progress: Progress) -> dict[str, str]:
     """The figures, as files and, for the page, as SVG text by title."""
     texts, listed = {}, list_figures(table, every=every)
     step = f"drawing {len(listed)} figures"
     for done, (title, (name, draw)) in enumerate(listed.items()):
         progress(step, done, len(listed))
-        svg = next(path for path in save(draw(), folder, name) if path.suffix == ".svg")
+        svg = next(path for path in save(draw(), folder, name, pdf=pdf) if path.suffix == ".svg")
         texts[title] = svg.read_text(encoding="utf-8")
     return texts
 

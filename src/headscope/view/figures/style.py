@@ -51,7 +51,7 @@ FORMATS: dict[str, dict[str, None]] = {"png": {}, "svg": {"Date": None}, "pdf": 
 """The files of a figure, and the dates that are left out of them."""
 
 
-def save(figure: Figure, folder: str | Path, name: str, *, bare: bool = False) -> list[Path]:
+def save(figure: Figure, folder: str | Path, name: str, *, bare: bool = False, pdf: bool = True) -> list[Path]:
     """Write a figure as ``name.png`` (150 dpi), ``name.svg`` and ``name.pdf``, each whole or not at all.
 
     In SVG and PDF text stays text. The same figure gives the same bytes. Letters that a file name may not hold on some
@@ -64,6 +64,7 @@ def save(figure: Figure, folder: str | Path, name: str, *, bare: bool = False) -
         bare: without the title above the panels and the small line below them, for a paper, which has a caption of
             its own. The panels keep their size. ``figure.get_suptitle()`` and ``figure.get_supxlabel()`` are what is
             left out.
+        pdf: also as PDF, which takes longer than the other two together, since it holds the letters of its fonts.
 
     Raises:
         HeadscopeError: the disk refuses a file.
@@ -71,6 +72,8 @@ def save(figure: Figure, folder: str | Path, name: str, *, bare: bool = False) -
     stem, paths = file_stem(name), []
     with mpl.rc_context(STYLE), _without_words(figure) if bare else nullcontext(), _laid_out(figure):
         for suffix, dates in FORMATS.items():
+            if suffix == "pdf" and not pdf:
+                continue
             path = Path(folder) / f"{stem}.{suffix}"
             with atomic_write(path) as temporary:
                 figure.savefig(temporary, format=suffix, dpi=150, metadata=dates)
@@ -82,7 +85,8 @@ def save(figure: Figure, folder: str | Path, name: str, *, bare: bool = False) -
 def _laid_out(figure: Figure) -> Iterator[None]:
     """Everything has its place and keeps it: to find it anew for each file would take longer than to write them."""
     layout = figure.get_layout_engine()
-    figure.draw_without_rendering()
+    if layout is not None:
+        layout.execute(figure)
     # With any engine, even "none", matplotlib draws everything twice for each file.
     with mpl.rc_context({"figure.constrained_layout.use": False}):
         figure.set_layout_engine(None)
