@@ -1,0 +1,1 @@
+"""What changes heads while a model runs, and what that does to it."""
