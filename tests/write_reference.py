@@ -52,7 +52,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
     "headscope.reducers.support.permutations": ("Permutations",),
     "headscope.reducers.support.ratios": ("score_table",),
     "headscope.capture": (),
-    "headscope.capture.interface": ("Outputs",),
+    "headscope.capture.outputs": ("Outputs",),
     "headscope.capture.edit": ("Edit", "EditedLayer", "HeadGradient"),
     "headscope.capture.stream": ("Portion",),
     "headscope.runner": ("measure",),

@@ -2,9 +2,6 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
-from itertools import count
 
 import pytest
 import torch
@@ -13,48 +10,20 @@ import tiny
 from headscope.capture.align import Alignment
 from headscope.capture.batch import Batch, collate
 from headscope.capture.edit import EditedLayer
-from headscope.capture.interface import Capture, Outputs
+from headscope.capture.interface import Capture
 from headscope.capture.model import Model
+from headscope.capture.outputs import Outputs
 from headscope.errors import HeadscopeError, ModelError
+from projections import order_of_calls, replaced
 
 DOCUMENTS = tiny.documents(7)
 FUSED = pytest.mark.parametrize("fused", [False, True], ids=["dense", "fused"])
-
-PROJECTIONS = {  # the modules, in the order of the forward pass, whose input is z with the heads side by side
-    "bert": r"attention\.output\.dense", "roberta": r"attention\.output\.dense", "distilbert": r"out_lin",
-    "electra": r"attention\.output\.dense", "albert": r"attention\.dense", "modernbert": r"attn\.Wo",
-    "gpt2": r"attn\.c_proj", "llama": r"o_proj", "qwen3": r"o_proj", "mistral": r"o_proj", "gemma2": r"o_proj",
-    "gpt_oss": r"o_proj", "t5": r"Attention\.o", "bart": r"attn\.out_proj",
-}  # fmt: skip
 
 
 def load(family: str) -> tuple[Capture, Batch]:
     model = Model.from_module(*tiny.make(family), name=family)
     batch = collate(model, Alignment.for_model(model).align(DOCUMENTS)[0])
     return Capture.verified(model, batch), batch
-
-
-@contextmanager
-def zeroed(model: torch.nn.Module, projection: str, heads: int, call: int, head: int) -> Iterator[None]:
-    """A head without output in one call of attention, by its slice of the output projection's input."""
-    calls = count()
-
-    def zero(module: torch.nn.Module, arguments: tuple[torch.Tensor]) -> tuple[torch.Tensor]:
-        by_head = arguments[0].clone().unflatten(-1, (heads, -1))
-        by_head[..., head, :] *= next(calls) != call
-        return (by_head.flatten(-2),)
-
-    parts = [part for name, part in model.named_modules() if re.search(f"{projection}$", name)]
-    handles = [part.register_forward_pre_hook(zero) for part in parts]
-    yield
-    for handle in handles:
-        handle.remove()
-
-
-def order_of_calls(model: Model) -> list[tuple[str, int]]:
-    """The layers as the forward pass comes by them; a decoder's own attention and cross attention take turns."""
-    layers = [(kind, number) for kind, layers in model.layers.items() for number in range(1, layers + 1)]
-    return sorted(layers, key=lambda layer: ("cross" in model.layers and layer[0] != "encoder", layer[1]))
 
 
 def real(outputs: Outputs, batch: Batch) -> torch.Tensor:
@@ -102,7 +71,7 @@ def test_a_zeroed_head_is_a_zeroed_slice_of_the_projections_input(family: str, f
 
         edited = real(capture.run(batch, edit=zero, fused=fused), batch)
         call = order_of_calls(capture.model).index((attention_type, 2))
-        with zeroed(capture.model.module, PROJECTIONS[family], tiny.FAMILIES[family].heads, call, head=3):
+        with replaced(capture.model, family, call, 3, lambda z: torch.zeros_like(z)):
             hooked = real(capture.run(batch, fused=fused), batch)
         torch.testing.assert_close(edited, hooked, atol=1e-6, rtol=0)
         assert (edited - plain).abs().max() > 1e-3

@@ -4,14 +4,13 @@ An edit gets and returns z, the output of each query head before the output proj
 apart: after the projection a slice of the output is no head.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from headscope.capture.batch import Batch
 from headscope.errors import HeadscopeError
 
 
@@ -22,18 +21,29 @@ class EditedLayer:
     Attributes:
         attention_type: as in `headscope.capture.attention.Attention`.
         layer: likewise.
-        batch: the documents, their tokens and words.
-        values: v of each key/value head. Where several query heads share one, ``values.repeat_interleave(heads //
-            values.shape[1], dim=1)`` has them by query head.
+        heads: the number of query heads.
+        values: v of each key/value head, which several query heads may share: `values_of` has them by query head.
+        positions: the place of each query in its text, padding before it included: while text is generated, the first
+            query is not the first token.
+        key_positions: the place of each key: a window keeps the last keys alone.
         visible: the keys that each query of a block of rows may see. Ask block by block: all rows at once are a matrix
             of query x key.
+        attend_without: z with some keys out of sight of some queries (True where a key is), so that their weight goes
+            to the other keys; of a query that sees no other key, z is 0.
     """
 
     attention_type: str
     layer: int
-    batch: Batch
+    heads: int
     values: Float[Tensor, "batch key_head key width"]
+    positions: Int[Tensor, " query"]
+    key_positions: Int[Tensor, " key"]
     visible: Callable[[slice], Bool[Tensor, "batch query key"]]
+    attend_without: Callable[[Bool[Tensor, "#batch #head query key"]], Float[Tensor, "batch head query width"]]
+
+    def values_of(self, heads: Int[Tensor, " head"]) -> Float[Tensor, "batch head key width"]:
+        """The values that some query heads average, these counted from 0."""
+        return self.values[:, heads // (self.heads // self.values.shape[1])]
 
 
 @runtime_checkable
@@ -46,10 +56,20 @@ class Edit(Protocol):
         """The output of each query head that replaces `z`; padding is present and meaningless."""
 
 
-def apply_edit(
-    edit: Edit, z: Float[Tensor, "batch head query width"], layer: EditedLayer
+def apply_edits(
+    edits: Sequence[Edit], z: Float[Tensor, "batch head query width"], layer: EditedLayer
 ) -> Float[Tensor, "batch head query width"]:
-    """The new z that `edit` returns, if it is of the shape and type of `z`."""
+    """Z as the edits leave it, one after the other.
+
+    Raises:
+        HeadscopeError: one of them returns something else than a new z.
+    """
+    for edit in edits:
+        z = _apply(edit, z, layer)
+    return z
+
+
+def _apply(edit: Edit, z: Tensor, layer: EditedLayer) -> Tensor:
     edited: object = edit(z, layer)
     if isinstance(edited, Tensor) and (edited.shape, edited.dtype, edited.device) == (z.shape, z.dtype, z.device):
         return edited
@@ -57,6 +77,16 @@ def apply_edit(
         f"the edit of {layer.attention_type} layer {layer.layer} returned {_describe(edited)}, and {_describe(z)} was "
         "wanted; return a tensor of the shape, type and device of the one that came."
     )
+
+
+def silence(
+    z: Float[Tensor, "batch head query width"],
+    visible: Bool[Tensor, "batch query key"],
+    hidden: Bool[Tensor, "#batch #head query key"],
+) -> Float[Tensor, "batch head query width"]:
+    """z, and 0 where all that a query sees is hidden from it: a softmax over nothing would be even."""
+    nothing = ~(visible[:, None] & ~hidden).any(-1)
+    return z.masked_fill(nothing[..., None], 0)
 
 
 def _describe(value: object) -> str:

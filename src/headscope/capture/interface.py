@@ -13,11 +13,11 @@ What went wrong in transformers 5.23 and is handled here:
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from threading import Lock
 from typing import Any
 
@@ -25,24 +25,28 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedConfig, PreTrainedModel
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import eager_mask, sdpa_mask
 
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
 from headscope.capture.dense import DenseRows
-from headscope.capture.edit import Edit, HeadGradient
+from headscope.capture.edit import Edit
 from headscope.capture.fused import FusedRows
+from headscope.capture.installed import attend_edited, find_edits, install, suspend_edits
 from headscope.capture.layer import (
     Call,
     Observer,
     Pass,
-    Paths,
     attend_with_matrix,
     attend_without_matrix,
+    find_eager,
     fuse,
     pass_on,
 )
 from headscope.capture.loading import quiet
 from headscope.capture.model import Model
+from headscope.capture.outputs import Loss, Outputs, differentiate, gather_outputs
 from headscope.capture.turns import hold, list_configs
 from headscope.capture.verify import are_finite, by_token, verify_rows, verify_same, verify_unpadded
 from headscope.errors import HeadscopeError, ModelError, first_line
@@ -50,15 +54,16 @@ from headscope.errors import HeadscopeError, ModelError, first_line
 NAME = "headscope"
 """Our name among transformers' attention implementations."""
 
+EDITED_PREFIX = f"{NAME}-edited-"
+
+EDITED = {name: f"{EDITED_PREFIX}{name}" for name in ("eager", "sdpa")}
+"""The names of the implementations of which the output can be edited, and of the edited ones."""
+
 FUSED_FROM = 1536
 """Keys from which on attention is measured without its matrix; below, the matrix is the faster way."""
 
 VERIFIED_BLOCKS = 2
 """Blocks of rows in which the capture is verified."""
-
-
-Loss = Callable[[Any], Tensor]
-"""A function of what the model returns (a ``ModelOutput`` of transformers), whose value is one number."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,10 +74,12 @@ class Capture:
         model: the model.
         route: ``interface`` where attention passes through us, ``outputs`` where the model's own
             ``output_attentions=True`` is all there is.
+        modules: the module of each layer whose attention it is, by type and number; none on route ``outputs``.
     """
 
     model: Model
     route: str
+    modules: Mapping[tuple[str, int], nn.Module] = field(default_factory=dict, repr=False)
 
     @classmethod
     def verified(cls, model: Model, batch: Batch) -> "Capture":
@@ -90,6 +97,12 @@ class Capture:
             raise ModelError(
                 f"{model.name!r} is in training mode, where dropout changes attention; call `.eval()` on it first."
             )
+        # What edits make of a text may depend on the texts beside it; the way to the attention does not.
+        with suspend_edits():
+            return cls._verify(model, batch)
+
+    @classmethod
+    def _verify(cls, model: Model, batch: Batch) -> "Capture":
         untouched = _run_untouched(model, batch)
         _verify_without_padding(model, batch, untouched)
         capture = cls(model, "interface")
@@ -112,7 +125,7 @@ class Capture:
                 "apart."
             )
         verify_same(model, batch, untouched, outputs.verified)
-        return capture
+        return replace(capture, modules=outputs.modules)
 
     def run(
         self,
@@ -126,7 +139,7 @@ class Capture:
         whole: bool = False,
         fused: bool | None = None,
         verify: bool = False,
-    ) -> "Outputs":
+    ) -> Outputs:
         """The outputs of the model on `batch`, whose heads are observed, edited and differentiated on the way.
 
         Args:
@@ -172,17 +185,42 @@ class Capture:
                     f"the attention of {self.model.name!r} ({type(self.model.module).__name__}) cannot be captured: it "
                     f"fails under observation ({type(error).__name__}: {first_line(error)})."
                 ) from error
-            by_layer = _differentiate(run, output, loss) if gradients else {}
-        return _gather_outputs(output, run.layers, run.paths, by_layer)
+            by_layer = differentiate(run, output, loss) if gradients else {}
+        return gather_outputs(output, run.layers, run.paths, run.modules, by_layer)
 
-    def _run_for_outputs(self, batch: Batch, observe: Observer | None, changed: bool) -> "Outputs":
+    @contextmanager
+    def editing(self, edit: Edit) -> Iterator[None]:
+        """Within, every forward pass of the model goes through `edit`, also those that train it or generate text.
+
+        The model keeps its attention implementation, ``eager`` or ``sdpa``. Edits of nested blocks act one after the
+        other, and on what is measured within. Afterwards, even after an error, the model is as it was.
+
+        Raises:
+            ModelError: the model does not use the attention interface, or uses another implementation.
+        """
+        if self.route == "outputs":
+            raise _refuse_changes(self.model)
+        names = [_edited_name(self.model, config) for config in self._configs]
+        try:
+            with hold(self._configs), install(self.model.module, self.modules, edit, (NAME, *EDITED.values())):
+                for config, name in zip(self._configs, names, strict=True):
+                    config._attn_implementation = name
+                yield
+        finally:
+            self._leave_names(names)
+
+    def _leave_names(self, edited: Sequence[str]) -> None:
+        """Leave the configurations their edited names while there are edits: blocks may end in any order."""
+        has_edits = any(find_edits(module) for module in self.modules.values())
+        for config, name in zip(self._configs, edited, strict=True):
+            if (config._attn_implementation in EDITED.values()) != has_edits:
+                config._attn_implementation = name if has_edits else name.removeprefix(EDITED_PREFIX)
+
+    def _run_for_outputs(self, batch: Batch, observe: Observer | None, changed: bool) -> Outputs:
         """The stated fallback, for observing only: weights as the model itself returns them, all layers at once."""
         model, name = self.model, f"{self.model.name!r} ({type(self.model.module).__name__})"
         if changed:
-            raise ModelError(
-                f"the heads of {name} cannot be edited or differentiated: the model does not use transformers' "
-                "attention interface; its attention can only be observed."
-            )
+            raise _refuse_changes(model)
         with torch.inference_mode():
             try:
                 output = model.module(**_prepare_inputs(model, batch), output_attentions=True)
@@ -202,67 +240,11 @@ class Capture:
             if observe is not None:
                 observe(DenseRows(layer, attention_type, everything, batch, weights.float(), everything, allowed))
             paths[attention_type, layer, "with the matrix: the model returns it and offers no other way"] = len(weights)
-        return _gather_outputs(output, {attention_type: len(attentions)}, paths, {})
+        return gather_outputs(output, {attention_type: len(attentions)}, paths, {}, {})
 
     @cached_property
     def _configs(self) -> tuple[PreTrainedConfig, ...]:
         return list_configs(self.model.module)
-
-
-@dataclass(frozen=True, eq=False)
-class Outputs:
-    """The outputs of a forward pass.
-
-    Attributes:
-        layers: the number of layers of each attention type.
-        hidden: the model's last hidden state; None where a task head takes it.
-        logits: those of the model's task head; None where it has none.
-        paths: the way in which each layer was measured.
-        gradients: of each layer, by attention type and number, if they were asked for.
-    """
-
-    layers: Mapping[str, int]
-    hidden: Float[Tensor, "batch token width"] | None
-    logits: Float[Tensor, "batch ..."] | None
-    paths: Paths
-    gradients: Mapping[tuple[str, int], HeadGradient] = field(default_factory=dict)
-
-    @property
-    def verified(self) -> Float[Tensor, "batch ..."]:
-        """The output that is compared with the untouched model's: logits, or else the last hidden state."""
-        output = self.hidden if self.logits is None else self.logits
-        if output is None:
-            raise ModelError(
-                "the model returns neither logits nor a last hidden state, with which the capture would be verified; "
-                "load it without its head, or with one of the tasks of `headscope.load`."
-            )
-        return output
-
-
-def _gather_outputs(
-    output: Any, layers: Mapping[str, int], paths: Paths, gradients: Mapping[tuple[str, int], HeadGradient]
-) -> Outputs:
-    tensors = (getattr(output, name, None) for name in ("last_hidden_state", "logits"))
-    hidden, logits = (None if tensor is None else tensor.detach() for tensor in tensors)
-    return Outputs(layers, hidden, logits, paths, gradients)
-
-
-def _differentiate(run: Pass, output: Any, loss: Loss | None) -> dict[tuple[str, int], HeadGradient]:
-    value = getattr(output, "loss", None) if loss is None else loss(output)
-    if value is None:
-        raise HeadscopeError(
-            f"gradients of {run.model.name!r} need a loss, and the model returns none; give `loss`, a function of what "
-            "the model returns, or load the model with its task head and put `labels` into the inputs of the batch."
-        )
-    if not isinstance(value, Tensor) or value.numel() != 1 or not value.requires_grad:
-        raise HeadscopeError(
-            f"the loss is {value!r}; it must be a tensor of one number, computed from what the model returns."
-        )
-    by_output = torch.autograd.grad(value, [output for output, _ in run.outputs.values()], materialize_grads=True)
-    return {
-        layer: HeadGradient(gradient.transpose(1, 2), v)
-        for (layer, (_, v)), gradient in zip(run.outputs.items(), by_output, strict=True)
-    }
 
 
 _current: ContextVar[Pass] = ContextVar("the forward pass under observation")
@@ -295,6 +277,7 @@ def _attend(
     attention_type = run.get_attention_type(query.shape[2], key.shape[2])
     run.layers[attention_type] += 1
     layer, reach = run.layers[attention_type], run.masks.reach(attention_mask)
+    run.modules[attention_type, layer] = module
     width = torch.promote_types(query.dtype, torch.float32)
     call = Call(
         module, attention_type, layer, query.to(width), key.to(width), value.to(width), attention_mask, reach, terms
@@ -309,7 +292,8 @@ def _attend(
     run.paths[attention_type, layer, way] += len(query)
     if output is None:
         output = attend_with_matrix(run, call)
-    return pass_on(run, call, output).to(query.dtype), None
+    edits = (*find_edits(module), *([run.edit] if run.edit else []))
+    return pass_on(run, call, output, edits).to(query.dtype), None
 
 
 def _keep_mask(batch_size: int, q_length: int, kv_length: int, q_offset: int = 0, **arguments: Any) -> Tensor:
@@ -318,8 +302,16 @@ def _keep_mask(batch_size: int, q_length: int, kv_length: int, q_offset: int = 0
     return _get_current().masks.keep(arguments | sizes)
 
 
+def _attend_edited(module: nn.Module, *arguments: Any, **terms: Any) -> tuple[Tensor, Tensor | None]:
+    return attend_edited(False, find_eager(module), module, *arguments, **terms)
+
+
 AttentionInterface.register(NAME, _attend)
 AttentionMaskInterface.register(NAME, _keep_mask)
+AttentionInterface.register(EDITED["eager"], _attend_edited)
+AttentionMaskInterface.register(EDITED["eager"], eager_mask)
+AttentionInterface.register(EDITED["sdpa"], partial(attend_edited, True, sdpa_attention_forward))
+AttentionMaskInterface.register(EDITED["sdpa"], sdpa_mask)
 
 
 _naming = Lock()
@@ -347,7 +339,7 @@ def _run_untouched(model: Model, batch: Batch) -> Float[Tensor, "batch ..."]:
             f"{model.name!r} ({type(model.module).__name__}) cannot be run on text "
             f"({type(error).__name__}: {first_line(error)}); give a text model and the tokenizer that belongs to it."
         ) from error
-    return _gather_outputs(output, {}, Counter(), {}).verified
+    return gather_outputs(output, {}, Counter(), {}, {}).verified
 
 
 def is_finite(model: Model, batch: Batch) -> bool:
@@ -356,7 +348,8 @@ def is_finite(model: Model, batch: Batch) -> bool:
     Raises:
         ModelError: the model cannot be run on it.
     """
-    return bool(are_finite(batch, _run_untouched(model, batch)).all())
+    with suspend_edits():
+        return bool(are_finite(batch, _run_untouched(model, batch)).all())
 
 
 def _verify_without_padding(model: Model, batch: Batch, untouched: Tensor) -> None:
@@ -370,6 +363,26 @@ def _verify_without_padding(model: Model, batch: Batch, untouched: Tensor) -> No
     inputs = {name: batch.inputs[name][row : row + 1, :length] for name, length in lengths.items()}
     (output,) = _run_untouched(model, replace(batch, inputs=inputs))
     verify_unpadded(model, untouched[row, : len(output)] if by_token(batch, untouched) else untouched[row], output)
+
+
+def _edited_name(model: Model, config: PreTrainedConfig) -> str:
+    """The name of the edited implementation for a configuration that has a plain or an edited one."""
+    name = config._attn_implementation or "eager"
+    if name in EDITED.values():
+        return str(name)
+    if name not in EDITED:
+        raise ModelError(
+            f"{model.name!r} computes attention by {name!r}, whose heads cannot be edited; load the model with "
+            "attn_implementation='sdpa' or 'eager'."
+        )
+    return EDITED[name]
+
+
+def _refuse_changes(model: Model) -> ModelError:
+    return ModelError(
+        f"the heads of {model.name!r} ({type(model.module).__name__}) cannot be edited or differentiated: the model "
+        "does not use transformers' attention interface; its attention can only be observed."
+    )
 
 
 def _list_layers(layers: Mapping[str, int]) -> str:

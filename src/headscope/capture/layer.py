@@ -8,21 +8,21 @@ model's own.
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
 from headscope.capture.dense import DenseRows
-from headscope.capture.edit import Edit, EditedLayer, apply_edit
+from headscope.capture.edit import Edit, EditedLayer, apply_edits, silence
 from headscope.capture.fused import FusedRows
-from headscope.capture.mask import Masks, Reach
+from headscope.capture.mask import Masks, Reach, hide
 from headscope.capture.model import Model
 from headscope.capture.path import cut, list_terms, may_leave_out, refuse_large_scores
 from headscope.capture.verify import verify_average, verify_fused
@@ -52,6 +52,7 @@ class Pass:
         layers: the calls of attention so far.
         paths: the way each layer was measured.
         masks: those that the model has asked for.
+        modules: the module of each layer, whose attention it is.
         outputs: z as it went on, and v, of each layer, where gradients are asked for.
     """
 
@@ -68,6 +69,7 @@ class Pass:
     layers: Counter[str] = field(default_factory=Counter)
     paths: Paths = field(default_factory=Counter)
     masks: Masks = field(default_factory=Masks)
+    modules: dict[tuple[str, int], nn.Module] = field(default_factory=dict)
     outputs: dict[tuple[str, int], tuple[Tensor, Tensor]] = field(default_factory=dict)
 
     def show(self, attention: Attention) -> None:
@@ -123,6 +125,18 @@ class Call:
         key, value = self.key[:, :, columns], self.value[:, :, columns]
         return self._eager(run, self.query[:, :, rows], key, value, rows, columns)
 
+    def attend_without(
+        self, run: Pass, edges: Bool[Tensor, "#batch #head query key"]
+    ) -> Float[Tensor, "batch head query width"]:
+        """Z of the model's own function, with some keys out of sight of some queries."""
+        (batch, heads, queries, _), keys, outputs = self.query.shape, self.key.shape[2], []
+        for rows in run.blocks(batch, heads, queries, keys):
+            hidden, query = edges[:, :, rows], self.query[:, :, rows]
+            output, _, _ = self._eager(run, query, self.key, self.value, rows, slice(0, keys), hidden)
+            visible = run.masks.visible(self.attention_mask, rows, self.query, keys)
+            outputs.append(silence(output.transpose(1, 2), visible, hidden))
+        return torch.cat(outputs, dim=2)
+
     def attend_exactly(self, run: Pass, rows: slice) -> tuple[Tensor, Tensor]:
         """The same for a few rows and all keys, in float64 and a key head at a time, which takes little memory.
 
@@ -138,10 +152,18 @@ class Call:
         return torch.cat(outputs, dim=2), torch.cat(weights, dim=1)
 
     def _eager(
-        self, run: Pass, query: Tensor, key: Tensor, value: Tensor, rows: slice, columns: slice
+        self,
+        run: Pass,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        rows: slice,
+        columns: slice,
+        hidden: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
         queries, keys = self.query.shape[2], self.key.shape[2]
         mask, allowed = run.masks.block(self.attention_mask, rows, columns, query, keys)
+        mask = mask if hidden is None else hide(mask, hidden, query.dtype)
         terms = {name: cut(term, rows, columns, queries, keys) for name, term in self.terms.items()}
         output, weights = find_eager(self.module)(self.module, query, key, value, mask, **terms)
         return output, weights.float(), allowed
@@ -200,15 +222,21 @@ def attend_with_matrix(run: Pass, call: Call) -> Tensor:
     return outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=1)
 
 
-def pass_on(run: Pass, call: Call, output: Float[Tensor, "batch query head width"]) -> Tensor:
+def pass_on(run: Pass, call: Call, output: Float[Tensor, "batch query head width"], edits: Sequence[Edit]) -> Tensor:
     """A layer's output as it goes on: edited, and held where its gradient is asked for."""
-    if run.edit is not None:
+    if edits:
 
         def visible(rows: slice) -> Tensor:
-            return run.masks.visible(call.attention_mask, rows, call.query, call.key.shape[2])
+            seen = run.masks.visible(call.attention_mask, rows, call.query, call.key.shape[2])
+            # A causal mask need not hide padding, which stands behind all that is read.
+            return seen & run.batch.keys(call.attention_type).real[:, None]
 
-        layer = EditedLayer(call.attention_type, call.layer, run.batch, call.value, visible)
-        output = apply_edit(run.edit, output.transpose(1, 2), layer).transpose(1, 2).contiguous()
+        queries, keys = (torch.arange(side.shape[2], device=side.device) for side in (call.query, call.key))
+        without = partial(call.attend_without, run)
+        layer = EditedLayer(
+            call.attention_type, call.layer, call.query.shape[1], call.value, queries, keys, visible, without
+        )
+        output = apply_edits(edits, output.transpose(1, 2), layer).transpose(1, 2).contiguous()
     if run.gradients:
         if not output.requires_grad:  # no weight before it is to be trained
             output.requires_grad_()

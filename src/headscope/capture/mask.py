@@ -16,6 +16,9 @@ from headscope.errors import ModelError
 KEPT = 1 << 20
 """Numbers of a mask that are kept from one layer to the next (4 MiB)."""
 
+HIDES = -1e4
+"""What is added to a score and leaves no weight: transformers adds the lowest number of the type, older code this."""
+
 CHECKED_FROM = 256
 """Keys from which on two rows of each mask are compared: a capture is verified on shorter texts, with shorter
 windows."""
@@ -82,6 +85,14 @@ class Reach:
 def as_mask(hidden: Bool[Tensor, "..."], dtype: torch.dtype) -> Float[Tensor, "..."]:
     """A mask that is added to scores: finite, so that a row of which all is hidden has a sum, of nothing."""
     return torch.zeros_like(hidden, dtype=dtype).masked_fill_(hidden, torch.finfo(dtype).min)
+
+
+def hide(mask: Tensor | None, hidden: Bool[Tensor, "..."], dtype: torch.dtype) -> Float[Tensor, "..."]:
+    """A mask that is added to scores and hides some keys more than another one (a Boolean, added, or None) does."""
+    if mask is not None and mask.dtype == torch.bool:
+        return as_mask(hidden | ~mask, dtype)
+    before = torch.zeros((), dtype=dtype, device=hidden.device) if mask is None else mask
+    return torch.where(hidden, torch.finfo(dtype).min, before.to(dtype))
 
 
 @dataclass(eq=False)
@@ -180,7 +191,7 @@ class Masks:
                 "which cannot be followed; its attention cannot be captured."
             )
         own = attention_mask if attention_mask.shape[-2] == 1 else attention_mask[:, :, rows]
-        return own, _shown(own)[:, 0].sum(-1, dtype=torch.float32).expand(size)
+        return own, shown(own)[:, 0].sum(-1, dtype=torch.float32).expand(size)
 
     def visible(
         self, attention_mask: Tensor | None, rows: slice, query: Tensor, keys: int
@@ -190,12 +201,12 @@ class Masks:
         mask, _ = self.block(attention_mask, rows, slice(0, keys), query, keys)
         if mask is None:
             return torch.ones(size, dtype=torch.bool, device=query.device)
-        return _shown(mask)[:, 0].expand(size)
+        return shown(mask)[:, 0].expand(size)
 
 
-def _shown(mask: Tensor) -> Bool[Tensor, "..."]:
+def shown(mask: Tensor) -> Bool[Tensor, "..."]:
     """True where a mask, a Boolean or added to the scores, does not hide a key: a sum far below zero hides it."""
-    return mask if mask.dtype == torch.bool else mask > torch.finfo(mask.dtype).min / 2
+    return mask if mask.dtype == torch.bool else mask > HIDES
 
 
 def _find_reach(arguments: Mapping[str, Any]) -> Reach | None:

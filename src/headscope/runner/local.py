@@ -26,9 +26,10 @@ from torch import Tensor
 
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
-from headscope.capture.interface import Capture, Outputs
+from headscope.capture.interface import Capture
 from headscope.capture.loading import Loadable, load
 from headscope.capture.model import Model
+from headscope.capture.outputs import Outputs
 from headscope.capture.stream import Plan, Portion, Stream
 from headscope.capture.verify import are_finite
 from headscope.corpora.corpus import Corpus, hash_documents, name_documents
