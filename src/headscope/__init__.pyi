@@ -19,6 +19,7 @@ from .errors import HeadscopeError as HeadscopeError
 from .heads import head as head
 from .heads import read_table as read_table
 from .heads import write_table as write_table
+from .intervene.edit import disable as disable
 from .jobs.atlas import atlas as atlas
 from .jobs.compare import compare as compare
 from .jobs.measure import measure as measure

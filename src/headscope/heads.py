@@ -303,13 +303,31 @@ def parse_head(name: str, table: xr.Dataset) -> tuple[int, int]:
     Raises:
         TableError: the name is not of that form, or `table` has no such head.
     """
+    try:
+        return find_head(name, table.sizes["layer"], table.sizes["head"])
+    except HeadscopeError as error:
+        raise TableError(str(error)) from None
+
+
+def find_head(name: str, layers: int, heads: int) -> tuple[int, int]:
+    """Layer and head of a name such as ``8-10``, both counted from 1, of a model with so many layers and heads in each.
+
+    Args:
+        name: as a user writes it.
+        layers: of the model.
+        heads: of each layer.
+
+    Raises:
+        HeadscopeError: the name is not of that form, or the model has no such head.
+    """
     match = re.fullmatch(r"\s*(\d{1,9})-(\d{1,9})\s*", name)
-    layers, heads = table.sizes["layer"], table.sizes["head"]
     last = head_name(layers, heads)
     if not match:
-        raise TableError(f"{quote(name)} is not a head; write layer-head, both counted from 1, such as 1-1 or {last}.")
+        raise HeadscopeError(
+            f"{quote(name)} is not a head; write layer-head, both counted from 1, such as 1-1 or {last}."
+        )
     layer, head = int(match[1]), int(match[2])
     if not (1 <= layer <= layers and 1 <= head <= heads):
         sizes = f"{layers} layers of {heads} heads, 1-1 to {last}"
-        raise TableError(f"there is no head {layer}-{head}; the model has {sizes}.")
+        raise HeadscopeError(f"there is no head {layer}-{head}; the model has {sizes}.")
     return layer, head

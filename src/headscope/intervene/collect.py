@@ -1,0 +1,104 @@
+"""The outputs of heads on a corpus, as what takes the place of others: their mean, or those of single texts.
+
+documents --stream--> batches --capture, with an edit that only looks--> z of the selected layers --> `Mean`, `Resample`
+"""
+
+from collections.abc import Iterable, Iterator
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from headscope.capture.edit import EditedLayer
+from headscope.capture.model import Model
+from headscope.capture.stream import Plan, Stream
+from headscope.corpora.document import Document
+from headscope.errors import HeadscopeError
+from headscope.intervene.replacement import Mean, Resample
+from headscope.intervene.selection import Selection
+
+Layer = tuple[str, int]
+"""A layer by attention type and number."""
+
+
+def average_outputs(
+    model: Model, selection: Selection, documents: Iterable[Document], *, by_position: bool = False
+) -> Mean:
+    """The mean output of each head of the selected layers over all tokens of a corpus.
+
+    Args:
+        model: whose heads they are.
+        selection: layers, of which all heads are averaged.
+        documents: longer ones than the model takes are cut.
+        by_position: also have the mean at each place of a text.
+
+    Raises:
+        HeadscopeError: no document can be read by the model.
+        ModelError: the attention of the model cannot be captured.
+    """
+    sums: dict[Layer, Tensor] = {}
+    counts: dict[Layer, Tensor] = {}
+    for outputs in _collect(model, selection, documents):
+        for layer, (z, real) in outputs.items():
+            by_place = torch.einsum("bhqw,bq->hqw", z.double(), real.double())
+            sums[layer] = _add(sums.get(layer), by_place, dim=1)
+            counts[layer] = _add(counts.get(layer), real.sum(0), dim=0)
+    _refuse_nothing(sums, model)
+    pooled = {layer: total.sum(1) / counts[layer].sum() for layer, total in sums.items()}
+    places = {layer: total / counts[layer][:, None] for layer, total in sums.items()} if by_position else {}
+    return Mean(pooled, places)
+
+
+def record_outputs(model: Model, selection: Selection, documents: Iterable[Document], *, seed: int = 0) -> Resample:
+    """The outputs of the heads of the selected layers on each document, the documents in random order.
+
+    Args:
+        model: whose heads they are.
+        selection: layers, of which all heads are recorded.
+        documents: longer ones than the model takes are cut. All outputs are held in memory.
+        seed: random seed of the order.
+
+    Raises:
+        HeadscopeError: no document can be read by the model.
+        ModelError: the attention of the model cannot be captured.
+    """
+    texts: dict[Layer, list[Tensor]] = {}
+    for outputs in _collect(model, selection, documents):
+        for layer, (z, real) in outputs.items():
+            texts.setdefault(layer, []).extend(output[:, tokens] for output, tokens in zip(z, real, strict=True))
+    _refuse_nothing(texts, model)
+    count = len(next(iter(texts.values())))
+    order = torch.randperm(count, generator=torch.Generator().manual_seed(seed)).tolist()
+    return Resample({layer: tuple(outputs[text] for text in order) for layer, outputs in texts.items()})
+
+
+def _collect(
+    model: Model, selection: Selection, documents: Iterable[Document]
+) -> Iterator[dict[Layer, tuple[Tensor, Bool[Tensor, "batch query"]]]]:
+    """Z of the selected layers for one batch after the other, and which of its rows are tokens."""
+    for portion in Stream(documents, (model,), Plan(cut=True)):
+        for batch, capture in zip(portion.batches, portion.captures, strict=True):
+            outputs: dict[Layer, Tensor] = {}
+
+            def look(z: Tensor, layer: EditedLayer, outputs: dict[Layer, Tensor] = outputs) -> Tensor:
+                if (layer.attention_type, layer.layer) in selection:
+                    outputs[layer.attention_type, layer.layer] = z.clone()
+                return z
+
+            capture.run(batch, edit=look)
+            yield {layer: (z, batch.queries(layer[0]).real) for layer, z in outputs.items()}
+
+
+def _add(total: Tensor | None, batch: Tensor, *, dim: int) -> Tensor:
+    """A sum by places, of which either side may have fewer."""
+    if total is None:
+        return batch
+    longer, shorter = (total, batch) if total.shape[dim] >= batch.shape[dim] else (batch, total)
+    longer = longer.clone()
+    longer.narrow(dim, 0, shorter.shape[dim]).add_(shorter)
+    return longer
+
+
+def _refuse_nothing(collected: object, model: Model) -> None:
+    if not collected:
+        raise HeadscopeError(f"the corpus has no text that {model.name!r} can read; give one with texts.")

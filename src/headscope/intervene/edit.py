@@ -1,0 +1,203 @@
+"""Context managers that change heads of a model: within one, every forward pass of the model is changed.
+
+==========  ===================================================================================================
+`zero`      no output
+`mean`      the mean output of the head over a corpus
+`uniform`   attention with equal weights (Kovaleva et al. 2019, section 6)
+`resample`  the output of the head on another text
+`shuffle`   the output of the head on another example of the batch
+`cut`       attention in which some tokens do not see some others
+`disable`   any of the first five, by name
+==========  ===================================================================================================
+
+They can be nested; each acts on what those around it leave. A head is its output before the output projection: a slice
+of what comes after the projection is no head. Heads are named as `select_heads` says, and a model is what
+`headscope.load` gave or a loaded model of transformers, alone or as ``(model, tokenizer)``: whatever runs it within the
+block, training or generating too, runs it without the heads. Afterwards the model is as it was, also after an error.
+"""
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import torch
+
+from headscope.capture.align import Alignment
+from headscope.capture.batch import collate
+from headscope.capture.interface import Capture
+from headscope.capture.loading import Loadable, load
+from headscope.capture.model import Model
+from headscope.corpora import read
+from headscope.corpora.document import Document
+from headscope.errors import HeadscopeError
+from headscope.intervene import replacement
+from headscope.intervene.collect import average_outputs, record_outputs
+from headscope.intervene.replacement import CutEdges, EditedHeads, Replacement, Shuffle, list_edges
+from headscope.intervene.selection import HeadNames, Selection, select_heads
+
+
+def zero(model: Loadable, heads: HeadNames) -> AbstractContextManager[Model]:
+    """Without the output of the heads.
+
+    Args:
+        model: whose heads they are.
+        heads: such as ``3-1``.
+
+    Raises:
+        HeadscopeError: there is no such head.
+        ModelError: the heads of the model cannot be edited.
+    """
+    return _replace(model, heads, lambda *_: replacement.zero)
+
+
+def uniform(model: Loadable, heads: HeadNames) -> AbstractContextManager[Model]:
+    """With attention of equal weights to all that a token may see (Kovaleva et al. 2019, section 6).
+
+    Args:
+        model: whose heads they are.
+        heads: such as ``3-1``.
+
+    Raises:
+        HeadscopeError: there is no such head.
+        ModelError: the heads of the model cannot be edited.
+    """
+    return _replace(model, heads, lambda *_: replacement.uniform)
+
+
+def mean(model: Loadable, heads: HeadNames, corpus: Any, *, by_position: bool = False) -> AbstractContextManager[Model]:
+    """With the mean output of each head over a corpus.
+
+    Args:
+        model: whose heads they are.
+        heads: such as ``3-1``.
+        corpus: what `headscope.read` takes.
+        by_position: take the mean at each place of a text, padding before it counted.
+
+    Raises:
+        HeadscopeError: there is no such head, or no text in the corpus.
+        ModelError: the heads of the model cannot be edited.
+    """
+    return _replace(
+        model, heads, lambda whose, which: average_outputs(whose, which, read(corpus), by_position=by_position)
+    )
+
+
+def resample(model: Loadable, heads: HeadNames, corpus: Any, *, seed: int = 0) -> AbstractContextManager[Model]:
+    """With the output that each head has on a text of a corpus, at the same place.
+
+    Args:
+        model: whose heads they are.
+        heads: such as ``3-1``.
+        corpus: what `headscope.read` takes.
+        seed: which text of the corpus takes the place of which text of a batch.
+
+    Raises:
+        HeadscopeError: there is no such head, or no text in the corpus.
+        ModelError: the heads of the model cannot be edited.
+    """
+    return _replace(model, heads, lambda whose, which: record_outputs(whose, which, read(corpus), seed=seed))
+
+
+def shuffle(model: Loadable, heads: HeadNames, *, step: int = 1) -> AbstractContextManager[Model]:
+    """With the output that each head has on another example of the batch, at the same place.
+
+    Args:
+        model: whose heads they are.
+        heads: such as ``3-1``.
+        step: each example gets the output of the one so many before it.
+
+    Raises:
+        HeadscopeError: there is no such head; while the model runs, a batch has no other example.
+        ModelError: the heads of the model cannot be edited.
+    """
+    return _replace(model, heads, lambda *_: Shuffle(step))
+
+
+def cut(model: Loadable, heads: HeadNames, edges: Iterable[tuple[int, int]]) -> AbstractContextManager[Model]:
+    """With some tokens out of sight of some others in the heads; the weight goes to the tokens still in sight.
+
+    Args:
+        model: whose heads they are.
+        heads: such as ``3-1``.
+        edges: pairs of places in a text, from the token that attends to the one it shall not see, counted from 0.
+
+    Raises:
+        HeadscopeError: there is no such head, or an edge is not a pair of places.
+        ModelError: the heads of the model cannot be edited.
+    """
+    return _replace(model, heads, lambda *_: CutEdges(list_edges(edges)))
+
+
+WAYS: Mapping[str, Callable[..., AbstractContextManager[Model]]] = {
+    "uniform": uniform, "zero": zero, "mean": mean, "resample": resample, "shuffle": shuffle,
+}  # fmt: skip
+"""The ways to disable heads."""
+
+
+def disable(model: Loadable, heads: HeadNames, how: str = "uniform", **options: Any) -> AbstractContextManager[Model]:
+    """Disable heads of a model during a block.
+
+    >>> with headscope.disable(model, ["3-1", "4-10"], how="uniform"):  # doctest: +SKIP
+    ...     model.module(**inputs)
+
+    Args:
+        model: whose heads they are.
+        heads: such as ``3-1``, layers and heads counted from 1; ``3`` is the whole layer.
+        how: what takes the place of their output: attention with equal weights (``uniform``), nothing (``zero``), the
+            head's ``mean`` output over a corpus, its output on another text of a corpus (``resample``) or on another
+            example of the batch (``shuffle``).
+        options: of that way: ``corpus`` and ``by_position`` of ``mean``, ``corpus`` and ``seed`` of ``resample``,
+            ``step`` of ``shuffle``.
+
+    Raises:
+        HeadscopeError: there is no such head or way, or it has no such option or lacks one.
+        ModelError: the heads of the model cannot be edited.
+    """
+    if how not in WAYS:
+        raise HeadscopeError(f"heads cannot be disabled by {how!r}; name one of {', '.join(WAYS)}.")
+    try:
+        inspect.signature(WAYS[how]).bind(model, heads, **options)
+    except TypeError as error:
+        raise HeadscopeError(f"heads cannot be disabled by {how!r} so: {error}; give what it takes.") from error
+    return WAYS[how](model, heads, **options)
+
+
+@contextmanager
+def _replace(model: Loadable, heads: HeadNames, make: Callable[[Model, Selection], Replacement]) -> Iterator[Model]:
+    with _evaluating(_find_module(model)):
+        model = load(model)
+        selection = select_heads(model, heads)
+        edit, capture = EditedHeads(selection, make(model, selection)), capture_model(model)
+    with capture.editing(edit):
+        yield model
+
+
+def capture_model(model: Model) -> Capture:
+    """The way to a model's heads, verified on a short text.
+
+    Raises:
+        ModelError: the attention cannot be captured.
+    """
+    text = Document("a short text", ("The", "dog", "sees", "the", "old", "house", "."))
+    batch = collate(model, Alignment.for_model(model, cut=True).align([text])[0])
+    return Capture.verified(model, batch)
+
+
+def _find_module(model: Loadable) -> torch.nn.Module | None:
+    """The module of a model that is loaded already."""
+    loaded = model[0] if isinstance(model, tuple) else model.module if isinstance(model, Model) else model
+    return loaded if isinstance(loaded, torch.nn.Module) else None
+
+
+@contextmanager
+def _evaluating(module: torch.nn.Module | None) -> Iterator[None]:
+    """Within, no part of a module is in training mode; afterwards those are that were."""
+    training = [] if module is None else [part for part in module.modules() if part.training]
+    if module is not None:
+        module.eval()
+    try:
+        yield
+    finally:
+        for part in training:
+            part.training = True

@@ -1,0 +1,84 @@
+"""Heads of a model by name: query heads, groups of query heads that share keys and values, and whole layers."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+from headscope.capture.model import Model
+from headscope.errors import HeadscopeError, quote
+from headscope.heads import find_head
+
+Selection: TypeAlias = Mapping[tuple[str, int], tuple[int, ...]]
+"""Of each layer, by attention type and number, the selected query heads, counted from 0."""
+
+
+HeadNames: TypeAlias = str | int | Iterable[str | int]
+"""Names of heads, key/value heads and layers, which are numbers or text."""
+
+
+def select_heads(model: Model, names: HeadNames) -> Selection:
+    """The heads of a model that a user names.
+
+    Args:
+        model: the model.
+        names: ``3-1`` is the first head of the third layer, ``3`` (or the number 3) the whole layer, and ``3-kv1`` its
+            first key/value head with all query heads that share it. Where a model has several attention types, one of
+            them stands before: ``cross 3-1``. One string may hold several names: ``3-1,4-10``.
+
+    Raises:
+        HeadscopeError: nothing is named, or the model has no such head, group, layer or attention type.
+    """
+    selected: dict[tuple[str, int], set[int]] = {}
+    for name in _list_names(names):
+        attention_type, where = _split(model, name)
+        layers, heads = model.layers[attention_type], model.shape.heads[attention_type]
+        if match := re.fullmatch(r"(\d{1,9})(?:-kv(\d{1,9}))?", where):
+            layer, groups = int(match[1]), count_groups(model, attention_type)
+            group = int(match[2] or 1)
+            if not 1 <= layer <= layers:
+                raise HeadscopeError(f"there is no layer {layer}; the model has {layers} layers, counted from 1.")
+            if not 1 <= group <= groups:
+                raise HeadscopeError(
+                    f"there is no key/value head {where}; the model has {groups} in each layer, {layer}-kv1 to "
+                    f"{layer}-kv{groups}."
+                )
+            shared = heads // groups
+            chosen = range((group - 1) * shared, group * shared) if match[2] else range(heads)
+        else:
+            layer, head = find_head(where, layers, heads)
+            chosen = range(head - 1, head)
+        selected.setdefault((attention_type, layer), set()).update(chosen)
+    if not selected:
+        raise HeadscopeError("no head is named; give heads such as 3-1, or layers such as 3.")
+    return {layer: tuple(sorted(selected[layer])) for layer in sorted(selected)}
+
+
+def count_groups(model: Model, attention_type: str) -> int:
+    """The number of key/value heads of a layer: as many as query heads, where these do not share any."""
+    config, heads = model.module.config, model.shape.heads[attention_type]
+    if config.is_encoder_decoder:
+        config = getattr(config, "encoder" if attention_type == "encoder" else "decoder", None)
+    else:
+        config = config.get_text_config()
+    return int(getattr(config, "num_key_value_heads", None) or heads)
+
+
+def _list_names(names: HeadNames) -> list[str]:
+    if isinstance(names, str):
+        return names.split(",")
+    return [str(name) for name in ([names] if isinstance(names, int) else names)]
+
+
+def _split(model: Model, name: str) -> tuple[str, str]:
+    """The attention type that a name states, or the only one that the model has, and the rest of the name."""
+    match = re.fullmatch(r"\s*(?:([a-z]+)\s+)?(.*?)\s*", name, flags=re.DOTALL)
+    stated, where = match.groups() if match else (None, name)
+    types = list(model.layers)
+    if stated is None and len(types) > 1:
+        raise HeadscopeError(
+            f"{quote(name)} is a head of several: {model.name!r} has {', '.join(types)} attention; write one of these "
+            f"before it, as in {types[0]} 1-1."
+        )
+    if stated is not None and stated not in types:
+        raise HeadscopeError(f"{model.name!r} has no {stated!r} attention; it has {', '.join(types)}.")
+    return stated or types[0], where
