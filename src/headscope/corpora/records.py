@@ -12,7 +12,6 @@ A link may have rivals, the words that are the wrong answers::
 Words are counted from 0 and the end of a span is the word after its last, as everywhere in headscope.
 """
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from headscope.corpora.document import Document, Link, Span
-from headscope.corpora.jsontext import is_text, parse_json, show
+from headscope.corpora.jsontext import get_text, is_text, parse_object, show
 from headscope.corpora.text import format_count, read_lines
 from headscope.errors import CorpusError
 
@@ -72,7 +71,7 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
             continue
         where = f"{path}:{number}"
         record = _parse_record(where, line)
-        text_id = _get_string(where, record, "id") or str(number)
+        text_id = get_text(where, record, "id") or str(number)
         if text_id in lines:
             raise CorpusError(
                 f"{where} has the id {show(text_id)}{'' if record.get('id') else ', which is its number,'} as line "
@@ -144,13 +143,13 @@ def _build_document(where: str, prefix: str, text_id: str, record: Mapping[str, 
                 f"{format_count(len(words), 'word')}; a span goes from its first word, counted from 0, to the word "
                 f"after its last: correct it."
             )
-    group = _get_string(where, record, "group")
+    group = get_text(where, record, "group")
     return Document(
         f"{prefix}:{text_id}",
         words=words,
         links=check_links(where, len(words), links),
         spans=tuple(spans),
-        label=_get_string(where, record, "label"),
+        label=get_text(where, record, "label"),
         group=f"{prefix}:{text_id if group is None else group}",
         boundary=_get_boundary(where, record, len(words)),
     )
@@ -158,20 +157,7 @@ def _build_document(where: str, prefix: str, text_id: str, record: Mapping[str, 
 
 def _parse_record(where: str, line: str) -> dict[str, Any]:
     """The object on a line; wherever it has a null, there is nothing."""
-    expected = (
-        'each line needs one JSON object, such as {"words": ["She", "left"]}: correct the line, or name the format '
-        "that the file is in."
-    )
-    try:
-        record = parse_json(where, line, drop_null=True)
-    except json.JSONDecodeError as error:
-        raise CorpusError(f"{where} is not JSON ({error.msg} at character {error.colno}); {expected}") from None
-    except ValueError:
-        raise CorpusError(
-            f"{where} is not JSON that can be read (too long a number, or brackets too deep); {expected}"
-        ) from None
-    if not isinstance(record, dict):
-        raise CorpusError(f"{where} has {show(record)}, which is not an object; {expected}")
+    record = parse_object(where, line, '{"words": ["She", "left"]}')
     if unknown := [key for key in record if key not in _KEYS]:
         raise CorpusError(
             f"{where} has the key{'s' * (len(unknown) > 1)} {_join_keys(unknown)}; known are {_join_keys(_KEYS)}: "
@@ -262,16 +248,6 @@ def _describe_keys(fields: object, names: Sequence[str], optional: Iterable[str]
     unknown = [key for key in fields if key not in {*names, *optional}]
     missing = [name for name in names if name not in fields]
     return f", with the unknown {_join_keys(unknown)}" if unknown else f", without {_join_keys(missing)}"
-
-
-def _get_string(where: str, record: Mapping[str, Any], key: str) -> str | None:
-    value = record.get(key)
-    if value is not None and not is_text(value):
-        raise CorpusError(
-            f'{where} has the "{key}" {show(value)}; expected a string with at least one visible character: '
-            f"correct it, or leave it out."
-        )
-    return value
 
 
 def _get_boundary(where: str, record: Mapping[str, Any], count: int) -> int | None:
