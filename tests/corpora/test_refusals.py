@@ -15,6 +15,7 @@ from refusals import refusal
 BEGIN, END = "#begin document (d); part {}\n", "#end document\n"
 HEADER = "text\tsource\ttarget\tlabel\n"
 RECORD = '{"words": ["a", "b", "c"]}\n'
+PAIR = '{"sentence_good": "a b", "sentence_bad": "b a"}\n'
 REVIEWS = (
     '<?xml version="1.0" encoding="UTF-8"?>\n<sentences>\n<sentence id="1">\n<text>Soup &amp; bread</text>\n'
     '<aspectCategories>\n<aspectCategory category="food" polarity="positive"/>\n</aspectCategories>\n</sentence>\n'
@@ -46,6 +47,7 @@ WORDS = starsem("***") + "\n"
 TREE = conllu(1) + conllu(2) + "\n"
 
 NOT_UTF_8 = [  # format, content in Latin-1, line, byte
+    ("blimp", PAIR + PAIR.replace("a b", "caf\xe9"), 2, "e9"),
     ("conll2012", conll2012("w", "caf\xe9"), 3, "e9"),
     ("conllu", TREE * 300 + conllu(1, "caf\xe9"), 901, "e9"),
     ("frames", '[\n{"sent": {"s1_0": "caf\xe9"}, "negframe": []}]', 2, "e9"),
@@ -63,6 +65,11 @@ NOT_UTF_8 = [  # format, content in Latin-1, line, byte
 ]
 
 NO_DOCUMENT = {  # format: its sentence, and files that it refuses with it
+    "blimp": (
+        'no minimal pair; expected a JSON object with "sentence_good" and "sentence_bad" on each line: check that the '
+        "file is whole.",
+        ["", "\n \n"],
+    ),
     "conll2012": (
         "no document; CoNLL-2012 needs '#begin document (NAME); part 000' before the words of each: check that the "
         "file is whole.",
@@ -160,6 +167,19 @@ DOCUMENT_TYPES = [  # format, content
 ]
 
 TWICE = [  # format, content, line, sentence
+    *(
+        (
+            "blimp",
+            content,
+            line,
+            f'has the pair "{pair}" as line 1 has; a pair needs a "pairID" of its own: change one of them, or leave '
+            "all out.",
+        )
+        for pair, line, content in (
+            ("corpus:2", 2, PAIR.replace("{", '{"pairID": "2", ') + PAIR),
+            ("u:7", 4, "".join(PAIR.replace("{", f'{{"UID": "{uid}", "pairID": "7", ') for uid in "uvwu")),
+        )
+    ),
     (
         "conll2012",
         conll2012("w") + conll2012("w", part=1) + conll2012("w"),

@@ -55,6 +55,11 @@ SAMPLES = {
         '<?xml version="1.0" encoding="UTF-8"?>\n<DOCUMENT><P><SENTENCE>\n<cue ID="«0»" type="«negation»"><W>not</W>'
         '</cue><xcope><ref SRC="«0»"/><C><W>so</W></C><W>good</W></xcope>\n</SENTENCE></P></DOCUMENT>\n',
     ),
+    "blimp": (
+        "agreement.jsonl",
+        '{"sentence_good": "«She» left .", "sentence_bad": "She «leave» .", "UID": "«agreement»", "pairID": "«0»"}\n'
+        '{"sentence_good": "«Ann saw her» .", "sentence_bad": "«Ann saw she» .", "field": "syntax"}\n',
+    ),
     "records": (
         "mine.jsonl",
         '{"words": ["Ann", "met", "Eve", "who", "she", "saw"], "links": [{"source": «4», "target": «0», '

@@ -1,21 +1,37 @@
 """Annotated files, plain text and generated sentences as `Document` records. No torch here.
 
-=============  ==============================================================================
-`read`         a file, a folder or ``grammar`` -> `Corpus`, which yields documents anew each time
-`summarize`    documents -> `CorpusSummary`: check them all and count words, groups, links and spans
-`Document`     words, and what is annotated on them: `Span`, `Link`, a label, a boundary
-`FORMATS`      the formats that `read` knows, each a `Format`
-=============  ==============================================================================
+====================  ==============================================================================
+`read`                a file, a folder or ``grammar`` -> `Corpus`, which yields documents anew each time
+`summarize`           documents -> `CorpusSummary`: check them all and count words, groups, links and spans
+`Document`            words, and what is annotated on them: `Span`, `Link`, a label, a boundary
+`FORMATS`             the formats that `read` knows, each a `Format`
+`read_minimal_pairs`  a file or folder of BLiMP -> each `MinimalPair`, two sentences that are compared
+====================  ==============================================================================
 
 One file knows one format: `conllu` treebanks and `propbank` with roles; `framenet`; `conll2012` and `ontogum`
-for coreference; `starsem`, `frames` and `sfu` for negation; `semeval` for aspects; `records` and `linktable`
-for what users write down; `text` for paragraphs, `grammar` for what is generated. `patterns` adds links to
-the documents of any of them.
+for coreference; `starsem`, `frames` and `sfu` for negation; `semeval` for aspects; `blimp` for minimal pairs;
+`records` and `linktable` for what users write down; `text` for paragraphs, `grammar` for what is generated.
+`patterns` adds links to the documents of any of them.
 """
 
+from headscope.corpora.blimp import MinimalPair
 from headscope.corpora.corpus import Corpus, read
 from headscope.corpora.document import Document, Link, Skipped, Span
 from headscope.corpora.formats import FORMATS, Format
+from headscope.corpora.minimalpairs import read_minimal_pairs
 from headscope.corpora.summary import CorpusSummary, summarize
 
-__all__ = ["FORMATS", "Corpus", "CorpusSummary", "Document", "Format", "Link", "Skipped", "Span", "read", "summarize"]
+__all__ = [
+    "FORMATS",
+    "Corpus",
+    "CorpusSummary",
+    "Document",
+    "Format",
+    "Link",
+    "MinimalPair",
+    "Skipped",
+    "Span",
+    "read",
+    "read_minimal_pairs",
+    "summarize",
+]

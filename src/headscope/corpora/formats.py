@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headscope.corpora import (
+    blimp,
     conll2012,
     conllu,
     framenet,
@@ -51,8 +52,8 @@ class Format:
         return (has_suffix or has_content) if self.annotated else (has_suffix and has_content)
 
 
-# In the order in which a file is asked for its format: a treebank with more columns is one without by its name, and
-# the last takes any text.
+# In the order in which a file is asked for its format: a treebank with more columns is one without by its name,
+# minimal pairs are records by theirs, and the last takes any text.
 _FORMATS = (
     Format("propbank", "PropBank roles in CoNLL-U, as in Universal Propositions: a roleset in column 11, then a "
            "column for each predicate", propbank.read, propbank.recognise),
@@ -72,6 +73,8 @@ _FORMATS = (
            "`framenet`)", framenet.read, framenet.recognise, companions=framenet.find_companions),
     Format("sfu", "SFU Review Corpus in XML, with negation cues and their scopes",
            sfu.read, sfu.recognise),
+    Format("blimp", "minimal pairs as in BLiMP, JSON Lines: a grammatical and an ungrammatical sentence a line",
+           blimp.read, blimp.recognise),
     Format("records", 'JSON Lines of your own: a text a line, with "words" or "text", and perhaps "links" and "spans"',
            records.read, records.recognise, suffixes=(".jsonl",)),
     Format("linktable", "table of your own links: columns text, source, target, label, separated by tabs",
