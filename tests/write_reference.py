@@ -56,6 +56,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
     "headscope.capture.edit": ("Edit", "EditedLayer", "HeadGradient"),
     "headscope.capture.stream": ("Portion",),
     "headscope.runner": ("measure",),
+    "headscope.intervene.likelihood": ("Likelihood", "compute_accuracy", "compute_likelihoods", "score_minimal_pairs"),
     "headscope.heads": ("head_name", "parse_head"),
     "headscope.runs": ("Run", "Runs", "read", "selectivity"),
     "headscope.analyse": (),
