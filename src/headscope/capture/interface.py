@@ -44,11 +44,11 @@ from headscope.capture.layer import (
     fuse,
     pass_on,
 )
-from headscope.capture.loading import quiet
 from headscope.capture.model import Model
 from headscope.capture.outputs import Loss, Outputs, differentiate, gather_outputs
 from headscope.capture.turns import hold, list_configs
 from headscope.capture.verify import are_finite, by_token, verify_rows, verify_same, verify_unpadded
+from headscope.capture.weights import quiet
 from headscope.errors import HeadscopeError, ModelError, first_line
 
 NAME = "headscope"

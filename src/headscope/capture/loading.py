@@ -1,19 +1,17 @@
 """A hub id, a folder or a model of transformers -> `Model`, with its tokenizer and the hash of its weights."""
 
-import hashlib
 import importlib.util
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.models.auto import modeling_auto
 from transformers.utils import cached_file
-from transformers.utils import logging as transformers_logging
 
 from headscope.capture.model import Model, Shape
 from headscope.capture.names import check_name
+from headscope.capture.weights import quiet, refuse_missing_weights, sha256_of_weights
 from headscope.errors import HeadscopeError, ModelError, first_line
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
@@ -79,7 +77,7 @@ def load(
             f"no model could be loaded from {name!r} ({first_line(error)}); "
             "give a hub id, a folder with config.json, weights and tokenizer, or `minilm`."
         ) from error
-    _refuse_missing_weights(name, loading["missing_keys"], task)
+    refuse_missing_weights(name, loading["missing_keys"], task)
     # Without tokenizer files transformers makes up a tokenizer that knows no word.
     if len(tokenizer) <= len(tokenizer.all_special_ids):
         raise ModelError(
@@ -153,41 +151,10 @@ def source(name: str) -> str:
     return str(Path(package.origin).parent / "model") if package and package.origin else MINILM
 
 
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Within, transformers logs errors alone and draws no progress bars."""
-    verbosity, bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
-    transformers_logging.set_verbosity_error()
-    transformers_logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        transformers_logging.set_verbosity(verbosity)
-        if bars:
-            transformers_logging.enable_progress_bar()
-
-
 def _folder(where: str) -> Path:
     if Path(where).is_dir():
         return Path(where)
     return Path(str(cached_file(where, "config.json"))).parent
-
-
-def sha256_of_weights(folder: Path) -> str:
-    """Of the weights that transformers takes from `folder`, empty if there are none.
-
-    `sha256sum` gives the same for a single file.
-    """
-    patterns = ("model.safetensors", "model-*-of-*.safetensors", "pytorch_model.bin", "pytorch_model-*-of-*.bin")
-    files = next((parts for pattern in patterns if (parts := sorted(folder.glob(pattern)))), [])
-    if not files:
-        return ""
-    digest = hashlib.sha256()
-    for file in files:
-        with file.open("rb") as opened:
-            while chunk := opened.read(1 << 20):
-                digest.update(chunk)
-    return digest.hexdigest()
 
 
 def _choose_class(where: str, task: str | None, trust_remote_code: bool) -> Any:
@@ -199,19 +166,3 @@ def _choose_class(where: str, task: str | None, trust_remote_code: bool) -> Any:
         if config.is_encoder_decoder:
             return modeling_auto.AutoModelForSeq2SeqLM
     return TASKS[task]
-
-
-def _refuse_missing_weights(name: str, missing: set[str], task: str | None) -> None:
-    # A pooler stands above the last attention; sentence encoders are often saved without it, and classifiers read it.
-    lost = sorted(key for key in missing if task is not None or "pooler" not in key)
-    if not lost:
-        return
-    if task is None:
-        raise ModelError(
-            f"{name!r} lacks {len(lost)} of the weights that its configuration calls for, such as {lost[0]}; "
-            "they would be random. Give a complete checkpoint."
-        )
-    raise ModelError(
-        f"{name!r} lacks {len(lost)} of the weights that the task {task} calls for, such as {lost[0]}; they would be "
-        "random. Give a checkpoint that was trained for this task, or load the model without a task."
-    )

@@ -36,8 +36,9 @@ from transformers import (
     set_seed,
 )
 
-from headscope.capture.loading import Loadable, load, quiet, source
+from headscope.capture.loading import Loadable, load, source
 from headscope.capture.model import Model
+from headscope.capture.weights import quiet
 from headscope.errors import HeadscopeError, ModelError, first_line
 from headscope.learn.encode import IGNORED, Features
 from headscope.learn.folder import explain_disk_errors

@@ -239,7 +239,7 @@ class _RunSet:
 
     def _finish(self, runs: Runs, name: str, seed: int, fitted: Any) -> None:
         """Rename a finished run to its final folder, list it, and only then remove its checkpoints."""
-        from headscope.capture.loading import sha256_of_weights
+        from headscope.capture.weights import sha256_of_weights
         from headscope.learn.training import copy_model
 
         folder, destination = unfinished_path(self.folder, name), self.folder / name
