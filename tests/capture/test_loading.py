@@ -104,8 +104,9 @@ def test_what_is_no_model_with_its_tokenizer_is_refused_in_a_sentence(tmp_path) 
     module, tokenizer = tiny.make("bert")
     large = tiny.make("gpt2")[1]
     refusals = {
-        "the model is a Linear; give a hub id, a folder, `minilm`, or a loaded model of transformers (of an adapter, "
-        "the merged model).": lambda: _wrap(torch.nn.Linear(2, 3), tokenizer, None),
+        "the model is a Linear; give a hub id, a folder with config.json, weights and tokenizer, a .gguf file, "
+        "`minilm` or `smollm2`, or a loaded model of transformers (of an adapter, the merged model).":
+        lambda: _wrap(torch.nn.Linear(2, 3), tokenizer, None),
         "the loaded model 'BertModel' comes without its tokenizer; give both, as in headscope.load(model, tokenizer).":
         lambda: load(module),
         f"the tokenizer of 'BertModel' knows {len(large)} tokens and the model 131; give the tokenizer that the model "

@@ -51,7 +51,8 @@ def test_a_folder_that_is_not_there_is_one_sentence(name) -> None:
     with pytest.raises(ModelError) as refused:
         load(name)
     assert str(refused.value) == (
-        f"there is no folder {name!r}; give a hub id, a folder with config.json, weights and tokenizer, or `minilm`."
+        f"there is no folder {name!r}; give a hub id, a folder with config.json, weights and tokenizer, a .gguf file, "
+        "`minilm` or `smollm2`."
     )
 
 
@@ -63,7 +64,7 @@ def test_a_broken_file_is_one_sentence(folder, broken) -> None:
         load(folder)
     assert re.fullmatch(
         rf"no model could be loaded from {re.escape(repr(str(folder)))} \(.*\); "
-        "give a hub id, a folder with config.json, weights and tokenizer, or `minilm`.",
+        "give a hub id, a folder with config.json, weights and tokenizer, a .gguf file, `minilm` or `smollm2`.",
         str(refused.value),
     )
 

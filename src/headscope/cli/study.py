@@ -26,7 +26,8 @@ def study(
     name: Annotated[str, argument("STUDY", "Name of the study, such as clark2019 (`headscope list studies`).")],
     model: Annotated[
         str,
-        option(MODEL, "Hub id such as google-bert/bert-base-cased, folder, or minilm. Default: minilm.",
+        option(MODEL, "Hub id such as google-bert/bert-base-cased, folder, .gguf file, minilm or smollm2. Default: "
+               "minilm.",
                metavar="MODEL"),
     ] = "minilm",
     trust_remote_code: Trust = False,

@@ -80,7 +80,8 @@ def atlas(
     """Measure every head of a model on a corpus, with controls, and write tables, figures and a page.
 
     Args:
-        model: a hub id, a folder, ``minilm``, or a loaded model of transformers, alone or as ``(model, tokenizer)``.
+        model: a hub id, a folder, a ``.gguf`` file, ``minilm`` or ``smollm2`` (`headscope.load`), or a loaded model of
+            transformers, alone or as ``(model, tokenizer)``.
         corpus: a file or folder, ``grammar``, or texts in memory: strings, lists of words, a dataset, Docs of spaCy or
             documents (`headscope.read`).
         out: the folder for ``heads.nc``, ``untrained.nc``, ``figures/``, ``tables/``, ``manifest.json`` and

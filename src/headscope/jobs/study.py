@@ -82,7 +82,8 @@ def study(
 
     Args:
         name: one of `STUDIES`.
-        model: a hub id, a folder, ``minilm``, or a loaded model of transformers, alone or as ``(model, tokenizer)``.
+        model: a hub id, a folder, a ``.gguf`` file, ``minilm`` or ``smollm2`` (`headscope.load`), or a loaded model of
+            transformers, alone or as ``(model, tokenizer)``.
         data: the folder that holds the corpora.
         out: the folder for ``NAME.md``, ``NAME.csv``, a head table for each corpus and the figures.
         corpora: files, folders or texts in memory to measure instead of those in `data`, by the names of the study's

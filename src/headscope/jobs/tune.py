@@ -41,7 +41,8 @@ def tune(
 
     Args:
         task: a task that `headscope.read_task` gave, or its name, or a folder of TSV files.
-        model: a hub id, a folder, ``minilm``, or a loaded model of transformers, alone or as ``(model, tokenizer)``.
+        model: a hub id, a folder, a ``.gguf`` file, ``minilm`` or ``smollm2`` (`headscope.load`), or a loaded model of
+            transformers, alone or as ``(model, tokenizer)``.
         out: the folder for ``runs.json`` and a folder for each run; those of the control are in ``control`` in it.
         seeds: how many runs, with the seeds 1, 2, 3 and so on; or the seeds themselves.
         control: True to tune as many runs on arbitrary labels (`headscope.make_control`); or the control itself.
