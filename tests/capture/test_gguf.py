@@ -120,6 +120,13 @@ def test_another_file_of_the_same_name_is_another_model(file, cache, tmp_path) -
     assert len([folder for folder in cache.iterdir() if folder.is_dir()]) == 2
 
 
+def test_a_link_to_a_file_of_another_name_is_that_file(file, cache, tmp_path) -> None:
+    """As in the folder in which huggingface_hub keeps what it has downloaded."""
+    link = tmp_path / "link.gguf"
+    link.symlink_to(file.rename(tmp_path / "0123abc"))
+    assert load(link).shape.heads == {"decoder": 6}
+
+
 def test_what_lies_beside_the_file_belongs_to_another_model(file, cache) -> None:
     tiny.save(file.parent)
     (file.parent / "adapter_config.json").write_text('{"base_model_name_or_path": "nowhere"}')
@@ -208,11 +215,19 @@ def test_a_file_that_is_cut_off_is_one_sentence(file, cache, share) -> None:
     assert [path.name for path in cache.iterdir()] == [".lock"]
 
 
-def test_an_architecture_that_transformers_does_not_convert_is_one_sentence(tmp_path, cache) -> None:
-    file = write(tmp_path / "tiny.gguf", architecture="rwkv7")
+REASONS = {
+    "rwkv7": "GGUF model with architecture rwkv7 is not supported yet",
+    "t5": "Unrecognized configuration class <class 'transformers.models.t5.configuration_t5.T5Config'> for this kind "
+    "of AutoModel: AutoModelForCausalLM",
+}
+
+
+@pytest.mark.parametrize("architecture", REASONS)
+def test_an_architecture_that_is_not_converted_is_one_sentence(tmp_path, cache, architecture) -> None:
+    file = write(tmp_path / "tiny.gguf", architecture=architecture)
     assert sentence(file) == (
-        f"transformers cannot convert {str(file)!r}, a model of the architecture 'rwkv7' (GGUF model with architecture "
-        "rwkv7 is not supported yet); give the model's hub id, or a folder with config.json, weights and tokenizer."
+        f"the architecture {architecture!r} of the GGUF file {str(file)!r} cannot be converted "
+        f"({REASONS[architecture]}); give the model's hub id, or a folder with config.json, weights and tokenizer."
     )
 
 

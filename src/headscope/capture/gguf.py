@@ -9,8 +9,7 @@ from typing import Any
 import torch
 from filelock import FileLock
 from platformdirs import user_cache_path
-from transformers import AutoConfig, AutoTokenizer, GgufConfig
-from transformers.models.auto import modeling_auto
+from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
 from headscope.capture.weights import quiet, refuse_missing_weights
 from headscope.errors import HeadscopeError, ModelError, first_line
@@ -28,7 +27,7 @@ def convert(file: Path, sha256: str) -> Path:
         sha256: of its bytes, by which the folder is found again.
 
     Raises:
-        ModelError: the file is damaged or incomplete, or transformers does not convert such a model.
+        ModelError: the file is damaged or incomplete, or holds no language model that transformers converts.
         HeadscopeError: the cache cannot be written to.
     """
     cache = Path(os.environ.get("HEADSCOPE_CACHE") or user_cache_path("headscope")) / "gguf"
@@ -41,7 +40,7 @@ def convert(file: Path, sha256: str) -> Path:
             if not folder.is_dir():
                 # A warning, since it takes a while and much of the disk: Python shows nothing less unless it is asked.
                 logger.warning("converting %s once; later loads use %s", file, folder)
-                _write(file.resolve(), folder)
+                _write(file.absolute(), folder)
     except OSError as error:
         raise _refuse_cache(file, cache, error) from error
     return folder
@@ -65,16 +64,16 @@ def _write(file: Path, folder: Path) -> None:
 
 
 def _read(file: Path, empty: Path) -> tuple[Any, Any]:
-    """The model and the tokenizer in a file.
+    """The language model and the tokenizer in a file.
+
+    Encoder-decoders are refused: transformers gives every T5 in a GGUF file the activation of the first.
 
     transformers is given an empty folder beside the file's full path: in the file's own folder it would take a
     tokenizer.json or an adapter that lies there for the model's.
     """
     try:
         with quiet():
-            config = AutoConfig.from_pretrained(empty, gguf_file=str(file))
-            kind = "Seq2SeqLM" if config.is_encoder_decoder else "CausalLM"
-            module, loading = getattr(modeling_auto, f"AutoModelFor{kind}").from_pretrained(
+            module, loading = AutoModelForCausalLM.from_pretrained(
                 empty,
                 gguf_file=str(file),
                 dtype=torch.float32,
@@ -99,8 +98,8 @@ def _explain(file: Path, error: Exception) -> ModelError:
             f"the GGUF file {str(file)!r} is damaged or incomplete ({first_line(damage)}); download it again."
         )
     return ModelError(
-        f"transformers cannot convert {str(file)!r}, a model of the architecture {architecture!r} "
-        f"({first_line(error)}); give the model's hub id, or a folder with config.json, weights and tokenizer."
+        f"the architecture {architecture!r} of the GGUF file {str(file)!r} cannot be converted ({first_line(error)}); "
+        "give the model's hub id, or a folder with config.json, weights and tokenizer."
     )
 
 
