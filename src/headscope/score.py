@@ -175,7 +175,9 @@ class Score:
         if variable not in table:
             return 0
         try:
-            return int(table[variable].sel(place).item())
+            # One by one from a table with many variables, a hundred times as fast as `table[variable].sel(place)`.
+            where = {dim: table.indexes[dim].get_loc(row) for dim, row in place.items()}
+            return int(table.variables[variable][where].values.item())
         except (LookupError, ValueError, TypeError, OverflowError) as error:
             raise TableError(
                 f"the variable {variable!r} of the head table has no single number for {dict(place)}; measure again."

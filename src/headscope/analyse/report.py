@@ -246,11 +246,11 @@ def has_few_texts(table: xr.Dataset, score: Score) -> bool:
 def locate_reported(table: xr.Dataset, prefix: str = "") -> dict[str, xr.DataArray]:
     """The coordinates of the reported head of each row; the first of each where none is reported."""
     there = table[f"{prefix}reported_layer"] > 0
-    place = {dim: table.get(f"{prefix}reported_{dim}") for dim in HEAD}
+    place = {dim: f"{prefix}reported_{dim}" for dim in HEAD}
     return {
-        dim: where.where(there, table[dim][0]).astype(table[dim].dtype)
-        for dim, where in place.items()
-        if where is not None
+        dim: table[name].where(there, table[dim][0]).astype(table[dim].dtype)
+        for dim, name in place.items()
+        if name in table
     }
 
 

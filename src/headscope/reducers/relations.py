@@ -396,5 +396,5 @@ class _Links:
         total = by_word.new_zeros((labels, self.permuted.shape[1], by_word.shape[1]), dtype=torch.long)
         for label, items in self.by_label.items():
             for some in torch.split(items, AT_ONCE):
-                total[label] += (by_word[self.permuted[some]] == length[some, None, None]).sum(0)
+                total[label] += (by_word[self.permuted[some]] == length[some, None, None]).sum(0, dtype=torch.uint8)
         return total

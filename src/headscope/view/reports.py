@@ -202,8 +202,13 @@ _UNTRAINED = Rival(UNTRAINED, "best head of the untrained model", (), (), label=
 
 def read_reports(table: xr.Dataset) -> list[Report]:
     """The reports of a table, by score."""
-    scores = [score for score in read_scores(table) if score.has_report]
-    return [_report(table, score) for score in scores if f"{score.report_prefix}reported_layer" in table]
+    return [report for score in read_scores(table) if (report := read_report(table, score))]
+
+
+def read_report(table: xr.Dataset, score: Score) -> Report | None:
+    """The report of a score; None where no head was chosen by it."""
+    has_report = score.has_report and f"{score.report_prefix}reported_layer" in table
+    return _report(table, score) if has_report else None
 
 
 def describe_regressions(table: xr.Dataset) -> list[str]:

@@ -87,7 +87,7 @@ class Choices:
         total = chosen.new_zeros((labels, self.permuted.shape[1], chosen.shape[1]), dtype=torch.long)
         for label, items in self.by_label.items():
             for some in torch.split(items, AT_ONCE):
-                total[label] += (chosen[some, None] == self.permuted[some, :, None]).sum(0)
+                total[label] += (chosen[some, None] == self.permuted[some, :, None]).sum(0, dtype=torch.uint8)
         return total
 
 

@@ -14,10 +14,10 @@ from headscope.view.figures.lengths import draw_score_by_length
 from headscope.view.figures.replication import draw_replication, has_replication
 from headscope.view.figures.reported import draw_reported_heads
 from headscope.view.figures.style import file_stem
-from headscope.view.reports import read_reports
+from headscope.view.reports import read_report
 
-FREQUENT = 12
-"""Rows of a score with directions that get a figure each, most frequent first."""
+FREQUENT = 6
+"""Rows of a score with directions that get a figure each, most frequent first: the page shows any row at a click."""
 
 
 Drawing = Callable[[], Figure]
@@ -54,7 +54,8 @@ def list_score_figures(table: xr.Dataset, score: Score, *, every: bool = False) 
     Of these rows there are the most frequent ones with a reported head, or `every` row with a value.
     """
     name, heatmap = score.stem.replace("_", "-"), partial(draw_score_heatmap, table, score.variable)
-    reported = [row for report in read_reports(table) if report.score == score for row in report.rows_with_heads]
+    report = read_report(table, score)
+    reported = report.rows_with_heads if report else ()
     figures: dict[str, tuple[str, Drawing]] = {}
     if reported:
         beside = partial(draw_reported_heads, table, score.variable)

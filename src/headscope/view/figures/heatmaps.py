@@ -37,7 +37,7 @@ from headscope.view.figures.style import (
     wrap,
 )
 from headscope.view.offsets import Offset, best_offset, format_offset
-from headscope.view.reports import Reported, format_measure, read_reports
+from headscope.view.reports import Reported, format_measure, read_report
 from headscope.view.wording import name_variable
 
 ABREAST = 2
@@ -167,8 +167,8 @@ def _draw_shares(table: xr.Dataset, score: Score, dim: str) -> Figure:
 
 def _list_reported(table: xr.Dataset, score: Score) -> Sequence[Reported | None]:
     """The report of each row of a score; None where no head was chosen."""
-    rows = (report.rows for report in read_reports(table) if report.score.variable == score.variable)
-    return [row if row.layer else None for row in next(rows, ())] or [None] * len(score.places(table))
+    report = read_report(table, score)
+    return [row if row.layer else None for row in report.rows] if report else [None] * len(score.places(table))
 
 
 def _choose_scale(score: Score | None, panels: Sequence[Panel], offset: Offset | None = None) -> Normalize:
