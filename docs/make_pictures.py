@@ -1,7 +1,7 @@
 """Take the pictures of the documentation: ``python docs/make_pictures.py ATLAS DECODER``.
 
-ATLAS is the folder that the tutorial's first command writes, DECODER an atlas of a causal model. Chromium opens their
-pages, clicks where a picture says so, and takes the pictures.
+ATLAS is the folder that the tutorial's first command writes with ``--figures all``, DECODER an atlas of a causal
+model. Chromium opens their pages, clicks where a picture says so, and takes the pictures.
 """
 
 import base64
