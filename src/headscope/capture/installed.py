@@ -56,6 +56,12 @@ def find_edits(module: nn.Module) -> tuple[Edit, ...]:
     return installed.edits if installed and not _suspended.get() else ()
 
 
+def pass_over(module: nn.Module) -> None:
+    """Count a call of a module of attention that is left out of a pass: it stands for the next of its layers then."""
+    if installed := _installed.get().get(id(module)):
+        installed.calls += 1
+
+
 @contextmanager
 def suspend_edits() -> Iterator[None]:
     """Within, installed edits change nothing."""
