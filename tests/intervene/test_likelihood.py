@@ -17,7 +17,7 @@ from headscope.capture.loading import load
 from headscope.capture.model import Model
 from headscope.corpora import MinimalPair, read_minimal_pairs
 from headscope.errors import CorpusError, ModelError
-from headscope.intervene import likelihood
+from headscope.intervene import prediction
 from headscope.intervene.likelihood import compute_accuracy, compute_likelihoods, score_minimal_pairs
 from witnesses.likelihood import log_probability, pseudo_log_likelihood
 
@@ -104,7 +104,7 @@ def test_few_logits_are_held_at_once(family: str, monkeypatch) -> None:
     model, expected = make(family), compute_likelihoods(make(family), SENTENCES)
     sizes: list[int] = []
     vocabulary = model.module.config.vocab_size
-    monkeypatch.setattr(likelihood, "HELD_LOGITS", 61 * vocabulary)
+    monkeypatch.setattr(prediction, "HELD_LOGITS", 61 * vocabulary)
     with changing(model, lambda logits: sizes.append(logits.numel())):
         held = compute_likelihoods(model, SENTENCES)
     assert max(sizes) <= 61 * vocabulary

@@ -1,0 +1,170 @@
+"""The tokens that a language model predicts in a text, and the rows of a batch in which it does.
+
+text --align--> tokens --make_rows--> `Row`: what the model reads, the places that predict, and what they should predict
+"""
+
+import hashlib
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from transformers.models.auto import modeling_auto
+
+from headscope.capture.align import Aligned, Alignment
+from headscope.capture.model import Model
+from headscope.corpora.document import Document
+from headscope.errors import CorpusError, ModelError, quote
+
+HELD_LOGITS = 1 << 26
+"""Logits that are held at once (256 MiB), if one text does not have more alone: 512 tokens of 131,072 logits."""
+
+MASKED = 0.15
+"""The share of the tokens of a text that a masked model predicts at once (Devlin et al. 2019, section 3.1)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Row:
+    """A text as the model reads it, and which of its tokens are predicted there.
+
+    Attributes:
+        sentence: the ids of the sentence that it stands for.
+        text: what the model reads, perhaps with a mask.
+        places: the tokens whose logits predict.
+        targets: what they should predict.
+    """
+
+    sentence: tuple[int, ...]
+    text: Aligned
+    places: list[int]
+    targets: list[int]
+
+
+def find_mask(model: Model) -> int | None:
+    """The token that a masked model reads in place of what it predicts; None for a causal model.
+
+    Raises:
+        ModelError: the model is neither.
+    """
+    kind, attention_types = type(model.module).__name__, set(model.layers)
+    advice = "load a language model with its task head, as in headscope.load(..., task='causal-lm')"
+    if model.module.training:
+        raise ModelError(
+            f"{model.name!r} is in training mode, where dropout changes scores; call `.eval()` on it first."
+        )
+    if model.module.get_output_embeddings() is None or len(attention_types) > 1:
+        raise ModelError(f"{model.name!r} ({kind}) gives a sentence no probability; {advice}.")
+    if attention_types == {"decoder"}:
+        return None
+    # BERT with a causal head and without a causal mask has seen what it predicts, and XLNet wants an order of tokens.
+    if kind in modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values():
+        raise ModelError(f"{model.name!r} ({kind}) sees the token that it is to predict next; load the task masked-lm.")
+    mask: int | None = model.tokenizer.mask_token_id
+    if mask is None:
+        raise ModelError(f"the tokenizer of {model.name!r} has no mask; give the one that the model was trained with.")
+    return mask
+
+
+def find_start(model: Model, start: str | None, *, causal: bool) -> int | None:
+    """The number of the token that is to be in front; None if the tokenizer decides."""
+    if start is None:
+        return None
+    if not causal:
+        raise ModelError(
+            f"{model.name!r} is a masked model, which predicts no token from {start!r}; leave `start` out."
+        )
+    vocabulary = model.tokenizer.get_vocab()
+    if start not in vocabulary:
+        raise ModelError(
+            f"the tokenizer of {model.name!r} has no token {quote(start)}; name as `start` a token of its vocabulary, "
+            "or leave it out."
+        )
+    return int(vocabulary[start])
+
+
+def tokenize(model: Model, sentences: Sequence[str], *, causal: bool, start: int | None) -> list[Aligned]:
+    """Each sentence as tokens, with what a causal model predicts the first of them from.
+
+    Raises:
+        CorpusError: it has no token that could be scored, or more tokens than the model takes.
+    """
+    documents = [Document(str(number), tuple(sentence.split())) for number, sentence in enumerate(sentences)]
+    texts, _ = Alignment(model.tokenizer, None, cut=False, pair_tokens=1).align(documents)
+    if causal:
+        texts = [begin(text, start, model.tokenizer.bos_token_id) for text in texts]
+    scored = {int(text.document.id) for text in texts if find_scored(text, causal=causal)}
+    for number, sentence in enumerate(sentences):
+        if number not in scored:
+            raise CorpusError(
+                f"the sentence {quote(sentence)} has no token that the model could predict; leave it out, or add words."
+            )
+    for text in texts:
+        if model.max_tokens is not None and len(text.ids) > model.max_tokens:
+            raise CorpusError(
+                f"the sentence {quote(sentences[int(text.document.id)])} has {len(text.ids)} tokens, and the model "
+                f"takes {model.max_tokens}; leave it out, or shorten it."
+            )
+    return texts
+
+
+def begin(text: Aligned, start: int | None, bos: int | None) -> Aligned:
+    """The tokens with that from which the first is predicted in front of them."""
+    front = next((place for place, word in enumerate(text.word) if word >= 0), len(text.word))
+    first = bos if start is None and front == 0 else start
+    if first is None:
+        return text
+    return replace(
+        text, ids=[first, *text.ids[front:]], word=[-1, *text.word[front:]], segment=[0, *text.segment[front:]]
+    )
+
+
+def find_scored(text: Aligned, *, causal: bool) -> list[int]:
+    """The places of the tokens that are predicted: those of words, if anything before them could predict them."""
+    return [place for place, word in enumerate(text.word) if word >= 0 and not (causal and place == 0)]
+
+
+def make_rows(text: Aligned, mask: int | None) -> Iterator[Row]:
+    """The rows in which all tokens of a text are predicted: one of a causal model, and of others one for each token."""
+    sentence, scored = tuple(text.ids), find_scored(text, causal=mask is None)
+    if mask is None:
+        yield Row(sentence, text, [place - 1 for place in scored], [text.ids[place] for place in scored])
+        return
+    for place in scored:
+        masked = replace(text, ids=[*text.ids[:place], mask, *text.ids[place + 1 :]])
+        yield Row(sentence, masked, [place], [text.ids[place]])
+
+
+def mask_some(text: Aligned, mask: int, *, share: float = MASKED) -> Row:
+    """One row in which a share of the tokens is predicted, at least one, each with a mask in its place.
+
+    Which ones depends on the tokens of the text alone, so that batches and their order change nothing.
+    """
+    scored = find_scored(text, causal=False)
+    seed = hashlib.sha256(repr(text.ids).encode()).hexdigest()
+    places = sorted(random.Random(seed).sample(scored, max(1, round(share * len(scored)))))
+    masked = [mask if place in places else number for place, number in enumerate(text.ids)]
+    return Row(tuple(text.ids), replace(text, ids=masked), places, [text.ids[place] for place in places])
+
+
+def batch_rows(model: Model, rows: Iterable[Row], batch_tokens: int) -> Iterator[list[Row]]:
+    """The rows in batches of at most so many tokens, padding included; fewer if the vocabulary is large.
+
+    The longest row is to come first.
+    """
+    tokens = min(batch_tokens, HELD_LOGITS // model.module.config.get_text_config().vocab_size)
+    rest = iter(rows)
+    for longest in rest:
+        yield [longest, *islice(rest, max(1, tokens // len(longest.text.ids)) - 1)]
+
+
+def score_rows(logits: Float[Tensor, "row token vocabulary"], rows: Sequence[Row]) -> Float[Tensor, " row"]:
+    """The log-probability of what each row should predict, in nats."""
+    sums = []
+    # Row by row, since the logarithms are as large as the logits.
+    for row, row_logits in zip(rows, logits, strict=True):
+        targets = torch.tensor(row.targets, device=logits.device)[:, None]
+        sums.append(row_logits[row.places].float().log_softmax(-1).gather(-1, targets).double().sum())
+    return torch.stack(sums)
