@@ -11,7 +11,11 @@ from typing import Protocol, runtime_checkable
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from headscope.capture.kernel import products
 from headscope.errors import HeadscopeError
+
+Visible = Callable[[slice], Bool[Tensor, "batch query key"]]
+"""True where a query of a block of rows may see a key; keys of padding are hidden."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +42,7 @@ class EditedLayer:
     values: Float[Tensor, "batch key_head key width"]
     positions: Int[Tensor, " query"]
     key_positions: Int[Tensor, " key"]
-    visible: Callable[[slice], Bool[Tensor, "batch query key"]]
+    visible: Visible
     attend_without: Callable[[Bool[Tensor, "#batch #head query key"]], Float[Tensor, "batch head query width"]]
 
     def values_of(self, heads: Int[Tensor, " head"]) -> Float[Tensor, "batch head key width"]:
@@ -104,9 +108,18 @@ class HeadGradient:
     has v by query head.
 
     Attributes:
-        g: the gradient of the loss by z, the output of each query head as it went on (edited, if there was an edit).
+        g: the gradient of the loss by z.
         v: the values of each key/value head.
+        z: the output of each query head as it went on (edited, if there was an edit).
+        visible: the keys that each query of a block of rows may see, as in `EditedLayer`; what the mask hides has no
+            weight that could change.
     """
 
     g: Float[Tensor, "batch head query width"]
     v: Float[Tensor, "batch key_head key width"]
+    z: Float[Tensor, "batch head query width"]
+    visible: Visible
+
+    def by_weight(self, rows: slice) -> Float[Tensor, "batch head query key"]:
+        """The gradient of the loss by each weight of a block of query rows; of hidden keys it means nothing."""
+        return products(self.g[:, :, rows], self.v)

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
 from headscope.capture.dense import DenseRows
-from headscope.capture.edit import Edit, EditedLayer, apply_edits, silence
+from headscope.capture.edit import Edit, EditedLayer, Visible, apply_edits, silence
 from headscope.capture.fused import FusedRows
 from headscope.capture.mask import Masks, Reach, hide
 from headscope.capture.model import Model
@@ -53,7 +53,7 @@ class Pass:
         paths: the way each layer was measured.
         masks: those that the model has asked for.
         modules: the module of each layer, whose attention it is.
-        outputs: z as it went on, and v, of each layer, where gradients are asked for.
+        outputs: z as it went on, v, and the keys that may be seen, of each layer, where gradients are asked for.
     """
 
     model: Model
@@ -70,7 +70,7 @@ class Pass:
     paths: Paths = field(default_factory=Counter)
     masks: Masks = field(default_factory=Masks)
     modules: dict[tuple[str, int], nn.Module] = field(default_factory=dict)
-    outputs: dict[tuple[str, int], tuple[Tensor, Tensor]] = field(default_factory=dict)
+    outputs: dict[tuple[str, int], tuple[Tensor, Tensor, Visible]] = field(default_factory=dict)
 
     def show(self, attention: Attention) -> None:
         """Hand a layer's attention to the observer, who is no part of what is differentiated."""
@@ -224,13 +224,8 @@ def attend_with_matrix(run: Pass, call: Call) -> Tensor:
 
 def pass_on(run: Pass, call: Call, output: Float[Tensor, "batch query head width"], edits: Sequence[Edit]) -> Tensor:
     """A layer's output as it goes on: edited, and held where its gradient is asked for."""
+    visible = _find_visible(run, call)
     if edits:
-
-        def visible(rows: slice) -> Tensor:
-            seen = run.masks.visible(call.attention_mask, rows, call.query, call.key.shape[2])
-            # A causal mask need not hide padding, which stands behind all that is read.
-            return seen & run.batch.keys(call.attention_type).real[:, None]
-
         queries, keys = (torch.arange(side.shape[2], device=side.device) for side in (call.query, call.key))
         without = partial(call.attend_without, run)
         layer = EditedLayer(
@@ -240,8 +235,16 @@ def pass_on(run: Pass, call: Call, output: Float[Tensor, "batch query head width
     if run.gradients:
         if not output.requires_grad:  # no weight before it is to be trained
             output.requires_grad_()
-        run.outputs[call.attention_type, call.layer] = output, call.value.detach()
+        run.outputs[call.attention_type, call.layer] = output, call.value.detach(), visible
     return output
+
+
+def _find_visible(run: Pass, call: Call) -> Visible:
+    """The keys that the queries of a call may see, block by block; it holds nothing of what is differentiated."""
+    masks, mask, query, keys = run.masks, call.attention_mask, call.query.detach(), call.key.shape[2]
+    real = run.batch.keys(call.attention_type).real[:, None]
+    # A causal mask need not hide padding, which stands behind all that is read.
+    return lambda rows: masks.visible(mask, rows, query, keys) & real
 
 
 def _choose_rows(layer: int, queries: int) -> slice:

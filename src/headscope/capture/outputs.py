@@ -77,8 +77,8 @@ def differentiate(run: Pass, output: Any, loss: Loss | None) -> dict[tuple[str, 
         raise HeadscopeError(
             f"the loss is {value!r}; it must be a tensor of one number, computed from what the model returns."
         )
-    by_output = torch.autograd.grad(value, [output for output, _ in run.outputs.values()], materialize_grads=True)
+    by_output = torch.autograd.grad(value, [output for output, _, _ in run.outputs.values()], materialize_grads=True)
     return {
-        layer: HeadGradient(gradient.transpose(1, 2), v)
-        for (layer, (_, v)), gradient in zip(run.outputs.items(), by_output, strict=True)
+        layer: HeadGradient(gradient.transpose(1, 2), v, output.detach().transpose(1, 2), visible)
+        for (layer, (output, v, visible)), gradient in zip(run.outputs.items(), by_output, strict=True)
     }
