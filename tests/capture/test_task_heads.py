@@ -7,6 +7,7 @@ import pytest
 import torch
 import transformers as hf
 
+import headed
 import tiny
 from headscope.capture.align import Alignment
 from headscope.capture.batch import Batch, collate
@@ -18,39 +19,11 @@ from headscope.runner.local import Plan, measure
 
 DOCUMENTS = tiny.documents(5)
 
-HEADS = {
-    ("bert", "masked-lm"): hf.BertForMaskedLM,
-    ("bert", "causal-lm"): hf.BertLMHeadModel,
-    ("bert", "classification"): hf.BertForSequenceClassification,
-    ("bert", "tagging"): hf.BertForTokenClassification,
-    ("roberta", "masked-lm"): hf.RobertaForMaskedLM,
-    ("distilbert", "classification"): hf.DistilBertForSequenceClassification,
-    ("electra", "masked-lm"): hf.ElectraForMaskedLM,
-    ("albert", "masked-lm"): hf.AlbertForMaskedLM,
-    ("modernbert", "masked-lm"): hf.ModernBertForMaskedLM,
-    ("gpt2", "causal-lm"): hf.GPT2LMHeadModel,
-    ("gpt2", "classification"): hf.GPT2ForSequenceClassification,
-    ("llama", "causal-lm"): hf.LlamaForCausalLM,
-    ("llama", "tagging"): hf.LlamaForTokenClassification,
-    ("qwen3", "causal-lm"): hf.Qwen3ForCausalLM,
-    ("mistral", "causal-lm"): hf.MistralForCausalLM,
-    ("gemma2", "causal-lm"): hf.Gemma2ForCausalLM,
-    ("gpt_oss", "causal-lm"): hf.GptOssForCausalLM,
-    ("t5", "causal-lm"): hf.T5ForConditionalGeneration,
-    ("bart", "causal-lm"): hf.BartForConditionalGeneration,
-    ("bart", "masked-lm"): hf.BartForConditionalGeneration,
-    ("mpnet", "masked-lm"): hf.MPNetForMaskedLM,  # without the interface
-}
-
 
 def save(folder, family: str, task: str):
     """A tiny model with its task head, on disk."""
-    body, tokenizer = tiny.make(family)
-    torch.manual_seed(3)
-    module = HEADS[family, task](body.config).eval()
-    module.base_model.load_state_dict(body.state_dict(), strict=False)  # some leave the pooler out
-    module.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+    for part in headed.make(family, task):
+        part.save_pretrained(folder)
     return folder
 
 
@@ -58,10 +31,10 @@ def one_batch(model: Model) -> Batch:
     return collate(model, Alignment.for_model(model).align(DOCUMENTS)[0])
 
 
-@pytest.mark.parametrize(("family", "task"), HEADS)
+@pytest.mark.parametrize(("family", "task"), headed.HEADS)
 def test_what_is_verified_are_the_logits(family: str, task: str, tmp_path) -> None:
     model = load(save(tmp_path, family, task), task=task)
-    assert type(model.module) is HEADS[family, task]
+    assert type(model.module) is headed.HEADS[family, task]
     model.module.config._experts_implementation = "eager"  # as in `tiny`; it is not saved
     batch = one_batch(model)
     outputs = Capture.verified(model, batch).run(batch)
@@ -141,7 +114,8 @@ def test_a_task_that_there_is_not_is_refused(tmp_path) -> None:
     with pytest.raises(HeadscopeError) as refused:
         load(tmp_path, task="translation")
     assert str(refused.value) == (
-        "there is no task 'translation'; there are masked-lm, causal-lm, classification, tagging."
+        "there is no task 'translation'; there are masked-lm, causal-lm, classification, tagging, and own for the head "
+        "that the weights have."
     )
 
 

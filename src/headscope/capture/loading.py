@@ -10,8 +10,9 @@ from transformers.models.auto import modeling_auto
 from transformers.utils import cached_file
 
 from headscope.capture import gguf
+from headscope.capture.loss import find_task, refuse_headless
 from headscope.capture.model import Model, Shape
-from headscope.capture.names import WANTED, check_name, find_gguf
+from headscope.capture.names import OWN_HEAD, WANTED, check_name, check_task, find_gguf
 from headscope.capture.weights import quiet, refuse_missing_weights, sha256_of_weights
 from headscope.errors import HeadscopeError, ModelError, first_line
 from headscope.files import sha256
@@ -50,15 +51,16 @@ def load(
         tokenizer: of a loaded model. Default: loaded from where the model came from.
         device: where to put the weights; a loaded model stays where it is.
         trust_remote_code: run the Python that a hub repository brings. Never done unasked.
-        task: one of `TASKS`, to load the model with its task head; by default it is loaded without one.
+        task: one of `TASKS`, to load the model with its task head, or ``own``: with the head that its weights have by
+            their configuration, which is ``causal-lm`` for a decoder that names none. By default without a head.
 
     Raises:
         HeadscopeError: there is no such task, or the cache cannot be written to.
-        ModelError: nothing is there, a part of the weights is missing, the tokenizer is slow, or a loaded model comes
-            without a tokenizer or with that of another model.
+        ModelError: nothing is there, a part of the weights is missing, the weights have no head of their own, the
+            tokenizer is slow, or a loaded model comes without a tokenizer or with that of another model.
     """
-    if task is not None and task not in TASKS:
-        raise HeadscopeError(f"there is no task {task!r}; there are {', '.join(TASKS)}.")
+    if task is not None:
+        check_task(task)
     if isinstance(model, tuple):
         model, tokenizer = _split_pair(model, tokenizer)
     if isinstance(model, Model):
@@ -72,10 +74,14 @@ def load(
     try:
         # Missing weights are an error below; the library's own report would say the same at length.
         with quiet():
+            if task == OWN_HEAD:
+                task = _find_own_task(name, where, trust_remote_code)
             module, loading = _choose_class(where, task, trust_remote_code).from_pretrained(
                 where, trust_remote_code=trust_remote_code, output_loading_info=True
             )
             tokenizer = AutoTokenizer.from_pretrained(where, trust_remote_code=trust_remote_code, add_prefix_space=True)
+    except HeadscopeError:
+        raise
     except Exception as error:  # safetensors, tokenizers, pickle and torch each raise their own
         advice = f"delete the folder {where}, so that it is converted again" if sha256_of_gguf else f"give {WANTED}"
         raise ModelError(f"no model could be loaded from {name!r} ({first_line(error)}); {advice}.") from error
@@ -168,6 +174,21 @@ def _folder(where: str) -> Path:
     if Path(where).is_dir():
         return Path(where)
     return Path(str(cached_file(where, "config.json"))).parent
+
+
+def _find_own_task(name: str, where: str, trust_remote_code: bool) -> str:
+    """The task of the head that the configuration of a model names.
+
+    Raises:
+        ModelError: it names none, and the model is no decoder.
+    """
+    config = AutoConfig.from_pretrained(where, trust_remote_code=trust_remote_code)
+    kinds = config.architectures or [config.model_type]
+    if task := next(filter(None, map(find_task, kinds)), None):
+        return task
+    if set(Shape.from_config(config).layers) == {"decoder"}:
+        return "causal-lm"
+    raise refuse_headless(name, ", ".join(kinds))
 
 
 def _choose_class(where: str, task: str | None, trust_remote_code: bool) -> Any:

