@@ -21,7 +21,7 @@ class LastToken:
     """Attention to the last token of a text, the mean over its queries: needs rows only."""
 
     name: ClassVar[str] = "last_token"
-    scope: ClassVar[Literal["rows", "layer", "pass"]] = "rows"
+    scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "rows"
     models: ClassVar[Literal[1, 2]] = 1
     max_tokens: ClassVar[int | None] = None
 
@@ -51,7 +51,7 @@ class HeadCosines:
     """The cosine of each head's map with that of every head of every layer, the mean over texts: needs a whole pass."""
 
     name: ClassVar[str] = "head_cosines"
-    scope: ClassVar[Literal["rows", "layer", "pass"]] = "pass"
+    scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "pass"
     models: ClassVar[Literal[1, 2]] = 1
     max_tokens: ClassVar[int | None] = 512
 

@@ -16,6 +16,7 @@ import pytest
 import typer.main
 from rich.console import Console
 
+import headed
 import headscope
 import tiny
 from analyse.run_tables import simulate
@@ -135,6 +136,7 @@ RUN_HERE = (
     "docs/howto/read-a-table.md",
     "docs/explanation/seam.md",
     "docs/howto/disable-heads.md",
+    "docs/howto/gradients.md",
 )
 
 
@@ -160,6 +162,14 @@ def test_the_python_of_disabling_runs() -> None:
     assert (names["without"] - names["before"]).abs().max() > 0.01
     # The sixth token of the first text reaches the others in the layers above.
     assert (names["blind"] - names["before"]).abs().max() > 1e-4
+
+
+def test_the_python_of_gradients_runs(tmp_path) -> None:
+    for part in headed.make("llama", "causal-lm"):
+        part.save_pretrained(tmp_path)
+    names = run_python("docs/howto/gradients.md", lambda block: block.replace("smollm2", str(tmp_path)))
+    assert names["by_layer"]["gradient_first"].min() > 0
+    assert names["figure"].axes
 
 
 def run_python(page: str, change: Callable[[str], str] = lambda block: block) -> dict:

@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 from transformers import PreTrainedModel
 
+import headed
 import tiny
 from headscope.runs import Run, Runs, write
 
@@ -23,10 +24,15 @@ def perturb(module: PreTrainedModel, seed: int, amount: float = 0.1) -> PreTrain
     return perturbed
 
 
-def make_runs(folder: Path, name: str = "bert", seeds: tuple[int, ...] = SEEDS, *, control: bool = False) -> Runs:
-    """A tiny model in the folder ``model``, and runs in ``runs`` that are it with other weights."""
-    module, tokenizer = tiny.make(name)
-    for part in (module, tokenizer):
+def make_runs(
+    folder: Path, name: str = "bert", seeds: tuple[int, ...] = SEEDS, *, control: bool = False, task: str = ""
+) -> Runs:
+    """A tiny model in the folder ``model``, and runs in ``runs`` that are it with other weights, and a head for a task.
+
+    Without a task they have no head.
+    """
+    module, tokenizer = headed.make(name, task) if task else tiny.make(name)
+    for part in (module.base_model, tokenizer):
         part.save_pretrained(folder / "model")
     finished = []
     for seed in seeds:

@@ -22,6 +22,7 @@ import numpy as np
 import typer.main
 import xarray as xr
 
+import headed
 import headscope
 import rivals
 import tiny
@@ -53,6 +54,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
     "headscope.reducers.support.ratios": ("score_table",),
     "headscope.capture": (),
     "headscope.capture.outputs": ("Outputs",),
+    "headscope.capture.loss": ("check_loss", "make_loss"),
     "headscope.capture.edit": ("Edit", "EditedLayer", "HeadGradient"),
     "headscope.capture.stream": ("Portion",),
     "headscope.runner": ("measure",),
@@ -62,7 +64,13 @@ MODULES: Mapping[str, tuple[str, ...]] = {
     "headscope.analyse": (),
     "headscope.view.figures": (),
     "headscope.view.figures.heatmaps": ("draw_consistency_heatmap", "draw_score_heatmap"),
-    "headscope.view.figures.layers": ("draw_distances", "draw_entropies", "draw_offsets", "draw_special_tokens"),
+    "headscope.view.figures.layers": (
+        "draw_distances",
+        "draw_entropies",
+        "draw_gradients",
+        "draw_offsets",
+        "draw_special_tokens",
+    ),
     "headscope.view.figures.reported": ("draw_reported_heads",),
     "headscope.view.figures.lengths": ("draw_score_by_length",),
     "headscope.view.figures.replication": ("draw_replication",),
@@ -210,6 +218,7 @@ def steps() -> Iterator[tuple[str, dict[str, xr.DataArray]]]:
     summary = summarize(documents)
     with tempfile.TemporaryDirectory() as folder:
         model = headscope.load(tiny.save(Path(folder)))
+    headed_model = headscope.Model.from_module(*headed.make("bert", "masked-lm"))
     untrained, seen, elsewhere = headscope.untrained_model(model), set(), tiny.documents_with_roles(17)
     surface = Surface(offsets=(-2,), classes=(WordClass("determiners", ("the", "a")),))
     relations = Relations.for_corpus(summary, [Rule("first word", lambda document: [0] * len(document.words))])
@@ -218,9 +227,10 @@ def steps() -> Iterator[tuple[str, dict[str, xr.DataArray]]]:
     for name, reducer in REDUCERS.items():
         chosen = own.get(name) or reducer.for_corpus(summary)
         before = model if name == "similarity" else None
-        table = measure(model, documents, [with_permutations(chosen, 7)], before=before)
+        measured = headed_model if reducer.scope == "gradient" else model
+        table = measure(measured, documents, [with_permutations(chosen, 7)], before=before)
         parts.append((f"Reducer `{name}`", table))
-        control = None if before else measure(untrained, documents, [chosen])
+        control = None if before or measured is headed_model else measure(untrained, documents, [chosen])
         assessed = headscope.assess(table, control)
         parts.append((f"Added to `{name}` by `headscope.assess`", assessed))
         if any(score.has_report for score in read_scores(assessed)):

@@ -1,10 +1,7 @@
 """The gradients of all heads, from one backward pass and without a matrix, are those of eager autograd."""
 
 import re
-import sys
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 import torch
@@ -12,6 +9,7 @@ from transformers import PreTrainedModel
 
 import headscope.capture.fused
 import tiny
+import witnesses
 from headscope.capture import kernel
 from headscope.capture.align import Alignment
 from headscope.capture.batch import Batch, collate
@@ -56,29 +54,6 @@ def loss_on(batch: Batch, row: int | None = None):
     return loss
 
 
-@contextmanager
-def held_weights(module: PreTrainedModel) -> Iterator[list[torch.Tensor]]:
-    """The weights of every call of eager attention, from where they are used; what a model returns may be a copy."""
-    held: list[torch.Tensor] = []
-    files = {sys.modules[type(part).__module__] for part in module.modules()}
-    with pytest.MonkeyPatch.context() as patched:
-        for file in files:
-            if hasattr(file, "eager_attention_forward"):
-                patched.setattr(file, "eager_attention_forward", holding(file.eager_attention_forward, held))
-        module.set_attn_implementation("eager")
-        yield held
-
-
-def holding(eager, held: list[torch.Tensor]):
-    def attend(*arguments, **terms):
-        output, weights = eager(*arguments, **terms)
-        weights.retain_grad()
-        held.append(weights)
-        return output, weights
-
-    return attend
-
-
 def in_order(model: Model) -> list[tuple[str, int]]:
     """The layers as the forward pass comes by them; a decoder's own attention and cross attention take turns."""
     layers = [(kind, number) for kind, layers in model.layers.items() for number in range(1, layers + 1)]
@@ -97,10 +72,10 @@ def largest_error(capture: Capture, batch: Batch, exact: PreTrainedModel, **how)
         alone = {
             name: values[row : row + 1, : real + name.startswith("decoder")] for name, values in batch.inputs.items()
         }
-        with held_weights(exact) as held:
+        with witnesses.hold_attention(exact) as held:
             loss_on(batch, row)(exact(**alone)).backward()
         assert len(held) == len(places) == len(gradients)
-        for place, weights in zip(places, held, strict=True):
+        for place, weights in zip(places, (each.weights for each in held), strict=True):
             _, heads, queries, keys = weights.shape
             g, v = gradients[place].g[row, :, :queries].double(), gradients[place].v[row, :, :keys].double()
             seen = weights[0] > 0

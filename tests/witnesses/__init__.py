@@ -8,6 +8,7 @@ from witnesses.aspects import aspects
 from witnesses.candidates import candidates, permuted_candidates
 from witnesses.classes import CLASSES, classes
 from witnesses.coreference import coreference
+from witnesses.gradients import gradients, hold_attention
 from witnesses.means import clustered_error, effective_clusters
 from witnesses.permuted import permuted_coreference, permuted_relations, permuted_scope
 from witnesses.relations import DIRECTIONS, Relation, relations
@@ -34,6 +35,8 @@ __all__ = [
     "clustered_error",
     "coreference",
     "effective_clusters",
+    "gradients",
+    "hold_attention",
     "masses",
     "permuted_candidates",
     "permuted_coreference",

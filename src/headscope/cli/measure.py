@@ -49,6 +49,11 @@ def measure(
         option(MODEL, "Folder of runs that were tuned from MODEL, such as headscope-runs: each run is measured instead "
                "of the model. Default: none.", metavar="FOLDER"),
     ] = None,
+    task: Annotated[
+        str | None,
+        option(MODEL, "Task head whose loss the reducer gradients differentiates, such as causal-lm; also masked-lm, "
+               "classification, tagging. Default: the head that the weights have.", metavar="TASK"),
+    ] = None,
     trust_remote_code: options.Trust = False,
     out: Annotated[
         Path, option(OUTPUT, "File to write, such as before.nc. Default: heads.nc.", "--out", "-o", metavar="FILE")
@@ -65,11 +70,19 @@ def measure(
 
     The file is a head table in netCDF (heads.nc), which `headscope compare` and `headscope.read_table` read.
     """
-    from headscope.jobs.arguments import check_corpora, check_model, check_output_file, check_reducers, open_runs
+    from headscope.jobs.arguments import (
+        check_corpora,
+        check_head,
+        check_model,
+        check_output_file,
+        check_reducers,
+        open_runs,
+    )
 
     check_reducers(reducers)
     check_corpora(corpus, replicate, patterns=patterns, format=format, limit=limit, sample=sample, seed=seed)
     tuned = open_runs(runs, replicate)
+    check_head(task, tuned)
     check_model(model)
     check_output_file(out)
     with show_progress() as progress:
@@ -80,8 +93,8 @@ def measure(
 
         table = run(
             model, corpus, add_offsets_and_classes(reducers, offset or [], words or []), out=out, format=format,
-            patterns=patterns, limit=limit, sample=sample, seed=seed, runs=tuned, device=device, max_tokens=max_tokens,
-            cut=cut, pair_tokens=pair_tokens, batch_tokens=batch_tokens, replicate=replicate,
+            patterns=patterns, limit=limit, sample=sample, seed=seed, runs=tuned, task=task, device=device,
+            max_tokens=max_tokens, cut=cut, pair_tokens=pair_tokens, batch_tokens=batch_tokens, replicate=replicate,
             permutations=permutations, trust_remote_code=trust_remote_code, resume=resume, progress=progress,
         )  # fmt: skip
     print_table(table, console)

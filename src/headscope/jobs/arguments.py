@@ -39,6 +39,19 @@ def check_model(model: object) -> None:
         model_names.check_name(str(model))
 
 
+def check_head(task: str | None, runs: object) -> None:
+    """Refuse a task head that there is not, or that runs are not to have.
+
+    Raises:
+        HeadscopeError: no model can be loaded for the task, or there are runs, which have the head of theirs.
+    """
+    if task is None:
+        return
+    model_names.check_task(task)
+    if runs is not None:
+        raise HeadscopeError("runs have the head of the task that they were tuned on; leave out --task.")
+
+
 def check_reducers(reducers: object) -> None:
     """Refuse the name of a reducer that there is not.
 

@@ -25,7 +25,7 @@ from headscope.corpora import CorpusSummary, read, summarize
 from headscope.corpora.document import Document
 from headscope.jobs.arguments import check_figures, check_model, check_reducers
 from headscope.jobs.folder import OutputFolder, write_csv
-from headscope.jobs.inputs import make_plan
+from headscope.jobs.inputs import find_head, make_plan
 from headscope.jobs.progress import Progress, ignore_progress, shows_progress
 from headscope.jobs.replication import Replication, open_replication
 from headscope.reducers import REDUCERS
@@ -132,7 +132,8 @@ def atlas(
         resolved = resolve_reducers(named, summary)
         second = open_replication(replicate, documents, named, resolved, reading=reading, progress=progress)
         progress("loading the model", 0, 0)
-        model = load(model, device=device, trust_remote_code=trust_remote_code)
+        head = find_head(None, resolved)
+        model = load(model, device=device, trust_remote_code=trust_remote_code, task=head)
         measure = partial(folder.measure, plan=make_plan(max_tokens, cut, pair_tokens, batch_tokens))
         table = measure(
             "heads", model, documents, [with_permutations(reducer, permutations) for reducer in resolved],

@@ -1,7 +1,16 @@
 """The options that several jobs have in common, turned into a model, documents and a plan."""
 
+from collections.abc import Sequence
+
+from headscope.capture.names import OWN_HEAD
 from headscope.reducers import add_offsets_and_classes as add_offsets_and_classes
-from headscope.runner import Plan
+from headscope.reducers.reducer import Reducer
+from headscope.runner import Plan, needs_head
+
+
+def find_head(task: str | None, reducers: Sequence[Reducer]) -> str | None:
+    """The task head with which a model is loaded: the one that is named, or its own where a reducer needs one."""
+    return task or (OWN_HEAD if needs_head(reducers) else None)
 
 
 def make_plan(max_tokens: int | None, cut: bool | None, pair_tokens: int | None, batch_tokens: int | None) -> Plan:

@@ -18,9 +18,9 @@ from headscope.analyse import add_replication, assess
 from headscope.capture.loading import Loadable, load
 from headscope.corpora import CorpusSummary, read, summarize
 from headscope.errors import HeadscopeError
-from headscope.jobs.arguments import check_model, check_reducers, open_runs
+from headscope.jobs.arguments import check_head, check_model, check_reducers, open_runs
 from headscope.jobs.folder import reserve_file
-from headscope.jobs.inputs import make_plan
+from headscope.jobs.inputs import find_head, make_plan
 from headscope.jobs.progress import Progress, ignore_progress, shows_progress
 from headscope.jobs.replication import open_replication
 from headscope.reducers.reducer import Reducer
@@ -44,6 +44,7 @@ def measure(
     sample: int | None = None,
     seed: int = 0,
     runs: str | Path | Runs | None = None,
+    task: str | None = None,
     device: str = "cpu",
     max_tokens: int | None = None,
     cut: bool | None = None,
@@ -71,6 +72,9 @@ def measure(
         seed: random seed of the sample.
         runs: a folder of runs that were tuned from the model: each run is measured instead of the model, and the table
             has the dimension ``run``.
+        task: the task head whose loss reducers of gradients differentiate: ``masked-lm``, ``causal-lm``,
+            ``classification``, ``tagging``, or ``own`` (`headscope.load`). Not for runs, which have the head of their
+            task. Default: ``own`` for such reducers; others need no head.
         device: where to run the model; a loaded model stays where it is.
         max_tokens: longest text in tokens. Default: the limit of the model.
         cut: cut longer texts; otherwise they are skipped. Default: cut if the corpus has coreference.
@@ -94,6 +98,7 @@ def measure(
     if out is None and resume:
         raise HeadscopeError("resume=True continues a file; name it as `out`.")
     runs = open_runs(runs, replicate)
+    check_head(task, runs)
     reducers = list_reducers(reducers)
     check_reducers(reducers)
     check_model(model)
@@ -105,7 +110,8 @@ def measure(
         chosen = _choose_reducers(reducers, summary, runs, permutations)
         second = open_replication(replicate, documents, reducers, chosen, reading=reading, progress=progress)
         progress("loading the model", 0, 0)
-        model = load(model, device=device, trust_remote_code=trust_remote_code)
+        head = find_head(task, chosen) if runs is None else None
+        model = load(model, device=device, trust_remote_code=trust_remote_code, task=head)
 
         def make_settings(step: str, summary: CorpusSummary, checkpoint: Path | None) -> dict[str, Any]:
             return {

@@ -1,6 +1,7 @@
 # What `headscope.reducers` gives, loaded by `__init__.py` when it is first asked for.
 from .aspects import Aspects as Aspects
 from .coreference import Coreference as Coreference
+from .gradients import Gradients as Gradients
 from .negation_scope import NegationScope as NegationScope
 from .reducer import CorpusReducer as CorpusReducer
 from .reducer import Reducer as Reducer

@@ -80,7 +80,7 @@ class Aspects:
 
     name: ClassVar[str] = "aspects"
     scores: ClassVar[tuple[Score, ...]] = (ACCURACY,)
-    scope: ClassVar[Literal["rows", "layer", "pass"]] = "layer"
+    scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "layer"
     models: ClassVar[Literal[1, 2]] = 1
     max_tokens: ClassVar[int | None] = 4096
 

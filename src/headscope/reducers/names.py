@@ -17,6 +17,7 @@ NAMES: Mapping[str, str] = {
         "The largest weight between a predicate and what fills a role of it, in either direction, as a mean over links."
     ),
     "similarity": "The cosine of each head's attention map before and after fine-tuning, the mean over documents.",
+    "gradients": "How much the model's loss changes with the attention weights and with the output of each head.",
 }
 """What each reducer of `headscope.reducers.REDUCERS` measures: the first line of its docstring."""
 

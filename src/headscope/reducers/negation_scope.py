@@ -92,7 +92,7 @@ class NegationScope:
         Score("scope_recall", "Scope of negation", numerator=(HITS,), denominator=(GOLD,), reported=False),
         F1,
     )
-    scope: ClassVar[Literal["rows", "layer", "pass"]] = "layer"
+    scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "layer"
     models: ClassVar[Literal[1, 2]] = 1
     max_tokens: ClassVar[int | None] = 4096
 

@@ -27,7 +27,9 @@ class Reducer(Protocol):
     Attributes:
         name: what the command line and its sums call it.
         scope: the attention that it needs at once: ``rows`` (a block of query rows), ``layer`` (all rows of a layer)
-            or ``pass`` (all layers of an attention type, in order).
+            or ``pass`` (all layers of an attention type, in order). With ``gradient`` it is given no attention, but the
+            `HeadGradient` of a layer for the loss of the model's task head (`headscope.capture.loss`), whose batch has
+            masks in it where the model predicts masked words.
         models: 2 if it compares two models. It is then given the attention of the model after, and behind it that of
             the model before.
         max_tokens: longer documents are skipped and counted; None if any length will do, which ``pass`` may not say.
@@ -38,7 +40,7 @@ class Reducer(Protocol):
     """
 
     name: ClassVar[str]
-    scope: ClassVar[Literal["rows", "layer", "pass"]]
+    scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]]
     models: ClassVar[Literal[1, 2]]
     max_tokens: ClassVar[int | None]
 
@@ -50,7 +52,7 @@ class Reducer(Protocol):
 
     # mypy takes these arguments for any, so that methods of one attention and of two conform; nothing comes by keyword.
     def observe(self, facts: Any, *attentions: Any, **_: Any) -> Sums:
-        """The sums that the attention of a block of rows, a layer or a pass adds.
+        """The sums that the attention of a block of rows, a layer or a pass adds, or the gradient of a layer.
 
         The first axis is the head; in a pass it is the layer, and the head comes second.
         """

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from headscope.reducers.aspects import Aspects
 from headscope.reducers.coreference import Coreference
+from headscope.reducers.gradients import Gradients
 from headscope.reducers.negation_scope import NegationScope
 from headscope.reducers.reducer import CorpusReducer
 from headscope.reducers.relations import Relations
@@ -21,6 +22,7 @@ REDUCERS: Mapping[str, type[CorpusReducer]] = {
     "classes": TokenClasses,
     "roles": Roles,
     "similarity": Similarity,
+    "gradients": Gradients,
 }
 """All reducers by name."""
 

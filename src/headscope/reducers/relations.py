@@ -125,7 +125,7 @@ class Relations:
 
     name: ClassVar[str] = "relations"
     scores: ClassVar[tuple[Score, ...]] = (ACCURACY, CANDIDATES)
-    scope: ClassVar[Literal["rows", "layer", "pass"]] = "layer"
+    scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "layer"
     models: ClassVar[Literal[1, 2]] = 1
     max_tokens: ClassVar[int | None] = 4096
 

@@ -85,7 +85,7 @@ class Roles:
 
     name: ClassVar[str] = "roles"
     scores: ClassVar[tuple[Score, ...]] = (WEIGHT,)
-    scope: ClassVar[Literal["rows", "layer", "pass"]] = "layer"
+    scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "layer"
     models: ClassVar[Literal[1, 2]] = 1
     max_tokens: ClassVar[int | None] = 4096
 

@@ -46,7 +46,7 @@ class Similarity:
             ascending=True,
         ),
     )
-    scope: ClassVar[Literal["rows", "layer", "pass"]] = "layer"
+    scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "layer"
     models: ClassVar[Literal[1, 2]] = 2
     max_tokens: ClassVar[int | None] = 512
 

@@ -126,7 +126,7 @@ class Surface:
             control="class_share",
         ),
     )
-    scope: ClassVar[Literal["rows", "layer", "pass"]] = "rows"
+    scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "rows"
     models: ClassVar[Literal[1, 2]] = 1
     max_tokens: ClassVar[int | None] = None
 

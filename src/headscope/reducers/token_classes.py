@@ -64,7 +64,7 @@ class TokenClasses:
 
     name: ClassVar[str] = "classes"
     scores: ClassVar[tuple[Score, ...]] = (MASS,)
-    scope: ClassVar[Literal["rows", "layer", "pass"]] = "layer"
+    scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "layer"
     models: ClassVar[Literal[1, 2]] = 1
     max_tokens: ClassVar[int | None] = 4096
 

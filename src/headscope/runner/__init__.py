@@ -5,6 +5,7 @@
 `measure_runs`      the same for all models of a folder of runs, with the dimension ``run``
 `measure_pair`      two models of one shape, compared; this is ``headscope.measure_pair``
 `list_reducers`     one reducer, one name or several of them -> a list
+`needs_head`        whether reducers need gradients, and so a model with a task head
 `resolve_reducers`  names, ``module:Reducer`` and objects -> reducers for a corpus
 `Plan`              how to batch
 ==================  ============================================================================
@@ -12,7 +13,7 @@
 
 from headscope.capture.stream import Plan
 from headscope.runner.local import measure
-from headscope.runner.resolve import list_reducers, resolve_reducers
+from headscope.runner.resolve import list_reducers, needs_head, resolve_reducers
 from headscope.runner.runs import measure_pair, measure_runs
 
-__all__ = ["Plan", "list_reducers", "measure", "measure_pair", "measure_runs", "resolve_reducers"]
+__all__ = ["Plan", "list_reducers", "measure", "measure_pair", "measure_runs", "needs_head", "resolve_reducers"]

@@ -28,6 +28,7 @@ from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
 from headscope.capture.interface import Capture
 from headscope.capture.loading import Loadable, load
+from headscope.capture.loss import check_loss, make_loss
 from headscope.capture.model import Model
 from headscope.capture.outputs import Outputs
 from headscope.capture.stream import Plan, Portion, Stream
@@ -41,7 +42,7 @@ from headscope.reducers.reducer import Reducer, Sums
 from headscope.runner.checkpoint import ALL_LAYERS, COUNTED, Key, RunSums
 from headscope.runner.checkpoint import load as load_sums
 from headscope.runner.checkpoint import save as save_sums
-from headscope.runner.resolve import list_reducers, resolve_reducers
+from headscope.runner.resolve import list_reducers, needs_head, resolve_reducers
 from headscope.runner.table import tabulate
 
 NOT_FINITE = "documents for which the model's outputs are not finite"
@@ -147,7 +148,8 @@ def open_stream(
 ) -> Stream:
     """The stream of batches that suits the model, these reducers and the model to compare with, if there is one."""
     limits = [reducer.max_tokens for reducer in reducers if reducer.max_tokens is not None]
-    every_layer = any(reducer.scope == "pass" for reducer in reducers)
+    # The weights of all layers are there until the backward pass.
+    every_layer = any(reducer.scope in ("pass", "gradient") for reducer in reducers)
     beside = () if before is None else (before,)
     held = (model, *beside) if every_layer else beside
     return Stream(documents, (model, *beside), plan, max_tokens=min(limits, default=None), held=held)
@@ -198,6 +200,8 @@ def _observe_portion(
     The sums are good for nothing unless all are.
     """
     (capture, *captures_beside), (batch, *batches_beside) = portion.captures, portion.batches
+    by_gradient = [reducer for reducer in reducers if reducer.scope == "gradient"]
+    posed, loss = make_loss(capture.model, batch) if by_gradient else (batch, None)
     sums: dict[Key, Tensor] = {}
     facts: dict[tuple[str, str], Any] = {}
 
@@ -206,7 +210,8 @@ def _observe_portion(
 
     for reducer in reducers:
         for attention_type in capture.model.layers:
-            prepared = facts[reducer.name, attention_type] = reducer.prepare(batch, attention_type)
+            read = posed if reducer.scope == "gradient" else batch
+            prepared = facts[reducer.name, attention_type] = reducer.prepare(read, attention_type)
             add(reducer, attention_type, COUNTED, reducer.count(prepared))
     held, outputs_beside = [], []
     for capture_beside, batch_beside in zip(captures_beside, batches_beside, strict=True):
@@ -215,7 +220,7 @@ def _observe_portion(
         outputs_beside.append(outputs)
     passes: defaultdict[str, list[tuple[Attention, ...]]] = defaultdict(list)
     by_pass = [reducer for reducer in reducers if reducer.scope == "pass"]
-    by_layer = [reducer for reducer in reducers if reducer.scope != "pass"]
+    by_layer = [reducer for reducer in reducers if reducer.scope in ("rows", "layer")]
 
     def see(attention: Attention) -> None:
         attention_type, layer = attention.attention_type, attention.layer
@@ -227,8 +232,19 @@ def _observe_portion(
         if by_pass:
             passes[attention_type].append(attentions)
 
-    whole = any(reducer.scope != "rows" or reducer.models > 1 for reducer in reducers)
-    seen = capture.run(batch, see, rows=plan.rows, whole=whole, fused=plan.fused)
+    whole = any(reducer.scope in ("layer", "pass") or reducer.models > 1 for reducer in reducers)
+    # Where words are masked for the loss, other reducers see the text as it is, in a pass of their own.
+    together = posed is batch or len(by_gradient) == len(reducers)
+    seen = capture.run(
+        posed if together else batch, see, gradients=bool(by_gradient) and together, loss=loss, rows=plan.rows,
+        whole=whole, fused=plan.fused,
+    )  # fmt: skip
+    differentiated = seen
+    if not together:
+        differentiated = capture.run(posed, gradients=True, loss=loss, rows=plan.rows, fused=plan.fused)
+    for (attention_type, layer), gradient in differentiated.gradients.items():
+        for reducer in by_gradient:
+            add(reducer, attention_type, str(layer), reducer.observe(facts[reducer.name, attention_type], gradient))
     for reducer in by_pass:
         for attention_type, layers in passes.items():
             # All layers of the model, and behind them those of the one before.
@@ -237,7 +253,7 @@ def _observe_portion(
             add(reducer, attention_type, ALL_LAYERS, values)
     for (attention_type, layer, way), texts in seen.paths.items():
         sums["path", f"{attention_type} {layer} {way}"] = torch.tensor(texts)
-    finite = [are_finite(batch, outputs.verified) for outputs in (seen, *outputs_beside)]
+    finite = [are_finite(batch, outputs.verified) for outputs in (seen, differentiated, *outputs_beside)]
     return sums, torch.stack(finite).all(0)
 
 
@@ -271,7 +287,11 @@ def _load_before(before: Loadable | None, model: Model, reducers: Sequence[Reduc
 
 
 def _identify(stream: Stream, reducers: Sequence[Reducer]) -> dict[str, Any]:
-    """The identity of a run, checked when it is resumed, and kept in the table."""
+    """The identity of a run, checked when it is resumed, and kept in the table.
+
+    Raises:
+        ModelError: gradients are asked for, and the model has no loss.
+    """
     documents, (model, *beside) = stream.documents, stream.models
     about = {
         "model": model.name,
@@ -283,6 +303,8 @@ def _identify(stream: Stream, reducers: Sequence[Reducer]) -> dict[str, Any]:
         "corpus": name_documents(documents),
         "corpus_sha256": hash_documents(documents),
     }
+    if needs_head(reducers):
+        about["loss"] = check_loss(model)
     for before in beside:
         about |= {"before": before.name, "before_weights_sha256": before.weights_sha256}
     versions = _versions()

@@ -25,6 +25,11 @@ def list_reducers(reducers: str | Reducer | Sequence[str | Reducer]) -> list[str
     return list(reducers)
 
 
+def needs_head(reducers: Sequence[Reducer]) -> bool:
+    """True if one of the reducers needs gradients, and so a model with a task head."""
+    return any(reducer.scope == "gradient" for reducer in reducers)
+
+
 def resolve_reducers(reducers: Sequence[str | Reducer], summary: CorpusSummary) -> list[Reducer]:
     """The reducers that are named, made for a corpus that was summarized, or given as objects.
 
@@ -102,6 +107,11 @@ def _checked(reducer: Any, shown: str) -> Reducer:
                 f"the reducer `{reducer.name}` declares {what} = {getattr(reducer, what)!r}; it can be one of "
                 f"{', '.join(map(repr, allowed))}."
             )
+    if reducer.scope == "gradient" and reducer.models == 2:
+        raise HeadscopeError(
+            f"the reducer `{reducer.name}` compares two models by gradients, which are found of one model; declare "
+            "models = 1."
+        )
     if reducer.scope == "pass" and reducer.max_tokens is None:
         raise HeadscopeError(
             f"the reducer `{reducer.name}` holds all layers of a text at once and sets no limit to its length; "

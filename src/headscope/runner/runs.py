@@ -15,6 +15,7 @@ import xarray as xr
 
 from headscope.capture.loading import load, read_identity
 from headscope.capture.model import Model
+from headscope.capture.names import OWN_HEAD
 from headscope.capture.stream import Plan
 from headscope.corpora.document import Document
 from headscope.corpora.summary import CorpusSummary, summarize
@@ -23,7 +24,7 @@ from headscope.reducers import DEFAULT, REDUCERS
 from headscope.reducers.reducer import Reducer
 from headscope.reducers.support.permutations import with_permutations
 from headscope.runner.local import Progress, measure
-from headscope.runner.resolve import list_reducers, resolve_reducers
+from headscope.runner.resolve import list_reducers, needs_head, resolve_reducers
 from headscope.runner.table import side_by_side
 from headscope.runs import Run, Runs
 from headscope.runs import read as read_runs
@@ -81,6 +82,7 @@ def measure_runs(
         with_permutations(reducer, 0) if isinstance(given, str) else reducer
         for given, reducer in zip(reducers, resolve_reducers(reducers, summary), strict=True)
     ]
+    head = OWN_HEAD if needs_head(resolved) else None
     files = [None] * len(runs.runs) if checkpoint is None else checkpoints(checkpoint, runs)
     tables: list[xr.Dataset] = []
     for place, (run, file) in enumerate(zip(runs.runs, files, strict=True)):
@@ -91,8 +93,8 @@ def measure_runs(
 
         # The run is not given a name here, so that it is gone before the next one is loaded.
         table = measure(
-            load(runs.path(run), device=str(model.device), trust_remote_code=trust_remote_code), documents, resolved,
-            plan=plan, checkpoint=file, resume=resume, progress=show_progress, summary=summary, before=model,
+            load(runs.path(run), device=str(model.device), trust_remote_code=trust_remote_code, task=head), documents,
+            resolved, plan=plan, checkpoint=file, resume=resume, progress=show_progress, summary=summary, before=model,
         )  # fmt: skip
         show_progress(summary.words, summary.words)
         if tables:

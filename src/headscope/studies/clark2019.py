@@ -188,7 +188,7 @@ CLARK2019 = Study(
         "required to be equal.",
         "The paper chooses the best head and offset on the same data that they are scored on, and so does the value "
         "beside the paper's. The held-out value is judged.",
-        "Not here: the gradients of figure 3, the probes of table 3 and the clusters of figure 6; of table 2, the "
-        "neural system, which is no attention head.",
+        "Not here: the gradients of figure 3 (measure the reducer gradients), the probes of table 3 and the clusters "
+        "of figure 6; of table 2, the neural system, which is no attention head.",
     ),
 )  # fmt: skip

@@ -1,7 +1,7 @@
 """Figures of head tables and comparisons; each function returns a ``matplotlib.figure.Figure`` that belongs to nobody.
 
 =============  ===============================================================
-`layers`       special tokens, offsets, entropies and distances by layer
+`layers`       special tokens, offsets, entropies, distances and gradients by layer
 `heatmaps`     a score of each head by layer, also on two corpora
 `reported`     reported heads with their intervals, beside their rivals
 `lengths`      how reported heads score on links of each length

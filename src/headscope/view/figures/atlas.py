@@ -9,7 +9,13 @@ from matplotlib.figure import Figure
 from headscope.files import tell_apart
 from headscope.score import Score, read_scores
 from headscope.view.figures.heatmaps import draw_score_heatmap
-from headscope.view.figures.layers import draw_distances, draw_entropies, draw_offsets, draw_special_tokens
+from headscope.view.figures.layers import (
+    draw_distances,
+    draw_entropies,
+    draw_gradients,
+    draw_offsets,
+    draw_special_tokens,
+)
 from headscope.view.figures.lengths import draw_score_by_length
 from headscope.view.figures.replication import draw_replication, has_replication
 from headscope.view.figures.reported import draw_reported_heads
@@ -37,6 +43,8 @@ def list_figures(table: xr.Dataset, *, every: bool = False) -> dict[str, tuple[s
         "Entropy of attention": ("entropies", partial(draw_entropies, table)),
         "Distance of attention": ("distances", partial(draw_distances, table)),
     }
+    if "gradient_all" in table:
+        figures["Gradient of the loss by attention"] = ("special-tokens-gradient", partial(draw_gradients, table))
     for score in read_scores(table):
         if (score.has_report or not score.is_ratio) and table[score.variable].notnull().any():
             figures |= list_score_figures(table, score, every=every)

@@ -65,6 +65,13 @@ NEIGHBOURS = (
     Series("mass_previous", "the token before", "#D55E00", "s"),
     Series("mass_next", "the token after", "#009E73", "^"),
 )
+GRADIENTS = (
+    CLS._replace(variable="gradient_cls"),
+    FIRST._replace(variable="gradient_first"),
+    Series("gradient_sep", "[SEP]", "#D55E00", "s"),
+    Series("gradient_punctuation", "“.” and “,”", "#009E73", "^"),
+    Series("gradient_other", "other tokens", "#E69F00", "D"),
+)
 ENTROPY = (Series("entropy", "heads", "#0072B2", "o"),)
 FROM_CLS = (Series("entropy_from_cls", "heads", "#D55E00", "s"),)
 DISTANCE = (Series("mean_distance", "heads", "#0072B2", "o"),)
@@ -118,12 +125,28 @@ def draw_distances(table: xr.Dataset) -> Figure:
     return _draw_by_layer(table, title, Panel("", "mean distance (tokens)", DISTANCE))
 
 
-def _draw_by_layer(table: xr.Dataset, title: str, *panels: Panel) -> Figure:
+def draw_gradients(table: xr.Dataset) -> Figure:
+    """Gradient of the loss by the attention weights of each head, by layer (Clark et al. 2019, figure 3).
+
+    Args:
+        table: a head table with any of ``gradient_cls``, ``gradient_sep``, ``gradient_punctuation`` and
+            ``gradient_other``; where the model has no [CLS], ``gradient_first`` stands in.
+
+    Raises:
+        TableError: the table has none of these.
+    """
+    title, panel = "Gradient of the loss by attention", Panel("", "mean |gradient| (nats)", GRADIENTS)
+    return _draw_by_layer(table, title, panel, measured="the gradients of the loss")
+
+
+def _draw_by_layer(
+    table: xr.Dataset, title: str, *panels: Panel, measured: str = "the surface statistics of the model"
+) -> Figure:
     """One row for each panel that the table has numbers for, one column for each attention type."""
     rows = [panel for panel in panels if any(_present(table, series.variable) for series in panel.series)]
     if not rows:
         wanted = ", ".join(series.variable for panel in panels for series in panel.series)
-        raise TableError(f"the head table has none of {wanted}; measure the surface statistics of the model first.")
+        raise TableError(f"the head table has none of {wanted}; measure {measured} first.")
     attention_types = list_attention_types(table)
     with mpl.rc_context(STYLE):
         width = max(6.5, 2.4 * len(attention_types)) + 0.12 * max(0, table.sizes["layer"] - 16)
@@ -161,8 +184,8 @@ def _draw_panel(
 ) -> tuple[dict[str, Any], list[Points]]:
     """Draw a panel's series for one attention type; the handles for its legend by label, and what was drawn."""
     shown = [series for series in panel.series if _present(table, series.variable, attention_type)]
-    if CLS in shown and FIRST in shown:
-        shown.remove(FIRST)  # where there is a [CLS], it is the first token
+    if any(series.label == CLS.label for series in shown):  # where there is a [CLS], it is the first token
+        shown = [series for series in shown if series.label != FIRST.label]
     handles: dict[str, Any] = {}
     points: list[Points] = []
     for place, series in enumerate(shown):
