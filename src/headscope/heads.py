@@ -64,6 +64,9 @@ DIMENSIONS: Mapping[str, str] = {
 }
 """The dimensions a head table may have, and what each means."""
 
+SHARE = "share of attention"
+"""The unit of the weights of attention."""
+
 REQUIRED_ATTRIBUTES = ("model", "weights_sha256", "corpus", "corpus_sha256", "documents", "tokens", "skipped", "call")
 """Where a table came from. No table is complete without them."""
 
@@ -94,6 +97,11 @@ def variable(
     shown = {"title": title, "target": target, "baseline": baseline}
     attrs = {"long_name": name, "units": units, "source": source} | {key: text for key, text in shown.items() if text}
     return xr.Variable(tuple(dims), values, attrs=attrs)
+
+
+def get_share(table: xr.Dataset) -> str:
+    """The unit of the weights of a table: a share of attention, or of what its view shows in place of it."""
+    return str(table.attrs.get("view_units", SHARE))
 
 
 def check(table: xr.Dataset) -> xr.Dataset:

@@ -16,6 +16,7 @@ import rivals
 import tiny
 import tuned
 from headscope.capture.model import Model
+from headscope.capture.views import VIEWS
 from headscope.corpora import Document, summarize
 from headscope.errors import HeadscopeError
 from headscope.reducers import REDUCERS, Reducer, Relations, Rule, Surface, WordClass
@@ -34,6 +35,9 @@ WITHOUT_MATRIX = tuple(
     reducer for reducer in EVERY if (REDUCERS[reducer] if isinstance(reducer, str) else reducer).scope == "rows"
 )
 LAW = pytest.mark.parametrize("names", [EVERY, WITHOUT_MATRIX], ids=["all", "without the matrix"])
+# Through a view, those with windows and groups, and with three attention types.
+CASES = [(family, None) for family in FAMILIES] + [(family, view) for family in ("mistral", "bart") for view in VIEWS]
+FAMILY_AND_VIEW = pytest.mark.parametrize(("family", "view"), CASES, ids=lambda name: name or "weights")
 
 
 @cache
@@ -62,38 +66,40 @@ def reducers(names: tuple[str | Reducer, ...] = EVERY) -> tuple[Reducer, ...]:
 
 
 @cache
-def expected(family: str, names: tuple[str | Reducer, ...]) -> xr.Dataset:
+def expected(family: str, names: tuple[str | Reducer, ...], view: str | None) -> xr.Dataset:
     """One document after the other, each alone and unpadded."""
-    done = RunSums({})
+    done, plan = RunSums({}), Plan(view=view)
     for document in DOCUMENTS:
-        done = done + laws.add_up(model(family), [document], reducers(names), Plan(), before=before(family, names))
+        done = done + laws.add_up(model(family), [document], reducers(names), plan, before=before(family, names))
     return laws.tabulate_sums(done, model(family), reducers(names))
 
 
 @LAW
-@pytest.mark.parametrize("family", FAMILIES)
+@FAMILY_AND_VIEW
 @settings(max_examples=12, deadline=None)
 @given(plan=laws.PLANS, order=st.permutations(range(len(DOCUMENTS))))
-def test_any_order_padding_batch_and_block(family: str, names: tuple, plan: Plan, order: list) -> None:
-    permuted = [DOCUMENTS[place] for place in order]
+def test_any_order_padding_batch_and_block(
+    family: str, view: str | None, names: tuple, plan: Plan, order: list
+) -> None:
+    permuted, plan = [DOCUMENTS[place] for place in order], replace(plan, view=view)
     done = laws.add_up(model(family), permuted, reducers(names), plan, before=before(family, names))
-    laws.assert_same(laws.tabulate_sums(done, model(family), reducers(names)), expected(family, names))
+    laws.assert_same(laws.tabulate_sums(done, model(family), reducers(names)), expected(family, names, view))
 
 
 @LAW
-@pytest.mark.parametrize("family", FAMILIES)
+@FAMILY_AND_VIEW
 @settings(max_examples=12, deadline=None)
 @given(plan=laws.PLANS, cuts=st.sets(st.integers(1, len(DOCUMENTS) - 1), min_size=1, max_size=5), data=st.data())
 def test_any_split_and_any_order_of_merging(
-    family: str, names: tuple, plan: Plan, cuts: set, data: st.DataObject
+    family: str, view: str | None, names: tuple, plan: Plan, cuts: set, data: st.DataObject
 ) -> None:
-    edges = [0, *sorted(cuts), len(DOCUMENTS)]
+    edges, plan = [0, *sorted(cuts), len(DOCUMENTS)], replace(plan, view=view)
     parts = [DOCUMENTS[start:end] for start, end in pairwise(edges)]
     sums = [laws.add_up(model(family), part, reducers(names), plan, before=before(family, names)) for part in parts]
     merged = RunSums({})
     for part in data.draw(st.permutations(sums)):
         merged = merged + part
-    laws.assert_same(laws.tabulate_sums(merged, model(family), reducers(names)), expected(family, names))
+    laws.assert_same(laws.tabulate_sums(merged, model(family), reducers(names)), expected(family, names, view))
 
 
 @pytest.mark.parametrize("family", FAMILIES)

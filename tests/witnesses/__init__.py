@@ -10,6 +10,7 @@ from witnesses.classes import CLASSES, classes
 from witnesses.coreference import coreference
 from witnesses.gradients import gradients, hold_attention
 from witnesses.means import clustered_error, effective_clusters
+from witnesses.norms import see_norms
 from witnesses.permuted import permuted_coreference, permuted_relations, permuted_scope
 from witnesses.relations import DIRECTIONS, Relation, relations
 from witnesses.roles import roles
@@ -46,6 +47,7 @@ __all__ = [
     "roles",
     "scope",
     "see",
+    "see_norms",
     "similarity",
     "surface",
     "word_weights",

@@ -73,6 +73,11 @@ def _check_after(before: xr.Dataset, first: str, table: xr.Dataset, name: str) -
             f"{name} is of {table.attrs.get('documents')} documents and {first} of {before.attrs.get('documents')}; "
             "measure both with the same options, so that both skip the same documents."
         )
+    if table.attrs.get("view") != before.attrs.get("view"):
+        views = [
+            f"the view `{each.attrs['view']}`" if "view" in each.attrs else "the weights" for each in (table, before)
+        ]
+        raise TableError(f"{name} is of {views[0]} and {first} of {views[1]}; measure both with the same --view.")
     # A table of runs says which weights they were tuned from; that of one model can only be seen to be another.
     same = table.attrs.get("weights_sha256") == before.attrs.get("weights_sha256")
     if "run" in table.dims and not same:

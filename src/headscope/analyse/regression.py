@@ -65,17 +65,17 @@ def _regression(table: xr.Dataset, score: Score) -> dict[str, xr.Variable]:
         products.transpose(*by_head, "fold", "regressor").values,
         squares.transpose(*by_head, "fold").values,
     )
-    attention = score.regression[0]
+    attention, share = score.regression[0], heads.get_share(table)
     base = f"{attention} if not {score.regression[1]}, at distance 0"
     explained = f"variance of the {attention} explained"
     new = {
         "words": _described(fit["words"], (), "words to which the regressions are fitted", "words"),
-        "intercept": _described(fit["intercept"], by_head, base, "share of attention"),
+        "intercept": _described(fit["intercept"], by_head, base, share),
         "r_squared": _described(fit["r_squared"], by_head, explained, "share of variance"),
     }
     slopes = {
-        "label": (score.regression[1], "share of attention"),
-        "distance": ("for each word of distance", "share of attention by word"),
+        "label": (score.regression[1], share),
+        "distance": ("for each word of distance", f"{share} by word"),
     }
     for place, (term, (what, units)) in enumerate(slopes.items()):
         columns = {

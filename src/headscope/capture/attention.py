@@ -19,7 +19,8 @@ class Attention(Protocol):
     """A block of query rows of one layer's attention, for one batch.
 
     Rows and keys of padding are present and meaningless; a reducer leaves them out by
-    ``queries.real`` and ``keys.real``.
+    ``queries.real`` and ``keys.real``. Through a view (`headscope.capture.views`) a weight is what the view
+    shows of the key, as a share of the row.
 
     Attributes:
         layer: counted from 1 in the order of the forward pass, in each attention type by itself.

@@ -1,6 +1,6 @@
 """Attention as blocks of rows of its matrix, made by the model's own attention function."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -9,6 +9,7 @@ from torch import Tensor
 
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
+from headscope.capture.norms import make_shares
 from headscope.capture.words import Words
 from headscope.errors import HeadscopeError
 
@@ -38,6 +39,10 @@ class DenseRows(Attention):
     def heads(self) -> int:
         """The number of query heads."""
         return self.matrix.shape[1]
+
+    def with_norms(self, norms: Float[Tensor, "batch head key"]) -> "DenseRows":
+        """The rows of the norm view, given the norms of what each head takes from each key."""
+        return replace(self, matrix=make_shares(self.matrix, norms[:, :, self.columns]))
 
     def average(self, columns: Float[Tensor, "batch key feature"]) -> Float[Tensor, "batch head query feature"]:
         """The average of each column under the attention: sum_k a[q, k] * columns[k]."""

@@ -13,7 +13,7 @@ Nothing of size query x key exists, so memory grows with the length and not with
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import torch
@@ -25,7 +25,7 @@ from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
 from headscope.capture.kernel import Attended, attend, products
 from headscope.capture.mask import Reach, as_mask
-from headscope.capture.sweep import Swept, sweep
+from headscope.capture.sweep import ALIGNED, Swept, sweep
 from headscope.capture.words import Words
 
 WINDOW_ROWS = 512
@@ -62,6 +62,19 @@ class FusedRows(Attention):
     def heads(self) -> int:
         """The number of query heads."""
         return self.query.shape[1]
+
+    def with_norms(self, norms: Float[Tensor, "batch head key"]) -> "FusedRows":
+        """The rows of the norm view, given the norms of what each head takes from each key; all above 0.
+
+        To multiply a weight with a norm is to add the norm's logarithm to the score: one more number in each key, of
+        which every query takes one.
+        """
+        logarithms = norms.log()[..., None]
+        key = self.key.repeat_interleave(self.heads // self.key.shape[1], dim=1)
+        ones = self.query.new_full((*self.query.shape[:-1], 1), 1 / self.scale)
+        query, key = torch.cat([self.query, ones], dim=-1), torch.cat([key, logarithms], dim=-1)
+        query, key = (torch.nn.functional.pad(side, (0, -side.shape[-1] % ALIGNED)) for side in (query, key))
+        return replace(self, query=query, key=key, _swept={})
 
     def attend(self, values: Float[Tensor, "batch key_head key size"]) -> Attended:
         """The average of `values` under the attention, and the log-sum-exp of the scores."""

@@ -45,6 +45,7 @@ from headscope.capture.layer import (
     pass_on,
 )
 from headscope.capture.model import Model
+from headscope.capture.norms import Norms
 from headscope.capture.outputs import Loss, Outputs, differentiate, gather_outputs
 from headscope.capture.turns import hold, list_configs
 from headscope.capture.verify import are_finite, by_token, verify_rows, verify_same, verify_unpadded
@@ -75,11 +76,13 @@ class Capture:
         route: ``interface`` where attention passes through us, ``outputs`` where the model's own
             ``output_attentions=True`` is all there is.
         modules: the module of each layer whose attention it is, by type and number; none on route ``outputs``.
+        norms: those by which `run` shows the norm view in place of the weights; None if it shows these.
     """
 
     model: Model
     route: str
     modules: Mapping[tuple[str, int], nn.Module] = field(default_factory=dict, repr=False)
+    norms: Norms | None = field(default=None, repr=False)
 
     @classmethod
     def verified(cls, model: Model, batch: Batch) -> "Capture":
@@ -164,7 +167,7 @@ class Capture:
         reasons = {"a reducer needs it": whole, "it is checked": verify, "it was asked for": fused is False}
         because = next((reason for reason, holds in reasons.items() if holds), "")
         fused_from = FUSED_FROM if fused is None else 0
-        run = Pass(self.model, batch, observe, edit, gradients, rows, whole, verify, because, fused_from)
+        run = Pass(self.model, batch, observe, edit, gradients, rows, whole, verify, because, fused_from, self.norms)
         with (
             hold(self._configs),
             torch.inference_mode(not gradients),

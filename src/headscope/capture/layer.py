@@ -24,6 +24,7 @@ from headscope.capture.edit import Edit, EditedLayer, Visible, apply_edits, sile
 from headscope.capture.fused import FusedRows
 from headscope.capture.mask import Masks, Reach, hide
 from headscope.capture.model import Model
+from headscope.capture.norms import Norms, make_shares
 from headscope.capture.path import cut, list_terms, may_leave_out, refuse_large_scores
 from headscope.capture.verify import verify_average, verify_fused
 from headscope.errors import ModelError
@@ -49,6 +50,7 @@ class Pass:
         observe, edit, gradients, block_rows, whole, verify: as in `headscope.capture.interface.Capture.run`.
         matrix_because: why the matrix is needed in every layer; empty where it is not.
         fused_from: keys from which on layers do without the matrix.
+        norms: those by which the norm view is shown in place of the weights; None where these are.
         layers: the calls of attention so far.
         paths: the way each layer was measured.
         masks: those that the model has asked for.
@@ -66,6 +68,7 @@ class Pass:
     verify: bool
     matrix_because: str
     fused_from: int
+    norms: Norms | None = None
     layers: Counter[str] = field(default_factory=Counter)
     paths: Paths = field(default_factory=Counter)
     masks: Masks = field(default_factory=Masks)
@@ -77,6 +80,13 @@ class Pass:
         if self.observe is not None:
             with torch.no_grad():
                 self.observe(attention)
+
+    def measure_norms(self, call: "Call") -> Float[Tensor, "batch head key"] | None:
+        """The norms of what each head takes from each key; None where the weights themselves are shown."""
+        if self.norms is None:
+            return None
+        real = self.batch.keys(call.attention_type).real
+        return self.norms.measure(call.attention_type, call.layer, call.value.detach(), real)
 
     def get_attention_type(self, queries: int, keys: int) -> str:
         """The attention type that a call belongs to, by its numbers of queries and keys."""
@@ -187,6 +197,9 @@ def fuse(run: Pass, call: Call) -> FusedRows | str:
 
 def attend_without_matrix(run: Pass, call: Call, attention: FusedRows) -> tuple[Tensor | None, str]:
     """A layer's output by a fused kernel, a few rows compared with the model's own; or why it cannot be had so."""
+    norms = run.measure_norms(call)
+    if norms is not None and not bool(norms.all()):
+        return None, "nothing flows from some of its tokens"
     # By the call's own queries and keys, through which gradients flow.
     output, log_sum = replace(attention, query=call.query, key=call.key).attend(call.value)
     if because := refuse_large_scores(log_sum.detach(), attention.queries.real):
@@ -194,10 +207,12 @@ def attend_without_matrix(run: Pass, call: Call, attention: FusedRows) -> tuple[
     output = output.transpose(1, 2).contiguous()
     rows = _choose_rows(call.layer, call.query.shape[2])
     # Shown first: the check asks for entropies, which a pass that answers the reducers finds as well.
-    run.show(attention)
+    shown = attention if norms is None else attention.with_norms(norms)
+    run.show(shown)
     with torch.no_grad():
         expected, weights = call.attend_exactly(run, rows)
-        verify_fused(run.model, attention, rows, output[:, rows], expected, weights)
+        weights = weights if norms is None else make_shares(weights, norms)
+        verify_fused(run.model, shown, rows, output[:, rows], expected, weights)
     return output, ""
 
 
@@ -205,13 +220,15 @@ def attend_with_matrix(run: Pass, call: Call) -> Tensor:
     """A layer's output by the model's own function, a block of rows at a time."""
     (batch, heads, queries, _), keys = call.query.shape, call.key.shape[2]
     partly = not run.whole and may_leave_out(call.terms)
-    outputs, held = [], []
+    norms, outputs, held = run.measure_norms(call), [], []
     for rows in run.blocks(batch, heads, queries, keys):
         columns = call.reach.keys(rows, keys) if partly and call.reach is not None else slice(0, keys)
         output, weights, allowed = call.attend(run, rows, columns)
         attention = DenseRows(call.layer, call.attention_type, rows, run.batch, weights.detach(), columns, allowed)
         if run.verify:
             verify_average(run.model, attention, call.value[:, :, columns], output)
+        if norms is not None:
+            attention = attention.with_norms(norms)
         outputs.append(output)
         if run.whole:
             held.append(attention)

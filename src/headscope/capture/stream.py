@@ -7,7 +7,7 @@ The batches depend on the documents, the models and the arguments alone, so whoe
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, tee, zip_longest
 
 import torch
@@ -18,6 +18,8 @@ from headscope.capture.align import PAIR_TOKENS, Alignment
 from headscope.capture.batch import Batch, collate
 from headscope.capture.interface import Capture, is_finite
 from headscope.capture.model import Model
+from headscope.capture.projection import find_norms
+from headscope.capture.views import check_view
 from headscope.corpora.document import Document
 from headscope.errors import HeadscopeError, ModelError
 
@@ -53,6 +55,8 @@ class Plan:
         rows: query rows of a block of attention; by default as many as memory wants.
         fused: do without the attention matrix wherever a layer and the reducers allow it; by
             default only for long texts, where it is the faster way.
+        view: what is measured in place of the weights, a name from `headscope.capture.views.VIEWS`; None for the
+            weights.
     """
 
     max_tokens: int | None = None
@@ -61,9 +65,11 @@ class Plan:
     batch_tokens: int = BATCH_TOKENS
     rows: int | None = None
     fused: bool | None = None
+    view: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse blocks of no rows."""
+        """Refuse blocks of no rows, and a view that there is not."""
+        check_view(self.view)
         if self.rows is not None and self.rows < 1:
             raise HeadscopeError(f"blocks of {self.rows} rows were asked for; ask for 1 or more, or for none.")
 
@@ -132,9 +138,7 @@ class Stream:
                 _refuse_other_tokens(other, first, batch, batch_beside)
             batches = tuple(batch for batch, _ in portions if batch is not None)
             if not captures:
-                captures = tuple(
-                    _capture(model, batches[0], padded=self.plan.batch_tokens > 1) for model in self.models if batches
-                )
+                captures = tuple(_capture(model, batches[0], self.plan) for model in self.models if batches)
             yield Portion(batches, captures if batches else (), skipped)
 
     def _batches(self, model: Model, documents: Iterable[Document]) -> Iterator[tuple[Batch | None, Counter[str]]]:
@@ -166,12 +170,13 @@ class Stream:
         return max(1, count)
 
 
-def _capture(model: Model, batch: Batch, *, padded: bool) -> Capture:
+def _capture(model: Model, batch: Batch, plan: Plan) -> Capture:
     """The way to a model's attention, verified on the first document of a batch for which its outputs are finite."""
     for document in batch.documents:
-        sample = _sample(model, document, batch.encoder.length, padded=padded)
+        sample = _sample(model, document, batch.encoder.length, padded=plan.batch_tokens > 1)
         if is_finite(model, sample):
-            return Capture.verified(model, sample)
+            capture = Capture.verified(model, sample)
+            return capture if plan.view is None else replace(capture, norms=find_norms(capture, sample))
     raise ModelError(
         f"the outputs of {model.name!r} are not finite (NaN or infinite) for {batch.documents[0].id!r} and "
         f"{len(batch.documents) - 1} documents beside it; its weights are damaged, or too large for half precision: "

@@ -107,13 +107,19 @@ def verify_unpadded(model: Model, padded: Float[Tensor, "*shape"], alone: Float[
 def _verify_close(model: Model, expected: Tensor, actual: Tensor, what: str, scale: Tensor) -> None:
     if expected.numel() == 0:
         return
-    difference = float((expected - actual).abs().max())
-    bound = _tolerance(model.module.dtype) * max(1.0, float(scale))
+    difference, bound = measure_difference(model, expected, actual, scale)
     if not difference <= bound:
         raise ModelError(
             f"{what} of {model.name!r} differ by {difference:.2g} from what the model computes by itself (at most "
             f"{bound:.2g} is allowed), so its attention cannot be captured."
         )
+
+
+def measure_difference(
+    model: Model, expected: Float[Tensor, "*shape"], actual: Float[Tensor, "*shape"], scale: Tensor
+) -> tuple[float, float]:
+    """The largest difference of two tensors, and what rounding allows between numbers as large as `scale`."""
+    return float((expected - actual).abs().max()), _tolerance(model.module.dtype) * max(1.0, float(scale))
 
 
 def _tolerance(dtype: torch.dtype) -> float:

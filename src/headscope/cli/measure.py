@@ -34,6 +34,11 @@ def measure(
         option(MEASURED, "Number of permutations for the p-values, such as 1999; 0 skips them. Default: as many as the "
                "number of rows needs, 999 at least, and 0 with --runs.", metavar="N", min=0),
     ] = None,
+    view: Annotated[
+        str | None,
+        option(MEASURED, "What to measure in place of the weights, such as norm: the share of what flows from each "
+               "token. Default: the weights.", metavar="NAME"),
+    ] = None,
     format: options.Format = None,
     limit: options.Limit = None,
     sample: options.Sample = None,
@@ -76,10 +81,12 @@ def measure(
         check_model,
         check_output_file,
         check_reducers,
+        check_view,
         open_runs,
     )
 
     check_reducers(reducers)
+    check_view(view)
     check_corpora(corpus, replicate, patterns=patterns, format=format, limit=limit, sample=sample, seed=seed)
     tuned = open_runs(runs, replicate)
     check_head(task, tuned)
@@ -95,7 +102,8 @@ def measure(
             model, corpus, add_offsets_and_classes(reducers, offset or [], words or []), out=out, format=format,
             patterns=patterns, limit=limit, sample=sample, seed=seed, runs=tuned, task=task, device=device,
             max_tokens=max_tokens, cut=cut, pair_tokens=pair_tokens, batch_tokens=batch_tokens, replicate=replicate,
-            permutations=permutations, trust_remote_code=trust_remote_code, resume=resume, progress=progress,
+            permutations=permutations, view=view, trust_remote_code=trust_remote_code, resume=resume,
+            progress=progress,
         )  # fmt: skip
     print_table(table, console)
     if explain:

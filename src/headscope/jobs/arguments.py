@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from headscope.capture import names as model_names
+from headscope.capture.views import check_view as check_view
 from headscope.corpora import patterns as pattern_files
 from headscope.corpora import read
 from headscope.errors import HeadscopeError

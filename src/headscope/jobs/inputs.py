@@ -13,11 +13,18 @@ def find_head(task: str | None, reducers: Sequence[Reducer]) -> str | None:
     return task or (OWN_HEAD if needs_head(reducers) else None)
 
 
-def make_plan(max_tokens: int | None, cut: bool | None, pair_tokens: int | None, batch_tokens: int | None) -> Plan:
+def make_plan(
+    max_tokens: int | None,
+    cut: bool | None,
+    pair_tokens: int | None,
+    batch_tokens: int | None,
+    view: str | None = None,
+) -> Plan:
     """The plan of these options; a size that is None has the default of `Plan`."""
     return Plan(
         max_tokens=max_tokens,
         cut=cut,
         pair_tokens=Plan.pair_tokens if pair_tokens is None else pair_tokens,
         batch_tokens=Plan.batch_tokens if batch_tokens is None else batch_tokens,
+        view=view,
     )

@@ -18,7 +18,7 @@ from headscope.analyse import add_replication, assess
 from headscope.capture.loading import Loadable, load
 from headscope.corpora import CorpusSummary, read, summarize
 from headscope.errors import HeadscopeError
-from headscope.jobs.arguments import check_head, check_model, check_reducers, open_runs
+from headscope.jobs.arguments import check_head, check_model, check_reducers, check_view, open_runs
 from headscope.jobs.folder import reserve_file
 from headscope.jobs.inputs import find_head, make_plan
 from headscope.jobs.progress import Progress, ignore_progress, shows_progress
@@ -52,6 +52,7 @@ def measure(
     batch_tokens: int | None = None,
     replicate: str | Path | Iterable[Any] | None = None,
     permutations: int | None = None,
+    view: str | None = None,
     trust_remote_code: bool = False,
     resume: bool = False,
     progress: Progress | bool | None = None,
@@ -86,6 +87,8 @@ def measure(
             needs, 999 at least (`headscope.reducers.support.permutations.Permutations.for_rows`), and 0 for runs, whose
             chance level is tested when they are compared. A reducer that is given as an object keeps its own number.
             On `replicate` there are none, since nothing is chosen there.
+        view: what is measured in place of the weights: ``norm`` for the share of what flows from each token
+            (`headscope.capture.views.VIEWS`). Default: the weights.
         trust_remote_code: run the Python code of the model's repository.
         resume: continue a killed run with the same arguments.
         progress: True shows it, False does not; a function is called with the step, how much of it is done, and how
@@ -101,6 +104,7 @@ def measure(
     check_head(task, runs)
     reducers = list_reducers(reducers)
     check_reducers(reducers)
+    check_view(view)
     check_model(model)
     reading = partial(read, format=format, patterns=patterns, limit=limit, sample=sample, seed=seed)
     with nullcontext() if out is None else reserve_file(Path(out)) as sums:
@@ -115,7 +119,7 @@ def measure(
 
         def make_settings(step: str, summary: CorpusSummary, checkpoint: Path | None) -> dict[str, Any]:
             return {
-                "plan": make_plan(max_tokens, cut, pair_tokens, batch_tokens), "summary": summary,
+                "plan": make_plan(max_tokens, cut, pair_tokens, batch_tokens, view), "summary": summary,
                 "checkpoint": checkpoint, "resume": resume, "progress": lambda done, total: progress(step, done, total),
             }  # fmt: skip
 

@@ -20,6 +20,7 @@ from headscope.capture.batch import Batch, Tokens
 from headscope.capture.words import membership, pool_queries
 from headscope.corpora.summary import CorpusSummary
 from headscope.errors import HeadscopeError
+from headscope.heads import SHARE
 from headscope.reducers.reducer import Sums, missing_annotation
 from headscope.reducers.support.aspect_targets import EVALUATIVE, SEPARATORS, TARGETS, covered, targets_of
 from headscope.reducers.support.folds import FOLDS, Bins, FoldAssignment
@@ -184,7 +185,7 @@ class Aspects:
         tokens, naming, words = mean(counts["unguided"].sum(1), pairs[:, None]).T
         offsets = mean(counts["offset"].sum(1), pairs[:, None])
         each, by_head = ("target",), ("layer", "head", "target")
-        share, pair = "share of attention", "share of pairs"
+        share, pair = SHARE, "share of pairs"
         there = "pairs in which a word of the target stands at a fixed offset from the words that name the aspect"
         over_pairs = "attention to the target, over pairs"
         lost = "pairs left out, whose words of the target or of the aspect's name have no token"

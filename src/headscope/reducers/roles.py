@@ -20,6 +20,7 @@ from headscope.capture.batch import Batch
 from headscope.corpora.document import Document, Link
 from headscope.corpora.summary import CorpusSummary
 from headscope.errors import HeadscopeError
+from headscope.heads import SHARE
 from headscope.reducers.reducer import Sums, missing_annotation
 from headscope.reducers.support.folds import FoldAssignment, total_by_fold
 from headscope.reducers.support.ratios import Described, describe, mean, score_table
@@ -160,7 +161,7 @@ class Roles:
         """The mean weights of heads and baselines; the sums by fold."""
         by_fold = {"fold_role_weight": sums["weight"]}
         by_fold |= {"fold_role": counts["link"], "fold_role_offset": counts["offset"]}
-        share, unit = "share of attention", self.fold_assignment.unit
+        share, unit = SHARE, self.fold_assignment.unit
         table = score_table(WEIGHT, by_fold, source=KOVALEVA, units=share, fold_unit=unit)
         table["fold_role_weight"].attrs["units"] = "sum of weights"
         links = np.asarray(counts["link"].sum())

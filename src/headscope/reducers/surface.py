@@ -21,7 +21,7 @@ from headscope.reducers.support.ratios import describe, mean
 from headscope.reducers.support.word_class import WordClass
 from headscope.score import Score
 
-SHARE, NATS, TOKENS = "share of attention", "nats", "tokens"
+SHARE, NATS, TOKENS = heads.SHARE, "nats", "tokens"
 CLARK = "Clark et al. 2019, section "
 VIG = "Vig and Belinkov 2019"
 

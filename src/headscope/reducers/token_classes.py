@@ -18,6 +18,7 @@ from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
 from headscope.corpora.document import Document
 from headscope.corpora.summary import CorpusSummary
+from headscope.heads import SHARE
 from headscope.reducers.reducer import Sums, missing_annotation
 from headscope.reducers.support.ratios import Described, describe, mean
 from headscope.score import Score
@@ -123,7 +124,7 @@ class TokenClasses:
                 f"token_class_mass{queries}": (together, "attention to all tokens of a class together"),
             }
             for variable, (data, what) in received.items():
-                values |= describe({variable: (data, by_head, f"{what}, {whose}", "share of attention")}, source)
+                values |= describe({variable: (data, by_head, f"{what}, {whose}", SHARE)}, source)
         share, uniform = (mean(counts[name], documents[0]) for name in ("share", "uniform"))
         baselines: dict[str, Described] = {
             "token_class_share": (share, by_class, "tokens that are of the class", "share of tokens"),

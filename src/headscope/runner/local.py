@@ -43,7 +43,7 @@ from headscope.runner.checkpoint import ALL_LAYERS, COUNTED, Key, RunSums
 from headscope.runner.checkpoint import load as load_sums
 from headscope.runner.checkpoint import save as save_sums
 from headscope.runner.resolve import list_reducers, needs_head, resolve_reducers
-from headscope.runner.table import tabulate
+from headscope.runner.table import name_view, tabulate
 
 NOT_FINITE = "documents for which the model's outputs are not finite"
 """Why a document is left out: a weight that is NaN or infinite would count as one that is wrong."""
@@ -130,7 +130,7 @@ def measure(
     paths = json.dumps(total.select_run("path"))
     created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     about = identity["about"] | {"call": call, "paths": paths, "created": created}
-    return tabulate(total, model, resolved).assign_attrs(about)
+    return name_view(tabulate(total, model, resolved), plan.view).assign_attrs(about)
 
 
 def _refuse_not_finite(model: Model, done: RunSums) -> None:

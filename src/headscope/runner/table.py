@@ -8,7 +8,9 @@ import pandas as pd
 import xarray as xr
 
 from headscope.capture.model import Model
+from headscope.capture.views import VIEWS
 from headscope.errors import HeadscopeError, first_line
+from headscope.heads import SHARE
 from headscope.reducers.reducer import Reducer, declared_scores
 from headscope.runner.checkpoint import RunSums
 from headscope.score import ATTRIBUTE, Score, write_scores
@@ -47,6 +49,15 @@ def tabulate(done: RunSums, model: Model, reducers: Sequence[Reducer]) -> xr.Dat
         skipped=json.dumps(done.select_run("skipped"), sort_keys=True),
         **{ATTRIBUTE: write_scores(scores)},
     )
+
+
+def name_view(table: xr.Dataset, view: str | None) -> xr.Dataset:
+    """The table with the view that it was measured through and the unit of that; as it is if that is the weights."""
+    if view is None:
+        return table
+    shares = [name for name, values in table.data_vars.items() if values.attrs["units"] == SHARE]
+    units = {name: table[name].assign_attrs(units=VIEWS[view].share) for name in shares}
+    return table.assign(units).assign_attrs(view=view, view_shows=VIEWS[view].shows, view_units=VIEWS[view].share)
 
 
 def _name_rows(table: xr.Dataset, scores: Sequence[Score]) -> xr.Dataset:

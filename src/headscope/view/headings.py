@@ -21,6 +21,11 @@ def name_model(model: object) -> str:
     return path.name or str(model) if is_path else str(model)
 
 
+def describe_view(table: xr.Dataset) -> str:
+    """The view that a table was measured through, and what it shows; empty where that is the weights."""
+    return f"View “{table.attrs['view']}”: {table.attrs['view_shows']}." if "view" in table.attrs else ""
+
+
 def name_replication(table: xr.Dataset) -> str:
     """The corpus to replicate on, without its folders."""
     return name_corpus(table.attrs.get("replication_corpus", "the other corpus"))

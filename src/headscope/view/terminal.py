@@ -15,8 +15,9 @@ from rich.text import Text
 from headscope.analyse import top_heads
 from headscope.analyse.replicate import SURVIVES
 from headscope.analyse.report import UNDECIDED
+from headscope.heads import get_share
 from headscope.score import read_scores
-from headscope.view.headings import describe_causality, name_corpus, name_model
+from headscope.view.headings import describe_causality, describe_view, name_corpus, name_model
 from headscope.view.reports import Interval, Report, Reported, describe_regressions, read_reports
 from headscope.view.runs import print_runs
 from headscope.view.verdicts import (
@@ -49,6 +50,8 @@ def print_table(table: xr.Dataset, console: Console) -> None:
     if about["tokens_unknown"]:
         console.print(f"Unknown to the tokenizer: {about['tokens_unknown']:,} tokens", style="yellow")
     console.print(f"Skipped: {reasons or 'nothing'}", style="yellow" if skipped else "")
+    if view := describe_view(table):
+        console.print(escape(view), style="bold", highlight=False)
     if "run" in table.dims:
         print_runs(table, console)
         return
@@ -76,7 +79,7 @@ def _print_targets(table: xr.Dataset, console: Console) -> None:
         best = top_heads(table, str(name))
         lines.add_row(Text(target), "   ".join(f"[bold]{head}[/] {value:.2f}" for head, value in best))
     if lines.row_count:
-        console.print("\nThe heads that look most at ... (mean share of attention, all texts)")
+        console.print(f"\nThe heads that look most at ... (mean {get_share(table)}, all texts)")
         console.print(lines)
 
 

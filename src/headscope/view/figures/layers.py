@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from headscope.errors import TableError
+from headscope.heads import get_share
 from headscope.view.figures.outliers import Points, name_outliers
 from headscope.view.figures.style import (
     ABOVE,
@@ -76,7 +77,7 @@ ENTROPY = (Series("entropy", "heads", "#0072B2", "o"),)
 FROM_CLS = (Series("entropy_from_cls", "heads", "#D55E00", "s"),)
 DISTANCE = (Series("mean_distance", "heads", "#0072B2", "o"),)
 UNIFORM, UNIFORM_TOKEN = "entropy", "weight"
-SHARE, NATS = "mean share of attention", "mean entropy (nats)"
+NATS = "mean entropy (nats)"
 
 
 def draw_special_tokens(table: xr.Dataset) -> Figure:
@@ -89,8 +90,9 @@ def draw_special_tokens(table: xr.Dataset) -> Figure:
     Raises:
         TableError: the table has none of these.
     """
-    from_where = Panel("to [SEP], by the token that attends", SHARE, SEPARATORS)
-    return _draw_by_layer(table, "Attention to special tokens", Panel("from all tokens", SHARE, SPECIAL), from_where)
+    share = f"mean {get_share(table)}"
+    from_where = Panel("to [SEP], by the token that attends", share, SEPARATORS)
+    return _draw_by_layer(table, "Attention to special tokens", Panel("from all tokens", share, SPECIAL), from_where)
 
 
 def draw_offsets(table: xr.Dataset) -> Figure:
@@ -102,7 +104,7 @@ def draw_offsets(table: xr.Dataset) -> Figure:
         TableError: the table has none of ``mass_self``, ``mass_previous`` and ``mass_next``.
     """
     title = "Attention to the token itself and its neighbours"
-    return _draw_by_layer(table, title, Panel("", SHARE, NEIGHBOURS, UNIFORM_TOKEN))
+    return _draw_by_layer(table, title, Panel("", f"mean {get_share(table)}", NEIGHBOURS, UNIFORM_TOKEN))
 
 
 def draw_entropies(table: xr.Dataset) -> Figure:

@@ -182,5 +182,7 @@ def add_caption(figure: Figure, table: xr.Dataset, note: str = "") -> None:
     parts = [name_model(table.attrs.get("model", "")), name_corpus(table.attrs.get("corpus", ""))]
     if "documents" in table.attrs:
         parts.append(f"{int(table.attrs['documents']):,} documents")
+    if "view" in table.attrs:
+        parts.append(f"view {table.attrs['view']}")
     text = textwrap.fill(" · ".join(filter(None, [*parts, note])), int(17 * figure.get_figwidth()))
     figure.supxlabel(text, x=0.01, ha="left", fontsize=7, color="0.45", gid=CAPTION)

@@ -21,7 +21,7 @@ import xarray as xr
 from headscope import heads
 from headscope.files import atomic_write
 from headscope.score import ATTRIBUTE, HEAD, Score, read_scores
-from headscope.view.headings import describe_causality, name_corpus, name_model
+from headscope.view.headings import describe_causality, describe_view, name_corpus, name_model
 from headscope.view.offsets import best_offset
 from headscope.view.page.reported_heads import format_address, list_columns, render_rare_rows, render_rows
 from headscope.view.page.theme import follow_theme
@@ -60,7 +60,7 @@ def render_page(table: xr.Dataset, *, figures: Mapping[str, str]) -> str:
     permuted = has_permutations(reports)
     counts = f"{int(attrs['documents']):,} documents, {int(attrs['tokens']):,} tokens"
     style, script = _asset("page.css"), _asset("page.js")
-    causality = describe_causality(table)
+    causality, view = describe_causality(table), describe_view(table)
     return Template(_asset("page.html")).substitute(
         policy=POLICY.format(style=_hash(f"\n{style}"), script=_hash(f"\n{script}")),
         title=_escape(f"{name_model(attrs['model'])}: head atlas"),
@@ -68,6 +68,7 @@ def render_page(table: xr.Dataset, *, figures: Mapping[str, str]) -> str:
         corpus=_escape(name_corpus(attrs["corpus"])),
         counts=f"{counts}; {table.sizes['layer']} layers of {table.sizes['head']} heads",
         skipped=_escape(_skipped(attrs["skipped"])),
+        view=f"<p>{_escape(view)}</p>" if view else "",
         style=style,
         script=script,
         # "<" could end the element that holds the data, whatever the data are; \u003c cannot.
