@@ -52,6 +52,7 @@ FURTHER_WITHOUT_TORCH = ("errors", "files", "studies", "view.figures", "view.pag
 PRINTERS: dict[str, set[str]] = {
     "atlas.py": {"view"},
     "compare.py": {"view"},
+    "disable.py": {"view"},
     "measure.py": {"view"},
     "study.py": {"studies"},
     "terminal.py": {"view"},

@@ -22,8 +22,8 @@ from headscope.errors import HeadscopeError, TableError, quote
 
 KNOWN = (
     "layer, head, attention_type, relation, direction, offset, distance, token_offset, class, token_class, mention, "
-    "target, length, permutation, run, group, fold, side, word_class, before, behind, rule, end, regressor, "
-    "regressor_other"
+    "target, length, permutation, run, group, fold, side, word_class, before, behind, rule, end, how, "
+    "how_other, subset, key_value_head, pair, regressor, regressor_other"
 )
 
 

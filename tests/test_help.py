@@ -79,9 +79,9 @@ def test_the_help_says_what_is_written(helped, name: str) -> None:
 
 
 SENTENCES = {
-    "": "no command was given; there are atlas, tune, measure, compare, study and list, which `headscope --help` "
-    "describes.",
-    "atlsa": "there is no command 'atlsa'; there are atlas, tune, measure, compare, study and list, which "
+    "": "no command was given; there are atlas, tune, measure, compare, disable, study and list, which `headscope "
+    "--help` describes.",
+    "atlsa": "there is no command 'atlsa'; there are atlas, tune, measure, compare, disable, study and list, which "
     "`headscope --help` describes.",
     "list": "missing argument 'KIND'; see headscope list --help.",
     "list reducer": "there is no list of 'reducer'; there are reducers, corpora, studies and tasks.",

@@ -53,12 +53,22 @@ QUICK_COMMANDS = {
     "atlas --sample 0": 2,
     "atlas --sample -3": 2,
     "atlas --patterns ./nothing.json": 2,
+    "disable ./nowhere mrpc": 2,
+    "disable minilm mrpc --how gently": 2,
+    "disable minilm mrpc --placebos 1": 2,
+    "disable minilm mrpc --limit 1": 2,
+    "disable minilm mrpc --pairs 1": 2,
+    "disable minilm mrpc --top 1": 2,
+    "disable minilm mrpc --how zero --how zero": 2,
     "compare a.nc b.nc --other-before c.nc": 2,
 }
 SLOW = ("torch", "transformers", "matplotlib", "pandas", "scipy", "seaborn", "xarray")
 
 # What is refused with the help of some of these, but before torch is loaded.
 REFUSED_WITHOUT_TORCH = (
+    "disable minilm mrpc -o README.md",
+    "disable minilm mrpc --data ./nowhere",
+    "disable minilm ./nothing.txt",
     "atlas -o README.md",
     "compare ./nothing.nc ./nothing.nc",
     "compare README.md README.md",

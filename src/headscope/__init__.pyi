@@ -22,6 +22,7 @@ from .heads import write_table as write_table
 from .intervene.edit import disable as disable
 from .jobs.atlas import atlas as atlas
 from .jobs.compare import compare as compare
+from .jobs.disable import measure_effects as measure_effects
 from .jobs.measure import measure as measure
 from .jobs.study import study as study
 from .jobs.study_recorded import study_recorded as study_recorded

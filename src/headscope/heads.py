@@ -59,6 +59,11 @@ DIMENSIONS: Mapping[str, str] = {
     "behind": "words behind the cue of a negation that a window has",
     "rule": "a rule of your own",
     "end": "end of a link, from which a rule leads to the other",
+    "how": "what takes the place of a disabled head's output: uniform, zero, mean or resample",
+    "how_other": "the same, of another way",
+    "subset": "all examples of an evaluation, or some: of BLiMP a field, a phenomenon or a paradigm",
+    "key_value_head": "key/value head, counted from 1, which several query heads share",
+    "pair": "two heads that are disabled together",
     "regressor": "what attention is regressed on: the constant, in_scope (0 or 1), and the distance in words",
     "regressor_other": "the same, for products of two of them",
 }

@@ -4,8 +4,9 @@ import pytest
 import torch
 
 import tiny
-from edited import make
+from edited import agree, make
 from headscope.capture.blocks import record_blocks
+from headscope.capture.projection import find_projections
 from headscope.errors import ModelError
 from headscope.intervene import replacement
 from headscope.intervene.edit import capture_model
@@ -36,6 +37,39 @@ def test_a_pass_from_a_layer_on_is_a_whole_pass(family: str) -> None:
         assert not torch.equal(expected, plain)
         with recorded.skip_below(layer):
             assert torch.equal(run(subject), plain)
+
+
+@pytest.mark.parametrize("family", sorted(set(tiny.FAMILIES) - {"albert"}))
+def test_a_pass_from_changed_heads_on_is_a_whole_pass_but_for_rounding(family: str) -> None:
+    subject = make(family, "eager" if family in EAGER_ONLY else "sdpa")
+    capture = capture_model(subject.model)
+    projections = find_projections(capture, subject.batch)
+    with record_blocks(capture) as recorded:
+        plain = run(subject)
+    for layer in capture.modules:
+        edit = EditedHeads({layer: (1, 2)}, replacement.zero)
+        with capture.editing(edit):
+            expected = run(subject)
+        assert (expected - plain).abs().max() > 1e-3
+        for _ in range(2):
+            with torch.inference_mode(), recorded.change(layer, edit, projections):
+                actual = run(subject)
+            agree(actual, expected, to=1e-5)
+        assert torch.equal(run(subject), plain)
+
+
+def test_albert_normalizes_in_its_module_of_attention_so_a_pass_begins_at_its_block() -> None:
+    """There the change of a head is no sum with what the module returns; that it differs is seen (`effect.py`)."""
+    subject = make("albert", "sdpa")
+    capture = capture_model(subject.model)
+    with record_blocks(capture) as recorded:
+        run(subject)
+    edit = EditedHeads({("encoder", 2): (1, 2)}, replacement.zero)
+    with capture.editing(edit):
+        expected = run(subject)
+    projections = find_projections(capture, subject.batch)
+    with torch.inference_mode(), recorded.change(("encoder", 2), edit, projections):
+        assert (run(subject) - expected).abs().max() > 1e-3
 
 
 @pytest.mark.parametrize("family", ["bert", "albert", "t5"])

@@ -116,8 +116,9 @@ def test_a_layer_that_does_more_than_to_project_is_refused() -> None:
     with pytest.raises(ModelError) as refused:
         through_norms(subject.model, subject.batch)
     assert str(refused.value) == (
-        "the view `norm` needs the output projection of 'llama' (LlamaModel), and no module of decoder layer 2 takes "
-        "the output of the heads and only projects it; leave out --view to measure its weights."
+        "what the heads of 'llama' (LlamaModel) add cannot be seen: no module of decoder layer 2 takes the "
+        "output of the heads and only projects it; leave out --view to measure the weights, or disable heads with "
+        "--placebos 0."
     )
 
 
@@ -128,7 +129,7 @@ def test_a_family_without_the_interface_is_refused(family: str) -> None:
     with pytest.raises(ModelError) as refused:
         through_norms(subject.model, subject.batch)
     assert str(refused.value) == (
-        f"the view `norm` needs the values of '{family}' ({name}), which does not use transformers' attention "
+        f"what the heads of '{family}' ({name}) add cannot be seen, since it does not use transformers' attention "
         "interface; leave out --view to measure its weights."
     )
 

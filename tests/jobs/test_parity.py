@@ -13,6 +13,8 @@ from headscope.learn.settings import Settings
 
 COMMANDS = {command.callback.__name__: command.callback for command in cli.app.registered_commands if command.callback}
 
+FUNCTIONS = {"disable": "measure_effects"}  # `headscope.disable` disables heads while a block of Python runs
+
 ONLY_ON_THE_TERMINAL = {
     "measure": {
         "out",  # a function returns the table, and writes it if asked to
@@ -26,6 +28,7 @@ ONLY_ON_THE_TERMINAL = {
 ONLY_IN_PYTHON = {
     "atlas": {"progress", "show"},  # the terminal shows bars, and the table
     "measure": {"progress"}, "compare": {"progress"}, "study": {"progress"}, "tune": {"progress"},
+    "disable": {"progress"},
 }  # fmt: skip
 
 
@@ -39,12 +42,13 @@ def defaults(function: Any) -> dict[str, Any]:
 
 
 def test_every_command_but_list_is_a_function() -> None:
-    assert set(COMMANDS) - {"list_"} == {"atlas", "tune", "measure", "compare", "study"} <= set(headscope.__all__)
+    functions = {FUNCTIONS.get(name, name) for name in set(COMMANDS) - {"list_"}}
+    assert functions == {"atlas", "tune", "measure", "compare", "study", "measure_effects"} <= set(headscope.__all__)
 
 
 @pytest.mark.parametrize("name", sorted(set(COMMANDS) - {"list_"}))
 def test_a_command_has_the_parameters_and_defaults_of_its_function(name: str) -> None:
-    typed, called = defaults(COMMANDS[name]), defaults(getattr(headscope, name))
+    typed, called = defaults(COMMANDS[name]), defaults(getattr(headscope, FUNCTIONS.get(name, name)))
     on_terminal, in_python = ONLY_ON_THE_TERMINAL.get(name, set()), ONLY_IN_PYTHON[name]
     assert on_terminal <= set(typed)
     assert in_python <= set(called)

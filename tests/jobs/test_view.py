@@ -66,8 +66,8 @@ def test_a_model_that_a_view_cannot_measure_is_refused_in_a_sentence(run, tmp_pa
     code, _, complaint = run("measure", folder, "grammar:7", "-r", "surface", "--view", "norm", "-o", tmp_path / "h.nc")
     assert code == 2
     assert complaint.splitlines()[-1] == (
-        f"headscope: the view `norm` needs the values of '{folder}' (MPNetModel), which does not use transformers' "
-        "attention interface; leave out --view to measure its weights."
+        f"headscope: what the heads of '{folder}' (MPNetModel) add cannot be seen, since it does not use "
+        "transformers' attention interface; leave out --view to measure its weights."
     )
 
 

@@ -77,18 +77,16 @@ def test_a_reducer_may_compare_two_models_and_all_their_layers() -> None:
 
 def test_facts_are_prepared_once_a_batch_and_attention_type(monkeypatch) -> None:
     prepared = []
-    for kind in [
-        type(reducer) for reducer in resolve_reducers(list(REDUCERS), summarize(tiny.documents_with_roles(5)))
-    ]:
+    resolved = resolve_reducers(list(REDUCERS), summarize(tiny.documents_with_roles(5)))
+    reducers = [reducer for reducer in resolved if reducer.scope != "gradient"]  # which need a task head
+    for kind in map(type, reducers):
 
         def prepare(self, batch, attention_type, real=kind.prepare):
             prepared.append((self.name, attention_type, tuple(document.id for document in batch.documents)))
             return real(self, batch, attention_type)
 
         monkeypatch.setattr(kind, "prepare", prepare)
-    measure(
-        model("bart"), tiny.documents_with_roles(5), list(REDUCERS), plan=Plan(batch_tokens=47), before=model("bart")
-    )
+    measure(model("bart"), tiny.documents_with_roles(5), reducers, plan=Plan(batch_tokens=47), before=model("bart"))
     assert len(prepared) == len(set(prepared))
     assert {attention_type for _, attention_type, _ in prepared} == {"encoder", "decoder", "cross"}
 
@@ -158,7 +156,7 @@ def declared(**parts) -> object:
 
 NOT_REDUCERS = {
     "nosuch": "there is no reducer 'nosuch'; there are surface, relations, coreference, scope, aspects, classes, "
-    "roles, similarity, and your own as module:Reducer.",
+    "roles, similarity, gradients, and your own as module:Reducer.",
     "nosuch:Reducer": "the reducer 'nosuch:Reducer' needs a module 'nosuch', and none was found in FOLDER or among the "
     "installed packages; name it as in `import`, without .py.",
     "broken:Reducer": "the module of the reducer 'broken:Reducer' cannot be imported (ZeroDivisionError: division by "
@@ -182,7 +180,9 @@ def test_a_name_that_stands_for_no_reducer_is_refused(folder, name: str) -> None
 
 def test_what_a_reducer_declares_must_hold_together() -> None:
     refusals = {
-        "the reducer `last_token` declares scope = 'row'; it can be one of 'rows', 'layer', 'pass'.": {"scope": "row"},
+        "the reducer `last_token` declares scope = 'row'; it can be one of 'rows', 'layer', 'pass', 'gradient'.": {
+            "scope": "row"
+        },
         "the reducer `last_token` declares models = 3; it can be one of 1, 2.": {"models": 3},
         "the reducer `last_token` holds all layers of a text at once and sets no limit to its length; declare "
         "max_tokens, such as 512.": {"scope": "pass"},

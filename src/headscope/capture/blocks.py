@@ -1,7 +1,7 @@
-"""The blocks of a model, whose outputs on a batch can be kept, so that a pass that changes a layer begins at its block.
+"""One pass of a model on a batch, kept, so that passes that change a head begin at the head.
 
-What lies below a changed head is the same in every pass. A block is the module that a model's list of layers holds: its
-attention, its feed-forward part and its norms.
+What lies below a changed head is the same in every pass: the blocks of the layers below, and the attention of the layer
+itself. A block is the module that a model's list of layers holds: its attention, its feed-forward part and its norms.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -9,10 +9,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
+from headscope.capture.edit import Edit, EditedLayer, apply_edits
 from headscope.capture.installed import pass_over
 from headscope.capture.interface import Capture
+from headscope.capture.projection import Projection
 from headscope.errors import ModelError
 
 Layer = tuple[str, int]
@@ -21,19 +24,61 @@ Layer = tuple[str, int]
 
 @dataclass(eq=False)
 class Recorded:
-    """What the blocks of a model returned in one pass, in the order of their calls.
+    """What the blocks of a model and their modules of attention returned in one pass, in the order of their calls.
 
     Attributes:
         blocks: the modules, each once, though a model may call one again and again.
-        outputs: of each call.
+        modules: the module of attention of each layer.
+        outputs: of each call of a block.
         attention: the modules of attention that were called in each of these calls.
         starts: of each layer, the number of calls that end before its attention begins.
+        attended: what the module of attention of each layer returned.
+        heads: z of each layer, and what a new z can be made from.
     """
 
     blocks: tuple[nn.Module, ...]
+    modules: Mapping[Layer, nn.Module]
     outputs: list[Any] = field(default_factory=list)
     attention: list[list[nn.Module]] = field(default_factory=lambda: [[]])
     starts: dict[Layer, int] = field(default_factory=dict)
+    attended: dict[Layer, Any] = field(default_factory=dict)
+    heads: dict[Layer, tuple[Tensor, EditedLayer]] = field(default_factory=dict)
+
+    @contextmanager
+    def change(self, layer: Layer, edit: Edit, projections: Mapping[Layer, Projection]) -> Iterator[None]:
+        """Within, one pass on the same batch begins behind the heads of a layer, whose output an edit has changed.
+
+        What a module of attention returns is z, or z behind the output projection; with anything else the pass gives
+        another result than an edit of a whole pass, which is to be checked.
+
+        Raises:
+            KeyError: the projection of the layer is needed, and is not among `projections`.
+        """
+        module, (z, about) = self.modules[layer], self.heads[layer]
+        changed = self._put(layer, z, apply_edits([edit], z, about), projections)
+        is_changed = False
+
+        def forward(*arguments: Any, **named: Any) -> Any:
+            nonlocal is_changed
+            if is_changed:  # the module of a layer above is the same
+                return run(*arguments, **named)
+            is_changed = True
+            pass_over(module)
+            return changed
+
+        run = module.forward
+        with self.skip_below(layer), _replace_forward(module, forward):
+            yield
+
+    def _put(self, layer: Layer, z: Tensor, edited: Tensor, projections: Mapping[Layer, Projection]) -> Any:
+        """What the module of attention of a layer would have returned with another z."""
+        returned = self.attended[layer]
+        first, *others = returned if isinstance(returned, tuple) else (returned,)
+        before, after = (each.transpose(1, 2).flatten(2).to(first.dtype) for each in (z, edited))
+        if first.shape != before.shape or not torch.equal(first, before):
+            every = torch.arange(z.shape[1], device=z.device)
+            after = first + projections[layer].apply(edited - z, every).to(first.dtype)
+        return (after, *others) if isinstance(returned, tuple) else after
 
     @contextmanager
     def skip_below(self, layer: Layer) -> Iterator[None]:
@@ -66,10 +111,15 @@ def record_blocks(capture: Capture) -> Iterator[Recorded]:
     """Within, one pass of a model is recorded.
 
     Raises:
-        ModelError: the layers of the model are in no list of modules.
+        ModelError: the layers of the model are in no list of modules (`has_blocks`), or its heads cannot be edited.
     """
     blocks = _find_blocks(capture)
-    recorded = Recorded(tuple({id(block): block for block in blocks.values()}.values()))
+    if not has_blocks(capture):
+        raise ModelError(
+            f"{capture.model.name!r} keeps the modules of its layers in no list, so that a pass cannot begin at a "
+            "layer; run it from the start."
+        )
+    recorded = Recorded(tuple({id(block): block for block in blocks.values()}.values()), capture.modules)
     layers: dict[int, list[Layer]] = {}
     for layer, module in capture.modules.items():
         layers.setdefault(id(module), []).append(layer)
@@ -80,16 +130,24 @@ def record_blocks(capture: Capture) -> Iterator[Recorded]:
         recorded.starts[layers[id(module)][seen - 1]] = len(recorded.outputs)
         recorded.attention[-1].append(module)
 
+    def end(module: nn.Module, arguments: Any, output: Any) -> None:
+        recorded.attended[layers[id(module)][calls[id(module)] - 1]] = output
+
+    def look(z: Tensor, layer: EditedLayer) -> Tensor:
+        recorded.heads[layer.attention_type, layer.layer] = z, layer
+        return z
+
     def keep(block: nn.Module, arguments: Any, output: Any) -> None:
         recorded.outputs.append(output)
         recorded.attention.append([])
 
-    hooks = [
-        module.register_forward_pre_hook(start) for module in {id(m): m for m in capture.modules.values()}.values()
-    ]
+    attention = {id(module): module for module in capture.modules.values()}.values()
+    hooks = [module.register_forward_pre_hook(start) for module in attention]
+    hooks += [module.register_forward_hook(end) for module in attention]
     hooks += [block.register_forward_hook(keep) for block in recorded.blocks]
     try:
-        yield recorded
+        with capture.editing(look):
+            yield recorded
     finally:
         for hook in hooks:
             hook.remove()
@@ -108,19 +166,20 @@ def _replace_forward(module: nn.Module, forward: Callable[..., Any]) -> Iterator
             module.forward = own
 
 
+def has_blocks(capture: Capture) -> bool:
+    """True if each layer of a model is in a list of modules."""
+    return len(_find_blocks(capture)) == len(capture.modules)
+
+
 def _find_blocks(capture: Capture) -> Mapping[Layer, nn.Module]:
-    """The block of each layer: what the outermost list of modules around its attention holds."""
+    """The block of each layer that has one: what the outermost list of modules around its attention holds."""
     modules = dict(capture.model.module.named_modules())
     paths = {id(module): path for path, module in modules.items()}
     blocks = {}
     for layer, module in capture.modules.items():
         parts = paths[id(module)].split(".")
-        inside = (end for end in range(1, len(parts)) if isinstance(modules[".".join(parts[:end])], nn.ModuleList))
-        end = next(inside, None)
-        if end is None:
-            raise ModelError(
-                f"{capture.model.name!r} keeps the modules of its layers in no list, so that a pass cannot begin at a "
-                "layer; its heads can be disabled one at a time, with headscope.disable."
-            )
-        blocks[layer] = modules[".".join(parts[: end + 1])]
+        for end in range(1, len(parts)):
+            if isinstance(modules[".".join(parts[:end])], nn.ModuleList):
+                blocks[layer] = modules[".".join(parts[: end + 1])]
+                break
     return blocks

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from headscope.capture.batch import Batch
@@ -16,8 +16,38 @@ from headscope.capture.verify import measure_difference
 from headscope.errors import ModelError
 
 
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """The output projection of a layer.
+
+    Attributes:
+        parts: the part of its matrix that belongs to each head.
+    """
+
+    parts: Float[Tensor, "head width model"]
+
+    def apply(
+        self, change: Float[Tensor, "batch chosen query width"], heads: Int[Tensor, " chosen"]
+    ) -> Float[Tensor, "batch query model"]:
+        """What a change of the output of some heads, these counted from 0, adds behind the projection."""
+        return change.transpose(1, 2).flatten(2) @ self.parts[heads].flatten(0, 1).to(change.dtype)
+
+
 def find_norms(capture: Capture, batch: Batch) -> Norms:
     """The way to the norms of the values of each layer and head behind the output projection.
+
+    The arguments and errors are those of `find_projections`.
+    """
+    projections = {}
+    for layer, projection in find_projections(capture, batch).items():
+        # The triangle of its QR decomposition leaves vectors as long, and is no wider than a head.
+        triangle = torch.linalg.qr(projection.parts.mT.double(), mode="r").R
+        projections[layer] = triangle.mT.to(projection.parts.dtype)
+    return Norms(projections)
+
+
+def find_projections(capture: Capture, batch: Batch) -> dict[tuple[str, int], Projection]:
+    """The output projection of each layer, by attention type and number.
 
     Args:
         capture: the verified way to the model's attention.
@@ -28,10 +58,11 @@ def find_norms(capture: Capture, batch: Batch) -> Norms:
             than to project it.
     """
     model = capture.model
+    name = f"{model.name!r} ({type(model.module).__name__})"
     if capture.route == "outputs":
         raise ModelError(
-            f"the view `norm` needs the values of {model.name!r} ({type(model.module).__name__}), which does not use "
-            "transformers' attention interface; leave out --view to measure its weights."
+            f"what the heads of {name} add cannot be seen, since it does not use transformers' attention interface; "
+            "leave out --view to measure its weights."
         )
     watch = _Watch(batch)
     handles = [part.register_forward_pre_hook(watch.see) for part in model.module.modules()]
@@ -43,17 +74,15 @@ def find_norms(capture: Capture, batch: Batch) -> Norms:
     projections = {}
     for layer in [(attention_type, number + 1) for attention_type, count in layers.items() for number in range(count)]:
         with torch.no_grad():
-            projection = _read_projection(model, *watch.projected[layer]) if layer in watch.projected else None
-        if projection is None:
+            parts = _read_projection(model, *watch.projected[layer]) if layer in watch.projected else None
+        if parts is None:
             raise ModelError(
-                f"the view `norm` needs the output projection of {model.name!r} ({type(model.module).__name__}), and "
-                f"no module of {layer[0]} layer {layer[1]} takes the output of the heads and only projects it; leave "
-                "out --view to measure its weights."
+                f"what the heads of {name} add cannot be seen: no module of {layer[0]} layer {layer[1]} takes the "
+                "output of the heads and only projects it; leave out --view to measure the weights, or disable heads "
+                "with --placebos 0."
             )
-        # The triangle of its QR decomposition leaves vectors as long, and is no wider than a head.
-        triangle = torch.linalg.qr(projection.mT.double(), mode="r").R
-        projections[layer] = triangle.mT.to(projection.dtype)
-    return Norms(projections)
+        projections[layer] = Projection(parts)
+    return projections
 
 
 @dataclass(eq=False)

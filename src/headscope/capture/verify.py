@@ -122,6 +122,12 @@ def measure_difference(
     return float((expected - actual).abs().max()), _tolerance(model.module.dtype) * max(1.0, float(scale))
 
 
+def is_same(model: Model, expected: Float[Tensor, "*shape"], actual: Float[Tensor, "*shape"]) -> bool:
+    """True if two outputs of a model are the same but for rounding."""
+    difference, bound = measure_difference(model, expected, actual, expected.abs().max())
+    return difference <= bound
+
+
 def _tolerance(dtype: torch.dtype) -> float:
     # Statistics are computed in float32 at best.
     return max(1e-5, 16 * torch.finfo(dtype).eps if dtype.itemsize < torch.float32.itemsize else 0.0)

@@ -10,6 +10,7 @@ import typer
 from headscope.cli.atlas import atlas
 from headscope.cli.commands import Command, Commands
 from headscope.cli.compare import compare
+from headscope.cli.disable import disable
 from headscope.cli.listing import list_
 from headscope.cli.measure import measure
 from headscope.cli.study import study
@@ -42,6 +43,11 @@ app.command(
     "headscope measure minilm grammar:300 -r scope --runs negation/control -o control.nc",
 )(measure)
 app.command(cls=Command, epilog="headscope compare before.nc after.nc --control control.nc -o changes")(compare)
+app.command(
+    cls=Command,
+    epilog="headscope disable headscope-runs/seed-1 mrpc --data corpora -o effects\n"
+    "headscope disable smollm2 blimp --paradigm causative --limit 100 --start '<|endoftext|>' -o effects",
+)(disable)
 app.command(cls=Command, epilog="headscope study clark2019 --data corpora -o clark2019")(study)
 app.command("list", cls=Command, epilog="headscope list corpora")(list_)
 

@@ -24,7 +24,7 @@ from typing import Any
 import torch
 
 from headscope.capture.align import Alignment
-from headscope.capture.batch import collate
+from headscope.capture.batch import Batch, collate
 from headscope.capture.interface import Capture
 from headscope.capture.loading import Loadable, load
 from headscope.capture.model import Model
@@ -179,9 +179,13 @@ def capture_model(model: Model) -> Capture:
     Raises:
         ModelError: the attention cannot be captured.
     """
+    return Capture.verified(model, collate_sample(model))
+
+
+def collate_sample(model: Model) -> Batch:
+    """A short text, on which the way to a model's heads can be verified."""
     text = Document("a short text", ("The", "dog", "sees", "the", "old", "house", "."))
-    batch = collate(model, Alignment.for_model(model, cut=True).align([text])[0])
-    return Capture.verified(model, batch)
+    return collate(model, Alignment.for_model(model, cut=True).align([text])[0])
 
 
 def _find_module(model: Loadable) -> torch.nn.Module | None:

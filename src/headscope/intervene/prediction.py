@@ -3,8 +3,6 @@
 text --align--> tokens --make_rows--> `Row`: what the model reads, the places that predict, and what they should predict
 """
 
-import hashlib
-import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -15,15 +13,13 @@ from torch import Tensor
 from transformers.models.auto import modeling_auto
 
 from headscope.capture.align import Aligned, Alignment
+from headscope.capture.loss import choose_masked
 from headscope.capture.model import Model
 from headscope.corpora.document import Document
 from headscope.errors import CorpusError, ModelError, quote
 
 HELD_LOGITS = 1 << 26
 """Logits that are held at once (256 MiB), if one text does not have more alone: 512 tokens of 131,072 logits."""
-
-MASKED = 0.15
-"""The share of the tokens of a text that a masked model predicts at once (Devlin et al. 2019, section 3.1)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,14 +133,9 @@ def make_rows(text: Aligned, mask: int | None) -> Iterator[Row]:
         yield Row(sentence, masked, [place], [text.ids[place]])
 
 
-def mask_some(text: Aligned, mask: int, *, share: float = MASKED) -> Row:
-    """One row in which a share of the tokens is predicted, at least one, each with a mask in its place.
-
-    Which ones depends on the tokens of the text alone, so that batches and their order change nothing.
-    """
-    scored = find_scored(text, causal=False)
-    seed = hashlib.sha256(repr(text.ids).encode()).hexdigest()
-    places = sorted(random.Random(seed).sample(scored, max(1, round(share * len(scored)))))
+def mask_some(text: Aligned, mask: int) -> Row:
+    """One row in which 15 % of the tokens are predicted, each with a mask in its place (`choose_masked`)."""
+    places = choose_masked(text.ids, find_scored(text, causal=False))
     masked = [mask if place in places else number for place, number in enumerate(text.ids)]
     return Row(tuple(text.ids), replace(text, ids=masked), places, [text.ids[place] for place in places])
 

@@ -29,7 +29,7 @@ def select_heads(model: Model, names: HeadNames) -> Selection:
         HeadscopeError: nothing is named, or the model has no such head, group, layer or attention type.
     """
     selected: dict[tuple[str, int], set[int]] = {}
-    for name in _list_names(names):
+    for name in list_names(names):
         attention_type, where = _split(model, name)
         layers, heads = model.layers[attention_type], model.shape.heads[attention_type]
         if match := re.fullmatch(r"(\d{1,9})(?:-kv(\d{1,9}))?", where):
@@ -63,7 +63,8 @@ def count_groups(model: Model, attention_type: str) -> int:
     return int(getattr(config, "num_key_value_heads", None) or heads)
 
 
-def _list_names(names: HeadNames) -> list[str]:
+def list_names(names: HeadNames) -> list[str]:
+    """The names that one string may hold, or a number, or several of these."""
     if isinstance(names, str):
         return names.split(",")
     return [str(name) for name in ([names] if isinstance(names, int) else names)]

@@ -16,12 +16,15 @@ from headscope.corpora import read
 from headscope.errors import HeadscopeError
 from headscope.files import writable
 from headscope.learn import tasks
-from headscope.learn.settings import Settings, check_seeds
+from headscope.learn.settings import LEAST_TOKENS, Settings, check_seeds
 from headscope.learn.tasks import read_task as read_task
 from headscope.reducers import names as reducer_names
 from headscope.runs import CONTROL, Runs
 from headscope.runs import read as read_runs
 from headscope.studies import names as study_names
+
+WAYS = ("uniform", "zero", "mean", "resample")
+"""What can take the place of a disabled head's output."""
 
 FIGURES = ("reported", "all", "none")
 """Of which rows an atlas has heatmaps."""
@@ -163,6 +166,30 @@ def check_training(seeds: int | Iterable[int], **settings: Any) -> None:
     Settings(**settings)
     if not isinstance(seeds, int):
         check_seeds([*seeds])
+
+
+def check_disabling(
+    ways: Iterable[str], placebos: int, top: int | None, pairs: int, max_tokens: int | None = None
+) -> None:
+    """Refuse ways to disable heads that there are not, and numbers of placebos or heads that say nothing.
+
+    Raises:
+        HeadscopeError: there is no such way, none or one twice; or a number is too small.
+    """
+    named = [*ways]
+    for how in named:
+        if how not in WAYS:
+            raise HeadscopeError(f"heads cannot be disabled by {how!r}; name one or more of {', '.join(WAYS)}.")
+    if len(set(named)) < max(1, len(named)):
+        raise HeadscopeError("no way to disable heads is named, or one is named twice; name each once.")
+    if placebos < 0 or placebos == 1:
+        raise HeadscopeError(f"{placebos} placebos do not show how placebos differ; give 2 or more, or 0 for none.")
+    if top is not None and top < 2:
+        raise HeadscopeError(f"on {top} heads no estimate can be checked; give 2 or more as the number of top heads.")
+    if pairs < 0 or pairs == 1:
+        raise HeadscopeError(f"{pairs} heads make no pair; give 2 or more, or 0 for no pairs.")
+    if max_tokens is not None and max_tokens < LEAST_TOKENS:
+        raise HeadscopeError(f"{max_tokens} tokens leave no room for an example; give {LEAST_TOKENS} or more.")
 
 
 def check_figures(figures: str) -> None:

@@ -78,7 +78,7 @@ class OutputFolder:
     def __exit__(self, error: type[BaseException] | None, *details: object) -> None:
         with self._reserved:
             for table in self.tables if error is None else ():
-                remove_sums(self._sums(table))
+                remove_sums(self.sums(table))
 
     def check(self) -> None:
         """Refuse an unusable folder before any work is done.
@@ -115,7 +115,7 @@ class OutputFolder:
         from headscope.runner import measure, measure_runs
 
         settings: dict[str, Any] = {
-            "plan": plan, "summary": summary, "checkpoint": self._sums(table), "resume": self.resume,
+            "plan": plan, "summary": summary, "checkpoint": self.sums(table), "resume": self.resume,
             "progress": lambda done, total: self.progress(label or f"measuring {table}", done, total),
         }  # fmt: skip
         if runs is None:
@@ -161,7 +161,8 @@ class OutputFolder:
             shutil.rmtree(fresh, ignore_errors=True)
         return written
 
-    def _sums(self, table: str) -> Path:
+    def sums(self, table: str) -> Path:
+        """The file that keeps what was measured of a table so far, for resuming."""
         return self.path / f".{table}.partial.npz"
 
     def _write_manifest(self, fresh: Path, about: Mapping[str, Any]) -> None:

@@ -25,7 +25,7 @@ from headscope.jobs.progress import Progress, ignore_progress, shows_progress
 from headscope.jobs.replication import open_replication
 from headscope.reducers.reducer import Reducer
 from headscope.reducers.support.permutations import with_permutations
-from headscope.runner import list_reducers, measure_runs, resolve_reducers
+from headscope.runner import list_reducers, measure_runs, refuse_view, resolve_reducers
 from headscope.runner import measure as run
 from headscope.runs import Runs
 from headscope.view.headings import name_model
@@ -112,6 +112,7 @@ def measure(
         progress("reading the corpus", 0, 0)
         summary = summarize(documents)
         chosen = _choose_reducers(reducers, summary, runs, permutations)
+        refuse_view(chosen, view)
         second = open_replication(replicate, documents, reducers, chosen, reading=reading, progress=progress)
         progress("loading the model", 0, 0)
         head = find_head(task, chosen) if runs is None else None

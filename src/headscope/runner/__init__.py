@@ -6,6 +6,7 @@
 `measure_pair`      two models of one shape, compared; this is ``headscope.measure_pair``
 `list_reducers`     one reducer, one name or several of them -> a list
 `needs_head`        whether reducers need gradients, and so a model with a task head
+`refuse_view`       refuses a view with reducers that read no attention
 `resolve_reducers`  names, ``module:Reducer`` and objects -> reducers for a corpus
 `Plan`              how to batch
 ==================  ============================================================================
@@ -13,7 +14,16 @@
 
 from headscope.capture.stream import Plan
 from headscope.runner.local import measure
-from headscope.runner.resolve import list_reducers, needs_head, resolve_reducers
+from headscope.runner.resolve import list_reducers, needs_head, refuse_view, resolve_reducers
 from headscope.runner.runs import measure_pair, measure_runs
 
-__all__ = ["Plan", "list_reducers", "measure", "measure_pair", "measure_runs", "needs_head", "resolve_reducers"]
+__all__ = [
+    "Plan",
+    "list_reducers",
+    "measure",
+    "measure_pair",
+    "measure_runs",
+    "needs_head",
+    "refuse_view",
+    "resolve_reducers",
+]

@@ -25,6 +25,20 @@ def list_reducers(reducers: str | Reducer | Sequence[str | Reducer]) -> list[str
     return list(reducers)
 
 
+def refuse_view(reducers: Sequence[Reducer], view: str | None) -> None:
+    """Refuse a view with reducers that read no attention.
+
+    Raises:
+        HeadscopeError: one of them reads gradients.
+    """
+    reading = next((reducer for reducer in reducers if reducer.scope == "gradient"), None)
+    if view is not None and reading is not None:
+        raise HeadscopeError(
+            f"the reducer `{reading.name}` reads gradients and not attention, so it has no view `{view}`; measure it "
+            "apart, without --view."
+        )
+
+
 def needs_head(reducers: Sequence[Reducer]) -> bool:
     """True if one of the reducers needs gradients, and so a model with a task head."""
     return any(reducer.scope == "gradient" for reducer in reducers)

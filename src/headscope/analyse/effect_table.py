@@ -1,0 +1,326 @@
+"""Effects of disabling units -> head table: each effect with its interval, its p-value and its placebos.
+
+Effects of heads are ``effect_<metric>``, those of layers ``layer_effect_<metric>``, of key/value heads
+``group_effect_<metric>``, and of pairs of heads ``pair_effect_<metric>``. `STATISTICS` says how a name ends.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Bool, Float
+
+from headscope.analyse.effects import (
+    Effects,
+    Quantities,
+    compare_with_placebos,
+    compute_effects,
+    correct_by_sign_flips,
+    rank_agreement,
+)
+from headscope.analyse.metrics import Metric
+from headscope.heads import variable
+
+STATISTICS: Mapping[str, str] = {
+    "": "change of the {title} with the {unit} disabled",
+    "_lower": "the lower end of its interval of 95 %, paired and clustered by text",
+    "_upper": "the upper end of its interval of 95 %, paired and clustered by text",
+    "_p_corrected": "p-value of no change, by random signs of the texts, corrected for all of its kind",
+    "_placebo": "mean change with placebos of the {unit}: changes of the same norm in the same layer",
+    "_placebo_lower": "the lower end of where 95 % of its placebos lie",
+    "_placebo_upper": "the upper end of where 95 % of its placebos lie",
+    "_placebo_p_corrected": "p-value of a change no other than with placebos, corrected for all of its kind",
+}
+"""The endings of variables, and what they are of."""
+
+PREFIXES = {"head": "", "layer": "layer_", "group": "group_", "pair": "pair_"}
+"""Before the names of the variables of each kind of unit."""
+
+NOUNS = {"head": "head", "layer": "layer", "group": "key/value head", "pair": "pair of heads"}
+
+SOURCE = "Kovaleva et al. 2019, section 6; intervals, p-values and placebos as docs/howto/disable-heads.md says"
+
+FIRST_ORDER = "Molchanov et al. 2017, section 2.2; Syed et al. 2023 (attribution patching)"
+
+ATTRIBUTE = "metrics"
+"""The attribute of a table that describes the metrics, as JSON."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a unit stands in the table.
+
+    Attributes:
+        kind: ``head``, ``layer``, ``group`` or ``pair``.
+        name: as a user writes it.
+        attention_type: empty where the model has only one.
+        layer: counted from 1; 0 for a pair.
+        number: of the head or key/value head, counted from 1; 0 for a layer or a pair.
+    """
+
+    kind: str
+    name: str
+    attention_type: str = ""
+    layer: int = 0
+    number: int = 0
+
+
+@dataclass(frozen=True)
+class Ablated:
+    """An ablation without the model: what was disabled and how, or which placebo ran in its place (0: none)."""
+
+    place: Place
+    how: str
+    placebo: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What an evaluation has given: the quantities of examples, by the whole model and with each ablation.
+
+    Attributes:
+        metrics: the most important first.
+        whole: quantities of each example.
+        disabled: the same, for each of `ablations`.
+        ablations: what was disabled.
+        norms: of what each ablation changes.
+        clusters: the text of each example.
+        subsets: parts of the examples; the first has all.
+        sizes: the number of layers, of heads, and of key/value heads in a layer.
+        attention_types: of the model.
+        smooth: the name of the metric of which there are first-order estimates.
+        estimated: what these are of.
+        estimates: the quantities of examples by first-order estimates.
+        sample: names of heads that were chosen at random, on which estimates are checked.
+    """
+
+    metrics: Sequence[Metric]
+    whole: Quantities
+    disabled: Quantities
+    ablations: Sequence[Ablated]
+    norms: Float[np.ndarray, " ablation"]
+    clusters: Sequence[str]
+    subsets: Mapping[str, Bool[np.ndarray, " example"]]
+    sizes: Mapping[str, int]
+    attention_types: Sequence[str]
+    smooth: str
+    estimated: Sequence[Ablated]
+    estimates: Quantities
+    sample: Sequence[str]
+
+
+def tabulate_effects(measured: Measured) -> xr.Dataset:
+    """The head table of an evaluation, without the attributes that say where it came from."""
+    ways = list(dict.fromkeys(ablation.how for ablation in measured.ablations))
+    kinds = list(dict.fromkeys(ablation.place.kind for ablation in measured.ablations))
+    coords: dict[str, Any] = {
+        "layer": np.arange(1, measured.sizes["layer"] + 1), "head": np.arange(1, measured.sizes["head"] + 1),
+        "how": ways, "how_other": ways, "subset": [*measured.subsets],
+    }  # fmt: skip
+    table = xr.Dataset(coords=coords)
+    for metric in measured.metrics:
+        table = table.assign(_tabulate_whole(measured, metric))
+        for kind in kinds:
+            table = _assign(table, _tabulate_kind(measured, metric, kind, ways))
+        if "head" in kinds and len(ways) > 1:
+            table = table.assign(_tabulate_agreement(table, metric))
+        if metric.name == measured.smooth:
+            table = _assign(table, _tabulate_estimates(measured, metric, ways))
+            table = table.assign(_check_estimates(table, measured, metric))
+        if "pair" in kinds:
+            table = table.assign(_tabulate_interactions(measured, metric, ways))
+    about = [{"name": m.name, "title": m.title, "units": m.units, "better": m.better} for m in measured.metrics]
+    return table.assign_attrs({ATTRIBUTE: json.dumps(about)})
+
+
+def _assign(table: xr.Dataset, new: xr.Dataset) -> xr.Dataset:
+    return table.assign_coords(new.coords).assign(new.data_vars)
+
+
+def _tabulate_whole(measured: Measured, metric: Metric) -> dict[str, xr.Variable]:
+    none = {name: values[None, :][:0] for name, values in measured.whole.items()}
+    values, examples, texts = [], [], []
+    for subset in measured.subsets.values():
+        values.append(compute_effects(metric, measured.whole, none, measured.clusters, subset).whole)
+        examples.append(int(subset.sum()))
+        texts.append(len(set(np.asarray(measured.clusters)[subset])))
+    described = {
+        f"whole_{metric.name}": (values, f"{metric.title} of the whole model", metric.units),
+        "examples": (examples, "number of examples", "examples"),
+        "texts": (texts, "number of texts that the examples are from", "texts"),
+    }
+    return {
+        name: variable(np.array(numbers), ["subset"], name=what, units=units, source=SOURCE)
+        for name, (numbers, what, units) in described.items()
+    }
+
+
+def _tabulate_kind(measured: Measured, metric: Metric, kind: str, ways: Sequence[str]) -> xr.Dataset:
+    """The effects of the units of one kind, in all ways and on all subsets."""
+    grid = _Grid.for_kind(measured, kind)
+    values = {end: np.full((len(ways), len(measured.subsets), *grid.shape), np.nan) for end in STATISTICS}
+    norms = np.full((len(ways), *grid.shape), np.nan)
+    for way, how in enumerate(ways):
+        own = [n for n, each in enumerate(measured.ablations) if (each.place.kind, each.how) == (kind, how)]
+        units = np.array([n for n in own if not measured.ablations[n].placebo], dtype=int)
+        if not len(units):
+            continue
+        places = [measured.ablations[n].place for n in units]
+        cells = tuple(np.array([grid.find(place) for place in places]).T)
+        norms[(way, *cells)] = measured.norms[units]
+        for number, subset in enumerate(measured.subsets.values()):
+            chosen = {name: quantities[own] for name, quantities in measured.disabled.items()}
+            effects = compute_effects(metric, measured.whole, chosen, measured.clusters, subset)
+            for end, statistic in _compute_statistics(measured, metric, effects, own, units).items():
+                values[end][(way, number, *cells)] = statistic
+    noun, prefix, dims = NOUNS[kind], PREFIXES[kind], grid.dims
+    new = {
+        f"{prefix}effect_{metric.name}{end}": variable(
+            values[end], ["how", "subset", *dims],
+            name=text.format(title=metric.title, unit=noun), units="probability" if "_p_" in end else metric.units,
+            source=SOURCE,
+        )
+        for end, text in STATISTICS.items()
+        if not np.isnan(values[end]).all()
+    }  # fmt: skip
+    what = f"norm of what disabling the {noun} changes, root mean square over tokens"
+    new[f"{prefix}removed_norm"] = variable(norms, ["how", *dims], name=what, units="norm of a vector", source=SOURCE)
+    return xr.Dataset(new, coords=grid.coords)
+
+
+def _compute_statistics(
+    measured: Measured, metric: Metric, effects: Effects, own: Sequence[int], units: np.ndarray
+) -> dict[str, np.ndarray]:
+    """All of `STATISTICS` for the units of one kind and way, from the effects of these and their placebos."""
+    place_of = {ablation: number for number, ablation in enumerate(own)}
+    of_units = effects.select(np.array([place_of[n] for n in units]))
+    lower, upper = of_units.interval()
+    statistics = {"": of_units.values, "_lower": lower, "_upper": upper}
+    if metric.better:  # a divergence is above 0 whatever is disabled
+        statistics["_p_corrected"] = correct_by_sign_flips(of_units)
+    groups = [
+        np.array([place_of[n] for n in own if measured.ablations[n].placebo and measured.ablations[n].place == place])
+        for place in (measured.ablations[unit].place for unit in units)
+    ]
+    if min(len(group) for group in groups) < 2:
+        return statistics
+    layers = [(measured.ablations[n].place.attention_type, measured.ablations[n].place.layer) for n in units]
+    beside = compare_with_placebos(of_units, effects, groups, layers, measured.norms[units])
+    return statistics | {
+        "_placebo": beside.mean, "_placebo_lower": beside.lower, "_placebo_upper": beside.upper,
+        "_placebo_p_corrected": beside.p,
+    }  # fmt: skip
+
+
+def _tabulate_estimates(measured: Measured, metric: Metric, ways: Sequence[str]) -> xr.Dataset:
+    """First-order estimates of the effects of all heads."""
+    grid = _Grid.for_kind(measured, "head")
+    values = np.full((len(ways), len(measured.subsets), *grid.shape), np.nan)
+    cells = tuple(np.array([(ways.index(each.how), *grid.find(each.place)) for each in measured.estimated]).T)
+    for number, subset in enumerate(measured.subsets.values()):
+        effects = compute_effects(metric, measured.whole, measured.estimates, measured.clusters, subset)
+        values[(cells[0], number, *cells[1:])] = effects.values
+    name, what = f"first_order_{metric.name}", f"first-order estimate of the change of the {metric.title}"
+    described = variable(values, ["how", "subset", *grid.dims], name=what, units=metric.units, source=FIRST_ORDER)
+    return xr.Dataset({name: described}, coords=grid.coords)
+
+
+def _check_estimates(table: xr.Dataset, measured: Measured, metric: Metric) -> dict[str, xr.Variable]:
+    """How well the estimates agree with what was run, on heads that were not chosen for their estimates.
+
+    A head that was not run is one more of that sample: with n in it, the error of its estimate is at most the largest
+    in the sample with a probability of n / (n + 1).
+    """
+    exact = f"effect_{metric.name}"
+    if exact not in table or not measured.sample:
+        return {}
+    grid = _Grid.for_kind(measured, "head")
+    places = dict.fromkeys(a.place for a in measured.ablations if a.place.name in measured.sample)
+    cells = tuple(np.array([grid.find(place) for place in places], dtype=int).reshape(-1, len(grid.dims)).T)
+    chosen: tuple[Any, ...] = (slice(None), slice(None), *cells)
+    runs, estimates = (table[name].values[chosen] for name in (exact, f"first_order_{metric.name}"))
+    agreement = np.full(runs.shape[:2], np.nan)
+    for index in np.ndindex(agreement.shape):
+        agreement[index] = rank_agreement(np.stack([runs[index], estimates[index]]))[0, 1]
+    error = np.abs(runs - estimates).max(-1, initial=0.0)
+    described = {
+        f"first_order_agreement_{metric.name}": (
+            agreement, "rank correlation (Spearman) of estimates and effects on heads that were chosen at random",
+            "correlation",
+        ),
+        f"first_order_error_{metric.name}": (
+            error, "largest difference of an estimate from the effect on heads that were chosen at random",
+            metric.units,
+        ),
+    }  # fmt: skip
+    return {
+        name: variable(values, ["how", "subset"], name=what, units=units, source=FIRST_ORDER)
+        for name, (values, what, units) in described.items()
+    }
+
+
+def _tabulate_interactions(measured: Measured, metric: Metric, ways: Sequence[str]) -> dict[str, xr.Variable]:
+    """The effect of each pair of heads less the sum of those of the two, with intervals."""
+    grid = _Grid.for_kind(measured, "pair")
+    shape = (len(ways), len(measured.subsets), *grid.shape)
+    values = {end: np.full(shape, np.nan) for end in ("", "_lower", "_upper")}
+    number_of = {(a.how, a.place.name): n for n, a in enumerate(measured.ablations) if not a.placebo}
+    for cell in np.ndindex(shape):
+        how, subset, pair = ways[cell[0]], [*measured.subsets.values()][cell[1]], grid.coords["pair"][cell[2]]
+        numbers = [number_of[how, name] for name in (pair, *pair.split("+"))]
+        chosen = {name: quantities[numbers] for name, quantities in measured.disabled.items()}
+        effects = compute_effects(metric, measured.whole, chosen, measured.clusters, subset)
+        both, first, second = (effects.select(np.array([place])) for place in range(3))
+        interaction = both.less(first).less(second)
+        for end, value in zip(values, (interaction.values, *interaction.interval()), strict=True):
+            values[end][cell] = value[0]
+    what = f"change of the {metric.title} with both heads disabled, less the sum of the changes with one"
+    ends = {"": what, "_lower": f"{what}: lower end of its interval of 95 %", "_upper": f"{what}: upper end"}
+    return {
+        f"pair_interaction_{metric.name}{end}": variable(
+            values[end], ["how", "subset", *grid.dims], name=text, units=metric.units, source=SOURCE
+        )
+        for end, text in ends.items()
+    }
+
+
+def _tabulate_agreement(table: xr.Dataset, metric: Metric) -> dict[str, xr.Variable]:
+    """The rank agreement of the ways over all heads, on all examples."""
+    by_way = table[f"effect_{metric.name}"].isel(subset=0).values.reshape(table.sizes["how"], -1)
+    known = ~np.isnan(by_way).any(0)
+    name = f"rank_agreement_{metric.name}"
+    what = "rank correlation (Spearman) of the effects of all heads in two ways"
+    values = rank_agreement(by_way[:, known])
+    return {name: variable(values, ["how", "how_other"], name=what, units="correlation", source=SOURCE)}
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """The axes of the units of one kind."""
+
+    dims: tuple[str, ...]
+    coords: Mapping[str, Sequence[Any]]
+
+    @classmethod
+    def for_kind(cls, measured: Measured, kind: str) -> "_Grid":
+        if kind == "pair":
+            names = dict.fromkeys(a.place.name for a in measured.ablations if a.place.kind == kind)
+            return cls(("pair",), {"pair": [*names]})
+        types = {"attention_type": [*measured.attention_types]} if len(measured.attention_types) > 1 else {}
+        inner = {"head": ("layer", "head"), "layer": ("layer",), "group": ("layer", "key_value_head")}[kind]
+        coords = types | {dim: [*range(1, measured.sizes[dim] + 1)] for dim in inner}
+        return cls((*types, *inner), coords)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(len(self.coords[dim]) for dim in self.dims)
+
+    def find(self, place: Place) -> tuple[int, ...]:
+        where = {
+            "pair": place.name, "attention_type": place.attention_type, "layer": place.layer, "head": place.number,
+            "key_value_head": place.number,
+        }  # fmt: skip
+        return tuple(list(self.coords[dim]).index(where[dim]) for dim in self.dims)

@@ -1,0 +1,104 @@
+"""Metrics of a task as functions of sums over examples, so that any part of the examples has its value at once.
+
+Accuracy is a ratio of two sums, and F1, Matthews' and Pearson's correlation are functions of several. What a metric is
+without a text, or with some heads disabled, is then a matter of other sums, with no new predictions to make.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+Sums = Mapping[str, Float[np.ndarray, "..."]]
+"""Sums of quantities over examples, by name; all of one shape."""
+
+Values = Float[np.ndarray, "..."]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric of a task.
+
+    Attributes:
+        name: as in `headscope.learn.scoring`, or ``loss``, ``margin`` or ``kl``.
+        title: what it is, as a noun phrase.
+        units: of its value.
+        better: 1 if a model with a higher value is better, -1 if one with a lower value is, and 0 where neither holds,
+            as for the divergence from the whole model.
+        compute: the value from sums over examples; NaN where it is not defined.
+    """
+
+    name: str
+    title: str
+    units: str
+    better: int
+    compute: Callable[[Sums], Values]
+
+
+def ratio_metric(name: str, title: str, units: str, better: int, numerator: str, denominator: str) -> Metric:
+    """The metric that is the ratio of two sums."""
+    return Metric(name, title, units, better, lambda sums: _divide(sums[numerator], sums[denominator]))
+
+
+def name_cell(gold: int, predicted: int) -> str:
+    """The quantity that counts examples with a gold and a predicted label, by their numbers."""
+    return f"gold_{gold}_predicted_{predicted}"
+
+
+def classification_metrics(labels: int, positive: int | None) -> dict[str, Metric]:
+    """The metrics of predicted labels, from the cells of a confusion matrix (`name_cell`).
+
+    Args:
+        labels: how many there are.
+        positive: the number of the label that precision, recall and F1 are of; without one there are none of these.
+    """
+
+    def confuse(sums: Sums) -> Float[np.ndarray, "... gold predicted"]:
+        rows = [[sums[name_cell(gold, predicted)] for predicted in range(labels)] for gold in range(labels)]
+        return np.moveaxis(np.asarray(rows, dtype=float), (0, 1), (-2, -1))
+
+    def accuracy(sums: Sums) -> Values:
+        matrix = confuse(sums)
+        return _divide(np.trace(matrix, axis1=-2, axis2=-1), matrix.sum((-2, -1)))
+
+    def matthews(sums: Sums) -> Values:
+        # Gorodkin 2004: the correlation of two labellings, of any number of labels.
+        matrix = confuse(sums)
+        gold, predicted, total = matrix.sum(-1), matrix.sum(-2), matrix.sum((-2, -1))
+        covariance = np.trace(matrix, axis1=-2, axis2=-1) * total - (gold * predicted).sum(-1)
+        spread = (total**2 - (gold**2).sum(-1)) * (total**2 - (predicted**2).sum(-1))
+        # As scikit-learn has it, a constant prediction has the correlation 0.
+        return np.where(spread > 0, covariance / np.sqrt(np.where(spread > 0, spread, 1)), 0.0)
+
+    metrics = [Metric("accuracy", "accuracy", "share of examples", 1, accuracy)]
+    metrics.append(Metric("matthews", "Matthews' correlation", "correlation", 1, matthews))
+    if positive is not None:
+
+        def f1(sums: Sums) -> Values:
+            matrix = confuse(sums)
+            right = matrix[..., positive, positive]
+            named = matrix[..., positive, :].sum(-1) + matrix[..., :, positive].sum(-1)
+            return np.where(named > 0, 2 * right / np.where(named > 0, named, 1), 0.0)
+
+        metrics.append(Metric("f1", "F1 of the positive label", "F1", 1, f1))
+    return {metric.name: metric for metric in metrics}
+
+
+def pearson_metric() -> Metric:
+    """Pearson's correlation, from the sums of ``predicted``, ``gold``, their squares and products, and ``examples``."""
+
+    def pearson(sums: Sums) -> Values:
+        n, x, y = sums["examples"], sums["predicted"], sums["gold"]
+        covariance = n * sums["predicted_gold"] - x * y
+        spread = (n * sums["predicted_squared"] - x**2) * (n * sums["gold_squared"] - y**2)
+        defined = spread > 1e-12 * np.maximum(1, n**4)
+        # As in `headscope.learn.scoring`: a constant prediction has the correlation 0.
+        return np.where(defined, covariance / np.sqrt(np.where(defined, spread, 1)), 0.0)
+
+    return Metric("pearson", "Pearson's correlation", "correlation", 1, pearson)
+
+
+def _divide(numerator: Values, denominator: Values) -> Values:
+    defined = np.asarray(denominator) > 0
+    return np.where(defined, numerator / np.where(defined, denominator, 1), np.nan)

@@ -1,0 +1,102 @@
+"""What is disabled in one run of an evaluation: a head, a layer, a key/value head or two heads, or a placebo."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from headscope.capture.model import Model
+from headscope.intervene.selection import Selection, count_groups, select_heads
+
+HEAD, LAYER, GROUP, PAIR = "head", "layer", "group", "pair"
+"""The kinds of units: a query head, a layer, the query heads that share a key/value head, and two heads."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What is disabled at once.
+
+    Attributes:
+        name: as `select_heads` reads it; of a pair, two names with a plus between.
+        kind: ``head``, ``layer``, ``group`` or ``pair``.
+        selection: its heads.
+    """
+
+    name: str
+    kind: str
+    selection: Selection
+
+
+@dataclass(frozen=True)
+class Ablation:
+    """One run of an evaluation.
+
+    Attributes:
+        unit: what is disabled.
+        how: what takes the place of its output, one of `headscope.intervene.ways.WAYS`.
+        placebo: the number of the placebo that runs in place of the unit, counted from 1; 0 for the unit itself.
+    """
+
+    unit: Unit
+    how: str
+    placebo: int = 0
+
+
+def list_units(model: Model, names: Sequence[str] = ()) -> list[Unit]:
+    """The units of a model that are named; by default all heads, all layers, and the groups of query heads.
+
+    Raises:
+        HeadscopeError: the model has no such head, layer or key/value head.
+    """
+    units = [_make_unit(model, name) for name in names or _name_units(model)]
+    return [*{unit.name: unit for unit in units}.values()]
+
+
+def list_heads(model: Model) -> list[Unit]:
+    """All heads of a model."""
+    return [unit for unit in list_units(model) if unit.kind == HEAD]
+
+
+def pair_units(heads: Sequence[Unit]) -> list[Unit]:
+    """All pairs of some heads."""
+    return [
+        Unit(f"{first.name}+{second.name}", PAIR, _merge(first.selection, second.selection))
+        for first, second in combinations(heads, 2)
+    ]
+
+
+def _name_units(model: Model) -> Iterator[str]:
+    for attention_type, layers in model.layers.items():
+        prefix = f"{attention_type} " if len(model.layers) > 1 else ""
+        heads, groups = model.shape.heads[attention_type], count_groups(model, attention_type)
+        numbers = range(1, layers + 1)
+        yield from (f"{prefix}{layer}-{head}" for layer in numbers for head in range(1, heads + 1))
+        yield from (f"{prefix}{layer}" for layer in numbers)
+        if 1 < groups < heads:
+            yield from (f"{prefix}{layer}-kv{group}" for layer in numbers for group in range(1, groups + 1))
+
+
+def _make_unit(model: Model, name: str) -> Unit:
+    """The unit of a name, which is written as tables write it: 3-1 for 03-1."""
+    kind = GROUP if "kv" in name else HEAD if "-" in name else LAYER
+    plain = re.sub(r"\d+", lambda number: str(int(number[0])), " ".join(name.split()))
+    return Unit(plain, kind, select_heads(model, [name]))
+
+
+def _merge(first: Selection, second: Selection) -> Selection:
+    layers = sorted({*first, *second})
+    return {layer: tuple(sorted({*first.get(layer, ()), *second.get(layer, ())})) for layer in layers}
+
+
+PLACEBOS = {HEAD: 1, GROUP: 1, LAYER: 2, PAIR: 0}
+"""Placebos of each kind of unit, in multiples: a layer shares the spread of its own with no other unit."""
+
+
+def list_ablations(units: Sequence[Unit], ways: Sequence[str], placebos: Mapping[str, int]) -> list[Ablation]:
+    """Each unit in each way, and placebos of it in the ways that have some, as many as `PLACEBOS` says."""
+    return [
+        Ablation(unit, how, placebo)
+        for unit in units
+        for how in ways
+        for placebo in range(placebos.get(how, 0) * PLACEBOS[unit.kind] + 1)
+    ]

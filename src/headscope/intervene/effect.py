@@ -1,0 +1,217 @@
+"""Evaluations of a model with one unit after the other disabled.
+
+For each batch the whole model runs once, and what its blocks return is kept. Then it runs once for each unit, from the
+heads of the unit's lowest layer on, since all that lies below is the same.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from headscope.capture.blocks import Layer, Recorded, has_blocks, record_blocks
+from headscope.capture.interface import Capture
+from headscope.capture.projection import Projection
+from headscope.capture.verify import is_same
+from headscope.errors import ModelError
+from headscope.intervene.ablation import Ablation
+from headscope.intervene.evaluation import Evaluation, EvaluationBatch, compute_logits
+from headscope.intervene.placebo import DisabledUnit, prepare_norm
+from headscope.intervene.ways import Ways
+from headscope.runner.checkpoint import RunSums
+
+
+@dataclass(eq=False)
+class Outcomes:
+    """What was found of each item, by the whole model and with each unit disabled.
+
+    Attributes:
+        whole: the quantities of the evaluation.
+        disabled: the same, for each ablation.
+        squared_norms: of each ablation, the squared norm of what it changes, summed over tokens and layers.
+        tokens: over which these are summed.
+        steps: the number of evaluations of a batch that are done: the first of each batch is that by the whole model.
+    """
+
+    whole: Float[np.ndarray, "item quantity"]
+    disabled: Float[np.ndarray, "ablation item quantity"]
+    squared_norms: Float[np.ndarray, " ablation"]
+    tokens: int = 0
+    steps: int = 0
+
+    @classmethod
+    def empty(cls, evaluation: Evaluation, ablations: int) -> "Outcomes":
+        """Those before the first batch."""
+        size = (evaluation.items, len(evaluation.quantities))
+        return cls(np.zeros(size), np.zeros((ablations, *size)), np.zeros(ablations))
+
+    @classmethod
+    def from_sums(cls, sums: RunSums) -> "Outcomes":
+        """Those that `as_sums` gave."""
+        whole, disabled, squared_norms, tokens, steps = (sums.values[name,] for name in cls.__dataclass_fields__)
+        return cls(whole, disabled, squared_norms, int(tokens), int(steps))
+
+    def as_sums(self) -> RunSums:
+        """The same, to be written to a file."""
+        return RunSums({(name,): np.asarray(value) for name, value in vars(self).items()})
+
+    def join(self, other: "Outcomes") -> "Outcomes":
+        """These and those of other ablations of the same evaluation."""
+        disabled = np.concatenate([self.disabled, other.disabled])
+        squared_norms = np.concatenate([self.squared_norms, other.squared_norms])
+        return Outcomes(self.whole, disabled, squared_norms, self.tokens, self.steps + other.steps)
+
+    @property
+    def norms(self) -> Float[np.ndarray, " ablation"]:
+        """The root of the mean squared norm of what an ablation changes at a token."""
+        return np.sqrt(self.squared_norms / max(1, self.tokens))
+
+
+def measure_outcomes(
+    capture: Capture,
+    evaluation: Evaluation,
+    ablations: Sequence[Ablation],
+    ways: Ways,
+    projections: Mapping[Layer, Projection],
+    outcomes: Outcomes,
+    *,
+    seed: int = 0,
+) -> Iterator[None]:
+    """Add to the outcomes of an evaluation, and yield after each step, until they are complete.
+
+    Args:
+        capture: of the model.
+        evaluation: what it is evaluated on.
+        ablations: what is disabled, one after the other.
+        ways: what takes the place of the outputs.
+        projections: the output projection of each layer; none where no placebo needs them.
+        outcomes: empty ones, or what a run that was killed has left, whose steps are not run again; they are updated.
+        seed: of the directions of placebos.
+
+    Raises:
+        ModelError: the heads of the model cannot be edited, or its outputs are not finite.
+    """
+    measure_norm, run = prepare_norm(projections), None
+
+    def make_edit(ablation: Ablation, batch: EvaluationBatch) -> DisabledUnit:
+        return DisabledUnit(ablation, ways.choose(ablation.how, batch), measure_norm, seed, [])
+
+    first, past = divmod(outcomes.steps, len(ablations) + 1)
+    for batch in evaluation.batches[first:]:
+        if run is None:
+            ends = [find(ablations, key=_find_highest_layer) for find in (min, max)]
+            run = _choose_run(capture, batch, [make_edit(ablation, batch) for ablation in ends], projections)
+        whole, recorded = _run_whole(capture, batch)
+        if not past:
+            _refuse_not_finite(capture, whole)
+            _add(outcomes.whole, batch, evaluation.quantify(batch, whole, whole))
+            outcomes.tokens += int(batch.real.sum())
+            outcomes.steps += 1
+        for number in range(max(0, past - 1), len(ablations)):
+            edit = make_edit(ablations[number], batch)
+            logits = run(capture, batch, edit, recorded, projections)
+            _add(outcomes.disabled[number], batch, evaluation.quantify(batch, logits, whole))
+            outcomes.squared_norms[number] += sum(float(_sum_real(norm**2, batch)) for norm in edit.norms)
+            outcomes.steps += 1
+            yield
+        past = 0
+
+
+Run = Callable[..., Tensor]
+"""A way to the logits of a batch with a unit disabled, given what was recorded of the whole model on it."""
+
+
+@torch.inference_mode()
+def _run_from_heads(
+    capture: Capture,
+    batch: EvaluationBatch,
+    edit: DisabledUnit,
+    recorded: Recorded,
+    projections: Mapping[Layer, Projection],
+) -> Tensor:
+    """The logits from a pass that begins behind the heads of the lowest layer of the unit."""
+    layers = [*edit.ablation.unit.selection]
+    lowest = min(layers, key=lambda layer: recorded.starts[layer])
+    # Heads of layers above are changed on the way.
+    above = capture.editing(edit) if len(layers) > 1 else nullcontext()
+    with above, recorded.change(lowest, edit, projections):
+        return compute_logits(capture.model, batch)
+
+
+@torch.inference_mode()
+def _run_from_block(
+    capture: Capture,
+    batch: EvaluationBatch,
+    edit: DisabledUnit,
+    recorded: Recorded,
+    projections: Mapping[Layer, Projection],
+) -> Tensor:
+    """The logits from a pass that begins at the block of the lowest layer of the unit."""
+    lowest = min(edit.ablation.unit.selection, key=lambda layer: recorded.starts[layer])
+    with capture.editing(edit), recorded.skip_below(lowest):
+        return compute_logits(capture.model, batch)
+
+
+@torch.inference_mode()
+def _run_from_start(
+    capture: Capture,
+    batch: EvaluationBatch,
+    edit: DisabledUnit,
+    recorded: Recorded | None,
+    projections: Mapping[Layer, Projection],
+) -> Tensor:
+    """The logits from a whole pass."""
+    with capture.editing(edit):
+        return compute_logits(capture.model, batch)
+
+
+@torch.inference_mode()
+def _run_whole(capture: Capture, batch: EvaluationBatch) -> tuple[Tensor, Recorded | None]:
+    """The logits of the whole model, and what was recorded on the way; None where the model has no blocks."""
+    if not has_blocks(capture):
+        return compute_logits(capture.model, batch), None
+    with record_blocks(capture) as recorded:
+        return compute_logits(capture.model, batch), recorded
+
+
+def _choose_run(
+    capture: Capture, batch: EvaluationBatch, edits: Sequence[DisabledUnit], projections: Mapping[Layer, Projection]
+) -> Run:
+    """The fastest way that gives what a whole pass gives, but for rounding."""
+    _, recorded = _run_whole(capture, batch)
+    if recorded is None:
+        return _run_from_start
+    expected = [_run_from_start(capture, batch, edit, None, projections) for edit in edits]
+    for run in (_run_from_heads, _run_from_block):
+        try:
+            actual = [run(capture, batch, edit, recorded, projections) for edit in edits]
+        except KeyError:  # a projection that was not found
+            continue
+        if all(is_same(capture.model, *pair) for pair in zip(expected, actual, strict=True)):
+            return run
+    return _run_from_start
+
+
+def _find_highest_layer(ablation: Ablation) -> int:
+    return max(layer for _, layer in ablation.unit.selection)
+
+
+def _add(values: Float[np.ndarray, "item quantity"], batch: EvaluationBatch, by_row: Tensor) -> None:
+    np.add.at(values, batch.items.numpy(), by_row.double().cpu().numpy())
+
+
+def _sum_real(squares: Float[Tensor, "row token"], batch: EvaluationBatch) -> Tensor:
+    """The sum over tokens, padding left out."""
+    return (squares * batch.real if squares.shape == batch.real.shape else squares).double().sum()
+
+
+def _refuse_not_finite(capture: Capture, logits: Tensor) -> None:
+    if not bool(torch.isfinite(logits).all()):
+        raise ModelError(
+            f"the logits of {capture.model.name!r} are not finite (NaN or infinite) on this task; its weights are "
+            "damaged, or too large for half precision: give whole weights, or load it in float32."
+        )

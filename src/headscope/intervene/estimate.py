@@ -1,0 +1,103 @@
+"""First-order estimates: what disabling each head would change, for all heads from one backward pass.
+
+With g the gradient of what an item scores by z, a head's output, and z' what would take its place, the change is about
+``g . (z' - z)``, summed over the tokens (Molchanov et al. 2017; attribution patching, Syed et al. 2023). It holds for
+small changes; how well, exact runs of some heads must say.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from headscope.capture.edit import EditedLayer
+from headscope.capture.interface import Capture
+from headscope.intervene.evaluation import Evaluation, EvaluationBatch, compute_logits
+from headscope.intervene.replacement import Replacement
+from headscope.intervene.ways import Ways
+
+Layer = tuple[str, int]
+"""A layer by attention type and number."""
+
+
+def estimate_changes(
+    capture: Capture,
+    evaluation: Evaluation,
+    how: Sequence[str],
+    ways: Ways,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> dict[tuple[str, Layer], Float[np.ndarray, "head item"]]:
+    """The estimated change of the first quantity of each item, by the way and the layer of the heads.
+
+    The whole model runs once forward and once backward on each batch, without gradients of its weights.
+
+    Args:
+        capture: of the model.
+        evaluation: what it is evaluated on.
+        how: the ways to disable heads.
+        ways: what takes the place of their outputs.
+        progress: is called with the number of batches done and of all batches.
+
+    Raises:
+        ModelError: the heads of the model cannot be edited.
+    """
+    changes: dict[tuple[str, Layer], np.ndarray] = {}
+    for done, batch in enumerate(evaluation.batches, start=1):
+        replacements = {name: ways.choose(name, batch) for name in how}
+        watch = _Watch(replacements)
+        with capture.editing(watch), _without_gradients(capture.model.module), torch.enable_grad():
+            logits = compute_logits(capture.model, batch)
+            scores = evaluation.quantify(batch, logits, None)[:, 0]
+            gradients = torch.autograd.grad(scores.sum(), list(watch.added.values()), materialize_grads=True)
+        for layer, gradient in zip(watch.added, gradients, strict=True):
+            for name in how:
+                by_row = (gradient * watch.changes[name, layer]).sum((2, 3)).double()
+                total = changes.setdefault((name, layer), np.zeros((by_row.shape[1], evaluation.items)))
+                _add(total, batch, by_row)
+        progress(done, len(evaluation.batches))
+    return changes
+
+
+class _Watch:
+    """An `Edit` that leaves z as it is, with a zero added by which can be differentiated, and keeps what would change.
+
+    Attributes:
+        replacements: what would take the place of z, by the way.
+        added: the zeros, by layer.
+        changes: z' - z of all heads, by the way and the layer.
+    """
+
+    def __init__(self, replacements: dict[str, Replacement]) -> None:
+        """Begin a pass."""
+        self.replacements = replacements
+        self.added: dict[Layer, Tensor] = {}
+        self.changes: dict[tuple[str, Layer], Tensor] = {}
+
+    def __call__(self, z: Tensor, layer: EditedLayer) -> Tensor:
+        """The same z."""
+        key, heads = (layer.attention_type, layer.layer), torch.arange(layer.heads, device=z.device)
+        with torch.no_grad():
+            for name, replacement in self.replacements.items():
+                self.changes[name, key] = replacement(z.detach(), layer, heads) - z.detach()
+        self.added[key] = torch.zeros_like(z, requires_grad=True)
+        return z + self.added[key]
+
+
+@contextmanager
+def _without_gradients(module: nn.Module) -> Iterator[None]:
+    """Within, no gradients by weights are computed: only those by the heads are wanted."""
+    trainable = [weights for weights in module.parameters() if weights.requires_grad]
+    for weights in trainable:
+        weights.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for weights in trainable:
+            weights.requires_grad_(True)
+
+
+def _add(total: Float[np.ndarray, "head item"], batch: EvaluationBatch, by_row: Float[Tensor, "row head"]) -> None:
+    np.add.at(total.T, batch.items.numpy(), by_row.cpu().numpy())

@@ -1,0 +1,168 @@
+"""A task with labels as an `Evaluation`: a model that was tuned on it, and the examples of one of its splits."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from headscope.analyse.metrics import Metric, classification_metrics, name_cell, pearson_metric, ratio_metric
+from headscope.capture.loss import find_task
+from headscope.capture.model import Model
+from headscope.capture.stream import BATCH_TOKENS
+from headscope.errors import HeadscopeError, ModelError
+from headscope.intervene.evaluation import ALL, Evaluation, EvaluationBatch, compute_divergence
+from headscope.learn.encode import IGNORED, Features, encode
+from headscope.learn.splits import find_labels
+from headscope.learn.task import TEST, Example, Task
+
+HEADS = {"classification": "classification", "regression": "classification", "tagging": "tagging"}
+"""The task of `headscope.load` with which a model for each kind of task is loaded."""
+
+
+def prepare_task(
+    model: Model, task: Task, *, split: str = TEST, max_tokens: int | None = None, batch_tokens: int = BATCH_TOKENS
+) -> Evaluation:
+    """The examples of one split of a task, for a model that was tuned on it.
+
+    Args:
+        model: loaded with its task head (`HEADS`).
+        task: what it was tuned on.
+        split: whose examples are taken.
+        max_tokens: cut longer examples to this many tokens. Default: the limit of the model.
+        batch_tokens: tokens of a batch, padding included.
+
+    Raises:
+        HeadscopeError: the split has no example, or none that is scored, or the metric of the task is not defined on
+            it.
+        ModelError: the model's labels are others than the task's.
+    """
+    labels, examples = _match_labels(model, task), task.splits.get(split, ())
+    _refuse_undefined(task, split, examples)
+    limits = [limit for limit in (model.max_tokens, max_tokens) if limit is not None]
+    skipped: Counter[str] = Counter()
+    encoded = [encode(task, [example], model.tokenizer, min(limits, default=None), skipped) for example in examples]
+    scored = [example for example, features in zip(examples, encoded, strict=True) if features]
+    rows = [features[0] for features in encoded if features]
+    if not rows:
+        raise HeadscopeError(f"no example of the {split} split of {task.name} has a token that is scored; allow more.")
+    if task.kind == "regression":
+        quantities: tuple[str, ...] = ("minus_squared_error", *_MOMENTS)
+        metrics = [pearson_metric()]
+        metrics.append(_loss("mean squared error", "squared units of the label", "minus_squared_error", "examples"))
+    else:
+        cells = [name_cell(gold, predicted) for gold in range(len(labels)) for predicted in range(len(labels))]
+        quantities = ("log_probability", "scored", "divergence", *cells)
+        positive = task.labels.index(task.positive) if task.positive else None
+        known = classification_metrics(len(labels), positive)
+        first = next(name for name in (task.metric, "f1", "accuracy") if name in known)
+        metrics = [known.pop(first), *known.values()]
+        metrics.append(_loss("loss of the task", "nats", "log_probability", "scored"))
+        metrics.append(ratio_metric("kl", "divergence from the whole model", "nats", 0, "divergence", "scored"))
+
+    def quantify(batch: EvaluationBatch, logits: Tensor, whole: Tensor | None) -> Float[Tensor, "row quantity"]:
+        if task.kind == "regression":
+            return _quantify_numbers(logits.squeeze(-1).double(), batch.targets)
+        return _quantify_labels(logits[..., labels], batch.targets, None if whole is None else whole[..., labels])
+
+    return Evaluation(
+        name=f"{task.name} ({split})", content="examples", batches=tuple(_collate(task, model, rows, batch_tokens)),
+        items=len(rows), quantities=quantities, quantify=quantify,
+        gather=lambda sums: {name: sums[..., number] for number, name in enumerate(quantities)},
+        metrics=tuple(metrics), smooth="loss", examples=tuple(example.name for example in scored),
+        clusters=tuple(example.group or example.name for example in scored),
+        subsets={ALL: np.ones(len(rows), dtype=bool)}, source=dict(task.source),
+        skipped={reason: count for reason, count in skipped.items() if count},
+    )  # fmt: skip
+
+
+_MOMENTS = ("examples", "predicted", "gold", "predicted_squared", "gold_squared", "predicted_gold")
+
+
+def _loss(title: str, units: str, numerator: str, denominator: str) -> Metric:
+    """The loss: minus a sum that is the better the higher."""
+    ratio = ratio_metric("loss", title, units, -1, numerator, denominator)
+    return replace(ratio, compute=lambda sums: -ratio.compute(sums))
+
+
+def _quantify_numbers(predicted: Float[Tensor, " row"], gold: Float[Tensor, " row"]) -> Float[Tensor, "row quantity"]:
+    moments = (torch.ones_like(gold), predicted, gold, predicted**2, gold**2, predicted * gold)
+    return torch.stack([-((predicted - gold) ** 2), *moments], dim=-1)
+
+
+def _quantify_labels(
+    logits: Float[Tensor, "..."], gold: Int[Tensor, "..."], whole: Tensor | None
+) -> Float[Tensor, "row quantity"]:
+    """The log-probability of the gold labels, and if the whole model's logits are there, all else.
+
+    A row has one label, or one for each token.
+    """
+    scored = gold != IGNORED
+    target = gold.where(scored, 0)
+    log_probability = logits.double().log_softmax(-1).gather(-1, target[..., None])[..., 0]
+    values = [log_probability]
+    if whole is not None:
+        labels, predicted = logits.shape[-1], logits.argmax(-1)
+        cells = torch.nn.functional.one_hot(target * labels + predicted, labels**2).double()
+        values += [torch.ones_like(log_probability), compute_divergence(whole, logits), *cells.unbind(-1)]
+    return torch.stack([(value * scored).flatten(1).sum(1) if value.ndim > 1 else value for value in values], dim=-1)
+
+
+def _collate(task: Task, model: Model, rows: Sequence[Features], batch_tokens: int) -> Iterator[EvaluationBatch]:
+    """The examples in batches of one length or nearly, with the longest first."""
+    order = sorted(range(len(rows)), key=lambda number: -len(rows[number]["input_ids"]))
+    while order:
+        count = max(1, batch_tokens // len(rows[order[0]]["input_ids"]))
+        chosen, order = order[:count], order[count:]
+        inputs = [{name: values for name, values in rows[number].items() if name != "labels"} for number in chosen]
+        padded = model.tokenizer.pad(inputs, return_tensors="pt", padding_side="right").to(model.device)
+        length = padded["input_ids"].shape[1]
+        labels = [rows[number]["labels"] for number in chosen]
+        if task.kind == "tagging":
+            labels = [tags + [IGNORED] * (length - len(tags)) for tags in labels]
+        kind = torch.double if task.kind == "regression" else torch.long
+        yield EvaluationBatch(dict(padded), torch.tensor(chosen), torch.tensor(labels, dtype=kind, device=model.device))
+
+
+def _match_labels(model: Model, task: Task) -> list[int]:
+    """The model's number of each label of the task.
+
+    Raises:
+        ModelError: it has other labels.
+    """
+    config, name = model.module.config, f"the model {model.name!r}"
+    if (head := find_task(type(model.module).__name__)) != HEADS[task.kind]:
+        raise ModelError(
+            f"{name} has {f'a head for {head}' if head else 'no task head'}, and the task {task.name} needs one for "
+            f"{HEADS[task.kind]}; give a model that `headscope tune` tuned on it."
+        )
+    if task.kind == "regression":
+        if config.num_labels != 1:
+            raise ModelError(
+                f"{name} has {config.num_labels} labels, and the task {task.name} needs one number; give a model that "
+                "`headscope tune` tuned on it."
+            )
+        return [0]
+    numbers = {str(label): number for number, label in config.id2label.items()}
+    if missing := [label for label in task.labels if label not in numbers]:
+        raise ModelError(
+            f"{name} has no label {missing[0]!r} of the task {task.name}, but {', '.join(map(repr, numbers))}; give a "
+            "model that `headscope tune` tuned on it."
+        )
+    return [numbers[label] for label in task.labels]
+
+
+def _refuse_undefined(task: Task, split: str, examples: Sequence[Example]) -> None:
+    """Refuse a split on which the metric of the task says nothing."""
+    if not examples:
+        raise HeadscopeError(f"the {split} split of {task.name} has no examples; give it some, with their labels.")
+    labels = [str(example.label) for example in examples] if task.kind == "regression" else [*find_labels(examples)]
+    if len(set(labels)) < 2:
+        has = f"only the label {labels[0]!r}" if labels else "no label"
+        raise HeadscopeError(
+            f"the {split} split of {task.name} has {has}, so {task.metric} is not defined on it; give more examples, "
+            "or others."
+        )

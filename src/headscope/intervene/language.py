@@ -1,0 +1,175 @@
+"""Texts and minimal pairs as an `Evaluation` of a language model."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from headscope.analyse.metrics import ratio_metric
+from headscope.capture.align import Aligned, Alignment
+from headscope.capture.batch import collate
+from headscope.capture.model import Model
+from headscope.capture.stream import BATCH_TOKENS
+from headscope.corpora.blimp import MinimalPair
+from headscope.corpora.document import Document
+from headscope.errors import CorpusError
+from headscope.intervene.evaluation import ALL, Evaluation, EvaluationBatch, compute_divergence
+from headscope.intervene.prediction import (
+    Row,
+    batch_rows,
+    begin,
+    find_mask,
+    find_scored,
+    find_start,
+    make_rows,
+    mask_some,
+    score_rows,
+    tokenize,
+)
+
+QUANTITIES = ("log_probability", "tokens", "divergence")
+"""Of each text or sentence, summed over the tokens that are predicted."""
+
+
+def prepare_texts(
+    model: Model,
+    documents: Iterable[Document],
+    *,
+    name: str,
+    start: str | None = None,
+    max_tokens: int | None = None,
+    batch_tokens: int = BATCH_TOKENS,
+) -> Evaluation:
+    """Texts, whose tokens a language model predicts.
+
+    A causal model predicts each token from those before it. A masked model predicts 15 % of the tokens of a text, each
+    with a mask in its place.
+
+    Args:
+        model: loaded with the task ``causal-lm`` or ``masked-lm``.
+        documents: the texts; a longer one than the model takes is cut, and counted.
+        name: of the corpus.
+        start: the token from which a causal model predicts the first one (`headscope.intervene.likelihood`).
+        max_tokens: cut longer texts to this many tokens. Default: the limit of the model.
+        batch_tokens: tokens of a batch, padding included.
+
+    Raises:
+        CorpusError: no text has a token that can be predicted.
+        ModelError: the model is no language model, or does not know the token `start`.
+    """
+    mask = find_mask(model)
+    first = find_start(model, start, causal=mask is None)
+    # A token is put in front of some texts.
+    limits = [limit for limit in (max_tokens, model.max_tokens and model.max_tokens - 1) if limit is not None]
+    alignment = Alignment.for_model(model, max_tokens=min(limits, default=None), cut=True)
+    aligned, skipped = alignment.align([*documents])
+    if mask is None:
+        aligned = [begin(text, first, model.tokenizer.bos_token_id) for text in aligned]
+    texts = [text for text in aligned if find_scored(text, causal=mask is None)]
+    skipped["texts without a token that could be predicted"] = len(aligned) - len(texts)
+    if not texts:
+        raise CorpusError(f"{name} has no text with a token that {model.name!r} could predict; give longer texts.")
+    rows = [next(make_rows(text, None)) if mask is None else mask_some(text, mask) for text in texts]
+    loss = replace(
+        ratio_metric("loss", "loss of the language model", "nats per token", -1, "log_probability", "tokens"),
+        compute=lambda sums: -sums["log_probability"] / sums["tokens"],
+    )
+    return Evaluation(
+        name=name, content="texts", batches=_collate(model, rows, range(len(rows)), batch_tokens),
+        items=len(texts), quantities=QUANTITIES, quantify=_quantify, gather=_name, metrics=(loss, _DIVERGENCE),
+        smooth="loss",
+        examples=tuple(text.document.id for text in texts), clusters=tuple(_cluster(text) for text in texts),
+        subsets={ALL: np.ones(len(texts), dtype=bool)},
+        skipped={reason: count for reason, count in skipped.items() if count},
+    )  # fmt: skip
+
+
+def prepare_pairs(
+    model: Model,
+    pairs: Sequence[MinimalPair],
+    *,
+    name: str,
+    start: str | None = None,
+    batch_tokens: int = BATCH_TOKENS,
+) -> Evaluation:
+    """Minimal pairs, of which a language model is to prefer the grammatical sentence (Warstadt et al. 2020).
+
+    Sentences are scored as by `headscope.intervene.likelihood.score_minimal_pairs`, whose arguments and errors these
+    are. Metrics are the accuracy, and the margin: the mean difference of the log-probabilities of the two sentences.
+    A paradigm, a phenomenon and a field are subsets.
+    """
+    mask = find_mask(model)
+    sentences = [sentence for pair in pairs for sentence in (pair.good, pair.bad)]
+    texts = tokenize(model, sentences, causal=mask is None, start=find_start(model, start, causal=mask is None))
+    # Sentences of the same tokens are one item: what is the same must be a tie.
+    numbers = {ids: number for number, ids in enumerate(dict.fromkeys(tuple(text.ids) for text in texts))}
+    item = np.array([numbers[tuple(text.ids)] for text in texts])
+    distinct = {tuple(text.ids): text for text in texts}
+    rows = [row for text in distinct.values() for row in make_rows(text, mask)]
+
+    def gather(sums: Float[np.ndarray, "... item quantity"]) -> Mapping[str, Float[np.ndarray, "... example"]]:
+        good, bad = _name(sums[..., item[::2], :]), _name(sums[..., item[1::2], :])
+        margin = good["log_probability"] - bad["log_probability"]
+        both = {quantity: good[quantity] + bad[quantity] for quantity in QUANTITIES}
+        return {**both, "margin": margin, "right": (margin > 0).astype(float), "pairs": np.ones_like(margin)}
+
+    return Evaluation(
+        name=name, content="minimal pairs",
+        batches=_collate(model, rows, [numbers[row.sentence] for row in rows], batch_tokens),
+        items=len(numbers), quantities=QUANTITIES, quantify=_quantify, gather=gather,
+        metrics=(
+            ratio_metric("accuracy", "accuracy", "share of minimal pairs", 1, "right", "pairs"),
+            ratio_metric("margin", "margin", "nats", 1, "margin", "pairs"),
+            _DIVERGENCE,
+        ),
+        smooth="margin",
+        examples=tuple(pair.id for pair in pairs), clusters=tuple(pair.id for pair in pairs), subsets=_divide(pairs),
+    )  # fmt: skip
+
+
+_DIVERGENCE = ratio_metric("kl", "divergence from the whole model", "nats per token", 0, "divergence", "tokens")
+
+
+def _divide(pairs: Sequence[MinimalPair]) -> dict[str, np.ndarray]:
+    """All pairs, and those of each field, phenomenon and paradigm."""
+    subsets = {ALL: np.ones(len(pairs), dtype=bool)}
+    for level in ("field", "phenomenon", "paradigm"):
+        names = np.array([getattr(pair, level) for pair in pairs])
+        subsets |= {f"{level} {name}": names == name for name in dict.fromkeys(names.tolist()) if name}
+    return subsets
+
+
+def _name(sums: Float[np.ndarray, "... item quantity"]) -> dict[str, Float[np.ndarray, "... item"]]:
+    return {name: sums[..., number] for number, name in enumerate(QUANTITIES)}
+
+
+def _cluster(text: Aligned) -> str:
+    return text.document.group or text.document.id
+
+
+def _collate(model: Model, rows: Sequence[Row], items: Iterable[int], batch_tokens: int) -> tuple[EvaluationBatch, ...]:
+    """The rows of some items in batches, the longest first."""
+    order = sorted(zip(rows, items, strict=True), key=lambda row: -len(row[0].text.ids))
+    item = {id(row): number for row, number in order}
+    return tuple(
+        EvaluationBatch(
+            collate(model, [row.text for row in batch]).inputs, torch.tensor([item[id(row)] for row in batch]), batch
+        )
+        for batch in batch_rows(model, (row for row, _ in order), batch_tokens)
+    )
+
+
+def _quantify(batch: EvaluationBatch, logits: Tensor, whole: Tensor | None) -> Float[Tensor, "row quantity"]:
+    """The log-probability of the tokens that each row predicts; and beside those of the whole model, all else."""
+    log_probability = score_rows(logits, batch.targets)
+    if whole is None:
+        return log_probability[:, None]
+    tokens = torch.tensor([float(len(row.places)) for row in batch.targets], device=logits.device)
+    divergence = [
+        compute_divergence(whole_row[row.places], row_logits[row.places]).sum()
+        for row, row_logits, whole_row in zip(batch.targets, logits, whole, strict=True)
+    ]
+    return torch.stack([log_probability, tokens.double(), torch.stack(divergence)], dim=-1)

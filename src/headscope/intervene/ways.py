@@ -1,0 +1,108 @@
+"""What takes the place of a head's output on the batches of an evaluation, made from the texts of the evaluation."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from headscope.capture.edit import Edit, EditedLayer
+from headscope.capture.interface import Capture
+from headscope.errors import HeadscopeError
+from headscope.intervene import replacement
+from headscope.intervene.evaluation import Evaluation, EvaluationBatch, compute_logits
+from headscope.intervene.replacement import Mean, Replacement, Resample
+
+Layer = tuple[str, int]
+"""A layer by attention type and number."""
+
+WAYS = ("uniform", "zero", "mean", "resample")
+"""What can take the place of a unit's output, as in `headscope.intervene.edit`."""
+
+OTHERS = 16
+"""Texts whose outputs are held, to take the place of those of others."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ways:
+    """The ways to disable heads on the texts of an evaluation.
+
+    Attributes:
+        mean: the mean output of each head over all tokens of the evaluation.
+        outputs: of each layer, for each of some texts.
+        items: which items of the evaluation these texts are.
+    """
+
+    mean: Mean = field(default_factory=lambda: Mean({}, {}))
+    outputs: Mapping[Layer, Sequence[Float[Tensor, "head _ width"]]] = field(default_factory=dict)
+    items: Sequence[int] = ()
+
+    def choose(self, how: str, batch: EvaluationBatch) -> Replacement:
+        """What takes the place of the output of heads on a batch, in one of `WAYS`."""
+        if how == "resample":
+            chosen = [self._choose_other(item) for item in batch.items.tolist()]
+            return Resample({layer: tuple(texts[other] for other in chosen) for layer, texts in self.outputs.items()})
+        simple: Mapping[str, Replacement] = {
+            "uniform": replacement.uniform, "zero": replacement.zero, "mean": self.mean
+        }  # fmt: skip
+        return simple[how]
+
+    def _choose_other(self, item: int) -> int:
+        """The number of the text whose outputs an item gets: another text than its own."""
+        other = item % len(self.items)
+        return other if self.items[other] != item else (other + 1) % len(self.items)
+
+
+def prepare_ways(capture: Capture, evaluation: Evaluation, ways: Sequence[str], *, seed: int = 0) -> Ways:
+    """The ways to disable heads that are named, with what they need of the evaluation's texts.
+
+    Args:
+        capture: of the model.
+        evaluation: its texts; they are run once if `mean` or `resample` is named.
+        ways: some of `WAYS`.
+        seed: which texts are held for `resample`.
+
+    Raises:
+        HeadscopeError: there is no such way, or there are too few texts for it.
+    """
+    if unknown := [how for how in ways if how not in WAYS]:
+        raise HeadscopeError(f"heads cannot be disabled by {unknown[0]!r}; name one or more of {', '.join(WAYS)}.")
+    if not {"mean", "resample"} & {*ways}:
+        return Ways()
+    if evaluation.items < 2:
+        raise HeadscopeError(f"{evaluation.name} has one text only, whose outputs nothing can replace; give more.")
+    order = torch.randperm(evaluation.items, generator=torch.Generator().manual_seed(seed)).tolist()
+    wanted = {*(order[:OTHERS] if "resample" in ways else ())}
+    sums: dict[Layer, Tensor] = {}
+    counts: dict[Layer, int] = {}
+    outputs: dict[Layer, dict[int, Tensor]] = {}
+    for batch, layer, z in _watch(capture, evaluation):
+        real = batch.real if batch.real.shape[1] == z.shape[2] else torch.ones_like(z[:, 0, :, 0], dtype=torch.bool)
+        total = torch.einsum("bhqw,bq->hw", z.double(), real.double())
+        sums[layer] = sums[layer] + total if layer in sums else total
+        counts[layer] = counts.get(layer, 0) + int(real.sum())
+        for row, item in enumerate(batch.items.tolist()):
+            if item in wanted and item not in outputs.setdefault(layer, {}):
+                outputs[layer][item] = z[row][:, real[row]].clone()
+    mean = Mean({layer: total / counts[layer] for layer, total in sums.items()}, {})
+    items = sorted(wanted)
+    return Ways(mean, {layer: [texts[item] for item in items] for layer, texts in outputs.items()}, items)
+
+
+def _watch(capture: Capture, evaluation: Evaluation) -> Iterator[tuple[EvaluationBatch, Layer, Tensor]]:
+    """Z of each layer for one batch after the other."""
+    for batch in evaluation.batches:
+        seen: list[tuple[Layer, Tensor]] = []
+        with capture.editing(_look(seen.append)), torch.inference_mode():
+            compute_logits(capture.model, batch)
+        for layer, z in seen:
+            yield batch, layer, z
+
+
+def _look(see: Callable[[tuple[Layer, Tensor]], None]) -> Edit:
+    def look(z: Tensor, layer: EditedLayer) -> Tensor:
+        see(((layer.attention_type, layer.layer), z))
+        return z
+
+    return look

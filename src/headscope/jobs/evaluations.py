@@ -1,0 +1,174 @@
+"""The task of an evaluation, by name, file or folder: examples with labels, minimal pairs, or texts."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from headscope.capture.names import OWN_HEAD
+from headscope.corpora import read
+from headscope.corpora.blimp import MinimalPair, recognise
+from headscope.corpora.corpus import Corpus, name_documents
+from headscope.corpora.minimalpairs import read_minimal_pairs
+from headscope.errors import CorpusError, HeadscopeError
+from headscope.files import find_by_suffix, reading
+from headscope.learn.hub import PREFIX
+from headscope.learn.task import SPLITS, TEST, Task
+from headscope.learn.tasks import TASKS, read_task
+
+if TYPE_CHECKING:  # a command reads its task before torch is loaded
+    from headscope.capture.model import Model
+    from headscope.intervene.evaluation import Evaluation
+
+BLIMP = "blimp"
+"""The name of the minimal pairs of Warstadt et al. (2020), and of their folder and format."""
+
+
+@dataclass(frozen=True)
+class EvaluationSource:
+    """What a model is to be evaluated on, before it is loaded.
+
+    Attributes:
+        name: for people.
+        task: examples with labels, of which those of `split` are taken; or none.
+        pairs: minimal pairs; or none.
+        corpus: texts; or none.
+        split: of the task.
+        seed: of the sample of examples.
+        limit: take so many examples, texts, or pairs of each paradigm. None: all.
+    """
+
+    name: str
+    task: Task | None = None
+    pairs: Sequence[MinimalPair] = ()
+    corpus: Corpus | None = None
+    split: str = TEST
+    limit: int | None = None
+    seed: int = 0
+
+    @property
+    def head(self) -> str:
+        """The task head that a model needs for it, as `headscope.load` names it."""
+        if self.task is None:
+            return OWN_HEAD
+        return "tagging" if self.task.kind == "tagging" else "classification"
+
+    def prepare(self, model: "Model", *, start: str | None = None, **settings: Any) -> "Evaluation":
+        """The evaluation of a model.
+
+        Args:
+            model: with its task head.
+            start: the token from which a causal model predicts the first one of a text.
+            settings: ``batch_tokens``, and ``max_tokens``, which minimal pairs do not take.
+
+        Raises:
+            HeadscopeError: the examples cannot be scored with this model.
+        """
+        from headscope.intervene.labels import prepare_task
+        from headscope.intervene.language import prepare_pairs, prepare_texts
+
+        if self.task is not None:
+            if start is not None:
+                raise HeadscopeError(f"{self.name} has labels, and no token is predicted; leave out the start token.")
+            return prepare_task(model, self._sample(self.task), split=self.split, **settings)
+        if self.corpus is not None:
+            return prepare_texts(model, self.corpus, name=self.name, start=start, **settings)
+        if settings.pop("max_tokens", None) is not None:
+            raise HeadscopeError("minimal pairs are never cut; leave out the longest text in tokens.")
+        return prepare_pairs(model, self.pairs, name=self.name, start=start, **settings)
+
+    def _sample(self, task: Task) -> Task:
+        """The task with so many examples of the split, chosen at random and in their order."""
+        examples = task.splits.get(self.split, ())
+        if self.limit is None or self.limit >= len(examples):
+            return task
+        chosen = sorted(Random(self.seed).sample(range(len(examples)), self.limit))
+        return replace(task, splits={**task.splits, self.split: tuple(examples[number] for number in chosen)})
+
+
+def find_evaluation(
+    task: Any,
+    data: str | Path = ".",
+    *,
+    split: str = TEST,
+    paradigms: Sequence[str] = (),
+    limit: int | None = None,
+    seed: int = 0,
+) -> EvaluationSource:
+    """The examples that a user names.
+
+    Args:
+        task: a task of `headscope tune`, by name or as a `Task`, or a folder of its TSV files; minimal pairs, as
+            ``blimp`` or as a file or folder in its format; or anything else that `headscope.read` takes: texts.
+        data: the file or folder of a task or of ``blimp``.
+        split: of a task.
+        paradigms: of the minimal pairs. Default: all.
+        limit: take so many examples at random, the first texts, or the first pairs of each paradigm.
+        seed: of the random sample.
+
+    Raises:
+        HeadscopeError: there is no such task, split, file or paradigm, or it cannot be read.
+    """
+    if limit is not None and limit < 2:
+        raise HeadscopeError(f"{limit} examples say nothing about a head; take 2 or more.")
+    source = _find(task, Path(data).expanduser(), split, paradigms, limit)
+    if paradigms and not source.pairs:
+        raise HeadscopeError(f"{source.name} has no paradigms, only minimal pairs have; leave them out.")
+    return replace(source, seed=seed)
+
+
+def _find(task: Any, data: Path, split: str, paradigms: Sequence[str], limit: int | None) -> EvaluationSource:
+    if _is_labelled(task):
+        labelled = task if isinstance(task, Task) else read_task(str(task), data)
+        if split not in SPLITS:
+            raise HeadscopeError(f"there is no split {split!r}; name one of {', '.join(SPLITS)}.")
+        return EvaluationSource(labelled.name, task=labelled, split=split, limit=limit)
+    where = task
+    if task == BLIMP and not Path(BLIMP).exists():
+        where = find_by_suffix(data, BLIMP)
+        if where is None:
+            raise CorpusError(f"{data} holds no folder blimp; name the folder that holds it, or its own path as TASK.")
+    if _has_pairs(where):
+        pairs = _take_each(read_minimal_pairs(where, paradigms=paradigms or None), limit)
+        return EvaluationSource(str(task), pairs=pairs)
+    corpus = read(where, limit=limit)
+    return EvaluationSource(name_documents(corpus), corpus=corpus)
+
+
+def _has_pairs(where: Any) -> bool:
+    """True for a file or folder of minimal pairs; beside them a folder may hold other files."""
+    if not isinstance(where, str | Path) or not Path(where).expanduser().exists():
+        return False
+    try:
+        files = read(where, format=BLIMP).files
+    except CorpusError:
+        return False
+    return all(recognise(_read_beginning(file)) for file in files)
+
+
+def _read_beginning(file: Path) -> list[str]:
+    with reading(file) as opened:
+        return [opened.readline(4096).decode(errors="replace")]
+
+
+def _is_labelled(task: Any) -> bool:
+    """True for a task with labels."""
+    if isinstance(task, Task):
+        return True
+    if not isinstance(task, str | Path):
+        return False
+    tables = [Path(task).expanduser() / name for name in ("train.tsv", "test.tsv")]
+    return str(task) in TASKS or str(task).startswith(PREFIX) or any(table.is_file() for table in tables)
+
+
+def _take_each(pairs: Iterable[MinimalPair], limit: int | None) -> list[MinimalPair]:
+    """The first so many pairs of each paradigm."""
+    counts: Counter[str] = Counter()
+    chosen = []
+    for pair in pairs:
+        counts[pair.paradigm] += 1
+        if limit is None or counts[pair.paradigm] <= limit:
+            chosen.append(pair)
+    return chosen

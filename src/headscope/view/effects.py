@@ -1,0 +1,169 @@
+"""Effects of disabling heads, layers and key/value heads as a tidy frame, and on the terminal."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from headscope.analyse.effect_table import ATTRIBUTE, NOUNS, PREFIXES, STATISTICS
+from headscope.analyse.effects import judge
+from headscope.heads import head_name
+from headscope.view.headings import name_corpus, name_model
+
+SHOWN = 5
+"""Units that the terminal shows of each kind."""
+
+BRIEF = {"no effect seen": "", "no more than its placebos": "as placebos"}
+"""What the terminal says in the last column in place of some verdicts."""
+
+HEADINGS = {"head": "head", "layer": "layer", "group": "key/value", "pair": "pair"}
+
+COLUMNS = {end: end.removeprefix("_") or "effect" for end in STATISTICS}
+"""The columns of `list_effects`, by the endings of the variables of the table."""
+
+
+def list_metrics(table: xr.Dataset) -> list[dict[str, Any]]:
+    """The metrics of a table of effects: name, title, units, and if higher is better (1), lower (-1) or neither (0)."""
+    metrics: list[dict[str, Any]] = json.loads(table.attrs[ATTRIBUTE])
+    return metrics
+
+
+def get_whole(table: xr.Dataset, metric: Mapping[str, Any]) -> float:
+    """A metric of the whole model, on all examples."""
+    return float(table[f"whole_{metric['name']}"].values[0])
+
+
+def list_effects(table: xr.Dataset) -> pd.DataFrame:
+    """A row for each unit, way, metric and subset, with what was found and the verdict.
+
+    Columns are ``unit``, ``kind`` (head, layer, group or pair), ``how``, ``metric``, ``subset``, ``whole`` (the metric
+    of the whole model), ``effect`` with ``lower`` and ``upper``, ``p_corrected``, ``placebo`` with ``placebo_lower``
+    and ``placebo_upper``, ``placebo_p_corrected``, ``removed_norm`` and ``verdict``.
+    """
+    frames = [frame for metric in list_metrics(table) for kind in PREFIXES for frame in _frame(table, metric, kind)]
+    return pd.concat(frames, ignore_index=True)
+
+
+def _frame(table: xr.Dataset, metric: Mapping[str, Any], kind: str) -> Iterator[pd.DataFrame]:
+    name = f"{PREFIXES[kind]}effect_{metric['name']}"
+    if name not in table:
+        return
+    values = table[name]
+    units = [dim for dim in values.dims if dim not in ("how", "subset")]
+    variables = {COLUMNS[end]: table[f"{name}{end}"] for end in STATISTICS if f"{name}{end}" in table}
+    variables |= {"removed_norm": table[f"{PREFIXES[kind]}removed_norm"], "whole": table[f"whole_{metric['name']}"]}
+    stacked = xr.Dataset(variables).broadcast_like(values).stack(place=["how", "subset", *units])
+    frame = stacked.to_dataframe()[[*variables]].reset_index()
+    frame = frame[frame["effect"].notna()].reset_index(drop=True)
+    missing = np.full(len(frame), np.nan)
+    for column in COLUMNS.values():
+        if column not in frame:
+            frame[column] = missing
+    frame["unit"] = [_name_unit(kind, place) for place in frame[units].to_dict("records")]
+    frame["verdict"] = judge(
+        metric["better"], *(frame[column].to_numpy() for column in ("effect", "p_corrected", "placebo_p_corrected"))
+    )
+    order = ["unit", "kind", "how", "metric", "subset", "whole", *COLUMNS.values(), "removed_norm", "verdict"]
+    yield frame.assign(kind=kind, metric=metric["name"])[order]
+
+
+def _name_unit(kind: str, place: Mapping[Any, Any]) -> str:
+    """The name of a unit as `headscope.disable` reads it."""
+    if kind == "pair":
+        return str(place["pair"])
+    prefix = f"{place['attention_type']} " if "attention_type" in place else ""
+    ends = {"head": lambda: head_name(place["layer"], place["head"]), "layer": lambda: str(place["layer"])}
+    ends["group"] = lambda: f"{place['layer']}-kv{place['key_value_head']}"
+    return prefix + ends[kind]()
+
+
+def print_effects(table: xr.Dataset, console: Console) -> None:
+    """Print the metrics of the whole model, and the units without which the first of them and the loss change most."""
+    scored = [metric for metric in list_metrics(table) if metric["better"]]
+    shown = [scored[0], *scored[1:][-1:]]
+    how = str(table["how"].values[0])
+    frame = list_effects(table).query("how == @how and subset == 'all'")
+    whole = ", ".join(f"{each['title']} {get_whole(table, each):.3f}" for each in scored)
+    console.print(
+        f"\n[bold]{escape(name_model(table.attrs['model']))}[/] on [bold]{escape(name_corpus(table.attrs['corpus']))}"
+        f"[/], {int(table['examples'][0]):,} {escape(table.attrs['content'])} of {int(table['texts'][0]):,} texts: "
+        f"{whole}",
+        soft_wrap=True, highlight=False,
+    )  # fmt: skip
+    for kind in NOUNS:
+        for metric in shown:
+            chosen = frame[(frame["kind"] == kind) & (frame["metric"] == metric["name"])]
+            if len(chosen):
+                _print_kind(chosen, kind, how, metric, console)
+    for metric in shown:
+        _print_agreement(table, metric, console)
+        _print_estimates(table, metric, how, console)
+
+
+def _print_kind(frame: pd.DataFrame, kind: str, how: str, metric: Mapping[str, Any], console: Console) -> None:
+    """Print the units of one kind that change the metric most."""
+    verdicts = frame["verdict"].value_counts()
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
+    plural = f"{NOUNS[kind]}s" if kind != "pair" else "pairs of heads"
+    shown = f"; the {SHOWN} with the largest change" if len(frame) > SHOWN else ""
+    console.print(
+        f"\n[bold]{len(frame)} {plural}[/] disabled by {how}, [bold]{metric['title']}[/]: {counts}{shown}",
+        soft_wrap=True, highlight=False,
+    )  # fmt: skip
+    lines = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for column in (HEADINGS[kind], "change", "95 % interval", "p", "placebos", "p", ""):
+        lines.add_column(column, justify="left" if column in ("", HEADINGS[kind]) else "right", no_wrap=True)
+    largest = frame.reindex(frame["effect"].abs().sort_values(ascending=False, kind="stable").index).head(SHOWN)
+    for row in largest.to_dict("records"):
+        lines.add_row(
+            row["unit"], f"{row['effect']:+.3f}", _format_interval(row["lower"], row["upper"]),
+            _format_p(row["p_corrected"]), _format_interval(row["placebo_lower"], row["placebo_upper"]),
+            _format_p(row["placebo_p_corrected"]), BRIEF.get(row["verdict"], row["verdict"]),
+        )  # fmt: skip
+    console.print(lines, highlight=False)
+
+
+def _print_agreement(table: xr.Dataset, metric: Mapping[str, Any], console: Console) -> None:
+    """Print how alike the ways rank the heads."""
+    name = f"rank_agreement_{metric['name']}"
+    if name not in table:
+        return
+    ways = [str(how) for how in table["how"].values]
+    pairs = [
+        f"{first} and {second} {float(table[name].sel(how=first, how_other=second)):.2f}"
+        for place, first in enumerate(ways)
+        for second in ways[place + 1 :]
+    ]
+    console.print(
+        f"\nRank agreement of the heads by {metric['title']} (Spearman): {', '.join(pairs)}",
+        soft_wrap=True, highlight=False,
+    )  # fmt: skip
+
+
+def _print_estimates(table: xr.Dataset, metric: Mapping[str, Any], how: str, console: Console) -> None:
+    """Print how well first-order estimates agree with the runs, where some heads were not run."""
+    name = f"first_order_agreement_{metric['name']}"
+    if name not in table or not bool(table[f"effect_{metric['name']}"].isnull().any()):
+        return
+    error = f"first_order_error_{metric['name']}"
+    agreement, largest = (float(table[each].sel(how=how).values[0]) for each in (name, error))
+    console.print(
+        "\nThe other heads were not run; of them effects.nc has first-order estimates. On heads that were chosen at "
+        f"random, estimates and effects on the {metric['title']} have a rank correlation of {agreement:.2f}, and "
+        f"differ by {largest:.3f} at most.",
+        soft_wrap=True, highlight=False,
+    )  # fmt: skip
+
+
+def _format_interval(lower: float, upper: float) -> str:
+    return "" if np.isnan(lower) else f"{lower:+.3f} to {upper:+.3f}"
+
+
+def _format_p(p: float) -> str:
+    return "" if np.isnan(p) else "<.001" if p < 0.001 else f"{p:.3f}".removeprefix("0")
