@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 
@@ -162,6 +163,16 @@ def test_aspects2019(model, data, tmp_path, undrawn, monkeypatch) -> None:
     layer, head = divmod(int(mass.values.argmax()), mass.sizes["head"])
     best = finding(made, "attention to the aspect's words in the review, best head").ours
     assert (best.number, best.detail) == (pytest.approx(100 * float(mass.max())), f"{layer + 1}-{head + 1}")
+    assert "## The best head for each target, before and after fine-tuning" in sheet
+    shown = pd.read_csv(tmp_path / "aspects2019-targets.csv", keep_default_na=False, index_col=[0, 1])
+    assert shown.loc[("same aspect", "aspects"), "best head"] == best.detail
+    assert float(shown.loc[("same aspect", "aspects"), "attention"]) == pytest.approx(best.number)
+    before = made.tables["pairs"].sel(target="same_aspect")
+    place = np.unravel_index(int(before["aspect_mass"].values.argmax()), before["aspect_mass"].shape)
+    columns = {"attention": before["aspect_mass"][place], "points at it": before["aspect_accuracy"][place],
+               "even attention": before["aspect_uniform"]}  # fmt: skip
+    for column, value in columns.items():
+        assert float(shown.loc[("same aspect", "none"), column]) == pytest.approx(100 * float(value))
     essays = finding(made, "attention to words of another aspect, the essay's head")
     assert (essays.verdict, essays.why) == ("not measured", "the model has no head 11-4")
 

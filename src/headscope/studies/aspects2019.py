@@ -5,22 +5,38 @@ head, before and after, beside models that were tuned on arbitrary labels.
 """
 
 import math
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 
+import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 
 from headscope.analyse.compare import compare_variable
 from headscope.errors import TableError
-from headscope.studies.extractors import best_head_value, largest
-from headscope.studies.run_extractors import best_head_after, head_value, on_tables
-from headscope.studies.study import Claim, Derived, Extractor, Measurement, Pattern, Study, Tuning, Value
+from headscope.heads import head_name
+from headscope.studies.extractors import PERCENT, best_head_value, largest
+from headscope.studies.run_extractors import best_head_after, find_best_before, head_value, on_tables
+from headscope.studies.study import (
+    Claim,
+    Derived,
+    Extractor,
+    Measurement,
+    NotMeasuredError,
+    Pattern,
+    Printed,
+    Study,
+    Tuning,
+    Value,
+)
 from headscope.view.figures import changes, heatmaps, runs
 
 BERT = "BERT-base"
 BEFORE, RUNS = ("pairs",), ("pairs", "pairs_task", "pairs_control")
 MASS = "aspect_mass"
+SETTINGS = {"pairs": "none", "pairs_control": "control", "pairs_task": "aspects"}
+"""The data that a model is fine-tuned on, by the table of its heads."""
 
 OBSERVATIONS = {
     # target: (where, what the question's aspect attends to, what it is held against within the same runs)
@@ -80,6 +96,36 @@ def _make_claims() -> list[Claim]:
     return claims
 
 
+def tabulate_targets(tables: Mapping[str, xr.Dataset]) -> pd.DataFrame:
+    """The head of each model that attends most to each target, with what its verdict is held against.
+
+    The head is the best by its mean over runs, on the data that it is scored on. Beside the share of attention stand
+    how often the same head points at the target, and the share that even attention would give. Shares are in percent,
+    "±" is the standard deviation over these runs (``ddof`` 0).
+    """
+    rows = []
+    for target in tables["pairs"]["target"].values.tolist():
+        for name, setting in SETTINGS.items():
+            if name not in tables:
+                continue
+            with suppress(NotMeasuredError):  # the corpus has no such target
+                rows.append({"attention to": target.replace("_", " "), "tuned on": setting}
+                            | _describe_best_head(tables[name].sel(target=target)))  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _describe_best_head(of_target: xr.Dataset) -> dict[str, object]:
+    count = of_target.sizes.get("run", 0)
+    by_run = of_target if count else of_target.expand_dims("run")
+    best = find_best_before(by_run[[MASS]].mean("run"), MASS)
+    row: dict[str, object] = {"runs": count or "", "best head": head_name(**best)}
+    for variable, column in ((MASS, "attention"), ("aspect_accuracy", "points at it")):
+        values = PERCENT * by_run[variable].sel(best).values
+        row |= {column: float(values.mean()), f"{column} sd": float(values.std()) if count > 1 else math.nan}
+    even = by_run["aspect_uniform"]
+    return row | {"even attention": PERCENT * float(even.mean())}
+
+
 def _compare_target(target: str, before: xr.Dataset, task: xr.Dataset, control: xr.Dataset) -> xr.Dataset:
     """How often a head points at a target, before, after and under the control."""
     return compare_variable(before, task, control, "aspect_accuracy", where={"target": target})
@@ -120,6 +166,7 @@ ASPECTS2019 = Study(
            for target in OBSERVATIONS},
     },
     derived={f"change_{target}": Derived(RUNS, partial(_compare_target, target)) for target in OBSERVATIONS},
+    printed={"targets": Printed("The best head for each target, before and after fine-tuning", tabulate_targets)},
     notes=(
         "The essay has no figures and counts heads from 0: its 9-8, 9-0 and 10-3 are 10-9, 10-1 and 11-4 here.",
         "It looks at one model after fine-tuning. That a head attends to something after fine-tuning says little if "
