@@ -1,5 +1,6 @@
 """Studies that fine-tune, from nothing to the sheet: a tiny model, a small corpus, a few steps."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -108,6 +109,47 @@ def test_a_study_goes_on_where_it_stopped_and_leaves_finished_runs_alone(zhao, m
     assert {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in weights} == before
     assert repr(again.findings) == repr(zhao.findings)
     assert not list(zhao.folder.glob(".*"))
+
+
+def test_runs_that_are_there_are_measured_as_those_of_the_study_itself(zhao, model, data, tmp_path) -> None:
+    finished = zhao.folder / "runs" / "negation"
+    again = study("zhao2020", str(model), data, tmp_path, runs=finished)
+    assert repr(again.findings) == repr(zhao.findings)
+    assert not (tmp_path / "runs").exists()
+    sheets = [(folder / "zhao2020.md").read_text() for folder in (zhao.folder, tmp_path)]
+    assert sheets[0] == sheets[1]
+
+
+def test_runs_on_something_else_are_refused(run, zhao, model, data, tmp_path) -> None:
+    finished = zhao.folder / "runs" / "negation"
+    shutil.copytree(finished, tmp_path / "alone", ignore=shutil.ignore_patterns("control"))
+    needed = "mrpc or rte or cola or sst2 or stsb or wnli"
+    refusals = {
+        ("zhao2020", "--runs", finished, "--seeds", 2): (
+            "runs are measured as they are; give --runs alone, or --seeds and how to train."
+        ),
+        ("zhao2020", "--runs", finished, "--epochs", 2): (
+            "runs are measured as they are; give --runs alone, or --seeds and how to train."
+        ),
+        ("clark2019", "--runs", finished): "the study clark2019 fine-tunes nothing; leave out --runs.",
+        ("kovaleva2019", "--runs", finished): (
+            f"{finished} holds runs on negation, and the study kovaleva2019 needs some on {needed}; name their folder."
+        ),
+        ("zhao2020", "--runs", finished / "control"): (
+            f"{finished / 'control'} holds runs on the control of negation, and the study zhao2020 needs some on "
+            "negation; name their folder."
+        ),
+        ("zhao2020", "--runs", tmp_path / "alone"): (
+            f"{tmp_path / 'alone'} holds no runs on the control of negation, beside which the study shows those on the "
+            "task; tune them with `headscope tune --control --resume`."
+        ),
+        ("zhao2020", "--runs", finished, "--recorded", "."): (
+            "recorded scores need no fine-tuning; give --recorded or --runs, not both."
+        ),
+    }
+    for command, sentence in refusals.items():
+        code, _, complaint = run("study", *command, "--model", model, "--data", data, "-o", tmp_path / "out")
+        assert (code, complaint.splitlines()[-1]) == (2, f"headscope: {sentence}")
 
 
 def test_without_seeds_nothing_is_fine_tuned_and_it_says_so(run, model, data, tmp_path) -> None:

@@ -69,6 +69,11 @@ def study(
     ] = None,
     max_examples: MaxExamples = None,
     select: Select = "validation",
+    runs: Annotated[
+        Path | None,
+        option(TRAINING, "Folder of runs that `headscope tune --control` wrote, such as headscope-runs, to measure in "
+               "place of new ones. Default: none.", metavar="FOLDER"),
+    ] = None,
     out: Annotated[
         Path, option(OUTPUT, "Folder to write, such as clark. Default: headscope-study.", "--out", "-o",
                      metavar="FOLDER")
@@ -87,14 +92,15 @@ def study(
     check_study(name)
     check_model(model)
     if recorded is not None:
-        if seeds is not None:
-            raise HeadscopeError("recorded scores need no fine-tuning; give --recorded or --seeds, not both.")
+        if seeds is not None or runs is not None:
+            other = "--runs" if seeds is None else "--seeds"
+            raise HeadscopeError(f"recorded scores need no fine-tuning; give --recorded or {other}, not both.")
         _study_recorded(name, recorded, out)
         return
     paths = _split_corpora(corpora or ())
     tuning: dict[str, Any] = {
         "seeds": seeds, "epochs": epochs, "learning_rate": learning_rate, "task": task, "max_examples": max_examples,
-        "select": select,
+        "select": select, "runs": runs,
     }  # fmt: skip
     with show_progress() as progress:
         progress(LOADING, 0, 0)

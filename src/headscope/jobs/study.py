@@ -73,6 +73,7 @@ def study(
     task: str = "",
     max_examples: int | None = None,
     select: str = "validation",
+    runs: str | Path | None = None,
     batch_tokens: int | None = None,
     trust_remote_code: bool = False,
     resume: bool = False,
@@ -97,6 +98,8 @@ def study(
         task: the task to fine-tune on. Default: the first of the study.
         max_examples: train on a random sample of at most this many examples. Default: all of them.
         select: the split on which the best epoch is chosen: ``validation``, or ``test`` as in the papers.
+        runs: a folder of runs on the study's task, with those on its control in ``control`` in it, as `headscope.tune`
+            writes them; they are measured in place of new ones.
         batch_tokens: tokens in a batch, padding included.
         trust_remote_code: run the Python code of the model's repository.
         resume: continue a killed run with the same arguments.
@@ -116,12 +119,14 @@ def study(
     }
     repeated = chosen.tuning.measured if chosen.tuning else ()
     of_runs = [f"{table}_{group}" for table in repeated for group in ("task", "control")]
-    options = TuningOptions(seeds, epochs, learning_rate, task, max_examples, select)
+    options = TuningOptions(
+        seeds, epochs, learning_rate, task, max_examples, select, None if runs is None else Path(runs)
+    )
     tuning = plan_tuning(name, chosen, options, data, given)
     measured = (*chosen.measurements, *of_runs)
     with OutputFolder("the study", Path(out), f"{name}.json", measured, resume, progress) as folder:
         runs_folder = folder.path / "runs" / (tuning.task.name if tuning else "")
-        if tuning:
+        if tuning and not tuning.finished:
             check_folder(runs_folder, resume)
             check_folder(runs_folder / CONTROL, resume)
         paths = locate(chosen, data, given)
@@ -131,14 +136,14 @@ def study(
         measure = partial(_measure, folder, model, make_plan(None, None, None, batch_tokens), trust_remote_code)
         texts = _read_texts(chosen, paths, tuning.task if tuning else None, seed, progress)
         tables = {table: measure(table, chosen.measurements[table], of_table) for table, of_table in texts.items()}
-        runs: dict[str, Runs] = {}
-        if tuning:
+        tuned_runs = dict(tuning.finished) if tuning else {}
+        if tuning and not tuning.finished:
             tuned = tune(
                 tuning.task, given_model, runs_folder, replace(tuning.settings, device=model.device.type),
                 seeds=tuning.seeds, control=True, trust_remote_code=trust_remote_code, resume=resume, progress=progress,
             )  # fmt: skip
-            runs = {"task": tuned.task} | ({"control": tuned.control} if tuned.control else {})
-            tables |= _measure_runs(measure, chosen, model, texts, runs)
+            tuned_runs = {"task": tuned.task} | ({"control": tuned.control} if tuned.control else {})
+        tables |= _measure_runs(measure, chosen, model, texts, tuned_runs)
         call = (
             f"study({name!r}, model={model.name!r}, data={str(data)!r}, "
             f"corpora={ {table: str(corpus) for table, corpus in given.items()} }, batch_tokens={batch_tokens}, "
@@ -148,7 +153,9 @@ def study(
         tables, _ = derive(chosen, tables)
         findings = judge(chosen, tables)
         result = StudyResult(chosen, findings, tables, folder.path, ())
-        files = folder.write(lambda fresh: _fill(fresh, name, result, runs), _describe_run(chosen, tables, runs, call))
+        files = folder.write(
+            lambda fresh: _fill(fresh, name, result, tuned_runs), _describe_run(chosen, tables, tuned_runs, call)
+        )
     return replace(result, files=files)
 
 

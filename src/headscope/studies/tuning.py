@@ -1,7 +1,10 @@
-"""What a study fine-tunes on, and the scores of its runs as the tables ``tuned_task`` and ``tuned_control``."""
+"""What a study fine-tunes on, or the runs that it is given, and their scores as tables.
+
+These tables are ``tuned_task`` and ``tuned_control``.
+"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +18,8 @@ from headscope.files import find_by_suffix
 from headscope.learn.settings import Settings
 from headscope.learn.task import TEST, VALIDATION, Task
 from headscope.learn.tasks import read_task
-from headscope.runs import ON_TASK, Runs
+from headscope.runs import CONTROL, FILE, ON_TASK, Runs
+from headscope.runs import read as read_runs
 from headscope.studies.study import Study
 
 if TYPE_CHECKING:  # what is wrong with the options is said without torch
@@ -34,32 +38,52 @@ class TuningOptions:
     task: str
     max_examples: int | None
     select: str
+    runs: Path | None = None
+
+    @property
+    def are_given(self) -> bool:
+        """True if one of them says how to train, the number of runs left aside."""
+        numbers = (self.epochs, self.learning_rate, self.max_examples)
+        return bool(self.task) or numbers != (None, None, None) or self.select != VALIDATION
 
 
 @dataclass(frozen=True)
 class TuningPlan:
-    """The task that a study fine-tunes on, and how; the device is that of the model."""
+    """The task that a study fine-tunes on, and how; the device is that of the model.
+
+    Attributes:
+        task: the task.
+        seeds: the number of runs.
+        settings: of the training.
+        finished: runs that are measured in place of new ones, by group: ``task`` and ``control``.
+    """
 
     task: Task
-    seeds: int
-    settings: Settings
+    seeds: int = 0
+    settings: Settings = field(default_factory=Settings)
+    finished: Mapping[str, Runs] = field(default_factory=dict)
 
 
 def plan_tuning(
     name: str, study: Study, options: TuningOptions, data: Path, corpora: Mapping[str, Path | Corpus]
 ) -> TuningPlan | None:
-    """The fine-tuning of a study, or None without seeds.
+    """The fine-tuning of a study, or None without seeds and without runs.
 
     The task is read from the file in `corpora` if its corpus is there, else from `data`.
 
     Raises:
-        HeadscopeError: the study fine-tunes nothing, or not on this task, or nothing can be trained with an option.
+        HeadscopeError: the study fine-tunes nothing, or not on this task, or nothing can be trained with an option; or
+            the runs are not those of the study and of its control.
         CorpusError: the corpus is not there, or cannot be read.
     """
     tuning = study.tuning
+    if options.runs is not None:
+        if options.seeds is not None or options.are_given:
+            raise HeadscopeError("runs are measured as they are; give --runs alone, or --seeds and how to train.")
+        finished = _read_finished(name, study, options.runs)
+        return TuningPlan(_read_task(study, finished["task"].task, data, corpora), finished=finished)
     if options.seeds is None:
-        numbers = (options.epochs, options.learning_rate, options.max_examples)
-        if options.task or numbers != (None, None, None) or options.select != VALIDATION:
+        if options.are_given:
             raise HeadscopeError("nothing is fine-tuned without seeds; give --seeds, the number of runs, as well.")
         return None
     if tuning is None:
@@ -75,12 +99,35 @@ def plan_tuning(
         learning_rate=tuning.learning_rate if options.learning_rate is None else options.learning_rate,
         select=options.select, max_examples=options.max_examples,
     )  # fmt: skip
-    task_name = options.task or tuning.tasks[0]
-    corpus = tuning.corpora[task_name]
-    of_task = [corpora.get(table) for table in tuning.measured if study.measurements[table].corpus == corpus]
+    return TuningPlan(_read_task(study, options.task or tuning.tasks[0], data, corpora), options.seeds, settings)
+
+
+def _read_finished(name: str, study: Study, folder: Path) -> dict[str, Runs]:
+    """The runs in a folder of `headscope.tune`, and those of their control, by group."""
+    if study.tuning is None:
+        raise HeadscopeError(f"the study {name} fine-tunes nothing; leave out --runs.")
+    of_task = read_runs(folder)
+    if of_task.task not in study.tuning.tasks or of_task.control:
+        runs = f"runs on {'the control of ' if of_task.control else ''}{of_task.task}"
+        raise HeadscopeError(
+            f"{folder} holds {runs}, and the study {name} needs some on {' or '.join(study.tuning.tasks)}; name their "
+            "folder."
+        )
+    if not (folder / CONTROL / FILE).is_file():
+        raise HeadscopeError(
+            f"{folder} holds no runs on the control of {of_task.task}, beside which the study shows those on the task; "
+            "tune them with `headscope tune --control --resume`."
+        )
+    return {"task": of_task, "control": read_runs(folder / CONTROL)}
+
+
+def _read_task(study: Study, task: str, data: Path, corpora: Mapping[str, Path | Corpus]) -> Task:
+    """A task that the study fine-tunes on, from the file in `corpora` if its corpus is there, else from `data`."""
+    assert study.tuning is not None
+    corpus = study.tuning.corpora[task]
+    of_task = [corpora.get(table) for table in study.tuning.measured if study.measurements[table].corpus == corpus]
     given = [path for path in of_task if isinstance(path, Path)]
-    task = read_task(task_name, given[0] if given else find_by_suffix(data, corpus) or data)
-    return TuningPlan(task, options.seeds, settings)
+    return read_task(task, given[0] if given else find_by_suffix(data, corpus) or data)
 
 
 def tabulate_scores(runs: Runs, model: "Model") -> xr.Dataset:
