@@ -265,10 +265,11 @@ def test_zhao_tables_4_and_a5() -> None:
     assert set(lines) == set(ZHAO_TABLE_A5.splitlines())
 
 
-def test_the_page_on_minilm_has_the_claims_of_today_and_the_verdicts_that_they_allow() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "studies" / "zhao2020-minilm.md").read_text().splitlines()
+@pytest.mark.parametrize("name", ["zhao2020", "aspects2019"])
+def test_the_page_on_minilm_has_the_claims_of_today_and_the_verdicts_that_they_allow(name) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "studies" / f"{name}-minilm.md").read_text().splitlines()
     patterns = {}
-    for claim in claims("zhao2020"):
+    for claim in claims(name):
         if claim.model in ("", "BERT-base"):
             what = claim.what if claim.unit in ("%", "p") else f"{claim.what} ({claim.unit})"
             patterns[claim.where, what] = (claim.unit, claim.pattern.says if claim.pattern else "")
