@@ -68,7 +68,7 @@ def test_a_killed_run_goes_on_and_gives_the_same(inputs: Path, tmp_path: Path, m
     task = headscope.read_task(str(inputs / "nouns"))
     expected = headscope.measure_effects(inputs / "model", task, tmp_path / "whole", **settings)
     monkeypatch.setattr("headscope.jobs.disable.SAVE_EVERY", 0.0)
-    true_step, steps = effect._run_from_heads, []
+    true_step, steps = effect._Passes.run_from_heads, []
 
     def fail_in_the_middle(*arguments):
         steps.append(1)
@@ -76,7 +76,7 @@ def test_a_killed_run_goes_on_and_gives_the_same(inputs: Path, tmp_path: Path, m
             raise KeyboardInterrupt
         return true_step(*arguments)
 
-    monkeypatch.setattr(effect, "_run_from_heads", fail_in_the_middle)
+    monkeypatch.setattr(effect._Passes, "run_from_heads", fail_in_the_middle)
     with pytest.raises(KeyboardInterrupt):
         headscope.measure_effects(inputs / "model", task, tmp_path / "out", **settings)
     assert (tmp_path / "out" / ".effects.partial.npz").is_file()

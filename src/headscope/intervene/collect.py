@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
+from headscope.capture.blocks import Layer
 from headscope.capture.edit import EditedLayer
 from headscope.capture.model import Model
 from headscope.capture.stream import Plan, Stream
@@ -16,9 +17,6 @@ from headscope.corpora.document import Document
 from headscope.errors import HeadscopeError
 from headscope.intervene.replacement import Mean, Resample
 from headscope.intervene.selection import Selection
-
-Layer = tuple[str, int]
-"""A layer by attention type and number."""
 
 
 def average_outputs(

@@ -102,10 +102,10 @@ def measure_outcomes(
 
     first, past = divmod(outcomes.steps, len(ablations) + 1)
     for batch in evaluation.batches[first:]:
+        whole, passes = _run_whole(capture, batch, projections)
         if run is None:
             ends = [find(ablations, key=_find_highest_layer) for find in (min, max)]
-            run = _choose_run(capture, batch, [make_edit(ablation, batch) for ablation in ends], projections)
-        whole, recorded = _run_whole(capture, batch)
+            run = _choose_run(passes, [make_edit(ablation, batch) for ablation in ends])
         if not past:
             _refuse_not_finite(capture, whole)
             _add(outcomes.whole, batch, evaluation.quantify(batch, whole, whole))
@@ -113,87 +113,81 @@ def measure_outcomes(
             outcomes.steps += 1
         for number in range(max(0, past - 1), len(ablations)):
             edit = make_edit(ablations[number], batch)
-            logits = run(capture, batch, edit, recorded, projections)
-            _add(outcomes.disabled[number], batch, evaluation.quantify(batch, logits, whole))
+            _add(outcomes.disabled[number], batch, evaluation.quantify(batch, run(passes, edit), whole))
             outcomes.squared_norms[number] += sum(float(_sum_real(norm**2, batch)) for norm in edit.norms)
             outcomes.steps += 1
             yield
         past = 0
 
 
-Run = Callable[..., Tensor]
-"""A way to the logits of a batch with a unit disabled, given what was recorded of the whole model on it."""
+@dataclass(frozen=True, eq=False)
+class _Passes:
+    """Passes on one batch with a unit disabled, from different places on.
+
+    Attributes:
+        capture: of the model.
+        batch: the batch.
+        projections: the output projection of each layer, as far as they are known.
+        recorded: the pass of the whole model; None where it has no blocks.
+    """
+
+    capture: Capture
+    batch: EvaluationBatch
+    projections: Mapping[Layer, Projection]
+    recorded: Recorded | None
+
+    @torch.inference_mode()
+    def run_from_heads(self, edit: DisabledUnit) -> Tensor:
+        """The logits from a pass that begins behind the heads of the lowest layer of the unit."""
+        recorded, lowest = self._find_lowest(edit)
+        # Heads of layers above are changed on the way.
+        above = self.capture.editing(edit) if len(edit.ablation.unit.selection) > 1 else nullcontext()
+        with above, recorded.change(lowest, edit, self.projections):
+            return compute_logits(self.capture.model, self.batch)
+
+    @torch.inference_mode()
+    def run_from_block(self, edit: DisabledUnit) -> Tensor:
+        """The logits from a pass that begins at the block of the lowest layer of the unit."""
+        recorded, lowest = self._find_lowest(edit)
+        with self.capture.editing(edit), recorded.skip_below(lowest):
+            return compute_logits(self.capture.model, self.batch)
+
+    @torch.inference_mode()
+    def run_from_start(self, edit: DisabledUnit) -> Tensor:
+        """The logits from a whole pass."""
+        with self.capture.editing(edit):
+            return compute_logits(self.capture.model, self.batch)
+
+    def _find_lowest(self, edit: DisabledUnit) -> tuple[Recorded, Layer]:
+        assert self.recorded is not None
+        starts = self.recorded.starts
+        return self.recorded, min(edit.ablation.unit.selection, key=lambda layer: starts[layer])
 
 
 @torch.inference_mode()
-def _run_from_heads(
-    capture: Capture,
-    batch: EvaluationBatch,
-    edit: DisabledUnit,
-    recorded: Recorded,
-    projections: Mapping[Layer, Projection],
-) -> Tensor:
-    """The logits from a pass that begins behind the heads of the lowest layer of the unit."""
-    layers = [*edit.ablation.unit.selection]
-    lowest = min(layers, key=lambda layer: recorded.starts[layer])
-    # Heads of layers above are changed on the way.
-    above = capture.editing(edit) if len(layers) > 1 else nullcontext()
-    with above, recorded.change(lowest, edit, projections):
-        return compute_logits(capture.model, batch)
-
-
-@torch.inference_mode()
-def _run_from_block(
-    capture: Capture,
-    batch: EvaluationBatch,
-    edit: DisabledUnit,
-    recorded: Recorded,
-    projections: Mapping[Layer, Projection],
-) -> Tensor:
-    """The logits from a pass that begins at the block of the lowest layer of the unit."""
-    lowest = min(edit.ablation.unit.selection, key=lambda layer: recorded.starts[layer])
-    with capture.editing(edit), recorded.skip_below(lowest):
-        return compute_logits(capture.model, batch)
-
-
-@torch.inference_mode()
-def _run_from_start(
-    capture: Capture,
-    batch: EvaluationBatch,
-    edit: DisabledUnit,
-    recorded: Recorded | None,
-    projections: Mapping[Layer, Projection],
-) -> Tensor:
-    """The logits from a whole pass."""
-    with capture.editing(edit):
-        return compute_logits(capture.model, batch)
-
-
-@torch.inference_mode()
-def _run_whole(capture: Capture, batch: EvaluationBatch) -> tuple[Tensor, Recorded | None]:
-    """The logits of the whole model, and what was recorded on the way; None where the model has no blocks."""
+def _run_whole(
+    capture: Capture, batch: EvaluationBatch, projections: Mapping[Layer, Projection]
+) -> tuple[Tensor, _Passes]:
+    """The logits of the whole model, and the passes that can follow."""
     if not has_blocks(capture):
-        return compute_logits(capture.model, batch), None
+        return compute_logits(capture.model, batch), _Passes(capture, batch, projections, None)
     with record_blocks(capture) as recorded:
-        return compute_logits(capture.model, batch), recorded
+        return compute_logits(capture.model, batch), _Passes(capture, batch, projections, recorded)
 
 
-def _choose_run(
-    capture: Capture, batch: EvaluationBatch, edits: Sequence[DisabledUnit], projections: Mapping[Layer, Projection]
-) -> Run:
+def _choose_run(passes: _Passes, edits: Sequence[DisabledUnit]) -> Callable[[_Passes, DisabledUnit], Tensor]:
     """The fastest way that gives what a whole pass gives, but for rounding."""
-    _, recorded = _run_whole(capture, batch)
-    if recorded is None:
-        return _run_from_start
-    expected = [_run_from_start(capture, batch, edit, None, projections) for edit in edits]
-    for run in (_run_from_heads, _run_from_block):
+    if passes.recorded is None:
+        return _Passes.run_from_start
+    expected = [passes.run_from_start(edit) for edit in edits]
+    for run in (_Passes.run_from_heads, _Passes.run_from_block):
         try:
-            actual = [run(capture, batch, edit, recorded, projections) for edit in edits]
+            actual = [run(passes, edit) for edit in edits]
         except KeyError:  # a projection that was not found
             continue
-        if all(is_same(capture.model, *pair) for pair in zip(expected, actual, strict=True)):
+        if all(is_same(passes.capture.model, *pair) for pair in zip(expected, actual, strict=True)):
             return run
-    return _run_from_start
+    return _Passes.run_from_start
 
 
 def _find_highest_layer(ablation: Ablation) -> int:

@@ -13,14 +13,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from headscope.capture.blocks import Layer
 from headscope.capture.edit import EditedLayer
 from headscope.capture.interface import Capture
 from headscope.intervene.evaluation import Evaluation, EvaluationBatch, compute_logits
 from headscope.intervene.replacement import Replacement
 from headscope.intervene.ways import Ways
-
-Layer = tuple[str, int]
-"""A layer by attention type and number."""
 
 
 def estimate_changes(

@@ -7,15 +7,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from headscope.capture.blocks import Layer
 from headscope.capture.edit import Edit, EditedLayer
 from headscope.capture.interface import Capture
 from headscope.errors import HeadscopeError
 from headscope.intervene import replacement
 from headscope.intervene.evaluation import Evaluation, EvaluationBatch, compute_logits
 from headscope.intervene.replacement import Mean, Replacement, Resample
-
-Layer = tuple[str, int]
-"""A layer by attention type and number."""
 
 WAYS = ("uniform", "zero", "mean", "resample")
 """What can take the place of a unit's output, as in `headscope.intervene.edit`."""
