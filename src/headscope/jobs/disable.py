@@ -5,11 +5,9 @@ model, task --prepare--> Evaluation --measure_outcomes--> outcomes --tabulate_ef
 
 import datetime
 import json
-import platform
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -51,8 +49,10 @@ from headscope.jobs.evaluations import EvaluationSource, find_evaluation
 from headscope.jobs.folder import OutputFolder, write_csv
 from headscope.jobs.progress import Progress, ignore_progress, shows_progress
 from headscope.learn.task import TEST
-from headscope.runner.checkpoint import load as load_sums
+from headscope.runner.checkpoint import resume as resume_sums
 from headscope.runner.checkpoint import save as save_sums
+from headscope.runner.local import SAVE_EVERY
+from headscope.runner.provenance import identify_model, list_versions
 from headscope.view.effects import list_effects
 from headscope.view.figures import save
 from headscope.view.figures.effects import draw_effects
@@ -63,9 +63,6 @@ MANIFEST, TABLE = "effects.json", "effects"
 
 PAIRS = "pairs"
 """The name under which what was measured of pairs of heads is kept for resuming."""
-
-SAVE_EVERY = 20.0
-"""Seconds between two savings of what was measured so far."""
 
 
 @shows_progress
@@ -236,7 +233,7 @@ class _Run:
         identity = {"about": about, "ablations": labels, "seed": self.seed}
         path, outcomes = self.folder.sums(name), Outcomes.empty(self.evaluation, len(ablations))
         if self.folder.resume and path.exists():
-            outcomes = _resume(path, identity)
+            outcomes = Outcomes.from_sums(resume_sums(path, identity))
         total, saved = len(self.evaluation.batches) * (len(ablations) + 1), time.monotonic()
         what = "pairs of heads" if name == PAIRS else "heads"
         step = f"disabling {what} of {name_model(self.capture.model.name)}"
@@ -285,19 +282,6 @@ def _add_change(
     return estimated
 
 
-def _resume(path: Path, identity: Mapping[str, Any]) -> Outcomes:
-    """The outcomes that a killed run left, if it was this one."""
-    sums, left_by = load_sums(path)
-    before, now = left_by.get("about", {}), identity["about"]
-    if left_by != json.loads(json.dumps(identity)):
-        different = [key for key in now if before.get(key) != now[key]] or ["heads or ways"]
-        raise HeadscopeError(
-            f"{path} was left by another run (its {', '.join(different)} differ from what is asked for now); delete "
-            "it, or run without --resume."
-        )
-    return Outcomes.from_sums(sums)
-
-
 def _count(model: Model) -> dict[str, int]:
     """The sizes of the axes of a table."""
     groups = max(count_groups(model, attention_type) for attention_type in model.layers)
@@ -317,14 +301,10 @@ def _place(unit: Unit) -> Place:
 
 def _identify(model: Model, evaluation: Evaluation) -> dict[str, Any]:
     """Where a table comes from; a run that is resumed must have the same."""
-    packages = ("headscope", "torch", "transformers", "tokenizers", "numpy", "xarray")
-    versions = {"python": platform.python_version()} | {name: metadata.version(name) for name in packages}
-    return {
-        "model": model.name, "revision": model.revision, "weights_sha256": model.weights_sha256,
-        "dtype": str(model.module.dtype).removeprefix("torch."), "device": str(model.device),
-        "tokenizer": type(model.tokenizer).__name__, "corpus": evaluation.name, "corpus_sha256": evaluation.sha256,
-        "documents": len({*evaluation.clusters}), "tokens": evaluation.tokens,
-        "skipped": json.dumps(evaluation.skipped), "versions": json.dumps(versions, sort_keys=True),
+    return identify_model(model) | {
+        "corpus": evaluation.name, "corpus_sha256": evaluation.sha256, "documents": len({*evaluation.clusters}),
+        "tokens": evaluation.tokens, "skipped": json.dumps(evaluation.skipped),
+        "versions": json.dumps(list_versions(), sort_keys=True),
     }  # fmt: skip
 
 

@@ -105,3 +105,21 @@ def load(path: Path) -> tuple[RunSums, dict[str, Any]]:
     # NumPy's parser of headers, the zip file and JSON each have errors of their own.
     except Exception as error:
         raise refusal from error
+
+
+def resume(path: Path, identity: Mapping[str, Any]) -> RunSums:
+    """The sums that a killed run left, if it was the one of this identity.
+
+    Raises:
+        HeadscopeError: it was another run, or the file holds no sums (`load`).
+    """
+    done, left_by = load(path)
+    if left_by != json.loads(json.dumps(identity)):
+        before, now = left_by.get("about", {}), identity["about"]
+        others = " or ".join(name for name in identity if name != "about")
+        different = [key for key in now if before.get(key) != now[key]] or [others]
+        raise HeadscopeError(
+            f"{path} was left by another run (its {', '.join(different)} differ from what is asked for now); "
+            "delete it, or run without --resume."
+        )
+    return done

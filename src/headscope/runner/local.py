@@ -8,7 +8,6 @@ one runs.
 
 import datetime
 import json
-import platform
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -40,8 +39,9 @@ from headscope.errors import CorpusError, HeadscopeError, ModelError
 from headscope.reducers import DEFAULT
 from headscope.reducers.reducer import Reducer, Sums
 from headscope.runner.checkpoint import ALL_LAYERS, COUNTED, Key, RunSums
-from headscope.runner.checkpoint import load as load_sums
+from headscope.runner.checkpoint import resume as resume_sums
 from headscope.runner.checkpoint import save as save_sums
+from headscope.runner.provenance import identify_model, list_versions
 from headscope.runner.resolve import list_reducers, needs_head, resolve_reducers
 from headscope.runner.table import name_view, tabulate
 
@@ -104,7 +104,7 @@ def measure(
     identity = _identify(stream, resolved)
     done = RunSums({})
     if resume and checkpoint is not None and checkpoint.exists():
-        done = _resume(checkpoint, identity)
+        done = resume_sums(checkpoint, identity)
     sums: Mapping[Key, Tensor] = {}
     saved = time.monotonic()
     for sums in accumulate(stream, resolved, done=done):
@@ -294,12 +294,7 @@ def _identify(stream: Stream, reducers: Sequence[Reducer]) -> dict[str, Any]:
     """
     documents, (model, *beside) = stream.documents, stream.models
     about = {
-        "model": model.name,
-        "revision": model.revision,
-        "weights_sha256": model.weights_sha256,
-        "dtype": str(model.module.dtype).removeprefix("torch."),
-        "device": str(model.device),
-        "tokenizer": type(model.tokenizer).__name__,
+        **identify_model(model),
         "corpus": name_documents(documents),
         "corpus_sha256": hash_documents(documents),
     }
@@ -307,27 +302,9 @@ def _identify(stream: Stream, reducers: Sequence[Reducer]) -> dict[str, Any]:
         about["loss"] = check_loss(model)
     for before in beside:
         about |= {"before": before.name, "before_weights_sha256": before.weights_sha256}
-    versions = _versions()
+    versions = list_versions()
     if isinstance(documents, Corpus) and documents.patterns is not None:
         about["patterns"] = documents.patterns.content
         versions["spacy"] = metadata.version("spacy")
     about["versions"] = json.dumps(versions, sort_keys=True)
     return {"about": about, "reducers": [repr(reducer) for reducer in reducers], "plan": repr(stream.plan)}
-
-
-def _resume(checkpoint: Path, identity: Mapping[str, Any]) -> RunSums:
-    """The sums of a checkpoint, if this run left it."""
-    done, left_by = load_sums(checkpoint)
-    if left_by != json.loads(json.dumps(identity)):
-        before, now = left_by.get("about", {}), identity["about"]
-        different = [key for key in now if before.get(key) != now[key]] or ["reducers or plan"]
-        raise HeadscopeError(
-            f"{checkpoint} was left by another run (its {', '.join(different)} differ from what is asked for now); "
-            "delete it, or run without --resume."
-        )
-    return done
-
-
-def _versions() -> dict[str, str]:
-    packages = ("headscope", "torch", "transformers", "tokenizers", "numpy", "xarray")
-    return {"python": platform.python_version()} | {name: metadata.version(name) for name in packages}

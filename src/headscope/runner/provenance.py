@@ -1,0 +1,27 @@
+"""Where numbers come from: the model and the versions of the packages that computed them."""
+
+import platform
+from importlib import metadata
+from typing import Any
+
+from headscope.capture.model import Model
+
+PACKAGES = ("headscope", "torch", "transformers", "tokenizers", "numpy", "xarray")
+"""Those whose versions every table states."""
+
+
+def identify_model(model: Model) -> dict[str, Any]:
+    """The attributes of a table that say which weights it is of, and how they were run."""
+    return {
+        "model": model.name,
+        "revision": model.revision,
+        "weights_sha256": model.weights_sha256,
+        "dtype": str(model.module.dtype).removeprefix("torch."),
+        "device": str(model.device),
+        "tokenizer": type(model.tokenizer).__name__,
+    }
+
+
+def list_versions() -> dict[str, str]:
+    """The versions of Python and of `PACKAGES`."""
+    return {"python": platform.python_version()} | {name: metadata.version(name) for name in PACKAGES}
