@@ -6,7 +6,7 @@ Effects of heads are ``effect_<metric>``, those of layers ``layer_effect_<metric
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -70,11 +70,19 @@ class Place:
 
 @dataclass(frozen=True)
 class Ablated:
-    """An ablation without the model: what was disabled and how, or which placebo ran in its place (0: none)."""
+    """An ablation without the model.
+
+    Attributes:
+        place: of the unit that was disabled.
+        how: what took the place of its output.
+        placebo: which placebo ran in its place; 0 for none.
+        path: on which the change reached the output: ``total``, ``direct`` or ``direct_live``.
+    """
 
     place: Place
     how: str
     placebo: int = 0
+    path: str = "total"
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,9 +119,18 @@ class Measured:
     estimates: Quantities
     sample: Sequence[str]
 
+    def on_path(self, path: str) -> "Measured":
+        """The same, with the ablations on one path alone."""
+        chosen = [number for number, ablation in enumerate(self.ablations) if ablation.path == path]
+        return replace(
+            self, ablations=[self.ablations[number] for number in chosen], norms=self.norms[chosen],
+            disabled={name: quantities[chosen] for name, quantities in self.disabled.items()},
+        )  # fmt: skip
+
 
 def tabulate_effects(measured: Measured) -> xr.Dataset:
-    """The head table of an evaluation, without the attributes that say where it came from."""
+    """The total effects of an evaluation as a head table, without the attributes that say where it came from."""
+    measured = measured.on_path("total")
     ways = list(dict.fromkeys(ablation.how for ablation in measured.ablations))
     kinds = list(dict.fromkeys(ablation.place.kind for ablation in measured.ablations))
     coords: dict[str, Any] = {
@@ -160,7 +177,7 @@ def _tabulate_whole(measured: Measured, metric: Metric) -> dict[str, xr.Variable
 
 def _tabulate_kind(measured: Measured, metric: Metric, kind: str, ways: Sequence[str]) -> xr.Dataset:
     """The effects of the units of one kind, in all ways and on all subsets."""
-    grid = _Grid.for_kind(measured, kind)
+    grid = Grid.for_kind(measured, kind)
     values = {end: np.full((len(ways), len(measured.subsets), *grid.shape), np.nan) for end in STATISTICS}
     norms = np.full((len(ways), *grid.shape), np.nan)
     for way, how in enumerate(ways):
@@ -217,7 +234,7 @@ def _compute_statistics(
 
 def _tabulate_estimates(measured: Measured, metric: Metric, ways: Sequence[str]) -> xr.Dataset:
     """First-order estimates of the effects of all heads."""
-    grid = _Grid.for_kind(measured, "head")
+    grid = Grid.for_kind(measured, "head")
     values = np.full((len(ways), len(measured.subsets), *grid.shape), np.nan)
     cells = tuple(np.array([(ways.index(each.how), *grid.find(each.place)) for each in measured.estimated]).T)
     for number, subset in enumerate(measured.subsets.values()):
@@ -237,7 +254,7 @@ def _check_estimates(table: xr.Dataset, measured: Measured, metric: Metric) -> d
     exact = f"effect_{metric.name}"
     if exact not in table or not measured.sample:
         return {}
-    grid = _Grid.for_kind(measured, "head")
+    grid = Grid.for_kind(measured, "head")
     places = dict.fromkeys(a.place for a in measured.ablations if a.place.name in measured.sample)
     cells = tuple(np.array([grid.find(place) for place in places], dtype=int).reshape(-1, len(grid.dims)).T)
     chosen: tuple[Any, ...] = (slice(None), slice(None), *cells)
@@ -264,7 +281,7 @@ def _check_estimates(table: xr.Dataset, measured: Measured, metric: Metric) -> d
 
 def _tabulate_interactions(measured: Measured, metric: Metric, ways: Sequence[str]) -> dict[str, xr.Variable]:
     """The effect of each pair of heads less the sum of those of the two, with intervals."""
-    grid = _Grid.for_kind(measured, "pair")
+    grid = Grid.for_kind(measured, "pair")
     shape = (len(ways), len(measured.subsets), *grid.shape)
     values = {end: np.full(shape, np.nan) for end in ("", "_lower", "_upper")}
     number_of = {(a.how, a.place.name): n for n, a in enumerate(measured.ablations) if not a.placebo}
@@ -298,14 +315,20 @@ def _tabulate_agreement(table: xr.Dataset, metric: Metric) -> dict[str, xr.Varia
 
 
 @dataclass(frozen=True)
-class _Grid:
-    """The axes of the units of one kind."""
+class Grid:
+    """The axes of the units of one kind.
+
+    Attributes:
+        dims: their names, in order.
+        coords: their labels.
+    """
 
     dims: tuple[str, ...]
     coords: Mapping[str, Sequence[Any]]
 
     @classmethod
-    def for_kind(cls, measured: Measured, kind: str) -> "_Grid":
+    def for_kind(cls, measured: Measured, kind: str) -> "Grid":
+        """Those of the units that an evaluation has measured, or could have."""
         if kind == "pair":
             names = dict.fromkeys(a.place.name for a in measured.ablations if a.place.kind == kind)
             return cls(("pair",), {"pair": [*names]})
@@ -316,9 +339,11 @@ class _Grid:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The number of labels of each."""
         return tuple(len(self.coords[dim]) for dim in self.dims)
 
     def find(self, place: Place) -> tuple[int, ...]:
+        """Where a unit stands on each axis, counted from 0."""
         where = {
             "pair": place.name, "attention_type": place.attention_type, "layer": place.layer, "head": place.number,
             "key_value_head": place.number,

@@ -4,7 +4,7 @@ What lies below a changed head is the same in every pass: the blocks of the laye
 itself. A block is the module that a model's list of layers holds: its attention, its feed-forward part and its norms.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -67,7 +67,7 @@ class Recorded:
             return changed
 
         run = module.forward
-        with self.skip_below(layer), _replace_forward(module, forward):
+        with self.skip_below(layer), replace_forward(module, forward):
             yield
 
     def _put(self, layer: Layer, z: Tensor, edited: Tensor, projections: Mapping[Layer, Projection]) -> Any:
@@ -86,24 +86,43 @@ class Recorded:
 
         The pass must not fill a cache of keys and values.
         """
+        with self._replay(self.outputs[: self.starts[layer]]):
+            yield
+
+    @contextmanager
+    def end_with(self, stream: Tensor) -> Iterator[None]:
+        """Within, one pass on the same batch runs no block, and the last one returns another stream."""
+        last = self.outputs[-1]
+        with self._replay([*self.outputs[:-1], (stream, *last[1:]) if isinstance(last, tuple) else stream]):
+            yield
+
+    @contextmanager
+    def _replay(self, outputs: Sequence[Any]) -> Iterator[None]:
+        """Within, the first calls of blocks in one pass return these outputs, and run nothing."""
         calls = 0
 
         def resume(block: nn.Module, run: Callable[..., Any]) -> Callable[..., Any]:
             def forward(*arguments: Any, **named: Any) -> Any:
                 nonlocal calls
-                if calls == self.starts[layer]:
+                if calls == len(outputs):
                     return run(*arguments, **named)
                 for module in self.attention[calls]:
                     pass_over(module)
                 calls += 1
-                return self.outputs[calls - 1]
+                return outputs[calls - 1]
 
             return forward
 
         with ExitStack() as restored:
             for block in self.blocks:
-                restored.enter_context(_replace_forward(block, resume(block, block.forward)))
+                restored.enter_context(replace_forward(block, resume(block, block.forward)))
             yield
+
+
+def get_first(returned: Any) -> Tensor:
+    """What a block or a module of attention adds to the stream or hands on as it: the first thing that it returns."""
+    first: Tensor = returned[0] if isinstance(returned, tuple) else returned
+    return first
 
 
 @contextmanager
@@ -154,7 +173,8 @@ def record_blocks(capture: Capture) -> Iterator[Recorded]:
 
 
 @contextmanager
-def _replace_forward(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
+def replace_forward(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
+    """Within, a module runs another function in place of its own."""
     own = vars(module).get("forward")
     module.forward = forward
     try:

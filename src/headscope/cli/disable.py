@@ -77,6 +77,11 @@ def disable(
         option(MEASURED, "Also disable each pair of the N heads with the largest effects, such as 5. Default: 0.",
                metavar="N", min=0),
     ] = 0,
+    direct: Annotated[
+        bool,
+        option(MEASURED, "Also measure what reaches the output without the layers above, and how much of it they undo "
+               "(self-repair); of models with an additive residual stream, such as smollm2. Default: no.", "--direct"),
+    ] = False,
     trust_remote_code: options.Trust = False,
     out: Annotated[
         Path, option(OUTPUT, "Folder to write, such as effects. Default: headscope-effects.", "--out", "-o",
@@ -107,7 +112,7 @@ def disable(
 
         table = measure_effects(
             model, source, out, seed=seed, heads=heads or (), layers=layers or (), how=ways, placebos=placebos, top=top,
-            pairs=pairs, start=start,
+            pairs=pairs, direct=direct, start=start,
             max_tokens=max_tokens, batch_tokens=batch_tokens, device=device, trust_remote_code=trust_remote_code,
             resume=resume, progress=progress,
         )  # fmt: skip

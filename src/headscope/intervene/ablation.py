@@ -12,6 +12,10 @@ HEAD, LAYER, GROUP, PAIR = "head", "layer", "group", "pair"
 """The kinds of units: a query head, a layer, the query heads that share a key/value head, and two heads."""
 
 
+TOTAL, DIRECT, DIRECT_LIVE = PATHS = ("total", "direct", "direct_live")
+"""What a change goes through: the whole model; the final norm alone, scaled as it was; or scaled anew."""
+
+
 @dataclass(frozen=True)
 class Unit:
     """What is disabled at once.
@@ -35,11 +39,13 @@ class Ablation:
         unit: what is disabled.
         how: what takes the place of its output, one of `headscope.intervene.ways.WAYS`.
         placebo: the number of the placebo that runs in place of the unit, counted from 1; 0 for the unit itself.
+        path: on which the change reaches the output, one of `PATHS`.
     """
 
     unit: Unit
     how: str
     placebo: int = 0
+    path: str = TOTAL
 
 
 def list_units(model: Model, names: Sequence[str] = ()) -> list[Unit]:
@@ -92,11 +98,17 @@ PLACEBOS = {HEAD: 1, GROUP: 1, LAYER: 2, PAIR: 0}
 """Placebos of each kind of unit, in multiples: a layer shares the spread of its own with no other unit."""
 
 
-def list_ablations(units: Sequence[Unit], ways: Sequence[str], placebos: Mapping[str, int]) -> list[Ablation]:
-    """Each unit in each way, and placebos of it in the ways that have some, as many as `PLACEBOS` says."""
+def list_ablations(
+    units: Sequence[Unit], ways: Sequence[str], placebos: Mapping[str, int], paths: Sequence[str] = (TOTAL,)
+) -> list[Ablation]:
+    """Each unit in each way and on each path.
+
+    On the total path there are placebos of it in the ways that have some, as many as `PLACEBOS` says.
+    """
     return [
-        Ablation(unit, how, placebo)
+        Ablation(unit, how, placebo, path)
         for unit in units
         for how in ways
-        for placebo in range(placebos.get(how, 0) * PLACEBOS[unit.kind] + 1)
+        for path in paths
+        for placebo in range((placebos.get(how, 0) * PLACEBOS[unit.kind] if path == TOTAL else 0) + 1)
     ]

@@ -13,12 +13,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from headscope.capture.blocks import Layer, Recorded, has_blocks, record_blocks
+from headscope.capture.blocks import Layer, Recorded, get_first, has_blocks, record_blocks
 from headscope.capture.interface import Capture
 from headscope.capture.projection import Projection
+from headscope.capture.residual import ResidualStream
 from headscope.capture.verify import is_same
 from headscope.errors import ModelError
-from headscope.intervene.ablation import Ablation
+from headscope.intervene.ablation import DIRECT, TOTAL, Ablation
 from headscope.intervene.evaluation import Evaluation, EvaluationBatch, compute_logits
 from headscope.intervene.placebo import DisabledUnit, prepare_norm
 from headscope.intervene.ways import Ways
@@ -79,6 +80,7 @@ def measure_outcomes(
     projections: Mapping[Layer, Projection],
     outcomes: Outcomes,
     *,
+    stream: ResidualStream | None = None,
     seed: int = 0,
 ) -> Iterator[None]:
     """Add to the outcomes of an evaluation, and yield after each step, until they are complete.
@@ -90,6 +92,7 @@ def measure_outcomes(
         ways: what takes the place of the outputs.
         projections: the output projection of each layer; none where no placebo needs them.
         outcomes: empty ones, or what a run that was killed has left, whose steps are not run again; they are updated.
+        stream: the model's residual stream; needed for direct paths alone.
         seed: of the directions of placebos.
 
     Raises:
@@ -102,7 +105,7 @@ def measure_outcomes(
 
     first, past = divmod(outcomes.steps, len(ablations) + 1)
     for batch in evaluation.batches[first:]:
-        whole, passes = _run_whole(capture, batch, projections)
+        whole, passes = _run_whole(capture, batch, projections, stream)
         if run is None:
             ends = [find(ablations, key=_find_highest_layer) for find in (min, max)]
             run = _choose_run(passes, [make_edit(ablation, batch) for ablation in ends])
@@ -113,7 +116,8 @@ def measure_outcomes(
             outcomes.steps += 1
         for number in range(max(0, past - 1), len(ablations)):
             edit = make_edit(ablations[number], batch)
-            _add(outcomes.disabled[number], batch, evaluation.quantify(batch, run(passes, edit), whole))
+            logits = run(passes, edit) if edit.ablation.path == TOTAL else passes.run_directly(edit)
+            _add(outcomes.disabled[number], batch, evaluation.quantify(batch, logits, whole))
             outcomes.squared_norms[number] += sum(float(_sum_real(norm**2, batch)) for norm in edit.norms)
             outcomes.steps += 1
             yield
@@ -129,12 +133,14 @@ class _Passes:
         batch: the batch.
         projections: the output projection of each layer, as far as they are known.
         recorded: the pass of the whole model; None where it has no blocks.
+        stream: the residual stream, where it is known.
     """
 
     capture: Capture
     batch: EvaluationBatch
     projections: Mapping[Layer, Projection]
     recorded: Recorded | None
+    stream: ResidualStream | None
 
     @torch.inference_mode()
     def run_from_heads(self, edit: DisabledUnit) -> Tensor:
@@ -158,6 +164,21 @@ class _Passes:
         with self.capture.editing(edit):
             return compute_logits(self.capture.model, self.batch)
 
+    @torch.inference_mode()
+    def run_directly(self, edit: DisabledUnit) -> Tensor:
+        """The logits from a pass in which only the norm at the end reads what has changed."""
+        assert self.recorded is not None
+        assert self.stream is not None
+        last = get_first(self.recorded.outputs[-1])
+        changed = last.clone()
+        for layer in edit.ablation.unit.selection:
+            z, about = self.recorded.heads[layer]
+            heads = torch.arange(z.shape[1], device=z.device)
+            changed += self.projections[layer].apply(edit(z, about) - z, heads).to(last.dtype)
+        scale = self.stream.freeze_scale(last) if edit.ablation.path == DIRECT else nullcontext()
+        with scale, self.recorded.end_with(changed):
+            return compute_logits(self.capture.model, self.batch)
+
     def _find_lowest(self, edit: DisabledUnit) -> tuple[Recorded, Layer]:
         assert self.recorded is not None
         starts = self.recorded.starts
@@ -166,13 +187,16 @@ class _Passes:
 
 @torch.inference_mode()
 def _run_whole(
-    capture: Capture, batch: EvaluationBatch, projections: Mapping[Layer, Projection]
+    capture: Capture,
+    batch: EvaluationBatch,
+    projections: Mapping[Layer, Projection],
+    stream: ResidualStream | None,
 ) -> tuple[Tensor, _Passes]:
     """The logits of the whole model, and the passes that can follow."""
     if not has_blocks(capture):
-        return compute_logits(capture.model, batch), _Passes(capture, batch, projections, None)
+        return compute_logits(capture.model, batch), _Passes(capture, batch, projections, None, stream)
     with record_blocks(capture) as recorded:
-        return compute_logits(capture.model, batch), _Passes(capture, batch, projections, recorded)
+        return compute_logits(capture.model, batch), _Passes(capture, batch, projections, recorded, stream)
 
 
 def _choose_run(passes: _Passes, edits: Sequence[DisabledUnit]) -> Callable[[_Passes, DisabledUnit], Tensor]:

@@ -16,6 +16,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
+from headscope.analyse.direct_effects import tabulate_direct_effects
 from headscope.analyse.effect_table import Ablated, Measured, Place, tabulate_effects
 from headscope.analyse.effects import compute_effects
 from headscope.capture.blocks import Layer
@@ -23,6 +24,7 @@ from headscope.capture.interface import Capture
 from headscope.capture.loading import Loadable, load
 from headscope.capture.model import Model
 from headscope.capture.projection import Projection, find_projections
+from headscope.capture.residual import ResidualStream, find_residual_stream
 from headscope.capture.stream import BATCH_TOKENS
 from headscope.errors import HeadscopeError, ModelError
 from headscope.heads import write_table
@@ -31,6 +33,8 @@ from headscope.intervene.ablation import (
     HEAD,
     LAYER,
     PAIR,
+    PATHS,
+    TOTAL,
     Ablation,
     Unit,
     list_ablations,
@@ -82,6 +86,7 @@ def measure_effects(
     placebos: int = 4,
     top: int | None = None,
     pairs: int = 0,
+    direct: bool = False,
     start: str | None = None,
     max_tokens: int | None = None,
     batch_tokens: int | None = None,
@@ -116,6 +121,9 @@ def measure_effects(
         top: run so many heads alone, those with the largest first-order estimates, and as many more that are chosen at
             random, on which the estimates are checked. Default: run all heads.
         pairs: also disable each pair of so many heads, those with the largest effects, to see how they interact.
+        direct: also measure what reaches the output directly, with the final norm scaled as it was and anew, and the
+            share of it that the layers above undo (self-repair). Models with an additive residual stream have direct
+            effects: most decoders do.
         start: the token from which a causal model predicts the first one of a text, such as ``<|endoftext|>``.
             Default: what the tokenizer puts there.
         max_tokens: cut longer examples to this many tokens. Default: the limit of the model.
@@ -148,11 +156,14 @@ def measure_effects(
         evaluation = source.prepare(model, start=start, batch_tokens=batch_tokens or BATCH_TOKENS, **settings)
         if pairs and sum(unit.kind == HEAD for unit in units) < 2:
             raise HeadscopeError("pairs are made of two heads, and fewer are disabled; name more heads, or no pairs.")
-        run = _Run(folder, capture_model(model), evaluation, ways, placebos, seed)
+        capture = capture_model(model)
+        projections = _find_projections(capture, needed=bool(placebos or direct))
+        stream = find_residual_stream(capture, collate_sample(model), projections) if direct else None
+        run = _Run(folder, capture, evaluation, ways, placebos, seed, projections, stream)
         table = run.measure(units, top=top, pairs=pairs)
         call = (
             f"measure_effects(model={model.name!r}, task={source.name!r}, how={ways}, placebos={placebos}, top={top}, "
-            f"pairs={pairs}, seed={seed})"
+            f"pairs={pairs}, direct={direct}, seed={seed})"
         )
         table = table.assign_attrs(_identify(model, evaluation) | {
             "call": call, "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -172,6 +183,8 @@ class _Run:
     how: Sequence[str]
     placebos: int
     seed: int
+    projections: Mapping[Layer, Projection]
+    stream: ResidualStream | None
 
     def measure(self, units: Sequence[Unit], *, top: int | None, pairs: int) -> xr.Dataset:
         """The table, without the attributes that say where it comes from."""
@@ -181,7 +194,8 @@ class _Run:
         every_head = list_heads(model)
         estimates = self._estimate(every_head, ways)
         units, sample = self._choose(units, estimates[self.how[0]], top)
-        ablations = list_ablations(units, self.how, {self.how[0]: self.placebos})
+        paths = PATHS if self.stream else (TOTAL,)
+        ablations = list_ablations(units, self.how, {self.how[0]: self.placebos}, paths)
         outcomes = self._evaluate(TABLE, ablations, ways)
         if pairs:
             largest = self._rank(ablations, outcomes)[:pairs]
@@ -189,17 +203,17 @@ class _Run:
             outcomes = outcomes.join(self._evaluate(PAIRS, together, ways))
             ablations = [*ablations, *together]
         gather, changes = self.evaluation.gather, np.concatenate([estimates[how] for how in self.how])
-        return tabulate_effects(
-            Measured(
-                metrics=self.evaluation.metrics, whole=gather(outcomes.whole), disabled=gather(outcomes.disabled),
-                ablations=[Ablated(_place(each.unit), each.how, each.placebo) for each in ablations],
-                norms=outcomes.norms, clusters=self.evaluation.clusters, subsets=self.evaluation.subsets,
-                sizes=_count(model), attention_types=[*model.layers], smooth=self.evaluation.smooth,
-                estimated=[Ablated(_place(unit), how) for how in self.how for unit in every_head],
-                estimates=gather(_add_change(outcomes.whole, changes)),
-                sample=sample,
-            )
+        measured = Measured(
+            metrics=self.evaluation.metrics, whole=gather(outcomes.whole), disabled=gather(outcomes.disabled),
+            ablations=[Ablated(_place(each.unit), each.how, each.placebo, each.path) for each in ablations],
+            norms=outcomes.norms, clusters=self.evaluation.clusters, subsets=self.evaluation.subsets,
+            sizes=_count(model), attention_types=[*model.layers], smooth=self.evaluation.smooth,
+            estimated=[Ablated(_place(unit), how) for how in self.how for unit in every_head],
+            estimates=gather(_add_change(outcomes.whole, changes)),
+            sample=sample,
         )  # fmt: skip
+        table, direct = tabulate_effects(measured), tabulate_direct_effects(measured)
+        return table.assign_coords(direct.coords).assign(direct.data_vars)
 
     def _estimate(self, units: Sequence[Unit], ways: Ways) -> dict[str, Float[np.ndarray, "head item"]]:
         """The first-order estimates of all heads, by way."""
@@ -228,7 +242,7 @@ class _Run:
 
     def _evaluate(self, name: str, ablations: Sequence[Ablation], ways: Ways) -> Outcomes:
         """The outcomes of some ablations; a run that was killed goes on."""
-        labels = [f"{each.unit.name} {each.how} {each.placebo}" for each in ablations]
+        labels = [f"{each.unit.name} {each.how} {each.placebo} {each.path}" for each in ablations]
         about = _identify(self.capture.model, self.evaluation)
         identity = {"about": about, "ablations": labels, "seed": self.seed}
         path, outcomes = self.folder.sums(name), Outcomes.empty(self.evaluation, len(ablations))
@@ -237,10 +251,10 @@ class _Run:
         total, saved = len(self.evaluation.batches) * (len(ablations) + 1), time.monotonic()
         what = "pairs of heads" if name == PAIRS else "heads"
         step = f"disabling {what} of {name_model(self.capture.model.name)}"
-        projections = self._find_projections()
         for _ in measure_outcomes(
-            self.capture, self.evaluation, ablations, ways, projections, outcomes, seed=self.seed
-        ):
+            self.capture, self.evaluation, ablations, ways, self.projections, outcomes, stream=self.stream,
+            seed=self.seed,
+        ):  # fmt: skip
             self.folder.progress(step, outcomes.steps, total)
             if time.monotonic() - saved >= SAVE_EVERY:
                 save_sums(outcomes.as_sums(), path, identity=identity)
@@ -248,22 +262,13 @@ class _Run:
         save_sums(outcomes.as_sums(), path, identity=identity)
         return outcomes
 
-    def _find_projections(self) -> Mapping[Layer, Projection]:
-        """The output projections; placebos need them, and without them passes begin at a block."""
-        try:
-            return find_projections(self.capture, collate_sample(self.capture.model))
-        except ModelError:
-            if self.placebos:
-                raise
-            return {}
-
     def _rank(self, ablations: Sequence[Ablation], outcomes: Outcomes) -> list[Unit]:
         """The heads in the order of their effects on the smooth metric, in the first way."""
         metric = next(metric for metric in self.evaluation.metrics if metric.name == self.evaluation.smooth)
         chosen = [
             number
             for number, each in enumerate(ablations)
-            if (each.unit.kind, each.how, each.placebo) == (HEAD, self.how[0], 0)
+            if (each.unit.kind, each.how, each.placebo, each.path) == (HEAD, self.how[0], 0, TOTAL)
         ]
         gather, evaluation = self.evaluation.gather, self.evaluation
         effects = compute_effects(
@@ -271,6 +276,20 @@ class _Run:
             evaluation.subsets[ALL],
         )  # fmt: skip
         return [ablations[chosen[place]].unit for place in np.argsort(-np.abs(effects.values), kind="stable")]
+
+
+def _find_projections(capture: Capture, *, needed: bool) -> Mapping[Layer, Projection]:
+    """The output projections. Without them, placebos and direct effects aside, passes begin at a block.
+
+    Raises:
+        ModelError: they are needed, and the model has none.
+    """
+    try:
+        return find_projections(capture, collate_sample(capture.model))
+    except ModelError:
+        if needed:
+            raise
+        return {}
 
 
 def _add_change(

@@ -27,6 +27,13 @@ HEADINGS = {"head": "head", "layer": "layer", "group": "key/value", "pair": "pai
 COLUMNS = {end: end.removeprefix("_") or "effect" for end in STATISTICS}
 """The columns of `list_effects`, by the endings of the variables of the table."""
 
+DIRECT = {
+    f"{name}{end}": (name, end)
+    for name in ("direct_effect", "direct_effect_live", "self_repair")
+    for end in ("", "_lower", "_upper")
+}
+"""Further columns, where direct effects were measured: how names of variables begin and end."""
+
 
 def list_metrics(table: xr.Dataset) -> list[dict[str, Any]]:
     """The metrics of a table of effects: name, title, units, and if higher is better (1), lower (-1) or neither (0)."""
@@ -44,7 +51,8 @@ def list_effects(table: xr.Dataset) -> pd.DataFrame:
 
     Columns are ``unit``, ``kind`` (head, layer, group or pair), ``how``, ``metric``, ``subset``, ``whole`` (the metric
     of the whole model), ``effect`` with ``lower`` and ``upper``, ``p_corrected``, ``placebo`` with ``placebo_lower``
-    and ``placebo_upper``, ``placebo_p_corrected``, ``removed_norm`` and ``verdict``.
+    and ``placebo_upper``, ``placebo_p_corrected``, ``removed_norm`` and ``verdict``. Where direct effects
+    were measured, ``direct_effect``, ``direct_effect_live`` and ``self_repair`` follow, each with its interval.
     """
     frames = [frame for metric in list_metrics(table) for kind in PREFIXES for frame in _frame(table, metric, kind)]
     return pd.concat(frames, ignore_index=True)
@@ -57,7 +65,13 @@ def _frame(table: xr.Dataset, metric: Mapping[str, Any], kind: str) -> Iterator[
     values = table[name]
     units = [dim for dim in values.dims if dim not in ("how", "subset")]
     variables = {COLUMNS[end]: table[f"{name}{end}"] for end in STATISTICS if f"{name}{end}" in table}
+    direct = {
+        column: table[variable]
+        for column, (begin, end) in DIRECT.items()
+        if (variable := f"{PREFIXES[kind]}{begin}_{metric['name']}{end}") in table
+    }
     variables |= {"removed_norm": table[f"{PREFIXES[kind]}removed_norm"], "whole": table[f"whole_{metric['name']}"]}
+    variables |= direct
     stacked = xr.Dataset(variables).broadcast_like(values).stack(place=["how", "subset", *units])
     frame = stacked.to_dataframe()[[*variables]].reset_index()
     frame = frame[frame["effect"].notna()].reset_index(drop=True)
@@ -69,7 +83,7 @@ def _frame(table: xr.Dataset, metric: Mapping[str, Any], kind: str) -> Iterator[
     frame["verdict"] = judge(
         metric["better"], *(frame[column].to_numpy() for column in ("effect", "p_corrected", "placebo_p_corrected"))
     )
-    order = ["unit", "kind", "how", "metric", "subset", "whole", *COLUMNS.values(), "removed_norm", "verdict"]
+    order = ["unit", "kind", "how", "metric", "subset", "whole", *COLUMNS.values(), "removed_norm", "verdict", *direct]
     yield frame.assign(kind=kind, metric=metric["name"])[order]
 
 
@@ -103,6 +117,7 @@ def print_effects(table: xr.Dataset, console: Console) -> None:
                 _print_kind(chosen, kind, how, metric, console)
     for metric in shown:
         _print_agreement(table, metric, console)
+        _print_self_repair(table, metric, how, console)
         _print_estimates(table, metric, how, console)
 
 
@@ -144,6 +159,27 @@ def _print_agreement(table: xr.Dataset, metric: Mapping[str, Any], console: Cons
         f"\nRank agreement of the heads by {metric['title']} (Spearman): {', '.join(pairs)}",
         soft_wrap=True, highlight=False,
     )  # fmt: skip
+
+
+def _print_self_repair(table: xr.Dataset, metric: Mapping[str, Any], how: str, console: Console) -> None:
+    """Print how much of the direct effects of the heads of each layer is gone from the total effects."""
+    name = f"self_repair_by_layer_{metric['name']}"
+    if name not in table:
+        return
+    console.print(
+        f"\nSelf-repair of the {metric['title']}: the share of the direct effects of all heads of a layer that the "
+        "layers above and the final norm undo; below 0 they add to them.",
+        soft_wrap=True, highlight=False,
+    )  # fmt: skip
+    rows = [table[f"{name}{end}"].sel(how=how).isel(subset=0) for end in ("", "_lower", "_upper")]
+    known = [layer for layer in table["layer"].values if not np.isnan(float(rows[0].sel(layer=layer)))]
+    lines = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for column in ("layer", "self-repair", "95 % interval"):
+        lines.add_column(column, justify="right", no_wrap=True)
+    for layer in known:
+        share, lower, upper = (float(row.sel(layer=layer)) for row in rows)
+        lines.add_row(str(layer), f"{share:+.2f}", f"{lower:+.2f} to {upper:+.2f}")
+    console.print(lines if known else "No layer has a direct effect that is surely other than 0.", highlight=False)
 
 
 def _print_estimates(table: xr.Dataset, metric: Mapping[str, Any], how: str, console: Console) -> None:

@@ -1,0 +1,127 @@
+"""Direct effects of heads, and how much of them the layers above undo (self-repair) -> head table.
+
+Disabling a unit changes the output in two ways. *Directly*, what it added is missing where the model reads the residual
+stream at its end; and the layers above read another stream too, and change what they add. The effect of both is the
+total one. Where the layers above stand in for what is missing, the total is smaller than the direct one (McGrath et al.
+2023; Rushing and Nanda 2024): *self-repair* is the share of the direct effect that is gone from the total.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from headscope.analyse.effect_table import NOUNS, PREFIXES, Grid, Measured
+from headscope.analyse.effects import Effects, compute_effects
+from headscope.analyse.metrics import Metric
+from headscope.heads import variable
+
+SOURCE = "McGrath et al. 2023; Rushing and Nanda 2024; intervals as docs/howto/disable-heads.md says"
+
+DIRECT, DIRECT_LIVE = "direct", "direct_live"
+"""Paths of an `Ablated` beside the total one."""
+
+ENDS = {"": "", "_lower": ": lower end of its interval of 95 %", "_upper": ": upper end of its interval of 95 %"}
+
+TEXTS: Mapping[str, str] = {
+    "direct_effect": "change of the {title} if only the final norm, scaled as it was, reads what disabling the {unit} "
+    "changes",
+    "direct_effect_live": "the same, with the final norm scaled anew",
+    "self_repair": "share of the direct effect of the {unit} that is gone from the total effect; below 0 where the "
+    "total is larger",
+}
+"""What the variables are, by how their names begin."""
+
+
+def tabulate_direct_effects(measured: Measured) -> xr.Dataset:
+    """The direct effects of units of which an evaluation has given them, and self-repair.
+
+    ``direct_effect_<metric>``, ``direct_effect_live_<metric>`` and ``self_repair_<metric>`` are of heads, with the
+    prefixes of other effects for layers and key/value heads. Self-repair is left out where the interval of the direct
+    effect holds 0. ``self_repair_by_layer_<metric>`` is that of the sums of all heads of a layer, which were not chosen
+    for their effects.
+    """
+    table = xr.Dataset()
+    ways = list(dict.fromkeys(ablation.how for ablation in measured.ablations))
+    for metric in measured.metrics:
+        for kind in PREFIXES:
+            if any(each.place.kind == kind and each.path == DIRECT for each in measured.ablations):
+                new = _tabulate_kind(measured, metric, kind, ways)
+                table = table.assign_coords(new.coords).assign(new.data_vars)
+    return table
+
+
+def _tabulate_kind(measured: Measured, metric: Metric, kind: str, ways: Sequence[str]) -> xr.Dataset:
+    grid = Grid.for_kind(measured, kind)
+    whole_layers = kind == "head" and bool(metric.better)
+    shape = (len(ways), len(measured.subsets), *grid.shape)
+    values = {f"{name}{end}": np.full(shape, np.nan) for name in TEXTS for end in ENDS}
+    by_layer = {end: np.full(shape[:-1], np.nan) for end in ENDS}
+    for way, how in enumerate(ways):
+        own = [n for n, a in enumerate(measured.ablations) if (a.place.kind, a.how, a.placebo) == (kind, how, 0)]
+        places = [measured.ablations[n].place for n in own if measured.ablations[n].path == DIRECT]
+        cells = tuple(np.array([grid.find(place) for place in places], dtype=int).reshape(-1, len(grid.dims)).T)
+        for number, subset in enumerate(measured.subsets.values()):
+            chosen = {name: quantities[own] for name, quantities in measured.disabled.items()}
+            effects = compute_effects(metric, measured.whole, chosen, measured.clusters, subset)
+            of_path = {
+                path: effects.select(np.array([m for m, n in enumerate(own) if measured.ablations[n].path == path]))
+                for path in ("total", DIRECT, DIRECT_LIVE)
+            }
+            direct, total = of_path[DIRECT], of_path["total"]
+            _fill(values, "direct_effect", (way, number, *cells), direct)
+            _fill(values, "direct_effect_live", (way, number, *cells), of_path[DIRECT_LIVE])
+            if metric.better:  # of a divergence, parts do not add up
+                _fill(values, "self_repair", (way, number, *cells), _compare(total, direct))
+            if whole_layers:
+                for layer, heads in _find_whole_layers(cells, grid).items():
+                    repair = _compare(total.average([heads]), direct.average([heads]))
+                    for end, value in zip(ENDS, (repair.values, *repair.interval()), strict=True):
+                        by_layer[end][(way, number, *layer)] = value[0]
+    noun, prefix, dims = NOUNS[kind], PREFIXES[kind], ["how", "subset", *grid.dims]
+    new = {
+        f"{prefix}{name}_{metric.name}{end}": variable(
+            values[f"{name}{end}"], dims, name=text.format(title=metric.title, unit=noun) + ending, source=SOURCE,
+            units="share of the direct effect" if name == "self_repair" else metric.units,
+        )
+        for name, text in TEXTS.items()
+        for end, ending in ENDS.items()
+        if name != "self_repair" or metric.better
+    }  # fmt: skip
+    if whole_layers:
+        what = "share of the direct effects of all heads of a layer, in sum, that is gone from the total effects"
+        new |= {
+            f"self_repair_by_layer_{metric.name}{end}": variable(
+                by_layer[end], dims[:-1], name=what + ending, units="share of the direct effect", source=SOURCE
+            )
+            for end, ending in ENDS.items()
+        }
+    return xr.Dataset(new, coords=grid.coords)
+
+
+def _fill(values: Mapping[str, np.ndarray], name: str, cells: tuple[Any, ...], effects: Effects) -> None:
+    for end, each in zip(ENDS, (effects.values, *effects.interval()), strict=True):
+        values[f"{name}{end}"][cells] = each
+
+
+def _compare(total: Effects, direct: Effects) -> Effects:
+    """One less the ratio of total and direct effects; NaN where the interval of the direct effect holds 0.
+
+    The uncertainty of a ratio is that of its linear approximation (the delta method).
+    """
+    lower, upper = direct.interval()
+    sure = (lower > 0) | (upper < 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(sure, total.values / direct.values, np.nan)
+        parts = (total.parts - ratio[:, None] * direct.parts) / direct.values[:, None]
+        changes = (total.changes - ratio[:, None] * direct.changes) / direct.values[:, None]
+    return Effects(total.whole, 1 - ratio, 1 - ratio[:, None] - parts, -changes, total.freedom)
+
+
+def _find_whole_layers(cells: tuple[np.ndarray, ...], grid: Grid) -> Mapping[tuple[int, ...], np.ndarray]:
+    """The places, among those of some heads, of all heads of each layer of which there are all."""
+    of_layer: dict[tuple[int, ...], list[int]] = {}
+    for place, (*layer, _) in enumerate(zip(*(axis.tolist() for axis in cells), strict=True)):
+        of_layer.setdefault(tuple(layer), []).append(place)
+    return {layer: np.array(heads) for layer, heads in of_layer.items() if len(heads) == grid.shape[-1]}
