@@ -7,6 +7,7 @@ from .analyse.replicate import add_replication as add_replication
 from .analyse.report import add_intervals as add_intervals
 from .analyse.report import add_report as add_report
 from .analyse.report import assess as assess
+from .analyse.run_effects import summarize_effects as summarize_effects
 from .analyse.significance import add_significance as add_significance
 from .capture.loading import load as load
 from .capture.model import Model as Model

@@ -6,7 +6,7 @@ from typing import Annotated
 from rich.markup import escape
 
 from headscope.cli import options
-from headscope.cli.options import CORPUS, MEASURED, OUTPUT, argument, option
+from headscope.cli.options import CORPUS, MEASURED, MODEL, OUTPUT, argument, option
 from headscope.cli.terminal import LOADING, console, show_progress
 
 
@@ -45,6 +45,11 @@ def disable(
         str | None,
         option(CORPUS, "Token from which a causal model predicts the first one of a text, such as <|endoftext|>. "
                "Default: what the tokenizer puts there.", metavar="TOKEN"),
+    ] = None,
+    runs: Annotated[
+        Path | None,
+        option(MODEL, "Folder of runs that were tuned on TASK from MODEL, such as headscope-runs: heads are disabled "
+               "in each run instead of the model, and summarized over the runs. Default: none.", metavar="FOLDER"),
     ] = None,
     heads: Annotated[
         str | None,
@@ -95,26 +100,30 @@ def disable(
 
     The folder holds effects.csv, with a row for each of them and each metric; effects.nc, a head table; and figures/.
     An effect stands beside its interval, its p-value and placebos: changes of the same size in the same layer.
+    With --runs also summary.csv, with the means over the runs.
     """
-    from headscope.jobs.arguments import check_disabling, check_model, check_output_folder
+    from headscope.jobs.arguments import check_disabling, check_model, check_output_folder, open_runs
     from headscope.jobs.evaluations import find_evaluation
 
     ways = how or ["uniform"]
-    check_disabling(ways, placebos, top, pairs, max_tokens)
+    tuned = open_runs(runs, None)
+    check_disabling(ways, placebos, top, pairs, max_tokens, tuned)
     check_model(model)
     check_output_folder(out, "the effects", "effects.json")
     with show_progress() as progress:
         progress("reading the task", 0, 0)
         source = find_evaluation(task, data, split=split, paradigms=paradigms or [], limit=limit, seed=seed)
+        if tuned is not None:
+            source.check_runs(tuned)
         progress(LOADING, 0, 0)
         from headscope.jobs.disable import measure_effects
         from headscope.view.effects import print_effects
 
         table = measure_effects(
-            model, source, out, seed=seed, heads=heads or (), layers=layers or (), how=ways, placebos=placebos, top=top,
-            pairs=pairs, direct=direct, start=start,
-            max_tokens=max_tokens, batch_tokens=batch_tokens, device=device, trust_remote_code=trust_remote_code,
-            resume=resume, progress=progress,
+            model, source, out, seed=seed, runs=tuned, heads=heads or (), layers=layers or (), how=ways,
+            placebos=placebos, top=top, pairs=pairs, direct=direct, start=start, max_tokens=max_tokens,
+            batch_tokens=batch_tokens, device=device, trust_remote_code=trust_remote_code, resume=resume,
+            progress=progress,
         )  # fmt: skip
     print_effects(table, console)
     console.print(f"\nAll effects are in {escape(str(out / 'effects.csv'))}.", soft_wrap=True)

@@ -169,12 +169,18 @@ def check_training(seeds: int | Iterable[int], **settings: Any) -> None:
 
 
 def check_disabling(
-    ways: Iterable[str], placebos: int, top: int | None, pairs: int, max_tokens: int | None = None
+    ways: Iterable[str],
+    placebos: int,
+    top: int | None,
+    pairs: int,
+    max_tokens: int | None = None,
+    runs: Runs | None = None,
 ) -> None:
     """Refuse ways to disable heads that there are not, and numbers of placebos or heads that say nothing.
 
     Raises:
-        HeadscopeError: there is no such way, none or one twice; or a number is too small.
+        HeadscopeError: there is no such way, none or one twice; a number is too small; or heads are to be chosen by
+            what disabling them changes, which differs from run to run.
     """
     named = [*ways]
     for how in named:
@@ -188,6 +194,11 @@ def check_disabling(
         raise HeadscopeError(f"on {top} heads no estimate can be checked; give 2 or more as the number of top heads.")
     if pairs < 0 or pairs == 1:
         raise HeadscopeError(f"{pairs} heads make no pair; give 2 or more, or 0 for no pairs.")
+    if runs is not None and (top is not None or pairs):
+        raise HeadscopeError(
+            "the top heads and pairs are chosen by their effects, which differ from run to run; with runs name the "
+            "heads (--heads), or disable all."
+        )
     if max_tokens is not None and max_tokens < LEAST_TOKENS:
         raise HeadscopeError(f"{max_tokens} tokens leave no room for an example; give {LEAST_TOKENS} or more.")
 

@@ -1,6 +1,8 @@
 """What disabling each head, layer and key/value head of a model changes on a task, written to a folder.
 
 model, task --prepare--> Evaluation --measure_outcomes--> outcomes --tabulate_effects--> head table --view--> files
+
+Of runs, each gives a table; these are joined, and their summary is written beside them (`analyse.run_effects`).
 """
 
 import datetime
@@ -8,6 +10,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,6 +22,7 @@ from jaxtyping import Float
 from headscope.analyse.direct_effects import tabulate_direct_effects
 from headscope.analyse.effect_table import Ablated, Measured, Place, tabulate_effects
 from headscope.analyse.effects import compute_effects
+from headscope.analyse.run_effects import join_effects, summarize_effects
 from headscope.capture.blocks import Layer
 from headscope.capture.interface import Capture
 from headscope.capture.loading import Loadable, load
@@ -48,7 +52,7 @@ from headscope.intervene.estimate import estimate_changes
 from headscope.intervene.evaluation import ALL, Evaluation
 from headscope.intervene.selection import count_groups, list_names
 from headscope.intervene.ways import Ways, prepare_ways
-from headscope.jobs.arguments import check_disabling, check_model
+from headscope.jobs.arguments import check_disabling, check_model, open_runs
 from headscope.jobs.evaluations import EvaluationSource, find_evaluation
 from headscope.jobs.folder import OutputFolder, write_csv
 from headscope.jobs.progress import Progress, ignore_progress, shows_progress
@@ -57,6 +61,8 @@ from headscope.runner.checkpoint import resume as resume_sums
 from headscope.runner.checkpoint import save as save_sums
 from headscope.runner.local import SAVE_EVERY
 from headscope.runner.provenance import identify_model, list_versions
+from headscope.runner.runs import identify_runs, refuse_other_runs
+from headscope.runs import Run, Runs
 from headscope.view.effects import list_effects
 from headscope.view.figures import save
 from headscope.view.figures.effects import draw_effects
@@ -64,6 +70,9 @@ from headscope.view.headings import name_model
 
 MANIFEST, TABLE = "effects.json", "effects"
 """The manifest of the folder, and the name of the head table in it."""
+
+SUMMARY = "summary"
+"""The name of the CSV file of the means over runs."""
 
 PAIRS = "pairs"
 """The name under which what was measured of pairs of heads is kept for resuming."""
@@ -80,6 +89,7 @@ def measure_effects(
     paradigms: Sequence[str] = (),
     limit: int | None = None,
     seed: int = 0,
+    runs: str | Path | Runs | None = None,
     heads: str | Sequence[str] = (),
     layers: str | int | Sequence[str | int] = (),
     how: str | Sequence[str] = (),
@@ -99,17 +109,21 @@ def measure_effects(
 
     Args:
         model: a hub id, a folder (such as that of a run of `headscope.tune`), a ``.gguf`` file, ``smollm2``, or a
-            loaded model of transformers with its task head, alone or as ``(model, tokenizer)``.
+            loaded model of transformers with its task head, alone or as ``(model, tokenizer)``; with `runs`, the model
+            that they were tuned from.
         task: a task of `headscope.tune`, by name or as `headscope.read_task` gave it, or a folder of its TSV files;
             minimal pairs, as ``blimp`` or their file or folder; or texts, as `headscope.read` takes them, for which
             the loss of the language model is measured.
-        out: the folder for ``effects.nc``, ``effects.csv``, ``figures/`` and ``effects.json``, which lists them.
+        out: the folder for ``effects.nc``, ``effects.csv``, ``figures/`` and ``effects.json``, which lists them; of
+            runs also for ``summary.csv``.
         data: the file or folder that holds the corpus of a named task, or the folder ``blimp``.
         split: of the task, whose examples are taken.
         paradigms: of minimal pairs. Default: all.
         limit: take so many examples of the task at random, the first so many texts, or the first so many pairs of
             each paradigm. Default: all.
         seed: random seed of the sample, of placebos and of texts for ``resample``.
+        runs: a folder of runs that were tuned on the task from the model: heads are disabled in each of them instead of
+            the model, and the table has the dimension ``run``. Default: none.
         heads: heads such as ``8-10``, or key/value heads such as ``3-kv1``, to be disabled one by one. Default: all,
             unless `layers` are named.
         layers: layers such as ``3``, to be disabled one by one. Default: all, unless `heads` are named.
@@ -135,13 +149,14 @@ def measure_effects(
             much there is. Default: shown on a terminal and in a notebook.
 
     Returns:
-        The head table that is in ``effects.nc``.
+        The head table that is in ``effects.nc``. Of one of runs, `headscope.summarize_effects` gives the means.
 
     Raises:
         HeadscopeError: in one sentence, what was wrong with the model, the task, an argument or the folder.
     """
     ways = ([how] if isinstance(how, str) else [*how]) or ["uniform"]
-    check_disabling(ways, placebos, top, pairs, max_tokens)
+    runs = open_runs(runs, None)
+    check_disabling(ways, placebos, top, pairs, max_tokens, runs)
     check_model(model)
     progress = progress if callable(progress) else ignore_progress
     with OutputFolder("the effects", Path(out), MANIFEST, (TABLE, PAIRS), resume=resume, progress=progress) as folder:
@@ -149,32 +164,62 @@ def measure_effects(
         if source is None:
             progress("reading the task", 0, 0)
             source = find_evaluation(task, data, split=split, paradigms=paradigms, limit=limit, seed=seed)
+        if runs is not None:
+            source.check_runs(runs)
+        settings: dict[str, Any] = {"start": start, "batch_tokens": batch_tokens or BATCH_TOKENS}
+        settings |= {} if max_tokens is None else {"max_tokens": max_tokens}
+
+        def measure(loaded: Model, run: Run | None = None) -> xr.Dataset:
+            units = list_units(loaded, [*list_names(heads or ()), *list_names(layers or ())])
+            evaluation = source.prepare(loaded, **settings)
+            if pairs and sum(unit.kind == HEAD for unit in units) < 2:
+                raise HeadscopeError(
+                    "pairs are made of two heads, and fewer are disabled; name more heads, or no pairs."
+                )
+            # Placebos of runs with one seed would err alike, and so would their mean.
+            own_seed = seed if run is None else seed + run.seed
+            capture = capture_model(loaded)
+            projections = _find_projections(capture, needed=bool(placebos or direct))
+            stream = find_residual_stream(capture, collate_sample(loaded), projections) if direct else None
+            measuring = _Measuring(
+                folder, capture, evaluation, ways, placebos, own_seed, projections, stream, run
+            )  # fmt: skip
+            table = measuring.measure(units, top=top, pairs=pairs)
+            return table.assign_attrs(_identify(loaded, evaluation) | {"content": evaluation.content})
+
         progress("loading the model", 0, 0)
-        model = load(model, device=device, trust_remote_code=trust_remote_code, task=source.head)
-        units = list_units(model, [*list_names(heads or ()), *list_names(layers or ())])
-        settings = {} if max_tokens is None else {"max_tokens": max_tokens}
-        evaluation = source.prepare(model, start=start, batch_tokens=batch_tokens or BATCH_TOKENS, **settings)
-        if pairs and sum(unit.kind == HEAD for unit in units) < 2:
-            raise HeadscopeError("pairs are made of two heads, and fewer are disabled; name more heads, or no pairs.")
-        capture = capture_model(model)
-        projections = _find_projections(capture, needed=bool(placebos or direct))
-        stream = find_residual_stream(capture, collate_sample(model), projections) if direct else None
-        run = _Run(folder, capture, evaluation, ways, placebos, seed, projections, stream)
-        table = run.measure(units, top=top, pairs=pairs)
+        if runs is None:
+            model = load(model, device=device, trust_remote_code=trust_remote_code, task=source.head)
+            table = measure(model)
+        else:
+            model = load(model, device=device, trust_remote_code=trust_remote_code)
+            refuse_other_runs(model, runs, trust_remote_code=trust_remote_code)
+            loading = partial(load, device=device, trust_remote_code=trust_remote_code, task=source.head)
+            table = _join([measure(loading(runs.path(run)), run) for run in runs.runs], model, runs)
         call = (
             f"measure_effects(model={model.name!r}, task={source.name!r}, how={ways}, placebos={placebos}, top={top}, "
-            f"pairs={pairs}, direct={direct}, seed={seed})"
+            f"pairs={pairs}, direct={direct}, seed={seed}{f', runs={str(runs.folder)!r}' if runs else ''})"
         )
-        table = table.assign_attrs(_identify(model, evaluation) | {
-            "call": call, "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-            "content": evaluation.content,
-        })  # fmt: skip
+        created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        table = table.assign_attrs({"call": call, "created": created})
         folder.write(lambda fresh: _fill(fresh, table), {"task": source.name, "model": model.name, "how": ways})
     return table
 
 
+def _join(tables: Sequence[xr.Dataset], model: Model, runs: Runs) -> xr.Dataset:
+    """The tables of runs as one."""
+    for run, table in zip(runs.runs, tables, strict=True):
+        if table.attrs["corpus_sha256"] != tables[0].attrs["corpus_sha256"]:
+            raise ModelError(
+                f"the run {run.name} of {runs.folder} reads the examples otherwise than {runs.runs[0].name} does, in "
+                "other tokens or labels; give all runs one tokenizer and one order of labels."
+            )
+    together = join_effects(tables, [run.name for run in runs.runs], [run.seed for run in runs.runs])
+    return together.assign_attrs(identify_runs(model, runs))
+
+
 @dataclass(frozen=True, eq=False)
-class _Run:
+class _Measuring:
     """The measuring of one table; what is measured is kept in the folder meanwhile."""
 
     folder: OutputFolder
@@ -185,6 +230,7 @@ class _Run:
     seed: int
     projections: Mapping[Layer, Projection]
     stream: ResidualStream | None
+    run: Run | None = None
 
     def measure(self, units: Sequence[Unit], *, top: int | None, pairs: int) -> xr.Dataset:
         """The table, without the attributes that say where it comes from."""
@@ -246,6 +292,8 @@ class _Run:
         about = _identify(self.capture.model, self.evaluation)
         identity = {"about": about, "ablations": labels, "seed": self.seed}
         path, outcomes = self.folder.sums(name), Outcomes.empty(self.evaluation, len(ablations))
+        if self.run is not None:
+            path = path.with_name(f"{path.stem}.{self.run.name}{path.suffix}")
         if self.folder.resume and path.exists():
             outcomes = Outcomes.from_sums(resume_sums(path, identity))
         total, saved = len(self.evaluation.batches) * (len(ablations) + 1), time.monotonic()
@@ -331,5 +379,7 @@ def _fill(fresh: Path, table: xr.Dataset) -> None:
     """Write all files of the folder."""
     write_table(table, fresh / f"{TABLE}.nc")
     write_csv(list_effects(table), fresh / f"{TABLE}.csv")
+    if "run" in table.dims:
+        write_csv(list_effects(summarize_effects(table)), fresh / f"{SUMMARY}.csv")
     for name, figure in draw_effects(table).items():
         save(figure, fresh / "figures", name, pdf=False)

@@ -17,6 +17,7 @@ from headscope.files import find_by_suffix, reading
 from headscope.learn.hub import PREFIX
 from headscope.learn.task import SPLITS, TEST, Task
 from headscope.learn.tasks import TASKS, read_task
+from headscope.runs import Runs
 
 if TYPE_CHECKING:  # a command reads its task before torch is loaded
     from headscope.capture.model import Model
@@ -54,6 +55,24 @@ class EvaluationSource:
         if self.task is None:
             return OWN_HEAD
         return "tagging" if self.task.kind == "tagging" else "classification"
+
+    def check_runs(self, runs: Runs) -> None:
+        """Refuse runs that were not tuned on this task.
+
+        Raises:
+            HeadscopeError: they were tuned on another task or on a control, or nothing is tuned on these texts.
+        """
+        if self.task is None:
+            raise HeadscopeError(
+                f"{self.name} has no labels, so no runs are tuned on it; name the task of the runs, {runs.task}, or "
+                "leave out --runs."
+            )
+        if runs.control or runs.task != self.task.name:
+            tuned_on = f"the control of {runs.task}" if runs.control else runs.task
+            raise HeadscopeError(
+                f"the runs of {runs.folder} were tuned on {tuned_on}, and the task is {self.task.name}; name the "
+                "folder of the runs on it."
+            )
 
     def prepare(self, model: "Model", *, start: str | None = None, **settings: Any) -> "Evaluation":
         """The evaluation of a model.

@@ -74,7 +74,7 @@ def measure_runs(
     """
     model, reducers = load(model, trust_remote_code=trust_remote_code), list_reducers(reducers)
     runs = runs if isinstance(runs, Runs) else read_runs(runs)
-    _refuse_others(model, runs, trust_remote_code=trust_remote_code)
+    refuse_other_runs(model, runs, trust_remote_code=trust_remote_code)
     if isinstance(documents, Iterator):
         documents = list(documents)
     summary = summary or summarize(documents)
@@ -151,8 +151,13 @@ def checkpoints(checkpoint: Path, runs: Runs) -> list[Path]:
     return [checkpoint.with_name(f"{checkpoint.stem}.{run.name}{checkpoint.suffix}") for run in runs.runs]
 
 
-def _refuse_others(model: Model, runs: Runs, *, trust_remote_code: bool) -> None:
-    """Refuse runs that are damaged or that were not tuned from this model, before any of them is measured."""
+def refuse_other_runs(model: Model, runs: Runs, *, trust_remote_code: bool) -> None:
+    """Refuse runs that are damaged or that were not tuned from this model, before any of them is measured.
+
+    Raises:
+        HeadscopeError: the folder holds no runs, or they were tuned from another model.
+        ModelError: a run is damaged, or is not a model of the same layers, heads and vocabulary.
+    """
     if not runs.runs:
         raise HeadscopeError(f"{runs.folder} lists no finished run; let `headscope tune` finish one.")
     if runs.weights_sha256 != model.weights_sha256:
@@ -195,18 +200,25 @@ def _about(model: Model, runs: Runs, tables: Sequence[xr.Dataset]) -> dict[str, 
     paths: Counter[str] = Counter()
     for table in tables:
         paths.update(json.loads(table.attrs["paths"]))
+    return {
+        **about,
+        **identify_runs(model, runs),
+        "paths": json.dumps(paths, sort_keys=True),
+        "created": tables[-1].attrs["created"],
+    }
+
+
+def identify_runs(model: Model, runs: Runs) -> dict[str, object]:
+    """The attributes of a table of runs that say which they are, and what they were tuned from."""
     each = [
         {"name": run.name, "seed": run.seed, "weights_sha256": run.weights_sha256, "best_epoch": run.best_epoch}
         for run in runs.runs
     ]
     return {
-        **about,
         "model": model.name,
         "revision": model.revision,
         "weights_sha256": model.weights_sha256,
         "runs": json.dumps(each),
         "task": runs.task,
         "control": int(runs.control),
-        "paths": json.dumps(paths, sort_keys=True),
-        "created": tables[-1].attrs["created"],
     }

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from headscope.analyse.effect_table import ATTRIBUTE, NOUNS, PREFIXES, STATISTICS
 from headscope.analyse.effects import judge
+from headscope.analyse.run_effects import COUNTED, name_count, summarize_effects
 from headscope.heads import head_name
 from headscope.view.headings import name_corpus, name_model
 
@@ -51,8 +52,10 @@ def list_effects(table: xr.Dataset) -> pd.DataFrame:
 
     Columns are ``unit``, ``kind`` (head, layer, group or pair), ``how``, ``metric``, ``subset``, ``whole`` (the metric
     of the whole model), ``effect`` with ``lower`` and ``upper``, ``p_corrected``, ``placebo`` with ``placebo_lower``
-    and ``placebo_upper``, ``placebo_p_corrected``, ``removed_norm`` and ``verdict``. Where direct effects
-    were measured, ``direct_effect``, ``direct_effect_live`` and ``self_repair`` follow, each with its interval.
+    and ``placebo_upper``, ``placebo_p_corrected``, ``removed_norm`` and ``verdict``. Direct effects follow where they
+    were measured: ``direct_effect``, ``direct_effect_live`` and ``self_repair``, each with its interval. A table of
+    runs has a row for each ``run``; its summary (`headscope.summarize_effects`) has the numbers of runs ``needed_in``,
+    ``better_without_in`` and ``matters_in``.
     """
     frames = [frame for metric in list_metrics(table) for kind in PREFIXES for frame in _frame(table, metric, kind)]
     return pd.concat(frames, ignore_index=True)
@@ -63,7 +66,8 @@ def _frame(table: xr.Dataset, metric: Mapping[str, Any], kind: str) -> Iterator[
     if name not in table:
         return
     values = table[name]
-    units = [dim for dim in values.dims if dim not in ("how", "subset")]
+    runs = [dim for dim in values.dims if dim == "run"]
+    units = [dim for dim in values.dims if dim not in ("run", "how", "subset")]
     variables = {COLUMNS[end]: table[f"{name}{end}"] for end in STATISTICS if f"{name}{end}" in table}
     direct = {
         column: table[variable]
@@ -72,19 +76,46 @@ def _frame(table: xr.Dataset, metric: Mapping[str, Any], kind: str) -> Iterator[
     }
     variables |= {"removed_norm": table[f"{PREFIXES[kind]}removed_norm"], "whole": table[f"whole_{metric['name']}"]}
     variables |= direct
-    stacked = xr.Dataset(variables).broadcast_like(values).stack(place=["how", "subset", *units])
+    counts = {verdict: name_count(verdict).removeprefix("_") for verdict in COUNTED if _is_summary(table)}
+    variables |= {column: table[f"{name}_{column}"] for column in counts.values() if f"{name}_{column}" in table}
+    stacked = xr.Dataset(variables).broadcast_like(values).stack(place=[*runs, "how", "subset", *units])
     frame = stacked.to_dataframe()[[*variables]].reset_index()
     frame = frame[frame["effect"].notna()].reset_index(drop=True)
     missing = np.full(len(frame), np.nan)
-    for column in COLUMNS.values():
+    for column in (*COLUMNS.values(), *counts.values()):
         if column not in frame:
             frame[column] = missing
     frame["unit"] = [_name_unit(kind, place) for place in frame[units].to_dict("records")]
     frame["verdict"] = judge(
         metric["better"], *(frame[column].to_numpy() for column in ("effect", "p_corrected", "placebo_p_corrected"))
     )
-    order = ["unit", "kind", "how", "metric", "subset", "whole", *COLUMNS.values(), "removed_norm", "verdict", *direct]
+    if counts:
+        frame["verdict"] = [
+            _describe_verdict(row, counts, table) for row in frame[[*counts.values(), "verdict"]].to_dict("records")
+        ]
+    order = [*runs, "unit", "kind", "how", "metric", "subset", "whole", *COLUMNS.values(), *counts.values()]
+    order += ["removed_norm", "verdict", *direct]
     yield frame.assign(kind=kind, metric=metric["name"])[order]
+
+
+def _is_summary(table: xr.Dataset) -> bool:
+    """True for the means of several runs."""
+    return "runs" in table.attrs and "run" not in table.dims
+
+
+def count_runs(table: xr.Dataset) -> int:
+    """The number of runs of a table of effects, or of its summary; 0 of a table of one model."""
+    return len(json.loads(table.attrs["runs"])) if "runs" in table.attrs else 0
+
+
+def _describe_verdict(row: Mapping[Any, Any], counts: Mapping[str, str], table: xr.Dataset) -> str:
+    """The verdict on a mean over runs; where it is not sure, in how many of the runs there is one."""
+    of_runs = [
+        f"{verdict} in {int(row[column])} of {count_runs(table)} runs"
+        for verdict, column in counts.items()
+        if row[column] > 0
+    ]
+    return row["verdict"] if row["verdict"] in COUNTED or not of_runs else ", ".join(of_runs)
 
 
 def _name_unit(kind: str, place: Mapping[Any, Any]) -> str:
@@ -98,7 +129,13 @@ def _name_unit(kind: str, place: Mapping[Any, Any]) -> str:
 
 
 def print_effects(table: xr.Dataset, console: Console) -> None:
-    """Print the metrics of the whole model, and the units without which the first of them and the loss change most."""
+    """Print the metrics of the whole model, and the units without which the first of them and the loss change most.
+
+    Of runs, the means over them are printed.
+    """
+    if "run" in table.dims:
+        table = summarize_effects(table)
+    runs = f", means over {count_runs(table)} runs" if _is_summary(table) else ""
     scored = [metric for metric in list_metrics(table) if metric["better"]]
     shown = [scored[0], *scored[1:][-1:]]
     how = str(table["how"].values[0])
@@ -106,8 +143,8 @@ def print_effects(table: xr.Dataset, console: Console) -> None:
     whole = ", ".join(f"{each['title']} {get_whole(table, each):.3f}" for each in scored)
     console.print(
         f"\n[bold]{escape(name_model(table.attrs['model']))}[/] on [bold]{escape(name_corpus(table.attrs['corpus']))}"
-        f"[/], {int(table['examples'][0]):,} {escape(table.attrs['content'])} of {int(table['texts'][0]):,} texts: "
-        f"{whole}",
+        f"[/], {int(table['examples'][0]):,} {escape(table.attrs['content'])} of {int(table['texts'][0]):,} texts"
+        f"{runs}: {whole}",
         soft_wrap=True, highlight=False,
     )  # fmt: skip
     for kind in NOUNS:

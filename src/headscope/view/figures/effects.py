@@ -13,7 +13,8 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from headscope.view.effects import get_whole, list_effects, list_metrics
+from headscope.analyse.run_effects import summarize_effects
+from headscope.view.effects import count_runs, get_whole, list_effects, list_metrics
 from headscope.view.figures.heatmaps import draw_cells
 from headscope.view.figures.style import (
     ABOVE,
@@ -36,8 +37,9 @@ SURE = ("needed", "better without", "matters")
 def draw_effects(table: xr.Dataset) -> dict[str, Figure]:
     """The figures of a table of effects by name: for each metric one of all heads, and one of all layers.
 
-    They show all examples; heads and layers that were not disabled are hatched or left out.
+    They show all examples; heads and layers that were not disabled are hatched or left out. Of runs they show the mean.
     """
+    table = summarize_effects(table) if "run" in table.dims else table
     figures = {}
     for metric in list_metrics(table):
         if f"effect_{metric['name']}" in table:
@@ -51,10 +53,12 @@ def draw_head_effects(table: xr.Dataset, metric: Mapping[str, Any]) -> Figure:
     """The change of a metric with each head disabled, a panel for each way (Kovaleva et al. 2019, figure 8).
 
     Blue is worse and red better, of a divergence red is further away. Outlined heads are those of which that is sure,
-    beyond their placebos.
+    beyond their placebos. Of runs it shows the mean; then heads of which that is sure in each run are outlined too.
     """
+    table = summarize_effects(table) if "run" in table.dims else table
     effects = table[f"effect_{metric['name']}"].isel(subset=0)
-    sure = list_effects(table).query("kind == 'head' and subset == 'all' and metric == @metric['name']")
+    heads = list_effects(table).query("kind == 'head' and subset == 'all' and metric == @metric['name']")
+    sure = heads[heads["verdict"].isin(_list_sure(table))]
     most = float(np.nanmax(np.abs(effects.values))) or 1.0
     types, ways = list_attention_types(table), [str(how) for how in table["how"].values]
     sign = -1 if metric["better"] < 0 else 1
@@ -70,20 +74,23 @@ def draw_head_effects(table: xr.Dataset, metric: Mapping[str, Any]) -> Figure:
         for axes, (how, attention_type) in zip(grid.flat, panels, strict=False):
             draw_cells(axes, select_type(effects.sel(how=how), attention_type), scale, colours)
             axes.set_title(" · ".join(filter(None, (attention_type, how))), fontsize="small")
-            _outline(axes, sure[(sure["how"] == how) & sure["verdict"].isin(SURE)], attention_type)
+            _outline(axes, sure[sure["how"] == how], attention_type)
         for axes in grid.flat[len(panels) :]:
             axes.set_axis_off()
         label = f"change ({metric['units']})"
         add_colour_bar(figure, grid, scale, colours, label, aspect=18 * rows)
         add_title(figure, f"Each head disabled: change of the {metric['title']}{_state_whole(table, metric)}")
-        add_caption(
-            figure, table, "outlined: sure, and beyond its placebos" if sure["verdict"].isin(SURE).any() else ""
-        )
+        by_runs = f", on the average of {runs} runs or in each of them" if (runs := count_runs(table)) else ""
+        add_caption(figure, table, f"outlined: sure, and beyond its placebos{by_runs}" if len(sure) else "")
     return figure
 
 
 def draw_layer_effects(table: xr.Dataset, metric: Mapping[str, Any]) -> Figure:
-    """The change of a metric with each whole layer disabled, with intervals (Kovaleva et al. 2019, figure 9)."""
+    """The change of a metric with each whole layer disabled, with intervals (Kovaleva et al. 2019, figure 9).
+
+    Of runs it shows the mean over them, and the intervals of that.
+    """
+    table = summarize_effects(table) if "run" in table.dims else table
     frame = list_effects(table).query("kind == 'layer' and subset == 'all' and metric == @metric['name']")
     types, ways = list_attention_types(table), [str(how) for how in table["how"].values]
     with mpl.rc_context(STYLE):
@@ -99,7 +106,10 @@ def draw_layer_effects(table: xr.Dataset, metric: Mapping[str, Any]) -> Figure:
             set_integer_ticks(axes, "x", np.arange(1, table.sizes["layer"] + 1))
         body.legend(*grid[0, 0].get_legend_handles_labels(), ncols=len(ways) + 1, **ABOVE)
         add_title(figure, f"Each layer disabled: change of the {metric['title']}{_state_whole(table, metric)}")
-        add_caption(figure, table, "bars: 95 % intervals, clustered by text; grey: where 95 % of placebos lie")
+        note = "bars: 95 % intervals, clustered by text; grey: where 95 % of placebos lie"
+        if runs := count_runs(table):
+            note = f"bars: 95 % intervals of the mean over {runs} runs; grey: those of placebos"
+        add_caption(figure, table, note)
     return figure
 
 
@@ -125,7 +135,14 @@ def _outline(axes: Axes, rows: pd.DataFrame, attention_type: str) -> None:
             )
 
 
+def _list_sure(table: xr.Dataset) -> list[str]:
+    """The verdicts of heads that are outlined."""
+    runs = count_runs(table)
+    return [*SURE, *(f"{verdict} in {runs} of {runs} runs" for verdict in SURE if runs)]
+
+
 def _state_whole(table: xr.Dataset, metric: Mapping[str, Any]) -> str:
     if not metric["better"]:
         return ""
-    return f"\nwhole model: {get_whole(table, metric):.3f} {metric['units']}"
+    mean = f", mean of {runs} runs" if (runs := count_runs(table)) else ""
+    return f"\nwhole model{mean}: {get_whole(table, metric):.3f} {metric['units']}"

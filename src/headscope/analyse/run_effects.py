@@ -1,0 +1,146 @@
+"""Effects of disabling units in several runs of one task: the runs side by side, and a summary over them.
+
+tables of the runs --join_effects--> a table with the dimension ``run`` --summarize_effects--> one with its variables,
+but without the runs
+
+The interval of a mean is one over runs (Student's t): it says where the mean over more seeds would lie, on the same
+examples. The verdicts on single runs are about more examples. Both are shown.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from jaxtyping import Float
+from scipy.stats import t as student
+
+from headscope.analyse.effect_table import ATTRIBUTE, NOUNS, PREFIXES
+from headscope.analyse.effects import correct_by_holm, judge
+from headscope.analyse.ranktests import TIED
+from headscope.analyse.uncertainty import LEVEL
+from headscope.heads import variable
+
+SOURCE = "Student's t over runs; docs/howto/disable-heads.md says which runs count"
+
+COUNTED = ("needed", "better without", "matters")
+"""The verdicts of which the summary says in how many runs they hold."""
+
+_BY_EXAMPLE = ("examples", "texts")
+"""Variables that are the same in every run."""
+
+
+def name_count(verdict: str) -> str:
+    """The ending of the variable that says in how many runs a verdict holds: ``_better_without_in``."""
+    return f"_{verdict.replace(' ', '_')}_in"
+
+
+def join_effects(tables: Sequence[xr.Dataset], names: Sequence[str], seeds: Sequence[int]) -> xr.Dataset:
+    """Tables of effects of several runs as one with the dimension ``run`` and the coordinates ``run`` and ``seed``."""
+    of_runs = [table.drop_vars(_BY_EXAMPLE) for table in tables]
+    together = xr.concat(of_runs, pd.Index(names, name="run"), join="outer", combine_attrs="override")
+    return together.merge(tables[0][list(_BY_EXAMPLE)]).assign_coords(seed=("run", [*seeds]))
+
+
+def summarize_effects(table: xr.Dataset) -> xr.Dataset:
+    """The mean effects of a table of runs, as a table of effects without the dimension ``run``.
+
+    The variables are those of a single model: the effect and its placebos are means over runs, each with the interval
+    of the mean, and both p-values are those of a t test over runs, corrected for all units of the kind (Holm 1979).
+    The second is that of the effect less the placebos of the same run. They are NaN where no two runs differ.
+    ``effect_NAME_needed_in`` is the number of runs that call a unit needed, after a correction for all units and runs;
+    ``effect_NAME_better_without_in`` and ``effect_NAME_matters_in`` are the like.
+    """
+    summary = xr.Dataset(coords={name: values for name, values in table.coords.items() if "run" not in values.dims})
+    summary = summary.assign({name: values for name, values in table.data_vars.items() if "run" not in values.dims})
+    for metric in json.loads(table.attrs[ATTRIBUTE]):
+        summary[f"whole_{metric['name']}"] = table[f"whole_{metric['name']}"].mean("run", keep_attrs=True)
+        for kind, prefix in PREFIXES.items():
+            if f"{prefix}effect_{metric['name']}" in table:
+                summary = summary.assign(_summarize_kind(table, metric, kind))
+                norm = f"{prefix}removed_norm"
+                summary[norm] = table[norm].mean("run", keep_attrs=True)
+    return summary.assign_attrs(table.attrs)
+
+
+def _summarize_kind(table: xr.Dataset, metric: Mapping[str, Any], kind: str) -> dict[str, xr.Variable]:
+    """The variables of one metric and the units of one kind."""
+    stem = f"{PREFIXES[kind]}effect_{metric['name']}"
+    effects = table[stem].transpose("run", "how", "subset", ...)
+    dims = [str(dim) for dim in effects.dims[1:]]
+    title, noun, runs = metric["title"], NOUNS[kind], f"over {table.sizes['run']} runs"
+    mean, lower, upper, p = _average(effects.values)
+    new = {
+        "": (mean, f"mean {runs} of the change of the {title} with the {noun} disabled"),
+        "_lower": (lower, "the lower end of the interval of 95 % of that mean"),
+        "_upper": (upper, "the upper end of the interval of 95 % of that mean"),
+    }
+    if metric["better"]:  # a divergence is above 0 whatever is disabled
+        new["_p_corrected"] = (p, "p-value of a mean of 0, by a t test over runs, corrected for all of its kind")
+    if f"{stem}_placebo" in table:
+        placebos = table[f"{stem}_placebo"].transpose("run", *dims).values
+        of_placebos, lower, upper, _ = _average(placebos)
+        new |= {
+            "_placebo": (of_placebos, f"mean {runs} of the mean change with placebos of the {noun}"),
+            "_placebo_lower": (lower, "the lower end of the interval of 95 % of that mean"),
+            "_placebo_upper": (upper, "the upper end of the interval of 95 % of that mean"),
+            "_placebo_p_corrected": (
+                _average(effects.values - placebos)[3],
+                "p-value of a mean change no other than with placebos, by a t test over runs, corrected for all of its "
+                "kind",
+            ),
+        }
+    described = {
+        f"{stem}{end}": variable(
+            values, dims, name=what, units="probability" if "_p_" in end else metric["units"], source=SOURCE
+        )
+        for end, (values, what) in new.items()
+    }
+    verdicts = _judge_runs(table, metric, stem, dims)
+    for verdict in COUNTED[:2] if metric["better"] else COUNTED[2:]:
+        what = f"number of the runs that call the {noun} `{verdict}`, corrected for all of its kind and all runs"
+        counts = (verdicts == verdict).sum(0).astype(float)
+        counts[np.isnan(mean)] = np.nan
+        described[f"{stem}{name_count(verdict)}"] = variable(counts, dims, name=what, units="runs", source=SOURCE)
+    return described
+
+
+def _judge_runs(table: xr.Dataset, metric: Mapping[str, Any], stem: str, dims: Sequence[str]) -> np.ndarray:
+    """The verdict on each unit in each run, if the p-values are corrected for the number of runs too (Bonferroni)."""
+    effects = table[stem].transpose("run", *dims).values
+    p = [np.full(effects.shape, np.nan)] * 2
+    for place, end in enumerate(("_p_corrected", "_placebo_p_corrected")):
+        if f"{stem}{end}" in table:
+            p[place] = np.minimum(1, table[f"{stem}{end}"].transpose("run", *dims).values * len(effects))
+    verdicts = judge(metric["better"], effects.ravel(), p[0].ravel(), p[1].ravel())
+    return np.array(verdicts, dtype=object).reshape(effects.shape)
+
+
+def _average(
+    values: Float[np.ndarray, "run how subset *unit"],
+) -> tuple[Float[np.ndarray, "how subset *unit"], ...]:
+    """The mean over runs, the ends of its interval, and its p-value against 0, corrected over units.
+
+    Where runs do not differ, but for rounding, there is no interval: that metrics of few examples are equal says little
+    of further runs. There is no p-value either, unless nothing changes in any run.
+    """
+    count, mean = len(values), values.mean(0)
+    unknown = np.full(mean.shape, np.nan)
+    if count < 2:
+        return mean, unknown, unknown, unknown
+    spread = values.std(0, ddof=1)
+    error = np.where(spread > TIED * np.abs(values).max(0), spread / np.sqrt(count), np.nan)
+    half = error * student.ppf((1 + LEVEL) / 2, count - 1)
+    p = np.where(np.isnan(error) & (mean == 0), 1.0, 2 * student.sf(np.abs(mean / error), count - 1))
+    for place in np.ndindex(p.shape[:2]):
+        p[place] = _correct(p[place], ~np.isnan(mean[place]))
+    return mean, mean - half, mean + half, p
+
+
+def _correct(p: Float[np.ndarray, "*unit"], measured: np.ndarray) -> Float[np.ndarray, "*unit"]:
+    """The p-values corrected for all measured units, of which those without a p-value count too."""
+    corrected = np.full(p.shape, np.nan)
+    corrected[measured] = correct_by_holm(np.nan_to_num(p[measured], nan=1.0))
+    return np.where(np.isnan(p), np.nan, corrected)
