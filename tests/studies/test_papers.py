@@ -297,6 +297,7 @@ def test_a_study_is_whole(name) -> None:
     study = STUDIES[name]
     assert len({(claim.where, claim.what, claim.model) for claim in study.claims}) == len(study.claims)
     measured = set(study.measurements) | set(study.derived)
+    measured |= {f"{table}_gradients" for table, measurement in study.measurements.items() if measurement.loss}
     if study.tuning:
         assert set(study.tuning.measured) <= set(study.measurements)
         assert set(study.tuning.corpora) == set(study.tuning.tasks)

@@ -1,5 +1,6 @@
 """A study as a user runs it: what it writes, what it says, and how it refuses."""
 
+import copy
 import json
 import os
 import re
@@ -8,22 +9,26 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
+import torch
 import xarray as xr
-from transformers import AutoModel, AutoTokenizer
+from transformers import AutoModel, AutoTokenizer, BertForMaskedLM
 
+import headed
 import study_corpora
 import tiny
-from headscope import HeadscopeError, heads, study
+from headscope import HeadscopeError, heads, load, study
 from headscope.corpora import read
 from headscope.errors import CorpusError
+from headscope.runner.local import measure
 from headscope.studies import STUDIES, Measurement, judge
 from headscope.studies.locate import locate, select_documents
 from headscope.view import figures
 
 FIGURES = {
-    "clark2019": {"figure-2", "figure-4"},
+    "clark2019": {"figure-2", "figure-4"},  # and figure 3 with the head of a masked language model
     "zhao2020": {"figure-2", "figure-A1-precision", "figure-A1-recall"},
     "kovaleva2019": {"figure-3", "figure-6"},
     "aspects2019": {"aspects-before"},
@@ -102,6 +107,49 @@ def test_the_sheet_shows_both_figures_and_their_difference(undrawn, model, data,
     written = table[(table["where"] == "table 1, det") & (table["what"] == "best head")].iloc[0]
     assert (written["paper"], written["paper_of"], written["ours_of"]) == (94.3, "8-11", ours.detail)
     assert written["difference"] == pytest.approx(ours.number - 94.3, rel=1e-4)
+
+
+def test_gradients_are_those_of_the_masked_language_model(model, data, tmp_path, monkeypatch) -> None:
+    drawn: list[str] = []
+    monkeypatch.setattr(figures, "save", lambda figure, folder, name: drawn.append(name))
+    what = "gradient of the loss by attention to [SEP], from five twelfths of the depth on"
+    tiny_model, tokenizer = headed.make("bert", "masked-lm")
+    config = copy.deepcopy(tiny_model.config)
+    config.num_hidden_layers = 3  # one of them before five twelfths of the depth
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        for part in (BertForMaskedLM(config), tokenizer):
+            part.save_pretrained(tmp_path / "masked")
+    made = study("clark2019", tmp_path / "masked", data, tmp_path / "out")
+    assert "clark2019-figure-3" in drawn
+    gradients = made.tables["text_gradients"]
+    assert gradients.attrs["loss"] == "masked-lm"
+    alone = measure(load(tmp_path / "masked", task="masked-lm"), texts_of("text", data).documents, ["gradients"])
+    np.testing.assert_array_equal(gradients["gradient_sep"], alone["gradient_sep"])
+    (of_sep,) = [one for one in made.findings if one.claim.what == what]
+    deep = gradients["layer"] / gradients.sizes["layer"] >= 5 / 12
+    before, after = (float(gradients["gradient_sep"][part].mean()) for part in (~deep.values, deep.values))
+    assert of_sep.ours.number == pytest.approx(after)
+    assert of_sep.verdict == ("holds" if after < before else "fails")
+    assert "figures/clark2019-figure-3.png" in (tmp_path / "out" / "clark2019.md").read_text()
+
+
+def test_without_the_head_of_the_masked_language_model_it_says_so(undrawn, model, data, tmp_path) -> None:
+    loaded = (AutoModel.from_pretrained(model), AutoTokenizer.from_pretrained(model))
+    for given, beginning in (
+        (model, "the weights have no head for masked-lm: "),
+        (loaded, "the loaded model has no head for masked-lm, whose loss is needed"),
+    ):
+        made = study("clark2019", given, data, tmp_path)
+        of_gradients = [one for one in made.findings if one.claim.on == ("text_gradients",)]
+        assert len(of_gradients) == 4
+        assert all(one.verdict == "not measured" and one.why.startswith(beginning) for one in of_gradients)
+
+
+def texts_of(table: str, data: Path):
+    """What a measurement of Clark et al. is made on."""
+    measurement = STUDIES["clark2019"].measurements[table]
+    return select_documents(measurement, locate(STUDIES["clark2019"], data, {})[table], 0)
 
 
 def test_an_encoder_decoder_is_studied_by_its_encoder(undrawn, data, tmp_path) -> None:

@@ -17,9 +17,10 @@ import xarray as xr
 from headscope import heads
 from headscope.analyse import assess
 from headscope.capture.loading import Loadable, load
+from headscope.capture.loss import find_task
 from headscope.capture.model import Model
 from headscope.corpora import Corpus, read
-from headscope.errors import TableError
+from headscope.errors import ModelError, TableError
 from headscope.files import write_text
 from headscope.jobs.arguments import check_model, check_study
 from headscope.jobs.folder import OutputFolder, write_csv
@@ -123,7 +124,8 @@ def study(
         seeds, epochs, learning_rate, task, max_examples, select, None if runs is None else Path(runs)
     )
     tuning = plan_tuning(name, chosen, options, data, given)
-    measured = (*chosen.measurements, *of_runs)
+    of_loss = [f"{table}_gradients" for table, measurement in chosen.measurements.items() if measurement.loss]
+    measured = (*chosen.measurements, *of_loss, *of_runs)
     with OutputFolder("the study", Path(out), f"{name}.json", measured, resume, progress) as folder:
         runs_folder = folder.path / "runs" / (tuning.task.name if tuning else "")
         if tuning and not tuning.finished:
@@ -136,6 +138,11 @@ def study(
         measure = partial(_measure, folder, model, make_plan(None, None, None, batch_tokens), trust_remote_code)
         texts = _read_texts(chosen, paths, tuning.task if tuning else None, seed, progress)
         tables = {table: measure(table, chosen.measurements[table], of_table) for table, of_table in texts.items()}
+        loading = partial(load, given_model, device=device, trust_remote_code=trust_remote_code)
+        of_losses, absent = _measure_gradients(
+            folder, chosen, loading, texts, make_plan(None, None, None, batch_tokens)
+        )
+        tables |= of_losses
         tuned_runs = dict(tuning.finished) if tuning else {}
         if tuning and not tuning.finished:
             tuned = tune(
@@ -151,7 +158,7 @@ def study(
         )
         tables = {table: values.assign_attrs(call=call, seed=seed) for table, values in tables.items()}
         tables, _ = derive(chosen, tables)
-        findings = judge(chosen, tables)
+        findings = judge(chosen, tables, absent)
         result = StudyResult(chosen, findings, tables, folder.path, ())
         files = folder.write(
             lambda fresh: _fill(fresh, name, result, tuned_runs), _describe_run(chosen, tables, tuned_runs, call)
@@ -171,6 +178,30 @@ def _read_texts(
         elif task:
             texts[table] = sample_texts(task, seed, measurement.sample)
     return texts
+
+
+def _measure_gradients(
+    folder: OutputFolder, study: Study, loading: Callable[..., Model], texts: Mapping[str, Texts], plan: Plan
+) -> tuple[dict[str, xr.Dataset], dict[str, str]]:
+    """The gradients of losses by the attention of the model before tuning, and the reasons why others are missing."""
+    tables, absent = {}, {}
+    for table, measurement in study.measurements.items():
+        if not measurement.loss:
+            continue
+        name, (head, *reducers) = f"{table}_gradients", measurement.loss
+        try:
+            model = loading(task=head)
+        except ModelError as error:
+            absent[name] = f"the weights have no head for {head}: {str(error).rstrip('.')}"
+            continue
+        if find_task(type(model.module).__name__) != head:
+            absent[name] = f"the loaded model has no head for {head}, whose loss is needed"
+            continue
+        summary = texts[table].summary
+        resolved = resolve_reducers(reducers, summary)
+        measured = folder.measure(name, model, texts[table].documents, resolved, plan=plan, summary=summary)
+        tables[name] = _select_encoder(measured, model)
+    return tables, absent
 
 
 def _measure_runs(
@@ -201,10 +232,16 @@ def _measure(
     )  # fmt: skip
     if texts.part:
         table = table.assign_attrs(corpus=texts.corpus, corpus_sha256=texts.sha256, part=texts.part)
-    if "attention_type" in table.dims:
-        # The papers are about encoders. Another attention type may have more layers.
-        table = table.sel(attention_type="encoder", drop=True).isel(layer=slice(0, model.layers["encoder"]))
+    table = _select_encoder(table, model)
     return table if runs else assess(table)
+
+
+def _select_encoder(table: xr.Dataset, model: Model) -> xr.Dataset:
+    """The part of a table that is about the encoder, if the model has several attention types: so are the papers."""
+    if "attention_type" not in table.dims:
+        return table
+    # Another attention type may have more layers.
+    return table.sel(attention_type="encoder", drop=True).isel(layer=slice(0, model.layers["encoder"]))
 
 
 def _fill(folder: Path, name: str, result: StudyResult, runs: Mapping[str, Runs]) -> None:

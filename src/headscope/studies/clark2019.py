@@ -1,4 +1,4 @@
-"""Clark, Khandelwal, Levy and Manning 2019, What Does BERT Look At?: tables 1 and 2, figures 2 and 4."""
+"""Clark, Khandelwal, Levy and Manning 2019, What Does BERT Look At?: tables 1 and 2, figures 2 to 4."""
 
 import math
 from contextlib import suppress
@@ -17,7 +17,7 @@ from headscope.studies.extractors import (
     single_value,
     top_layer,
 )
-from headscope.studies.study import Claim, Measurement, NotMeasuredError, Pattern, Study, Value
+from headscope.studies.study import Claim, Extractor, Measurement, NotMeasuredError, Pattern, Study, Value
 from headscope.view.figures import layers
 
 BERT = "BERT-base"
@@ -26,7 +26,7 @@ EWT = (
     "UD English EWT, development set: https://github.com/UniversalDependencies/UD_English-EWT",
 )
 """The path and the source of the treebank that stands in for those of the papers."""
-TREEBANK, COREFERENCE, TEXT = ("treebank",), ("coreference",), ("text",)
+TREEBANK, COREFERENCE, TEXT, GRADIENTS = ("treebank",), ("coreference",), ("text",), ("text_gradients",)
 
 RELATIONS = {
     # Stanford: (Universal Dependencies, head, accuracy, baseline, its offset)
@@ -121,6 +121,19 @@ def _share_from_dependent(table: xr.Dataset) -> Value:
 HALF_TO_DEEP = (6 / 12, 10 / 12)
 """Layers 6 to 10 of 12, as a share of the depth, so that they can be found in a model of another depth."""
 
+UP_TO_FOURTH, FROM_FIFTH = (0.0, 4 / 12), (5 / 12, 1.0)
+"""Layers 1 to 4 and 5 to 12 of 12, likewise."""
+
+
+def _gradient_from_fifth(name: str) -> Extractor:
+    return mean_of_layers(f"gradient_{name}", *FROM_FIFTH, 1.0)
+
+
+LOSS_NOTE = (
+    "here the size of the gradient by one weight, of the loss that is summed over the masked tokens of a segment; the "
+    "paper does not say how it sums"
+)
+
 TEXTUAL = (
     Claim("section 4.2", "relations for which the dependent attends to its head", TREEBANK,
           Value(100 * 14 / 15, "all but pobj"), _share_from_dependent, "% of relations", 0,
@@ -151,6 +164,15 @@ TEXTUAL = (
     Claim("figure 2, below", "the same from [SEP], beside other tokens", TEXT,
           Value(math.nan, "more"), mean_of_layers("mass_sep_from_sep", *HALF_TO_DEEP), "%", 1,
           Pattern("more than from other tokens", above=mean_of_layers("mass_sep_from_other", *HALF_TO_DEEP)), BERT),
+    Claim("section 3.2, figure 3", "gradient of the loss by attention to [SEP], from five twelfths of the depth on",
+          GRADIENTS, Value(math.nan, "very small from layer 5 of 12 on"), _gradient_from_fifth("sep"), "nats", 4,
+          Pattern("below that of the layers before", below=mean_of_layers("gradient_sep", *UP_TO_FOURTH, 1.0)), BERT,
+          LOSS_NOTE),
+    *(
+        Claim("figure 3", f"the same by attention to {what}", GRADIENTS, Value(math.nan), _gradient_from_fifth(name),
+              "nats", 4, model=BERT, note="the paper prints a picture alone")
+        for name, what in (("cls", "[CLS]"), ("punctuation", ". and ,"), ("other", "other tokens"))
+    ),
     Claim("figure 4, above", "layer of the head with the greatest entropy", TEXT,
           Value(1.0, "of 12 layers"), layer_of_top_head("entropy"), "layer", 0,
           Pattern("in the first layer", below=2.0), BERT),
@@ -178,17 +200,23 @@ CLARK2019 = Study(
             "text/wikitext-2",
             "WikiText-2, the files wiki.valid.tokens and wiki.test.tokens: https://huggingface.co/datasets/Salesforce/wikitext",
             ("surface",), "1,000 random pairs of consecutive paragraphs of Wikipedia, cut to 128 tokens", sample=1000,
+            loss=("masked-lm", "gradients"),
         ),
     },
     claims=(*_table_1_claims(), *_table_2_claims(), *TEXTUAL),
-    figures={"figure-2": (TEXT, layers.draw_special_tokens), "figure-4": (TEXT, layers.draw_entropies)},
+    figures={
+        "figure-2": (TEXT, layers.draw_special_tokens),
+        "figure-3": (GRADIENTS, layers.draw_gradients),
+        "figure-4": (TEXT, layers.draw_entropies),
+    },
     notes=(
         "The paper's treebank and coreference corpus are licensed, and its segments of Wikipedia were released only "
         "inside pickled attention maps. So no corpus is known to be the paper's own: its values are shown, and never "
         "required to be equal.",
         "The paper chooses the best head and offset on the same data that they are scored on, and so does the value "
         "beside the paper's. The held-out value is judged.",
-        "Not here: the gradients of figure 3 (measure the reducer gradients), the probes of table 3 and the clusters "
-        "of figure 6; of table 2, the neural system, which is no attention head.",
+        "Figure 3 is of the loss of masked language modelling, so it needs weights with the head for that.",
+        "Not here: the probes of table 3 and the clusters of figure 6; of table 2, the neural system, which is no "
+        "attention head.",
     ),
 )  # fmt: skip

@@ -139,6 +139,7 @@ class Measurement:
         max_tokens: documents are cut to this length.
         of_task: in place of a corpus, take the texts of the test split of the tuning task.
         tuned: further reducers for the runs: those that also need the model before tuning.
+        loss: a task head, and reducers of its loss, for weights that have it: table ``NAME_gradients``.
     """
 
     corpus: str
@@ -151,6 +152,7 @@ class Measurement:
     max_tokens: int | None = None
     of_task: bool = False
     tuned: tuple[str, ...] = ()
+    loss: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -190,12 +192,10 @@ class Recording:
     """The layout of head scores that were recorded elsewhere: an ``.npz`` for each model.
 
     Attributes:
-        arrays: for each table, the name of its array. Axes: layer, head, score; before them the runs, for a
-            fine-tuned model.
+        arrays: for each table, the name of its array: (if fine-tuned, run,) layer, head, score.
         needed: the tables that a comparison needs.
         variables: the names of the scores along the last axis.
-        units: of the scores.
-        source: of the scores.
+        units, source: of the scores.
         task: the task that the runs were fine-tuned on.
         notes: what a reader of these scores must know.
     """
@@ -234,8 +234,7 @@ class Study:
 
     Attributes:
         title: authors, year and title.
-        models: by the paper's names, the hub ids of the models that it has values for; any other model is compared
-            with the first of them.
+        models: hub ids of the models it has values for, by the paper's names; others are compared with the first.
         measurements: the head tables, by name.
         claims: the values that the paper prints.
         figures: the paper's figures: name -> tables, and the function that plots them.
