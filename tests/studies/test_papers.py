@@ -298,6 +298,7 @@ def test_a_study_is_whole(name) -> None:
     assert len({(claim.where, claim.what, claim.model) for claim in study.claims}) == len(study.claims)
     measured = set(study.measurements) | set(study.derived)
     measured |= {f"{table}_gradients" for table, measurement in study.measurements.items() if measurement.loss}
+    measured |= {f"{table}_task" for table, measurement in study.measurements.items() if measurement.disabled_by}
     if study.tuning:
         assert set(study.tuning.measured) <= set(study.measurements)
         assert set(study.tuning.corpora) == set(study.tuning.tasks)

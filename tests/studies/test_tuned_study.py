@@ -1,5 +1,6 @@
 """Studies that fine-tune, from nothing to the sheet: a tiny model, a small corpus, a few steps."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -174,11 +175,20 @@ def test_kovaleva2019_on_a_glue_set(run, model, data, tmp_path, undrawn) -> None
     # The texts are the test split: of MRPC, its development set.
     assert heads.read_table(tmp_path / "texts.nc").attrs["part"] == "21 of 21 test examples"
     assert runs.read(tmp_path / "runs" / "mrpc").settings["examples"]["train"] == 17
-    assert {f"kovaleva2019-figure-{name}" for name in ("5", "6-tuned", "7-tuned")} <= set(undrawn)
+    assert {f"kovaleva2019-figure-{name}" for name in ("5", "6-tuned", "7-tuned", "8", "9")} <= set(undrawn)
+    effects = heads.read_table(tmp_path / "effects_task.nc")
+    assert (effects.sizes["run"], int(effects["examples"][0])) == (1, 21)
+    assert (tmp_path / "effects" / "summary.csv").is_file()
     sheet = (tmp_path / "kovaleva2019.md").read_text()
     (row,) = [line for line in sheet.splitlines() if "| similarity of maps before and after, last sixth" in line]
     least = float(similarity.isel(layer=-1).mean())
     assert f"| {least:.3f} (1 run) |" in row
+    metric = next(iter(json.loads(effects.attrs["metrics"])))["name"]
+    gain = 100 * float(effects[f"effect_{metric}"].mean())
+    (row,) = [line for line in sheet.splitlines() if "| gain from disabling one head, average head" in line]
+    assert f"| {gain + 0.0:.2f} (1 run) |" in row
+    (row,) = [line for line in sheet.splitlines() if "| gain from disabling one head, best head" in line]
+    assert "| not measured | the best head is chosen on other runs than it is scored on; take 2 seeds; " in row
 
 
 def test_aspects2019(model, data, tmp_path, undrawn, monkeypatch) -> None:

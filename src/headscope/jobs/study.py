@@ -2,6 +2,7 @@
 
 study, model --locate--> corpora --measure--> head tables --analyse--> with intervals --judge--> findings --> sheet
        model --tune--> runs of the task and its control --measure--> tables of them -------^
+                       runs of the task --disable heads--> a table of effects -------------^
 """
 
 import json
@@ -23,6 +24,7 @@ from headscope.corpora import Corpus, read
 from headscope.errors import ModelError, TableError
 from headscope.files import write_text
 from headscope.jobs.arguments import check_model, check_study
+from headscope.jobs.disable import measure_effects
 from headscope.jobs.folder import OutputFolder, write_csv
 from headscope.jobs.inputs import make_plan
 from headscope.jobs.progress import Progress, ignore_progress, shows_progress
@@ -151,6 +153,14 @@ def study(
             )  # fmt: skip
             tuned_runs = {"task": tuned.task} | ({"control": tuned.control} if tuned.control else {})
         tables |= _measure_runs(measure, chosen, model, texts, tuned_runs)
+        for table, measurement in chosen.measurements.items():
+            if tuning and measurement.disabled_by:
+                effects = measure_effects(
+                    model, tuning.task, folder.path / table, seed=seed, runs=tuned_runs["task"],
+                    how=measurement.disabled_by, batch_tokens=batch_tokens, device=model.device.type,
+                    trust_remote_code=trust_remote_code, resume=resume, progress=progress,
+                )  # fmt: skip
+                tables[f"{table}_task"] = _select_encoder(effects, model)
         call = (
             f"study({name!r}, model={model.name!r}, data={str(data)!r}, "
             f"corpora={ {table: str(corpus) for table, corpus in given.items()} }, batch_tokens={batch_tokens}, "
@@ -175,7 +185,7 @@ def _read_texts(
         if table in paths:
             progress(f"reading {paths[table]}", 0, 0)
             texts[table] = select_documents(measurement, paths[table], seed)
-        elif task:
+        elif task and measurement.reducers:
             texts[table] = sample_texts(task, seed, measurement.sample)
     return texts
 

@@ -1,7 +1,8 @@
 """Kovaleva, Romanov, Rogers and Rumshisky 2019, Revealing the Dark Secrets of BERT.
 
 Semantic roles (section 4.2), what fine-tuning changes (4.3), attention to classes of tokens (4.4) and from [CLS] in the
-last layer (4.5). What the paper says of these in words is what stands here; it prints them as pictures.
+last layer (4.5), what disabling heads and layers changes (4.6). What the paper says of these in words is what stands
+here; most of it it prints as pictures.
 """
 
 import math
@@ -9,9 +10,11 @@ from functools import partial
 
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 from headscope.heads import head_name
 from headscope.studies.clark2019 import EWT
+from headscope.studies.effect_extractors import best_gain, count_better_without, layer_gain, mean_gain
 from headscope.studies.extractors import (
     PERCENT,
     best_head,
@@ -30,7 +33,9 @@ from headscope.studies.run_extractors import (
     on_tables,
 )
 from headscope.studies.study import Claim, Extractor, Measurement, NotMeasuredError, Pattern, Study, Tuning, Value
+from headscope.view.effects import list_metrics
 from headscope.view.figures import heatmaps, runs
+from headscope.view.figures.effects import draw_head_effects, draw_layer_effects
 
 BERT = "BERT-base"
 CLASSES, ROLES = ("classes",), ("roles",)
@@ -121,6 +126,46 @@ TUNED = (
 )  # fmt: skip
 """Sections 4.3 to 4.5, of fine-tuned models."""
 
+EFFECTS = ("effects_task",)
+
+
+def _draw_figure_8(effects: xr.Dataset) -> Figure:
+    return draw_head_effects(effects, list_metrics(effects)[0])
+
+
+def _draw_figure_9(effects: xr.Dataset) -> Figure:
+    return draw_layer_effects(effects, list_metrics(effects)[0])
+
+
+HELD_OUT = "held out: in each run the best of the other runs, on the same examples"
+BEYOND = Pattern("a gain beyond the placebos", above=0.0)
+
+DISABLED = (
+    Claim("section 4.6, figure 8", "gain from disabling one head, best head", EFFECTS,
+          Value(math.nan, "0.1 (STS-B) to 1.2 (MRPC)"), best_gain("head"), "points", 1, Pattern("a gain", above=0.0),
+          BERT, HELD_OUT),
+    Claim("not in the paper", "the same, less that of the head's placebos", EFFECTS, Value(math.nan),
+          best_gain("head", beyond_placebos=True), "points", 1, BEYOND, BERT,
+          "placebos: changes of the layer's output that are as large, in random directions"),
+    Claim("section 4.6, figure 8", "heads that are better disabled, beyond their placebos", EFFECTS,
+          Value(math.nan, "some in each task"), count_better_without("head"), "heads", 0,
+          Pattern("there are some", above=0.0), BERT,
+          "here: on the average of the runs, or in one of them, corrected for all heads (and runs)"),
+    Claim("section 4.6, figure 8", "gain from disabling one head, average head", EFFECTS,
+          Value(math.nan, "a gain in MRPC and RTE"), mean_over_runs(mean_gain("head", tasks=("mrpc", "rte"))),
+          "points", 2, Pattern("a gain", above=0.0), BERT),
+    Claim("not in the paper", "gain with a head's placebos, average head", EFFECTS, Value(math.nan),
+          mean_over_runs(mean_gain("head", placebos=True)), "points", 2, None, BERT,
+          "what changes as large in random directions bring"),
+    Claim("section 4.6, figure 9", "gain from disabling one layer, best layer", EFFECTS, Value(math.nan, "a gain"),
+          best_gain("layer"), "points", 1, Pattern("a gain", above=0.0), BERT, HELD_OUT),
+    Claim("not in the paper", "the same, less that of the layer's placebos", EFFECTS, Value(math.nan),
+          best_gain("layer", beyond_placebos=True), "points", 1, BEYOND, BERT),
+    Claim("section 4.6, figure 9", "gain from disabling the first layer", EFFECTS, Value(3.2, "RTE"),
+          mean_over_runs(layer_gain(1, tasks=("rte",))), "points", 1, Pattern("a gain", above=0.0), BERT),
+)  # fmt: skip
+"""Section 4.6; disabled heads attend to all tokens alike."""
+
 KOVALEVA2019 = Study(
     title="Kovaleva, Romanov, Rogers and Rumshisky 2019, Revealing the Dark Secrets of BERT",
     models={BERT: ("bert-base-uncased", "google-bert/bert-base-uncased")},
@@ -134,6 +179,9 @@ KOVALEVA2019 = Study(
         "texts": Measurement(
             "", "the test split of the task", ("surface",), "development sets of GLUE", sample=1000, of_task=True,
             tuned=("similarity",),
+        ),
+        "effects": Measurement(
+            "", "the test split of the task", (), "development sets of GLUE", of_task=True, disabled_by=("uniform",)
         ),
     },
     claims=(
@@ -167,6 +215,7 @@ KOVALEVA2019 = Study(
             for key, name in WORD_CLASSES.items()
         ),
         *TUNED,
+        *DISABLED,
     ),
     tuning=Tuning(
         tasks=tuple(TASKS),
@@ -189,6 +238,8 @@ KOVALEVA2019 = Study(
             partial(runs.draw_class_heatmaps, classes=("cls", "sep", *WORD_CLASSES),
                     variable="token_class_attention_from_cls"),
         ),
+        "figure-8": (EFFECTS, _draw_figure_8),
+        "figure-9": (EFFECTS, _draw_figure_9),
     },
     notes=(
         "The paper prints these results as pictures; where it gives no number, its column quotes its words.",
@@ -196,6 +247,8 @@ KOVALEVA2019 = Study(
         "not a negation. A class counts with its token that gets most attention.",
         "Each task has a control, which the paper does not have: the same texts with arbitrary labels. The classes of "
         "words of fine-tuned models are measured on the treebank, since GLUE has no annotation of words.",
-        "Not here: the five kinds of maps, and disabling heads.",
+        "Heads and layers are disabled in the models that were tuned on the task itself; the folder effects has the "
+        "effects in each run, on all metrics.",
+        "Not here: the five kinds of maps.",
     ),
 )  # fmt: skip

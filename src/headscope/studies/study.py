@@ -140,6 +140,7 @@ class Measurement:
         of_task: in place of a corpus, take the texts of the test split of the tuning task.
         tuned: further reducers for the runs: those that also need the model before tuning.
         loss: a task head, and reducers of its loss, for weights that have it: table ``NAME_gradients``.
+        disabled_by: in place of reducers, disable the heads of the runs so, on their task: table ``NAME_task`` alone.
     """
 
     corpus: str
@@ -153,6 +154,7 @@ class Measurement:
     of_task: bool = False
     tuned: tuple[str, ...] = ()
     loss: tuple[str, ...] = ()
+    disabled_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
