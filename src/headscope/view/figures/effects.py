@@ -52,7 +52,7 @@ def draw_effects(table: xr.Dataset) -> dict[str, Figure]:
 def draw_head_effects(table: xr.Dataset, metric: Mapping[str, Any]) -> Figure:
     """The change of a metric with each head disabled, a panel for each way (Kovaleva et al. 2019, figure 8).
 
-    Blue is worse and red better, of a divergence red is further away. Outlined heads are those of which that is sure,
+    Red is worse and blue better, of a divergence red is further away. Outlined heads are those of which that is sure,
     beyond their placebos. Of runs it shows the mean; then heads of which that is sure in each run are outlined too.
     """
     table = summarize_effects(table) if "run" in table.dims else table
