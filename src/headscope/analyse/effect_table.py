@@ -41,7 +41,7 @@ PREFIXES = {"head": "", "layer": "layer_", "group": "group_", "pair": "pair_"}
 
 NOUNS = {"head": "head", "layer": "layer", "group": "key/value head", "pair": "pair of heads"}
 
-SOURCE = "Kovaleva et al. 2019, section 6; intervals, p-values and placebos as docs/howto/disable-heads.md says"
+SOURCE = "Kovaleva et al. 2019, section 4.6; intervals, p-values and placebos as docs/howto/disable-heads.md says"
 
 FIRST_ORDER = "Molchanov et al. 2017, section 2.2; Syed et al. 2023 (attribution patching)"
 

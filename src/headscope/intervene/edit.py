@@ -3,7 +3,7 @@
 ==========  ===================================================================================================
 `zero`      no output
 `mean`      the mean output of the head over a corpus
-`uniform`   attention with equal weights (Kovaleva et al. 2019, section 6)
+`uniform`   attention with equal weights (Kovaleva et al. 2019, section 4.6)
 `resample`  the output of the head on another text
 `shuffle`   the output of the head on another example of the batch
 `cut`       attention in which some tokens do not see some others
@@ -52,7 +52,7 @@ def zero(model: Loadable, heads: HeadNames) -> AbstractContextManager[Model]:
 
 
 def uniform(model: Loadable, heads: HeadNames) -> AbstractContextManager[Model]:
-    """With attention of equal weights to all that a token may see (Kovaleva et al. 2019, section 6).
+    """With attention of equal weights to all that a token may see (Kovaleva et al. 2019, section 4.6).
 
     Args:
         model: whose heads they are.

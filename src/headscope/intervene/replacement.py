@@ -58,7 +58,7 @@ def zero(z: Z, layer: EditedLayer, heads: Int[Tensor, " head"]) -> Z:
 def uniform(z: Z, layer: EditedLayer, heads: Int[Tensor, " head"]) -> Z:
     """The mean of the values of all keys that a query may see: attention with equal weights.
 
-    In an encoder this is the 1/L of Kovaleva et al. (2019, section 6), with padding left out; a causal head has the
+    In an encoder this is the 1/L of Kovaleva et al. (2019, section 4.6), with padding left out; a causal head has the
     mean of what it has read, one with a window that of the window.
     """
     values, blocks = layer.values_of(heads), []
