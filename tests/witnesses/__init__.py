@@ -8,12 +8,13 @@ from witnesses.aspects import aspects
 from witnesses.candidates import candidates, permuted_candidates
 from witnesses.classes import CLASSES, classes
 from witnesses.coreference import coreference
-from witnesses.gradients import gradients, hold_attention
+from witnesses.gradients import gradients, hold_attention, see_gradients
 from witnesses.means import clustered_error, effective_clusters
 from witnesses.norms import see_norms
 from witnesses.permuted import permuted_coreference, permuted_relations, permuted_scope
 from witnesses.relations import DIRECTIONS, Relation, relations
 from witnesses.roles import roles
+from witnesses.rollout import see_rollout
 from witnesses.scope import ToCue, attention_to_cues, scope
 from witnesses.seen import Seen, Token, see
 from witnesses.similarity import similarity
@@ -47,7 +48,9 @@ __all__ = [
     "roles",
     "scope",
     "see",
+    "see_gradients",
     "see_norms",
+    "see_rollout",
     "similarity",
     "surface",
     "word_weights",

@@ -5,7 +5,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from unittest.mock import patch
 
 import numpy as np
@@ -93,6 +93,52 @@ def gradients(
         attention_type: {name: sum(each) / len(each) for name, each in values.items()}
         for attention_type, values in means.items()
     }
+
+
+def see_gradients(
+    module: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
+    task: str,
+    seen_by_type: Mapping[str, Seen],
+    hidden: Collection[int] = (),
+    *,
+    times_attention: bool = False,
+) -> dict[str, Seen]:
+    """The same document with the share of each weight in the sizes of the gradients of its row, by autograd.
+
+    Args:
+        module: as in `gradients`.
+        tokenizer: likewise.
+        task: likewise.
+        seen_by_type: what the model without its head did on a document.
+        hidden: the tokens of it that are masked.
+        times_attention: each gradient is multiplied with its weight.
+    """
+    inputs = _add_labels(module, tokenizer, task, seen_by_type, hidden)
+    with hold_attention(module) as held:
+        output = module(**inputs)
+        (output.loss * int((inputs["labels"] != -100).sum())).backward()
+    shown = {}
+    for attention_type, seen in seen_by_type.items():
+        size = (len(seen.queries), len(seen.keys))
+        shares = np.zeros(seen.weights.shape)
+        layers = [layer for layer in held if layer.weights.shape[2:] == size]
+        for number, layer in enumerate(layers):
+            weights, slopes = (side[0].detach().double().numpy() for side in (layer.weights, layer.weights.grad))
+            for head, q in np.ndindex(*shares.shape[1:3]):
+                sizes = [
+                    abs(slopes[head, q, k] * (weights[head, q, k] if times_attention else 1))
+                    if seen.visible[number, q, k]
+                    else 0
+                    for k in range(size[1])
+                ]
+                shares[number, head, q] = [each / sum(sizes) if sum(sizes) else 0 for each in sizes]
+        queries, keys = (
+            tuple(replace(token, kind="") if place in hidden else token for place, token in enumerate(side))
+            for side in (seen.queries, seen.keys)
+        )
+        shown[attention_type] = replace(seen, weights=shares, queries=queries, keys=keys)
+    return shown
 
 
 def _add_labels(

@@ -37,7 +37,10 @@ def surface_of(seen: Seen) -> dict[str, np.ndarray]:
             values_of_head["entropy"] = mean(entropies)
             from_cls = [entropies[q] for q, token in enumerate(seen.queries) if token.kind == "cls"]
             values_of_head["entropy_from_cls"] = mean(from_cls)
-            values_of_head["entropy_uniform"] = mean([math.log(sum(row)) for row in seen.visible[layer].tolist()])
+            # A view may leave a row nothing to see.
+            values_of_head["entropy_uniform"] = mean(
+                [math.log(max(1, sum(row))) for row in seen.visible[layer].tolist()]
+            )
             values_of_head["mean_distance"] = mean(
                 [
                     sum(a * abs(key.position - query.position) for a, key in zip(row, seen.keys, strict=True))

@@ -31,6 +31,7 @@ from transformers.masking_utils import eager_mask, sdpa_mask
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
 from headscope.capture.dense import DenseRows
+from headscope.capture.dense_view import DenseView, turn_rows
 from headscope.capture.edit import Edit
 from headscope.capture.fused import FusedRows
 from headscope.capture.installed import attend_edited, find_edits, install, suspend_edits
@@ -76,13 +77,15 @@ class Capture:
         route: ``interface`` where attention passes through us, ``outputs`` where the model's own
             ``output_attentions=True`` is all there is.
         modules: the module of each layer whose attention it is, by type and number; none on route ``outputs``.
-        norms: those by which `run` shows the norm view in place of the weights; None if it shows these.
+        norms: those by which `run` shows the norm view in place of the weights; None if it shows no such view.
+        view: another view that it shows in their place.
     """
 
     model: Model
     route: str
     modules: Mapping[tuple[str, int], nn.Module] = field(default_factory=dict, repr=False)
     norms: Norms | None = field(default=None, repr=False)
+    view: DenseView | None = field(default=None, repr=False)
 
     @classmethod
     def verified(cls, model: Model, batch: Batch) -> "Capture":
@@ -151,8 +154,8 @@ class Capture:
             edit: called with the output of each layer's heads, and returns what goes on in its place.
             gradients: also find the gradient of `loss` by each head's output, in one backward pass. No `.grad` of a
                 parameter is touched. Layers with their matrix keep it until then; others have none.
-            loss: a function of what the model returns; by default the model's own loss, for which the inputs of the
-                batch must hold ``labels``.
+            loss: a function of what the model returns, which is differentiated, also for a view of gradients; by
+                default the model's own loss, for which the inputs of the batch must hold ``labels``.
             rows: the number of query rows of a block; by default as many as `BLOCK_WEIGHTS` allows.
             whole: gather the blocks, so that `observe` gets all rows of a layer at once, with their matrix.
             fused: do without the matrix where a layer allows it; by default from `FUSED_FROM` keys on.
@@ -162,9 +165,12 @@ class Capture:
             ModelError: the model does not use the attention interface, and cannot be edited or differentiated.
             HeadscopeError: an edit returns something else than a new z, or there is no loss.
         """
+        if self.view is not None and observe is not None:
+            observe, whole = turn_rows(self.view.begin(batch, loss), observe), whole or self.view.whole
         if self.route == "outputs":
             return self._run_for_outputs(batch, observe, edit is not None or gradients)
-        reasons = {"a reducer needs it": whole, "it is checked": verify, "it was asked for": fused is False}
+        reasons = {"the view needs it": self.view is not None, "a reducer needs it": whole, "it is checked": verify}
+        reasons |= {"it was asked for": fused is False}
         because = next((reason for reason, holds in reasons.items() if holds), "")
         fused_from = FUSED_FROM if fused is None else 0
         run = Pass(self.model, batch, observe, edit, gradients, rows, whole, verify, because, fused_from, self.norms)
@@ -202,7 +208,7 @@ class Capture:
             ModelError: the model does not use the attention interface, or uses another implementation.
         """
         if self.route == "outputs":
-            raise _refuse_changes(self.model)
+            raise refuse_changes(self.model)
         names = [_edited_name(self.model, config) for config in self._configs]
         try:
             with hold(self._configs), install(self.model.module, self.modules, edit, (NAME, *EDITED.values())):
@@ -223,7 +229,7 @@ class Capture:
         """The stated fallback, for observing only: weights as the model itself returns them, all layers at once."""
         model, name = self.model, f"{self.model.name!r} ({type(self.model.module).__name__})"
         if changed:
-            raise _refuse_changes(model)
+            raise refuse_changes(model)
         with torch.inference_mode():
             try:
                 output = model.module(**_prepare_inputs(model, batch), output_attentions=True)
@@ -381,7 +387,8 @@ def _edited_name(model: Model, config: PreTrainedConfig) -> str:
     return EDITED[name]
 
 
-def _refuse_changes(model: Model) -> ModelError:
+def refuse_changes(model: Model) -> ModelError:
+    """The error for a model whose heads can only be observed."""
     return ModelError(
         f"the heads of {model.name!r} ({type(model.module).__name__}) cannot be edited or differentiated: the model "
         "does not use transformers' attention interface; its attention can only be observed."

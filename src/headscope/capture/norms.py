@@ -13,6 +13,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from headscope.capture.shares import share_rows
+
 
 @dataclass(frozen=True, eq=False)
 class Norms:
@@ -43,5 +45,4 @@ def make_shares(
     weights: Float[Tensor, "batch head query key"], norms: Float[Tensor, "batch head key"]
 ) -> Float[Tensor, "batch head query key"]:
     """The weights times the norms of their keys, as shares of the sum of each row; 0 where that is 0."""
-    flows = weights * norms[:, :, None]
-    return flows.div_(flows.sum(-1, keepdim=True).clamp_min_(torch.finfo(flows.dtype).tiny))
+    return share_rows(weights * norms[:, :, None])

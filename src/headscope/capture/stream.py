@@ -7,7 +7,7 @@ The batches depend on the documents, the models and the arguments alone, so whoe
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice, tee, zip_longest
 
 import torch
@@ -18,7 +18,7 @@ from headscope.capture.align import PAIR_TOKENS, Alignment
 from headscope.capture.batch import Batch, collate
 from headscope.capture.interface import Capture, is_finite
 from headscope.capture.model import Model
-from headscope.capture.projection import find_norms
+from headscope.capture.through import see_through
 from headscope.capture.views import check_view
 from headscope.corpora.document import Document
 from headscope.errors import HeadscopeError, ModelError
@@ -175,8 +175,7 @@ def _capture(model: Model, batch: Batch, plan: Plan) -> Capture:
     for document in batch.documents:
         sample = _sample(model, document, batch.encoder.length, padded=plan.batch_tokens > 1)
         if is_finite(model, sample):
-            capture = Capture.verified(model, sample)
-            return capture if plan.view is None else replace(capture, norms=find_norms(capture, sample))
+            return see_through(plan.view, Capture.verified(model, sample), sample)
     raise ModelError(
         f"the outputs of {model.name!r} are not finite (NaN or infinite) for {batch.documents[0].id!r} and "
         f"{len(batch.documents) - 1} documents beside it; its weights are damaged, or too large for half precision: "

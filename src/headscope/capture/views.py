@@ -1,7 +1,7 @@
 """What can be measured in place of the weights of attention, by name. No torch here."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from headscope.errors import HeadscopeError
 
@@ -13,17 +13,59 @@ class View:
     Attributes:
         share: the unit of its weights.
         shows: what a weight is, and who defined it.
+        of_loss: it is of the loss of a task head, which the model must have.
+        max_tokens: longer texts are skipped or cut, and counted; None if any length will do.
+        settings: what a number of it depends on; the table has them as attributes.
     """
 
     share: str
     shows: str
+    of_loss: bool = False
+    max_tokens: int | None = None
+    settings: Mapping[str, float] = field(default_factory=dict)
 
+
+RESIDUAL = 0.5
+"""The share of a token that the residual stream keeps in each layer (Abnar and Zuidema 2020, section 3)."""
+
+ROLLOUT_TOKENS = 512
+"""The longest text that is rolled out: matrices of all its tokens are multiplied."""
+
+_ROLLOUT = (
+    f"the attention to each token of the input, carried down through the layers below, each of which keeps {RESIDUAL} "
+    "of a token in the residual stream and mixes the rest by the mean attention of its heads"
+)
 
 VIEWS: Mapping[str, View] = {
     "norm": View(
         "share of what flows",
         "the norm of what flows from each token (its value behind the output projection, times its weight), as a share "
         "of the sum of these norms over all tokens (Kobayashi et al. 2020, section 3)",
+    ),
+    "gradient": View(
+        "share of the gradient",
+        "the size of the gradient of the loss by the weight of each token, as a share of the sum of these sizes over "
+        "all tokens (the gradient of Clark et al. 2019, section 3.2)",
+        of_loss=True,
+    ),
+    "gradient-x-attention": View(
+        "share of gradient x attention",
+        "the size of the weight of each token times the gradient of the loss by it, which is about what the loss would "
+        "change by without the weight, as a share of the sum of these sizes over all tokens",
+        of_loss=True,
+    ),
+    "rollout": View(
+        "share of the input",
+        f"{_ROLLOUT} (Abnar and Zuidema 2020, section 3)",
+        max_tokens=ROLLOUT_TOKENS,
+        settings={"residual": RESIDUAL},
+    ),
+    "rollout-without-sink": View(
+        "share of the input",
+        f"{_ROLLOUT} (Abnar and Zuidema 2020, section 3), attention to special tokens (in a decoder, to the first "
+        "token) being left out of every row and layer",
+        max_tokens=ROLLOUT_TOKENS,
+        settings={"residual": RESIDUAL},
     ),
 }
 

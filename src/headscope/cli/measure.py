@@ -36,8 +36,9 @@ def measure(
     ] = None,
     view: Annotated[
         str | None,
-        option(MEASURED, "What to measure in place of the weights, such as norm: the share of what flows from each "
-               "token. Default: the weights.", metavar="NAME"),
+        option(MEASURED, "What to measure in place of the weights, such as norm (the share of what flows from each "
+               "token); also gradient, gradient-x-attention, rollout, rollout-without-sink. Default: the weights.",
+               metavar="NAME"),
     ] = None,
     format: options.Format = None,
     limit: options.Limit = None,
@@ -56,8 +57,8 @@ def measure(
     ] = None,
     task: Annotated[
         str | None,
-        option(MODEL, "Task head whose loss the reducer gradients differentiates, such as causal-lm; also masked-lm, "
-               "classification, tagging. Default: the head that the weights have.", metavar="TASK"),
+        option(MODEL, "Task head of whose loss the gradients are (the reducer and the views), such as causal-lm; also "
+               "masked-lm, classification, tagging. Default: the head that the weights have.", metavar="TASK"),
     ] = None,
     trust_remote_code: options.Trust = False,
     out: Annotated[

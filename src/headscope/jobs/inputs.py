@@ -8,9 +8,9 @@ from headscope.reducers.reducer import Reducer
 from headscope.runner import Plan, needs_head
 
 
-def find_head(task: str | None, reducers: Sequence[Reducer]) -> str | None:
-    """The task head with which a model is loaded: the one that is named, or its own where a reducer needs one."""
-    return task or (OWN_HEAD if needs_head(reducers) else None)
+def find_head(task: str | None, reducers: Sequence[Reducer], view: str | None = None) -> str | None:
+    """The task head with which a model is loaded: the one that is named, or its own where something needs one."""
+    return task or (OWN_HEAD if needs_head(reducers, view) else None)
 
 
 def make_plan(

@@ -73,9 +73,9 @@ def measure(
         seed: random seed of the sample.
         runs: a folder of runs that were tuned from the model: each run is measured instead of the model, and the table
             has the dimension ``run``.
-        task: the task head whose loss reducers of gradients differentiate: ``masked-lm``, ``causal-lm``,
+        task: the task head whose loss reducers and views of gradients differentiate: ``masked-lm``, ``causal-lm``,
             ``classification``, ``tagging``, or ``own`` (`headscope.load`). Not for runs, which have the head of their
-            task. Default: ``own`` for such reducers; others need no head.
+            task. Default: ``own`` for such reducers and views; others need no head.
         device: where to run the model; a loaded model stays where it is.
         max_tokens: longest text in tokens. Default: the limit of the model.
         cut: cut longer texts; otherwise they are skipped. Default: cut if the corpus has coreference.
@@ -87,7 +87,9 @@ def measure(
             needs, 999 at least (`headscope.reducers.support.permutations.Permutations.for_rows`), and 0 for runs, whose
             chance level is tested when they are compared. A reducer that is given as an object keeps its own number.
             On `replicate` there are none, since nothing is chosen there.
-        view: what is measured in place of the weights: ``norm`` for the share of what flows from each token
+        view: what is measured in place of the weights: ``norm`` for the share of what flows from each token,
+            ``gradient`` or ``gradient-x-attention`` for that of what the loss depends on, ``rollout`` or
+            ``rollout-without-sink`` for that of what comes from each token of the input
             (`headscope.capture.views.VIEWS`). Default: the weights.
         trust_remote_code: run the Python code of the model's repository.
         resume: continue a killed run with the same arguments.
@@ -115,7 +117,7 @@ def measure(
         refuse_view(chosen, view)
         second = open_replication(replicate, documents, reducers, chosen, reading=reading, progress=progress)
         progress("loading the model", 0, 0)
-        head = find_head(task, chosen) if runs is None else None
+        head = find_head(task, chosen, view) if runs is None else None
         model = load(model, device=device, trust_remote_code=trust_remote_code, task=head)
 
         def make_settings(step: str, summary: CorpusSummary, checkpoint: Path | None) -> dict[str, Any]:

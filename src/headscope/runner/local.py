@@ -32,6 +32,7 @@ from headscope.capture.model import Model
 from headscope.capture.outputs import Outputs
 from headscope.capture.stream import Plan, Portion, Stream
 from headscope.capture.verify import are_finite
+from headscope.capture.views import VIEWS
 from headscope.corpora.corpus import Corpus, hash_documents, name_documents
 from headscope.corpora.document import Document
 from headscope.corpora.summary import CorpusSummary, summarize
@@ -42,7 +43,7 @@ from headscope.runner.checkpoint import ALL_LAYERS, COUNTED, Key, RunSums
 from headscope.runner.checkpoint import resume as resume_sums
 from headscope.runner.checkpoint import save as save_sums
 from headscope.runner.provenance import identify_model, list_versions
-from headscope.runner.resolve import list_reducers, needs_head, resolve_reducers
+from headscope.runner.resolve import list_reducers, needs_head, refuse_view, resolve_reducers
 from headscope.runner.table import name_view, tabulate
 
 NOT_FINITE = "documents for which the model's outputs are not finite"
@@ -98,6 +99,7 @@ def measure(
     summary = summary or summarize(documents)
     resolved = resolve_reducers(list_reducers(reducers), summary)
     plan = plan or Plan()
+    refuse_view(resolved, plan.view)
     if plan.cut is None:
         plan = replace(plan, cut="mention" in summary.spans)
     stream = open_stream(model, documents, resolved, plan, before=_load_before(before, model, resolved))
@@ -148,8 +150,10 @@ def open_stream(
 ) -> Stream:
     """The stream of batches that suits the model, these reducers and the model to compare with, if there is one."""
     limits = [reducer.max_tokens for reducer in reducers if reducer.max_tokens is not None]
+    if plan.view is not None and (longest := VIEWS[plan.view].max_tokens) is not None:
+        limits.append(longest)
     # The weights of all layers are there until the backward pass.
-    every_layer = any(reducer.scope in ("pass", "gradient") for reducer in reducers)
+    every_layer = needs_head(reducers, plan.view) or any(reducer.scope == "pass" for reducer in reducers)
     beside = () if before is None else (before,)
     held = (model, *beside) if every_layer else beside
     return Stream(documents, (model, *beside), plan, max_tokens=min(limits, default=None), held=held)
@@ -201,7 +205,7 @@ def _observe_portion(
     """
     (capture, *captures_beside), (batch, *batches_beside) = portion.captures, portion.batches
     by_gradient = [reducer for reducer in reducers if reducer.scope == "gradient"]
-    posed, loss = make_loss(capture.model, batch) if by_gradient else (batch, None)
+    posed, loss = make_loss(capture.model, batch) if needs_head(reducers, plan.view) else (batch, None)
     sums: dict[Key, Tensor] = {}
     facts: dict[tuple[str, str], Any] = {}
 
@@ -210,7 +214,7 @@ def _observe_portion(
 
     for reducer in reducers:
         for attention_type in capture.model.layers:
-            read = posed if reducer.scope == "gradient" else batch
+            read = posed if reducer.scope == "gradient" or plan.view is not None else batch
             prepared = facts[reducer.name, attention_type] = reducer.prepare(read, attention_type)
             add(reducer, attention_type, COUNTED, reducer.count(prepared))
     held, outputs_beside = [], []
@@ -233,8 +237,9 @@ def _observe_portion(
             passes[attention_type].append(attentions)
 
     whole = any(reducer.scope in ("layer", "pass") or reducer.models > 1 for reducer in reducers)
-    # Where words are masked for the loss, other reducers see the text as it is, in a pass of their own.
-    together = posed is batch or len(by_gradient) == len(reducers)
+    # Where words are masked for the loss, other reducers see the text as it is, in a pass of their own; a view of the
+    # loss shows what it depends on.
+    together = posed is batch or plan.view is not None or len(by_gradient) == len(reducers)
     seen = capture.run(
         posed if together else batch, see, gradients=bool(by_gradient) and together, loss=loss, rows=plan.rows,
         whole=whole, fused=plan.fused,
@@ -298,7 +303,7 @@ def _identify(stream: Stream, reducers: Sequence[Reducer]) -> dict[str, Any]:
         "corpus": name_documents(documents),
         "corpus_sha256": hash_documents(documents),
     }
-    if needs_head(reducers):
+    if needs_head(reducers, stream.plan.view):
         about["loss"] = check_loss(model)
     for before in beside:
         about |= {"before": before.name, "before_weights_sha256": before.weights_sha256}

@@ -6,6 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from headscope.capture.views import VIEWS
 from headscope.corpora.summary import CorpusSummary
 from headscope.errors import HeadscopeError, first_line
 from headscope.reducers import REDUCERS
@@ -26,22 +27,30 @@ def list_reducers(reducers: str | Reducer | Sequence[str | Reducer]) -> list[str
 
 
 def refuse_view(reducers: Sequence[Reducer], view: str | None) -> None:
-    """Refuse a view with reducers that read no attention.
+    """Refuse a view with reducers that cannot be measured through it.
 
     Raises:
-        HeadscopeError: one of them reads gradients.
+        HeadscopeError: one of them reads gradients and no attention, or compares with a model that has no loss.
     """
+    if view is None:
+        return
     reading = next((reducer for reducer in reducers if reducer.scope == "gradient"), None)
-    if view is not None and reading is not None:
+    if reading is not None:
         raise HeadscopeError(
             f"the reducer `{reading.name}` reads gradients and not attention, so it has no view `{view}`; measure it "
             "apart, without --view."
         )
+    comparing = next((reducer for reducer in reducers if reducer.models == 2), None)
+    if comparing is not None and VIEWS[view].of_loss:
+        raise HeadscopeError(
+            f"the reducer `{comparing.name}` compares two models, which have no loss in common, so it has no view "
+            f"`{view}`; measure it apart, without --view or with --view norm."
+        )
 
 
-def needs_head(reducers: Sequence[Reducer]) -> bool:
-    """True if one of the reducers needs gradients, and so a model with a task head."""
-    return any(reducer.scope == "gradient" for reducer in reducers)
+def needs_head(reducers: Sequence[Reducer], view: str | None = None) -> bool:
+    """True if one of the reducers, or the view, needs gradients, and so a model with a task head."""
+    return any(reducer.scope == "gradient" for reducer in reducers) or (view is not None and VIEWS[view].of_loss)
 
 
 def resolve_reducers(reducers: Sequence[str | Reducer], summary: CorpusSummary) -> list[Reducer]:

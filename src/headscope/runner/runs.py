@@ -82,7 +82,7 @@ def measure_runs(
         with_permutations(reducer, 0) if isinstance(given, str) else reducer
         for given, reducer in zip(reducers, resolve_reducers(reducers, summary), strict=True)
     ]
-    head = OWN_HEAD if needs_head(resolved) else None
+    head = OWN_HEAD if needs_head(resolved, plan.view if plan else None) else None
     files = [None] * len(runs.runs) if checkpoint is None else checkpoints(checkpoint, runs)
     tables: list[xr.Dataset] = []
     for place, (run, file) in enumerate(zip(runs.runs, files, strict=True)):

@@ -52,12 +52,14 @@ def tabulate(done: RunSums, model: Model, reducers: Sequence[Reducer]) -> xr.Dat
 
 
 def name_view(table: xr.Dataset, view: str | None) -> xr.Dataset:
-    """The table with the view that it was measured through and the unit of that; as it is if that is the weights."""
+    """The table with the view that it was measured through, its unit and settings; as it is if that is the weights."""
     if view is None:
         return table
+    shown = VIEWS[view]
     shares = [name for name, values in table.data_vars.items() if values.attrs["units"] == SHARE]
-    units = {name: table[name].assign_attrs(units=VIEWS[view].share) for name in shares}
-    return table.assign(units).assign_attrs(view=view, view_shows=VIEWS[view].shows, view_units=VIEWS[view].share)
+    units = {name: table[name].assign_attrs(units=shown.share) for name in shares}
+    settings = {f"view_{name}": value for name, value in shown.settings.items()}
+    return table.assign(units).assign_attrs(view=view, view_shows=shown.shows, view_units=shown.share, **settings)
 
 
 def _name_rows(table: xr.Dataset, scores: Sequence[Score]) -> xr.Dataset:

@@ -1,0 +1,75 @@
+"""Attention rollout: the attention of a head carried down to the input tokens (Abnar and Zuidema 2020, section 3).
+
+What stands at a token of a layer is a mixture of all tokens below. With w as the share that the residual stream keeps,
+
+    R[0] = I,    R[l] = (w I + (1 - w) mean_h A[l, h]) R[l - 1]
+
+says how much of each input token is in a token of layer l, and ``A[l, h] R[l - 1]`` from which input tokens head h of
+layer l takes. The paper has the map R[l] of a whole layer; here each head has a row of its own, and it is the head
+itself that is not mixed with the residual stream.
+"""
+
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from headscope.capture.batch import Batch, Tokens
+from headscope.capture.dense import DenseRows
+from headscope.capture.dense_view import Turn
+from headscope.capture.outputs import Loss
+from headscope.capture.shares import share_rows
+from headscope.capture.views import RESIDUAL
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """``A[l, h] R[l - 1]``, in which a sink may be left out: its column is 0, and the rest of the row sums to 1.
+
+    A decoder's own attention is carried down to what the decoder reads, and cross attention to what the encoder reads.
+
+    Attributes:
+        sink: attention to the sink of a text counts: to special tokens in an encoder, to the first token in a decoder.
+    """
+
+    sink: bool
+
+    @property
+    def whole(self) -> bool:
+        """All rows of a layer are carried on."""
+        return True
+
+    def begin(self, batch: Batch, loss: Loss | None) -> Turn:
+        """The rows of the view; it holds the map of the layers so far of each attention type."""
+        carried: dict[str, Float[Tensor, "batch query key"]] = {}
+
+        def turn(attention: DenseRows) -> DenseRows:
+            own = attention.attention_type
+            with torch.inference_mode():
+                weights = self._read_weights(attention)
+                below = carried.get("encoder" if own == "cross" else own)
+                if below is None:
+                    below = torch.eye(weights.shape[-1], device=weights.device).expand(len(weights), -1, -1)
+                rows = weights @ below[:, None]
+                if own != "cross":
+                    carried[own] = RESIDUAL * below + (1 - RESIDUAL) * rows.mean(1)
+            # The mask is that of one layer; what windows hide may still come from below.
+            return replace(attention, matrix=rows, allowed=(rows > 0).any(1).sum(-1, dtype=torch.float32))
+
+        return turn
+
+    def _read_weights(self, attention: DenseRows) -> Float[Tensor, "batch head query key"]:
+        """The weights, 0 for padding, which may hold anything and would be carried on; without the sink if so asked."""
+        queries, keys = attention.queries, attention.keys
+        left_out = ~(queries.real[:, :, None] & keys.real[:, None])
+        if self.sink:
+            return attention.matrix.masked_fill(left_out[:, None], 0.0)
+        is_sink = _is_first(keys) if attention.attention_type == "decoder" else keys.real & (keys.word < 0)
+        return share_rows(attention.matrix.masked_fill((left_out | is_sink[:, None])[:, None], 0.0))
+
+
+def _is_first(tokens: Tokens) -> Bool[Tensor, "batch token"]:
+    first = torch.zeros_like(tokens.real)
+    first[:, 0] = True
+    return first

@@ -1,0 +1,32 @@
+"""A view by its name -> the way to a model's attention, through the view."""
+
+from dataclasses import replace
+
+from headscope.capture.batch import Batch
+from headscope.capture.gradient_view import GradientView
+from headscope.capture.interface import Capture, refuse_changes
+from headscope.capture.projection import find_norms
+from headscope.capture.rollout import Rollout
+
+
+def see_through(view: str | None, capture: Capture, sample: Batch) -> Capture:
+    """The same capture, which shows what a view shows in place of the weights.
+
+    Args:
+        view: a name from `headscope.capture.views.VIEWS`; None for the weights.
+        capture: the verified way to the model's attention itself.
+        sample: some text, on which it is tried whether the model can be seen so.
+
+    Raises:
+        ModelError: the model cannot be seen through this view.
+    """
+    match view:
+        case "norm":
+            return replace(capture, norms=find_norms(capture, sample))
+        case "gradient" | "gradient-x-attention":
+            if capture.route == "outputs":
+                raise refuse_changes(capture.model)
+            return replace(capture, view=GradientView(capture, times_attention=view == "gradient-x-attention"))
+        case "rollout" | "rollout-without-sink":
+            return replace(capture, view=Rollout(sink=view == "rollout"))
+    return capture
