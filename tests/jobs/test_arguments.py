@@ -23,6 +23,7 @@ from headscope.jobs.arguments import (
     check_study_inputs,
     check_task,
     check_training,
+    check_views,
     open_runs,
     read_tables,
 )
@@ -97,6 +98,9 @@ CASES = {
     ),
     "file": (
         lambda: check_output_file(FOLDER), lambda: headscope.measure("minilm", "grammar:7", "surface", out=FOLDER),
+    ),
+    "views": (
+        lambda: check_views(["norm", "norm"]), lambda: headscope.atlas("minilm", "grammar:7", views=["norm", "norm"]),
     ),
     "folder of an atlas": (
         lambda: check_output_folder(FILE, "the atlas", "manifest.json"), lambda: headscope.atlas(out=FILE),

@@ -10,6 +10,7 @@ import xarray as xr
 
 import headscope
 import tiny
+import tuned
 from analyse.run_tables import scope_table
 from headscope import heads
 from headscope.analyse import add_regression
@@ -92,6 +93,14 @@ def test_a_regression_of_what_flows_has_its_unit(table) -> None:
     for name in ("scope_intercept", "scope_label_coefficient"):
         assert regressed[name].attrs["units"] == "share of what flows"
     assert regressed["scope_distance_coefficient"].attrs["units"] == "share of what flows by word"
+
+
+def test_runs_are_seen_through_the_loss_of_their_task(tmp_path) -> None:
+    runs = tuned.make_runs(tmp_path, seeds=(3, 7), task="classification")
+    table = headscope.measure(runs.model, "grammar:23", "surface", runs=runs.folder, view="gradient", progress=False)
+    assert (table.attrs["loss"], table.attrs["view"]) == ("classification", "gradient")
+    second = headscope.measure(str(runs.path(runs.runs[1])), "grammar:23", "surface", view="gradient", progress=False)
+    np.testing.assert_array_equal(table["mass_cls"].isel(run=1), second["mass_cls"])
 
 
 def test_two_views_are_not_compared() -> None:

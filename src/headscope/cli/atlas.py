@@ -35,6 +35,11 @@ def atlas(
         option(MEASURED, "Number of permutations for the p-values, such as 1999; 0 skips them. Default: as many as the "
                "number of rows needs, 999 at least.", metavar="N", min=0),
     ] = None,
+    views: Annotated[
+        list[str] | None,
+        option(MEASURED, "What to measure beside the weights, such as norm (`headscope measure --view`), to which the "
+               "grid of the page can be switched; may be repeated. Default: none.", "--view", metavar="NAME"),
+    ] = None,
     out: Annotated[
         Path, option(OUTPUT, "Folder to write, such as ewt. Default: headscope-atlas.", "--out", "-o", metavar="FOLDER")
     ] = Path("headscope-atlas"),
@@ -53,7 +58,8 @@ def atlas(
     """Measure all that the annotation of a corpus allows, with controls, into a folder with a page to open.
 
     The folder holds atlas.html (open this), heads.nc (the head table), untrained.nc (the same of the untrained model),
-    figures/, tables/ (CSV) and manifest.json; with --replicate also replication.nc and untrained-replication.nc.
+    figures/, tables/ (CSV) and manifest.json; with --replicate also replication.nc and untrained-replication.nc, with
+    --view norm also heads-norm.nc.
 
     Without arguments: minilm on 300 generated sentences.
     """
@@ -63,9 +69,11 @@ def atlas(
         check_model,
         check_output_folder,
         check_reducers,
+        check_views,
     )
 
     check_figures(figures)
+    check_views(views or ())
     check_reducers(reducers or ())
     check_corpora(corpus, replicate, patterns=patterns, format=format, limit=limit, sample=sample, seed=seed)
     check_model(model)
@@ -77,7 +85,7 @@ def atlas(
         result = run(
             model, corpus, out, format=format, patterns=patterns, limit=limit, sample=sample, device=device, seed=seed,
             max_tokens=max_tokens, cut=cut, pair_tokens=pair_tokens, batch_tokens=batch_tokens, reducers=reducers or (),
-            replicate=replicate, permutations=permutations, figures=figures, pdf=pdf,
+            replicate=replicate, permutations=permutations, views=views or (), figures=figures, pdf=pdf,
             trust_remote_code=trust_remote_code, resume=resume, show=show, progress=progress,
         )  # fmt: skip
     print_written("Open", result.folder / "atlas.html", len(result.files))

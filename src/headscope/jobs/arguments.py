@@ -5,7 +5,7 @@ script gets the same sentences before anything is read or loaded. What a functio
 so that it is not read twice.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +108,18 @@ def open_runs(runs: str | Path | Runs | None, replicate: object) -> Runs | None:
             "out --replicate."
         )
     return runs if isinstance(runs, Runs) else read_runs(runs)
+
+
+def check_views(views: Sequence[str]) -> None:
+    """Refuse views that there are not, or one that is named twice.
+
+    Raises:
+        HeadscopeError: a name is none of `headscope.capture.views.VIEWS`, or stands there twice.
+    """
+    for view in views:
+        check_view(view)
+    if len(set(views)) < len(views):
+        raise HeadscopeError(f"of the views {', '.join(views)} one is named twice; name each once.")
 
 
 def check_study(name: str) -> None:

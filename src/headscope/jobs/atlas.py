@@ -3,12 +3,13 @@ r"""The atlas: everything that a corpus's annotation allows, measured, tested, d
 model, corpus --measure--> head table --analyse--> with intervals and reported heads
              \-> untrained model --measure--> control --/         \--view--> figures, page, tables
 
-A second corpus is measured in the same way, and the reported heads are scored there (`add_replication`).
+A second corpus is measured in the same way, and the reported heads are scored there (`add_replication`). Through views
+the model is measured once more, each into a table of its own (``heads-norm.nc``).
 """
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,10 @@ from headscope.analyse import add_replication, assess
 from headscope.capture import untrained_model
 from headscope.capture.loading import Loadable, load
 from headscope.capture.model import Model
+from headscope.capture.views import VIEWS
 from headscope.corpora import CorpusSummary, read, summarize
 from headscope.corpora.document import Document
-from headscope.jobs.arguments import check_figures, check_model, check_reducers
+from headscope.jobs.arguments import check_figures, check_model, check_reducers, check_views
 from headscope.jobs.folder import OutputFolder, write_csv
 from headscope.jobs.inputs import find_head, make_plan
 from headscope.jobs.progress import Progress, ignore_progress, shows_progress
@@ -31,15 +33,15 @@ from headscope.jobs.replication import Replication, open_replication
 from headscope.reducers import REDUCERS
 from headscope.reducers.reducer import Reducer, declared_scores
 from headscope.reducers.support.permutations import with_permutations
-from headscope.runner import list_reducers, resolve_reducers
+from headscope.runner import list_reducers, resolve_reducers, try_views
 from headscope.view.figures import save
 from headscope.view.figures.atlas import list_figures
 from headscope.view.frames import make_frames
 from headscope.view.headings import name_model
 from headscope.view.page import write_page
 
-TABLES = ("heads", "untrained", "replication", "untrained-replication")
-"""The head tables that an atlas measures; the last two with a corpus to replicate on."""
+TABLES = ("heads", "untrained", "replication", "untrained-replication", *(f"heads-{view}" for view in VIEWS))
+"""The head tables that an atlas measures; those of a replication and of views only if they are asked for."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,7 @@ def atlas(
     reducers: str | Reducer | Sequence[str | Reducer] = (),
     replicate: str | Path | Iterable[Any] | None = None,
     permutations: int | None = None,
+    views: str | Sequence[str] = (),
     figures: str = "reported",
     pdf: bool = False,
     trust_remote_code: bool = False,
@@ -85,8 +88,9 @@ def atlas(
         corpus: a file or folder, ``grammar``, or texts in memory: strings, lists of words, a dataset, Docs of spaCy or
             documents (`headscope.read`).
         out: the folder for ``heads.nc``, ``untrained.nc``, ``figures/``, ``tables/``, ``manifest.json`` and
-            ``atlas.html``; with `replicate` also ``replication.nc`` and ``untrained-replication.nc``. An older atlas in
-            it is replaced once the new one is complete; other files are left alone.
+            ``atlas.html``; with `replicate` also ``replication.nc`` and ``untrained-replication.nc``, and for each of
+            `views` a table such as ``heads-norm.nc``. An older atlas in it is replaced once the new one is complete;
+            other files are left alone.
         format: format of the corpus. Detected automatically if omitted.
         patterns: a JSON file of spaCy patterns; their matches are added to the corpus as links.
         limit: measure the first so many documents. Default: all.
@@ -104,6 +108,9 @@ def atlas(
         permutations: number of permutations for the p-values; 0 skips them. Default: as many as the number of rows
             needs, 999 at least (`headscope.reducers.support.permutations.Permutations.for_rows`). On `replicate`
             there are none, since nothing is chosen there.
+        views: what else is measured in place of the weights, one or several of `headscope.capture.views.VIEWS`: each
+            as `headscope.measure` does it with ``view``, but for the reducers that read gradients. The grid of the page
+            can be switched to them. Default: none.
         figures: heatmaps of the most frequent rows with a ``reported`` head, or of ``all`` rows; the other figures are
             drawn with both. ``none`` draws no figure.
         pdf: write the figures as PDF too, beside PNG and SVG.
@@ -118,6 +125,8 @@ def atlas(
     """
     progress = progress if callable(progress) else ignore_progress
     check_figures(figures)
+    views = [views] if isinstance(views, str) else [*views]
+    check_views(views)
     reducers = list_reducers(reducers)
     check_reducers(reducers)
     check_model(model)
@@ -132,27 +141,43 @@ def atlas(
         resolved = resolve_reducers(named, summary)
         second = open_replication(replicate, documents, named, resolved, reading=reading, progress=progress)
         progress("loading the model", 0, 0)
-        head = find_head(None, resolved)
+        head = next((head for view in (None, *views) if (head := find_head(None, resolved, view))), None)
         model = load(model, device=device, trust_remote_code=trust_remote_code, task=head)
-        measure = partial(folder.measure, plan=make_plan(max_tokens, cut, pair_tokens, batch_tokens))
+        plan = make_plan(max_tokens, cut, pair_tokens, batch_tokens)
+        reading_attention = [reducer for reducer in resolved if reducer.scope != "gradient"]
+        try_views(model, documents, reading_attention, plan, views)
+        measure = partial(folder.measure, plan=plan)
         table = measure(
             "heads", model, documents, [with_permutations(reducer, permutations) for reducer in resolved],
             label=f"measuring {name_model(model.name)}", summary=summary,
         )  # fmt: skip
         table, tables = _assess(table, model, seed, documents, resolved, measure, second, summary)
+        through = {
+            view: assess(
+                folder.measure(
+                    f"heads-{view}", model, documents,
+                    [with_permutations(reducer, permutations) for reducer in reading_attention],
+                    plan=replace(plan, view=view), label=f"measuring the view {view}", summary=summary,
+                )
+            )
+            for view in views
+        }  # fmt: skip
+        tables |= {f"heads-{view}.nc": shown for view, shown in through.items()}
         arguments = {
             "model": model.name, "corpus": documents.name, "format": format, "patterns": patterns and str(patterns),
             "limit": limit, "sample": sample, "seed": seed, "max_tokens": max_tokens, "cut": cut,
             "pair_tokens": pair_tokens, "batch_tokens": batch_tokens,
             "reducers": [str(reducer) for reducer in reducers],
-            "replicate": second and second.documents.name, "permutations": permutations, "figures": figures,
-            "pdf": pdf,
+            "replicate": second and second.documents.name, "permutations": permutations, "views": views,
+            "figures": figures, "pdf": pdf,
         }  # fmt: skip
         call = f"atlas({', '.join(f'{name}={value!r}' for name, value in arguments.items())})"
         tables["heads.nc"] = table = table.assign_attrs(seed=seed, call=call)
         if show is not None:
             show(table)
-        files = folder.write(lambda fresh: _fill(fresh, table, tables, figures, pdf, progress), _describe_run(table))
+        files = folder.write(
+            lambda fresh: _fill(fresh, table, tables, through, figures, pdf, progress), _describe_run(table)
+        )
     return AtlasResult(table, folder.path, files)
 
 
@@ -191,14 +216,15 @@ def _assess(
 
 
 def _fill(
-    folder: Path, table: xr.Dataset, tables: Mapping[str, xr.Dataset], figures: str, pdf: bool, progress: Progress
-) -> None:
+    folder: Path, table: xr.Dataset, tables: Mapping[str, xr.Dataset], views: Mapping[str, xr.Dataset], figures: str,
+    pdf: bool, progress: Progress,
+) -> None:  # fmt: skip
     for name, content in tables.items():
         heads.write_table(content, folder / name)
     for name, frame in make_frames(table).items():
         write_csv(frame, folder / "tables" / f"{name}.csv")
     pictures = {} if figures == "none" else _draw(table, folder / "figures", figures == "all", pdf, progress)
-    write_page(table, folder / "atlas.html", figures=pictures)
+    write_page(table, folder / "atlas.html", figures=pictures, views=views)
 
 
 def _draw(table: xr.Dataset, folder: Path, every: bool, pdf: bool, progress: Progress) -> dict[str, str]:

@@ -6,14 +6,15 @@
 `measure_pair`      two models of one shape, compared; this is ``headscope.measure_pair``
 `list_reducers`     one reducer, one name or several of them -> a list
 `needs_head`        whether reducers need gradients, and so a model with a task head
-`refuse_view`       refuses a view with reducers that read no attention
+`refuse_view`       refuses a view with reducers that cannot be measured through it
+`try_views`         tries whether a model can be seen through views
 `resolve_reducers`  names, ``module:Reducer`` and objects -> reducers for a corpus
 `Plan`              how to batch
 ==================  ============================================================================
 """
 
 from headscope.capture.stream import Plan
-from headscope.runner.local import measure
+from headscope.runner.local import measure, try_views
 from headscope.runner.resolve import list_reducers, needs_head, refuse_view, resolve_reducers
 from headscope.runner.runs import measure_pair, measure_runs
 
@@ -26,4 +27,5 @@ __all__ = [
     "needs_head",
     "refuse_view",
     "resolve_reducers",
+    "try_views",
 ]

@@ -159,6 +159,22 @@ def open_stream(
     return Stream(documents, (model, *beside), plan, max_tokens=min(limits, default=None), held=held)
 
 
+def try_views(
+    model: Model, documents: Iterable[Document], reducers: Sequence[Reducer], plan: Plan, views: Iterable[str]
+) -> None:
+    """See the first batch of a corpus through each of some views, before anything is measured.
+
+    Raises:
+        HeadscopeError: a reducer has no such view.
+        ModelError: the model cannot be seen through one of them.
+    """
+    for view in views:
+        refuse_view(reducers, view)
+        if VIEWS[view].of_loss:
+            check_loss(model)
+        next(iter(open_stream(model, documents, reducers, replace(plan, view=view))), None)
+
+
 def accumulate(
     stream: Stream, reducers: Sequence[Reducer], *, done: RunSums | None = None
 ) -> Iterator[Mapping[Key, Tensor]]:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from string import Template
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -43,17 +44,21 @@ POLICY = (
 """What the page may do: run its own script, and no other; nothing that it holds can send anything anywhere."""
 
 
-def render_page(table: xr.Dataset, *, figures: Mapping[str, str]) -> str:
+def render_page(
+    table: xr.Dataset, *, figures: Mapping[str, str], views: Mapping[str, xr.Dataset] = MappingProxyType({})
+) -> str:
     """The atlas page of a head table, as HTML.
 
     Args:
         table: a head table; what it has is shown, what it lacks is left out.
         figures: SVG text by title, in the order to show.
+        views: the tables of the same heads through views, by name; the grid can be switched to them.
 
     Raises:
-        TableError: `table` does not follow the schema of `headscope.heads`.
+        TableError: a table does not follow the schema of `headscope.heads`.
     """
-    heads.check(table)
+    for each in (table, *views.values()):
+        heads.check(each)
     attrs = table.attrs
     reports = read_reports(table)
     reported, rare = render_rows(reports), render_rare_rows(reports)
@@ -72,13 +77,15 @@ def render_page(table: xr.Dataset, *, figures: Mapping[str, str]) -> str:
         style=style,
         script=script,
         # "<" could end the element that holds the data, whatever the data are; \u003c cannot.
-        data=json.dumps(_data(table, reports), allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
+        data=json.dumps(_data(table, reports, views), allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
         causality=f'<p class="note">{_escape(causality)}</p>' if causality else "",
         reported=f'<table class="sortable">\n{reported}\n</table>' if reported else "",
         rare=rare,
         reported_hidden="" if reported or rare else "hidden",
         table_hidden="" if reported else "hidden",
         summary=_summary(table, reports),
+        shares=_escape(_name_shares(table)),
+        of_weights="Of the weights, whichever view the grid shows. " if views else "",
         chosen=_escape(describe_choice(reports)),
         marks=_escape(describe_marks(reports)),
         split=_escape(attrs.get("split", "")),
@@ -90,15 +97,20 @@ def render_page(table: xr.Dataset, *, figures: Mapping[str, str]) -> str:
     )
 
 
-def write_page(table: xr.Dataset, path: str | Path, figures: Mapping[str, str] | None = None) -> Path:
-    """Write the atlas page, whole or not at all.
+def write_page(
+    table: xr.Dataset,
+    path: str | Path,
+    figures: Mapping[str, str] | None = None,
+    views: Mapping[str, xr.Dataset] | None = None,
+) -> Path:
+    """Write the atlas page, whole or not at all; the arguments are those of `render_page`.
 
     Raises:
         TableError: the table does not follow the schema.
         HeadscopeError: the disk refuses the file.
     """
     path = Path(path)
-    text = render_page(table, figures=figures or {})
+    text = render_page(table, figures=figures or {}, views=views or {})
     with atomic_write(path) as temporary:
         temporary.write_bytes(text.encode("utf-8", errors="replace"))
     return path
@@ -134,18 +146,32 @@ def _by_head(values: xr.DataArray, *leading: str) -> Any:
     return _nested(values.transpose(*leading, "attention_type", "layer", "head").astype(float).values.tolist())
 
 
-def _data(table: xr.Dataset, reports: Sequence[Report]) -> dict[str, Any]:
+def _data(table: xr.Dataset, reports: Sequence[Report], views: Mapping[str, xr.Dataset]) -> dict[str, Any]:
     """The data of ``page.js``, in plain lists."""
     opening = choose_opening(reports)
     return {
         "layers": table.sizes["layer"],
         "heads": table.sizes["head"],
         "attention_types": _labels(table, "attention_type"),
-        "statistics": list(_statistics(table)),
         "directions": _labels(table, "direction"),
-        "scores": list(_score_rows(table)),
         "opening": opening and format_address(opening),
+        **_numbers(table),
+        "views": [{"name": name, "shows": describe_view(each), **_numbers(each)} for name, each in views.items()],
     }
+
+
+def _numbers(table: xr.Dataset) -> dict[str, Any]:
+    """What another view has other numbers of."""
+    return {
+        "shares": _name_shares(table),
+        "statistics": list(_statistics(table)),
+        "scores": list(_score_rows(table)),
+    }
+
+
+def _name_shares(table: xr.Dataset) -> str:
+    """The unit of the weights of a table, of several: shares of attention."""
+    return heads.get_share(table).replace("share", "shares", 1)
 
 
 def _labels(table: xr.Dataset, dim: str) -> list[str]:

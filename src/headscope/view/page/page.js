@@ -2,11 +2,12 @@
 // Draws the head grid and the profile of a head from the JSON in #atlas-data; shows the head of a reported row in it.
 // Names come from models and corpora, so they enter the page as text only, never as HTML.
 (() => {
-  const data = JSON.parse(document.getElementById("atlas-data").textContent);
+  const page = JSON.parse(document.getElementById("atlas-data").textContent);
+  let data = page; // the same with the numbers of the view that is shown
   const find = (id) => document.getElementById(id);
   const VIRIDIS = ["440154", "482475", "414487", "355f8d", "2a788e", "21918c", "22a884", "44bf70", "7ad151", "bddf26", "fde725"];
   const BEST_SCORES = 6;
-  const selects = { variable: find("variable"), direction: find("direction"), attention_type: find("attention_type") };
+  const selects = { view: find("view"), variable: find("variable"), direction: find("direction"), attention_type: find("attention_type") };
   let pinned = null; // the head that was clicked: {layer, head}, both counted from 0
 
   function element(tag, text, attributes = {}) {
@@ -131,7 +132,8 @@
   function draw() {
     const view = shown();
     if (pinned === null) pinned = best(view.values);
-    find("about").textContent = view.about;
+    find("about").textContent = [data.shows, view.about].filter(Boolean).join(" ");
+    find("shares").textContent = data.shares;
     selects.direction.parentElement.hidden = !view.directed;
     for (const button of find("grid").querySelectorAll("button")) {
       const [layer, head] = [Number(button.dataset.layer), Number(button.dataset.head)];
@@ -215,7 +217,8 @@
     find("scores").hidden = scored.length === 0;
   }
 
-  function fillSelects() {
+  function fillVariables() {
+    selects.variable.replaceChildren();
     const group = (label, options) => {
       const node = element("optgroup", null, { label });
       node.append(...options.map(([value, text]) => element("option", text, { value })));
@@ -227,9 +230,23 @@
     for (const units of new Set(data.statistics.map((row) => row.units))) {
       group(units, data.statistics.filter((row) => row.units === units).map((row) => [row.name, row.label]));
     }
+  }
+
+  function fillSelects() {
+    fillVariables();
+    selects.view.append(...["weights", ...page.views.map((view) => view.name)].map((value) => element("option", value, { value })));
+    selects.view.parentElement.hidden = page.views.length === 0;
     for (const name of data.directions) selects.direction.append(element("option", words(name), { value: name }));
     for (const name of data.attention_types) selects.attention_type.append(element("option", name, { value: name }));
     selects.attention_type.parentElement.hidden = data.attention_types.length === 0;
+  }
+
+  // Puts the numbers of the chosen view into the place of those before; the variable stays, if the view has it.
+  function changeView() {
+    data = { ...page, ...page.views[selects.view.selectedIndex - 1] };
+    const before = selects.variable.value;
+    fillVariables();
+    if ([...selects.variable.options].some((option) => option.value === before)) selects.variable.value = before;
   }
 
   // The state is the address: #variable=entropy&head=3-1, so that a view can be linked to.
@@ -237,6 +254,7 @@
     const state = new URLSearchParams(address);
     for (const [name, select] of Object.entries(selects)) {
       if ([...select.options].some((option) => option.value === state.get(name))) select.value = state.get(name);
+      if (select === selects.view) changeView();
     }
     const match = /^(\d+)-(\d+)$/.exec(state.get("head") ?? "");
     const [layer, head] = match ? [Number(match[1]) - 1, Number(match[2]) - 1] : [-1, -1];
@@ -254,6 +272,7 @@
     const state = new URLSearchParams({ variable: selects.variable.value });
     if (!selects.direction.parentElement.hidden) state.set("direction", selects.direction.value);
     if (data.attention_types.length) state.set("attention_type", selects.attention_type.value);
+    if (selects.view.selectedIndex > 0) state.set("view", selects.view.value);
     state.set("head", headName(pinned.layer, pinned.head));
     return state;
   }
@@ -334,6 +353,7 @@
   linkRows();
   for (const select of Object.values(selects)) {
     select.addEventListener("change", () => {
+      if (select === selects.view) changeView();
       draw();
       remember();
     });
