@@ -52,8 +52,8 @@ def test_each_view_is_what_measure_gives(run, model, tmp_path) -> None:
 REFUSED = {
     "none such": (
         "bert", ("norms",),
-        "there is no view 'norms'; name one of norm, gradient, gradient-x-attention, rollout, rollout-without-sink, or "
-        "none for the weights.",
+        "there is no view 'norms'; name one of norm, gradient, gradient-x-attention, rollout, rollout-without-sink, "
+        "value-zeroing, or none for the weights.",
     ),
     "twice": (
         "bert", ("norm", "rollout", "norm"), "of the views norm, rollout, norm one is named twice; name each once.",

@@ -20,6 +20,7 @@ from witnesses.seen import Seen, Token, see
 from witnesses.similarity import similarity
 from witnesses.surface import SURFACE, masses, surface
 from witnesses.words import best_other, word_weights
+from witnesses.zeroing import see_zeroed
 
 __all__ = [
     "CLASSES",
@@ -51,6 +52,7 @@ __all__ = [
     "see_gradients",
     "see_norms",
     "see_rollout",
+    "see_zeroed",
     "similarity",
     "surface",
     "word_weights",

@@ -30,6 +30,7 @@ class Recorded:
         blocks: the modules, each once, though a model may call one again and again.
         modules: the module of attention of each layer.
         outputs: of each call of a block.
+        inputs: the block of each of these calls, and what it was called with.
         attention: the modules of attention that were called in each of these calls.
         starts: of each layer, the number of calls that end before its attention begins.
         attended: what the module of attention of each layer returned.
@@ -39,6 +40,7 @@ class Recorded:
     blocks: tuple[nn.Module, ...]
     modules: Mapping[Layer, nn.Module]
     outputs: list[Any] = field(default_factory=list)
+    inputs: list[tuple[nn.Module, tuple[Any, ...], dict[str, Any]]] = field(default_factory=list)
     attention: list[list[nn.Module]] = field(default_factory=lambda: [[]])
     starts: dict[Layer, int] = field(default_factory=dict)
     attended: dict[Layer, Any] = field(default_factory=dict)
@@ -69,6 +71,17 @@ class Recorded:
         run = module.forward
         with self.skip_below(layer), replace_forward(module, forward):
             yield
+
+    def run_block(self, layer: Layer, edit: Edit, projections: Mapping[Layer, Projection]) -> Tensor:
+        """What the block of a layer hands on as the stream, with the output of its heads changed by an edit.
+
+        The errors, and what is to be checked, are those of `change`.
+        """
+        z, about = self.heads[layer]
+        changed = self._put(layer, z, apply_edits([edit], z, about), projections)
+        block, arguments, named = self.inputs[self.starts[layer]]
+        with replace_forward(self.modules[layer], lambda *_, **__: changed):
+            return get_first(block(*arguments, **named))
 
     def _put(self, layer: Layer, z: Tensor, edited: Tensor, projections: Mapping[Layer, Projection]) -> Any:
         """What the module of attention of a layer would have returned with another z."""
@@ -156,6 +169,9 @@ def record_blocks(capture: Capture) -> Iterator[Recorded]:
         recorded.heads[layer.attention_type, layer.layer] = z, layer
         return z
 
+    def begin(block: nn.Module, arguments: Any, named: Any) -> None:
+        recorded.inputs.append((block, arguments, named))
+
     def keep(block: nn.Module, arguments: Any, output: Any) -> None:
         recorded.outputs.append(output)
         recorded.attention.append([])
@@ -163,6 +179,7 @@ def record_blocks(capture: Capture) -> Iterator[Recorded]:
     attention = {id(module): module for module in capture.modules.values()}.values()
     hooks = [module.register_forward_pre_hook(start) for module in attention]
     hooks += [module.register_forward_hook(end) for module in attention]
+    hooks += [block.register_forward_pre_hook(begin, with_kwargs=True) for block in recorded.blocks]
     hooks += [block.register_forward_hook(keep) for block in recorded.blocks]
     try:
         with capture.editing(look):

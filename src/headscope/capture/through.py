@@ -7,6 +7,7 @@ from headscope.capture.gradient_view import GradientView
 from headscope.capture.interface import Capture, refuse_changes
 from headscope.capture.projection import find_norms
 from headscope.capture.rollout import Rollout
+from headscope.capture.value_zeroing import prepare_value_zeroing
 
 
 def see_through(view: str | None, capture: Capture, sample: Batch) -> Capture:
@@ -29,4 +30,6 @@ def see_through(view: str | None, capture: Capture, sample: Batch) -> Capture:
             return replace(capture, view=GradientView(capture, times_attention=view == "gradient-x-attention"))
         case "rollout" | "rollout-without-sink":
             return replace(capture, view=Rollout(sink=view == "rollout"))
+        case "value-zeroing":
+            return replace(capture, view=prepare_value_zeroing(capture, sample))
     return capture

@@ -31,6 +31,9 @@ RESIDUAL = 0.5
 ROLLOUT_TOKENS = 512
 """The longest text that is rolled out: matrices of all its tokens are multiplied."""
 
+VALUE_ZEROING_TOKENS = 64
+"""The longest text of which values are zeroed: each block is run once for each head and token."""
+
 _ROLLOUT = (
     f"the attention to each token of the input, carried down through the layers below, each of which keeps {RESIDUAL} "
     "of a token in the residual stream and mixes the rest by the mean attention of its heads"
@@ -66,6 +69,13 @@ VIEWS: Mapping[str, View] = {
         "token) being left out of every row and layer",
         max_tokens=ROLLOUT_TOKENS,
         settings={"residual": RESIDUAL},
+    ),
+    "value-zeroing": View(
+        "share of the change",
+        "the cosine distance of what the block of a layer returns for a token with and without the value of each token "
+        "in the head, as a share of the sum of these distances over all tokens (Mohebbi et al. 2023, section 3, for "
+        "each head by itself)",
+        max_tokens=VALUE_ZEROING_TOKENS,
     ),
 }
 

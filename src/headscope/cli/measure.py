@@ -37,7 +37,8 @@ def measure(
     view: Annotated[
         str | None,
         option(MEASURED, "What to measure in place of the weights, such as norm (the share of what flows from each "
-               "token); also gradient, gradient-x-attention, rollout, rollout-without-sink. Default: the weights.",
+               "token); also gradient, gradient-x-attention, rollout, rollout-without-sink and value-zeroing. "
+               "Default: the weights.",
                metavar="NAME"),
     ] = None,
     format: options.Format = None,

@@ -89,8 +89,8 @@ def measure(
             On `replicate` there are none, since nothing is chosen there.
         view: what is measured in place of the weights: ``norm`` for the share of what flows from each token,
             ``gradient`` or ``gradient-x-attention`` for that of what the loss depends on, ``rollout`` or
-            ``rollout-without-sink`` for that of what comes from each token of the input
-            (`headscope.capture.views.VIEWS`). Default: the weights.
+            ``rollout-without-sink`` for that of what comes from each token of the input, ``value-zeroing`` for that of
+            what changes without each token's value (`headscope.capture.views.VIEWS`). Default: the weights.
         trust_remote_code: run the Python code of the model's repository.
         resume: continue a killed run with the same arguments.
         progress: True shows it, False does not; a function is called with the step, how much of it is done, and how

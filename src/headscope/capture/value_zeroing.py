@@ -1,0 +1,154 @@
+"""Value zeroing: how much a token changes where a head does not get the value of another (Mohebbi et al. 2023).
+
+With ``z[i] - A[i, j] v[j]`` in the place of z[i], the output of one head, the block of its layer returns another vector
+for token i. The view shows the cosine distance of the two. So it sees what the residual stream, the norms and the
+feed-forward part make of the head's output. Mohebbi et al. (section 3) zero a value in all heads of a layer at once,
+and have one map for each layer; here each head has its own.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from headscope.capture.attention import Attention
+from headscope.capture.batch import Batch
+from headscope.capture.blocks import Layer, Recorded, get_first, record_blocks
+from headscope.capture.dense import DenseRows
+from headscope.capture.dense_view import Turn
+from headscope.capture.edit import EditedLayer
+from headscope.capture.interface import Capture
+from headscope.capture.model import Model
+from headscope.capture.outputs import Loss
+from headscope.capture.projection import Projection, find_projections
+from headscope.capture.shares import share_rows
+from headscope.capture.verify import is_same
+from headscope.errors import ModelError
+
+
+@dataclass(frozen=True, eq=False)
+class ValueZeroing:
+    """The cosine distance of what a block returns with and without a value in a head, as a share of its row.
+
+    Attributes:
+        capture: the verified way to the model's attention itself.
+        projections: the output projection of each layer.
+    """
+
+    capture: Capture
+    projections: Mapping[Layer, Projection]
+
+    @property
+    def whole(self) -> bool:
+        """All rows of a layer change together."""
+        return True
+
+    def begin(self, batch: Batch, loss: Loss | None) -> Turn:
+        """The rows of the view, after passes of each block without each value."""
+        recorded, seen = _record(self.capture, batch), list[DenseRows]()
+
+        def see(attention: Attention) -> None:
+            assert isinstance(attention, DenseRows)
+            seen.append(attention)
+
+        # Blocks are run behind this pass, since they would pass for further layers within it.
+        self.capture.run(batch, see, whole=True)
+        shares = {}
+        for attention in seen:
+            layer = attention.attention_type, attention.layer
+            shares[layer] = self._measure_shares(recorded, layer, attention)
+        return lambda attention: replace(attention, matrix=shares[attention.attention_type, attention.layer])
+
+    @torch.inference_mode()
+    def _measure_shares(
+        self, recorded: Recorded, layer: Layer, attention: DenseRows
+    ) -> Float[Tensor, "batch head query held"]:
+        """The cosine distances as shares of their rows; 0 where nothing is attended to, and for padding."""
+        weights, keys = attention.matrix, torch.arange(attention.keys.length)[attention.columns]
+        real = attention.queries.real[:, :, None] & attention.keys.real[:, None, attention.columns]
+        distances = torch.zeros_like(weights)
+        expected = get_first(recorded.outputs[recorded.starts[layer]]).double()
+        for head in range(weights.shape[1]):
+            for place, key in enumerate(keys.tolist()):
+                without = _WithoutValue(head, key, weights[:, head, :, place])
+                actual = recorded.run_block(layer, without, self.projections).double()
+                distances[:, head, :, place] = 1 - torch.cosine_similarity(expected, actual, dim=-1)
+        # Rounding may leave a little less than 0.
+        return share_rows(distances.clamp_min_(0).masked_fill_(~real[:, None] | (weights == 0), 0.0))
+
+
+def prepare_value_zeroing(capture: Capture, batch: Batch) -> ValueZeroing:
+    """The view of a model.
+
+    Args:
+        capture: the verified way to the model's attention itself.
+        batch: some text, on which it is verified that a block with changed heads is what the model itself computes.
+
+    Raises:
+        ModelError: the model has no blocks, or does more than to project the output of its heads.
+    """
+    view = ValueZeroing(capture, find_projections(capture, batch))
+    recorded = _record(capture, batch)
+    for layer in capture.modules:
+        edit = _ZeroFirst(layer)
+        with capture.editing(edit):
+            edited = _record(capture, batch)
+        expected = get_first(edited.outputs[edited.starts[layer]])
+        with torch.inference_mode():
+            if not is_same(capture.model, expected, recorded.run_block(layer, edit, view.projections)):
+                raise _refuse(capture.model, layer)
+    return view
+
+
+@dataclass(frozen=True, eq=False)
+class _WithoutValue:
+    """An `Edit` that takes a value out of the output of a head.
+
+    Attributes:
+        head: of the layer, counted from 0.
+        key: the token whose value it is.
+        weights: the attention of the head to it.
+    """
+
+    head: int
+    key: int
+    weights: Float[Tensor, "batch query"]
+
+    def __call__(self, z: Tensor, layer: EditedLayer) -> Tensor:
+        """Z without the value."""
+        edited = z.clone()
+        heads: Int[Tensor, " head"] = torch.tensor([self.head], device=z.device)
+        value = layer.values_of(heads)[:, 0, self.key].to(z.dtype)
+        edited[:, self.head] -= self.weights[..., None].to(z.dtype) * value[:, None]
+        return edited
+
+
+@dataclass(frozen=True)
+class _ZeroFirst:
+    """An `Edit` that sets the first head of a layer to 0."""
+
+    layer: Layer
+
+    def __call__(self, z: Tensor, layer: EditedLayer) -> Tensor:
+        """Z without the head."""
+        if (layer.attention_type, layer.layer) != self.layer:
+            return z
+        edited = z.clone()
+        edited[:, 0] = 0
+        return edited
+
+
+def _record(capture: Capture, batch: Batch) -> Recorded:
+    cache = {"use_cache": False} if hasattr(capture.model.module.config, "use_cache") else {}
+    with torch.inference_mode(), record_blocks(capture) as recorded:
+        capture.model.module(**batch.inputs, **cache)
+    return recorded
+
+
+def _refuse(model: Model, layer: Layer) -> ModelError:
+    return ModelError(
+        f"{model.name!r} ({type(model.module).__name__}) cannot be seen through the view `value-zeroing`: {layer[0]} "
+        f"layer {layer[1]} does more than to add the projected output of its heads; leave out --view, or take another."
+    )
