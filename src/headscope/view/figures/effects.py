@@ -53,7 +53,8 @@ def draw_head_effects(table: xr.Dataset, metric: Mapping[str, Any]) -> Figure:
     """The change of a metric with each head disabled, a panel for each way (Kovaleva et al. 2019, figure 8).
 
     Red is worse and blue better, of a divergence red is further away. Outlined heads are those of which that is sure,
-    beyond their placebos. Of runs it shows the mean; then heads of which that is sure in each run are outlined too.
+    beyond their placebos if there are some. Of runs it shows the mean; then heads of which that is sure in each run are
+    outlined too.
     """
     table = summarize_effects(table) if "run" in table.dims else table
     effects = table[f"effect_{metric['name']}"].isel(subset=0)
@@ -81,7 +82,8 @@ def draw_head_effects(table: xr.Dataset, metric: Mapping[str, Any]) -> Figure:
         add_colour_bar(figure, grid, scale, colours, label, aspect=18 * rows)
         add_title(figure, f"Each head disabled: change of the {metric['title']}{_state_whole(table, metric)}")
         by_runs = f", on the average of {runs} runs or in each of them" if (runs := count_runs(table)) else ""
-        add_caption(figure, table, f"outlined: sure, and beyond its placebos{by_runs}" if len(sure) else "")
+        beyond = ", and beyond its placebos" if f"effect_{metric['name']}_placebo" in table else ""
+        add_caption(figure, table, f"outlined: sure{beyond}{by_runs}" if len(sure) else "")
     return figure
 
 
