@@ -57,17 +57,17 @@ def test_means_intervals_and_p_values_are_those_of_scipy(values) -> None:
 
 
 def test_runs_are_counted_after_a_correction_for_all_of_them(values) -> None:
-    effects, p = -np.abs(values[0]), np.ones((RUNS, LAYERS, HEADS))
+    effects, placebos, p = -np.abs(values[0]), np.zeros((RUNS, LAYERS, HEADS)), np.ones((RUNS, LAYERS, HEADS))
     p[:3, 0, 1] = 0.009  # 5 x 0.009 is below .05
     p[3, 0, 1] = 0.011
     effects[1, 0, 1] = 0.2
     effects[4, 0, 1] = 0.1
-    summary = summarize_effects(join(effects, values[1], p))
+    summary = summarize_effects(join(effects, placebos, p))
     row = list_effects(summary).set_index("unit").loc["1-2"]
     assert (row["needed_in"], row["better_without_in"]) == (2, 1)
     assert row["verdict"] == "needed in 2 of 5 runs, better without in 1 of 5 runs"
     assert float(summary["effect_accuracy_needed_in"].sum()) == 2
-    rows = list_effects(join(effects, values[1], p))
+    rows = list_effects(join(effects, placebos, p))
     assert rows[rows["unit"] == "1-2"]["verdict"].tolist() == [
         "needed", "better without", "needed", "needed", "no effect seen",
     ]  # fmt: skip

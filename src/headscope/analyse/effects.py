@@ -248,6 +248,7 @@ def judge(
     better: int,
     values: Float[np.ndarray, " unit"],
     p: Float[np.ndarray, " unit"],
+    placebos: Float[np.ndarray, " unit"],
     placebo_p: Float[np.ndarray, " unit"],
 ) -> list[str]:
     """What is to be said of each unit: ``needed``, ``better without``, or that nothing was found.
@@ -260,13 +261,16 @@ def judge(
         better: as of a `Metric`.
         values: the effects.
         p: corrected, of each effect against none; NaN where that was not tested.
+        placebos: the mean effects of each unit's placebos; NaN where there are none.
         placebo_p: corrected, of each effect against those of the unit's placebos; NaN where there are none.
     """
     verdicts = []
-    for value, against_none, against_placebos in zip(values, p, placebo_p, strict=True):
+    for value, against_none, placebo, against_placebos in zip(values, p, placebos, placebo_p, strict=True):
         # A divergence is never tested against none.
         decisive = against_none if better else against_placebos
         sure = not max(decisive, np.nan_to_num(against_placebos, nan=0.0)) > ALPHA and abs(value) >= NEGLIGIBLE
+        # A unit may surely differ from its placebos because it changes less than they do.
+        sure = sure and not (value - placebo) * np.sign(value) < 0
         if np.isnan(decisive) or np.isnan(value):
             verdicts.append("not tested")
         elif sure and not better:

@@ -110,11 +110,13 @@ def _summarize_kind(table: xr.Dataset, metric: Mapping[str, Any], kind: str) -> 
 def _judge_runs(table: xr.Dataset, metric: Mapping[str, Any], stem: str, dims: Sequence[str]) -> np.ndarray:
     """The verdict on each unit in each run, if the p-values are corrected for the number of runs too (Bonferroni)."""
     effects = table[stem].transpose("run", *dims).values
-    p = [np.full(effects.shape, np.nan)] * 2
-    for place, end in enumerate(("_p_corrected", "_placebo_p_corrected")):
-        if f"{stem}{end}" in table:
-            p[place] = np.minimum(1, table[f"{stem}{end}"].transpose("run", *dims).values * len(effects))
-    verdicts = judge(metric["better"], effects.ravel(), p[0].ravel(), p[1].ravel())
+    missing = np.full(effects.shape, np.nan)
+    p, placebos, placebo_p = (
+        table[f"{stem}{end}"].transpose("run", *dims).values if f"{stem}{end}" in table else missing
+        for end in ("_p_corrected", "_placebo", "_placebo_p_corrected")
+    )
+    corrected = [np.minimum(1, each * len(effects)) for each in (p, placebo_p)]
+    verdicts = judge(metric["better"], effects.ravel(), corrected[0].ravel(), placebos.ravel(), corrected[1].ravel())
     return np.array(verdicts, dtype=object).reshape(effects.shape)
 
 

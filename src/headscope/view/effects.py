@@ -87,7 +87,8 @@ def _frame(table: xr.Dataset, metric: Mapping[str, Any], kind: str) -> Iterator[
             frame[column] = missing
     frame["unit"] = [_name_unit(kind, place) for place in frame[units].to_dict("records")]
     frame["verdict"] = judge(
-        metric["better"], *(frame[column].to_numpy() for column in ("effect", "p_corrected", "placebo_p_corrected"))
+        metric["better"],
+        *(frame[column].to_numpy() for column in ("effect", "p_corrected", "placebo", "placebo_p_corrected")),
     )
     if counts:
         frame["verdict"] = [
