@@ -171,7 +171,7 @@ def _print_kind(frame: pd.DataFrame, kind: str, how: str, metric: Mapping[str, A
     )  # fmt: skip
     lines = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for column in (HEADINGS[kind], "change", "95 % interval", "p", "placebos", "p", ""):
-        lines.add_column(column, justify="left" if column in ("", HEADINGS[kind]) else "right", no_wrap=True)
+        lines.add_column(column, justify="left" if column in ("", HEADINGS[kind]) else "right", no_wrap=column != "")
     largest = frame.reindex(frame["effect"].abs().sort_values(ascending=False, kind="stable").index).head(SHOWN)
     for row in largest.to_dict("records"):
         lines.add_row(
