@@ -12,15 +12,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from headscope.analyse.effect_table import NOUNS, PREFIXES, Grid, Measured
+from headscope.analyse.effect_table import DIRECT, DIRECT_LIVE, NOUNS, PATHS, PREFIXES, TOTAL, Grid, Measured
 from headscope.analyse.effects import Effects, compute_effects
 from headscope.analyse.metrics import Metric
 from headscope.heads import variable
 
 SOURCE = "McGrath et al. 2023; Rushing and Nanda 2024; intervals as docs/howto/disable-heads.md says"
-
-DIRECT, DIRECT_LIVE = "direct", "direct_live"
-"""Paths of an `Ablated` beside the total one."""
 
 ENDS = {"": "", "_lower": ": lower end of its interval of 95 %", "_upper": ": upper end of its interval of 95 %"}
 
@@ -67,9 +64,9 @@ def _tabulate_kind(measured: Measured, metric: Metric, kind: str, ways: Sequence
             effects = compute_effects(metric, measured.whole, chosen, measured.clusters, subset)
             of_path = {
                 path: effects.select(np.array([m for m, n in enumerate(own) if measured.ablations[n].path == path]))
-                for path in ("total", DIRECT, DIRECT_LIVE)
+                for path in PATHS
             }
-            direct, total = of_path[DIRECT], of_path["total"]
+            direct, total = of_path[DIRECT], of_path[TOTAL]
             _fill(values, "direct_effect", (way, number, *cells), direct)
             _fill(values, "direct_effect_live", (way, number, *cells), of_path[DIRECT_LIVE])
             if metric.better:  # of a divergence, parts do not add up

@@ -49,6 +49,10 @@ ATTRIBUTE = "metrics"
 """The attribute of a table that describes the metrics, as JSON."""
 
 
+TOTAL, DIRECT, DIRECT_LIVE = PATHS = ("total", "direct", "direct_live")
+"""What a change goes through: the whole model; the final norm alone, scaled as it was; or scaled anew."""
+
+
 @dataclass(frozen=True)
 class Place:
     """Where a unit stands in the table.
@@ -76,13 +80,13 @@ class Ablated:
         place: of the unit that was disabled.
         how: what took the place of its output.
         placebo: which placebo ran in its place; 0 for none.
-        path: on which the change reached the output: ``total``, ``direct`` or ``direct_live``.
+        path: on which the change reached the output, one of `PATHS`.
     """
 
     place: Place
     how: str
     placebo: int = 0
-    path: str = "total"
+    path: str = TOTAL
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +134,7 @@ class Measured:
 
 def tabulate_effects(measured: Measured) -> xr.Dataset:
     """The total effects of an evaluation as a head table, without the attributes that say where it came from."""
-    measured = measured.on_path("total")
+    measured = measured.on_path(TOTAL)
     ways = list(dict.fromkeys(ablation.how for ablation in measured.ablations))
     kinds = list(dict.fromkeys(ablation.place.kind for ablation in measured.ablations))
     coords: dict[str, Any] = {

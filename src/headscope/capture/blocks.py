@@ -189,6 +189,15 @@ def record_blocks(capture: Capture) -> Iterator[Recorded]:
             hook.remove()
 
 
+def record_pass(capture: Capture, inputs: Mapping[str, Tensor]) -> Recorded:
+    """One pass of a model on some inputs, recorded; the errors are those of `record_blocks`."""
+    # Keys and values in a cache would be those of another pass.
+    cache = {"use_cache": False} if hasattr(capture.model.module.config, "use_cache") else {}
+    with torch.inference_mode(), record_blocks(capture) as recorded:
+        capture.model.module(**inputs, **cache)
+    return recorded
+
+
 @contextmanager
 def replace_forward(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
     """Within, a module runs another function in place of its own."""

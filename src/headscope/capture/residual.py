@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from headscope.capture.batch import Batch
-from headscope.capture.blocks import Layer, Recorded, get_first, has_blocks, record_blocks, replace_forward
+from headscope.capture.blocks import Layer, Recorded, get_first, has_blocks, record_pass, replace_forward
 from headscope.capture.interface import Capture
 from headscope.capture.model import Model
 from headscope.capture.projection import Projection
@@ -79,10 +79,8 @@ def find_residual_stream(capture: Capture, batch: Batch, projections: Mapping[La
         raise _refuse(model, "it has not one sequence of blocks")
     watch = _Watch()
     handles = [module.register_forward_hook(watch.see, with_kwargs=True) for module in model.module.modules()]
-    cache = {"use_cache": False} if hasattr(model.module.config, "use_cache") else {}
     try:
-        with torch.inference_mode(), record_blocks(capture) as recorded:
-            model.module(**batch.inputs, **cache)
+        recorded = record_pass(capture, batch.inputs)
     finally:
         for handle in handles:
             handle.remove()

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
-from headscope.capture.blocks import Layer, Recorded, get_first, record_blocks
+from headscope.capture.blocks import Layer, Recorded, get_first, record_pass
 from headscope.capture.dense import DenseRows
 from headscope.capture.dense_view import Turn
 from headscope.capture.edit import EditedLayer
@@ -47,7 +47,7 @@ class ValueZeroing:
 
     def begin(self, batch: Batch, loss: Loss | None) -> Turn:
         """The rows of the view, after passes of each block without each value."""
-        recorded, seen = _record(self.capture, batch), list[DenseRows]()
+        recorded, seen = record_pass(self.capture, batch.inputs), list[DenseRows]()
 
         def see(attention: Attention) -> None:
             assert isinstance(attention, DenseRows)
@@ -90,11 +90,11 @@ def prepare_value_zeroing(capture: Capture, batch: Batch) -> ValueZeroing:
         ModelError: the model has no blocks, or does more than to project the output of its heads.
     """
     view = ValueZeroing(capture, find_projections(capture, batch))
-    recorded = _record(capture, batch)
+    recorded = record_pass(capture, batch.inputs)
     for layer in capture.modules:
         edit = _ZeroFirst(layer)
         with capture.editing(edit):
-            edited = _record(capture, batch)
+            edited = record_pass(capture, batch.inputs)
         expected = get_first(edited.outputs[edited.starts[layer]])
         with torch.inference_mode():
             if not is_same(capture.model, expected, recorded.run_block(layer, edit, view.projections)):
@@ -138,13 +138,6 @@ class _ZeroFirst:
         edited = z.clone()
         edited[:, 0] = 0
         return edited
-
-
-def _record(capture: Capture, batch: Batch) -> Recorded:
-    cache = {"use_cache": False} if hasattr(capture.model.module.config, "use_cache") else {}
-    with torch.inference_mode(), record_blocks(capture) as recorded:
-        capture.model.module(**batch.inputs, **cache)
-    return recorded
 
 
 def _refuse(model: Model, layer: Layer) -> ModelError:

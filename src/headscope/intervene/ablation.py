@@ -5,15 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from headscope.analyse.effect_table import TOTAL
 from headscope.capture.model import Model
 from headscope.intervene.selection import Selection, count_groups, select_heads
 
 HEAD, LAYER, GROUP, PAIR = "head", "layer", "group", "pair"
 """The kinds of units: a query head, a layer, the query heads that share a key/value head, and two heads."""
-
-
-TOTAL, DIRECT, DIRECT_LIVE = PATHS = ("total", "direct", "direct_live")
-"""What a change goes through: the whole model; the final norm alone, scaled as it was; or scaled anew."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +36,7 @@ class Ablation:
         unit: what is disabled.
         how: what takes the place of its output, one of `headscope.intervene.ways.WAYS`.
         placebo: the number of the placebo that runs in place of the unit, counted from 1; 0 for the unit itself.
-        path: on which the change reaches the output, one of `PATHS`.
+        path: on which the change reaches the output, one of `headscope.analyse.effect_table.PATHS`.
     """
 
     unit: Unit

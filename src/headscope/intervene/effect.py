@@ -13,13 +13,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from headscope.analyse.effect_table import DIRECT, TOTAL
 from headscope.capture.blocks import Layer, Recorded, get_first, has_blocks, record_blocks
 from headscope.capture.interface import Capture
 from headscope.capture.projection import Projection
 from headscope.capture.residual import ResidualStream
 from headscope.capture.verify import is_same
 from headscope.errors import ModelError
-from headscope.intervene.ablation import DIRECT, TOTAL, Ablation
+from headscope.intervene.ablation import Ablation
 from headscope.intervene.evaluation import Evaluation, EvaluationBatch, compute_logits
 from headscope.intervene.placebo import DisabledUnit, prepare_norm
 from headscope.intervene.ways import Ways

@@ -20,7 +20,7 @@ import xarray as xr
 from jaxtyping import Float
 
 from headscope.analyse.direct_effects import tabulate_direct_effects
-from headscope.analyse.effect_table import Ablated, Measured, Place, tabulate_effects
+from headscope.analyse.effect_table import PATHS, TOTAL, Ablated, Measured, Place, tabulate_effects
 from headscope.analyse.effects import compute_effects
 from headscope.analyse.run_effects import join_effects, summarize_effects
 from headscope.capture.blocks import Layer
@@ -37,8 +37,6 @@ from headscope.intervene.ablation import (
     HEAD,
     LAYER,
     PAIR,
-    PATHS,
-    TOTAL,
     Ablation,
     Unit,
     list_ablations,
