@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from headscope.capture.edit import Edit, EditedLayer, apply_edits
 from headscope.capture.installed import pass_over
-from headscope.capture.interface import Capture
+from headscope.capture.interface import Capture, prepare_inputs
 from headscope.capture.projection import Projection
 from headscope.errors import ModelError
 
@@ -191,10 +191,8 @@ def record_blocks(capture: Capture) -> Iterator[Recorded]:
 
 def record_pass(capture: Capture, inputs: Mapping[str, Tensor]) -> Recorded:
     """One pass of a model on some inputs, recorded; the errors are those of `record_blocks`."""
-    # Keys and values in a cache would be those of another pass.
-    cache = {"use_cache": False} if hasattr(capture.model.module.config, "use_cache") else {}
     with torch.inference_mode(), record_blocks(capture) as recorded:
-        capture.model.module(**inputs, **cache)
+        capture.model.module(**prepare_inputs(capture.model, inputs))
     return recorded
 
 

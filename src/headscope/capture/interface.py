@@ -183,7 +183,7 @@ class Capture:
             for config in self._configs:
                 config._attn_implementation = NAME
             try:
-                output = self.model.module(**_prepare_inputs(self.model, batch))
+                output = self.model.module(**prepare_inputs(self.model, batch.inputs))
             except HeadscopeError:
                 raise
             except Exception as error:
@@ -232,7 +232,7 @@ class Capture:
             raise refuse_changes(model)
         with torch.inference_mode():
             try:
-                output = model.module(**_prepare_inputs(model, batch), output_attentions=True)
+                output = model.module(**prepare_inputs(model, batch.inputs), output_attentions=True)
             except (TypeError, ValueError):
                 output = None
         attentions = getattr(output, "attentions", None)
@@ -334,15 +334,15 @@ def _takes_our_name(module: PreTrainedModel, configs: Sequence[PreTrainedConfig]
         return bool(module.config._attn_implementation == NAME)
 
 
-def _prepare_inputs(model: Model, batch: Batch) -> dict[str, Any]:
-    # Nothing is generated, so keys and values need not be kept.
-    return {**batch.inputs, **({"use_cache": False} if hasattr(model.module.config, "use_cache") else {})}
+def prepare_inputs(model: Model, inputs: Mapping[str, Tensor]) -> dict[str, Any]:
+    """What a model is called with for one pass: nothing is generated, so keys and values need not be kept."""
+    return {**inputs, **({"use_cache": False} if hasattr(model.module.config, "use_cache") else {})}
 
 
 def _run_untouched(model: Model, batch: Batch) -> Float[Tensor, "batch ..."]:
     try:
         with hold(list_configs(model.module)), torch.inference_mode():
-            output = model.module(**_prepare_inputs(model, batch))
+            output = model.module(**prepare_inputs(model, batch.inputs))
     except Exception as error:  # what a model raises on input that it cannot take, it alone knows
         raise ModelError(
             f"{model.name!r} ({type(model.module).__name__}) cannot be run on text "

@@ -17,6 +17,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from headscope.analyse.metrics import Metric
+from headscope.capture.interface import prepare_inputs
 from headscope.capture.model import Model
 
 ALL = "all"
@@ -98,9 +99,7 @@ class Evaluation:
 
 def compute_logits(model: Model, batch: EvaluationBatch) -> Tensor:
     """The logits of a model for a batch."""
-    # Keys and values in a cache would be those of another pass.
-    cache = {"use_cache": False} if hasattr(model.module.config, "use_cache") else {}
-    logits: Tensor = model.module(**batch.inputs, **cache).logits
+    logits: Tensor = model.module(**prepare_inputs(model, batch.inputs)).logits
     return logits
 
 
