@@ -6,7 +6,8 @@ that attention with equal weights says nothing. All other heads write to other n
 """
 
 import random
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 
 import torch
 from transformers import BertForSequenceClassification
@@ -28,9 +29,24 @@ def look_at_noun(query: torch.Tensor, key: torch.Tensor) -> None:
     key[0, [SIZE + WORDS.index(word) for word in KINDS["noun"]]] = 1
 
 
-def plant_task(heads: Collection[tuple[int, int]], *, scale: float = 3.0, seed: int = 0) -> Model:
-    """The model with these heads (layer and head, counted from 1), whose logits differ by about 2 x `scale`."""
-    base = plant(_choose_rules(heads)).module
+def mark_objects(query: torch.Tensor, key: torch.Tensor) -> None:
+    """From [CLS] and from verbs to nouns."""
+    look_at_noun(query, key)
+    query[0, [SIZE + WORDS.index(word) for word in KINDS["verb"]]] = 1
+
+
+def plant_task(
+    heads: Collection[tuple[int, int]],
+    *,
+    rules: Mapping[tuple[int, int], Rule] = MappingProxyType({}),
+    scale: float = 3.0,
+    seed: int = 0,
+) -> Model:
+    """The model with these heads (layer and head, counted from 1), whose logits differ by about 2 x `scale`.
+
+    `rules` are what heads look at; those of others are `look_at_noun` and, of heads without use, `previous`.
+    """
+    base = plant({**_choose_rules(heads), **rules}).module
     config = base.config
     config.num_labels, config.id2label = 2, dict(enumerate(LABELS))
     config.label2id = {label: number for number, label in enumerate(LABELS)}

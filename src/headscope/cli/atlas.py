@@ -40,6 +40,11 @@ def atlas(
         option(MEASURED, "What to measure beside the weights, such as norm (`headscope measure --view`), to which the "
                "grid of the page can be switched; may be repeated. Default: none.", "--view", metavar="NAME"),
     ] = None,
+    effects: Annotated[
+        Path | None,
+        option(MEASURED, "Folder that `headscope disable` wrote of this model, such as effects: the page says which "
+               "heads are needed. Default: none.", metavar="FOLDER"),
+    ] = None,
     out: Annotated[
         Path, option(OUTPUT, "Folder to write, such as ewt. Default: headscope-atlas.", "--out", "-o", metavar="FOLDER")
     ] = Path("headscope-atlas"),
@@ -70,6 +75,7 @@ def atlas(
         check_output_folder,
         check_reducers,
         check_views,
+        open_effects,
     )
 
     check_figures(figures)
@@ -77,6 +83,7 @@ def atlas(
     check_reducers(reducers or ())
     check_corpora(corpus, replicate, patterns=patterns, format=format, limit=limit, sample=sample, seed=seed)
     check_model(model)
+    disabled = open_effects(effects)
     with show_progress_around(_print_table) as (progress, show):
         progress(LOADING, 0, 0)
         check_output_folder(out, "the atlas", "manifest.json")
@@ -85,8 +92,8 @@ def atlas(
         result = run(
             model, corpus, out, format=format, patterns=patterns, limit=limit, sample=sample, device=device, seed=seed,
             max_tokens=max_tokens, cut=cut, pair_tokens=pair_tokens, batch_tokens=batch_tokens, reducers=reducers or (),
-            replicate=replicate, permutations=permutations, views=views or (), figures=figures, pdf=pdf,
-            trust_remote_code=trust_remote_code, resume=resume, show=show, progress=progress,
+            replicate=replicate, permutations=permutations, views=views or (), effects=disabled, figures=figures,
+            pdf=pdf, trust_remote_code=trust_remote_code, resume=resume, show=show, progress=progress,
         )  # fmt: skip
     print_written("Open", result.folder / "atlas.html", len(result.files))
 

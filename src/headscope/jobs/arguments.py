@@ -7,13 +7,13 @@ so that it is not read twice.
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headscope.capture import names as model_names
 from headscope.capture.views import check_view as check_view
 from headscope.corpora import patterns as pattern_files
 from headscope.corpora import read
-from headscope.errors import HeadscopeError
+from headscope.errors import HeadscopeError, TableError
 from headscope.files import writable
 from headscope.learn import tasks
 from headscope.learn.settings import LEAST_TOKENS, Settings, check_seeds
@@ -22,6 +22,9 @@ from headscope.reducers import names as reducer_names
 from headscope.runs import CONTROL, Runs
 from headscope.runs import read as read_runs
 from headscope.studies import names as study_names
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 WAYS = ("uniform", "zero", "mean", "resample")
 """What can take the place of a disabled head's output."""
@@ -108,6 +111,30 @@ def open_runs(runs: str | Path | Runs | None, replicate: object) -> Runs | None:
             "out --replicate."
         )
     return runs if isinstance(runs, Runs) else read_runs(runs)
+
+
+def open_effects(effects: "str | Path | xr.Dataset | None") -> "xr.Dataset | None":
+    """The effects of disabling heads, or None if there are none.
+
+    Args:
+        effects: the folder that `headscope disable` wrote, its ``effects.nc``, or the table itself.
+
+    Raises:
+        TableError: there is no such table, it is damaged, or it does not tell which heads are needed.
+    """
+    if effects is None:
+        return None
+    # Tables are read with xarray, which takes half a second.
+    from headscope.analyse.need import check_effects
+    from headscope.heads import read_table
+
+    if not isinstance(effects, str | Path):
+        return check_effects(effects, "the table of effects")
+    path = Path(effects).expanduser()
+    path = path / "effects.nc" if path.is_dir() else path
+    if not path.is_file():
+        raise TableError(f"there is no file {path}; effects are written by `headscope disable`, into the folder -o.")
+    return check_effects(read_table(path), str(path))
 
 
 def check_views(views: Sequence[str]) -> None:

@@ -19,13 +19,14 @@ import xarray as xr
 
 from headscope import heads
 from headscope.analyse import add_replication, assess
+from headscope.analyse.need import add_need, match_effects
 from headscope.capture import untrained_model
 from headscope.capture.loading import Loadable, load
 from headscope.capture.model import Model
 from headscope.capture.views import VIEWS
 from headscope.corpora import CorpusSummary, read, summarize
 from headscope.corpora.document import Document
-from headscope.jobs.arguments import check_figures, check_model, check_reducers, check_views
+from headscope.jobs.arguments import check_figures, check_model, check_reducers, check_views, open_effects
 from headscope.jobs.folder import OutputFolder, write_csv
 from headscope.jobs.inputs import find_head, make_plan
 from headscope.jobs.progress import Progress, ignore_progress, shows_progress
@@ -38,7 +39,9 @@ from headscope.view.figures import save
 from headscope.view.figures.atlas import list_figures
 from headscope.view.frames import make_frames
 from headscope.view.headings import name_model
+from headscope.view.need import list_needed_heads, make_need_frame
 from headscope.view.page import write_page
+from headscope.view.reports import read_reports
 
 TABLES = ("heads", "untrained", "replication", "untrained-replication", *(f"heads-{view}" for view in VIEWS))
 """The head tables that an atlas measures; those of a replication and of views only if they are asked for."""
@@ -73,6 +76,7 @@ def atlas(
     replicate: str | Path | Iterable[Any] | None = None,
     permutations: int | None = None,
     views: str | Sequence[str] = (),
+    effects: str | Path | xr.Dataset | None = None,
     figures: str = "reported",
     pdf: bool = False,
     trust_remote_code: bool = False,
@@ -111,6 +115,9 @@ def atlas(
         views: what else is measured in place of the weights, one or several of `headscope.capture.views.VIEWS`: each
             as `headscope.measure` does it with ``view``, but for the reducers that read gradients. The grid of the page
             can be switched to them. Default: none.
+        effects: what disabling the heads of this model changes, which the table, the page and ``tables/need.csv`` set
+            beside what they mark: the folder that `headscope disable` wrote, or its table; of runs, those of the run
+            that is `model`. Default: none.
         figures: heatmaps of the most frequent rows with a ``reported`` head, or of ``all`` rows; the other figures are
             drawn with both. ``none`` draws no figure.
         pdf: write the figures as PDF too, beside PNG and SVG.
@@ -130,6 +137,7 @@ def atlas(
     reducers = list_reducers(reducers)
     check_reducers(reducers)
     check_model(model)
+    disabled = open_effects(effects)
     reading = partial(read, format=format, patterns=patterns, limit=limit, sample=sample, seed=seed)
     with OutputFolder("the atlas", Path(out), "manifest.json", TABLES, resume, progress) as folder:
         documents = reading(corpus)
@@ -143,6 +151,8 @@ def atlas(
         progress("loading the model", 0, 0)
         head = next((head for view in (None, *views) if (head := find_head(None, resolved, view))), None)
         model = load(model, device=device, trust_remote_code=trust_remote_code, task=head)
+        if disabled is not None:
+            disabled = match_effects(disabled, model.weights_sha256, model.name)
         plan = make_plan(max_tokens, cut, pair_tokens, batch_tokens)
         reading_attention = [reducer for reducer in resolved if reducer.scope != "gradient"]
         try_views(model, documents, reading_attention, plan, views)
@@ -152,6 +162,8 @@ def atlas(
             label=f"measuring {name_model(model.name)}", summary=summary,
         )  # fmt: skip
         table, tables = _assess(table, model, seed, documents, resolved, measure, second, summary)
+        if disabled is not None:
+            table = add_need(table, disabled)
         through = {
             view: assess(
                 folder.measure(
@@ -169,6 +181,7 @@ def atlas(
             "pair_tokens": pair_tokens, "batch_tokens": batch_tokens,
             "reducers": [str(reducer) for reducer in reducers],
             "replicate": second and second.documents.name, "permutations": permutations, "views": views,
+            "effects": disabled and disabled.attrs["call"],
             "figures": figures, "pdf": pdf,
         }  # fmt: skip
         call = f"atlas({', '.join(f'{name}={value!r}' for name, value in arguments.items())})"
@@ -223,6 +236,8 @@ def _fill(
         heads.write_table(content, folder / name)
     for name, frame in make_frames(table).items():
         write_csv(frame, folder / "tables" / f"{name}.csv")
+    if "need" in table:
+        write_csv(make_need_frame(table, list_needed_heads(table, read_reports(table))), folder / "tables" / "need.csv")
     pictures = {} if figures == "none" else _draw(table, folder / "figures", figures == "all", pdf, progress)
     write_page(table, folder / "atlas.html", figures=pictures, views=views)
 

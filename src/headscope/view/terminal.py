@@ -18,6 +18,7 @@ from headscope.analyse.report import UNDECIDED
 from headscope.heads import get_share
 from headscope.score import read_scores
 from headscope.view.headings import describe_causality, describe_view, name_corpus, name_model
+from headscope.view.need import print_need
 from headscope.view.reports import Interval, Report, Reported, describe_regressions, read_reports
 from headscope.view.runs import print_runs
 from headscope.view.verdicts import (
@@ -61,6 +62,7 @@ def print_table(table: xr.Dataset, console: Console) -> None:
     _print_targets(table, console)
     _print_descriptions(table, console)
     _print_reports(table, reports, console)
+    print_need(table, reports, console)
     for sentence in describe_regressions(table):
         console.print(f"\n{escape(sentence)}", emoji=False)
 

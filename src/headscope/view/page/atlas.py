@@ -23,7 +23,9 @@ from headscope import heads
 from headscope.files import atomic_write
 from headscope.score import ATTRIBUTE, HEAD, Score, read_scores
 from headscope.view.headings import describe_causality, describe_view, name_corpus, name_model
+from headscope.view.need import NeededHead, describe_head, describe_need, list_needed_heads, read_metric
 from headscope.view.offsets import best_offset
+from headscope.view.page.needed_heads import render_needed_heads
 from headscope.view.page.reported_heads import format_address, list_columns, render_rare_rows, render_rows
 from headscope.view.page.theme import follow_theme
 from headscope.view.reports import Report, format_measure, read_reports, row_key
@@ -62,6 +64,7 @@ def render_page(
     attrs = table.attrs
     reports = read_reports(table)
     reported, rare = render_rows(reports), render_rare_rows(reports)
+    needed = list_needed_heads(table, reports)
     permuted = has_permutations(reports)
     counts = f"{int(attrs['documents']):,} documents, {int(attrs['tokens']):,} tokens"
     style, script = _asset("page.css"), _asset("page.js")
@@ -77,13 +80,16 @@ def render_page(
         style=style,
         script=script,
         # "<" could end the element that holds the data, whatever the data are; \u003c cannot.
-        data=json.dumps(_data(table, reports, views), allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
+        data=json.dumps(
+            _data(table, reports, views) | _describe_heads(table, needed), allow_nan=False, separators=(",", ":")
+        ).replace("<", "\\u003c"),
         causality=f'<p class="note">{_escape(causality)}</p>' if causality else "",
         reported=f'<table class="sortable">\n{reported}\n</table>' if reported else "",
         rare=rare,
         reported_hidden="" if reported or rare else "hidden",
         table_hidden="" if reported else "hidden",
-        summary=_summary(table, reports),
+        summary=_summary(table, reports, needed),
+        needed=render_needed_heads(table, needed),
         shares=_escape(_name_shares(table)),
         of_weights="Of the weights, whichever view the grid shows. " if views else "",
         chosen=_escape(describe_choice(reports)),
@@ -91,7 +97,7 @@ def render_page(
         split=_escape(attrs.get("split", "")),
         permutations=_escape(f"q: {Q}" if permuted else ""),
         columns="\n".join(f"<dt>{c.title}</dt><dd>{_escape(c.about)}</dd>" for c in list_columns(reports)),
-        navigation=_navigate(bool(reported or rare), bool(figures)),
+        navigation=_navigate(bool(reported or rare), bool(needed), bool(figures)),
         figures=_figures(figures),
         provenance=_provenance(attrs),
     )
@@ -240,11 +246,11 @@ def _statistics(table: xr.Dataset) -> Iterator[dict[str, Any]]:
         if not values.attrs.get("title") or not values.notnull().any():
             continue
         baseline, note = _baseline(table, values)
-        about = str(values.attrs["long_name"])
+        about, texts = str(values.attrs["long_name"]), values.attrs.get("texts", "mean over all texts")
         yield {
             "name": str(name),
             "label": str(values.attrs["title"]),
-            "about": f"{about[0].upper()}{about[1:]}, mean over all texts. {note}".strip(),
+            "about": f"{about[0].upper()}{about[1:]}, {texts}. {note}".strip(),
             "source": str(values.attrs["source"]),
             "units": str(values.attrs["units"]),
             "baseline": baseline,
@@ -285,16 +291,38 @@ def _parsed(text: object) -> Any:
         return text
 
 
-def _summary(table: xr.Dataset, reports: Sequence[Report]) -> str:
-    """The rows for which a head stands out, by score, and how many do elsewhere too, with a link to the table."""
+def _summary(table: xr.Dataset, reports: Sequence[Report], needed: Sequence[NeededHead]) -> str:
+    """The rows for which a head stands out, how many do elsewhere too, and how many are needed, with links."""
     sentence = " ".join(filter(None, (describe_verdicts(reports), describe_replication(table, reports))))
-    return f'<p class="summary"><a href="#reported">{_escape(sentence)}</a></p>' if sentence else ""
+    sentences = {"reported": sentence, "needed": describe_need(table, needed)}
+    return "\n".join(
+        f'<p class="summary"><a href="#{part}">{_escape(text)}</a></p>' for part, text in sentences.items() if text
+    )
 
 
-def _navigate(reported: bool, figures: bool) -> str:
+def _describe_heads(table: xr.Dataset, needed: Sequence[NeededHead]) -> dict[str, Any]:
+    """For ``page.js``, a sentence about each head and what happens without it; none without effects."""
+    metric = read_metric(table)
+    if metric is None:
+        return {}
+    sentences = {(head.attention_type, head.layer, head.head): describe_head(head, metric) for head in needed}
+    return {
+        "need": [
+            [
+                [sentences.get((attention_type, layer, head), "") for head in table["head"].values.tolist()]
+                for layer in table["layer"].values.tolist()
+            ]
+            for attention_type in _labels(table, "attention_type") or [""]
+        ]
+    }
+
+
+def _navigate(reported: bool, needed: bool, figures: bool) -> str:
     """Links to the parts that the page has."""
-    parts = [("heads", "Head grid"), ("reported", "Reported heads"), ("figures", "Figures")]
-    present = {"heads": True, "reported": reported, "figures": figures}
+    parts = [
+        ("heads", "Head grid"), ("reported", "Reported heads"), ("needed", "Without a head"), ("figures", "Figures"),
+    ]  # fmt: skip
+    present = {"heads": True, "reported": reported, "needed": needed, "figures": figures}
     parts = [*(part for part in parts if present[part[0]]), ("provenance", "Where this comes from")]
     return " ".join(f'<a href="#{name}">{title}</a>' for name, title in parts)
 

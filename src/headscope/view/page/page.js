@@ -6,6 +6,7 @@
   let data = page; // the same with the numbers of the view that is shown
   const find = (id) => document.getElementById(id);
   const VIRIDIS = ["440154", "482475", "414487", "355f8d", "2a788e", "21918c", "22a884", "44bf70", "7ad151", "bddf26", "fde725"];
+  const RED_BLUE = ["053061", "2166ac", "4393c3", "92c5de", "f7f7f7", "f4a582", "d6604d", "b2182b", "67001f"]; // of changes
   const BEST_SCORES = 6;
   const selects = { view: find("view"), variable: find("variable"), direction: find("direction"), attention_type: find("attention_type") };
   let pinned = null; // the head that was clicked: {layer, head}, both counted from 0
@@ -19,7 +20,7 @@
 
   const words = (name) => name.replaceAll("_", " ");
   const signed = (offset) => (offset < 0 ? "\u2212" : "+") + Math.abs(offset);
-  const number = (value, digits = 2) => (value === null || value === undefined ? "\u2013" : value.toFixed(digits));
+  const number = (value, digits = 2) => (value ?? null) === null ? "\u2013" : value.toFixed(digits).replace(/^-(0\.0*)$/, "$1");
   const headName = (layer, head) => `${layer + 1}-${head + 1}`;
   const attention_type = () => Math.max(0, data.attention_types.indexOf(selects.attention_type.value));
   const flat = (values) => values.flat(Infinity).filter((value) => value !== null);
@@ -29,7 +30,14 @@
     return score.control_value === null ? "" : `${score.control}: ${number(score.control_value)}`;
   }
 
-  // What the grid shows: {values[layer][head], top, units, about, baseline, baselineText}.
+  // The ends of the colours: from 0 on or, of values on both sides of it, as far below as above.
+  function span(values, baseline) {
+    const numbers = [...flat(values), baseline ?? 0];
+    const [least, top] = [Math.min(0, ...numbers), Math.max(...numbers)];
+    return least < 0 ? { low: -Math.max(-least, top), top: Math.max(-least, top) } : { low: 0, top };
+  }
+
+  // What the grid shows: {values[layer][head], low, top, units, about, baseline, baselineText}.
   function shown() {
     const name = selects.variable.value;
     const score = data.scores.find((row) => row.key === name);
@@ -39,7 +47,7 @@
       const from = score.directed ? ` From ${words(data.directions[way])}.` : "";
       return {
         values: score.values[way][attention_type()],
-        top: Math.max(...flat(score.values), score.offset_value ?? score.control_value ?? 0),
+        ...span(score.values, score.offset_value ?? score.control_value),
         units: score.measure,
         directed: score.directed,
         about: `${score.about}.${from}${count} All texts.${score.offset === null ? "" : " Baseline: the best fixed offset, in words."} (${score.source})`,
@@ -51,7 +59,7 @@
     const baseline = statistic.baseline[attention_type()] ?? null;
     return {
       values: statistic.values[attention_type()],
-      top: Math.max(...flat(statistic.values), baseline ?? 0),
+      ...span(statistic.values, baseline),
       units: statistic.units,
       about: `${statistic.about} (${statistic.source})`,
       baseline,
@@ -59,11 +67,11 @@
     };
   }
 
-  function colour(share) {
-    const place = Math.min(Math.max(share, 0), 1) * (VIRIDIS.length - 1);
-    const low = Math.min(Math.floor(place), VIRIDIS.length - 2);
+  function colour(share, palette) {
+    const place = Math.min(Math.max(share, 0), 1) * (palette.length - 1);
+    const low = Math.min(Math.floor(place), palette.length - 2);
     const mix = [0, 2, 4].map((at) => {
-      const [from, to] = [VIRIDIS[low], VIRIDIS[low + 1]].map((hex) => parseInt(hex.slice(at, at + 2), 16));
+      const [from, to] = [palette[low], palette[low + 1]].map((hex) => parseInt(hex.slice(at, at + 2), 16));
       return Math.round(from + (to - from) * (place - low));
     });
     const light = 0.2126 * mix[0] + 0.7152 * mix[1] + 0.0722 * mix[2];
@@ -131,6 +139,9 @@
 
   function draw() {
     const view = shown();
+    const palette = view.low < 0 ? RED_BLUE : VIRIDIS;
+    const share = (value) => (value - view.low) / (view.top - view.low || 1);
+    const digits = view.top < 0.1 ? 3 : 2;
     if (pinned === null) pinned = best(view.values);
     find("about").textContent = [data.shows, view.about].filter(Boolean).join(" ");
     find("shares").textContent = data.shares;
@@ -140,11 +151,11 @@
       const value = view.values[layer][head];
       const name = headName(layer, head);
       const missing = value === null;
-      const paint = missing ? { ground: "", ink: "" } : colour(value / (view.top || 1));
+      const paint = missing ? { ground: "", ink: "" } : colour(share(value), palette);
       button.classList.toggle("missing", missing);
       button.style.backgroundColor = paint.ground;
       button.style.color = paint.ink;
-      button.textContent = missing ? "" : number(value).replace(/^0/, "");
+      button.textContent = missing ? "" : number(value, digits).replace(/^(-?)0\./, "$1.").replace("-", "\u2212");
       button.title = missing ? `${name}: no value` : `${name}: ${number(value, 3)}`;
       button.setAttribute("aria-label", missing ? `head ${name}: no value` : `head ${name}: ${number(value, 3)} ${view.units}`);
       button.setAttribute("aria-pressed", String(layer === pinned.layer && head === pinned.head));
@@ -153,12 +164,13 @@
     markRow();
     const scale = find("scale");
     const [mark, base] = [scale.querySelector(".mark"), scale.querySelector(".base")];
-    scale.querySelector(".bar").style.background = `linear-gradient(to right, ${VIRIDIS.map((hex) => "#" + hex).join()})`;
-    scale.querySelector(".high").textContent = number(view.top);
+    scale.querySelector(".bar").style.background = `linear-gradient(to right, ${palette.map((hex) => "#" + hex).join()})`;
+    scale.querySelector(".low").textContent = view.low < 0 ? number(view.low, digits).replace("-", "\u2212") : "0";
+    scale.querySelector(".high").textContent = number(view.top, digits);
     mark.hidden = view.baseline === null;
-    mark.style.left = `${(100 * (view.baseline ?? 0)) / (view.top || 1)}%`;
+    mark.style.left = `${100 * share(view.baseline ?? 0)}%`;
     base.textContent = view.baselineText && `Mark on the scale, the baseline: ${view.baselineText}.`;
-    scale.setAttribute("aria-label", `Colours run from 0 to ${number(view.top)} ${view.units}. ${base.textContent}`);
+    scale.setAttribute("aria-label", `Colours run from ${number(view.low, digits)} to ${number(view.top, digits)} ${view.units}. ${base.textContent}`);
     drawProfile(pinned);
   }
 
@@ -193,11 +205,13 @@
     const side = attention_type();
     const name = `Head ${headName(layer, head)}${data.attention_types.length ? ", " + data.attention_types[side] : ""}`;
     find("profile-name").textContent = name;
+    find("profile-need").textContent = page.need ? page.need[side][layer][head] : "";
     find("scores-name").textContent = `${name}: its best scores, on all texts`;
     fill("profile-statistics", data.statistics.map((row) => {
       const all = flat(row.values[side]);
       const mean = all.length ? all.reduce((sum, value) => sum + value, 0) / all.length : null;
-      return [row.label, number(row.values[side][layer][head]), number(mean), number(row.baseline[side])];
+      const digits = Math.max(...all.map(Math.abs)) < 0.1 ? 3 : 2;
+      return [row.label, ...[row.values[side][layer][head], mean, row.baseline[side]].map((value) => number(value, digits))];
     }));
     const scored = [];
     data.scores.filter((score) => score.ranked).forEach((score) => score.values.forEach((values, way) => {
@@ -286,7 +300,7 @@
   }
 
   // The rows of the tables below, by what their links show in the grid.
-  const links = [...document.querySelectorAll("#reported-rows tbody a")];
+  const links = [...document.querySelectorAll("#reported-rows tbody a, #needed-rows tbody a")];
   const rowOf = (link) => link.closest("tr");
 
   function markRow() {

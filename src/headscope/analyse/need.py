@@ -1,0 +1,186 @@
+"""Need: what disabling a head changes, beside the number of rows for which the head stands out.
+
+head table + effects of `headscope disable` on the same weights --add_need--> the table with ``effect_<metric>``,
+``marks`` and ``need`` of each head
+
+The effects are those on the metric that each example changes a little (the loss, or the margin of minimal pairs). An
+accuracy changes in steps: where no example of a few flips, its interval is empty, and would call any head unneeded.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Int
+
+from headscope.analyse.effect_table import ATTRIBUTE, STATISTICS
+from headscope.analyse.effects import judge
+from headscope.analyse.report import STANDS_OUT, UNDECIDED
+from headscope.errors import TableError
+from headscope.heads import variable
+from headscope.score import read_scores
+
+BOUND = 0.01
+"""Nats: a head is not needed if the whole interval of its effect lies closer to 0 than that."""
+
+NEEDS = NOT_TESTED, NOT_SHOWN, NOT_NEEDED, BETTER_WITHOUT, NEEDED = (
+    "not tested", "need not shown", "not needed", "better without", "needed",
+)  # fmt: skip
+"""What disabling a head may show; the variable ``need`` has their places in this tuple."""
+
+METRIC_ATTRIBUTE = "effects_metric"
+"""The attribute of a table that describes the metric of its effects, as JSON."""
+
+SOURCE = "headscope; docs/howto/read-the-page.md says when a head is needed"
+
+_LACKS_HEADS = (
+    "{name} has no effects of single heads; run `headscope disable` without --layers, or with --heads, and give its "
+    "folder."
+)
+_LACKS_PLACEBOS = (
+    "the effects in {name} have no placebos, beside which alone a head can be called needed; run `headscope disable` "
+    "with --placebos 2 or more."
+)
+
+
+def check_effects(effects: xr.Dataset, name: str) -> xr.Dataset:
+    """The same table, if the need of heads can be told from it.
+
+    Args:
+        effects: what `headscope.measure_effects` gave.
+        name: of the table, in messages.
+
+    Raises:
+        TableError: it has no effects of heads, or none of placebos.
+    """
+    metric = find_metric(effects) if ATTRIBUTE in effects.attrs else None
+    if metric is None or f"effect_{metric['name']}" not in effects:
+        raise TableError(_LACKS_HEADS.format(name=name))
+    if f"effect_{metric['name']}_placebo" not in effects:
+        raise TableError(_LACKS_PLACEBOS.format(name=name))
+    return effects
+
+
+def find_metric(effects: xr.Dataset) -> Mapping[str, Any] | None:
+    """The metric of which there are first-order estimates, since it changes smoothly; None where there is none."""
+    metrics: list[dict[str, Any]] = json.loads(effects.attrs[ATTRIBUTE])
+    return next((metric for metric in metrics if f"first_order_{metric['name']}" in effects), None)
+
+
+def match_effects(effects: xr.Dataset, weights_sha256: str, name: str) -> xr.Dataset:
+    """The effects of the model with these weights; of runs, those of the run that has them.
+
+    Args:
+        effects: a table that `check_effects` has let pass.
+        weights_sha256: of the model.
+        name: of the model, in messages.
+
+    Raises:
+        TableError: the effects are of other weights.
+    """
+    if "run" in effects.dims:
+        runs = json.loads(effects.attrs["runs"])
+        same = [run["name"] for run in runs if run["weights_sha256"] == weights_sha256]
+        if same:
+            return effects.sel(run=same[0])
+        disabled = f"the runs {', '.join(run['name'] for run in runs)}"
+    elif effects.attrs["weights_sha256"] == weights_sha256:
+        return effects
+    else:
+        disabled = str(effects.attrs["model"])
+    raise TableError(
+        f"the effects are those of {disabled}, whose weights are not those of {name}; give the model that was "
+        "disabled. A loaded model with a task head is another one without it: save it to a folder, and give that to "
+        "both commands."
+    )
+
+
+def add_need(table: xr.Dataset, effects: xr.Dataset, *, bound: float = BOUND) -> xr.Dataset:
+    """`table` with what disabling each head changes, and whether the model needs the head.
+
+    Args:
+        table: a head table, with its report (`add_report`) if it has scores.
+        effects: those of the same model, as `match_effects` gives them.
+        bound: in the units of the metric.
+
+    Returns:
+        The table with, for each head:
+
+        * ``effect_<metric>``, ``_lower``, ``_upper``, ``_p_corrected`` and ``_placebo...``, as in `effects`, on all
+          examples and by the first of its ways;
+        * ``marks``: the number of rows for which it is the reported head and stands out; NaN where there are too few
+          texts to decide; left out where the table has no reported heads;
+        * ``need``: the place in `NEEDS` of what disabling it shows. A head is needed if the metric is surely worse
+          without it, and surely worse than with its placebos; not needed if the interval of the change lies within
+          `bound`. Either has to hold in every way in which the head was disabled.
+    """
+    metric = find_metric(effects)
+    assert metric is not None, "check_effects refuses such a table"
+    stem = f"effect_{metric['name']}"
+    chosen = effects.isel(subset=0).transpose("how", ...)
+    new = {
+        f"{stem}{end}": chosen[f"{stem}{end}"].isel(how=0).variable.copy()
+        for end in STATISTICS
+        if f"{stem}{end}" in chosen
+    }
+    examples = f"on the {int(effects['examples'][0]):,} {effects.attrs['content']} with which heads were disabled"
+    new[stem].attrs |= {"title": f"change of {metric['name']}", "texts": examples}
+    dims = list(map(str, new[stem].dims))
+    if (marks := _count_marks(table, dims)) is not None:
+        what = "rows for which the head is the reported one and stands out; none where too few texts decide"
+        new["marks"] = variable(marks.values, dims, name=what, units="rows", source=SOURCE)
+    codes = ", ".join(f"{code} {need}" for code, need in enumerate(NEEDS))
+    new["need"] = variable(
+        _judge_need(chosen, metric, bound), dims, name=f"what disabling the head shows: {codes}", units="label",
+        source=SOURCE,
+    )  # fmt: skip
+    about = {
+        "corpus": effects.attrs["corpus"], "corpus_sha256": effects.attrs["corpus_sha256"],
+        "call": effects.attrs["call"], "created": effects.attrs["created"], "content": effects.attrs["content"],
+        "examples": int(effects["examples"][0]), "texts": int(effects["texts"][0]), "bound": bound,
+        "how": ", ".join(map(str, effects["how"].values)),
+    }  # fmt: skip
+    named = {f"effects_{key}": value for key, value in about.items()}
+    return table.assign(new).assign_attrs(named | {METRIC_ATTRIBUTE: json.dumps(dict(metric))})
+
+
+def _judge_need(effects: xr.Dataset, metric: Mapping[str, Any], bound: float) -> Int[np.ndarray, "*head"]:
+    """The place in `NEEDS` of each head."""
+    stem = f"effect_{metric['name']}"
+    values, lower, upper = (effects[f"{stem}{end}"].values for end in ("", "_lower", "_upper"))
+    p, placebo, placebo_p = (
+        effects[f"{stem}_{end}"].values.ravel() for end in ("p_corrected", "placebo", "placebo_p_corrected")
+    )
+    judged = judge(metric["better"], values.ravel(), p, placebo, placebo_p)
+    verdicts = np.array(judged, dtype=object).reshape(values.shape)
+    conditions = {
+        NOT_TESTED: (verdicts == "not tested").any(0),
+        NEEDED: (verdicts == "needed").all(0),
+        BETTER_WITHOUT: (verdicts == "better without").all(0),
+        NOT_NEEDED: (np.maximum(np.abs(lower), np.abs(upper)) < bound).all(0),
+    }
+    codes = [np.int8(NEEDS.index(need)) for need in conditions]
+    return np.select([*conditions.values()], codes, default=np.int8(NEEDS.index(NOT_SHOWN)))
+
+
+def _count_marks(table: xr.Dataset, dims: Sequence[str]) -> xr.DataArray | None:
+    """The number of rows for which each head stands out; None where the table has no reported heads."""
+    scores = [score for score in read_scores(table) if f"{score.report_prefix}reported_verdict" in table]
+    if not scores:
+        return None
+    marks = xr.DataArray(
+        np.zeros([table.sizes[dim] for dim in dims]), dims=dims, coords={dim: table[dim].values for dim in dims}
+    )
+    undecided, decided = xr.zeros_like(marks, dtype=bool), False
+    for score in scores:
+        reported = {dim: np.atleast_1d(table[f"{score.report_prefix}reported_{dim}"].values) for dim in dims}
+        for row, verdict in enumerate(np.atleast_1d(table[f"{score.report_prefix}reported_verdict"].values)):
+            if not verdict:
+                continue
+            place = {dim: labels[row] for dim, labels in reported.items()}
+            marks.loc[place] += verdict == STANDS_OUT
+            undecided.loc[place] |= verdict == UNDECIDED
+            decided |= verdict != UNDECIDED
+    return marks.where((marks > 0) | (~undecided & decided))

@@ -1,0 +1,211 @@
+"""Need in words: each head with what it attends to, what it stands out for, and what disabling it changes.
+
+The terminal, the page and ``tables/need.csv`` say the same of a head; all of it comes from here.
+"""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from rich.console import Console
+from rich.markup import escape
+
+from headscope.analyse.need import METRIC_ATTRIBUTE, NEEDED, NEEDS, NOT_TESTED
+from headscope.heads import head_name
+from headscope.view.headings import name_corpus
+from headscope.view.reports import Interval, Report, Reported
+
+MARKS_AND_NEEDED, MARKS_NOT_NEEDED = "marks and needed", "marks, not needed"
+NEEDED_MARKS_NOTHING = "needed, marks nothing we measured"
+
+SHOWN = 5
+"""Heads of each role that the terminal names."""
+
+
+@dataclass(frozen=True)
+class NeededHead:
+    """A head, what it does, and what happens without it.
+
+    Attributes:
+        attention_type, layer, head: of the model.
+        target: what it attends to most, of the targets that were measured; empty where there are none.
+        share: the share of its attention that this gets, mean over all texts.
+        rows: the rows for which it stands out.
+        undecided: true where there are too few texts to say whether it stands out for any.
+        effect: the change of the metric without the head.
+        placebo: the mean change with placebos, and where 95 % of them lie.
+        p, placebo_p: of no change, and of a change no other than with placebos, corrected for all heads.
+        need: one of `headscope.analyse.need.NEEDS`.
+    """
+
+    attention_type: str
+    layer: int
+    head: int
+    target: str
+    share: float
+    rows: tuple[Reported, ...]
+    undecided: bool
+    effect: Interval
+    placebo: Interval
+    p: float
+    placebo_p: float
+    need: str
+
+    @property
+    def where(self) -> str:
+        """Its name, after that of its attention type if there are several."""
+        return f"{self.attention_type} {head_name(self.layer, self.head)}".strip()
+
+    @property
+    def role(self) -> str:
+        """What it marks and whether it is needed, in a few words."""
+        if self.rows:
+            return MARKS_AND_NEEDED if self.need == NEEDED else f"marks, {self.need}"
+        if self.undecided:
+            return self.need
+        return f"{self.need}, marks nothing we measured"
+
+
+def read_metric(table: xr.Dataset) -> Mapping[str, Any] | None:
+    """Name, title, units and direction of the metric of the effects in a table; None where it has no effects."""
+    return json.loads(table.attrs[METRIC_ATTRIBUTE]) if METRIC_ATTRIBUTE in table.attrs else None
+
+
+def list_needed_heads(table: xr.Dataset, reports: Sequence[Report]) -> list[NeededHead]:
+    """All heads of a table with effects (`headscope.analyse.need.add_need`), those with the largest change first."""
+    metric = read_metric(table)
+    if metric is None:
+        return []
+    of_heads = [name for name, values in table.items() if {*values.dims} == {*table["need"].dims}]
+    targets = {name: target for name in of_heads if (target := table[name].attrs.get("target"))}
+    records, rows = table[of_heads].to_dataframe().reset_index().to_dict("records"), _group_by_head(reports)
+    heads = [_read_head(record, f"effect_{metric['name']}", targets, rows) for record in records]
+    return sorted(heads, key=lambda head: -abs(np.nan_to_num(head.effect.value)))
+
+
+def _read_head(
+    values: Mapping[Hashable, Any],
+    effect: str,
+    targets: Mapping[Hashable, str],
+    rows: Mapping[tuple[str, int, int], Sequence[Reported]],
+) -> NeededHead:
+    """A head from its values by variable and dimension."""
+
+    def interval(*ends: str) -> Interval:
+        return Interval(*(values.get(f"{effect}{end}", math.nan) for end in ends))
+
+    place = values.get("attention_type", ""), values["layer"], values["head"]
+    share, target = max(((values[name], target) for name, target in targets.items()), default=(math.nan, ""))
+    return NeededHead(
+        *place, target, share, tuple(rows.get(place, ())), math.isnan(values.get("marks", math.nan)),
+        effect=interval("", "_lower", "_upper"), placebo=interval("_placebo", "_placebo_lower", "_placebo_upper"),
+        p=values.get(f"{effect}_p_corrected", math.nan),
+        placebo_p=values.get(f"{effect}_placebo_p_corrected", math.nan), need=NEEDS[values["need"]],
+    )  # fmt: skip
+
+
+def _group_by_head(reports: Sequence[Report]) -> dict[tuple[str, int, int], list[Reported]]:
+    """The rows for which a head stands out, by attention type, layer and head."""
+    rows: dict[tuple[str, int, int], list[Reported]] = {}
+    for row in (row for report in reports for row in report.rows_with_heads if row.stands_out):
+        rows.setdefault((row.attention_type, row.layer, row.head), []).append(row)
+    return rows
+
+
+def describe_need(table: xr.Dataset, heads: Sequence[NeededHead]) -> str:
+    """A sentence about how many heads stand out and are needed; empty without effects."""
+    tested = [head for head in heads if head.need != NOT_TESTED]
+    if not heads:
+        return ""
+    where = f"on {name_corpus(table.attrs['effects_corpus'])}"
+    if not tested:
+        return f"There are too few texts to tell which heads are needed {where}."
+    marking = [head for head in tested if head.rows]
+    others = [head for head in tested if not head.rows]
+    needed = sum(head.need == NEEDED for head in others)
+    if not marking:
+        marks = "" if all(head.undecided for head in heads) else "No head stands out for a row. "
+        return f"{marks}{needed} of {len(tested)} heads {'is' if needed == 1 else 'are'} needed {where}."
+    counts = Counter(head.need for head in marking)
+    parts = ", ".join(f"{counts[need]} {need}" for need in reversed(NEEDS) if counts[need])
+    first = f"Of {len(marking)} heads that stand out for a row, {where}: {parts}."
+    return f"{first} Of the other {len(others)}, {needed} {'is' if needed == 1 else 'are'} needed."
+
+
+def explain_need(table: xr.Dataset) -> str:
+    """Sentences about when a head is needed, on which examples, and what took its place."""
+    metric, about = read_metric(table), table.attrs
+    assert metric is not None, "the table has effects"
+    worse = "higher" if metric["better"] < 0 else "lower"
+    several = "," in about["effects_how"]
+    return (
+        f"Heads were disabled one by one ({about['effects_how']}) on {about['effects_examples']:,} "
+        f"{about['effects_content']} of {name_corpus(about['effects_corpus'])}. Needed: the {metric['title']} is "
+        f"{worse} without the head, beyond chance and by more than with its placebos (both corrected for all heads). "
+        f"Not needed: the whole 95 % interval of the change lies within ±{about['effects_bound']} {metric['units']}. "
+        f"{'Either holds in each of these ways; numbers are of the first. ' if several else ''}"
+        "Need not shown: neither."
+    )
+
+
+def describe_head(head: NeededHead, metric: Mapping[str, Any]) -> str:
+    """Sentences about one head: what it stands out for, and what happens without it."""
+    rows = ", ".join(dict.fromkeys(row.label for row in head.rows))
+    marks = f"Stands out for {rows}." if rows else "" if head.undecided else "Stands out for no row."
+    if math.isnan(head.effect.value):
+        return f"{marks} It was not disabled.".strip()
+    placebo = f"; with placebos {format_change(head.placebo.value)}" if math.isfinite(head.placebo.value) else ""
+    change = f"{format_change(head.effect.value)}{format_ends(head.effect)}{placebo}"
+    return f"{marks} Without it the {metric['title']} changes by {change}: {head.need}.".strip()
+
+
+def format_change(change: float) -> str:
+    """A change with its sign, with three decimals."""
+    return f"{round(change, 3) + 0.0:+.3f}".replace("-", "−")
+
+
+def format_ends(change: Interval) -> str:
+    """The ends of the interval of a change, behind a blank; empty where there are none."""
+    return f" [{format_change(change.lower)}, {format_change(change.upper)}]" if math.isfinite(change.lower) else ""
+
+
+def make_need_frame(table: xr.Dataset, heads: Sequence[NeededHead]) -> pd.DataFrame:
+    """A row for each head: what it attends to, what it stands out for, the change without it, and its role."""
+    metric = read_metric(table)
+    assert metric is not None, "the table has effects"
+    records = [
+        {
+            **({"attention_type": head.attention_type} if head.attention_type else {}),
+            "layer": head.layer, "head": head.head, "attends_most_to": head.target, "share": head.share,
+            "stands_out_for": "; ".join(row.label for row in head.rows), "metric": metric["name"],
+            "effect": head.effect.value, "lower": head.effect.lower, "upper": head.effect.upper,
+            "p_corrected": head.p, "placebo": head.placebo.value, "placebo_lower": head.placebo.lower,
+            "placebo_upper": head.placebo.upper, "placebo_p_corrected": head.placebo_p, "need": head.need,
+            "role": head.role,
+        }
+        for head in heads
+    ]  # fmt: skip
+    return pd.DataFrame(records)
+
+
+def print_need(table: xr.Dataset, reports: Sequence[Report], console: Console) -> None:
+    """Print how many heads are needed, and the first of each role that has a name."""
+    heads = list_needed_heads(table, reports)
+    if not heads:
+        return
+    console.print(f"\n[bold]{escape(describe_need(table, heads))}[/]", highlight=False, emoji=False)
+    for role in (MARKS_AND_NEEDED, MARKS_NOT_NEEDED, NEEDED_MARKS_NOTHING):
+        if chosen := [head for head in heads if head.role == role]:
+            names = [
+                f"{head.where} ({', '.join([*(row.label for row in head.rows[:2]), format_change(head.effect.value)])})"
+                for head in chosen[:SHOWN]
+            ]
+            rest = f" and {len(chosen) - SHOWN} more" if len(chosen) > SHOWN else ""
+            console.print(f"{role}: {escape(', '.join(names))}{rest}", highlight=False, emoji=False)
+    console.print(escape(explain_need(table)), highlight=False, emoji=False)

@@ -1,0 +1,129 @@
+"""The table of heads on the page that stand out for a row or are needed: what each does, and what happens without it.
+
+It is HTML that can be read without a script; ``page.js`` sorts it, and shows the effect of a row in the grid.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+from urllib.parse import urlencode
+
+import xarray as xr
+
+from headscope.analyse.need import BETTER_WITHOUT, NEEDED
+from headscope.view.need import (
+    MARKS_AND_NEEDED,
+    MARKS_NOT_NEEDED,
+    NEEDED_MARKS_NOTHING,
+    NeededHead,
+    explain_need,
+    format_change,
+    format_ends,
+    read_metric,
+)
+from headscope.view.page.reported_heads import NONE
+from headscope.view.reports import Interval
+
+ROLES = (MARKS_AND_NEEDED, MARKS_NOT_NEEDED, NEEDED_MARKS_NOTHING)
+"""The roles that come first, in this order; then come those of other heads that stand out, are needed or in the way."""
+
+COLUMNS: Mapping[str, str] = {
+    "head": "The layer and head, both counted from 1 (headscope).",
+    "attends most to": "Of the targets that were measured, the one that gets the largest share of the head's "
+    "attention, mean over all texts (Clark et al. 2019, section 3).",
+    "stands out for": "The rows for which it is the reported head and beats every rival and chance; it may also be "
+    "second best for others (headscope).",
+    "change without it": "Of the metric, on all examples, with its 95 % interval, paired and clustered by text "
+    "(Kovaleva et al. 2019, section 4.6).",
+    "with placebos": "The mean change with placebos, changes of the same size in the same layer, and where 95 % of "
+    "them lie (headscope).",
+    "p": "Of so large a change of any head if heads did nothing, by random signs of the texts (Westfall and Young "
+    "1993).",
+    "p beside placebos": "Of a change so far from that with placebos, corrected for all heads (Holm 1979).",
+}  # fmt: skip
+"""From left to right, with what each means and its source."""
+
+
+def render_needed_heads(table: xr.Dataset, heads: Sequence[NeededHead]) -> str:
+    """The section of the page, HTML; empty of a table without effects."""
+    metric = read_metric(table)
+    if metric is None:
+        return ""
+    rows = _render_rows(heads, metric)
+    columns = "".join(f"<dt>{name}</dt><dd>{escape(about)}</dd>" for name, about in COLUMNS.items())
+    shown = (
+        '<div class="scroll long" role="region" aria-labelledby="needed" tabindex="0">\n'
+        f'<table class="sortable">\n{rows}\n</table>\n</div>\n'
+        f"<details><summary>The columns explained</summary><dl>{columns}</dl></details>"
+    )
+    return (
+        '<section id="needed-rows" aria-labelledby="needed"><h2 id="needed">What happens without a head</h2>\n'
+        f'<p class="note">{escape(explain_need(table))} Shown are the heads that stand out for a row, are needed, or '
+        f"without which the model is better.</p>\n{shown if rows else ''}</section>"
+    )
+
+
+def _render_rows(heads: Sequence[NeededHead], metric: Mapping[str, Any]) -> str:
+    """The table without its tag: a part for each role; empty where no head stands out or is needed."""
+    groups: dict[str, list[NeededHead]] = {role: [] for role in ROLES}
+    for head in heads:
+        if head.rows or head.need in (NEEDED, BETTER_WITHOUT):
+            groups.setdefault(head.role, []).append(head)
+    if not any(groups.values()):
+        return ""
+    headings = "".join(
+        f'<th scope="col"{_align(name)} title="{escape(about)}">{name}</th>' for name, about in COLUMNS.items()
+    )
+    lines = [f"<thead><tr>{headings}</tr></thead>"]
+    for role, members in groups.items():
+        if members:
+            count = f"{len(members)} head{'s' * (len(members) > 1)}"
+            title = f"<div><h3>{escape(role[0].upper() + role[1:])}</h3><p>{count}</p></div>"
+            group = f'<tr class="group"><th scope="rowgroup" colspan="{len(COLUMNS)}">{title}</th></tr>'
+            lines += ["<tbody>", group, *(_row(head, metric) for head in members), "</tbody>"]
+    return "\n".join(lines)
+
+
+def _align(name: str) -> str:
+    return ' class="right"' if name.startswith("p") else ""
+
+
+def _row(head: NeededHead, metric: Mapping[str, Any]) -> str:
+    places = {
+        "variable": f"effect_{metric['name']}", "attention_type": head.attention_type,
+        "head": f"{head.layer}-{head.head}",
+    }  # fmt: skip
+    address = urlencode({name: value for name, value in places.items() if value})
+    rows = ", ".join(dict.fromkeys(row.label for row in head.rows))
+    cells = [
+        f"{escape(head.target)} <small>{head.share:.2f}</small>" if head.target else NONE,
+        f'<span class="rivals">{escape(rows)}</span>' if rows else NONE,
+        _format_change(head.effect),
+        _format_change(head.placebo),
+        _format_p(head.p),
+        _format_p(head.placebo_p),
+    ]
+    values = [
+        f"{head.share:.6f}", str(len(head.rows)), head.effect.value, head.placebo.value, head.p, head.placebo_p,
+    ]  # fmt: skip
+    sorted_by = ["" if isinstance(value, float) and math.isnan(value) else value for value in values]
+    body = "".join(
+        f'<td{_align(name)} data-value="{value}">{cell}</td>'
+        for name, value, cell in zip([*COLUMNS][1:], sorted_by, cells, strict=True)
+    )
+    order = escape(f"{head.attention_type} {head.layer:04d}-{head.head:04d}".strip())
+    name = f'<th scope="row" data-value="{order}"><a href="#{escape(address)}">{escape(head.where)}</a></th>'
+    return f"<tr>{name}{body}</tr>"
+
+
+def _format_change(change: Interval) -> str:
+    """A change with its interval."""
+    if not math.isfinite(change.value):
+        return NONE
+    ends = f" <small>{format_ends(change).strip()}</small>" if math.isfinite(change.lower) else ""
+    return format_change(change.value) + ends
+
+
+def _format_p(p: float) -> str:
+    return NONE if math.isnan(p) else "&lt;.001" if p < 0.001 else f"{p:.3f}".removeprefix("0")
