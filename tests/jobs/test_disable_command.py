@@ -67,7 +67,7 @@ def test_a_killed_run_goes_on_and_gives_the_same(inputs: Path, tmp_path: Path, m
     settings = {"heads": "2-3,1-2", "placebos": 2, "batch_tokens": 64, "pairs": 2, "progress": False}
     task = headscope.read_task(str(inputs / "nouns"))
     expected = headscope.measure_effects(inputs / "model", task, tmp_path / "whole", **settings)
-    monkeypatch.setattr("headscope.jobs.disable.SAVE_EVERY", 0.0)
+    monkeypatch.setattr("headscope.jobs.effects.SAVE_EVERY", 0.0)
     true_step, steps = effect._Passes.run_from_heads, []
 
     def fail_in_the_middle(*arguments):

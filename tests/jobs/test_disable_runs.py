@@ -82,7 +82,7 @@ def test_a_killed_run_goes_on_and_gives_the_same(undrawn, tmp_path: Path, monkey
     plant_runs(tmp_path, [[(2, 3)], [(3, 1)]])
     settings = {"heads": "2-3,1-2", "placebos": 2, "batch_tokens": 512}
     expected = measure(tmp_path, out="whole", **settings)
-    monkeypatch.setattr("headscope.jobs.disable.SAVE_EVERY", 0.0)
+    monkeypatch.setattr("headscope.jobs.effects.SAVE_EVERY", 0.0)
     true_step, steps = effect._Passes.run_from_heads, []
 
     def fail_in_the_second_run(*arguments):

@@ -1,79 +1,43 @@
 """What disabling each head, layer and key/value head of a model changes on a task, written to a folder.
 
-model, task --prepare--> Evaluation --measure_outcomes--> outcomes --tabulate_effects--> head table --view--> files
+model, task --prepare--> Evaluation --measure_units--> head table --view--> files
 
 Of runs, each gives a table; these are joined, and their summary is written beside them (`analyse.run_effects`).
 """
 
 import datetime
-import json
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from random import Random
 from typing import Any
 
-import numpy as np
 import xarray as xr
-from jaxtyping import Float
 
-from headscope.analyse.direct_effects import tabulate_direct_effects
-from headscope.analyse.effect_table import PATHS, TOTAL, Ablated, Measured, Place, tabulate_effects
-from headscope.analyse.effects import compute_effects
 from headscope.analyse.run_effects import join_effects, summarize_effects
-from headscope.capture.blocks import Layer
-from headscope.capture.interface import Capture
 from headscope.capture.loading import Loadable, load
 from headscope.capture.model import Model
-from headscope.capture.projection import Projection, find_projections
-from headscope.capture.residual import ResidualStream, find_residual_stream
 from headscope.capture.stream import BATCH_TOKENS
-from headscope.errors import HeadscopeError, ModelError
+from headscope.errors import ModelError
 from headscope.heads import write_table
-from headscope.intervene.ablation import (
-    GROUP,
-    HEAD,
-    LAYER,
-    PAIR,
-    Ablation,
-    Unit,
-    list_ablations,
-    list_heads,
-    list_units,
-    pair_units,
-)
-from headscope.intervene.edit import capture_model, collate_sample
-from headscope.intervene.effect import Outcomes, measure_outcomes
-from headscope.intervene.estimate import estimate_changes
-from headscope.intervene.evaluation import ALL, Evaluation
-from headscope.intervene.selection import count_groups, list_names
-from headscope.intervene.ways import Ways, prepare_ways
+from headscope.intervene.ablation import list_units
+from headscope.intervene.selection import list_names
 from headscope.jobs.arguments import check_disabling, check_model, open_runs
+from headscope.jobs.effects import PAIRS, TABLE, Disabling, measure_units
 from headscope.jobs.evaluations import EvaluationSource, find_evaluation
 from headscope.jobs.folder import OutputFolder, write_csv
 from headscope.jobs.progress import Progress, ignore_progress, shows_progress
 from headscope.learn.task import TEST
-from headscope.runner.checkpoint import resume as resume_sums
-from headscope.runner.checkpoint import save as save_sums
-from headscope.runner.local import SAVE_EVERY
-from headscope.runner.provenance import identify_model, list_versions
 from headscope.runner.runs import identify_runs, refuse_other_runs
 from headscope.runs import Run, Runs
 from headscope.view.effects import list_effects
 from headscope.view.figures import save
 from headscope.view.figures.effects import draw_effects
-from headscope.view.headings import name_model
 
-MANIFEST, TABLE = "effects.json", "effects"
-"""The manifest of the folder, and the name of the head table in it."""
+MANIFEST = "effects.json"
+"""The manifest of the folder."""
 
 SUMMARY = "summary"
 """The name of the CSV file of the means over runs."""
-
-PAIRS = "pairs"
-"""The name under which what was measured of pairs of heads is kept for resuming."""
 
 
 @shows_progress
@@ -167,23 +131,15 @@ def measure_effects(
         settings: dict[str, Any] = {"start": start, "batch_tokens": batch_tokens or BATCH_TOKENS}
         settings |= {} if max_tokens is None else {"max_tokens": max_tokens}
 
+        disabling = Disabling(ways, placebos, top, pairs, direct)
+
         def measure(loaded: Model, run: Run | None = None) -> xr.Dataset:
             units = list_units(loaded, [*list_names(heads or ()), *list_names(layers or ())])
             evaluation = source.prepare(loaded, **settings)
-            if pairs and sum(unit.kind == HEAD for unit in units) < 2:
-                raise HeadscopeError(
-                    "pairs are made of two heads, and fewer are disabled; name more heads, or no pairs."
-                )
+            if run is None:
+                return measure_units(folder, loaded, evaluation, units, disabling, seed=seed)
             # Placebos of runs with one seed would err alike, and so would their mean.
-            own_seed = seed if run is None else seed + run.seed
-            capture = capture_model(loaded)
-            projections = _find_projections(capture, needed=bool(placebos or direct))
-            stream = find_residual_stream(capture, collate_sample(loaded), projections) if direct else None
-            measuring = _Measuring(
-                folder, capture, evaluation, ways, placebos, own_seed, projections, stream, run
-            )  # fmt: skip
-            table = measuring.measure(units, top=top, pairs=pairs)
-            return table.assign_attrs(_identify(loaded, evaluation) | {"content": evaluation.content})
+            return measure_units(folder, loaded, evaluation, units, disabling, seed=seed + run.seed, run=run.name)
 
         progress("loading the model", 0, 0)
         if runs is None:
@@ -214,163 +170,6 @@ def _join(tables: Sequence[xr.Dataset], model: Model, runs: Runs) -> xr.Dataset:
             )
     together = join_effects(tables, [run.name for run in runs.runs], [run.seed for run in runs.runs])
     return together.assign_attrs(identify_runs(model, runs))
-
-
-@dataclass(frozen=True, eq=False)
-class _Measuring:
-    """The measuring of one table; what is measured is kept in the folder meanwhile."""
-
-    folder: OutputFolder
-    capture: Capture
-    evaluation: Evaluation
-    how: Sequence[str]
-    placebos: int
-    seed: int
-    projections: Mapping[Layer, Projection]
-    stream: ResidualStream | None
-    run: Run | None = None
-
-    def measure(self, units: Sequence[Unit], *, top: int | None, pairs: int) -> xr.Dataset:
-        """The table, without the attributes that say where it comes from."""
-        model = self.capture.model
-        self.folder.progress("preparing what takes the place of heads", 0, 0)
-        ways = prepare_ways(self.capture, self.evaluation, self.how, seed=self.seed)
-        every_head = list_heads(model)
-        estimates = self._estimate(every_head, ways)
-        units, sample = self._choose(units, estimates[self.how[0]], top)
-        paths = PATHS if self.stream else (TOTAL,)
-        ablations = list_ablations(units, self.how, {self.how[0]: self.placebos}, paths)
-        outcomes = self._evaluate(TABLE, ablations, ways)
-        if pairs:
-            largest = self._rank(ablations, outcomes)[:pairs]
-            together = list_ablations(pair_units(largest), self.how, {})
-            outcomes = outcomes.join(self._evaluate(PAIRS, together, ways))
-            ablations = [*ablations, *together]
-        gather, changes = self.evaluation.gather, np.concatenate([estimates[how] for how in self.how])
-        measured = Measured(
-            metrics=self.evaluation.metrics, whole=gather(outcomes.whole), disabled=gather(outcomes.disabled),
-            ablations=[Ablated(_place(each.unit), each.how, each.placebo, each.path) for each in ablations],
-            norms=outcomes.norms, clusters=self.evaluation.clusters, subsets=self.evaluation.subsets,
-            sizes=_count(model), attention_types=[*model.layers], smooth=self.evaluation.smooth,
-            estimated=[Ablated(_place(unit), how) for how in self.how for unit in every_head],
-            estimates=gather(_add_change(outcomes.whole, changes)),
-            sample=sample,
-        )  # fmt: skip
-        table, direct = tabulate_effects(measured), tabulate_direct_effects(measured)
-        return table.assign_coords(direct.coords).assign(direct.data_vars)
-
-    def _estimate(self, units: Sequence[Unit], ways: Ways) -> dict[str, Float[np.ndarray, "head item"]]:
-        """The first-order estimates of all heads, by way."""
-        step = "estimating the effects of heads"
-        changes = estimate_changes(
-            self.capture, self.evaluation, self.how, ways, lambda done, total: self.folder.progress(step, done, total)
-        )
-        places = [(layer, head) for unit in units for layer, (head,) in unit.selection.items()]
-        return {how: np.stack([changes[how, layer][head] for layer, head in places]) for how in self.how}
-
-    def _choose(
-        self, units: Sequence[Unit], estimates: Float[np.ndarray, "head item"], top: int | None
-    ) -> tuple[list[Unit], list[str]]:
-        """The units that are run, and the names of heads among them that were not chosen for their estimates."""
-        names = [unit.name for unit in units if unit.kind == HEAD]
-        if top is None or 2 * top >= len(names):
-            return [*units], names if len(names) == len(estimates) else []
-        nothing = np.zeros((self.evaluation.items, len(self.evaluation.quantities)))
-        changes = self.evaluation.gather(_add_change(nothing, estimates))
-        smooth = self.evaluation.smooth if self.evaluation.smooth in changes else self.evaluation.quantities[0]
-        sizes = np.abs(changes[smooth].sum(-1))
-        size = dict(zip((unit.name for unit in list_heads(self.capture.model)), sizes, strict=True))
-        ranked = sorted(names, key=lambda name: -size[name])
-        sample = Random(self.seed).sample(names, top)
-        return [unit for unit in units if unit.kind != HEAD or unit.name in {*ranked[:top], *sample}], sample
-
-    def _evaluate(self, name: str, ablations: Sequence[Ablation], ways: Ways) -> Outcomes:
-        """The outcomes of some ablations; a run that was killed goes on."""
-        labels = [f"{each.unit.name} {each.how} {each.placebo} {each.path}" for each in ablations]
-        about = _identify(self.capture.model, self.evaluation)
-        identity = {"about": about, "ablations": labels, "seed": self.seed}
-        path, outcomes = self.folder.sums(name), Outcomes.empty(self.evaluation, len(ablations))
-        if self.run is not None:
-            path = path.with_name(f"{path.stem}.{self.run.name}{path.suffix}")
-        if self.folder.resume and path.exists():
-            outcomes = Outcomes.from_sums(resume_sums(path, identity))
-        total, saved = len(self.evaluation.batches) * (len(ablations) + 1), time.monotonic()
-        what = "pairs of heads" if name == PAIRS else "heads"
-        step = f"disabling {what} of {name_model(self.capture.model.name)}"
-        for _ in measure_outcomes(
-            self.capture, self.evaluation, ablations, ways, self.projections, outcomes, stream=self.stream,
-            seed=self.seed,
-        ):  # fmt: skip
-            self.folder.progress(step, outcomes.steps, total)
-            if time.monotonic() - saved >= SAVE_EVERY:
-                save_sums(outcomes.as_sums(), path, identity=identity)
-                saved = time.monotonic()
-        save_sums(outcomes.as_sums(), path, identity=identity)
-        return outcomes
-
-    def _rank(self, ablations: Sequence[Ablation], outcomes: Outcomes) -> list[Unit]:
-        """The heads in the order of their effects on the smooth metric, in the first way."""
-        metric = next(metric for metric in self.evaluation.metrics if metric.name == self.evaluation.smooth)
-        chosen = [
-            number
-            for number, each in enumerate(ablations)
-            if (each.unit.kind, each.how, each.placebo, each.path) == (HEAD, self.how[0], 0, TOTAL)
-        ]
-        gather, evaluation = self.evaluation.gather, self.evaluation
-        effects = compute_effects(
-            metric, gather(outcomes.whole), gather(outcomes.disabled[chosen]), evaluation.clusters,
-            evaluation.subsets[ALL],
-        )  # fmt: skip
-        return [ablations[chosen[place]].unit for place in np.argsort(-np.abs(effects.values), kind="stable")]
-
-
-def _find_projections(capture: Capture, *, needed: bool) -> Mapping[Layer, Projection]:
-    """The output projections. Without them, placebos and direct effects aside, passes begin at a block.
-
-    Raises:
-        ModelError: they are needed, and the model has none.
-    """
-    try:
-        return find_projections(capture, collate_sample(capture.model))
-    except ModelError:
-        if needed:
-            raise
-        return {}
-
-
-def _add_change(
-    whole: Float[np.ndarray, "item quantity"], change: Float[np.ndarray, "estimate item"]
-) -> Float[np.ndarray, "estimate item quantity"]:
-    """The quantities of items if the first of them changes so."""
-    estimated = np.broadcast_to(whole, (len(change), *whole.shape)).copy()
-    estimated[..., 0] += change
-    return estimated
-
-
-def _count(model: Model) -> dict[str, int]:
-    """The sizes of the axes of a table."""
-    groups = max(count_groups(model, attention_type) for attention_type in model.layers)
-    sizes = {"layer": max(model.layers.values()), "head": max(model.shape.heads.values())}
-    return sizes | {"key_value_head": groups}
-
-
-def _place(unit: Unit) -> Place:
-    """Where a unit stands in a table."""
-    if unit.kind == PAIR:
-        return Place(unit.kind, unit.name)
-    ((attention_type, layer), chosen), *_ = unit.selection.items()
-    shared = len(chosen) if unit.kind == GROUP else 1
-    number = 0 if unit.kind == LAYER else chosen[0] // shared + 1
-    return Place(unit.kind, unit.name, attention_type, layer, number)
-
-
-def _identify(model: Model, evaluation: Evaluation) -> dict[str, Any]:
-    """Where a table comes from; a run that is resumed must have the same."""
-    return identify_model(model) | {
-        "corpus": evaluation.name, "corpus_sha256": evaluation.sha256, "documents": len({*evaluation.clusters}),
-        "tokens": evaluation.tokens, "skipped": json.dumps(evaluation.skipped),
-        "versions": json.dumps(list_versions(), sort_keys=True),
-    }  # fmt: skip
 
 
 def _fill(fresh: Path, table: xr.Dataset) -> None:
