@@ -55,6 +55,8 @@ def test_the_folder_has_a_table_rows_and_figures(inputs: Path, tmp_path: Path, c
     assert float(table["effect_accuracy"].sel(how="zero", subset="all", layer=2, head=3)) == pytest.approx(
         accuracy["effect"]["2-3"], abs=1e-5
     )
+    for argument in ("heads=['2-3', '1-2']", "layers=['3']", "how=['zero', 'mean']", "placebos=4", "limit=None"):
+        assert argument in table.attrs["call"]
     listed = json.loads((tmp_path / "out" / "effects.json").read_text())["sha256"]
     written = {
         path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*") if path.is_file()

@@ -130,7 +130,6 @@ def measure_effects(
             source.check_runs(runs)
         settings: dict[str, Any] = {"start": start, "batch_tokens": batch_tokens or BATCH_TOKENS}
         settings |= {} if max_tokens is None else {"max_tokens": max_tokens}
-
         disabling = Disabling(ways, placebos, top, pairs, direct)
 
         def measure(loaded: Model, run: Run | None = None) -> xr.Dataset:
@@ -150,10 +149,13 @@ def measure_effects(
             refuse_other_runs(model, runs, trust_remote_code=trust_remote_code)
             loading = partial(load, device=device, trust_remote_code=trust_remote_code, task=source.head)
             table = _join([measure(loading(runs.path(run)), run) for run in runs.runs], model, runs)
-        call = (
-            f"measure_effects(model={model.name!r}, task={source.name!r}, how={ways}, placebos={placebos}, top={top}, "
-            f"pairs={pairs}, direct={direct}, seed={seed}{f', runs={str(runs.folder)!r}' if runs else ''})"
-        )
+        arguments = {
+            "model": model.name, "task": source.name, "split": split, "paradigms": [*paradigms], "limit": limit,
+            "heads": list_names(heads or ()), "layers": list_names(layers or ()), "how": ways, "placebos": placebos,
+            "top": top, "pairs": pairs, "direct": direct, "start": start, "max_tokens": max_tokens, "seed": seed,
+            "runs": runs and str(runs.folder),
+        }  # fmt: skip
+        call = f"measure_effects({', '.join(f'{name}={value!r}' for name, value in arguments.items())})"
         created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         table = table.assign_attrs({"call": call, "created": created})
         folder.write(lambda fresh: _fill(fresh, table), {"task": source.name, "model": model.name, "how": ways})
