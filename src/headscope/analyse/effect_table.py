@@ -4,7 +4,6 @@ Effects of heads are ``effect_<metric>``, those of layers ``layer_effect_<metric
 ``group_effect_<metric>``, and of pairs of heads ``pair_effect_<metric>``. `STATISTICS` says how a name ends.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,7 +20,7 @@ from headscope.analyse.effects import (
     correct_by_sign_flips,
     rank_agreement,
 )
-from headscope.analyse.metrics import Metric
+from headscope.analyse.metrics import ATTRIBUTE, Metric, describe_metrics
 from headscope.heads import variable
 
 STATISTICS: Mapping[str, str] = {
@@ -44,10 +43,6 @@ NOUNS = {"head": "head", "layer": "layer", "group": "key/value head", "pair": "p
 SOURCE = "Kovaleva et al. 2019, section 4.6; intervals, p-values and placebos as docs/howto/disable-heads.md says"
 
 FIRST_ORDER = "Molchanov et al. 2017, section 2.2; Syed et al. 2023 (attribution patching)"
-
-ATTRIBUTE = "metrics"
-"""The attribute of a table that describes the metrics, as JSON."""
-
 
 TOTAL, DIRECT, DIRECT_LIVE = PATHS = ("total", "direct", "direct_live")
 """What a change goes through: the whole model; the final norm alone, scaled as it was; or scaled anew."""
@@ -153,8 +148,7 @@ def tabulate_effects(measured: Measured) -> xr.Dataset:
             table = table.assign(_check_estimates(table, measured, metric))
         if "pair" in kinds:
             table = table.assign(_tabulate_interactions(measured, metric, ways))
-    about = [{"name": m.name, "title": m.title, "units": m.units, "better": m.better} for m in measured.metrics]
-    return table.assign_attrs({ATTRIBUTE: json.dumps(about)})
+    return table.assign_attrs({ATTRIBUTE: describe_metrics(measured.metrics)})
 
 
 def _assign(table: xr.Dataset, new: xr.Dataset) -> xr.Dataset:

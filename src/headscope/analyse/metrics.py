@@ -4,11 +4,20 @@ Accuracy is a ratio of two sums, and F1, Matthews' and Pearson's correlation are
 without a text, or with some heads disabled, is then a matter of other sums, with no new predictions to make.
 """
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import xarray as xr
 from jaxtyping import Float
+
+from headscope.errors import TableError
+from headscope.files import parse_json
+
+ATTRIBUTE = "metrics"
+"""The attribute of a table of effects that describes its metrics, as JSON."""
 
 Sums = Mapping[str, Float[np.ndarray, "..."]]
 """Sums of quantities over examples, by name; all of one shape."""
@@ -34,6 +43,36 @@ class Metric:
     units: str
     better: int
     compute: Callable[[Sums], Values]
+
+
+def describe_metrics(metrics: Sequence[Metric]) -> str:
+    """The attribute of a table of effects: all of its metrics but how they are computed."""
+    about = [{"name": m.name, "title": m.title, "units": m.units, "better": m.better} for m in metrics]
+    return json.dumps(about)
+
+
+def read_metrics(table: xr.Dataset, attribute: str = ATTRIBUTE) -> list[dict[str, Any]]:
+    """The metrics of a table of effects, the first the most important: name, title, units and better.
+
+    Raises:
+        TableError: the table has none, or they are not as they were written.
+    """
+    if attribute not in table.attrs:
+        raise TableError("the table has no effects of disabling heads; those are written by `headscope disable`.")
+    try:
+        metrics = parse_json(table.attrs[attribute])
+        if not all(_is_metric(metric) for metric in metrics):
+            raise ValueError("a metric lacks something")
+    except (TypeError, ValueError) as error:
+        raise TableError(f"the attribute {attribute} of the table is not as it was written; measure again.") from error
+    return list(metrics)
+
+
+def _is_metric(metric: Any) -> bool:
+    names = ("name", "title", "units")
+    return isinstance(metric, dict) and all(isinstance(metric.get(name), str) for name in names) and (
+        metric.get("better") in (-1, 0, 1)
+    )  # fmt: skip
 
 
 def ratio_metric(name: str, title: str, units: str, better: int, numerator: str, denominator: str) -> Metric:

@@ -7,7 +7,6 @@ The interval of a mean is one over runs (Student's t): it says where the mean ov
 examples. The verdicts on single runs are about more examples. Both are shown.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,8 +16,9 @@ import xarray as xr
 from jaxtyping import Float
 from scipy.stats import t as student
 
-from headscope.analyse.effect_table import ATTRIBUTE, NOUNS, PREFIXES
+from headscope.analyse.effect_table import NOUNS, PREFIXES
 from headscope.analyse.effects import correct_by_holm, judge
+from headscope.analyse.metrics import read_metrics
 from headscope.analyse.ranktests import TIED
 from headscope.analyse.uncertainty import LEVEL
 from headscope.heads import variable
@@ -55,7 +55,7 @@ def summarize_effects(table: xr.Dataset) -> xr.Dataset:
     """
     summary = xr.Dataset(coords={name: values for name, values in table.coords.items() if "run" not in values.dims})
     summary = summary.assign({name: values for name, values in table.data_vars.items() if "run" not in values.dims})
-    for metric in json.loads(table.attrs[ATTRIBUTE]):
+    for metric in read_metrics(table):
         summary[f"whole_{metric['name']}"] = table[f"whole_{metric['name']}"].mean("run", keep_attrs=True)
         for kind, prefix in PREFIXES.items():
             if f"{prefix}effect_{metric['name']}" in table:

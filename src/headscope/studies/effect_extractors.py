@@ -12,12 +12,13 @@ import xarray as xr
 from jaxtyping import Float
 
 from headscope.analyse.effect_table import NOUNS, PREFIXES
+from headscope.analyse.metrics import read_metrics
 from headscope.analyse.run_effects import summarize_effects
 from headscope.heads import head_name
 from headscope.studies.extractors import PERCENT
 from headscope.studies.run_extractors import RunExtractor, average_runs
 from headscope.studies.study import Extractor, NotMeasuredError, Value
-from headscope.view.effects import list_effects, list_metrics
+from headscope.view.effects import list_effects
 
 PLACEBO = "_placebo"
 
@@ -77,7 +78,7 @@ def count_better_without(kind: str) -> Extractor:
     """
 
     def read(effects: xr.Dataset) -> Value:
-        metric = list_metrics(effects)[0]["name"]
+        metric = read_metrics(effects)[0]["name"]
         frame = list_effects(summarize_effects(effects))
         frame = frame[(frame["kind"] == kind) & (frame["metric"] == metric) & (frame["subset"] == "all")]
         better = frame[frame["verdict"].str.contains("better without")]
@@ -90,7 +91,7 @@ def count_better_without(kind: str) -> Extractor:
 
 def _get_gains(effects: xr.Dataset, kind: str, end: str = "") -> xr.DataArray:
     """The gains in points on all examples, by run and unit."""
-    metric = list_metrics(effects)[0]
+    metric = read_metrics(effects)[0]
     name = f"{PREFIXES[kind]}effect_{metric['name']}{end}"
     if name not in effects:
         raise NotMeasuredError(f"the table has no {name}")

@@ -12,6 +12,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
+from headscope.analyse.metrics import read_metrics
 from headscope.heads import head_name
 from headscope.studies.clark2019 import EWT
 from headscope.studies.effect_extractors import best_gain, count_better_without, layer_gain, mean_gain
@@ -33,7 +34,6 @@ from headscope.studies.run_extractors import (
     on_tables,
 )
 from headscope.studies.study import Claim, Extractor, Measurement, NotMeasuredError, Pattern, Study, Tuning, Value
-from headscope.view.effects import list_metrics
 from headscope.view.figures import heatmaps, runs
 from headscope.view.figures.effects import draw_head_effects, draw_layer_effects
 
@@ -130,11 +130,11 @@ EFFECTS = ("effects_task",)
 
 
 def _draw_figure_8(effects: xr.Dataset) -> Figure:
-    return draw_head_effects(effects, list_metrics(effects)[0])
+    return draw_head_effects(effects, read_metrics(effects)[0])
 
 
 def _draw_figure_9(effects: xr.Dataset) -> Figure:
-    return draw_layer_effects(effects, list_metrics(effects)[0])
+    return draw_layer_effects(effects, read_metrics(effects)[0])
 
 
 HELD_OUT = "held out: in each run the best of the other runs, on the same examples"

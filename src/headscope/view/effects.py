@@ -11,8 +11,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from headscope.analyse.effect_table import ATTRIBUTE, NOUNS, PREFIXES, STATISTICS
+from headscope.analyse.effect_table import NOUNS, PREFIXES, STATISTICS
 from headscope.analyse.effects import judge
+from headscope.analyse.metrics import read_metrics
 from headscope.analyse.run_effects import COUNTED, name_count, summarize_effects
 from headscope.heads import head_name
 from headscope.view.headings import name_corpus, name_model
@@ -36,12 +37,6 @@ DIRECT = {
 """Further columns, where direct effects were measured: how names of variables begin and end."""
 
 
-def list_metrics(table: xr.Dataset) -> list[dict[str, Any]]:
-    """The metrics of a table of effects: name, title, units, and if higher is better (1), lower (-1) or neither (0)."""
-    metrics: list[dict[str, Any]] = json.loads(table.attrs[ATTRIBUTE])
-    return metrics
-
-
 def get_whole(table: xr.Dataset, metric: Mapping[str, Any]) -> float:
     """A metric of the whole model, on all examples."""
     return float(table[f"whole_{metric['name']}"].values[0])
@@ -57,7 +52,7 @@ def list_effects(table: xr.Dataset) -> pd.DataFrame:
     runs has a row for each ``run``; its summary (`headscope.summarize_effects`) has the numbers of runs ``needed_in``,
     ``better_without_in`` and ``matters_in``.
     """
-    frames = [frame for metric in list_metrics(table) for kind in PREFIXES for frame in _frame(table, metric, kind)]
+    frames = [frame for metric in read_metrics(table) for kind in PREFIXES for frame in _frame(table, metric, kind)]
     return pd.concat(frames, ignore_index=True)
 
 
@@ -137,7 +132,7 @@ def print_effects(table: xr.Dataset, console: Console) -> None:
     if "run" in table.dims:
         table = summarize_effects(table)
     runs = f", means over {count_runs(table)} runs" if _is_summary(table) else ""
-    scored = [metric for metric in list_metrics(table) if metric["better"]]
+    scored = [metric for metric in read_metrics(table) if metric["better"]]
     shown = [scored[0], *scored[1:][-1:]]
     how = str(table["how"].values[0])
     frame = list_effects(table).query("how == @how and subset == 'all'")

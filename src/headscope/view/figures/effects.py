@@ -13,8 +13,9 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from headscope.analyse.metrics import read_metrics
 from headscope.analyse.run_effects import summarize_effects
-from headscope.view.effects import count_runs, get_whole, list_effects, list_metrics
+from headscope.view.effects import count_runs, get_whole, list_effects
 from headscope.view.figures.heatmaps import draw_cells
 from headscope.view.figures.style import (
     ABOVE,
@@ -41,7 +42,7 @@ def draw_effects(table: xr.Dataset) -> dict[str, Figure]:
     """
     table = summarize_effects(table) if "run" in table.dims else table
     figures = {}
-    for metric in list_metrics(table):
+    for metric in read_metrics(table):
         if f"effect_{metric['name']}" in table:
             figures[f"heads-{metric['name']}"] = draw_head_effects(table, metric)
         if f"layer_effect_{metric['name']}" in table:
