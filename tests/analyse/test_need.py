@@ -113,7 +113,7 @@ def test_what_is_said_holds_in_every_way() -> None:
 
 
 @pytest.mark.parametrize(
-    ("texts", "effect", "least", "most"), [(7, BOUND, 0, 0.04), (31, BOUND, 0, 0.04), (31, 0, 0.9, 1)]
+    ("texts", "effect", "least", "most"), [(7, BOUND, 0, 0.04), (31, -BOUND, 0, 0.04), (7, 0, 0.9, 1), (31, 0, 0.9, 1)]
 )
 def test_a_head_that_changes_the_loss_by_the_bound_is_seldom_called_unneeded(
     texts: int, effect: float, least: float, most: float
@@ -151,6 +151,23 @@ def test_a_head_that_changes_the_loss_by_the_bound_is_seldom_called_unneeded(
     assert least <= needs.count(NOT_NEEDED) / len(needs) <= most
 
 
+def test_of_a_loss_in_other_units_no_head_is_called_unneeded() -> None:
+    effects = make_effects([[head for _, head in NEED_OF_A_WAY.values()]])
+    effects.attrs["metrics"] = effects.attrs["metrics"].replace('"nats"', '"squared units of the label"')
+    table = add_need(make_table(), effects)
+    needs = dict(zip(NEED_OF_A_WAY, read_needs(table), strict=True))
+    assert needs["the same, surely"] == NOT_SHOWN
+    assert needs["worse, beyond placebos"] == NEEDED
+    assert "effects_bound" not in table.attrs
+
+
+def test_a_part_of_a_table_is_refused() -> None:
+    effects = make_effects([[head for _, head in NEED_OF_A_WAY.values()]])
+    for part in (effects.isel(how=0), effects.sel(subset="all")):
+        with pytest.raises(TableError, match=r"^t is a part of a table of effects; give the whole"):
+            check_effects(part, "t")
+
+
 def test_the_run_with_the_weights_of_the_model_is_taken() -> None:
     heads = [head for _, head in NEED_OF_A_WAY.values()]
     runs = [{"name": "seed-1", "weights_sha256": "a"}, {"name": "seed-2", "weights_sha256": "b"}]
@@ -167,10 +184,23 @@ def test_the_run_with_the_weights_of_the_model_is_taken() -> None:
 
 
 @pytest.mark.parametrize(
+    "metrics", ["[", "7", "[7]", '[{"name": "loss"}]', '[{"name": "loss", "title": "t", "units": "u", "better": 3}]']
+)
+def test_metrics_that_are_not_as_they_were_written_are_refused(metrics: str) -> None:
+    effects = make_effects([[head for _, head in NEED_OF_A_WAY.values()]], metrics=metrics)
+    with pytest.raises(TableError, match=r"the attribute metrics of the table is not as it was written"):
+        check_effects(effects, "t")
+
+
+@pytest.mark.parametrize(
     ("lacks", "sentence"),
     [
-        (("metrics",), "t has no effects of single heads; run `headscope disable` without --layers, or with --heads"),
-        (("effect_loss",), "t has no effects of single heads; run `headscope disable` without --layers"),
+        (("metrics",), "t has no effects of query heads such as 3-1; run `headscope disable` on all of them"),
+        (("effect_loss",), "t has no effects of query heads such as 3-1; run `headscope disable` on all of them"),
+        (
+            ("effect_loss_lower", "effect_loss_p_corrected"),
+            "the effects in t are of a single text, which",
+        ),
         (("effect_loss_placebo",), "the effects in t have no placebos, beside which alone a head can be called needed"),
     ],
 )

@@ -15,6 +15,7 @@ import xarray as xr
 import headscope
 from headscope.errors import HeadscopeError
 from headscope.heads import write_table
+from headscope.runner.table import name_view
 from headscope.view.page import render_page
 from planted import documents, from_to
 from planted_task import make_task, mark_objects, plant_task
@@ -98,7 +99,8 @@ def test_the_terminal_names_them(folder: Path, run) -> None:
     assert "marks and needed: 2-3 (" in printed
     assert "marks, not needed: 3-5 (" in printed
     assert "needed, marks nothing we measured: 1-2 (" in printed
-    assert "1 needed, 1 not needed. Of the other 13, 1 is needed." in printed.replace("\n", " ")
+    first, other = "on nouns (test): 1 needed, 1 not needed.", "Of the other 13: 1 needed, 12 not needed."
+    assert f"2 heads stand out for a row; {first} {other}" in printed.replace("\n", " ")
 
 
 def test_the_page_has_a_table_of_them_without_a_script(atlas: Path) -> None:
@@ -109,7 +111,7 @@ def test_the_page_has_a_table_of_them_without_a_script(atlas: Path) -> None:
     names = [text for attrs, text in parsed.find("a") if "effect_loss" in str(attrs.get("href"))]
     assert names == ["2-3", "3-5", "1-2"]
     summaries = [text for _, text in parsed.find("p", **{"class": "summary"})]
-    assert summaries[-1].endswith("Of the other 13, 1 is needed.")
+    assert summaries[-1].endswith("Of the other 13: 1 needed, 12 not needed.")
 
 
 CLICK = """
@@ -150,6 +152,9 @@ def test_too_few_texts_say_nothing_of_what_heads_mark(folder: Path, tmp_path: Pa
         str(folder / "model"), folder / "planted.conllu", tmp_path, effects=folder / "effects", limit=97,
         permutations=0, figures="none", progress=False,
     )  # fmt: skip
+    marks = result.table["marks"]
+    assert (marks.sel(layer=2, head=3) >= 1).item()
+    assert (marks.sel(layer=1, head=2) == 0).item()
     few = headscope.atlas(
         str(folder / "model"), folder / "planted.conllu", tmp_path, effects=folder / "effects", limit=7,
         permutations=0, figures="none", progress=False,
@@ -157,13 +162,44 @@ def test_too_few_texts_say_nothing_of_what_heads_mark(folder: Path, tmp_path: Pa
     roles = pd.read_csv(tmp_path / "tables" / "need.csv").set_index(["layer", "head"])["role"]
     assert roles[2, 3] == "needed"
     assert not any("mark" in role for role in roles)
-    assert result.table["marks"].notnull().any()
-    assert "marks" not in few.table or not few.table["marks"].notnull().any()
+    assert not few.table["marks"].notnull().any()
+
+
+def test_a_click_shows_the_effect_also_from_a_view(folder: Path, atlas: Path, browse: Browse) -> None:
+    table = headscope.read_table(atlas / "heads.nc")
+    own = [name for name in table.data_vars if str(name).startswith("effect_")] + ["need", "marks"]
+    page = render_page(table, figures={}, views={"norm": name_view(table.drop_vars(own), "norm")})
+    body = browse(page, address="#variable=entropy&view=norm&head=1-1", script=CLICK).find("body")[0][0]
+    assert (body["data-address"], body["data-current"]) == ("#variable=effect_loss&head=2-3", "true")
+
+
+def test_heads_that_were_not_disabled_are_counted_as_such(folder: Path, tmp_path: Path, run) -> None:
+    headscope.measure_effects(
+        str(folder / "model"), make_task(61), tmp_path / "some", heads=["1-2", "1-4"], placebos=3, progress=False
+    )
+    code, printed, _ = run(
+        "atlas", folder / "model", folder / "planted.conllu", "--effects", tmp_path / "some", "--permutations", 0,
+        "--figures", "none", "-o", tmp_path / "atlas",
+    )  # fmt: skip
+    assert code == 0
+    first, other = "on nouns (test): 2 not tested.", "Of the other 13: 1 needed, 1 not needed, 11 not tested."
+    assert f"2 heads stand out for a row; {first} {other}" in printed.replace("\n", " ")
+
+
+def test_without_annotation_needed_heads_are_named_all_the_same(folder: Path, tmp_path: Path, run) -> None:
+    (tmp_path / "text.txt").write_text("dog sees the cat now .\n" * 23)
+    code, printed, _ = run(
+        "atlas", folder / "model", tmp_path / "text.txt", "--format", "sentences", "--effects", folder / "effects",
+        "--figures", "none", "-o", tmp_path / "atlas",
+    )  # fmt: skip
+    assert code == 0
+    assert "Of 15 heads, on nouns (test): 2 needed, 13 not needed." in printed.replace("\n", " ")
+    assert "\nneeded: 1-2 (+" in printed
 
 
 REFUSED = {
     "nothing there": "there is no file {folder}/effects.nc; effects are written by `headscope disable`",
-    "another table": "{folder}/heads.nc has no effects of single heads; run `headscope disable` without --layers",
+    "another table": "{folder}/heads.nc has no effects of query heads such as 3-1; run `headscope disable`",
     "damaged": "{folder}/effects.nc is not a netCDF-4 file",
     "other weights": "the effects are those of {model}, whose weights are not those of minilm; give the model",
 }

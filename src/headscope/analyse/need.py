@@ -15,8 +15,9 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Int
 
-from headscope.analyse.effect_table import ATTRIBUTE, STATISTICS
+from headscope.analyse.effect_table import STATISTICS
 from headscope.analyse.effects import judge
+from headscope.analyse.metrics import ATTRIBUTE, read_metrics
 from headscope.analyse.report import STANDS_OUT, UNDECIDED
 from headscope.errors import TableError
 from headscope.heads import variable
@@ -31,14 +32,16 @@ NEEDS = NOT_TESTED, NOT_SHOWN, NOT_NEEDED, BETTER_WITHOUT, NEEDED = (
 """What disabling a head may show; the variable ``need`` has their places in this tuple."""
 
 METRIC_ATTRIBUTE = "effects_metric"
-"""The attribute of a table that describes the metric of its effects, as JSON."""
+"""The attribute of a table that describes the metric of its effects, as JSON: a list of one."""
 
-SOURCE = "headscope; docs/howto/read-the-page.md says when a head is needed"
+SOURCE = "headscope; docs/howto/disable-heads.md says when a head is needed"
 
 _LACKS_HEADS = (
-    "{name} has no effects of single heads; run `headscope disable` without --layers, or with --heads, and give its "
-    "folder."
+    "{name} has no effects of query heads such as 3-1; run `headscope disable` on all of them, or name some (--heads), "
+    "and give its folder."
 )
+_LACKS_TEXTS = "the effects in {name} are of a single text, which tests nothing; run `headscope disable` on more texts."
+_LACKS_PARTS = "{name} is a part of a table of effects; give the whole, with its dimensions how and subset."
 _LACKS_PLACEBOS = (
     "the effects in {name} have no placebos, beside which alone a head can be called needed; run `headscope disable` "
     "with --placebos 2 or more."
@@ -53,20 +56,26 @@ def check_effects(effects: xr.Dataset, name: str) -> xr.Dataset:
         name: of the table, in messages.
 
     Raises:
-        TableError: it has no effects of heads, or none of placebos.
+        TableError: it has no effects of heads, none of placebos, is of a single text, or only a part of a table.
     """
     metric = find_metric(effects) if ATTRIBUTE in effects.attrs else None
     if metric is None or f"effect_{metric['name']}" not in effects:
         raise TableError(_LACKS_HEADS.format(name=name))
-    if f"effect_{metric['name']}_placebo" not in effects:
-        raise TableError(_LACKS_PLACEBOS.format(name=name))
+    stem = f"effect_{metric['name']}"
+    lacks = {
+        _LACKS_PARTS: not {"how", "subset"} <= {*effects.dims},
+        _LACKS_PLACEBOS: f"{stem}_placebo" not in effects,
+        _LACKS_TEXTS: not {f"{stem}_lower", f"{stem}_p_corrected"} <= {*effects.data_vars},
+    }
+    for message, is_lacking in lacks.items():
+        if is_lacking:
+            raise TableError(message.format(name=name))
     return effects
 
 
 def find_metric(effects: xr.Dataset) -> Mapping[str, Any] | None:
     """The metric of which there are first-order estimates, since it changes smoothly; None where there is none."""
-    metrics: list[dict[str, Any]] = json.loads(effects.attrs[ATTRIBUTE])
-    return next((metric for metric in metrics if f"first_order_{metric['name']}" in effects), None)
+    return next((metric for metric in read_metrics(effects) if f"first_order_{metric['name']}" in effects), None)
 
 
 def match_effects(effects: xr.Dataset, weights_sha256: str, name: str) -> xr.Dataset:
@@ -80,16 +89,17 @@ def match_effects(effects: xr.Dataset, weights_sha256: str, name: str) -> xr.Dat
     Raises:
         TableError: the effects are of other weights.
     """
-    if "run" in effects.dims:
-        runs = json.loads(effects.attrs["runs"])
-        same = [run["name"] for run in runs if run["weights_sha256"] == weights_sha256]
-        if same:
-            return effects.sel(run=same[0])
-        disabled = f"the runs {', '.join(run['name'] for run in runs)}"
+    disabled = str(effects.attrs["model"])
+    if "runs" in effects.attrs:
+        # The hash of the table is that of the model that the runs were tuned from.
+        hashes = {run["name"]: run["weights_sha256"] for run in json.loads(effects.attrs["runs"])}
+        names = np.atleast_1d(effects["run"].values).tolist() if "run" in effects.coords else []
+        for run in names:
+            if hashes[run] == weights_sha256:
+                return effects.sel(run=run) if "run" in effects.dims else effects
+        disabled = f"the runs {', '.join(names)}" if names else f"several runs of {disabled}, as means"
     elif effects.attrs["weights_sha256"] == weights_sha256:
         return effects
-    else:
-        disabled = str(effects.attrs["model"])
     raise TableError(
         f"the effects are those of {disabled}, whose weights are not those of {name}; give the model that was "
         "disabled. A loaded model with a task head is another one without it: save it to a folder, and give that to "
@@ -103,7 +113,7 @@ def add_need(table: xr.Dataset, effects: xr.Dataset, *, bound: float = BOUND) ->
     Args:
         table: a head table, with its report (`add_report`) if it has scores.
         effects: those of the same model, as `match_effects` gives them.
-        bound: in the units of the metric.
+        bound: in nats; of a metric in other units no head is called unneeded.
 
     Returns:
         The table with, for each head:
@@ -113,8 +123,9 @@ def add_need(table: xr.Dataset, effects: xr.Dataset, *, bound: float = BOUND) ->
         * ``marks``: the number of rows for which it is the reported head and stands out; NaN where there are too few
           texts to decide; left out where the table has no reported heads;
         * ``need``: the place in `NEEDS` of what disabling it shows. A head is needed if the metric is surely worse
-          without it, and surely worse than with its placebos; not needed if the interval of the change lies within
-          `bound`. Either has to hold in every way in which the head was disabled.
+          without it, and surely worse than with its placebos; not needed if neither this nor the opposite is sure,
+          and the interval of the change lies within `bound`. What is said holds in every way in which the head was
+          disabled; placebos are those of the first.
     """
     metric = find_metric(effects)
     assert metric is not None, "check_effects refuses such a table"
@@ -125,25 +136,24 @@ def add_need(table: xr.Dataset, effects: xr.Dataset, *, bound: float = BOUND) ->
         for end in STATISTICS
         if f"{stem}{end}" in chosen
     }
-    examples = f"on the {int(effects['examples'][0]):,} {effects.attrs['content']} with which heads were disabled"
-    new[stem].attrs |= {"title": f"change of {metric['name']}", "texts": examples}
+    examples, content = int(effects["examples"][0]), effects.attrs.get("content", "examples")
+    about = f"on the {examples:,} {content} with which heads were disabled"
+    new[stem].attrs |= {"title": f"change of {metric['name']}", "texts": about, "scale": "diverging"}
     dims = list(map(str, new[stem].dims))
     if (marks := _count_marks(table, dims)) is not None:
-        what = "rows for which the head is the reported one and stands out; none where too few texts decide"
+        what = "rows, also of the same items, for which it is the reported head and stands out; NaN: too few texts"
         new["marks"] = variable(marks.values, dims, name=what, units="rows", source=SOURCE)
     codes = ", ".join(f"{code} {need}" for code, need in enumerate(NEEDS))
     new["need"] = variable(
         _judge_need(chosen, metric, bound), dims, name=f"what disabling the head shows: {codes}", units="label",
         source=SOURCE,
     )  # fmt: skip
-    about = {
-        "corpus": effects.attrs["corpus"], "corpus_sha256": effects.attrs["corpus_sha256"],
-        "call": effects.attrs["call"], "created": effects.attrs["created"], "content": effects.attrs["content"],
-        "examples": int(effects["examples"][0]), "texts": int(effects["texts"][0]), "bound": bound,
-        "how": ", ".join(map(str, effects["how"].values)),
-    }  # fmt: skip
-    named = {f"effects_{key}": value for key, value in about.items()}
-    return table.assign(new).assign_attrs(named | {METRIC_ATTRIBUTE: json.dumps(dict(metric))})
+    origin = {key: effects.attrs[key] for key in ("corpus", "corpus_sha256", "call", "created")}
+    origin |= {"how": ", ".join(map(str, effects["how"].values)), "content": content}
+    origin |= {"bound": bound} if _has_bound(metric) else {}
+    origin |= {"examples": examples, "texts": int(effects["texts"][0])}
+    named = {f"effects_{key}": value for key, value in origin.items()}
+    return table.assign(new).assign_attrs(named | {METRIC_ATTRIBUTE: json.dumps([metric])})
 
 
 def _judge_need(effects: xr.Dataset, metric: Mapping[str, Any], bound: float) -> Int[np.ndarray, "*head"]:
@@ -159,10 +169,15 @@ def _judge_need(effects: xr.Dataset, metric: Mapping[str, Any], bound: float) ->
         NOT_TESTED: (verdicts == "not tested").any(0),
         NEEDED: (verdicts == "needed").all(0),
         BETTER_WITHOUT: (verdicts == "better without").all(0),
-        NOT_NEEDED: (np.maximum(np.abs(lower), np.abs(upper)) < bound).all(0),
+        NOT_NEEDED: (np.maximum(np.abs(lower), np.abs(upper)) < bound).all(0) & _has_bound(metric),
     }
     codes = [np.int8(NEEDS.index(need)) for need in conditions]
     return np.select([*conditions.values()], codes, default=np.int8(NEEDS.index(NOT_SHOWN)))
+
+
+def _has_bound(metric: Mapping[str, Any]) -> bool:
+    """True of a loss or a margin in nats; what is small in other units is not for us to say."""
+    return str(metric["units"]).startswith("nats")
 
 
 def _count_marks(table: xr.Dataset, dims: Sequence[str]) -> xr.DataArray | None:

@@ -115,9 +115,9 @@ def atlas(
         views: what else is measured in place of the weights, one or several of `headscope.capture.views.VIEWS`: each
             as `headscope.measure` does it with ``view``, but for the reducers that read gradients. The grid of the page
             can be switched to them. Default: none.
-        effects: what disabling the heads of this model changes, which the table, the page and ``tables/need.csv`` set
-            beside what they mark: the folder that `headscope disable` wrote, or its table; of runs, those of the run
-            that is `model`. Default: none.
+        effects: what disabling the heads of this model changes, to stand beside what they mark in the table, on the
+            page and in ``tables/need.csv``; the folder that `headscope disable` wrote, or its table. Of runs, those of
+            the run that is `model` are taken. Default: none.
         figures: heatmaps of the most frequent rows with a ``reported`` head, or of ``all`` rows; the other figures are
             drawn with both. ``none`` draws no figure.
         pdf: write the figures as PDF too, beside PNG and SVG.

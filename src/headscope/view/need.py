@@ -3,7 +3,6 @@
 The terminal, the page and ``tables/need.csv`` say the same of a head; all of it comes from here.
 """
 
-import json
 import math
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
@@ -16,13 +15,17 @@ import xarray as xr
 from rich.console import Console
 from rich.markup import escape
 
-from headscope.analyse.need import METRIC_ATTRIBUTE, NEEDED, NEEDS, NOT_TESTED
+from headscope.analyse.metrics import read_metrics
+from headscope.analyse.need import BETTER_WITHOUT, METRIC_ATTRIBUTE, NEEDED, NEEDS
 from headscope.heads import head_name
 from headscope.view.headings import name_corpus
 from headscope.view.reports import Interval, Report, Reported
 
 MARKS_AND_NEEDED, MARKS_NOT_NEEDED = "marks and needed", "marks, not needed"
 NEEDED_MARKS_NOTHING = "needed, marks nothing we measured"
+
+ROLES = (MARKS_AND_NEEDED, MARKS_NOT_NEEDED, NEEDED_MARKS_NOTHING)
+"""The roles that are shown first, in this order."""
 
 SHOWN = 5
 """Heads of each role that the terminal names."""
@@ -74,13 +77,13 @@ class NeededHead:
 
 def read_metric(table: xr.Dataset) -> Mapping[str, Any] | None:
     """Name, title, units and direction of the metric of the effects in a table; None where it has no effects."""
-    return json.loads(table.attrs[METRIC_ATTRIBUTE]) if METRIC_ATTRIBUTE in table.attrs else None
+    return next(iter(read_metrics(table, METRIC_ATTRIBUTE)), None) if METRIC_ATTRIBUTE in table.attrs else None
 
 
 def list_needed_heads(table: xr.Dataset, reports: Sequence[Report]) -> list[NeededHead]:
     """All heads of a table with effects (`headscope.analyse.need.add_need`), those with the largest change first."""
     metric = read_metric(table)
-    if metric is None:
+    if metric is None or "need" not in table:
         return []
     of_heads = [name for name, values in table.items() if {*values.dims} == {*table["need"].dims}]
     targets = {name: target for name in of_heads if (target := table[name].attrs.get("target"))}
@@ -101,7 +104,8 @@ def _read_head(
         return Interval(*(values.get(f"{effect}{end}", math.nan) for end in ends))
 
     place = values.get("attention_type", ""), values["layer"], values["head"]
-    share, target = max(((values[name], target) for name, target in targets.items()), default=(math.nan, ""))
+    known = ((values[name], target) for name, target in targets.items() if not math.isnan(values[name]))
+    share, target = max(known, default=(math.nan, ""))
     return NeededHead(
         *place, target, share, tuple(rows.get(place, ())), math.isnan(values.get("marks", math.nan)),
         effect=interval("", "_lower", "_upper"), placebo=interval("_placebo", "_placebo_lower", "_placebo_upper"),
@@ -118,40 +122,52 @@ def _group_by_head(reports: Sequence[Report]) -> dict[tuple[str, int, int], list
     return rows
 
 
+def group_by_role(heads: Sequence[NeededHead]) -> dict[str, list[NeededHead]]:
+    """The heads that stand out for a row, are needed, or without which the model is better, by role; `ROLES` first."""
+    groups: dict[str, list[NeededHead]] = {role: [] for role in ROLES}
+    for head in heads:
+        if head.rows or head.need in (NEEDED, BETTER_WITHOUT):
+            groups.setdefault(head.role, []).append(head)
+    return {role: members for role, members in groups.items() if members}
+
+
 def describe_need(table: xr.Dataset, heads: Sequence[NeededHead]) -> str:
-    """A sentence about how many heads stand out and are needed; empty without effects."""
-    tested = [head for head in heads if head.need != NOT_TESTED]
+    """Sentences about how many heads stand out, and how many of these and of the others are needed; empty without."""
     if not heads:
         return ""
     where = f"on {name_corpus(table.attrs['effects_corpus'])}"
-    if not tested:
-        return f"There are too few texts to tell which heads are needed {where}."
-    marking = [head for head in tested if head.rows]
-    others = [head for head in tested if not head.rows]
-    needed = sum(head.need == NEEDED for head in others)
+    marking, others = [head for head in heads if head.rows], [head for head in heads if not head.rows]
     if not marking:
         marks = "" if all(head.undecided for head in heads) else "No head stands out for a row. "
-        return f"{marks}{needed} of {len(tested)} heads {'is' if needed == 1 else 'are'} needed {where}."
-    counts = Counter(head.need for head in marking)
-    parts = ", ".join(f"{counts[need]} {need}" for need in reversed(NEEDS) if counts[need])
-    first = f"Of {len(marking)} heads that stand out for a row, {where}: {parts}."
-    return f"{first} Of the other {len(others)}, {needed} {'is' if needed == 1 else 'are'} needed."
+        return f"{marks}Of {len(heads)} heads, {where}: {_count_needs(heads)}."
+    subject = "1 head stands" if len(marking) == 1 else f"{len(marking)} heads stand"
+    rest = f" Of the other {len(others)}: {_count_needs(others)}." if others else ""
+    return f"{subject} out for a row; {where}: {_count_needs(marking)}.{rest}"
+
+
+def _count_needs(heads: Sequence[NeededHead]) -> str:
+    counts = Counter(head.need for head in heads)
+    return ", ".join(f"{counts[need]} {need}" for need in reversed(NEEDS) if counts[need])
 
 
 def explain_need(table: xr.Dataset) -> str:
     """Sentences about when a head is needed, on which examples, and what took its place."""
     metric, about = read_metric(table), table.attrs
     assert metric is not None, "the table has effects"
-    worse = "higher" if metric["better"] < 0 else "lower"
+    worse, better = ("higher", "lower") if metric["better"] < 0 else ("lower", "higher")
     several = "," in about["effects_how"]
-    return (
+    sentences = [
         f"Heads were disabled one by one ({about['effects_how']}) on {about['effects_examples']:,} "
-        f"{about['effects_content']} of {name_corpus(about['effects_corpus'])}. Needed: the {metric['title']} is "
-        f"{worse} without the head, beyond chance and by more than with its placebos (both corrected for all heads). "
-        f"Not needed: the whole 95 % interval of the change lies within ±{about['effects_bound']} {metric['units']}. "
-        f"{'Either holds in each of these ways; numbers are of the first. ' if several else ''}"
-        "Need not shown: neither."
-    )
+        f"{about['effects_content']} of {name_corpus(about['effects_corpus'])}.",
+        f"Needed: the {metric['title']} is {worse} without the head, beyond chance and by more than with its placebos "
+        f"(both corrected for all heads that were disabled); better without: the same, but {better}.",
+        f"Not needed: neither, and the whole 95 % interval of the change lies within ±{about['effects_bound']} "
+        f"{metric['units']}; others may stand in for the head." if "effects_bound" in about else "",
+        "Need not shown: the examples cannot tell.",
+        "What is said holds in each of these ways; numbers and placebos are of the first." if several else "",
+        "A head that marks nothing we measured may still be second best for a row.",
+    ]  # fmt: skip
+    return " ".join(filter(None, sentences))
 
 
 def describe_head(head: NeededHead, metric: Mapping[str, Any]) -> str:
@@ -195,17 +211,16 @@ def make_need_frame(table: xr.Dataset, heads: Sequence[NeededHead]) -> pd.DataFr
 
 
 def print_need(table: xr.Dataset, reports: Sequence[Report], console: Console) -> None:
-    """Print how many heads are needed, and the first of each role that has a name."""
+    """Print how many heads are needed, and the first heads of each role."""
     heads = list_needed_heads(table, reports)
     if not heads:
         return
     console.print(f"\n[bold]{escape(describe_need(table, heads))}[/]", highlight=False, emoji=False)
-    for role in (MARKS_AND_NEEDED, MARKS_NOT_NEEDED, NEEDED_MARKS_NOTHING):
-        if chosen := [head for head in heads if head.role == role]:
-            names = [
-                f"{head.where} ({', '.join([*(row.label for row in head.rows[:2]), format_change(head.effect.value)])})"
-                for head in chosen[:SHOWN]
-            ]
-            rest = f" and {len(chosen) - SHOWN} more" if len(chosen) > SHOWN else ""
-            console.print(f"{role}: {escape(', '.join(names))}{rest}", highlight=False, emoji=False)
+    for role, members in group_by_role(heads).items():
+        names = [
+            f"{head.where} ({', '.join([*(row.label for row in head.rows[:2]), format_change(head.effect.value)])})"
+            for head in members[:SHOWN]
+        ]
+        rest = f" and {len(members) - SHOWN} more" if len(members) > SHOWN else ""
+        console.print(f"{role}: {escape(', '.join(names))}{rest}", highlight=False, emoji=False)
     console.print(escape(explain_need(table)), highlight=False, emoji=False)

@@ -254,6 +254,7 @@ def _statistics(table: xr.Dataset) -> Iterator[dict[str, Any]]:
             "source": str(values.attrs["source"]),
             "units": str(values.attrs["units"]),
             "baseline": baseline,
+            "diverging": values.attrs.get("scale") == "diverging",
             "values": _by_head(values),
         }
 

@@ -11,22 +11,16 @@ from urllib.parse import urlencode
 
 import xarray as xr
 
-from headscope.analyse.need import BETTER_WITHOUT, NEEDED
 from headscope.view.need import (
-    MARKS_AND_NEEDED,
-    MARKS_NOT_NEEDED,
-    NEEDED_MARKS_NOTHING,
     NeededHead,
     explain_need,
     format_change,
     format_ends,
+    group_by_role,
     read_metric,
 )
 from headscope.view.page.reported_heads import NONE
 from headscope.view.reports import Interval
-
-ROLES = (MARKS_AND_NEEDED, MARKS_NOT_NEEDED, NEEDED_MARKS_NOTHING)
-"""The roles that come first, in this order; then come those of other heads that stand out, are needed or in the way."""
 
 COLUMNS: Mapping[str, str] = {
     "head": "The layer and head, both counted from 1 (headscope).",
@@ -57,31 +51,32 @@ def render_needed_heads(table: xr.Dataset, heads: Sequence[NeededHead]) -> str:
         f'<table class="sortable">\n{rows}\n</table>\n</div>\n'
         f"<details><summary>The columns explained</summary><dl>{columns}</dl></details>"
     )
+    which = (
+        "Shown are the heads that stand out for a row, are needed, or without which the model is better."
+        if rows
+        else "No head stands out for a row, is needed, or is one without which the model is better."
+    )
     return (
         '<section id="needed-rows" aria-labelledby="needed"><h2 id="needed">What happens without a head</h2>\n'
-        f'<p class="note">{escape(explain_need(table))} Shown are the heads that stand out for a row, are needed, or '
-        f"without which the model is better.</p>\n{shown if rows else ''}</section>"
+        f'<p class="note">{escape(explain_need(table))} {which}</p>\n'
+        f"{shown if rows else ''}</section>"
     )
 
 
 def _render_rows(heads: Sequence[NeededHead], metric: Mapping[str, Any]) -> str:
     """The table without its tag: a part for each role; empty where no head stands out or is needed."""
-    groups: dict[str, list[NeededHead]] = {role: [] for role in ROLES}
-    for head in heads:
-        if head.rows or head.need in (NEEDED, BETTER_WITHOUT):
-            groups.setdefault(head.role, []).append(head)
-    if not any(groups.values()):
+    groups = group_by_role(heads)
+    if not groups:
         return ""
     headings = "".join(
         f'<th scope="col"{_align(name)} title="{escape(about)}">{name}</th>' for name, about in COLUMNS.items()
     )
     lines = [f"<thead><tr>{headings}</tr></thead>"]
     for role, members in groups.items():
-        if members:
-            count = f"{len(members)} head{'s' * (len(members) > 1)}"
-            title = f"<div><h3>{escape(role[0].upper() + role[1:])}</h3><p>{count}</p></div>"
-            group = f'<tr class="group"><th scope="rowgroup" colspan="{len(COLUMNS)}">{title}</th></tr>'
-            lines += ["<tbody>", group, *(_row(head, metric) for head in members), "</tbody>"]
+        count = f"{len(members)} head{'s' * (len(members) > 1)}"
+        title = f"<div><h3>{escape(role[0].upper() + role[1:])}</h3><p>{count}</p></div>"
+        group = f'<tr class="group"><th scope="rowgroup" colspan="{len(COLUMNS)}">{title}</th></tr>'
+        lines += ["<tbody>", group, *(_row(head, metric) for head in members), "</tbody>"]
     return "\n".join(lines)
 
 
@@ -91,7 +86,7 @@ def _align(name: str) -> str:
 
 def _row(head: NeededHead, metric: Mapping[str, Any]) -> str:
     places = {
-        "variable": f"effect_{metric['name']}", "attention_type": head.attention_type,
+        "view": "weights", "variable": f"effect_{metric['name']}", "attention_type": head.attention_type,
         "head": f"{head.layer}-{head.head}",
     }  # fmt: skip
     address = urlencode({name: value for name, value in places.items() if value})

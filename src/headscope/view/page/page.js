@@ -30,14 +30,13 @@
     return score.control_value === null ? "" : `${score.control}: ${number(score.control_value)}`;
   }
 
-  // The ends of the colours: from 0 on or, of values on both sides of it, as far below as above.
-  function span(values, baseline) {
-    const numbers = [...flat(values), baseline ?? 0];
-    const [least, top] = [Math.min(0, ...numbers), Math.max(...numbers)];
-    return least < 0 ? { low: -Math.max(-least, top), top: Math.max(-least, top) } : { low: 0, top };
+  // The ends of the colours: from 0 on or, of changes, as far below it as above.
+  function span(values, baseline, diverging = false) {
+    const top = Math.max(...flat(values).map((value) => (diverging ? Math.abs(value) : value)), baseline ?? 0);
+    return { low: diverging ? -top : 0, top, diverging };
   }
 
-  // What the grid shows: {values[layer][head], low, top, units, about, baseline, baselineText}.
+  // What the grid shows: {values[layer][head], low, top, diverging, units, about, baseline, baselineText}.
   function shown() {
     const name = selects.variable.value;
     const score = data.scores.find((row) => row.key === name);
@@ -59,7 +58,7 @@
     const baseline = statistic.baseline[attention_type()] ?? null;
     return {
       values: statistic.values[attention_type()],
-      ...span(statistic.values, baseline),
+      ...span(statistic.values, baseline, statistic.diverging),
       units: statistic.units,
       about: `${statistic.about} (${statistic.source})`,
       baseline,
@@ -139,10 +138,10 @@
 
   function draw() {
     const view = shown();
-    const palette = view.low < 0 ? RED_BLUE : VIRIDIS;
+    const palette = view.diverging ? RED_BLUE : VIRIDIS;
     const share = (value) => (value - view.low) / (view.top - view.low || 1);
     const digits = view.top < 0.1 ? 3 : 2;
-    if (pinned === null) pinned = best(view.values);
+    if (pinned === null) pinned = best(view);
     find("about").textContent = [data.shows, view.about].filter(Boolean).join(" ");
     find("shares").textContent = data.shares;
     selects.direction.parentElement.hidden = !view.directed;
@@ -174,10 +173,12 @@
     drawProfile(pinned);
   }
 
-  function best(values) {
-    let place = { layer: 0, head: 0 };
+  // The head with the largest value or, of changes, with the largest change.
+  function best({ values, diverging }) {
+    let [place, largest] = [{ layer: 0, head: 0 }, -Infinity];
     values.forEach((row, layer) => row.forEach((value, head) => {
-      if (value !== null && value > (values[place.layer][place.head] ?? -1)) place = { layer, head };
+      const size = value === null ? -Infinity : diverging ? Math.abs(value) : value;
+      if (size > largest) [place, largest] = [{ layer, head }, size];
     }));
     return place;
   }
@@ -307,7 +308,7 @@
     const state = currentState();
     for (const link of links) {
       const wanted = [...new URLSearchParams(link.hash.slice(1))];
-      if (wanted.every(([name, value]) => state.get(name) === value)) rowOf(link).setAttribute("aria-current", "true");
+      if (wanted.every(([name, value]) => (state.get(name) ?? "weights") === value)) rowOf(link).setAttribute("aria-current", "true");
       else rowOf(link).removeAttribute("aria-current");
     }
   }
