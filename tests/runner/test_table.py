@@ -9,6 +9,7 @@ import pytest
 import xarray as xr
 from rich.console import Console
 
+import headscope
 import tiny
 from headscope import heads
 from headscope.capture.model import Model
@@ -35,6 +36,16 @@ def test_results_that_do_not_go_into_one_table_are_refused_by_name() -> None:
     message = str(refused.value)
     assert message.startswith("the results of the reducers relations, other_offsets do not go into one table (")
     assert message.endswith("); give the variables and dimensions of your own reducer other names.")
+
+
+def test_heads_of_an_encoder_decoder_are_reported_with_their_attention_type() -> None:
+    documents = headscope.read("grammar:9")
+    table = headscope.assess(measure(Model.from_module(*tiny.make("bart"), name="bart"), documents, ["relations"]))
+    assert table["attention_type"].dtype.kind == "U"
+    reported = table["reported_attention_type"].sel(relation="all").item()
+    assert reported in ("encoder", "decoder", "cross")
+    where = {dim: table[f"reported_{dim}"].sel(relation="all").item() for dim in ("attention_type", "layer", "head")}
+    assert table["relation_accuracy"].sel(relation="all", **where).notnull().all()
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import xarray as xr
 from jaxtyping import Float
 from scipy.stats import t as student
@@ -40,7 +39,7 @@ def name_count(verdict: str) -> str:
 def join_effects(tables: Sequence[xr.Dataset], names: Sequence[str], seeds: Sequence[int]) -> xr.Dataset:
     """Tables of effects of several runs as one with the dimension ``run`` and the coordinates ``run`` and ``seed``."""
     of_runs = [table.drop_vars(_BY_EXAMPLE) for table in tables]
-    together = xr.concat(of_runs, pd.Index(names, name="run"), join="outer", combine_attrs="override")
+    together = xr.concat(of_runs, xr.Variable("run", np.array(names)), join="outer", combine_attrs="override")
     return together.merge(tables[0][list(_BY_EXAMPLE)]).assign_coords(seed=("run", [*seeds]))
 
 

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-import pandas as pd
 import xarray as xr
 
 from headscope.capture.loading import load, read_identity
@@ -100,8 +99,8 @@ def measure_runs(
         if tables:
             _refuse_other_reading(runs, run, tables[0], table)
         tables.append(table)
-    names = pd.Index([run.name for run in runs.runs], name="run")
-    together = side_by_side(tables, names).assign_coords(seed=("run", [run.seed for run in runs.runs]))
+    names = [run.name for run in runs.runs]
+    together = side_by_side(tables, "run", names).assign_coords(seed=("run", [run.seed for run in runs.runs]))
     call = (
         f"measure_runs(model={model.name!r}, runs={str(runs.folder)!r}, "
         f"reducers={[reducer.name for reducer in resolved]}, plan={plan or Plan()})"

@@ -4,7 +4,6 @@ import json
 from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 import xarray as xr
 
 from headscope.capture.model import Model
@@ -37,7 +36,7 @@ def tabulate(done: RunSums, model: Model, reducers: Sequence[Reducer]) -> xr.Dat
     table = (
         attention_types[0]
         if len(attention_types) == 1
-        else side_by_side(attention_types, pd.Index(model.layers, name="attention_type"))
+        else side_by_side(attention_types, "attention_type", list(model.layers))
     )
     seen = done.select_run("seen")
     scores = [score for reducer in reducers for score in declared_scores(reducer)]
@@ -79,8 +78,10 @@ def _align_permutations(tables: Sequence[xr.Dataset]) -> list[xr.Dataset]:
     ]
 
 
-def side_by_side(tables: Sequence[xr.Dataset], along: pd.Index) -> xr.Dataset:
+def side_by_side(tables: Sequence[xr.Dataset], dim: str, labels: Sequence[str]) -> xr.Dataset:
     """Tables of several attention types or runs as one; NaN where one has fewer layers or heads than another."""
+    # Not an index of pandas, whose text is of another kind where pyarrow is installed, which arrays cannot hold.
+    along = xr.Variable(dim, np.array(labels))
     # A permutation is of heads too: it holds the best of them.
     by_head = [name for name, values in tables[0].data_vars.items() if {"layer", "permutation"} & set(values.dims)]
     # What is counted without attention (links, offsets) is the same in every one.
