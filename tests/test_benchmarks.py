@@ -78,3 +78,9 @@ def test_the_benchmark_of_damaged_files() -> None:
         "corpora, all formats": 20, "tables with one bit changed": 3, "tables, crafted": 3, "lists of runs": 3,
         "manifests": 3,
     }  # fmt: skip
+
+
+def test_the_benchmark_of_distances_between_heads() -> None:
+    report = run("distances.py", "--segments", 1, "--script-segments", 1, "--length", 11, "--rounds", 1)
+    assert "144 heads, 1 segments of 11 tokens, 1 rounds, one thread" in report
+    assert "script in float64 against the distances: " in report

@@ -38,6 +38,11 @@ _MOST_COMPRESSED = 1100
 DIMENSIONS: Mapping[str, str] = {
     "layer": "attention layer, counted from 1 in the order of the forward pass",
     "head": "attention head, counted from 1",
+    "layer_other": "layer of the other of two heads",
+    "head_other": "number of the other of two heads",
+    "layer_before": "layer of a head of the model before",
+    "head_before": "number of a head of the model before",
+    "half": "half of the corpus: the documents of the folds with an even or an odd number",
     "attention_type": "encoder, decoder or cross (in encoder-decoder models)",
     "relation": "linguistic relation; `nsubj:*` pools a label with its subtypes, `all` pools all but punct",
     "direction": "dependent_to_head or head_to_dependent",
@@ -64,6 +69,8 @@ DIMENSIONS: Mapping[str, str] = {
     "subset": "all examples of an evaluation, or some: of BLiMP a field, a phenomenon or a paradigm",
     "key_value_head": "key/value head, counted from 1, which several query heads share",
     "pair": "two heads that are disabled together",
+    "step": "step of a linkage, in which two clusters of heads are joined",
+    "merge": "of a step of a linkage: the two that are joined, their distance, and how many heads they have",
     "regressor": "what attention is regressed on: the constant, in_scope (0 or 1), and the distance in words",
     "regressor_other": "the same, for products of two of them",
 }

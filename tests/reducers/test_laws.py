@@ -19,7 +19,7 @@ from headscope.capture.model import Model
 from headscope.capture.views import VIEWS
 from headscope.corpora import Document, summarize
 from headscope.errors import HeadscopeError
-from headscope.reducers import REDUCERS, Reducer, Relations, Rule, Surface, WordClass
+from headscope.reducers import REDUCERS, HeadDistances, Reducer, Relations, Rule, Surface, WordClass
 from headscope.reducers.support.permutations import with_permutations
 from headscope.runner import Plan, measure, resolve_reducers
 from headscope.runner import local as run
@@ -71,7 +71,11 @@ def reducers(names: tuple[str | Reducer, ...] = EVERY) -> tuple[Reducer, ...]:
     classes = (WordClass("determiners", ("the", "a")), WordClass("first", lambda document: [0]))
     surface = Surface(offsets=(-2, 3), classes=classes, edges=(1, 2, 5, 11))
     rules = [Rule("next", lambda document: [*range(1, len(document.words)), None])]
-    own = {"surface": surface, "relations": Relations.for_corpus(summarize(DOCUMENTS), rules)}
+    own = {
+        "surface": surface,
+        "relations": Relations.for_corpus(summarize(DOCUMENTS), rules),
+        "head_distances": HeadDistances(rows=5),
+    }
     resolved = resolve_reducers([own.get(str(name), name) for name in names], summarize(DOCUMENTS))
     return tuple(with_permutations(reducer, 7) for reducer in resolved)
 

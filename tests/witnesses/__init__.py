@@ -9,6 +9,8 @@ from witnesses.candidates import candidates, permuted_candidates
 from witnesses.classes import CLASSES, classes
 from witnesses.coreference import coreference
 from witnesses.gradients import gradients, hold_attention, see_gradients
+from witnesses.head_distances import head_distances
+from witnesses.head_distances_before import head_distances_before
 from witnesses.means import clustered_error, effective_clusters
 from witnesses.norms import see_norms
 from witnesses.permuted import permuted_coreference, permuted_relations, permuted_scope
@@ -39,6 +41,8 @@ __all__ = [
     "coreference",
     "effective_clusters",
     "gradients",
+    "head_distances",
+    "head_distances_before",
     "hold_attention",
     "masses",
     "permuted_candidates",

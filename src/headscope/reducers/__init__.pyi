@@ -2,6 +2,8 @@
 from .aspects import Aspects as Aspects
 from .coreference import Coreference as Coreference
 from .gradients import Gradients as Gradients
+from .head_distances import HeadDistances as HeadDistances
+from .head_distances_before import HeadDistancesBefore as HeadDistancesBefore
 from .negation_scope import NegationScope as NegationScope
 from .reducer import CorpusReducer as CorpusReducer
 from .reducer import Reducer as Reducer

@@ -18,6 +18,12 @@ NAMES: Mapping[str, str] = {
     ),
     "similarity": "The cosine of each head's attention map before and after fine-tuning, the mean over documents.",
     "gradients": "How much the model's loss changes with the attention weights and with the output of each head.",
+    "head_distances": (
+        "How far apart the attention of each two heads is: their Jensen-Shannon divergence, the mean over documents."
+    ),
+    "head_distances_before": (
+        "How far each head's attention is from that of each head of the model before: their Jensen-Shannon divergence."
+    ),
 }
 """What each reducer of `headscope.reducers.REDUCERS` measures: the first line of its docstring."""
 

@@ -34,6 +34,9 @@ class Reducer(Protocol):
             the model before.
         max_tokens: longer documents are skipped and counted; None if any length will do, which ``pass`` may not say.
 
+    A reducer that takes long may set ``on_sample``: where it is not asked for by name, it is measured on a random
+    sample of the documents (`needs_sample`).
+
     A reducer whose result has scores declares them as ``scores``, a tuple of `Score` (`declared_scores`). Its ``repr``
     identifies a run that is resumed: it must say all that the sums depend on, and hold no address. The sums that
     `observe` returns have the same names for every layer.
@@ -69,6 +72,11 @@ class Reducer(Protocol):
 def declared_scores(reducer: Reducer) -> tuple[Score, ...]:
     """The scores that a reducer declares: a tuple ``scores`` of its class, which it may lack."""
     return tuple(getattr(reducer, "scores", ()))
+
+
+def needs_sample(reducer: Reducer | type[Reducer]) -> bool:
+    """True if a reducer is measured on a sample of a corpus where it is not asked for by name."""
+    return bool(getattr(reducer, "on_sample", False))
 
 
 class CorpusReducer(Reducer, Protocol):

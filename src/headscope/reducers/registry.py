@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from headscope.reducers.aspects import Aspects
 from headscope.reducers.coreference import Coreference
 from headscope.reducers.gradients import Gradients
+from headscope.reducers.head_distances import HeadDistances
+from headscope.reducers.head_distances_before import HeadDistancesBefore
 from headscope.reducers.negation_scope import NegationScope
 from headscope.reducers.reducer import CorpusReducer
 from headscope.reducers.relations import Relations
@@ -23,6 +25,8 @@ REDUCERS: Mapping[str, type[CorpusReducer]] = {
     "roles": Roles,
     "similarity": Similarity,
     "gradients": Gradients,
+    "head_distances": HeadDistances,
+    "head_distances_before": HeadDistancesBefore,
 }
 """All reducers by name."""
 

@@ -1,0 +1,173 @@
+"""How far apart the attention of each two heads is: Clark et al. 2019, section 6.
+
+The distance is the Jensen-Shannon divergence of what two heads attend to from the same token, as a mean over the
+tokens of a document, and then over documents. The paper sums over all tokens, so that long texts weigh more, and its
+code adds 0.001 / n to the weights, which the divergence does not need.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+import numpy as np
+import torch
+import xarray as xr
+from jaxtyping import Float, Float64, Int
+from torch import Tensor
+
+from headscope.capture.attention import Attention
+from headscope.capture.batch import Batch
+from headscope.corpora.document import Document
+from headscope.corpora.summary import CorpusSummary
+from headscope.errors import HeadscopeError
+from headscope.reducers.reducer import Sums
+from headscope.reducers.support.divergence import compare_rows
+from headscope.reducers.support.folds import FoldAssignment
+from headscope.reducers.support.ratios import Described, describe, mean
+from headscope.score import Score
+
+CLARK = "Clark et al. 2019, section 6"
+HALVES = ("even", "odd")
+"""The halves of the corpus: the documents of even and of odd folds."""
+
+ROWS = 32
+"""Of a document are compared where nothing else is asked for."""
+
+PAIR = ("layer", "head", "layer_other", "head_other")
+BOUND = 1.96
+"""Standard errors within which a normal variable lies in 95 of 100 cases."""
+
+
+@dataclass(frozen=True)
+class HeadDistances:
+    """How far apart the attention of each two heads is: their Jensen-Shannon divergence, the mean over documents.
+
+    Attributes:
+        rows: compare the heads in so many random rows (queries) of each document, and state the error; with None in
+            all rows, which is exact. Documents that have no more are compared in all. By name, the reducer takes 32.
+        seed: of the choice of rows. The name of a document decides with it, so that no order or batch can change them.
+        fold_assignment: which documents belong to which half of the corpus.
+
+    Raises:
+        HeadscopeError: fewer than two rows are to be compared, which say nothing of the error.
+    """
+
+    rows: int | None = None
+    seed: int = 0
+    fold_assignment: FoldAssignment = field(default_factory=FoldAssignment)
+
+    name: ClassVar[str] = "head_distances"
+    scores: ClassVar[tuple[Score, ...]] = ()
+    scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "pass"
+    models: ClassVar[Literal[1, 2]] = 1
+    max_tokens: ClassVar[int | None] = 512
+    on_sample: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        """Refuse a sample that has no error."""
+        if self.rows is not None and self.rows < 2:
+            raise HeadscopeError(
+                f"{self.rows} rows of a document say nothing of the error of a sample; give 2 or more, such as 16, or "
+                "none for all rows."
+            )
+
+    @classmethod
+    def supports(cls, summary: CorpusSummary) -> bool:
+        """Any text will do."""
+        return True
+
+    @classmethod
+    def for_corpus(cls, summary: CorpusSummary) -> "HeadDistances":
+        """The reducer for the halves of this corpus, in `ROWS` rows of each document."""
+        return cls(ROWS, fold_assignment=FoldAssignment.for_corpus(summary))
+
+    def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
+        """The rows and keys of each document, and its half."""
+        queries, keys = batch.queries(attention_type), batch.keys(attention_type)
+        rows = [self._choose(document, real) for document, real in zip(batch.documents, queries.real, strict=True)]
+        half = self.fold_assignment.folds(batch.documents, queries.real.device) % len(HALVES)
+        return _Facts(rows, [real.nonzero()[:, 0] for real in keys.real], queries.real.sum(1).tolist(), half)
+
+    def count(self, facts: "_Facts") -> Sums:
+        """The number of documents in each half."""
+        return {"documents": torch.bincount(facts.half, minlength=len(HALVES))}
+
+    def observe(self, facts: "_Facts", *attentions: Attention) -> Sums:
+        """The sum over the documents of each half of the mean divergence of each two heads."""
+        weights = [attention.weights() for attention in attentions]
+        layers, heads = len(weights), weights[0].shape[1]
+        distance = np.zeros((len(HALVES), layers * heads, layers * heads))
+        variance = np.zeros_like(distance[0])
+        for document, (rows, keys, length, half) in enumerate(facts.documents):
+            maps = torch.cat([layer[document][:, rows][..., keys] for layer in weights]).detach().cpu().numpy()
+            mean_distance, mean_variance = _average(maps, length)
+            distance[half] += mean_distance
+            variance += mean_variance
+        sums = {"distance": distance.swapaxes(0, 1)} | ({} if self.rows is None else {"variance": variance})
+        by_head = {name: values.reshape(layers, heads, *values.shape[1:]) for name, values in sums.items()}
+        return {name: torch.from_numpy(values).to(weights[0].device) for name, values in by_head.items()}
+
+    def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
+        """The mean distance of each two heads, on all documents and on each half of them."""
+        documents = counts["documents"]
+        layers, heads, *_ = sums["distance"].shape
+        halves = sums["distance"].reshape(layers, heads, len(HALVES), layers, heads).transpose(2, 0, 1, 3, 4)
+        by_half = mean(halves.clip(0), documents[:, None, None, None, None])
+        what = "Jensen-Shannon divergence of the attention of two heads"
+        values: dict[str, Described] = {
+            "js_distance": (halves.sum(0).clip(0) / documents.sum(), PAIR, what, "nats"),
+            "js_distance_by_half": (by_half, ("half", *PAIR), f"{what}, on half of the documents", "nats"),
+            "js_distance_count": (documents.sum(), (), "documents on which heads are compared", "documents"),
+        }
+        if self.rows is not None:
+            error = BOUND * np.sqrt(sums["variance"].reshape(layers, heads, layers, heads)) / documents.sum()
+            what = (
+                f"half the width of the 95 % interval of js_distance on these documents, from {self.rows} rows of each"
+            )
+            values["js_distance_error"] = (error, PAIR, what, "nats")
+        coords = {"layer_other": range(1, layers + 1), "head_other": range(1, heads + 1), "half": list(HALVES)}
+        return xr.Dataset(describe(values, CLARK), coords=coords)
+
+    def _choose(self, document: Document, real: Tensor) -> Int[Tensor, " row"]:
+        """The rows in which the heads are compared on a document."""
+        rows = real.nonzero()[:, 0]
+        if self.rows is None or len(rows) <= self.rows:
+            return rows
+        digest = hashlib.sha256(f"{self.seed} {document.id}".encode()).digest()
+        chosen = np.random.default_rng(int.from_bytes(digest[:8])).choice(len(rows), self.rows, replace=False)
+        return rows[torch.from_numpy(np.sort(chosen)).to(rows.device)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Facts:
+    """The facts of a batch that need no attention.
+
+    Attributes:
+        rows: of each document, the queries in which the heads are compared.
+        keys: those of its keys that are no padding.
+        lengths: all of its queries.
+        half: of the corpus.
+    """
+
+    rows: list[Int[Tensor, " _"]]
+    keys: list[Int[Tensor, " _"]]
+    lengths: list[int]
+    half: Int[Tensor, " document"]
+
+    @property
+    def documents(self) -> "zip[tuple[Tensor, Tensor, int, int]]":
+        """The same, document by document."""
+        return zip(self.rows, self.keys, self.lengths, self.half.tolist(), strict=True)
+
+
+def _average(
+    maps: Float[np.ndarray, "head row key"], length: int
+) -> tuple[Float64[np.ndarray, "head head"], Float64[np.ndarray, "head head"] | float]:
+    """The mean divergence of each two heads over rows, and its variance as a sample of the rows of a document."""
+    count, parts = maps.shape[1], compare_rows(maps)
+    if count == length:
+        return np.sum([part.sum(-1) for part in parts], axis=0) / count, 0.0
+    rows = np.concatenate(list(parts), axis=-1)
+    # Rows are chosen without replacement: the sample of all rows has no error.
+    return rows.mean(-1), rows.var(-1, ddof=1) / count * (1 - count / length)
