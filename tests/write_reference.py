@@ -226,7 +226,7 @@ def steps() -> Iterator[tuple[str, dict[str, xr.DataArray]]]:
     parts: list[tuple[str, xr.Dataset]] = []
     for name, reducer in REDUCERS.items():
         chosen = own.get(name) or reducer.for_corpus(summary)
-        before = model if name == "similarity" else None
+        before = model if reducer.models == 2 else None
         measured = headed_model if reducer.scope == "gradient" else model
         table = measure(measured, documents, [with_permutations(chosen, 7)], before=before)
         parts.append((f"Reducer `{name}`", table))
@@ -237,6 +237,11 @@ def steps() -> Iterator[tuple[str, dict[str, xr.DataArray]]]:
             others = [measure(subject, elsewhere, [chosen]) for subject in (model, untrained)]
             replicated = headscope.add_replication(assessed, *others)
             parts.append((f"Added to `{name}` by `headscope.add_replication`", replicated))
+    for title, add in (("add_head_map", headscope.add_head_map), ("add_behaviours", headscope.add_behaviours)):
+        distances = measure(model, documents, ["surface", "head_distances"])
+        parts.append((f"Added by `headscope.{title}`", add(distances)))
+    distances = measure(model, documents, ["head_distances_before"], before=model)
+    parts.append(("Added by `headscope.match_heads`", headscope.match_heads(distances)))
     parts.append(("A comparison, by `headscope.compare_variable`", comparison()))
     for title, table in parts:
         added = {str(name): values for name, values in table.data_vars.items() if name not in seen}

@@ -1,7 +1,11 @@
 # The public names, listed here and nowhere else. `__init__.py` loads each of them when it is first asked for.
 from .analyse.agreement import consistencies as consistencies
 from .analyse.agreement import consistency as consistency
+from .analyse.behaviour import add_behaviours as add_behaviours
+from .analyse.behaviour import name_behaviours as name_behaviours
 from .analyse.compare import compare_variable as compare_variable
+from .analyse.head_map import add_head_map as add_head_map
+from .analyse.match import match_heads as match_heads
 from .analyse.regression import add_regression as add_regression
 from .analyse.replicate import add_replication as add_replication
 from .analyse.report import add_intervals as add_intervals

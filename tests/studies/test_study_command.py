@@ -28,7 +28,7 @@ from headscope.studies.locate import locate, select_documents
 from headscope.view import figures
 
 FIGURES = {
-    "clark2019": {"figure-2", "figure-4"},  # and figure 3 with the head of a masked language model
+    "clark2019": {"figure-2", "figure-4", "figure-6"},  # and figure 3 with the head of a masked language model
     "zhao2020": {"figure-2", "figure-A1-precision", "figure-A1-recall"},
     "kovaleva2019": {"figure-3", "figure-6"},
     "aspects2019": {"aspects-before"},
@@ -39,6 +39,11 @@ FIGURES = {
 def measured(name: str) -> list[str]:
     """The tables of a study that fine-tunes nothing."""
     return [table for table, one in STUDIES[name].measurements.items() if not one.of_task]
+
+
+def derived(name: str) -> list[str]:
+    """The tables that follow from these alone."""
+    return [table for table, one in STUDIES[name].derived.items() if {*one.on} <= {*measured(name)}]
 
 
 @pytest.fixture(scope="module")
@@ -65,9 +70,8 @@ def test_a_study_writes_its_sheet_tables_and_figures(run, model, data, tmp_path,
     code, said, _ = run("study", name, "--model", model, "--data", data, "-o", out)
     assert code == 0
     of = STUDIES[name]
-    assert {path.name for path in out.iterdir()} == {
-        f"{name}.md", f"{name}.csv", f"{name}.json", "figures", *(f"{table}.nc" for table in measured(name))
-    }  # fmt: skip
+    written = {f"{table}.nc" for table in [*measured(name), *derived(name)]}
+    assert {path.name for path in out.iterdir()} == {f"{name}.md", f"{name}.csv", f"{name}.json", "figures", *written}
     assert {path.stem for path in (out / "figures").iterdir()} == {f"{name}-{figure}" for figure in FIGURES[name]}
     tables = {table: heads.read_table(out / f"{table}.nc") for table in measured(name)}
     findings = judge(of, tables)

@@ -11,6 +11,10 @@
 `add_regression`    what a head's attention depends on: the gold or the distance
 `consistency`       the agreement of the heads' scores on two corpora
 `consistencies`     the same, run by run
+`add_head_map`      a map of the heads, and clusters of those that attend alike
+`add_behaviours`    what each head does, in a word
+`name_behaviours`   the same in words, head by head
+`match_heads`       which head of the model before has become which
 `compare_variable`  what tuning changed in the heads, and whether more than its control
 `rank_sum`          the exact test of two samples of runs
 `top_heads`         the heads with the largest values of a variable, by name
@@ -18,7 +22,10 @@
 """
 
 from headscope.analyse.agreement import Consistencies, Consistency, consistencies, consistency
+from headscope.analyse.behaviour import add_behaviours, name_behaviours
 from headscope.analyse.compare import compare_variable
+from headscope.analyse.head_map import add_head_map
+from headscope.analyse.match import match_heads
 from headscope.analyse.rank import top_heads
 from headscope.analyse.ranktests import rank_sum
 from headscope.analyse.regression import add_regression
@@ -29,6 +36,8 @@ from headscope.analyse.significance import add_significance
 __all__ = [
     "Consistencies",
     "Consistency",
+    "add_behaviours",
+    "add_head_map",
     "add_intervals",
     "add_regression",
     "add_replication",
@@ -38,6 +47,8 @@ __all__ = [
     "compare_variable",
     "consistencies",
     "consistency",
+    "match_heads",
+    "name_behaviours",
     "rank_sum",
     "top_heads",
 ]

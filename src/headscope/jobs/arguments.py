@@ -252,6 +252,16 @@ def check_figures(figures: str) -> None:
         raise HeadscopeError(f"there is no choice of figures {figures!r}; name one of {', '.join(FIGURES)}.")
 
 
+def check_map_documents(count: int) -> None:
+    """Refuse a number of documents that cannot be taken.
+
+    Raises:
+        HeadscopeError: it is negative.
+    """
+    if count < 0:
+        raise HeadscopeError(f"a map of heads of {count} documents was asked for; ask for 0 (no map) or more.")
+
+
 def check_other_tables(control: object, other_before: object, other_after: object, other_control: object) -> None:
     """Refuse tables of another corpus that have no counterpart; None is none.
 

@@ -18,23 +18,33 @@ import numpy as np
 import xarray as xr
 
 from headscope import heads
-from headscope.analyse import add_replication, assess
+from headscope.analyse import add_behaviours, add_head_map, add_replication, assess
+from headscope.analyse.head_map import DISTANCE, FEWEST_HEADS
 from headscope.analyse.need import add_need, match_effects
 from headscope.capture import untrained_model
 from headscope.capture.loading import Loadable, load
 from headscope.capture.model import Model
 from headscope.capture.views import VIEWS
 from headscope.corpora import CorpusSummary, read, summarize
+from headscope.corpora.corpus import name_documents
 from headscope.corpora.document import Document
-from headscope.jobs.arguments import check_figures, check_model, check_reducers, check_views, open_effects
+from headscope.corpora.selection import Selection
+from headscope.jobs.arguments import (
+    check_figures,
+    check_map_documents,
+    check_model,
+    check_reducers,
+    check_views,
+    open_effects,
+)
 from headscope.jobs.folder import OutputFolder, write_csv
 from headscope.jobs.inputs import find_head, make_plan
 from headscope.jobs.progress import Progress, ignore_progress, shows_progress
 from headscope.jobs.replication import Replication, open_replication
 from headscope.reducers import REDUCERS
-from headscope.reducers.reducer import Reducer, declared_scores
+from headscope.reducers.reducer import Reducer, declared_scores, needs_sample
 from headscope.reducers.support.permutations import with_permutations
-from headscope.runner import list_reducers, resolve_reducers, try_views
+from headscope.runner import Plan, list_reducers, resolve_reducers, try_views
 from headscope.view.figures import save
 from headscope.view.figures.atlas import list_figures
 from headscope.view.frames import make_frames
@@ -43,8 +53,18 @@ from headscope.view.need import list_needed_heads, make_need_frame
 from headscope.view.page import write_page
 from headscope.view.reports import read_reports
 
-TABLES = ("heads", "untrained", "replication", "untrained-replication", *(f"heads-{view}" for view in VIEWS))
+TABLES = (
+    "heads",
+    "untrained",
+    "replication",
+    "untrained-replication",
+    "head-distances",
+    *(f"heads-{view}" for view in VIEWS),
+)
 """The head tables that an atlas measures; those of a replication and of views only if they are asked for."""
+
+MAP_TOKENS = 128
+"""Documents are cut to this length where all heads are compared with one another (Clark et al. 2019, section 3)."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +97,7 @@ def atlas(
     permutations: int | None = None,
     views: str | Sequence[str] = (),
     effects: str | Path | xr.Dataset | None = None,
+    map_documents: int = 100,
     figures: str = "reported",
     pdf: bool = False,
     trust_remote_code: bool = False,
@@ -118,6 +139,8 @@ def atlas(
         effects: what disabling the heads of this model changes, to stand beside what they mark in the table, on the
             page and in ``tables/need.csv``; the folder that `headscope disable` wrote, or its table. Of runs, those of
             the run that is `model` are taken. Default: none.
+        map_documents: random documents, cut to 128 tokens, on which all heads are compared with one another for a map
+            and clusters of heads (`headscope.add_head_map`); the distances are in ``head-distances.nc``. 0 for no map.
         figures: heatmaps of the most frequent rows with a ``reported`` head, or of ``all`` rows; the other figures are
             drawn with both. ``none`` draws no figure.
         pdf: write the figures as PDF too, beside PNG and SVG.
@@ -132,6 +155,7 @@ def atlas(
     """
     progress = progress if callable(progress) else ignore_progress
     check_figures(figures)
+    check_map_documents(map_documents)
     views = [views] if isinstance(views, str) else [*views]
     check_views(views)
     reducers = list_reducers(reducers)
@@ -145,7 +169,8 @@ def atlas(
         summary = summarize(documents)
         own = {reducer.name for reducer in resolve_reducers(reducers, summary)} if reducers else set()
         supported = [name for name, reducer in REDUCERS.items() if reducer.supports(summary) and name not in own]
-        named = [*supported, *reducers]
+        sampled = [name for name in supported if needs_sample(REDUCERS[name])]
+        named = [*(name for name in supported if name not in sampled), *reducers]
         resolved = resolve_reducers(named, summary)
         second = open_replication(replicate, documents, named, resolved, reading=reading, progress=progress)
         progress("loading the model", 0, 0)
@@ -164,6 +189,13 @@ def atlas(
         table, tables = _assess(table, model, seed, documents, resolved, measure, second, summary)
         if disabled is not None:
             table = add_need(table, disabled)
+        if map_documents and sampled:
+            tables["head-distances.nc"] = _compare_heads(
+                partial(folder.measure, "head-distances", model), documents, sampled, plan, map_documents, seed
+            )
+        distances = tables.get("head-distances.nc", table)
+        if DISTANCE in distances and table.sizes["layer"] * table.sizes["head"] >= FEWEST_HEADS:
+            table = add_behaviours(add_head_map(table, distances))
         through = {
             view: assess(
                 folder.measure(
@@ -181,7 +213,7 @@ def atlas(
             "pair_tokens": pair_tokens, "batch_tokens": batch_tokens,
             "reducers": [str(reducer) for reducer in reducers],
             "replicate": second and second.documents.name, "permutations": permutations, "views": views,
-            "effects": disabled and disabled.attrs["call"],
+            "effects": disabled and disabled.attrs["call"], "map_documents": map_documents,
             "figures": figures, "pdf": pdf,
         }  # fmt: skip
         call = f"atlas({', '.join(f'{name}={value!r}' for name, value in arguments.items())})"
@@ -226,6 +258,22 @@ def _assess(
         tables |= {f"{name}.nc": content for name, content in zip(steps, replicated, strict=True)}
         table = add_replication(table, *replicated)
     return table, tables
+
+
+def _compare_heads(
+    measure: Callable[..., xr.Dataset], documents: Iterable[Document], reducers: Sequence[str], plan: Plan, size: int,
+    seed: int,
+) -> xr.Dataset:  # fmt: skip
+    """The table of reducers that take long, on random documents of a corpus, cut to `MAP_TOKENS`."""
+    chosen = Selection(sample=size, seed=seed).choose(documents)
+    sample = [document for place, document in enumerate(documents) if chosen is None or place in chosen]
+    table = measure(
+        sample, list(reducers), plan=replace(plan, max_tokens=min(plan.max_tokens or MAP_TOKENS, MAP_TOKENS), cut=True),
+        label="comparing the heads with one another", summary=summarize(sample),
+    )  # fmt: skip
+    return table.assign_attrs(
+        corpus=name_documents(documents), part=f"{len(sample):,} documents at random, seed {seed}"
+    )
 
 
 def _fill(

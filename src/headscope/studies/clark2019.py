@@ -1,10 +1,12 @@
-"""Clark, Khandelwal, Levy and Manning 2019, What Does BERT Look At?: tables 1 and 2, figures 2 to 4."""
+"""Clark, Khandelwal, Levy and Manning 2019, What Does BERT Look At?: tables 1 and 2, figures 2 to 4 and 6."""
 
 import math
 from contextlib import suppress
 
 import xarray as xr
 
+from headscope.analyse import add_behaviours, add_head_map
+from headscope.errors import TableError
 from headscope.studies.extractors import (
     best_head,
     best_head_value,
@@ -17,8 +19,9 @@ from headscope.studies.extractors import (
     single_value,
     top_layer,
 )
-from headscope.studies.study import Claim, Extractor, Measurement, NotMeasuredError, Pattern, Study, Value
+from headscope.studies.study import Claim, Derived, Extractor, Measurement, NotMeasuredError, Pattern, Study, Value
 from headscope.view.figures import layers
+from headscope.view.figures.head_map import draw_head_map
 
 BERT = "BERT-base"
 EWT = (
@@ -26,7 +29,7 @@ EWT = (
     "UD English EWT, development set: https://github.com/UniversalDependencies/UD_English-EWT",
 )
 """The path and the source of the treebank that stands in for those of the papers."""
-TREEBANK, COREFERENCE, TEXT, GRADIENTS = ("treebank",), ("coreference",), ("text",), ("text_gradients",)
+TREEBANK, COREFERENCE, TEXT, GRADIENTS, MAP = ("treebank",), ("coreference",), ("text",), ("text_gradients",), ("map",)
 
 RELATIONS = {
     # Stanford: (Universal Dependencies, head, accuracy, baseline, its offset)
@@ -118,6 +121,14 @@ def _share_from_dependent(table: xr.Dataset) -> Value:
     return Value(100 * (count - len(exceptions)) / max(count, 1), detail)
 
 
+def _map_heads(text: xr.Dataset) -> xr.Dataset:
+    """The table of texts with a map of its heads."""
+    try:
+        return add_behaviours(add_head_map(text))
+    except TableError as error:
+        raise NotMeasuredError(str(error).rstrip(".")) from error
+
+
 HALF_TO_DEEP = (6 / 12, 10 / 12)
 """Layers 6 to 10 of 12, as a share of the depth, so that they can be found in a model of another depth."""
 
@@ -179,8 +190,19 @@ TEXTUAL = (
     Claim("section 3.3, figure 4, below", "entropy from [CLS] in the last layer", TEXT,
           Value(3.89, "layer 12 of 12"), mean_of_layers("entropy_from_cls", 1.0, 1.0, 1.0), "nats", 2,
           Pattern("above that from all tokens", above=mean_of_layers("entropy", 1.0, 1.0, 1.0)), BERT),
+    Claim("section 6, figure 6", "mean distance of two heads of one layer", MAP,
+          Value(math.nan, "often fairly close"), single_value("js_distance_within_layer", 1.0), "nats", 3,
+          Pattern("below that of two heads of different layers",
+                  below=single_value("js_distance_across_layers", 1.0)), BERT),
+    Claim("section 6", "mean silhouette of clusters of heads", MAP,
+          Value(math.nan, "several clear clusters"), single_value("cluster_silhouette", 1.0), "silhouette", 2,
+          model=BERT, note="1 is well set apart, below about 0.25 there are no groups to speak of (Kaufman and "
+          "Rousseeuw 1990); of the number of clusters with the largest, none of more than half of the heads"),
+    Claim("section 6", "agreement of these clusters on two halves of the texts", MAP,
+          Value(math.nan), single_value("cluster_stability", 1.0), "Rand index", 2, model=BERT,
+          note="the paper has no such number"),
 )  # fmt: skip
-"""Sections 3 and 4.2, and figures 2 and 4, of which the paper prints no figures but these."""
+"""Sections 3, 4.2 and 6, and figures 2 to 4 and 6, of which the paper prints no numbers but these."""
 
 CLARK2019 = Study(
     title="Clark, Khandelwal, Levy and Manning 2019, What Does BERT Look At? An Analysis of BERT's Attention",
@@ -199,7 +221,8 @@ CLARK2019 = Study(
         "text": Measurement(
             "text/wikitext-2",
             "WikiText-2, the files wiki.valid.tokens and wiki.test.tokens: https://huggingface.co/datasets/Salesforce/wikitext",
-            ("surface",), "1,000 random pairs of consecutive paragraphs of Wikipedia, cut to 128 tokens", sample=1000,
+            ("surface", "head_distances"),
+            "1,000 random pairs of consecutive paragraphs of Wikipedia, cut to 128 tokens", sample=1000,
             loss=("masked-lm", "gradients"),
         ),
     },
@@ -208,7 +231,9 @@ CLARK2019 = Study(
         "figure-2": (TEXT, layers.draw_special_tokens),
         "figure-3": (GRADIENTS, layers.draw_gradients),
         "figure-4": (TEXT, layers.draw_entropies),
+        "figure-6": (MAP, draw_head_map),
     },
+    derived={"map": Derived(TEXT, _map_heads)},
     notes=(
         "The paper's treebank and coreference corpus are licensed, and its segments of Wikipedia were released only "
         "inside pickled attention maps. So no corpus is known to be the paper's own: its values are shown, and never "
@@ -216,7 +241,9 @@ CLARK2019 = Study(
         "The paper chooses the best head and offset on the same data that they are scored on, and so does the value "
         "beside the paper's. The held-out value is judged.",
         "Figure 3 is of the loss of masked language modelling, so it needs weights with the head for that.",
-        "Not here: the probes of table 3 and the clusters of figure 6; of table 2, the neural system, which is no "
+        "Figure 6 is of the mean divergence of two heads over tokens and texts; the paper sums over all tokens, and "
+        "its code adds 0.001 / n to each weight. Heads are compared in 32 random tokens of each text.",
+        "Not here: the probes of table 3; of table 2, the neural system, which is no "
         "attention head.",
     ),
 )  # fmt: skip

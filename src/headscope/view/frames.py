@@ -1,5 +1,6 @@
 """A head table as data frames: what the CSV files hold."""
 
+import json
 from collections.abc import Iterator, Mapping
 
 import pandas as pd
@@ -105,7 +106,11 @@ def _select(table: xr.Dataset, dims: set[str]) -> list[str]:
 
 
 def _frame(table: xr.Dataset, names: list[str]) -> pd.DataFrame:
-    return table[names].to_dataframe().dropna(how="all", subset=names).reset_index()
+    frame = table[names].to_dataframe().dropna(how="all", subset=names).reset_index()
+    for name in names:
+        if "names" in table[name].attrs:
+            frame[name] = frame[name].map(dict(enumerate(json.loads(table[name].attrs["names"]))))
+    return frame
 
 
 def _columns(frames: Mapping[str, pd.DataFrame], table: xr.Dataset) -> pd.DataFrame:

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from headscope.files import tell_apart
 from headscope.score import Score, read_scores
+from headscope.view.figures.head_map import draw_head_map, draw_head_tree
 from headscope.view.figures.heatmaps import draw_score_heatmap
 from headscope.view.figures.layers import (
     draw_distances,
@@ -45,6 +46,9 @@ def list_figures(table: xr.Dataset, *, every: bool = False) -> dict[str, tuple[s
     }
     if "gradient_all" in table:
         figures["Gradient of the loss by attention"] = ("special-tokens-gradient", partial(draw_gradients, table))
+    if "head_map_x" in table:
+        figures["Heads that attend alike"] = ("head-map", partial(draw_head_map, table))
+        figures["Heads joined by how far apart their attention is"] = ("head-tree", partial(draw_head_tree, table))
     for score in read_scores(table):
         if (score.has_report or not score.is_ratio) and table[score.variable].notnull().any():
             figures |= list_score_figures(table, score, every=every)

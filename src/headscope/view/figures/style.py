@@ -145,7 +145,9 @@ def height_of_cells(table: xr.Dataset, wide: float = 2.9) -> float:
     return min(5.0, max(1.8, wide * table.sizes["layer"] / table.sizes["head"]))
 
 
-def add_colour_bar(figure: Figure, panels: Any, scale: Normalize, colours: str, label: str, **look: Any) -> Colorbar:
+def add_colour_bar(
+    figure: FigureBase, panels: Any, scale: Normalize, colours: str, label: str, **look: Any
+) -> Colorbar:
     """The colour bar of some panels, without a frame."""
     bar = figure.colorbar(ScalarMappable(scale, colours), ax=panels, **{"pad": 0.02, "aspect": 18, **look})
     bar.set_label(label)

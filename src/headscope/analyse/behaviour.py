@@ -1,0 +1,94 @@
+"""What each head does, in a word, to colour a map of heads by: Clark et al. 2019, figure 6."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Bool
+
+from headscope.analyse.report import STANDS_OUT
+from headscope.errors import TableError
+from headscope.heads import variable
+from headscope.score import HEAD, read_scores
+
+SOURCE = "Clark et al. 2019, figure 6; thresholds of headscope"
+BROAD = "broad"
+"""The behaviour of a head that attends to nearly all tokens alike."""
+
+
+def add_behaviours(table: xr.Dataset, *, share: float = 0.5, breadth: float = 0.9) -> xr.Dataset:
+    """`table` with ``behaviour``, what each head does, as the place of its name in the attribute ``names``.
+
+    `name_behaviours` gives the names; that of a head that does nothing of these is empty.
+
+    The first of these that is true of a head:
+
+    1. it is the reported head of a row of a score, and stands out: the name of the row, such as ``obj``, or of several;
+    2. a target has at least `share` of its attention: the target that has most, such as ``the next token``;
+    3. its entropy is at least `breadth` of that of uniform attention: ``broad``.
+
+    Args:
+        table: a head table, with its report (`add_report`) if it has scores.
+        share: of a head's attention, as a mean over tokens.
+        breadth: share of the entropy of uniform attention, in nats.
+    """
+    dims = [dim for dim in HEAD if dim in table.dims and dim != "direction"]
+    sizes = [table.sizes[dim] for dim in dims]
+    behaviours = np.where(_is_broad(table, dims, breadth), BROAD, np.full(sizes, "", dtype=object))
+    targets = [
+        values.transpose(*dims)
+        for values in table.data_vars.values()
+        if values.attrs.get("target") and {*values.dims} == {*dims}
+    ]
+    if targets:
+        titles = np.array([values.attrs["target"] for values in targets], dtype=object)
+        shares = np.nan_to_num(np.stack([values.values for values in targets]), nan=-1.0)
+        # Of equal shares (the first token is often [CLS]) the first counts.
+        behaviours = np.where(shares.max(0) >= share, titles[shares.argmax(0)], behaviours)
+    marks: defaultdict[tuple[int, ...], list[str]] = defaultdict(list)
+    for place, row in _list_marks(table, dims):
+        marks[place].append(row)
+    for place, rows in marks.items():
+        behaviours[place] = ", ".join(rows)
+    names, codes = np.unique(behaviours.astype(str), return_inverse=True)
+    what = f"what the head does; share of attention at least {share:g}, entropy at least {breadth:g} of uniform"
+    new = variable(codes.reshape(sizes), dims, name=what, units="label", source=SOURCE)
+    new.attrs["names"] = json.dumps(names.tolist(), ensure_ascii=False)
+    return table.assign(behaviour=new)
+
+
+def name_behaviours(table: xr.Dataset) -> xr.DataArray:
+    """What each head does, in words.
+
+    Raises:
+        TableError: the table does not say; `add_behaviours` adds it.
+    """
+    if "behaviour" not in table:
+        raise TableError("the head table has no behaviour; add it by headscope.add_behaviours first.")
+    behaviour = table["behaviour"]
+    return behaviour.copy(data=np.array(json.loads(behaviour.attrs["names"]))[behaviour.values])
+
+
+def _is_broad(table: xr.Dataset, dims: Sequence[str], breadth: float) -> Bool[np.ndarray, "*head"] | bool:
+    """True for the heads whose entropy is near that of uniform attention."""
+    if not {"entropy", "entropy_uniform"} <= {*table.data_vars}:
+        return False
+    entropy, uniform = (table[name].transpose(*dims).values for name in ("entropy", "entropy_uniform"))
+    return np.asarray(entropy >= breadth * uniform)
+
+
+def _list_marks(table: xr.Dataset, dims: Sequence[str]) -> Iterator[tuple[tuple[int, ...], str]]:
+    """The place of each reported head that stands out, as indexes, and the row that it stands out for."""
+    for score in read_scores(table):
+        prefix, row_dimension = score.report_prefix, score.row_dimension(table)
+        if f"{prefix}reported_verdict" not in table:
+            continue
+        verdicts = np.atleast_1d(table[f"{prefix}reported_verdict"].values)
+        labels = table[row_dimension].values if row_dimension else [score.title]
+        reported = [np.atleast_1d(table[f"{prefix}reported_{dim}"].values).tolist() for dim in dims]
+        for label, verdict, *head in zip(labels, verdicts, *reported, strict=True):
+            if verdict == STANDS_OUT:
+                places = [table[dim].values.tolist().index(at) for dim, at in zip(dims, head, strict=True)]
+                yield tuple(places), str(label)

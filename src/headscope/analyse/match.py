@@ -1,0 +1,67 @@
+"""Which head of the model before has become which: heads of two models matched by their distances."""
+
+import numpy as np
+import xarray as xr
+from scipy.optimize import linear_sum_assignment
+
+from headscope.analyse.parts import apply_to_parts
+from headscope.errors import TableError
+from headscope.heads import variable
+
+SOURCE = "headscope; the assignment of Kuhn 1955, the distance of Clark et al. 2019, section 6"
+DISTANCE = "js_distance_before"
+
+
+def match_heads(table: xr.Dataset) -> xr.Dataset:
+    """`table` with the head of the model before that each head is matched with.
+
+    Each head of one model is matched with another head of the other, so that the sum of the distances of all pairs is
+    least.
+
+    Args:
+        table: a head table with ``js_distance_before``, the distances between heads of both models.
+
+    Returns:
+        The table with, for each run and attention type, ``matched_layer`` and ``matched_head``; ``matched_distance``
+        (nats) to that head, beside ``own_distance`` to the head of the same place, and ``nearest_distance`` to the
+        nearest of all heads; and ``matched_to_itself``, the share of heads matched with the head of the same place.
+
+    Raises:
+        TableError: there are no such distances.
+    """
+    if DISTANCE not in table:
+        raise TableError(
+            "the table has no distances to the heads of another model; measure the reducer `head_distances_before` "
+            "with the model before."
+        )
+    return table.assign(apply_to_parts(lambda part: _match(part[DISTANCE]), table[[DISTANCE]]))
+
+
+def _match(distances: xr.DataArray) -> xr.Dataset:
+    """The variables of one run and attention type; NaN where it has no head."""
+    layers, heads = distances.sizes["layer"], distances.sizes["head"]
+    matrix = distances.transpose("layer", "head", "layer_before", "head_before").values
+    matrix = matrix.reshape(layers * heads, layers * heads)
+    known = np.flatnonzero(~np.isnan(matrix).all(1))
+    rows, columns = (known[chosen] for chosen in linear_sum_assignment(matrix[np.ix_(known, known)]))
+    numbers = {
+        "matched_layer": (
+            columns // heads + 1,
+            "layer of the head of the model before that it is matched with",
+            "number",
+        ),
+        "matched_head": (columns % heads + 1, "number of that head", "number"),
+        "matched_distance": (matrix[rows, columns], "distance to the head that it is matched with", "nats"),
+        "own_distance": (matrix[rows, rows], "distance to the head of the same place before", "nats"),
+        "nearest_distance": (np.nanmin(matrix[rows], axis=1), "distance to the nearest head before", "nats"),
+    }
+    new = {}
+    for name, (values, what, units) in numbers.items():
+        spread = np.full(layers * heads, np.nan)
+        spread[rows] = values
+        new[name] = variable(spread.reshape(layers, heads), ("layer", "head"), name=what, units=units, source=SOURCE)
+    new["matched_to_itself"] = variable(
+        np.asarray((rows == columns).mean()), (), name="heads that are matched with the head of the same place",
+        units="share of heads", source=SOURCE,
+    )  # fmt: skip
+    return xr.Dataset(new)

@@ -1,0 +1,175 @@
+"""The map of the heads of a model, and the tree in which they join: Clark et al. 2019, section 6."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from scipy.cluster.hierarchy import dendrogram
+
+from headscope.analyse.behaviour import name_behaviours
+from headscope.errors import TableError
+from headscope.heads import head_name
+from headscope.view.figures.style import (
+    ABOVE,
+    COLOURS,
+    STYLE,
+    add_body,
+    add_caption,
+    add_colour_bar,
+    add_title,
+    list_attention_types,
+)
+
+MARKS = tuple(zip(
+    ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C564B"),
+    ("o", "s", "^", "D", "v", "P", "X", "*"), strict=True,
+))  # fmt: skip
+"""A colour (of Okabe and Ito, and a brown) and a marker for each behaviour, most frequent first."""
+
+UNKNOWN = "0.75"
+"""The colour of heads without a behaviour."""
+
+MOST_LEAVES = 150
+"""Heads that a tree has at most; of a model with more, the lowest merges are drawn as one leaf."""
+
+
+def draw_head_map(table: xr.Dataset) -> Figure:
+    """The heads of a model as points, near one another where they attend alike (Clark et al. 2019, figure 6).
+
+    On the left they are coloured by what they do, on the right by their layer.
+
+    Args:
+        table: a head table with ``head_map_x``, ``head_map_y`` and ``behaviour`` (`headscope.add_head_map` and
+            `headscope.add_behaviours`).
+
+    Raises:
+        TableError: the table has no map.
+    """
+    _require(table, "head_map_x")
+    types = list_attention_types(table)
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(9.6, 0.9 + 4.2 * len(types)))
+        body = add_body(figure)
+        grid = body.subplots(len(types), 2, squeeze=False)
+        scale = Normalize(1, table.sizes["layer"])
+        counts = Counter(name_behaviours(table).values.ravel().tolist())
+        marks = dict(zip((name for name, _ in counts.most_common() if name), MARKS, strict=False))
+        for (left, right), attention_type in zip(grid, types, strict=True):
+            heads = _list_heads(table, attention_type)
+            _draw_behaviours(left, heads, marks)
+            points = np.array([place for _, place, _ in heads])
+            layers = [layer for (layer, _), _, _ in heads]
+            right.scatter(
+                points[:, 0], points[:, 1], c=layers, norm=scale, cmap=COLOURS, s=22, linewidths=0, gid="heads by layer"
+            )
+            for axes in (left, right):
+                axes.set_aspect("equal", adjustable="datalim")
+                axes.set_title(attention_type, fontsize="small")
+                axes.set(xlabel="nats", ylabel="nats")
+        add_colour_bar(body, grid, scale, COLOURS, "layer", aspect=24 * len(types))
+        body.legend(*grid[0, 0].get_legend_handles_labels(), **ABOVE, ncols=4, fontsize="small")
+        add_title(figure, "Heads that attend alike lie near one another: by what they do, and by layer")
+        add_caption(figure, table, _describe(table))
+    return figure
+
+
+def draw_head_tree(table: xr.Dataset) -> Figure:
+    """The tree in which the heads of a model join by average linkage, those that attend alike first.
+
+    Args:
+        table: a head table with ``cluster_merge`` (`headscope.add_head_map`); colours are its clusters.
+
+    Raises:
+        TableError: the table has no clusters.
+    """
+    _require(table, "cluster_merge")
+    types = list_attention_types(table)
+    leaves = [min(len(_list_heads(table, attention_type)), MOST_LEAVES) for attention_type in types]
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(6.4, 0.9 + 0.115 * sum(leaves) + 0.4 * len(types)))
+        grid = figure.subplots(len(types), 1, squeeze=False, height_ratios=leaves)
+        for axes, attention_type in zip(grid[:, 0], types, strict=True):
+            _draw_tree(axes, table, attention_type)
+            axes.set_title(attention_type, fontsize="small")
+        add_title(figure, "Heads joined by how far apart their attention is (average linkage)")
+        add_caption(figure, table, _describe(table))
+    return figure
+
+
+Head = tuple[tuple[int, int], np.ndarray, str]
+"""The layer and number of a head, its place in the map, and what it does."""
+
+
+def _list_heads(table: xr.Dataset, attention_type: str) -> list[Head]:
+    """The heads of an attention type that have a place in its map, layer by layer."""
+    chosen = table.sel(attention_type=attention_type) if attention_type else table
+    sides = [chosen[name].transpose("layer", "head").values for name in ("head_map_x", "head_map_y")]
+    places = np.stack(sides, axis=-1)
+    behaviours = name_behaviours(chosen).transpose("layer", "head").values if "behaviour" in chosen else None
+    return [
+        ((layer + 1, head + 1), places[layer, head], "" if behaviours is None else str(behaviours[layer, head]))
+        for layer, head in np.ndindex(*places.shape[:2])
+        if not np.isnan(places[layer, head]).any()
+    ]
+
+
+def _draw_behaviours(axes: Axes, heads: Sequence[Head], marks: dict[str, tuple[str, str]]) -> None:
+    """Draw the heads of each behaviour in its colour, with their names."""
+    for behaviour in ("", *marks):
+        members = [head for head in heads if (head[2] if head[2] in marks else "") == behaviour]
+        if not members:
+            continue
+        colour, marker = marks.get(behaviour, (UNKNOWN, "o"))
+        label = behaviour or "none of these"
+        points = np.array([place for _, place, _ in members])
+        look: dict[str, Any] = {"color": colour, "marker": marker, "s": 22, "linewidths": 0}
+        axes.scatter(points[:, 0], points[:, 1], label=label, gid=f"heads: {label}", **look)
+        for (layer, head), place, _ in members if behaviour else ():
+            name = head_name(layer, head)
+            axes.annotate(name, (place[0], place[1]), (3, 2), textcoords="offset points", fontsize=5, color=colour)
+
+
+def _draw_tree(axes: Axes, table: xr.Dataset, attention_type: str) -> None:
+    """Draw the tree from the right, where the last two branches join, to a leaf for each head on the left."""
+    chosen = table.sel(attention_type=attention_type) if attention_type else table
+    heads = [place for place, _, _ in _list_heads(table, attention_type)]
+    merges = chosen["cluster_merge"].dropna("step").transpose("step", "merge").values
+    clusters = [int(chosen["cluster"].sel(layer=layer, head=head)) for layer, head in heads]
+    shorten = {"truncate_mode": "lastp", "p": MOST_LEAVES} if len(heads) > MOST_LEAVES else {}
+    tree = dendrogram(merges, labels=[head_name(*head) for head in heads], no_plot=True, **shorten)
+    lines = [np.stack(line, axis=-1) for line in zip(tree["dcoord"], tree["icoord"], strict=True)]
+    axes.add_collection(LineCollection(lines, colors="0.45", linewidths=0.8, gid="tree"))
+    ticks = 5 + 10 * np.arange(len(tree["ivl"]))
+    axes.set_yticks(ticks, tree["ivl"], fontsize=5)
+    for label, leaf in zip(axes.get_yticklabels(), tree["leaves"], strict=True):
+        if leaf < len(heads):
+            label.set_color(MARKS[(clusters[leaf] - 1) % len(MARKS)][0])
+    axes.set_xlim(0, 1.03 * max(map(max, tree["dcoord"])))
+    axes.set_ylim(0, 10 * len(ticks))
+    axes.set_xlabel("mean Jensen-Shannon divergence (nats)")
+
+
+def _describe(table: xr.Dataset) -> str:
+    """How far the picture can be trusted."""
+    numbers = {
+        "stress {:.2f}": "head_map_stress", "silhouette of the clusters {:.2f}": "cluster_silhouette",
+        "their agreement over halves of the corpus {:.2f}": "cluster_stability",
+    }  # fmt: skip
+    parts = [
+        text.format(values) for text, name in numbers.items()
+        for values in np.atleast_1d(table[name].values) if not np.isnan(values)
+    ]  # fmt: skip
+    documents = int(np.max(table["head_map_documents"].values))
+    return ", ".join([f"heads compared on {documents:,} of them", *parts])
+
+
+def _require(table: xr.Dataset, name: str) -> None:
+    if name not in table:
+        raise TableError(f"the head table has no {name}; add it by headscope.add_head_map first.")
