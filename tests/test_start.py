@@ -60,6 +60,12 @@ QUICK_COMMANDS = {
     "disable minilm mrpc --pairs 1": 2,
     "disable minilm mrpc --top 1": 2,
     "disable minilm mrpc --how zero --how zero": 2,
+    "probe minilm grammar:7 --links kinship": 2,
+    "probe minilm grammar:7 --decode beam": 2,
+    "probe minilm grammar:7 --seeds 0": 2,
+    "probe minilm grammar:7 --without words": 2,
+    "probe ./nowhere grammar:7": 2,
+    "probe minilm ./nothing.conllu": 2,
     "compare a.nc b.nc --other-before c.nc": 2,
 }
 SLOW = ("torch", "transformers", "matplotlib", "pandas", "scipy", "seaborn", "xarray")
@@ -69,6 +75,7 @@ REFUSED_WITHOUT_TORCH = (
     "disable minilm mrpc -o README.md",
     "disable minilm mrpc --data ./nowhere",
     "disable minilm ./nothing.txt",
+    "probe minilm grammar:7 -o README.md",
     "atlas -o README.md",
     "compare ./nothing.nc ./nothing.nc",
     "compare README.md README.md",

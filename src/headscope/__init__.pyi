@@ -29,6 +29,7 @@ from .jobs.atlas import atlas as atlas
 from .jobs.compare import compare as compare
 from .jobs.disable import measure_effects as measure_effects
 from .jobs.measure import measure as measure
+from .jobs.probe import probe as probe
 from .jobs.study import study as study
 from .jobs.study_recorded import study_recorded as study_recorded
 from .jobs.tune import tune as tune

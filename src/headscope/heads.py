@@ -71,6 +71,12 @@ DIMENSIONS: Mapping[str, str] = {
     "pair": "two heads that are disabled together",
     "step": "step of a linkage, in which two clusters of heads are joined",
     "merge": "of a step of a linkage: the two that are joined, their distance, and how many heads they have",
+    "probe": "a probe of all heads, or a baseline (`headscope probe`)",
+    "baseline": "the probe that another is compared with",
+    "controlled": "a probe that is trained on the control task too",
+    "seed": "seed with which a probe was trained",
+    "side_special": "before or behind: special tokens before the first word of a text, and behind its last",
+    "hidden_layer": "layer whose output a structural probe reads; 0 is the embeddings",
     "regressor": "what attention is regressed on: the constant, in_scope (0 or 1), and the distance in words",
     "regressor_other": "the same, for products of two of them",
 }

@@ -28,7 +28,7 @@ ONLY_ON_THE_TERMINAL = {
 ONLY_IN_PYTHON = {
     "atlas": {"progress", "show"},  # the terminal shows bars, and the table
     "measure": {"progress"}, "compare": {"progress"}, "study": {"progress"}, "tune": {"progress"},
-    "disable": {"progress"},
+    "disable": {"progress"}, "probe": {"progress"},
 }  # fmt: skip
 
 
@@ -43,7 +43,11 @@ def defaults(function: Any) -> dict[str, Any]:
 
 def test_every_command_but_list_is_a_function() -> None:
     functions = {FUNCTIONS.get(name, name) for name in set(COMMANDS) - {"list_"}}
-    assert functions == {"atlas", "tune", "measure", "compare", "study", "measure_effects"} <= set(headscope.__all__)
+    assert (
+        functions
+        == {"atlas", "tune", "measure", "compare", "study", "measure_effects", "probe"}
+        <= set(headscope.__all__)
+    )
 
 
 @pytest.mark.parametrize("name", sorted(set(COMMANDS) - {"list_"}))

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from jaxtyping import Int
 from tokenizers import normalizers
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.models.auto import modeling_auto
 
@@ -170,17 +170,43 @@ class Model:
         )
 
 
-def untrained_model(model: Model, *, seed: int = 0) -> Model:
+def untrained_model(model: Model, *, seed: int = 0, keep_embeddings: bool = False) -> Model:
     """A model of the same shape with untrained weights, as a control.
 
     What it scores, the architecture and the tokenizer score by themselves.
+
+    Args:
+        model: whose shape and tokenizer it has.
+        seed: of the random weights.
+        keep_embeddings: keep the trained embeddings of words and positions, those below the first layer (Clark et al.
+            2019, section 5), so that what it scores may also come from which words there are.
     """
     config = copy.deepcopy(model.module.config)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         module = type(model.module)(config)
     module = module.to(model.device, model.module.dtype)
-    return Model.from_module(module, model.tokenizer, name=f"random weights (seed {seed}) of {model.name}")
+    name = f"random weights (seed {seed}) of {model.name}"
+    if keep_embeddings:
+        trained = _list_embeddings(model.module)
+        for place, embedding in _list_embeddings(module).items():
+            embedding.load_state_dict(trained[place].state_dict())
+        name = f"random weights (seed {seed}) of {model.name}, with its embeddings"
+    return Model.from_module(module, model.tokenizer, name=name)
+
+
+def _list_embeddings(module: nn.Module) -> dict[str, nn.Module]:
+    """The tables of embeddings below the first layer: layers are in lists of modules, and so are theirs."""
+    inside = {
+        part
+        for each in module.modules()
+        if isinstance(each, nn.ModuleList)
+        for layer in each
+        for part in layer.modules()
+    }
+    return {
+        place: part for place, part in module.named_modules() if isinstance(part, nn.Embedding) and part not in inside
+    }
 
 
 def _sha256_of_parameters(module: PreTrainedModel) -> str:

@@ -13,6 +13,7 @@ from headscope.cli.compare import compare
 from headscope.cli.disable import disable
 from headscope.cli.listing import list_
 from headscope.cli.measure import measure
+from headscope.cli.probe import probe
 from headscope.cli.study import study
 from headscope.cli.terminal import console, errors, prepare_terminal, repeat_ignored_interruptions
 from headscope.cli.tune import tune
@@ -48,6 +49,11 @@ app.command(
     epilog="headscope disable headscope-runs/seed-1 mrpc --data corpora -o effects\n"
     "headscope disable smollm2 blimp --paradigm causative --limit 100 --start '<|endoftext|>' -o effects",
 )(disable)
+app.command(
+    cls=Command,
+    epilog="headscope probe minilm grammar:300 -o probe\n"
+    "headscope probe minilm en_ewt-ud-train.conllu --test en_ewt-ud-dev.conllu --words glove.6B.100d.txt.gz -o probe",
+)(probe)
 app.command(cls=Command, epilog="headscope study clark2019 --data corpora -o clark2019")(study)
 app.command("list", cls=Command, epilog="headscope list corpora")(list_)
 

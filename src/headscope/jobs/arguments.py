@@ -16,6 +16,7 @@ from headscope.corpora import read
 from headscope.errors import HeadscopeError, TableError
 from headscope.files import writable
 from headscope.learn import tasks
+from headscope.learn.choices import DEPENDENCY, KINDS
 from headscope.learn.settings import LEAST_TOKENS, Settings, check_seeds
 from headscope.learn.tasks import read_task as read_task
 from headscope.reducers import names as reducer_names
@@ -28,6 +29,12 @@ if TYPE_CHECKING:
 
 WAYS = ("uniform", "zero", "mean", "resample")
 """What can take the place of a disabled head's output."""
+
+DECODING = ("word", "tree")
+"""How a probe's choices are decoded."""
+
+PROBE_PARTS = ("untrained", "control", "code-length", "structural")
+"""Parts of `headscope probe` that can be left out."""
 
 FIGURES = ("reported", "all", "none")
 """Of which rows an atlas has heatmaps."""
@@ -240,6 +247,28 @@ def check_disabling(
         )
     if max_tokens is not None and max_tokens < LEAST_TOKENS:
         raise HeadscopeError(f"{max_tokens} tokens leave no room for an example; give {LEAST_TOKENS} or more.")
+
+
+def check_probing(links: str | None, seeds: int, decode: str, rank: int, without: Iterable[str] = ()) -> None:
+    """Refuse links that no probe finds, and numbers with which none can be trained.
+
+    Raises:
+        HeadscopeError: there is no such kind of links, way to decode or part to leave out, there are no seeds, or the
+            rank is below 1.
+    """
+    for part in without:
+        if part not in PROBE_PARTS:
+            raise HeadscopeError(f"probes have no part {part!r} to leave out; name one of {', '.join(PROBE_PARTS)}.")
+    if links is not None and links not in KINDS:
+        raise HeadscopeError(f"there are no links of the kind {links!r}; name one of {', '.join(KINDS)}.")
+    if decode not in DECODING:
+        raise HeadscopeError(f"choices cannot be decoded by {decode!r}; name one of {', '.join(DECODING)}.")
+    if decode == "tree" and links not in (None, DEPENDENCY):
+        raise HeadscopeError(f"links of the kind {links} form no tree; leave out decode, or choose {DEPENDENCY} links.")
+    if seeds < 1:
+        raise HeadscopeError(f"probes cannot be trained with {seeds} seeds; give 1 or more.")
+    if rank < 1:
+        raise HeadscopeError(f"the structural probe cannot have the rank {rank}; give 1 or more.")
 
 
 def check_figures(figures: str) -> None:

@@ -1,0 +1,113 @@
+"""Accuracies of probes with their intervals, and what a probe gains over the baselines, text by text.
+
+sums by seed, probe, relation and fold --pool seeds--> ratios and paired differences (`analyse.uncertainty`)
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+
+from headscope.analyse.uncertainty import Lift, Ratio
+from headscope.heads import variable
+
+RIGHT, COUNT = "fold_probe_right", "fold_probe_choice"
+CONTROL = "fold_control_right"
+
+GAIN_OVER = ("right-branching", "words-and-distances", "untrained-attention-and-words")
+"""The baselines that gains are stated over."""
+
+WITHOUT_ATTENTION, WITH_ATTENTION = "words-and-distances", "attention-and-words"
+"""The two probes whose difference is the headline."""
+
+ALL = "all"
+CLARK = "Clark et al. 2019, section 5"
+HEWITT_LIANG = "Hewitt and Liang 2019, section 2"
+HEWITT_MANNING = "Hewitt and Manning 2019, section 3"
+
+
+def add_probe_scores(table: xr.Dataset, baselines: Sequence[str] = GAIN_OVER) -> xr.Dataset:
+    """`table` with scores of probes, from sums by seed, relation and fold.
+
+    Args:
+        table: with ``fold_probe_right`` and ``fold_probe_choice``.
+        baselines: names of probes that gains are stated over.
+
+    Returns:
+        The table with:
+
+        * ``probe_accuracy`` of each probe on each relation, the first of which is ``all`` (on dependencies the
+          unlabelled attachment score without punctuation, UAS), with ``_lower`` and ``_upper``: an interval clustered
+          by text (`headscope.analyse.uncertainty.Ratio`), and ``probe_count``;
+        * ``probe_accuracy_by_seed`` of all choices;
+        * ``probe_gain`` over each of `baselines`, with a paired interval (`headscope.analyse.uncertainty.Lift`);
+        * ``control_accuracy`` and ``probe_selectivity``, the accuracy less that on the control task, with its interval;
+        * ``structural_uuas`` of each layer, with its interval.
+    """
+    labels = [ALL, *map(str, table["relation"].values)]
+    by_row = {name: _add_all(table[name]) for name in (RIGHT, COUNT)}
+    right, count = (by_row[name].sum("seed") for name in (RIGHT, COUNT))
+    ratio = Ratio(right, count)
+    share = "share of choices"
+    values = {"probe_accuracy": (ratio.value, "choices that a probe gets right", CLARK)}
+    lower, upper = ratio.interval()
+    values |= {
+        "probe_accuracy_lower": (lower, "lower end of its 95 % interval", CLARK),
+        "probe_accuracy_upper": (upper, "upper end of its 95 % interval", CLARK),
+    }
+    seeds = by_row[RIGHT].sel(relation=ALL).sum("fold") / by_row[COUNT].sel(relation=ALL).sum("fold")
+    values["probe_accuracy_by_seed"] = (seeds, "choices that a probe gets right, by seed", CLARK)
+    if baselines:
+        lift = Lift(ratio, Ratio(right.sel(probe=[*baselines]).rename(probe="baseline"), count))
+        lower, upper = lift.interval()
+        what = "accuracy of a probe less that of a baseline"
+        values |= {
+            "probe_gain": (lift.value, what, CLARK),
+            "probe_gain_lower": (lower, f"lower end of the 95 % interval of the {what}", CLARK),
+            "probe_gain_upper": (upper, f"upper end of the 95 % interval of the {what}", CLARK),
+        }
+    if CONTROL in table:
+        control = Ratio(table[CONTROL].sum("seed"), table[f"{CONTROL}_count"].sum("seed"))
+        names = [str(name) for name in table["controlled"].values]
+        task = Ratio(right.sel(probe=names, relation=ALL).rename(probe="controlled"), count.sel(relation=ALL))
+        lift = Lift(task, control)
+        lower, upper = lift.interval()
+        what = "accuracy of a probe less that on the control task"
+        values |= {
+            "control_accuracy": (control.value, "choices of the control task that a probe gets right", HEWITT_LIANG),
+            "probe_selectivity": (lift.value, what, HEWITT_LIANG),
+            "probe_selectivity_lower": (lower, f"lower end of the 95 % interval of the {what}", HEWITT_LIANG),
+            "probe_selectivity_upper": (upper, f"upper end of the 95 % interval of the {what}", HEWITT_LIANG),
+        }
+    if "structural_found" in table:
+        ratio = Ratio(table["structural_found"], table["structural_links"])
+        lower, upper = ratio.interval()
+        values |= {
+            "structural_uuas": (ratio.value, "links of the trees that the structural probe finds", HEWITT_MANNING),
+            "structural_uuas_lower": (lower, "lower end of its 95 % interval", HEWITT_MANNING),
+            "structural_uuas_upper": (upper, "upper end of its 95 % interval", HEWITT_MANNING),
+        }
+    counts = variable(
+        count.sum("fold").values, ("relation",), name="choices that are tested", units="choices", source=CLARK
+    )
+    scores = {
+        name: variable(
+            array.values.astype(float), [str(dim) for dim in array.dims], name=what, units=share, source=source
+        )
+        for name, (array, what, source) in values.items()
+    }
+    sums = {name: by_row[name].variable.copy() for name in (RIGHT, COUNT)}
+    for name, values_of in sums.items():
+        values_of.attrs = dict(table[name].attrs)
+    rest = table.drop_vars([RIGHT, COUNT]).drop_dims("relation", errors="ignore")
+    coords = {"relation": np.array(labels)} | ({"baseline": np.array([*baselines])} if baselines else {})
+    together = rest.assign(sums | scores | {"probe_count": counts}).assign_coords(coords)
+    order = np.argsort(-together["probe_count"].values, kind="stable")
+    return together.isel(relation=order)
+
+
+def _add_all(sums: xr.DataArray) -> xr.DataArray:
+    """The sums with a row for all relations, before the others."""
+    everything = sums.sum("relation").expand_dims(relation=[ALL])
+    labelled = sums.assign_coords(relation=sums["relation"].values.astype(str))
+    return xr.concat([everything, labelled], "relation").transpose(*sums.dims)

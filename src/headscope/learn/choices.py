@@ -1,0 +1,111 @@
+"""What a probe is asked: for a word, which other word of its text is the right one. No torch here.
+
+The links of any corpus are such questions: which word is the syntactic head of this one, the predicate of this
+argument, the antecedent of this mention, the cue in whose scope this word is?
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from headscope.corpora.document import Document
+from headscope.corpora.summary import CorpusSummary
+from headscope.errors import CorpusError
+from headscope.reducers.support.antecedents import mentions_of, with_earlier
+
+ROOT = -1
+"""In place of the head of the word that has none."""
+
+DEPENDENCY, COREFERENCE, SCOPE = "dependency", "coreference", "scope"
+KINDS = (DEPENDENCY, "role", COREFERENCE, SCOPE, "pattern")
+"""The kinds of links of which a probe can be trained, the first of which a corpus has is the default."""
+
+PUNCTUATION = "punct"
+"""The relation of words that are not asked about (UAS without punctuation)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A word of a document for which another is to be chosen.
+
+    Attributes:
+        word: its place in the document, counted from 0.
+        answers: the places of the words that are right, the nearest first; `ROOT` where it is to have no head.
+        label: of the link to the first of them.
+    """
+
+    word: int
+    answers: tuple[int, ...]
+    label: str
+
+    @property
+    def length(self) -> int | None:
+        """How many words further right the nearest answer stands, negative to the left; None for `ROOT`."""
+        return None if self.answers[0] == ROOT else self.answers[0] - self.word
+
+
+def list_choices(document: Document, kind: str) -> list[Choice]:
+    """The choices of a document, by word.
+
+    Of dependencies all words but punctuation are chosen for, with subtypes of relations left off. The one word of a
+    sentence that depends on no other is its root; where there are several such words, they are left out. Of mentions,
+    any earlier mention of the same chain is right, and of words in a scope any word of its cue.
+    """
+    if kind == COREFERENCE:
+        return [
+            Choice(mention.head, tuple(answers), mention.classes[-1])
+            for mention, earlier in with_earlier(mentions_of(document))
+            if (answers := [other.head for other in earlier if other.chain == mention.chain])
+        ]
+    pairs = _pair_scopes(document) if kind == SCOPE else _pair_links(document, kind)
+    by_word: defaultdict[int, list[tuple[int, str]]] = defaultdict(list)
+    for word, answer, label in pairs:
+        by_word[word].append((answer, label))
+    choices = []
+    for word in sorted(by_word):
+        nearest = sorted(by_word[word], key=lambda pair: (abs(pair[0] - word), pair[0]))
+        choices.append(Choice(word, tuple(dict.fromkeys(answer for answer, _ in nearest)), nearest[0][1]))
+    if kind == DEPENDENCY and len(roots := set(range(len(document.words))) - _list_dependents(document)) == 1:
+        choices.append(Choice(roots.pop(), (ROOT,), "root"))
+    return choices
+
+
+def find_kind(summary: CorpusSummary, kind: str | None) -> str:
+    """The kind of links that was asked for, or else the first of `KINDS` that a corpus has.
+
+    Raises:
+        CorpusError: the corpus has none.
+    """
+    has = {*summary.links} | ({COREFERENCE} if "mention" in summary.spans else set())
+    has |= {SCOPE} if {"scope", "cue"} <= summary.spans.keys() else set()
+    available = [name for name in KINDS if name in has]
+    if kind in available or (kind is None and available):
+        return kind or available[0]
+    wanted = "links of any kind" if kind is None else f"links of the kind {kind!r}"
+    other = f"; it has {', '.join(available)}" if available else ""
+    raise CorpusError(
+        f"the corpus has no {wanted}, of which a probe could be trained{other}: give a treebank (CoNLL-U), or a corpus "
+        "with roles, coreference, scopes of negation or patterns."
+    )
+
+
+def _pair_links(document: Document, kind: str) -> Iterator[tuple[int, int, str]]:
+    for link in document.links:
+        if link.kind == kind and not (kind == DEPENDENCY and link.label == PUNCTUATION):
+            yield link.source, link.target, link.label.partition(":")[0] if kind == DEPENDENCY else link.label
+
+
+def _pair_scopes(document: Document) -> Iterator[tuple[int, int, str]]:
+    """Each word in the scope of a negation, with each word of its cue."""
+    cues: defaultdict[str, set[int]] = defaultdict(set)
+    for span in document.spans:
+        if span.kind == "cue":
+            cues[span.label].update(range(span.start, span.end))
+    for span in document.spans:
+        if span.kind == "scope":
+            for word in range(span.start, span.end):
+                yield from ((word, cue, "in scope") for cue in cues[span.label] if word not in cues[span.label])
+
+
+def _list_dependents(document: Document) -> set[int]:
+    return {link.source for link in document.links if link.kind == DEPENDENCY}

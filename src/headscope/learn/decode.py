@@ -1,0 +1,48 @@
+"""From scores to choices: the best candidate of each word by itself, or the best tree over the words of a text."""
+
+import warnings
+
+import networkx as nx
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from headscope.learn.probe_data import Questions
+
+ONE_ROOT = 1e6
+"""Is taken off the score of having no head, so that a tree with one root beats all with several."""
+
+
+def decode(
+    scores: Float[Tensor, "document word candidate"], questions: Questions, way: str
+) -> Int[Tensor, "document word"]:
+    """The candidate that is chosen for each word; for words that are not chosen for, any.
+
+    Args:
+        scores: of each candidate; the last is that there is no head.
+        questions: the choices of the batch.
+        way: ``word`` for the best candidate of each word, ``tree`` for the tree over the words that are chosen for
+            whose scores have the largest sum (Edmonds' algorithm), with one root.
+    """
+    choices = scores.argmax(-1)
+    if way == "tree":
+        for place in range(len(scores)):
+            words = questions.chosen_for[place].nonzero()[:, 0].tolist()
+            for word, head in _find_tree(scores[place], words).items():
+                choices[place, word] = head
+    return choices
+
+
+def _find_tree(scores: Float[Tensor, "word candidate"], words: list[int]) -> dict[int, int]:
+    """The head of each of some words in the maximum spanning tree."""
+    if not words:
+        return {}
+    root = scores.shape[1] - 1
+    values = scores.double().tolist()
+    graph = nx.DiGraph()
+    for word in words:
+        graph.add_edge(root, word, weight=values[word][root] - ONE_ROOT)
+        graph.add_weighted_edges_from((head, word, values[word][head]) for head in words if head != word)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        tree = nx.maximum_spanning_arborescence(graph)
+    return {word: head for head, word in tree.edges}

@@ -1,0 +1,235 @@
+r"""Probes of what the attention of all heads together says of the links between words: Clark et al. 2019, section 5.
+
+ProbeData --by seed--> train, held out, test --fit--> probes --decode--> sums by relation, fold and length
+                                          \--online code, control task, structural probe--> more sums
+
+Sums of seeds are kept apart, so that a killed run goes on with the probe that it was at.
+"""
+
+import copy
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from headscope.learn.control_edges import ControlTask
+from headscope.learn.decode import decode
+from headscope.learn.probe_data import LONGEST, PARTS, Block, ProbeData, Questions
+from headscope.learn.probe_models import AttentionProbe, WordAttentionProbe, WordDistanceProbe, choose_next_word
+from headscope.learn.probe_training import Reader, fit_optimum, fit_single_pass, fit_until_worse, measure_scale
+from headscope.learn.structural_probe import measure_uuas
+from headscope.reducers.support.folds import FOLDS
+
+RIGHT_BRANCHING = "right-branching"
+NO_ATTENTION = "no-attention"
+DISTANCES = "words-and-distances"
+UNTRAINED = "untrained-attention-and-words"
+SINGLE_PASS = "attention-single-pass"
+ATTENTION = "attention"
+WORDS = "attention-and-words"
+
+PROBES: Mapping[str, str] = {
+    RIGHT_BRANCHING: "the next word, without training",
+    NO_ATTENTION: "words, with the same attention to every word",
+    DISTANCES: "words and their distance, one hidden layer",
+    UNTRAINED: "as attention-and-words, of the untrained model with trained embeddings",
+    SINGLE_PASS: "as attention, trained in the single pass of the paper",
+    ATTENTION: "a weight for each head and direction, trained to the optimum",
+    WORDS: "a weight for each head and direction that depends on both words",
+}
+"""The probes, the baselines first."""
+
+CONTROLLED = (DISTANCES, ATTENTION, WORDS)
+"""Those that are trained on the control task and on the online code too."""
+
+PORTIONS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.0)
+"""Shares of the training texts after which a probe is trained anew for the online code (Voita and Titov 2020)."""
+
+Sums = dict[str, np.ndarray]
+Step = Callable[[dict[str, nn.Module]], Sums]
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """The batches of a seed."""
+
+    train: Sequence[Block]
+    held_out: Sequence[Block]
+    test: Sequence[Block]
+
+
+def split_parts(seed: int, *, own_test: bool) -> tuple[list[int], list[int], list[int]]:
+    """The parts of a corpus for training, to stop training by, and for the test.
+
+    Without texts of their own for the test, each seed tests on another fifth of the texts, so that five seeds test on
+    all of them. A tenth of the texts decides when training stops.
+
+    Args:
+        seed: with which probes are trained.
+        own_test: there are other texts for the test, and so no part is kept for it.
+    """
+    parts = [(seed % 5 * 4 + part) % PARTS for part in range(PARTS)]
+    test, rest = ([], parts) if own_test else (parts[:4], parts[4:])
+    start = 2 * (seed // 5) % (len(rest) - 1)
+    held_out = rest[start : start + 2]
+    return [part for part in rest if part not in held_out], held_out, test
+
+
+def split(data: ProbeData, seed: int, test: ProbeData | None = None) -> Split:
+    """The batches of training, held-out and test texts for a seed; `test` has all of the last, if it is given."""
+    train, held_out, tested = (data.blocks(part) for part in split_parts(seed, own_test=test is not None))
+    return Split(train, held_out, tested if test is None else test.blocks(range(PARTS)))
+
+
+@dataclass(frozen=True, eq=False)
+class Fitting:
+    """What the probes of a seed are trained with.
+
+    Attributes:
+        split: the batches.
+        untrained: the same texts with the attention of the untrained model; None without it.
+        vectors: of word types, by their numbers.
+        labels: the number of labels of choices.
+        seed: of the order of training, and of random weights.
+        way: how choices are decoded.
+    """
+
+    split: Split
+    untrained: Split | None
+    vectors: Float[Tensor, "type feature"]
+    labels: int
+    seed: int
+    way: str
+
+    def read(self, name: str, blocks: Sequence[Block]) -> Reader:
+        """Batches as a probe reads them."""
+        return Reader(blocks, self.vectors, "uniform" if name in (NO_ATTENTION, DISTANCES) else "model")
+
+    def choose_split(self, name: str) -> Split:
+        """The batches that a probe is trained and tested on."""
+        if name != UNTRAINED:
+            return self.split
+        if self.untrained is None:
+            raise ValueError("there are no batches of an untrained model")
+        return self.untrained
+
+    def fit(self, name: str, train: Reader, held_out: Reader, start: AttentionProbe | None = None) -> nn.Module:
+        """A trained probe; `start` is the optimum without words for the same batches, if it is known."""
+        width = self.vectors.shape[1]
+        if name == DISTANCES:
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(self.seed)
+                alone = WordDistanceProbe(width)
+            fit_until_worse(alone, train, held_out, alone.learning_rate, seed=self.seed)
+            return alone
+        probe = AttentionProbe(measure_scale(train)) if start is None else copy.deepcopy(start)
+        if name == SINGLE_PASS:
+            fit_single_pass(probe, train, seed=self.seed)
+            return probe
+        if start is None:
+            fit_optimum(probe, train, held_out)
+        if name == ATTENTION:
+            return probe
+        with_words = WordAttentionProbe(probe, width)
+        fit_until_worse(with_words, train, held_out, with_words.learning_rate, seed=self.seed)
+        return with_words
+
+    def steps(self, *, control: bool, code_length: bool, rank: int | None, layers: int) -> dict[str, Step]:
+        """What is done for a seed, by name: functions of the probes trained so far, to which they add theirs."""
+        names = [name for name in PROBES if name != UNTRAINED or self.untrained is not None]
+        steps: dict[str, Step] = {name: partial(self.measure, name) for name in names}
+        steps |= {f"{name} control": partial(self.measure_control, name) for name in CONTROLLED if control}
+        steps |= {f"{name} code": partial(self.measure_code, name) for name in CONTROLLED if code_length}
+        return steps | ({} if rank is None else {"structural": partial(self.measure_hidden, rank, layers)})
+
+    def measure(self, name: str, fitted: dict[str, nn.Module]) -> Sums:
+        """What a probe gets right on the test texts."""
+        blocks = self.choose_split(name)
+        train, held_out, test = (self.read(name, part) for part in (blocks.train, blocks.held_out, blocks.test))
+        if name == RIGHT_BRANCHING:
+            return self.score(test, None)
+        optimum = fitted.get(ATTENTION)
+        start = optimum if name == WORDS and isinstance(optimum, AttentionProbe) else None
+        probe = fitted[name] = self.fit(name, train, held_out, start)
+        sums = self.score(test, probe)
+        if isinstance(probe, AttentionProbe):
+            weights = torch.cat([probe.weight, probe.root], 1) / probe.scale[:, None]
+            sums |= {"weight": weights.detach().double().numpy(), "scale": probe.scale.double().numpy()}
+        return sums
+
+    @torch.no_grad()
+    def score(self, test: Reader, probe: nn.Module | None) -> Sums:
+        """The choices of test texts that are right, and all, by label and fold, and by length; and the loss of all."""
+        right = np.zeros((2, self.labels, FOLDS), dtype=np.int64)
+        by_length = np.zeros((2, 2 * LONGEST + 1), dtype=np.int64)
+        loss = 0.0
+        for batch in test:
+            questions = batch[0]
+            chosen_for = questions.chosen_for
+            if probe is None:
+                choices = choose_next_word(questions)
+            else:
+                choices = decode(probe(*batch), questions, self.way)
+                loss += float(test.sum_losses(probe, batch)[0])
+            is_right = questions.right.gather(2, choices[..., None])[..., 0][chosen_for].numpy()
+            row, fold, length = (
+                values[chosen_for].numpy() for values in (questions.row, questions.fold, questions.length)
+            )
+            has_length = length >= 0
+            for place, weight in enumerate((is_right, np.ones_like(is_right))):
+                np.add.at(right[place], (row, fold), weight)
+                np.add.at(by_length[place], length[has_length], weight[has_length])
+        return {"right": right, "by_length": by_length, "loss": np.array(math.nan if probe is None else loss)}
+
+    def measure_control(self, name: str, fitted: dict[str, nn.Module]) -> Sums:
+        """What a probe that is trained on the control task gets right of it on the test texts, and all, by fold."""
+        control = ControlTask.sample(len(self.vectors), self.split.train, seed=self.seed)
+        parts = (self.split.train, self.split.held_out, self.split.test)
+        train, held_out, test = (replace(self.read(name, part), change=control) for part in parts)
+        sums = self.score(test, self.fit(name, train, held_out))
+        return {"control": sums["right"].sum(1)}
+
+    def measure_hidden(self, rank: int, layers: int, fitted: dict[str, nn.Module]) -> Sums:
+        """What structural probes find in the hidden states of the test texts."""
+        blocks = self.split
+        return measure_uuas(blocks.train, blocks.held_out, blocks.test, layers, rank=rank, seed=self.seed)
+
+    def measure_code(self, name: str, fitted: dict[str, nn.Module]) -> Sums:
+        """The bits in which a probe that learns from portion to portion codes the training texts, those of equal
+        probabilities, and the number of choices.
+        """
+        order = torch.randperm(len(self.split.train), generator=torch.Generator().manual_seed(self.seed)).tolist()
+        blocks = [self.split.train[place] for place in order]
+        ends = sorted({max(1, round(share * len(blocks))) for share in PORTIONS})
+        held_out = self.read(name, self.split.held_out)
+        bits = count_uniform_bits(blocks[: ends[0]])
+        for known, end in pairwise(ends):
+            probe = self.fit(name, self.read(name, blocks[:known]), held_out)
+            portion = self.read(name, blocks[known:end])
+            with torch.no_grad():
+                bits += sum(float(portion.sum_losses(probe, batch)[0]) for batch in portion) / math.log(2)
+        count = sum(block.questions.count for block in blocks)
+        return {"code": np.array([bits, count_uniform_bits(blocks), count])}
+
+
+def count_uniform_bits(blocks: Sequence[Block]) -> float:
+    """The bits in which the choices of batches are coded where every candidate has the same probability."""
+    return sum(_count_uniform_bits(block.questions) for block in blocks)
+
+
+def _count_uniform_bits(questions: Questions) -> float:
+    return float(questions.candidates.sum(-1)[questions.chosen_for].double().log2().sum())
+
+
+def run_steps(steps: Mapping[str, Step], done: Mapping[str, Sums]) -> Iterator[tuple[str, Sums]]:
+    """Each step that is not done yet, with its sums."""
+    fitted: dict[str, nn.Module] = {}
+    for name, step in steps.items():
+        if name not in done:
+            yield name, step(fitted)

@@ -1,0 +1,305 @@
+r"""What probes are trained on: batch by batch, the choices of its documents and the attention between their words.
+
+documents --by text--> parts --stream--> batches --+--list_choices--> Questions (which word is right)
+                                                   \--capture--> maps of all heads, files that are read block by block
+
+A batch belongs to one part of the corpus, so training, validation and test are lists of whole batches.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from headscope.capture.attention import Attention
+from headscope.capture.batch import Batch
+from headscope.capture.hidden import compute_hidden_states
+from headscope.capture.interface import Capture
+from headscope.capture.model import Model
+from headscope.capture.stream import Plan, Stream
+from headscope.capture.words import membership, pool_queries
+from headscope.corpora.document import Document
+from headscope.files import atomic_write
+from headscope.learn.choices import DEPENDENCY, ROOT, list_choices
+from headscope.reducers.support.folds import FOLDS, FoldAssignment
+
+PARTS = 20
+"""The parts of a corpus, of three or four folds each: a seed tests on some, stops by some and trains on the rest."""
+
+MAX_TOKENS = 512
+"""Longer documents are left out, since the matrix of every head is kept."""
+
+SIDES = ("before", "behind")
+"""Special tokens before the first word of a text and behind it, to which words attend: [CLS] and [SEP] of BERT."""
+
+LONGEST = 6
+"""Words of the longest links that are counted apart; longer ones count with them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Questions:
+    """The choices of a batch, as tensors. The last candidate, behind all words, is that there is no head (ROOT).
+
+    Attributes:
+        words: the places of the words in the vectors of words; 0 for padding.
+        real: False for padding.
+        candidates: which candidates each word may choose from.
+        right: which of them are right; of words that are not chosen for, none.
+        target: the one of them that is trained on, the nearest; -1 for words that are not chosen for.
+        row, length, fold: of each choice, by document and word; -1 elsewhere. Rows are those of `Vocabulary.labels`.
+        skipped: choices that are left out, of words that have no token.
+    """
+
+    words: Int[Tensor, "document word"]
+    real: Bool[Tensor, "document word"]
+    candidates: Bool[Tensor, "document word candidate"]
+    right: Bool[Tensor, "document word candidate"]
+    target: Int[Tensor, "document word"]
+    row: Int[Tensor, "document word"]
+    length: Int[Tensor, "document word"]
+    fold: Int[Tensor, "document word"]
+    skipped: int = 0
+
+    @property
+    def chosen_for(self) -> Bool[Tensor, "document word"]:
+        """The words for which another is to be chosen."""
+        return self.target >= 0
+
+    @property
+    def count(self) -> int:
+        """The number of choices."""
+        return int(self.chosen_for.sum())
+
+    def select(self, documents: Sequence[int]) -> "Questions":
+        """Those of some documents."""
+        tensors = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "skipped"}
+        return replace(self, **{name: value[documents] for name, value in tensors.items()})
+
+    def keep(self, kept: Bool[Tensor, "document word"]) -> "Questions":
+        """Those of some words; others are not chosen for."""
+        return replace(self, target=self.target.where(kept, -1))
+
+    def answer(self, target: Int[Tensor, "document word"], candidates: Tensor) -> "Questions":
+        """The same words with other right answers, each among other candidates."""
+        right = torch.zeros_like(self.right).scatter_(2, target.clamp_min(0)[..., None], True)
+        return replace(self, target=target.where(self.chosen_for, -1), right=right, candidates=candidates)
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The word types and labels of a corpus, in the order in which they are numbered.
+
+    Attributes:
+        types: the word types.
+        labels: of choices.
+        kind: of links.
+    """
+
+    types: tuple[str, ...]
+    labels: tuple[str, ...]
+    kind: str
+    _places: dict[str, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_places", {word: place for place, word in enumerate(self.types)})
+
+    @classmethod
+    def from_documents(cls, documents: Iterable[Document], kind: str) -> "Vocabulary":
+        """That of some documents."""
+        types, labels = dict[str, None](), dict[str, None]()
+        for document in documents:
+            types.update(dict.fromkeys(document.words))
+            labels.update(dict.fromkeys(choice.label for choice in list_choices(document, kind)))
+        return cls(tuple(types), tuple(sorted(labels)), kind)
+
+    def make_questions(self, batch: Batch, assignment: FoldAssignment) -> Questions:
+        """The choices of a batch."""
+        size, width = len(batch.documents), batch.words
+        words = torch.zeros(size, width, dtype=torch.long)
+        real = torch.zeros(size, width, dtype=torch.bool)
+        right = torch.zeros(size, width, width + 1, dtype=torch.bool)
+        target, row, length, fold = (torch.full((size, width), -1) for _ in range(4))
+        skipped = 0
+        labels = {label: place for place, label in enumerate(self.labels)}
+        for place, document in enumerate(batch.documents):
+            words[place, : len(document.words)] = torch.tensor([self._places[word] for word in document.words])
+            real[place, : len(document.words)] = True
+            inside = {*batch.encoder.word[place].tolist(), ROOT}
+            for choice in list_choices(document, self.kind):
+                if not {choice.word, choice.answers[0]} <= inside:
+                    skipped += 1
+                    continue
+                answers = [width if answer == ROOT else answer for answer in choice.answers]
+                right[place, choice.word, answers] = True
+                target[place, choice.word] = answers[0]
+                row[place, choice.word] = labels[choice.label]
+                fold[place, choice.word] = assignment.fold(document)
+                if choice.length is not None:
+                    length[place, choice.word] = LONGEST + max(-LONGEST, min(LONGEST, choice.length))
+        others = real[:, None, :] & ~torch.eye(width, dtype=torch.bool)
+        root = torch.full((size, width, 1), self.kind == DEPENDENCY)
+        return Questions(words, real, torch.cat([others, root], -1), right, target, row, length, fold, skipped)
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """A batch as probes read it.
+
+    Attributes:
+        questions: its choices.
+        maps: the file of the attention between its words, and from them to special tokens (`SIDES`), which stand behind
+            the words as keys.
+        hidden: the file of the hidden states of its words; None where they were not wanted.
+    """
+
+    questions: Questions
+    maps: Path
+    hidden: Path | None = None
+
+    def load_maps(self) -> Float[Tensor, "document word key head"]:
+        """The attention of all heads, the heads of the first layer first."""
+        return torch.from_numpy(np.load(self.maps)).float()
+
+    def load_hidden(self, layer: int) -> Float[Tensor, "document word width"]:
+        """The hidden states of a layer, as means over the tokens of each word; of layer 0 the embeddings."""
+        if self.hidden is None:
+            raise ValueError("the hidden states of the batch were not kept")
+        return torch.from_numpy(np.load(self.hidden, mmap_mode="r")[layer].copy()).float()
+
+
+@dataclass(frozen=True, eq=False)
+class ProbeData:
+    """A corpus as probes read it.
+
+    Attributes:
+        parts: the batches of each part of the corpus.
+        heads: the attention type, layer and number of each head, in the order of the maps.
+        layers: the number of layers of hidden states, the embeddings included; 0 where none are kept.
+        skipped: what was left out, by reason.
+        documents: how many there are.
+        tokens: how many they have.
+    """
+
+    parts: tuple[tuple[Block, ...], ...]
+    heads: tuple[tuple[str, int, int], ...]
+    layers: int
+    skipped: Mapping[str, int]
+    documents: int
+    tokens: int
+
+    def blocks(self, parts: Iterable[int]) -> list[Block]:
+        """The batches of some parts."""
+        return [block for part in parts for block in self.parts[part]]
+
+
+def number_part(document: Document, assignment: FoldAssignment) -> int:
+    """The part of the corpus to which a document belongs, with the other documents of its text."""
+    return assignment.fold(document) * PARTS // FOLDS
+
+
+def extract(
+    model: Model,
+    parts: Sequence[Sequence[Document]],
+    vocabulary: Vocabulary,
+    assignment: FoldAssignment,
+    folder: Path,
+    *,
+    plan: Plan,
+    hidden: bool = False,
+    reuse: bool = False,
+) -> Iterator["int | ProbeData"]:
+    """Write the attention between the words of all documents to files, and say after each batch how many words it has.
+
+    The files are those of the heads of all attention types. Files of 16-bit numbers hold a weight to about three
+    digits.
+
+    Args:
+        model: whose heads they are.
+        parts: the documents of each part of the corpus.
+        vocabulary: numbers their words and labels.
+        assignment: of documents to folds.
+        folder: for the files.
+        plan: how to batch.
+        hidden: also keep the hidden states.
+        reuse: keep the files that a run with the same arguments has left there; otherwise they are written anew.
+
+    Yields:
+        The number of words of each batch; at last the data.
+
+    Raises:
+        ModelError: the attention or the hidden states of the model cannot be captured.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    names = [
+        (attention_type, layer, head)
+        for attention_type, layers in model.layers.items()
+        for layer in range(1, layers + 1)
+        for head in range(1, model.shape.heads[attention_type] + 1)
+    ]
+    blocks: list[tuple[Block, ...]] = []
+    skipped: dict[str, int] = {}
+    documents = tokens = layers = 0
+    for number, part in enumerate(parts):
+        of_part: list[Block] = []
+        for portion in Stream(part, (model,), plan, max_tokens=MAX_TOKENS) if part else ():
+            for reason, count in portion.skipped.items():
+                skipped[reason] = skipped.get(reason, 0) + count
+            for batch, capture in zip(portion.batches, portion.captures, strict=True):
+                stem = f"{number:02}-{len(of_part):04}"
+                questions = vocabulary.make_questions(batch, assignment)
+                maps, states = folder / f"{stem}.npy", folder / f"{stem}-hidden.npy" if hidden else None
+                if not (reuse and maps.exists()):
+                    _save(maps, _pool_maps(capture, batch))
+                if states is not None:
+                    if not (reuse and states.exists()):
+                        _save(states, _pool_hidden(model, batch))
+                    layers = len(np.load(states, mmap_mode="r"))
+                of_part.append(Block(questions, maps, states))
+                documents += len(batch.documents)
+                tokens += int(batch.encoder.real.sum())
+                if questions.skipped:
+                    reason = "choices of a word without a token"
+                    skipped[reason] = skipped.get(reason, 0) + questions.skipped
+                yield sum(len(document.words) for document in batch.documents)
+        blocks.append(tuple(of_part))
+    yield ProbeData(tuple(blocks), tuple(names), layers, skipped, documents, tokens)
+
+
+def _save(path: Path, values: np.ndarray) -> None:
+    """Write a file of numbers, whole or not at all."""
+    with atomic_write(path) as temporary, temporary.open("wb") as file:
+        np.save(file, values)
+
+
+def _pool_maps(capture: Capture, batch: Batch) -> np.ndarray:
+    """The attention between words: to a split word the sum over its tokens, from it their mean (Clark et al., 4.1)."""
+    by_type: dict[str, list[Tensor]] = {attention_type: [] for attention_type in capture.model.layers}
+
+    def see(attention: Attention) -> None:
+        queries, keys = attention.queries, attention.keys
+        columns = torch.cat([membership(keys.word, batch.words), _mark_special(keys.word, keys.real)], dim=-1)
+        pooled = pool_queries(attention.average(columns), membership(queries.word, batch.words))
+        by_type[attention.attention_type].append(pooled.permute(0, 2, 3, 1).half().cpu())
+
+    capture.run(batch, see, whole=True)
+    return torch.cat([layer for layers in by_type.values() for layer in layers], dim=-1).numpy()
+
+
+def _pool_hidden(model: Model, batch: Batch) -> np.ndarray:
+    """The hidden states of words, as means over their tokens."""
+    tokens = membership(batch.encoder.word, batch.words)
+    share = (tokens / tokens.sum(1, keepdim=True).clamp_min(1)).mT
+    return torch.stack([(share @ state).half().cpu() for state in compute_hidden_states(model, batch)]).numpy()
+
+
+def _mark_special(
+    word: Int[Tensor, "document token"], real: Bool[Tensor, "document token"]
+) -> Float[Tensor, "document token side"]:
+    """1 for the special tokens before the first word, and for those behind it."""
+    special = real & (word < 0)
+    before = special & ((word >= 0).cumsum(1) == 0)
+    return torch.stack([before, special & ~before], dim=-1).float()

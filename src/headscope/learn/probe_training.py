@@ -1,0 +1,251 @@
+"""How probes are trained: to the optimum, until held-out texts are predicted worse, or in one pass as in the paper.
+
+The loss is the mean over choices of -ln p(right candidate), in nats; of several right ones the nearest is trained on.
+"""
+
+import copy
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from scipy.linalg import solve_triangular
+from scipy.optimize import minimize
+from torch import Tensor, nn
+
+from headscope.learn.probe_data import Block, Questions
+from headscope.learn.probe_models import AttentionProbe
+
+RIDGES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
+"""Penalties on half the squared weights, from the strongest on, until held-out texts are predicted worse."""
+
+HALVINGS, MAX_EPOCHS = 3, 60
+"""The rate of Adam is halved when held-out texts are predicted worse, and after so many halvings training ends."""
+
+STEP_WORDS = 512
+"""Words in a step, padding included."""
+
+PAPER_LEARNING_RATE = 0.002
+"""Of the single pass (Clark et al. 2019, in the released code)."""
+
+
+@runtime_checkable
+class Examples(Protocol):
+    """Batches on which a probe is trained or tested."""
+
+    def __len__(self) -> int:
+        """The number of batches."""
+
+    def load(self, place: int) -> Any:
+        """A batch."""
+
+    def split(self, batch: Any, documents: Sequence[int]) -> Any:
+        """Some documents of a batch."""
+
+    def sum_losses(self, probe: nn.Module, batch: Any) -> tuple[Tensor, int]:
+        """The sum of the losses of a batch, and of how many choices."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reader:
+    """Batches with what a probe of words reads of them.
+
+    Attributes:
+        blocks: the batches.
+        vectors: of words, by their places.
+        attention: how the attention is taken: ``model``, or ``uniform`` for equal weights of a single head.
+        change: makes other choices of a batch, such as those of a control task.
+    """
+
+    blocks: Sequence[Block]
+    vectors: Float[Tensor, "type feature"]
+    attention: str = "model"
+    change: Callable[[Questions], Questions] = lambda questions: questions
+
+    def __len__(self) -> int:
+        """The number of batches."""
+        return len(self.blocks)
+
+    def __iter__(self) -> Iterator[tuple[Questions, Tensor, Tensor]]:
+        return (self.load(place) for place in range(len(self)))
+
+    def load(self, place: int) -> tuple[Questions, Tensor, Tensor]:
+        """The choices of a batch, the attention between its words, and their vectors."""
+        block = self.blocks[place]
+        questions = self.change(block.questions)
+        maps = block.load_maps() if self.attention == "model" else spread_evenly(questions)
+        return questions, maps, self.vectors[questions.words]
+
+    def split(
+        self, batch: tuple[Questions, Tensor, Tensor], documents: Sequence[int]
+    ) -> tuple[Questions, Tensor, Tensor]:
+        """Some documents of a batch."""
+        questions, maps, vectors = batch
+        return questions.select(documents), maps[documents], vectors[documents]
+
+    def sum_losses(self, probe: nn.Module, batch: tuple[Questions, Tensor, Tensor]) -> tuple[Tensor, int]:
+        """The sum over the choices of a batch of -ln p(right candidate), and their number."""
+        questions = batch[0]
+        chosen_for = questions.chosen_for
+        # Sums of many losses in 32 bits would be too coarse for a search of the optimum.
+        scores = probe(*batch)[chosen_for].double()
+        return nn.functional.cross_entropy(scores, questions.target[chosen_for], reduction="sum"), questions.count
+
+    @property
+    def count(self) -> int:
+        """The number of choices."""
+        return sum(self.change(block.questions).count for block in self.blocks)
+
+
+def spread_evenly(questions: Questions) -> Float[Tensor, "document word key head"]:
+    """Attention of one head that gives each word of a text the same, and special tokens nothing."""
+    share = 1 / questions.real.sum(1).clamp_min(1)
+    even = questions.real[:, None, :] * share[:, None, None]
+    words = questions.words.shape[1]
+    maps = torch.cat([even, torch.zeros(len(share), 1, 2)], -1)
+    return maps.expand(-1, words, -1)[..., None]
+
+
+def measure_scale(reader: Reader) -> Float[Tensor, " head"]:
+    """The root mean square of each head's attention between words, over all pairs of words."""
+    squares, pairs = torch.zeros((), dtype=torch.float64), 0
+    for questions, maps, _ in reader:
+        words = questions.words.shape[1]
+        squares = squares + (maps[:, :, :words] ** 2).sum((0, 1, 2)).double()
+        pairs += int((questions.real.sum(1) ** 2).sum())
+    # A head that attends to special tokens alone would be divided by next to nothing.
+    return (squares / max(pairs, 1)).sqrt().clamp_min(1e-3).float()
+
+
+@torch.no_grad()
+def measure_loss(probe: nn.Module, examples: Examples) -> float:
+    """The mean loss over all choices."""
+    sums = [examples.sum_losses(probe, examples.load(place)) for place in range(len(examples))]
+    return sum(float(total) for total, _ in sums) / max(sum(count for _, count in sums), 1)
+
+
+def fit_optimum(probe: AttentionProbe, train: Reader, held_out: Reader) -> float:
+    """Fit a convex probe to its optimum with L-BFGS, for each ridge in turn, and keep the best on held-out texts.
+
+    Returns:
+        The ridge that was chosen.
+    """
+    best, best_loss, chosen = copy.deepcopy(probe.state_dict()), math.inf, RIDGES[0]
+    for ridge in RIDGES:
+        minimize_loss(probe, train, ridge)
+        loss = measure_loss(probe, held_out)
+        if loss >= best_loss:
+            break
+        best, best_loss, chosen = copy.deepcopy(probe.state_dict()), loss, ridge
+    probe.load_state_dict(best)
+    return chosen
+
+
+def minimize_loss(probe: AttentionProbe, train: Reader, ridge: float) -> None:
+    """Move a probe to the minimum of its mean loss and ``ridge / 2`` times its squared weights, the bias left out.
+
+    L-BFGS moves in coordinates in which the curvature at the start is the same in all directions; attention of heads is
+    so much alike that it would need hundreds of steps otherwise.
+    """
+    count = max(train.count, 1)
+    parameters = dict(probe.named_parameters())
+    ridges = [torch.full((values.numel(),), 0.0 if name == "bias" else ridge) for name, values in parameters.items()]
+    penalty = torch.cat(ridges).double().numpy()
+    curvature = measure_curvature(probe, train) / count + np.diag(penalty)
+    factor = np.linalg.cholesky(curvature + 1e-9 * np.trace(curvature) / len(curvature) * np.eye(len(curvature)))
+
+    def compute(coordinates: Float[np.ndarray, " _"]) -> tuple[float, Float[np.ndarray, " _"]]:
+        weights = solve_triangular(factor.T, coordinates)
+        _set_parameters(probe, weights)
+        total, slope = 0.0, np.zeros_like(weights)
+        for batch in train:
+            loss, _ = train.sum_losses(probe, batch)
+            slopes = torch.autograd.grad(loss, [*parameters.values()])
+            total += float(loss.detach())
+            slope += torch.cat([each.flatten() for each in slopes]).double().numpy()
+        value = total / count + float(penalty @ weights**2) / 2
+        return value, solve_triangular(factor, slope / count + penalty * weights, lower=True)
+
+    start = torch.cat([values.detach().double().flatten() for values in parameters.values()]).numpy()
+    options = {"maxiter": 200, "maxcor": 30, "gtol": 1e-5, "ftol": 1e-9}
+    solution = minimize(compute, factor.T @ start, jac=True, method="L-BFGS-B", options=options)
+    _set_parameters(probe, solve_triangular(factor.T, solution.x))
+
+
+@torch.no_grad()
+def measure_curvature(probe: AttentionProbe, train: Reader) -> Float[np.ndarray, "weight weight"]:
+    """The second derivatives of the sum of losses, by the parameters as one vector."""
+    size = sum(parameter.numel() for parameter in probe.parameters())
+    total = torch.zeros(size, size, dtype=torch.float64)
+    for questions, maps, vectors in train:
+        features = probe.describe_candidates(questions, maps)
+        shares = probe(questions, maps, vectors)[questions.chosen_for].softmax(-1)
+        means = torch.einsum("cip,ci->cp", features, shares)
+        weighted = (features * shares.sqrt()[..., None]).flatten(0, 1)
+        total += (weighted.T @ weighted - means.T @ means).double()
+    return total.numpy()
+
+
+def fit_until_worse(probe: nn.Module, train: Examples, held_out: Examples, learning_rate: float, *, seed: int) -> int:
+    """Fit a probe with Adam, batches in random order, and keep what predicts held-out texts best.
+
+    Returns:
+        The epoch that was kept, counted from 1; 0 where no epoch was better than none.
+    """
+    random = torch.Generator().manual_seed(seed)
+    halvings, best_epoch = 0, 0
+    best, best_loss = copy.deepcopy(probe.state_dict()), measure_loss(probe, held_out)
+    optimizer = torch.optim.Adam(probe.parameters(), learning_rate)
+    for epoch in range(1, MAX_EPOCHS + 1):
+        for batch, documents in _shuffle(train, STEP_WORDS, random):
+            _step(probe, optimizer, train, train.split(batch, documents))
+        loss = measure_loss(probe, held_out)
+        if loss < best_loss:
+            best, best_loss, best_epoch = copy.deepcopy(probe.state_dict()), loss, epoch
+            continue
+        halvings += 1
+        if halvings > HALVINGS:
+            break
+        probe.load_state_dict(best)
+        optimizer = torch.optim.Adam(probe.parameters(), learning_rate / 2**halvings)
+    probe.load_state_dict(best)
+    return best_epoch
+
+
+def fit_single_pass(probe: nn.Module, train: Examples, *, seed: int) -> None:
+    """Fit a probe in one pass of Adam over the texts, one text a step, as the paper does."""
+    optimizer = torch.optim.Adam(probe.parameters(), PAPER_LEARNING_RATE)
+    for batch, documents in _shuffle(train, 1, torch.Generator().manual_seed(seed)):
+        _step(probe, optimizer, train, train.split(batch, documents))
+
+
+def _shuffle(train: Examples, words: int, random: torch.Generator) -> Iterator[tuple[Any, list[int]]]:
+    """Batches in random order, each with some of its documents after others, of so many words together."""
+    for place in torch.randperm(len(train), generator=random).tolist():
+        batch = train.load(place)
+        documents, width = batch[1].shape[:2]
+        order = torch.randperm(documents, generator=random).tolist()
+        size = max(1, words // width)
+        for start in range(0, documents, size):
+            yield batch, order[start : start + size]
+
+
+def _step(probe: nn.Module, optimizer: torch.optim.Optimizer, examples: Examples, batch: Any) -> None:
+    loss, count = examples.sum_losses(probe, batch)
+    if not count:
+        return
+    optimizer.zero_grad()
+    torch.autograd.backward(loss / count)
+    optimizer.step()
+
+
+def _set_parameters(probe: nn.Module, flat: Float[np.ndarray, " _"]) -> None:
+    place = 0
+    with torch.no_grad():
+        for parameter in probe.parameters():
+            values = torch.from_numpy(flat[place : place + parameter.numel()])
+            parameter.copy_(values.view(parameter.shape))
+            place += parameter.numel()

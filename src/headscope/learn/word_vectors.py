@@ -1,0 +1,141 @@
+"""Static vectors of words, for probes that read words: of a file such as GloVe's, or of the model's own embeddings."""
+
+import gzip
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from headscope.capture.model import Model
+from headscope.errors import HeadscopeError, quote
+from headscope.files import check_regular, reading, sha256
+
+COMPONENTS = 100
+"""The principal components to which the model's own embeddings are reduced: the width of the usual GloVe vectors."""
+
+GZIP = b"\x1f\x8b"
+
+
+@dataclass(frozen=True, eq=False)
+class WordVectors:
+    """A vector for each word type of a corpus.
+
+    Attributes:
+        places: of each type the row of `values`.
+        values: the vectors, divided by the root of their mean square.
+        source: where they come from, in words.
+        missing: how many types have none, and so the mean of all others.
+    """
+
+    places: dict[str, int]
+    values: Float[Tensor, "type feature"]
+    source: str
+    missing: int
+
+    @classmethod
+    def scaled(cls, types: Sequence[str], values: Float[np.ndarray, "type feature"], source: str) -> "WordVectors":
+        """The vectors of some types; a row of NaN is missing, and becomes the mean of the others."""
+        missing = np.isnan(values[:, 0])
+        filled = np.where(missing[:, None], values[~missing].mean(0), values)
+        scaled = filled / max(float(np.sqrt((filled**2).mean())), 1e-12)
+        places = {word: place for place, word in enumerate(types)}
+        return cls(places, torch.from_numpy(scaled.astype(np.float32)), source, int(missing.sum()))
+
+
+def read_vectors(path: str | Path, types: Iterable[str]) -> WordVectors:
+    """The vectors of some word types in a text file, plain or gzipped: a line a word, its numbers after it.
+
+    A word that is not there is looked up in lower case, and then has the mean of the vectors of all types that are.
+
+    Raises:
+        HeadscopeError: there is no such file, a line is malformed, or the file has a vector for none of the words.
+    """
+    path = Path(path).expanduser()
+    check_regular(path)
+    types = list(dict.fromkeys(types))
+    wanted = {*types, *(word.lower() for word in types)}
+    vectors: dict[str, np.ndarray] = {}
+    width = 0
+    for number, line in enumerate(_read_lines(path), start=1):
+        word, *numbers = line.split(" ")
+        # The first line of word2vec's format has two numbers: how many vectors there are, and their width.
+        if number == 1 and len(numbers) == 1 and word.isdigit() and numbers[0].isdigit():
+            continue
+        width = width or len(numbers)
+        if len(numbers) != width or not width:
+            raise HeadscopeError(
+                f"{path}:{number} has {len(numbers)} numbers after its word and the first line {width}; a file of word "
+                "vectors has a word and as many numbers on each line, with single spaces between them."
+            )
+        if word in wanted and word not in vectors:
+            vectors[word] = _parse_vector(numbers, f"{path}:{number}")
+    if not vectors:
+        raise HeadscopeError(
+            f"{path} has a vector for none of the {len(types):,} different words of the treebank; give vectors of its "
+            "language, such as glove.6B.100d.txt, or leave --words out to take the model's own embeddings."
+        )
+    missing = np.full(width, np.nan)
+    rows = [vectors.get(word, vectors.get(word.lower(), missing)) for word in types]
+    return WordVectors.scaled(types, np.array(rows), f"{path.name} (sha256 {sha256(path)[:12]})")
+
+
+def embed_words(model: Model, types: Iterable[str]) -> WordVectors:
+    """The model's own input embeddings of some word types, the mean over their tokens, in `COMPONENTS` components.
+
+    These are the principal components over the types, all of them where a model has narrower embeddings.
+    """
+    types = list(dict.fromkeys(types))
+    encoded = model.tokenizer([[word] for word in types], is_split_into_words=True, add_special_tokens=False)
+    table = model.module.get_input_embeddings().weight.detach().float().cpu()
+    missing = torch.full((table.shape[1],), torch.nan)
+    rows = [table[ids].mean(0) if ids else missing for ids in encoded["input_ids"]]
+    values = torch.stack(rows)
+    known = ~values[:, 0].isnan()
+    centred = values[known] - values[known].mean(0)
+    if min(centred.shape) > COMPONENTS:
+        _, axes = torch.linalg.eigh(centred.T @ centred)
+        values = (values - values[known].mean(0)) @ axes[:, -COMPONENTS:].flip(1)
+    return WordVectors.scaled(types, values.double().numpy(), f"input embeddings of {model.name}")
+
+
+def _read_lines(path: Path) -> Iterable[str]:
+    """The lines of a file, which may be gzipped."""
+    with reading(path) as file:
+        zipped = file.read(2) == GZIP
+        file.seek(0)
+        try:
+            for line in gzip.GzipFile(fileobj=file) if zipped else file:
+                text = line.decode("utf-8").rstrip()
+                if text:
+                    yield text
+        except (UnicodeDecodeError, EOFError, gzip.BadGzipFile) as error:
+            raise HeadscopeError(
+                f"{path} is no text in UTF-8, or is damaged ({error}); give word vectors as GloVe has them, plain or "
+                ".gz."
+            ) from error
+
+
+def _parse_vector(numbers: Sequence[str], where: str) -> Float[np.ndarray, " feature"]:
+    try:
+        vector = np.array(numbers, dtype=np.float64)
+    except ValueError:
+        wrong = next(text for text in numbers if not _is_number(text))
+        raise HeadscopeError(
+            f"{where} has {quote(wrong)} where a number is expected; a file of word vectors has a word and numbers on "
+            "each line, with single spaces between them."
+        ) from None
+    if not np.isfinite(vector).all():
+        raise HeadscopeError(f"{where} has a number that is not finite (NaN or infinite); correct or remove the line.")
+    return vector
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,138 @@
+"""Probes as tidy frames, and on the terminal."""
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from headscope.analyse.probes import ALL, WITH_ATTENTION, WITHOUT_ATTENTION
+from headscope.view.headings import name_corpus, name_model
+
+RELATIONS = 8
+"""Relations that the terminal shows, the most frequent."""
+
+SHOWN = ("right-branching", WITHOUT_ATTENTION, "attention", WITH_ATTENTION)
+"""The probes of which the terminal shows single relations."""
+
+FURTHER = {
+    "control_accuracy": ("control %", 100),
+    "probe_selectivity": ("selectivity", 100),
+    "probe_code_length": ("bits per choice", 1),
+    "probe_compression": ("compression", 1),
+}
+"""What the terminal shows of probes that are trained on the control task too: the heading, and a factor."""
+
+ENDS = {"": "", "_lower": "_lower", "_upper": "_upper"}
+
+
+def list_probes(table: xr.Dataset) -> pd.DataFrame:
+    """A row for each probe and relation.
+
+    Columns are ``probe``, ``relation``, ``choices``, ``accuracy`` with ``accuracy_lower`` and ``accuracy_upper``, and
+    for each baseline what the probe gains over it, such as ``gain_over_right-branching``, with its interval.
+    """
+    columns = {"choices": table["probe_count"]}
+    columns |= {f"accuracy{end}": table[f"probe_accuracy{end}"] for end in ENDS}
+    for name in map(str, table["baseline"].values if "baseline" in table.dims else ()):
+        gains = {f"gain_over_{name}{end}": table[f"probe_gain{end}"].sel(baseline=name, drop=True) for end in ENDS}
+        columns |= gains
+    frame = xr.Dataset(columns).to_dataframe(dim_order=["probe", "relation"]).reset_index()
+    return frame[["probe", "relation", *columns]]
+
+
+def list_lengths(table: xr.Dataset) -> pd.DataFrame:
+    """A row for each probe and length of link: ``probe``, ``length`` (in words), ``choices``, ``accuracy``."""
+    columns = {"choices": table["probe_length_count"], "accuracy": table["probe_length_accuracy"]}
+    frame = xr.Dataset(columns).to_dataframe(dim_order=["probe", "length"]).reset_index()
+    return frame[["probe", "length", *columns]]
+
+
+def describe_gain(table: xr.Dataset) -> str:
+    """One sentence: what attention adds to words and their distance."""
+    gains = {
+        end: 100 * float(table[f"probe_gain{end}"].sel(probe=WITH_ATTENTION, baseline=WITHOUT_ATTENTION, relation=ALL))
+        for end in ENDS
+    }
+    accuracy = {
+        name: 100 * float(table["probe_accuracy"].sel(probe=name, relation=ALL))
+        for name in (WITH_ATTENTION, WITHOUT_ATTENTION)
+    }
+    surely = "adds" if gains["_lower"] > 0 else "takes" if gains["_upper"] < 0 else "does not surely add"
+    return (
+        f"Attention {surely} {abs(gains['']):.1f} points [{gains['_lower']:+.1f}, {gains['_upper']:+.1f}] to words and "
+        f"their distance: {accuracy[WITH_ATTENTION]:.1f} with attention, {accuracy[WITHOUT_ATTENTION]:.1f} without."
+    )
+
+
+def print_probes(table: xr.Dataset, console: Console) -> None:
+    """Print what each probe gets right, what attention adds to words, and both for the most frequent relations."""
+    seeds = table.sizes["seed"]
+    title = "UAS without punctuation" if table.attrs["links"] == "dependency" else f"{table.attrs['links']} links"
+    console.print(
+        f"\n[bold]{escape(name_model(table.attrs['model']))}[/], probes of all heads on "
+        f"[bold]{escape(name_corpus(table.attrs['corpus']))}[/]: {title}, "
+        f"{int(table['probe_count'].sel(relation=ALL)):,} choices, {seeds} {'seed' if seeds == 1 else 'seeds'}\n",
+        soft_wrap=True, highlight=False,
+    )  # fmt: skip
+    lines = _make_lines("probe", "right %", "95 % interval", "seeds")
+    for name in map(str, table["probe"].values):
+        row = table.sel(probe=name, relation=ALL)
+        by_seed = 100 * row["probe_accuracy_by_seed"].values
+        spread = "" if seeds == 1 else f"{by_seed.min():.1f} to {by_seed.max():.1f}"
+        lines.add_row(name, *_format_accuracy(row, "probe_accuracy"), spread)
+    console.print(lines, highlight=False)
+    _print_controls(table, console)
+    console.print(f"\n{describe_gain(table)}", soft_wrap=True, highlight=False)
+    _print_relations(table, console)
+    if "structural_uuas" in table:
+        best = table.isel(hidden_layer=int(table["structural_uuas"].values.argmax()))
+        accuracy, interval = _format_accuracy(best, "structural_uuas")
+        console.print(
+            f"\nStructural probe of the hidden states: UUAS {accuracy} [{interval}] on layer "
+            f"{int(best['hidden_layer'].item())}, the best of {table.sizes['hidden_layer'] - 1} and the embeddings.",
+            soft_wrap=True, highlight=False,
+        )  # fmt: skip
+
+
+def _print_controls(table: xr.Dataset, console: Console) -> None:
+    """Print what probes memorize: their accuracy on the control task, and in how many bits they code the texts."""
+    if "controlled" not in table.dims:
+        return
+    lines = _make_lines("probe", *(heading for variable, (heading, _) in FURTHER.items() if variable in table))
+    for name in map(str, table["controlled"].values):
+        row = table.sel(controlled=name)
+        numbers = [
+            f"{scale * float(row[variable]):.{1 if scale > 1 else 2}f}"
+            for variable, (_, scale) in FURTHER.items()
+            if variable in table
+        ]
+        lines.add_row(name, *numbers)
+    console.print()
+    console.print(lines, highlight=False)
+
+
+def _print_relations(table: xr.Dataset, console: Console) -> None:
+    """Print the accuracy of all probes that are not the baseline of another, relation by relation."""
+    names = [name for name in map(str, table["probe"].values) if name in SHOWN]
+    lines = _make_lines("relation", "choices", *names)
+    relations = [str(name) for name in table["relation"].values if name != ALL][:RELATIONS]
+    for relation in relations:
+        row = table.sel(relation=relation)
+        accuracies = [f"{100 * float(row['probe_accuracy'].sel(probe=name)):.1f}" for name in names]
+        lines.add_row(escape(relation), f"{int(row['probe_count']):,}", *accuracies)
+    console.print()
+    console.print(lines, highlight=False)
+
+
+def _make_lines(*columns: str) -> Table:
+    lines = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for place, column in enumerate(columns):
+        lines.add_column(column, justify="right" if place else "left", no_wrap=not place)
+    return lines
+
+
+def _format_accuracy(row: xr.Dataset, name: str) -> tuple[str, str]:
+    value, lower, upper = (100 * float(row[f"{name}{end}"]) for end in ENDS)
+    return f"{value:.1f}", "" if np.isnan(lower) else f"{lower:.1f} to {upper:.1f}"

@@ -1,0 +1,131 @@
+"""Worlds in which attention adds nothing to words and distances, and one in which it does: what the probes say."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from headscope.learn.probe import (
+    ATTENTION,
+    CONTROLLED,
+    DISTANCES,
+    PROBES,
+    RIGHT_BRANCHING,
+    UNTRAINED,
+    WORDS,
+    Fitting,
+    run_steps,
+    split,
+)
+from headscope.learn.probe_data import PARTS
+from headscope.learn.probe_table import tabulate_probes
+from probe_worlds import TEXTS, Answer, at_random, by_distance, by_head, by_weights, make_data, make_vectors
+from probe_worlds import WORDS as LENGTH
+
+ABOUT = {"model": "planted", "corpus": "a world", "links": "pattern"}
+
+
+def measure(
+    folder: Path, answer: Answer, *, nearby: float = 0.0, seeds: tuple[int, ...] = (0, 1), whole: bool = True
+) -> xr.Dataset:
+    data = make_data(folder, answer, nearby=nearby, blocks=1)
+    by_seed = {}
+    for seed in seeds:
+        fitting = Fitting(split(data, seed), None, make_vectors(), 1, seed, "word")
+        steps = fitting.steps(control=whole, code_length=whole, rank=None, layers=0)
+        by_seed[seed] = dict(run_steps(steps, {}))
+    return tabulate_probes(by_seed, data, ["linked"], tests_per_text=1).assign_attrs(ABOUT)
+
+
+def gain(table: xr.Dataset, probe: str = WORDS, baseline: str = DISTANCES) -> tuple[float, float, float]:
+    places = {"probe": probe, "baseline": baseline, "relation": "all"}
+    return tuple(float(table[f"probe_gain{end}"].sel(places)) for end in ("", "_lower", "_upper"))
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory) -> xr.Dataset:
+    return measure(tmp_path_factory.mktemp("planted"), by_head(2))
+
+
+def test_where_a_head_marks_the_link_attention_adds_to_words(planted: xr.Dataset) -> None:
+    value, lower, upper = gain(planted)
+    assert lower > 0.3
+    assert lower <= value <= upper
+    weights = planted["probe_weight"].sel(layer=1)
+    assert int(weights.argmax("head").sel(direction="dependent_to_head")) + 1 == 3
+    planted_one = weights.sel(head=3, direction="dependent_to_head")
+    assert float(np.abs(weights).sum() - planted_one) < 0.5 * float(planted_one)
+
+
+def test_the_control_task_and_the_code_tell_probes_that_memorize(planted: xr.Dataset) -> None:
+    selectivity = planted["probe_selectivity"].sel(controlled=[*CONTROLLED])
+    assert float(selectivity.sel(controlled=ATTENTION)) > 0.3
+    accuracy = planted["control_accuracy"]
+    # Word types alone tell the control's answer; a probe without words can only guess.
+    assert float(accuracy.sel(controlled=DISTANCES)) > float(accuracy.sel(controlled=ATTENTION)) + 0.2
+    bits = planted["probe_code_length"]
+    assert float(bits.sel(controlled=ATTENTION)) < float(bits.sel(controlled=DISTANCES))
+    # Chance has six candidates.
+    ratio = np.log2(LENGTH - 1) / float(bits.sel(controlled=ATTENTION))
+    assert float(planted["probe_compression"].sel(controlled=ATTENTION)) == pytest.approx(ratio, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("answer", "nearby"), [(at_random, 0.0), (by_distance, 0.0), (by_distance, 0.7)], ids=["nothing", "next", "nearby"]
+)
+def test_where_attention_knows_no_more_it_adds_nothing(tmp_path, answer: Answer, nearby: float) -> None:
+    table = measure(tmp_path, answer, nearby=nearby, seeds=(0,), whole=False)
+    _, lower, _ = gain(table)
+    assert lower <= 0.005
+
+
+def test_accuracies_are_pooled_over_seeds(planted: xr.Dataset) -> None:
+    assert [*planted["probe"].values] == [name for name in PROBES if name != UNTRAINED]
+    assert [*planted["relation"].values] == ["all", "linked"]
+    # Two of five seeds test on two fifths of the texts, each once.
+    assert planted["probe_count"].sel(relation="all") == 2 * 4 * TEXTS * LENGTH
+    by_seed = planted["probe_accuracy_by_seed"]
+    np.testing.assert_allclose(by_seed.mean("seed"), planted["probe_accuracy"].sel(relation="all"))
+    inside = (planted["probe_accuracy_lower"] <= planted["probe_accuracy"]) & (
+        planted["probe_accuracy"] <= planted["probe_accuracy_upper"]
+    )
+    assert inside.all()
+
+
+def test_five_seeds_test_on_every_text_once(tmp_path) -> None:
+    data = make_data(tmp_path, at_random, blocks=1)
+    tested = []
+    for seed in range(11):
+        parts = split(data, seed)
+        paths = [{block.maps.name for block in blocks} for blocks in (parts.train, parts.held_out, parts.test)]
+        assert sum(map(len, paths)) == len(set().union(*paths)) == PARTS
+        assert [len(names) for names in paths] == [14, 2, 4]
+        tested.append(paths)
+    assert len(set().union(*(test for _, _, test in tested[:5]))) == PARTS
+    assert tested[0][2] == tested[5][2]
+    assert tested[0][1] != tested[5][1]  # another seed, other texts to stop by
+
+
+def test_texts_of_their_own_leave_all_others_for_training(tmp_path) -> None:
+    data, test = (make_data(tmp_path / name, at_random, blocks=1) for name in ("train", "test"))
+    held_out = []
+    for seed in range(5):
+        parts = split(data, seed, test)
+        assert [block.maps.parent.name for block in parts.test] == ["test"] * PARTS
+        assert (len(parts.train), len(parts.held_out)) == (18, 2)
+        held_out.append({block.maps.name for block in parts.held_out})
+    assert len(set().union(*held_out)) == 10
+
+
+def test_steps_that_are_done_are_not_done_again(tmp_path) -> None:
+    data = make_data(tmp_path, by_weights(np.ones((5, 2))), blocks=1)
+    fitting = Fitting(split(data, 0), None, make_vectors(), 1, 0, "word")
+    steps = fitting.steps(control=False, code_length=False, rank=None, layers=0)
+    whole = dict(run_steps(steps, {}))
+    kept = {name: whole[name] for name in (RIGHT_BRANCHING, ATTENTION)}
+    rest = dict(run_steps(steps, kept))
+    assert rest.keys() == whole.keys() - kept.keys()
+    for name, sums in rest.items():
+        for key, values in sums.items():
+            np.testing.assert_array_equal(values, whole[name][key])
