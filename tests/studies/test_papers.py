@@ -92,6 +92,16 @@ def test_clark_table_2() -> None:
     assert "\n".join(lines) + "\n" == CLARK_TABLE_2
 
 
+def test_clark_table_3() -> None:
+    """Table 3, line by line; the paper's UUAS of the structural probe is that of Hewitt and Manning."""
+    rows = {claim.what: f"{printed(claim)} {claim.unit}" for claim in claims("clark2019", "table 3")}
+    assert rows.pop("Attn + GloVe less Distances + GloVe") == f"{77 - 58} points of UAS"
+    assert rows == {
+        "Right-branching": "26 UAS", "Distances + GloVe": "58 UAS", "Random Init Attn + GloVe": "30 UAS",
+        "Attn": "61 UAS", "Attn + GloVe": "77 UAS", "structural probe": "80 UUAS",
+    }  # fmt: skip
+
+
 def test_clark_in_the_text() -> None:
     stated = {claim.what: claim.paper for claim in claims("clark2019", "section")}
     # "four attention heads (in layers 2, 4, 7, and 8) on average put >50% of their attention on the previous token and

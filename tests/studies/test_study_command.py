@@ -21,11 +21,12 @@ import study_corpora
 import tiny
 from headscope import HeadscopeError, heads, load, study
 from headscope.corpora import read
-from headscope.errors import CorpusError
+from headscope.errors import CorpusError, TableError
 from headscope.runner.local import measure
 from headscope.studies import STUDIES, Measurement, judge
 from headscope.studies.locate import locate, select_documents
 from headscope.view import figures
+from probe_tables import make_probes
 
 FIGURES = {
     "clark2019": {"figure-2", "figure-4", "figure-6"},  # and figure 3 with the head of a masked language model
@@ -111,6 +112,32 @@ def test_the_sheet_shows_both_figures_and_their_difference(undrawn, model, data,
     written = table[(table["where"] == "table 1, det") & (table["what"] == "best head")].iloc[0]
     assert (written["paper"], written["paper_of"], written["ours_of"]) == (94.3, "8-11", ours.detail)
     assert written["difference"] == pytest.approx(ours.number - 94.3, rel=1e-4)
+
+
+def test_table_3_is_read_from_the_folder_of_probes(model, data, tmp_path, monkeypatch) -> None:
+    drawn: list[str] = []
+    monkeypatch.setattr(figures, "save", lambda figure, folder, name: drawn.append(name))
+    loaded = load(model)
+    (tmp_path / "probe").mkdir()
+    heads.write_table(make_probes(weights_sha256=loaded.weights_sha256), tmp_path / "probe" / "probe.nc")
+    made = study("clark2019", model, data, tmp_path / "out", probe=tmp_path / "probe")
+    of_probes = [one for one in made.findings if one.claim.where == "table 3"]
+    assert {one.verdict for one in of_probes} == {"holds", "shown"}
+    assert "clark2019-table-3" in drawn
+    assert (tmp_path / "out" / "probe.nc").is_file()
+    without = study("clark2019", model, data, tmp_path / "without")
+    assert {one.why for one in without.findings if one.claim.where == "table 3"} == {
+        "there are no probes: train them with `headscope probe` and give --probe"
+    }
+    heads.write_table(make_probes(weights_sha256="0" * 64), tmp_path / "other.nc")
+    with pytest.raises(TableError, match="the probes are those of 'planted', whose weights are not those of"):
+        study("clark2019", model, data, tmp_path / "out", probe=tmp_path / "other.nc")
+    with pytest.raises(HeadscopeError, match="zhao2020 says nothing of probes"):
+        study("zhao2020", model, data, tmp_path / "out", probe=tmp_path / "probe")
+    with pytest.raises(TableError, match=r"there is no file .*none; probes are written by"):
+        study("clark2019", model, data, tmp_path / "out", probe=tmp_path / "none")
+    with pytest.raises(TableError, match="has no accuracies of probes"):
+        study("clark2019", model, data, tmp_path / "out", probe=made.tables["treebank"])
 
 
 def test_gradients_are_those_of_the_masked_language_model(model, data, tmp_path, monkeypatch) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from headscope.cli.options import (
     CORPUS,
+    MEASURED,
     MODEL,
     OUTPUT,
     TRAINING,
@@ -74,6 +75,11 @@ def study(
         option(TRAINING, "Folder of runs that `headscope tune --control` wrote, such as headscope-runs, to measure in "
                "place of new ones. Default: none.", metavar="FOLDER"),
     ] = None,
+    probe: Annotated[
+        Path | None,
+        option(MEASURED, "Folder that `headscope probe` wrote of MODEL, such as headscope-probe, for claims about "
+               "probes. Default: none.", metavar="FOLDER"),
+    ] = None,
     out: Annotated[
         Path, option(OUTPUT, "Folder to write, such as clark. Default: headscope-study.", "--out", "-o",
                      metavar="FOLDER")
@@ -87,7 +93,13 @@ def study(
     The folder holds STUDY.md (read this), STUDY.csv, a head table for each corpus (netCDF), figures/ and STUDY.json;
     with --seeds also the tuned models, in runs/.
     """
-    from headscope.jobs.arguments import check_model, check_output_folder, check_study, check_study_inputs
+    from headscope.jobs.arguments import (
+        check_model,
+        check_output_folder,
+        check_study,
+        check_study_inputs,
+        open_probes,
+    )
 
     check_study(name)
     check_model(model)
@@ -106,12 +118,13 @@ def study(
         progress(LOADING, 0, 0)
         check_output_folder(out, "the study", f"{name}.json")
         check_study_inputs(name, data, paths, tuning)
+        probes = open_probes(probe, name)
         from headscope.jobs.study import study as run
         from headscope.studies.sheet import show
 
         result = run(
             name, model, data, out, corpora=paths, device=device, seed=seed, batch_tokens=batch_tokens,
-            trust_remote_code=trust_remote_code, resume=resume, progress=progress, **tuning,
+            probe=probes, trust_remote_code=trust_remote_code, resume=resume, progress=progress, **tuning,
         )  # fmt: skip
     show(result.study, result.findings, result.tables, console)
     print_written("Read", result.folder / f"{name}.md", len(result.files))

@@ -33,6 +33,9 @@ WAYS = ("uniform", "zero", "mean", "resample")
 DECODING = ("word", "tree")
 """How a probe's choices are decoded."""
 
+PROBES = "probe"
+"""The table of a study that `headscope probe` writes."""
+
 PROBE_PARTS = ("untrained", "control", "code-length", "structural")
 """Parts of `headscope probe` that can be left out."""
 
@@ -142,6 +145,36 @@ def open_effects(effects: "str | Path | xr.Dataset | None") -> "xr.Dataset | Non
     if not path.is_file():
         raise TableError(f"there is no file {path}; effects are written by `headscope disable`, into the folder -o.")
     return check_effects(read_table(path), str(path))
+
+
+def open_probes(probes: "str | Path | xr.Dataset | None", study: str) -> "xr.Dataset | None":
+    """The probes that a study reads, or None if there are none.
+
+    Args:
+        probes: the folder that `headscope probe` wrote, its ``probe.nc``, or the table itself.
+        study: the name of a study.
+
+    Raises:
+        HeadscopeError: the study has no claims about probes.
+        TableError: there is no such table, or it is none of probes.
+    """
+    if probes is None:
+        return None
+    # The studies bring what they draw with, and tables are read with xarray.
+    from headscope.heads import read_table
+    from headscope.studies import STUDIES
+
+    if not any(PROBES in claim.on for claim in STUDIES[study].claims):
+        raise HeadscopeError(f"the study {study} says nothing of probes; leave out --probe.")
+    if isinstance(probes, str | Path):
+        path = Path(probes).expanduser()
+        path = path / "probe.nc" if path.is_dir() else path
+        if not path.is_file():
+            raise TableError(f"there is no file {path}; probes are written by `headscope probe`, into the folder -o.")
+        probes = read_table(path)
+    if "probe_accuracy" not in probes:
+        raise TableError("the table given as probes has no accuracies of probes; give one of `headscope probe`.")
+    return probes
 
 
 def check_views(views: Sequence[str]) -> None:

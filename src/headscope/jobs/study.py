@@ -23,7 +23,7 @@ from headscope.capture.model import Model
 from headscope.corpora import Corpus, read
 from headscope.errors import ModelError, TableError
 from headscope.files import write_text
-from headscope.jobs.arguments import check_model, check_study
+from headscope.jobs.arguments import PROBES, check_model, check_study, open_probes
 from headscope.jobs.disable import measure_effects
 from headscope.jobs.folder import OutputFolder, write_csv
 from headscope.jobs.inputs import make_plan
@@ -77,6 +77,7 @@ def study(
     max_examples: int | None = None,
     select: str = "validation",
     runs: str | Path | None = None,
+    probe: str | Path | xr.Dataset | None = None,
     batch_tokens: int | None = None,
     trust_remote_code: bool = False,
     resume: bool = False,
@@ -103,6 +104,8 @@ def study(
         select: the split on which the best epoch is chosen: ``validation``, or ``test`` as in the papers.
         runs: a folder of runs on the study's task, with those on its control in ``control`` in it, as `headscope.tune`
             writes them; they are measured in place of new ones.
+        probe: the folder that `headscope probe` wrote of the model, or its table, for the claims about probes. Default:
+            none, and these claims are not measured.
         batch_tokens: tokens in a batch, padding included.
         trust_remote_code: run the Python code of the model's repository.
         resume: continue a killed run with the same arguments.
@@ -114,6 +117,7 @@ def study(
     """
     check_study(name)
     check_model(model)
+    probes = open_probes(probe, name)
     chosen, progress = STUDIES[name], progress if callable(progress) else ignore_progress
     data = Path(data).expanduser()
     given = {
@@ -137,6 +141,7 @@ def study(
         progress("loading the model", 0, 0)
         given_model = model
         model = load(model, device=device, trust_remote_code=trust_remote_code)
+        _refuse_other_model(probes, model)
         measure = partial(_measure, folder, model, make_plan(None, None, None, batch_tokens), trust_remote_code)
         texts = _read_texts(chosen, paths, tuning.task if tuning else None, seed, progress)
         tables = {table: measure(table, chosen.measurements[table], of_table) for table, of_table in texts.items()}
@@ -167,6 +172,10 @@ def study(
             f"seed={seed}{f', {options}' if tuning else ''})"
         )
         tables = {table: values.assign_attrs(call=call, seed=seed) for table, values in tables.items()}
+        if probes is None:
+            absent[PROBES] = "there are no probes: train them with `headscope probe` and give --probe"
+        else:
+            tables[PROBES] = probes
         tables, _ = derive(chosen, tables)
         findings = judge(chosen, tables, absent)
         result = StudyResult(chosen, findings, tables, folder.path, ())
@@ -174,6 +183,14 @@ def study(
             lambda fresh: _fill(fresh, name, result, tuned_runs), _describe_run(chosen, tables, tuned_runs, call)
         )
     return replace(result, files=files)
+
+
+def _refuse_other_model(probes: xr.Dataset | None, model: Model) -> None:
+    if probes is not None and probes.attrs["weights_sha256"] != model.weights_sha256:
+        raise TableError(
+            f"the probes are those of {probes.attrs['model']!r}, whose weights are not those of {model.name!r}; train "
+            "probes of the same model."
+        )
 
 
 def _read_texts(

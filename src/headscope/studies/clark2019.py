@@ -1,4 +1,4 @@
-"""Clark, Khandelwal, Levy and Manning 2019, What Does BERT Look At?: tables 1 and 2, figures 2 to 4 and 6."""
+"""Clark, Khandelwal, Levy and Manning 2019, What Does BERT Look At?: tables 1 to 3, figures 2 to 4 and 6."""
 
 import math
 from contextlib import suppress
@@ -19,9 +19,11 @@ from headscope.studies.extractors import (
     single_value,
     top_layer,
 )
+from headscope.studies.probe_extractors import best_structural_probe, probe_accuracy, probe_gain
 from headscope.studies.study import Claim, Derived, Extractor, Measurement, NotMeasuredError, Pattern, Study, Value
 from headscope.view.figures import layers
 from headscope.view.figures.head_map import draw_head_map
+from headscope.view.figures.probes import draw_accuracies
 
 BERT = "BERT-base"
 EWT = (
@@ -30,6 +32,7 @@ EWT = (
 )
 """The path and the source of the treebank that stands in for those of the papers."""
 TREEBANK, COREFERENCE, TEXT, GRADIENTS, MAP = ("treebank",), ("coreference",), ("text",), ("text_gradients",), ("map",)
+PROBES = ("probe",)
 
 RELATIONS = {
     # Stanford: (Universal Dependencies, head, accuracy, baseline, its offset)
@@ -129,6 +132,33 @@ def _map_heads(text: xr.Dataset) -> xr.Dataset:
         raise NotMeasuredError(str(error).rstrip(".")) from error
 
 
+def _table_3_claims() -> list[Claim]:
+    attention, both, words, untrained, next_word = (
+        "attention", "attention-and-words", "words-and-distances", "untrained-attention-and-words", "right-branching",
+    )  # fmt: skip
+    rows = (
+        ("Right-branching", 26, next_word, None, ""),
+        ("Distances + GloVe", 58, words, None, ""),
+        ("Random Init Attn + GloVe", 30, untrained,
+         Pattern("below words and distances", below=probe_accuracy(words)), ""),
+        ("Attn", 61, attention, Pattern("above right-branching", above=probe_accuracy(next_word)),
+         "here at the optimum; the paper's single pass is `attention-single-pass`"),
+        ("Attn + GloVe", 77, both, Pattern("above the probe of attention alone", above=probe_accuracy(attention)), ""),
+    )  # fmt: skip
+    claims = [
+        Claim("table 3", what, PROBES, Value(float(number)), probe_accuracy(name), "UAS", 0, pattern, BERT, note)
+        for what, number, name, pattern, note in rows
+    ]
+    gain = Pattern("attention adds to words and distances", above=0.0)
+    return [
+        *claims,
+        Claim("table 3", "Attn + GloVe less Distances + GloVe", PROBES, Value(19.0), probe_gain(both, words),
+              "points of UAS", 0, gain, BERT),
+        Claim("table 3", "structural probe", PROBES, Value(80.0), best_structural_probe(), "UUAS", 0, None, BERT,
+              "undirected, and trained on hidden states: the paper says that it is not directly comparable"),
+    ]  # fmt: skip
+
+
 HALF_TO_DEEP = (6 / 12, 10 / 12)
 """Layers 6 to 10 of 12, as a share of the depth, so that they can be found in a model of another depth."""
 
@@ -226,12 +256,13 @@ CLARK2019 = Study(
             loss=("masked-lm", "gradients"),
         ),
     },
-    claims=(*_table_1_claims(), *_table_2_claims(), *TEXTUAL),
+    claims=(*_table_1_claims(), *_table_2_claims(), *_table_3_claims(), *TEXTUAL),
     figures={
         "figure-2": (TEXT, layers.draw_special_tokens),
         "figure-3": (GRADIENTS, layers.draw_gradients),
         "figure-4": (TEXT, layers.draw_entropies),
         "figure-6": (MAP, draw_head_map),
+        "table-3": (PROBES, draw_accuracies),
     },
     derived={"map": Derived(TEXT, _map_heads)},
     notes=(
@@ -243,7 +274,8 @@ CLARK2019 = Study(
         "Figure 3 is of the loss of masked language modelling, so it needs weights with the head for that.",
         "Figure 6 is of the mean divergence of two heads over tokens and texts; the paper sums over all tokens, and "
         "its code adds 0.001 / n to each weight. Heads are compared in 32 random tokens of each text.",
-        "Not here: the probes of table 3; of table 2, the neural system, which is no "
-        "attention head.",
+        "Table 3 is read from the folder of `headscope probe`, which takes longer than all the rest; the paper trains "
+        "on the Penn Treebank, with vectors of GloVe.",
+        "Not here: of table 2, the neural system, which is no attention head.",
     ),
 )  # fmt: skip

@@ -1,0 +1,54 @@
+"""Extractors for tables of probes (`headscope probe`): what they get right, in percent with its interval."""
+
+import xarray as xr
+
+from headscope.studies.extractors import PERCENT
+from headscope.studies.study import Extractor, NotMeasuredError, Value
+
+ALL = "all"
+TREEBANK_LINKS = "dependency"
+
+
+def probe_accuracy(name: str) -> Extractor:
+    """The share of words for which a probe finds the syntactic head (UAS without punctuation)."""
+
+    def read(probes: xr.Dataset) -> Value:
+        _refuse_missing(probes, name)
+        return _read(probes.sel(probe=name, relation=ALL), "probe_accuracy", f"seeds: {probes.sizes['seed']}")
+
+    return read
+
+
+def probe_gain(name: str, baseline: str) -> Extractor:
+    """What a probe finds beyond a baseline, with a paired interval."""
+
+    def read(probes: xr.Dataset) -> Value:
+        _refuse_missing(probes, name, baseline)
+        return _read(probes.sel(probe=name, baseline=baseline, relation=ALL), "probe_gain")
+
+    return read
+
+
+def best_structural_probe() -> Extractor:
+    """The share of links that the structural probe finds, on the layer where it finds most."""
+
+    def read(probes: xr.Dataset) -> Value:
+        _refuse_missing(probes)
+        if "structural_uuas" not in probes:
+            raise NotMeasuredError("the probes were trained without the structural probe")
+        best = int(probes["structural_uuas"].values.argmax())
+        return _read(probes.isel(hidden_layer=best), "structural_uuas", f"layer {best}" if best else "embeddings")
+
+    return read
+
+
+def _refuse_missing(probes: xr.Dataset, *names: str) -> None:
+    if probes.attrs["links"] != TREEBANK_LINKS:
+        raise NotMeasuredError(f"the probes find {probes.attrs['links']} links, and the paper's are of a treebank")
+    if missing := [name for name in names if name not in probes["probe"].values]:
+        raise NotMeasuredError(f"there is no probe {missing[0]} among those that were trained")
+
+
+def _read(place: xr.Dataset, name: str, detail: str = "") -> Value:
+    number, lower, upper = (PERCENT * float(place[f"{name}{end}"]) for end in ("", "_lower", "_upper"))
+    return Value(number, detail, lower, upper)
