@@ -34,6 +34,6 @@ def make_probes(shares: Mapping[str, float] = SHARES, seed: int = 0, **attrs: st
     table = xr.Dataset(variables, coords=coords).assign_coords(layer=[1, 2, 3], head=[1, 2])
     about = {
         "model": "planted", "weights_sha256": "", "corpus": "trees", "corpus_sha256": "", "documents": 7, "tokens": 70,
-        "skipped": json.dumps({}), "call": "probe()", "links": "dependency",
+        "skipped": json.dumps({}), "call": "probe()", "links": "dependency", "test": "",
     }  # fmt: skip
     return add_probe_scores(table, GAIN_OVER).assign_attrs(about | attrs)

@@ -43,17 +43,34 @@ def by_distance(maps: np.ndarray, types: np.ndarray, random: np.random.Generator
     return np.broadcast_to(np.append(np.arange(1, WORDS), WORDS - 2), types.shape)
 
 
+def by_type(maps: np.ndarray, types: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """The other word whose type has the largest number, the first of several."""
+    numbers = np.broadcast_to(types[:, None, :], (*types.shape, WORDS)).copy()
+    numbers[:, np.arange(WORDS), np.arange(WORDS)] = -1
+    return numbers.argmax(-1)
+
+
 def at_random(maps: np.ndarray, types: np.ndarray, random: np.random.Generator) -> np.ndarray:
     """Any other word."""
     offsets = random.integers(1, WORDS, types.shape)
     return (np.arange(WORDS) + offsets) % WORDS
 
 
-def make_maps(random: np.random.Generator, texts: int, nearby: float = 0.0) -> np.ndarray:
-    """Attention of random rows, which sum to 1 over words and the two special tokens; more to near words if wanted."""
-    logits = random.normal(scale=1.5, size=(texts, WORDS, WORDS + 2, HEADS))
+STYLES = ("random", "uniform", "nearby", "lexical", "same word")
+"""What the heads of a world attend to: to anything, to all alike, to near words, to some types, to the same type."""
+
+
+def make_maps(random: np.random.Generator, types: np.ndarray, style: str = "random") -> np.ndarray:
+    """Attention whose rows sum to 1 over words and the two special tokens."""
+    logits = random.normal(scale=1.5, size=(*types.shape, WORDS + 2, HEADS)) * (style == "random")
     place = np.arange(WORDS)
-    logits[:, :, :WORDS] -= nearby * np.abs(place[:, None] - place)[None, :, :, None]
+    between = logits[:, :, :WORDS]
+    if style == "nearby":
+        between -= np.abs(place[:, None] - place)[None, :, :, None]
+    if style == "lexical":
+        between += 0.5 * types[:, None, :, None]
+    if style == "same word":
+        between += 3.0 * (types[:, :, None] == types[:, None])[..., None]
     weights = np.exp(logits)
     return weights / weights.sum(2, keepdims=True)
 
@@ -71,18 +88,19 @@ def make_questions(answers: np.ndarray, types: np.ndarray, random: np.random.Gen
     )  # fmt: skip
 
 
-def make_block(folder: Path, name: str, answer: Answer, random: np.random.Generator, nearby: float = 0.0) -> Block:
+def make_block(folder: Path, name: str, answer: Answer, random: np.random.Generator, style: str = "random") -> Block:
     folder.mkdir(parents=True, exist_ok=True)
-    maps, types = make_maps(random, TEXTS, nearby), random.integers(0, TYPES, (TEXTS, WORDS))
+    types = random.integers(0, TYPES, (TEXTS, WORDS))
+    maps = make_maps(random, types, style)
     path = folder / f"{name}.npy"
     np.save(path, maps.astype(np.float32))
     return Block(make_questions(answer(maps, types, random), types, random), path)
 
 
-def make_data(folder: Path, answer: Answer, *, seed: int = 0, blocks: int = 2, nearby: float = 0.0) -> ProbeData:
+def make_data(folder: Path, answer: Answer, *, seed: int = 0, blocks: int = 2, style: str = "random") -> ProbeData:
     random = np.random.default_rng(seed)
     parts = tuple(
-        tuple(make_block(folder, f"{part}-{number}", answer, random, nearby) for number in range(blocks))
+        tuple(make_block(folder, f"{part}-{number}", answer, random, style) for number in range(blocks))
         for part in range(PARTS)
     )
     heads = tuple(("encoder", 1, head) for head in range(1, HEADS + 1))

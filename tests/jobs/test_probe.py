@@ -15,6 +15,7 @@ from headscope import heads
 from headscope.errors import CorpusError, HeadscopeError, ModelError
 from headscope.jobs import probe as probe_job
 from headscope.learn import probe_training
+from headscope.view.figures.probes import draw_accuracies
 
 ALL_PARTS = ("untrained", "control", "code-length", "structural")
 SETTINGS = {"seeds": 2, "rank": 5, "progress": False}
@@ -135,6 +136,8 @@ def test_texts_of_their_own_are_tested_by_every_seed(inputs: Path, tmp_path: Pat
     )  # fmt: skip
     assert int(table["probe_count"].sel(relation="all")) == 2 * 67
     assert "control_accuracy" not in table
+    caption = draw_accuracies(table).get_supxlabel()
+    assert "tested on trees.conllu" in caption
     assert "structural_uuas" not in table
     assert "untrained-attention-and-words" not in table["probe"].values
     assert float(table["probe_accuracy_by_seed"].sel(probe="right-branching").std()) == 0

@@ -20,21 +20,22 @@ from headscope.learn.probe import (
 )
 from headscope.learn.probe_data import PARTS
 from headscope.learn.probe_table import tabulate_probes
-from probe_worlds import TEXTS, Answer, at_random, by_distance, by_head, by_weights, make_data, make_vectors
+from probe_worlds import TEXTS, Answer, at_random, by_distance, by_head, by_type, by_weights, make_data, make_vectors
 from probe_worlds import WORDS as LENGTH
 
 ABOUT = {"model": "planted", "corpus": "a world", "links": "pattern"}
 
 
 def measure(
-    folder: Path, answer: Answer, *, nearby: float = 0.0, seeds: tuple[int, ...] = (0, 1), whole: bool = True
+    folder: Path, answer: Answer, *, style: str = "random", seeds: tuple[int, ...] = (0, 1), whole: bool = True
 ) -> xr.Dataset:
-    data = make_data(folder, answer, nearby=nearby, blocks=1)
+    data = make_data(folder, answer, style=style, blocks=1)
     by_seed = {}
     for seed in seeds:
         fitting = Fitting(split(data, seed), None, make_vectors(), 1, seed, "word")
         steps = fitting.steps(control=whole, code_length=whole, rank=None, layers=0)
-        by_seed[seed] = dict(run_steps(steps, {}))
+        names = steps if whole else (RIGHT_BRANCHING, DISTANCES, ATTENTION, WORDS)
+        by_seed[seed] = dict(run_steps({name: steps[name] for name in names}, {}))
     return tabulate_probes(by_seed, data, ["linked"], tests_per_text=1).assign_attrs(ABOUT)
 
 
@@ -72,10 +73,14 @@ def test_the_control_task_and_the_code_tell_probes_that_memorize(planted: xr.Dat
 
 
 @pytest.mark.parametrize(
-    ("answer", "nearby"), [(at_random, 0.0), (by_distance, 0.0), (by_distance, 0.7)], ids=["nothing", "next", "nearby"]
-)
-def test_where_attention_knows_no_more_it_adds_nothing(tmp_path, answer: Answer, nearby: float) -> None:
-    table = measure(tmp_path, answer, nearby=nearby, seeds=(0,), whole=False)
+    ("answer", "style"),
+    [
+        (at_random, "random"), (by_distance, "random"), (by_distance, "uniform"), (by_distance, "nearby"),
+        (by_distance, "same word"), (by_type, "lexical"),
+    ],
+)  # fmt: skip
+def test_where_attention_knows_no_more_it_adds_nothing(tmp_path, answer: Answer, style: str) -> None:
+    table = measure(tmp_path, answer, style=style, seeds=(0,), whole=False)
     _, lower, _ = gain(table)
     assert lower <= 0.005
 

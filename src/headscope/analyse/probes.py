@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from headscope.analyse.uncertainty import Lift, Ratio
+from headscope.errors import TableError
 from headscope.heads import variable
 
 RIGHT, COUNT = "fold_probe_right", "fold_probe_choice"
@@ -104,6 +105,40 @@ def add_probe_scores(table: xr.Dataset, baselines: Sequence[str] = GAIN_OVER) ->
     together = rest.assign(sums | scores | {"probe_count": counts}).assign_coords(coords)
     order = np.argsort(-together["probe_count"].values, kind="stable")
     return together.isel(relation=order)
+
+
+def add_probe_strengths(table: xr.Dataset, probes: xr.Dataset) -> xr.Dataset:
+    """`table` with how strongly each head speaks for a candidate in the probe of attention alone.
+
+    Args:
+        table: a head table.
+        probes: a table of probes of the same model.
+
+    Returns:
+        The table with ``probe_strength_to_head``, of the attention from a word to its syntactic head (or whatever the
+        links of the probes lead to), and ``probe_strength_from_head``, of that in the other direction: the weight of
+        the head times the root mean square of its attention between words, in nats.
+
+    Raises:
+        TableError: the probes are of other heads.
+    """
+    sizes = [{dim: each.sizes.get(dim) for dim in ("attention_type", "layer", "head")} for each in (table, probes)]
+    if sizes[0] != sizes[1]:
+        raise TableError("the probes are of a model of another shape than the table; give those of the same model.")
+    strength = probes["probe_weight"] * probes["probe_attention_size"]
+    end = "its syntactic head" if probes.attrs["links"] == "dependency" else "the word that it is linked to"
+    ways = {
+        "to_head": ("dependent_to_head", f"from a word to {end}", "Probe: from a word to its head"),
+        "from_head": ("head_to_dependent", f"to a word from {end}", "Probe: to a word from its head"),
+    }
+    return table.assign({
+        f"probe_strength_{name}": variable(
+            (values := strength.sel(direction=direction, drop=True)).values, [str(dim) for dim in values.dims],
+            name=f"weight in the probe without words of the attention {what}, times the size of that attention",
+            units="nats", source=CLARK, title=title,
+        )
+        for name, (direction, what, title) in ways.items()
+    })  # fmt: skip
 
 
 def _add_all(sums: xr.DataArray) -> xr.DataArray:

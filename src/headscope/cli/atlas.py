@@ -45,6 +45,11 @@ def atlas(
         option(MEASURED, "Folder that `headscope disable` wrote of this model, such as effects: the page says which "
                "heads are needed. Default: none.", metavar="FOLDER"),
     ] = None,
+    probe: Annotated[
+        Path | None,
+        option(MEASURED, "Folder that `headscope probe` wrote of this model, such as headscope-probe: the page shows "
+               "what all heads together know. Default: none.", metavar="FOLDER"),
+    ] = None,
     map_documents: Annotated[
         int,
         option(MEASURED, "Random documents on which all heads are compared with one another for the map of heads, such "
@@ -81,6 +86,7 @@ def atlas(
         check_reducers,
         check_views,
         open_effects,
+        open_probes,
     )
 
     check_figures(figures)
@@ -88,7 +94,7 @@ def atlas(
     check_reducers(reducers or ())
     check_corpora(corpus, replicate, patterns=patterns, format=format, limit=limit, sample=sample, seed=seed)
     check_model(model)
-    disabled = open_effects(effects)
+    disabled, probes = open_effects(effects), open_probes(probe)
     with show_progress_around(_print_table) as (progress, show):
         progress(LOADING, 0, 0)
         check_output_folder(out, "the atlas", "manifest.json")
@@ -97,7 +103,7 @@ def atlas(
         result = run(
             model, corpus, out, format=format, patterns=patterns, limit=limit, sample=sample, device=device, seed=seed,
             max_tokens=max_tokens, cut=cut, pair_tokens=pair_tokens, batch_tokens=batch_tokens, reducers=reducers or (),
-            replicate=replicate, permutations=permutations, views=views or (), effects=disabled,
+            replicate=replicate, permutations=permutations, views=views or (), effects=disabled, probe=probes,
             map_documents=map_documents, figures=figures, pdf=pdf,
             trust_remote_code=trust_remote_code, resume=resume, show=show, progress=progress,
         )  # fmt: skip

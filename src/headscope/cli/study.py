@@ -96,6 +96,7 @@ def study(
     from headscope.jobs.arguments import (
         check_model,
         check_output_folder,
+        check_probes_of_study,
         check_study,
         check_study_inputs,
         open_probes,
@@ -118,7 +119,8 @@ def study(
         progress(LOADING, 0, 0)
         check_output_folder(out, "the study", f"{name}.json")
         check_study_inputs(name, data, paths, tuning)
-        probes = open_probes(probe, name)
+        check_probes_of_study(probe, name)
+        probes = open_probes(probe)
         from headscope.jobs.study import study as run
         from headscope.studies.sheet import show
 

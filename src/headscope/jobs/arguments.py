@@ -147,25 +147,20 @@ def open_effects(effects: "str | Path | xr.Dataset | None") -> "xr.Dataset | Non
     return check_effects(read_table(path), str(path))
 
 
-def open_probes(probes: "str | Path | xr.Dataset | None", study: str) -> "xr.Dataset | None":
-    """The probes that a study reads, or None if there are none.
+def open_probes(probes: "str | Path | xr.Dataset | None") -> "xr.Dataset | None":
+    """The table of probes, or None if there is none.
 
     Args:
         probes: the folder that `headscope probe` wrote, its ``probe.nc``, or the table itself.
-        study: the name of a study.
 
     Raises:
-        HeadscopeError: the study has no claims about probes.
         TableError: there is no such table, or it is none of probes.
     """
     if probes is None:
         return None
-    # The studies bring what they draw with, and tables are read with xarray.
+    # Tables are read with xarray, which takes half a second.
     from headscope.heads import read_table
-    from headscope.studies import STUDIES
 
-    if not any(PROBES in claim.on for claim in STUDIES[study].claims):
-        raise HeadscopeError(f"the study {study} says nothing of probes; leave out --probe.")
     if isinstance(probes, str | Path):
         path = Path(probes).expanduser()
         path = path / "probe.nc" if path.is_dir() else path
@@ -175,6 +170,19 @@ def open_probes(probes: "str | Path | xr.Dataset | None", study: str) -> "xr.Dat
     if "probe_accuracy" not in probes:
         raise TableError("the table given as probes has no accuracies of probes; give one of `headscope probe`.")
     return probes
+
+
+def check_probes_of_study(probes: object, study: str) -> None:
+    """Refuse probes for a study that says nothing of them; None is none.
+
+    Raises:
+        HeadscopeError: the study has no claims about probes.
+    """
+    # The studies bring what they draw with.
+    from headscope.studies import STUDIES
+
+    if probes is not None and not any(PROBES in claim.on for claim in STUDIES[study].claims):
+        raise HeadscopeError(f"the study {study} says nothing of probes; leave out --probe.")
 
 
 def check_views(views: Sequence[str]) -> None:

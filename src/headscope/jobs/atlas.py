@@ -21,6 +21,7 @@ from headscope import heads
 from headscope.analyse import add_behaviours, add_head_map, add_replication, assess
 from headscope.analyse.head_map import DISTANCE, FEWEST_HEADS
 from headscope.analyse.need import add_need, match_effects
+from headscope.analyse.probes import add_probe_strengths
 from headscope.capture import untrained_model
 from headscope.capture.loading import Loadable, load
 from headscope.capture.model import Model
@@ -36,9 +37,10 @@ from headscope.jobs.arguments import (
     check_reducers,
     check_views,
     open_effects,
+    open_probes,
 )
 from headscope.jobs.folder import OutputFolder, write_csv
-from headscope.jobs.inputs import find_head, make_plan
+from headscope.jobs.inputs import find_head, make_plan, refuse_other_probes
 from headscope.jobs.progress import Progress, ignore_progress, shows_progress
 from headscope.jobs.replication import Replication, open_replication
 from headscope.reducers import REDUCERS
@@ -46,7 +48,8 @@ from headscope.reducers.reducer import Reducer, declared_scores, needs_sample
 from headscope.reducers.support.permutations import with_permutations
 from headscope.runner import Plan, list_reducers, resolve_reducers, try_views
 from headscope.view.figures import save
-from headscope.view.figures.atlas import list_figures
+from headscope.view.figures.atlas import Drawing, list_figures
+from headscope.view.figures.probes import list_probe_figures
 from headscope.view.frames import make_frames
 from headscope.view.headings import name_model
 from headscope.view.need import list_needed_heads, make_need_frame
@@ -97,6 +100,7 @@ def atlas(
     permutations: int | None = None,
     views: str | Sequence[str] = (),
     effects: str | Path | xr.Dataset | None = None,
+    probe: str | Path | xr.Dataset | None = None,
     map_documents: int = 100,
     figures: str = "reported",
     pdf: bool = False,
@@ -139,6 +143,8 @@ def atlas(
         effects: what disabling the heads of this model changes, to stand beside what they mark in the table, on the
             page and in ``tables/need.csv``; the folder that `headscope disable` wrote, or its table. Of runs, those of
             the run that is `model` are taken. Default: none.
+        probe: probes of this model, whose figures and weights of heads are to stand on the page; the folder that
+            `headscope probe` wrote, or its table, which is written to ``probe.nc`` too. Default: none.
         map_documents: random documents, cut to 128 tokens, on which all heads are compared with one another for a map
             and clusters of heads (`headscope.add_head_map`); the distances are in ``head-distances.nc``. 0 for no map.
         figures: heatmaps of the most frequent rows with a ``reported`` head, or of ``all`` rows; the other figures are
@@ -161,7 +167,7 @@ def atlas(
     reducers = list_reducers(reducers)
     check_reducers(reducers)
     check_model(model)
-    disabled = open_effects(effects)
+    disabled, probes = open_effects(effects), open_probes(probe)
     reading = partial(read, format=format, patterns=patterns, limit=limit, sample=sample, seed=seed)
     with OutputFolder("the atlas", Path(out), "manifest.json", TABLES, resume, progress) as folder:
         documents = reading(corpus)
@@ -178,6 +184,7 @@ def atlas(
         model = load(model, device=device, trust_remote_code=trust_remote_code, task=head)
         if disabled is not None:
             disabled = match_effects(disabled, model.weights_sha256, model.name)
+        refuse_other_probes(probes, model)
         plan = make_plan(max_tokens, cut, pair_tokens, batch_tokens)
         reading_attention = [reducer for reducer in resolved if reducer.scope != "gradient"]
         try_views(model, documents, reading_attention, plan, views)
@@ -189,6 +196,8 @@ def atlas(
         table, tables = _assess(table, model, seed, documents, resolved, measure, second, summary)
         if disabled is not None:
             table = add_need(table, disabled)
+        if probes is not None:
+            table, tables["probe.nc"] = add_probe_strengths(table, probes), probes
         if map_documents and sampled:
             tables["head-distances.nc"] = _compare_heads(
                 partial(folder.measure, "head-distances", model), documents, sampled, plan, map_documents, seed
@@ -213,7 +222,8 @@ def atlas(
             "pair_tokens": pair_tokens, "batch_tokens": batch_tokens,
             "reducers": [str(reducer) for reducer in reducers],
             "replicate": second and second.documents.name, "permutations": permutations, "views": views,
-            "effects": disabled and disabled.attrs["call"], "map_documents": map_documents,
+            "effects": disabled and disabled.attrs["call"],
+            "probe": probes and probes.attrs["call"], "map_documents": map_documents,
             "figures": figures, "pdf": pdf,
         }  # fmt: skip
         call = f"atlas({', '.join(f'{name}={value!r}' for name, value in arguments.items())})"
@@ -286,13 +296,17 @@ def _fill(
         write_csv(frame, folder / "tables" / f"{name}.csv")
     if "need" in table:
         write_csv(make_need_frame(table, list_needed_heads(table, read_reports(table))), folder / "tables" / "need.csv")
-    pictures = {} if figures == "none" else _draw(table, folder / "figures", figures == "all", pdf, progress)
-    write_page(table, folder / "atlas.html", figures=pictures, views=views)
+    listed = {} if figures == "none" else list_figures(table, every=figures == "all")
+    probes = tables.get("probe.nc")
+    if probes is not None and listed:
+        listed |= list_probe_figures(probes)
+    pictures = _draw(listed, folder / "figures", pdf, progress)
+    write_page(table, folder / "atlas.html", figures=pictures, views=views, probes=probes)
 
 
-def _draw(table: xr.Dataset, folder: Path, every: bool, pdf: bool, progress: Progress) -> dict[str, str]:
+def _draw(listed: Mapping[str, tuple[str, Drawing]], folder: Path, pdf: bool, progress: Progress) -> dict[str, str]:
     """The figures, as files and, for the page, as SVG text by title."""
-    texts, listed = {}, list_figures(table, every=every)
+    texts: dict[str, str] = {}
     step = f"drawing {len(listed)} figures"
     for done, (title, (name, draw)) in enumerate(listed.items()):
         progress(step, done, len(listed))

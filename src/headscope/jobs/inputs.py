@@ -2,7 +2,11 @@
 
 from collections.abc import Sequence
 
+import xarray as xr
+
+from headscope.capture.model import Model
 from headscope.capture.names import OWN_HEAD
+from headscope.errors import TableError
 from headscope.reducers import add_offsets_and_classes as add_offsets_and_classes
 from headscope.reducers.reducer import Reducer
 from headscope.runner import Plan, needs_head
@@ -28,3 +32,16 @@ def make_plan(
         batch_tokens=Plan.batch_tokens if batch_tokens is None else batch_tokens,
         view=view,
     )
+
+
+def refuse_other_probes(probes: xr.Dataset | None, model: Model) -> None:
+    """Refuse probes of other weights than those of a model; None is none.
+
+    Raises:
+        TableError: the weights are others.
+    """
+    if probes is not None and probes.attrs["weights_sha256"] != model.weights_sha256:
+        raise TableError(
+            f"the probes are those of {probes.attrs['model']!r}, whose weights are not those of {model.name!r}; train "
+            "probes of the same model."
+        )

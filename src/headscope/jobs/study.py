@@ -23,10 +23,16 @@ from headscope.capture.model import Model
 from headscope.corpora import Corpus, read
 from headscope.errors import ModelError, TableError
 from headscope.files import write_text
-from headscope.jobs.arguments import PROBES, check_model, check_study, open_probes
+from headscope.jobs.arguments import (
+    PROBES,
+    check_model,
+    check_probes_of_study,
+    check_study,
+    open_probes,
+)
 from headscope.jobs.disable import measure_effects
 from headscope.jobs.folder import OutputFolder, write_csv
-from headscope.jobs.inputs import make_plan
+from headscope.jobs.inputs import make_plan, refuse_other_probes
 from headscope.jobs.progress import Progress, ignore_progress, shows_progress
 from headscope.learn.folder import check_folder
 from headscope.learn.task import Task
@@ -117,7 +123,8 @@ def study(
     """
     check_study(name)
     check_model(model)
-    probes = open_probes(probe, name)
+    check_probes_of_study(probe, name)
+    probes = open_probes(probe)
     chosen, progress = STUDIES[name], progress if callable(progress) else ignore_progress
     data = Path(data).expanduser()
     given = {
@@ -141,7 +148,7 @@ def study(
         progress("loading the model", 0, 0)
         given_model = model
         model = load(model, device=device, trust_remote_code=trust_remote_code)
-        _refuse_other_model(probes, model)
+        refuse_other_probes(probes, model)
         measure = partial(_measure, folder, model, make_plan(None, None, None, batch_tokens), trust_remote_code)
         texts = _read_texts(chosen, paths, tuning.task if tuning else None, seed, progress)
         tables = {table: measure(table, chosen.measurements[table], of_table) for table, of_table in texts.items()}
@@ -183,14 +190,6 @@ def study(
             lambda fresh: _fill(fresh, name, result, tuned_runs), _describe_run(chosen, tables, tuned_runs, call)
         )
     return replace(result, files=files)
-
-
-def _refuse_other_model(probes: xr.Dataset | None, model: Model) -> None:
-    if probes is not None and probes.attrs["weights_sha256"] != model.weights_sha256:
-        raise TableError(
-            f"the probes are those of {probes.attrs['model']!r}, whose weights are not those of {model.name!r}; train "
-            "probes of the same model."
-        )
 
 
 def _read_texts(

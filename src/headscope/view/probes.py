@@ -72,7 +72,7 @@ def print_probes(table: xr.Dataset, console: Console) -> None:
     title = "UAS without punctuation" if table.attrs["links"] == "dependency" else f"{table.attrs['links']} links"
     console.print(
         f"\n[bold]{escape(name_model(table.attrs['model']))}[/], probes of all heads on "
-        f"[bold]{escape(name_corpus(table.attrs['corpus']))}[/]: {title}, "
+        f"[bold]{escape(name_corpus(table.attrs['corpus']))}[/]{_name_test(table)}: {title}, "
         f"{int(table['probe_count'].sel(relation=ALL)):,} choices, {seeds} {'seed' if seeds == 1 else 'seeds'}\n",
         soft_wrap=True, highlight=False,
     )  # fmt: skip
@@ -94,6 +94,10 @@ def print_probes(table: xr.Dataset, console: Console) -> None:
             f"{int(best['hidden_layer'].item())}, the best of {table.sizes['hidden_layer'] - 1} and the embeddings.",
             soft_wrap=True, highlight=False,
         )  # fmt: skip
+
+
+def _name_test(table: xr.Dataset) -> str:
+    return f", tested on [bold]{escape(name_corpus(table.attrs['test']))}[/]" if table.attrs["test"] else ""
 
 
 def _print_controls(table: xr.Dataset, console: Console) -> None:

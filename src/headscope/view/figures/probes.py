@@ -1,5 +1,8 @@
 """Probes of all heads (Clark et al. 2019, section 5): what they get right, by relation and length; weights of heads."""
 
+from collections.abc import Callable
+from functools import partial
+
 import matplotlib as mpl
 import numpy as np
 import xarray as xr
@@ -22,6 +25,7 @@ from headscope.view.figures.style import (
     select_type,
     set_integer_ticks,
 )
+from headscope.view.headings import name_corpus
 
 RELATIONS = 15
 """Relations that are drawn, the most frequent."""
@@ -45,6 +49,16 @@ def draw_probes(table: xr.Dataset) -> dict[str, Figure]:
     return figures
 
 
+def list_probe_figures(table: xr.Dataset) -> dict[str, tuple[str, Callable[[], Figure]]]:
+    """The figures of a table of probes for an atlas, by title, each with the name of its file; none is drawn yet."""
+    return {
+        "Probes of all heads": ("probes", partial(draw_accuracies, table)),
+        "Probes of all heads, by relation": ("probes-by-relation", partial(draw_relations, table)),
+        "Probes of all heads, by the length of the link": ("probes-by-length", partial(draw_lengths, table)),
+        "The weight of each head in the probe of attention": ("probes-weights", partial(draw_weights, table)),
+    }
+
+
 def draw_accuracies(table: xr.Dataset) -> Figure:
     """What each probe gets right of all choices, and with dots what it gets right with each seed."""
     names = [str(name) for name in table["probe"].values]
@@ -65,7 +79,7 @@ def draw_accuracies(table: xr.Dataset) -> Figure:
         axes.set_yticks(places, names)
         axes.set(xlabel=f"{_name_score(table)} (%)", xlim=(0, 100))
         add_title(figure, "What probes of all heads get right")
-        add_caption(figure, table, f"{NOTE}; dots: seeds")
+        _add_caption(figure, table, f"{NOTE}; dots: seeds")
     return figure
 
 
@@ -92,7 +106,7 @@ def draw_relations(table: xr.Dataset) -> Figure:
         axes.grid(axis="y", color="0.92")
         body.legend(*axes.get_legend_handles_labels(), ncols=len(shown), **ABOVE)
         add_title(figure, "What probes of all heads get right, by relation")
-        add_caption(figure, table, NOTE)
+        _add_caption(figure, table, NOTE)
     return figure
 
 
@@ -120,7 +134,7 @@ def draw_lengths(table: xr.Dataset) -> Figure:
         axes.set(xlabel="length of the link in words, and its share of all links", ylabel="right (%)", ylim=(-3, 103))
         body.legend(*axes.get_legend_handles_labels(), ncols=len(COLOURS), **ABOVE)
         add_title(figure, "What probes of all heads get right, by the length of the link")
-        add_caption(figure, table)
+        _add_caption(figure, table)
     return figure
 
 
@@ -162,8 +176,14 @@ def draw_structural(table: xr.Dataset) -> Figure:
         axes.set(xlabel="layer (0: embeddings)", ylabel="UUAS (%)")
         set_integer_ticks(axes, "x", layers)
         add_title(figure, "Links of trees that the structural probe finds in hidden states")
-        add_caption(figure, table, NOTE)
+        _add_caption(figure, table, NOTE)
     return figure
+
+
+def _add_caption(figure: Figure, table: xr.Dataset, note: str = "") -> None:
+    """Where the numbers come from; the texts of the test too, if they are others than those of training."""
+    tested = f"tested on {name_corpus(table.attrs['test'])}" if table.attrs.get("test") else ""
+    add_caption(figure, table, " · ".join(filter(None, (tested, note))))
 
 
 def _name_score(table: xr.Dataset) -> str:

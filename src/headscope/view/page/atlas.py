@@ -28,6 +28,7 @@ from headscope.view.offsets import best_offset
 from headscope.view.page.needed_heads import render_needed_heads
 from headscope.view.page.reported_heads import format_address, list_columns, render_rare_rows, render_rows
 from headscope.view.page.theme import follow_theme
+from headscope.view.probes import describe_gain
 from headscope.view.reports import Report, format_measure, read_reports, row_key
 from headscope.view.verdicts import (
     Q,
@@ -47,7 +48,11 @@ POLICY = (
 
 
 def render_page(
-    table: xr.Dataset, *, figures: Mapping[str, str], views: Mapping[str, xr.Dataset] = MappingProxyType({})
+    table: xr.Dataset,
+    *,
+    figures: Mapping[str, str],
+    views: Mapping[str, xr.Dataset] = MappingProxyType({}),
+    probes: xr.Dataset | None = None,
 ) -> str:
     """The atlas page of a head table, as HTML.
 
@@ -55,6 +60,7 @@ def render_page(
         table: a head table; what it has is shown, what it lacks is left out.
         figures: SVG text by title, in the order to show.
         views: the tables of the same heads through views, by name; the grid can be switched to them.
+        probes: of the same model, whose figures are among `figures`.
 
     Raises:
         TableError: a table does not follow the schema of `headscope.heads`.
@@ -88,7 +94,7 @@ def render_page(
         rare=rare,
         reported_hidden="" if reported or rare else "hidden",
         table_hidden="" if reported else "hidden",
-        summary=_summary(table, reports, needed),
+        summary=_summary(table, reports, needed, probes if figures else None),
         needed=render_needed_heads(table, needed),
         shares=_escape(_name_shares(table)),
         of_weights="Of the weights, whichever view the grid shows. " if views else "",
@@ -108,6 +114,7 @@ def write_page(
     path: str | Path,
     figures: Mapping[str, str] | None = None,
     views: Mapping[str, xr.Dataset] | None = None,
+    probes: xr.Dataset | None = None,
 ) -> Path:
     """Write the atlas page, whole or not at all; the arguments are those of `render_page`.
 
@@ -116,7 +123,7 @@ def write_page(
         HeadscopeError: the disk refuses the file.
     """
     path = Path(path)
-    text = render_page(table, figures=figures or {}, views=views or {})
+    text = render_page(table, figures=figures or {}, views=views or {}, probes=probes)
     with atomic_write(path) as temporary:
         temporary.write_bytes(text.encode("utf-8", errors="replace"))
     return path
@@ -292,10 +299,13 @@ def _parsed(text: object) -> Any:
         return text
 
 
-def _summary(table: xr.Dataset, reports: Sequence[Report], needed: Sequence[NeededHead]) -> str:
-    """The rows for which a head stands out, how many do elsewhere too, and how many are needed, with links."""
+def _summary(
+    table: xr.Dataset, reports: Sequence[Report], needed: Sequence[NeededHead], probes: xr.Dataset | None
+) -> str:
+    """The rows for which a head stands out, how many are needed, and what all heads together know, with links."""
     sentence = " ".join(filter(None, (describe_verdicts(reports), describe_replication(table, reports))))
     sentences = {"reported": sentence, "needed": describe_need(table, needed)}
+    sentences["figures"] = "" if probes is None else f"Probes of all heads: {describe_gain(probes)}"
     return "\n".join(
         f'<p class="summary"><a href="#{part}">{_escape(text)}</a></p>' for part, text in sentences.items() if text
     )
