@@ -33,7 +33,7 @@ WAYS = ("uniform", "zero", "mean", "resample")
 DECODING = ("word", "tree")
 """How a probe's choices are decoded."""
 
-PROBES = "probe"
+PROBE_TABLE = "probe"
 """The table of a study that `headscope probe` writes."""
 
 PROBE_PARTS = ("untrained", "control", "code-length", "structural")
@@ -181,7 +181,7 @@ def check_probes_of_study(probes: object, study: str) -> None:
     # The studies bring what they draw with.
     from headscope.studies import STUDIES
 
-    if probes is not None and not any(PROBES in claim.on for claim in STUDIES[study].claims):
+    if probes is not None and not any(PROBE_TABLE in claim.on for claim in STUDIES[study].claims):
         raise HeadscopeError(f"the study {study} says nothing of probes; leave out --probe.")
 
 

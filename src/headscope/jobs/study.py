@@ -24,7 +24,7 @@ from headscope.corpora import Corpus, read
 from headscope.errors import ModelError, TableError
 from headscope.files import write_text
 from headscope.jobs.arguments import (
-    PROBES,
+    PROBE_TABLE,
     check_model,
     check_probes_of_study,
     check_study,
@@ -180,9 +180,9 @@ def study(
         )
         tables = {table: values.assign_attrs(call=call, seed=seed) for table, values in tables.items()}
         if probes is None:
-            absent[PROBES] = "there are no probes: train them with `headscope probe` and give --probe"
+            absent[PROBE_TABLE] = "there are no probes: train them with `headscope probe` and give --probe"
         else:
-            tables[PROBES] = probes
+            tables[PROBE_TABLE] = probes
         tables, _ = derive(chosen, tables)
         findings = judge(chosen, tables, absent)
         result = StudyResult(chosen, findings, tables, folder.path, ())
