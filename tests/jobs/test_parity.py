@@ -22,13 +22,14 @@ ONLY_ON_THE_TERMINAL = {
         "explain",  # prints what the attribute `paths` of the table holds
     },
     "tune": {"seed"},  # a function takes seeds in `seeds`
+    "patterns": {"annotate", "maps", "second"},  # a function of its own, `headscope.label_maps`
     "study": {"recorded"},  # a function of its own, `headscope.study_recorded`
 }  # fmt: skip
 
 ONLY_IN_PYTHON = {
     "atlas": {"progress", "show"},  # the terminal shows bars, and the table
     "measure": {"progress"}, "compare": {"progress"}, "study": {"progress"}, "tune": {"progress"},
-    "disable": {"progress"}, "probe": {"progress"},
+    "disable": {"progress"}, "probe": {"progress"}, "patterns": {"progress"},
 }  # fmt: skip
 
 
@@ -45,7 +46,7 @@ def test_every_command_but_list_is_a_function() -> None:
     functions = {FUNCTIONS.get(name, name) for name in set(COMMANDS) - {"list_"}}
     assert (
         functions
-        == {"atlas", "tune", "measure", "compare", "study", "measure_effects", "probe"}
+        == {"atlas", "tune", "measure", "compare", "study", "measure_effects", "probe", "patterns"}
         <= set(headscope.__all__)
     )
 

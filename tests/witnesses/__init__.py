@@ -11,6 +11,7 @@ from witnesses.coreference import coreference
 from witnesses.gradients import gradients, hold_attention, see_gradients
 from witnesses.head_distances import head_distances
 from witnesses.head_distances_before import head_distances_before
+from witnesses.map_patterns import map_patterns
 from witnesses.means import clustered_error, effective_clusters
 from witnesses.norms import see_norms
 from witnesses.permuted import permuted_coreference, permuted_relations, permuted_scope
@@ -20,6 +21,7 @@ from witnesses.rollout import see_rollout
 from witnesses.scope import ToCue, attention_to_cues, scope
 from witnesses.seen import Seen, Token, see
 from witnesses.similarity import similarity
+from witnesses.sparse_shapes import sparse_shapes
 from witnesses.surface import SURFACE, masses, surface
 from witnesses.words import best_other, word_weights
 from witnesses.zeroing import see_zeroed
@@ -44,6 +46,7 @@ __all__ = [
     "head_distances",
     "head_distances_before",
     "hold_attention",
+    "map_patterns",
     "masses",
     "permuted_candidates",
     "permuted_coreference",
@@ -58,6 +61,7 @@ __all__ = [
     "see_rollout",
     "see_zeroed",
     "similarity",
+    "sparse_shapes",
     "surface",
     "word_weights",
 ]

@@ -13,6 +13,7 @@ from headscope.cli.compare import compare
 from headscope.cli.disable import disable
 from headscope.cli.listing import list_
 from headscope.cli.measure import measure
+from headscope.cli.patterns import patterns
 from headscope.cli.probe import probe
 from headscope.cli.study import study
 from headscope.cli.terminal import console, errors, prepare_terminal, repeat_ignored_interruptions
@@ -54,6 +55,12 @@ app.command(
     epilog="headscope probe minilm grammar:300 -o probe\n"
     "headscope probe minilm en_ewt-ud-train.conllu --test en_ewt-ud-dev.conllu --words glove.6B.100d.txt.gz -o probe",
 )(probe)
+app.command(
+    cls=Command,
+    epilog="headscope patterns minilm grammar:300 -o patterns\n"
+    "headscope patterns minilm mrpc --data corpora --annotate my-maps\n"
+    "headscope patterns minilm mrpc --data corpora --labels my-maps -o patterns",
+)(patterns)
 app.command(cls=Command, epilog="headscope study clark2019 --data corpora -o clark2019")(study)
 app.command("list", cls=Command, epilog="headscope list corpora")(list_)
 

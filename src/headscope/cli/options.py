@@ -12,6 +12,7 @@ CORPUS = "Corpus"
 MODEL = "Model"
 MEASURED = "What is measured"
 TRAINING = "Training"
+LABELLING = "Labelling by eye"
 OUTPUT = "Output"
 SPEED = "Speed and memory"
 

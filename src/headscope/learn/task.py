@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from headscope.corpora.document import Document
+
 Kind = Literal["tagging", "classification", "regression"]
 
 TRAIN, VALIDATION, TEST = "train", "validation", "test"
@@ -34,6 +36,12 @@ class Example:
     words: tuple[str, ...] = ()
     tags: tuple[str | None, ...] = ()
     group: str = ""
+
+    def to_document(self) -> Document:
+        """The texts as a document without annotation, whose words are what stands between blanks."""
+        first, *second = (tuple(text.split()) for text in self.texts)
+        boundary = len(first) if second else None
+        return Document(self.name, (*first, *(second[0] if second else ())), boundary=boundary)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from .coreference import Coreference as Coreference
 from .gradients import Gradients as Gradients
 from .head_distances import HeadDistances as HeadDistances
 from .head_distances_before import HeadDistancesBefore as HeadDistancesBefore
+from .map_patterns import MapPatterns as MapPatterns
 from .negation_scope import NegationScope as NegationScope
 from .reducer import CorpusReducer as CorpusReducer
 from .reducer import Reducer as Reducer
@@ -13,6 +14,7 @@ from .registry import REDUCERS as REDUCERS
 from .relations import Relations as Relations
 from .roles import Roles as Roles
 from .similarity import Similarity as Similarity
+from .sparse_shapes import SparseShapes as SparseShapes
 from .support.rules import Rule as Rule
 from .support.word_class import WordClass as WordClass
 from .surface import Surface as Surface

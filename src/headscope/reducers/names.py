@@ -24,6 +24,12 @@ NAMES: Mapping[str, str] = {
     "head_distances_before": (
         "How far each head's attention is from that of each head of the model before: their Jensen-Shannon divergence."
     ),
+    "map_patterns": (
+        "How often the maps of a head show each of five patterns: vertical, diagonal, both, block or none of these."
+    ),
+    "sparse_shapes": (
+        "How much of its attention a head keeps in a twentieth of its map, if those cells have one of three shapes."
+    ),
 }
 """What each reducer of `headscope.reducers.REDUCERS` measures: the first line of its docstring."""
 

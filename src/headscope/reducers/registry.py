@@ -7,11 +7,13 @@ from headscope.reducers.coreference import Coreference
 from headscope.reducers.gradients import Gradients
 from headscope.reducers.head_distances import HeadDistances
 from headscope.reducers.head_distances_before import HeadDistancesBefore
+from headscope.reducers.map_patterns import MapPatterns
 from headscope.reducers.negation_scope import NegationScope
 from headscope.reducers.reducer import CorpusReducer
 from headscope.reducers.relations import Relations
 from headscope.reducers.roles import Roles
 from headscope.reducers.similarity import Similarity
+from headscope.reducers.sparse_shapes import SparseShapes
 from headscope.reducers.surface import Surface
 from headscope.reducers.token_classes import TokenClasses
 
@@ -27,6 +29,8 @@ REDUCERS: Mapping[str, type[CorpusReducer]] = {
     "gradients": Gradients,
     "head_distances": HeadDistances,
     "head_distances_before": HeadDistancesBefore,
+    "map_patterns": MapPatterns,
+    "sparse_shapes": SparseShapes,
 }
 """All reducers by name."""
 

@@ -60,11 +60,7 @@ class Texts:
 def sample_texts(task: Task, seed: int, max_texts: int | None) -> Texts:
     """Texts of a task's test split as documents without annotation."""
     examples = [example for example in task.splits[TEST] if all(text.split() for text in example.texts)]
-    documents = []
-    for example in _sample(examples, seed, max_texts):
-        first, *second = (tuple(text.split()) for text in example.texts)
-        boundary = len(first) if second else None
-        documents.append(Document(example.name, (*first, *(second[0] if second else ())), boundary=boundary))
+    documents = [example.to_document() for example in _sample(examples, seed, max_texts)]
     sha256 = hashlib.sha256(repr(sorted(task.source.items())).encode()).hexdigest()
     part = f"{len(documents):,} of {len(task.splits[TEST]):,} test examples"
     return Texts(task.name, sha256, documents, summarize(documents), part)

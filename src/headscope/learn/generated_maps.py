@@ -1,0 +1,104 @@
+"""Attention maps that are made up: of each pattern as many as one likes, with noise.
+
+A map is the softmax of scores. These are noise of each cell, a preference for each token, and what makes the pattern:
+columns, bands along the diagonal, or squares of two sentences.
+"""
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor
+
+from headscope.reducers.support.map_patterns import BLOCK, PATTERNS, make_images
+
+LENGTHS = (12, 128)
+"""Tokens of the shortest and the longest map, as of a pair of sentences."""
+
+SINGLE = 0.3
+"""The share of maps of a single sentence, which never show a block."""
+
+UNIFORM = 0.4
+"""The share of heterogeneous maps that are all but uniform, as in an untrained model."""
+
+CAUSAL = 0.3
+"""The share of maps in which no token sees those behind it, as in a decoder."""
+
+
+def generate_images(count: int, seed: int = 0) -> tuple[Float[Tensor, "map 2 side side"], Int64[Tensor, " map"]]:
+    """Images of so many maps of each pattern, and the number of the pattern of each."""
+    generator = np.random.default_rng(seed)
+    labels = torch.arange(len(PATTERNS)).repeat_interleave(count)
+    names = list(PATTERNS)
+    return torch.cat([_generate_image(names[label], generator) for label in labels]), labels
+
+
+def _generate_image(pattern: str, generator: np.random.Generator) -> Float[Tensor, "1 2 side side"]:
+    """The image of a map of one pattern."""
+    length = int(np.exp(generator.uniform(*np.log(LENGTHS))))
+    scores = generator.normal(0, generator.uniform(0.0, 0.9), (length, length))
+    scores += generator.normal(0, generator.uniform(0.0, 0.4), length)
+    boundary = int(length * generator.uniform(0.3, 0.7))
+    if "vertical" in pattern:
+        scores += _make_columns(length, generator)
+    if "diagonal" in pattern:
+        scores += _make_band(length, generator)
+        if generator.random() < 0.4:
+            # The band of a head that stays within the sentence: an edge at the separator, and no square.
+            scores -= generator.uniform(0.5, 2.5) * ~_find_same_sentence(length, boundary)
+    if pattern == BLOCK:
+        scores += _make_squares(length, boundary, generator)
+    if pattern == "heterogeneous":
+        scores += _make_spots(length, generator)
+        if generator.random() < UNIFORM:
+            scores *= generator.uniform(0.0, 0.1)
+    if generator.random() < CAUSAL:
+        scores[np.triu_indices(length, 1)] = -np.inf
+    weights = np.exp(scores - scores.max(1, keepdims=True))
+    weights /= weights.sum(1, keepdims=True)
+    pair = pattern == BLOCK or generator.random() > SINGLE
+    return make_images(torch.from_numpy(weights)[None], (boundary - 1, length - 1) if pair else (length - 1,))
+
+
+def _make_columns(length: int, generator: np.random.Generator) -> Float[np.ndarray, "query key"]:
+    """Scores that prefer one to four tokens in all rows: mostly the first, where [CLS] stands."""
+    scores = np.zeros((length, length))
+    columns = generator.choice(length, generator.integers(0, 4), replace=False).tolist()
+    if not columns or generator.random() < 0.7:
+        columns.append(0)
+    for column in columns:
+        scores[:, column] += generator.uniform(1.5, 4.5) + generator.normal(0, generator.uniform(0, 0.6), length)
+    return scores
+
+
+def _make_band(length: int, generator: np.random.Generator) -> Float[np.ndarray, "query key"]:
+    """Scores that prefer tokens at one distance, and those near them; sometimes a second band far away."""
+    distance = np.arange(length) - np.arange(length)[:, None]
+    width = generator.uniform(0.3, max(0.6, length / 16))
+    height = generator.uniform(2.5, 6.0) + generator.normal(0, 0.5, (length, 1))
+    band = height * np.exp(-(((distance - generator.integers(-2, 3)) / width) ** 2) / 2)
+    if generator.random() < 0.2:
+        far = generator.choice([-1, 1]) * generator.integers(length // 3, length // 2 + 1)
+        band += 0.8 * height * np.exp(-(((distance - far) / width) ** 2) / 2)
+    return np.asarray(band)
+
+
+def _make_squares(length: int, boundary: int, generator: np.random.Generator) -> Float[np.ndarray, "query key"]:
+    """Scores that prefer the tokens of the same sentence; often with a weak band and a preference for [CLS]."""
+    scores = generator.uniform(1.2, 3.0) * _find_same_sentence(length, boundary)
+    if generator.random() < 0.6:
+        scores[:, 0] += generator.uniform(1.5, 4.0)
+    if generator.random() < 0.6:
+        scores += generator.uniform(0.2, 0.4) * _make_band(length, generator)
+    return np.asarray(scores + generator.normal(0, generator.uniform(0, 0.6), length))
+
+
+def _make_spots(length: int, generator: np.random.Generator) -> Float[np.ndarray, "query key"]:
+    """Scores that prefer single cells, or nothing."""
+    spots = generator.random((length, length)) < generator.uniform(0.0, 0.05)
+    return spots * generator.uniform(1.0, 3.0, (length, length))
+
+
+def _find_same_sentence(length: int, boundary: int) -> Bool[np.ndarray, "query key"]:
+    """Where two tokens are of one sentence; the second begins at the boundary."""
+    second = np.arange(length) >= boundary
+    return np.asarray(second == second[:, None])

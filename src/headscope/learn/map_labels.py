@@ -1,0 +1,198 @@
+"""A folder of attention maps to be labelled by eye, and the labels.
+
+``maps.npz`` has the weights, ``maps.csv`` a row for each map, ``maps.json`` where they are from, and ``labels.csv`` the
+labels: columns map, document, layer, head, label and second, the label of a second pass. One may edit it by hand.
+"""
+
+import csv
+import io
+import json
+import os
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import cohen_kappa_score
+
+from headscope.errors import CorpusError
+from headscope.files import atomic_write, parse_json
+from headscope.learn.map_sample import HeadMap, MapName
+from headscope.reducers.support.map_patterns import PATTERNS
+
+WEIGHTS, MAPS, ABOUT, LABELS = "maps.npz", "maps.csv", "maps.json", "labels.csv"
+"""The files of a folder."""
+
+MAP_COLUMNS = ("map", "document", "layer", "head", "tokens", "separators")
+LABEL_COLUMNS = ("map", "document", "layer", "head", "label", "second")
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledMaps:
+    """Maps and their labels. Maps are numbered from 1.
+
+    Attributes:
+        maps: in the order of their numbers.
+        labels: of the maps that are labelled, by number.
+        second: the labels of a second pass.
+        about: where the maps are from.
+    """
+
+    maps: tuple[HeadMap, ...]
+    labels: Mapping[int, str]
+    second: Mapping[int, str]
+    about: Mapping[str, Any]
+
+    def give(self, number: int, label: str, *, second: bool = False) -> "LabelledMaps":
+        """The same with a label of a map; an empty one takes the label away."""
+        old = self.second if second else self.labels
+        new = {key: value for key, value in {**old, number: label}.items() if value}
+        return LabelledMaps(self.maps, self.labels if second else new, new if second else self.second, self.about)
+
+
+def write_maps(folder: Path, maps: Sequence[HeadMap], about: Mapping[str, Any]) -> None:
+    """Write maps to a folder, where they can be labelled.
+
+    Args:
+        folder: made if it is not there.
+        maps: in the order of their numbers.
+        about: where they are from.
+
+    Raises:
+        CorpusError: the folder has maps already.
+    """
+    if (folder / MAPS).exists():
+        raise CorpusError(f"{folder} has maps already; name another folder, or go on labelling these.")
+    folder.mkdir(parents=True, exist_ok=True)
+    with atomic_write(folder / WEIGHTS) as fresh:
+        arrays: dict[str, Any] = {_name(n): each.weights.astype(np.float16) for n, each in enumerate(maps, 1)}
+        np.savez_compressed(fresh, **arrays)
+    with atomic_write(folder / ABOUT) as fresh:
+        fresh.write_text(json.dumps(dict(about), indent=1) + "\n", encoding="utf-8")
+    rows = [
+        (number, *_identify(each.name), len(each.weights), " ".join(map(str, each.separators)))
+        for number, each in enumerate(maps, 1)
+    ]
+    # Last, since it says that the folder is whole.
+    _write_rows(folder / MAPS, MAP_COLUMNS, rows)
+
+
+def read_maps_to_label(folder: Path) -> LabelledMaps:
+    """The maps of a folder, and the labels that they have so far.
+
+    Raises:
+        CorpusError: the folder has no maps, they are damaged, or the labels are: an unknown pattern, a row of another
+            map, or a map twice. The files stay as they are.
+    """
+    if not (folder / MAPS).is_file():
+        raise CorpusError(f"{folder} is no folder of maps to label; make one with --annotate FOLDER.")
+    try:
+        about = parse_json((folder / ABOUT).read_bytes())
+    except (OSError, ValueError) as error:
+        raise CorpusError(f"{folder / ABOUT} cannot be read ({error}); make the folder anew.") from error
+    maps = _read_maps(folder)
+    labels, second = _read_labels(folder / LABELS, maps) if (folder / LABELS).exists() else ({}, {})
+    return LabelledMaps(maps, labels, second, about)
+
+
+def write_labels(folder: Path, labelled: LabelledMaps) -> None:
+    """Write the labels; the file is replaced at once, so that a killed program loses none."""
+    rows = [
+        (number, *_identify(labelled.maps[number - 1].name), labelled.labels.get(number, ""),
+         labelled.second.get(number, ""))
+        for number in sorted({*labelled.labels, *labelled.second})
+    ]  # fmt: skip
+    _write_rows(folder / LABELS, LABEL_COLUMNS, rows)
+
+
+def measure_agreement(labelled: LabelledMaps) -> tuple[int, float, float]:
+    """The maps with two labels, the share of them on which both agree, and Cohen's kappa; NaN where there are none."""
+    both = sorted({*labelled.labels} & {*labelled.second})
+    first, second = ([labels[number] for number in both] for labels in (labelled.labels, labelled.second))
+    if not both:
+        return 0, float("nan"), float("nan")
+    share = float(np.mean([label == other for label, other in zip(first, second, strict=True)]))
+    kappa = cohen_kappa_score(first, second) if len({*first, *second}) > 1 else float("nan")
+    return len(both), share, float(kappa)
+
+
+def _name(number: int) -> str:
+    return f"map-{number}"
+
+
+def _identify(name: MapName) -> tuple[str, int, int]:
+    return name.document, name.layer, name.head
+
+
+def _write_rows(path: Path, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    content = io.StringIO()
+    csv.writer(content, lineterminator="\n").writerows([columns, *rows])
+    with atomic_write(path) as fresh, fresh.open("wb") as file:
+        file.write(content.getvalue().encode())
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _read_rows(path: Path, columns: Sequence[str]) -> list[tuple[int, dict[str, str]]]:
+    """The rows of a file, each with the number of its line."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise CorpusError(f"{path} is not UTF-8; save it as UTF-8.") from error
+    reader = csv.DictReader(io.StringIO(text, newline=""))
+    if missing := [name for name in columns if name not in (reader.fieldnames or ())]:
+        raise CorpusError(f"{path}:1: there is no column {missing[0]!r}; the columns are {', '.join(columns)}.")
+    return [(reader.line_num, {name: (row[name] or "").strip() for name in columns}) for row in reader]
+
+
+def _read_number(path: Path, line: int, row: Mapping[str, str], column: str) -> int:
+    try:
+        return int(row[column])
+    except ValueError as error:
+        raise CorpusError(f"{path}:{line}: {column} is {row[column]!r}; it must be a whole number.") from error
+
+
+def _read_maps(folder: Path) -> tuple[HeadMap, ...]:
+    path, maps = folder / MAPS, []
+    try:
+        with np.load(folder / WEIGHTS, allow_pickle=False) as stored:
+            weights = {name: stored[name].astype(np.float32) for name in stored.files}
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        raise CorpusError(f"{folder / WEIGHTS} cannot be read ({error}); make the folder anew.") from error
+    for place, (line, row) in enumerate(_read_rows(path, MAP_COLUMNS), 1):
+        number, layer, head, tokens = (
+            _read_number(path, line, row, name) for name in ("map", "layer", "head", "tokens")
+        )
+        each = weights.get(_name(number))
+        if number != place or each is None or each.shape != (tokens, tokens):
+            raise CorpusError(
+                f"{path}:{line}: map {number} is not the one in {WEIGHTS}; the folder is damaged, make it anew."
+            )
+        separators = tuple(map(int, row["separators"].split()))
+        maps.append(HeadMap(MapName(row["document"], layer, head), each, separators))
+    return tuple(maps)
+
+
+def _read_labels(path: Path, maps: Sequence[HeadMap]) -> tuple[dict[int, str], dict[int, str]]:
+    passes: dict[str, dict[int, str]] = {"label": {}, "second": {}}
+    seen: dict[int, int] = {}
+    for line, row in _read_rows(path, LABEL_COLUMNS):
+        number, layer, head = (_read_number(path, line, row, name) for name in ("map", "layer", "head"))
+        if not 1 <= number <= len(maps) or _identify(maps[number - 1].name) != (row["document"], layer, head):
+            raise CorpusError(
+                f"{path}:{line}: map {number} of head {layer}-{head} on {row['document']!r} is none of the maps in "
+                f"{MAPS}; these labels are of other maps."
+            )
+        if number in seen:
+            raise CorpusError(f"{path}:{line}: map {number} has a row already, in line {seen[number]}; keep one.")
+        seen[number] = line
+        for column, labels in passes.items():
+            if row[column] and row[column] not in PATTERNS:
+                raise CorpusError(
+                    f"{path}:{line}: there is no pattern {row[column]!r}; the patterns are {', '.join(PATTERNS)}."
+                )
+            if row[column]:
+                labels[number] = row[column]
+    return passes["label"], passes["second"]

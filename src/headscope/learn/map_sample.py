@@ -1,0 +1,103 @@
+"""A sample of attention maps, to be labelled by eye.
+
+documents --choose_maps--> names of maps --read_maps--> the maps, each without its padding
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from headscope.capture.attention import Attention
+from headscope.capture.model import Model
+from headscope.capture.stream import Plan, Stream
+from headscope.corpora.document import Document
+from headscope.errors import CorpusError
+
+MAX_TOKENS = 512
+"""Longer documents are left out: their maps are too fine to be seen."""
+
+
+@dataclass(frozen=True, order=True)
+class MapName:
+    """Which map: of a document and a head, counted from 1; of an encoder-decoder, of the encoder."""
+
+    document: str
+    layer: int
+    head: int
+
+
+@dataclass(frozen=True, eq=False)
+class HeadMap:
+    """The attention of a head on a document.
+
+    Attributes:
+        name: which it is.
+        weights: without padding, in float32.
+        separators: positions of the separator tokens, which part the sentences of a pair.
+    """
+
+    name: MapName
+    weights: Float[np.ndarray, "query key"]
+    separators: tuple[int, ...] = ()
+
+
+def choose_maps(documents: Sequence[Document], layers: int, heads: int, count: int, seed: int = 0) -> list[MapName]:
+    """The names of maps at random, as many of each head, and no two of one document.
+
+    Where the count is no multiple of the number of heads, some heads have one map more.
+
+    Raises:
+        CorpusError: there are fewer documents than maps.
+    """
+    if len(documents) < count:
+        raise CorpusError(
+            f"{count} maps of as many documents were asked for, and the corpus has {len(documents):,}; ask for fewer."
+        )
+    generator = np.random.default_rng(seed)
+    chosen = generator.permutation(len(documents))[:count]
+    rounds = [generator.permutation(layers * heads) for _ in range(-(-count // (layers * heads)))]
+    places = (divmod(int(place), heads) for place in np.concatenate(rounds or [np.empty(0, int)]))
+    return [
+        MapName(documents[document].id, layer + 1, head + 1)
+        for document, (layer, head) in zip(chosen, places, strict=False)
+    ]
+
+
+def read_maps(
+    model: Model, documents: Sequence[Document], names: Sequence[MapName], plan: Plan | None = None
+) -> Iterator[HeadMap]:
+    """The maps of these names, in the order in which their documents are read.
+
+    Documents that are too long for the model, and what else cannot be read, are left out.
+    """
+    wanted = defaultdict(list)
+    for name in names:
+        wanted[name.document].append(name)
+    chosen = [document for document in documents if document.id in wanted]
+    attention_type = next(iter(model.layers))
+    for portion in Stream(chosen, (model,), plan or Plan(), MAX_TOKENS):
+        for batch, capture in zip(portion.batches, portion.captures, strict=True):
+            of_batch = [name for document in batch.documents for name in wanted[document.id]]
+            rows = {document.id: row for row, document in enumerate(batch.documents)}
+            maps: dict[MapName, HeadMap] = {}
+
+            def keep(attention: Attention) -> None:
+                if attention.attention_type != attention_type:
+                    return
+                for name in of_batch:  # noqa: B023
+                    if name.layer == attention.layer:
+                        maps[name] = _cut_map(attention, rows[name.document], name)  # noqa: B023
+
+            capture.run(batch, keep, whole=True)
+            yield from (maps[name] for name in of_batch)
+
+
+def _cut_map(attention: Attention, row: int, name: MapName) -> HeadMap:
+    """The map of a head on a document of a batch, without padding."""
+    queries, keys = attention.queries.real[row], attention.keys.real[row]
+    weights = attention.weights()[row, name.head - 1][queries][:, keys]
+    separators = attention.keys.sep[row][keys].nonzero()[:, 0].tolist()
+    return HeadMap(name, weights.detach().float().cpu().numpy(), tuple(separators))

@@ -1,0 +1,118 @@
+"""Patterns of attention maps: Kovaleva et al. 2019, section 4.1 and figure 2.
+
+How often the maps of a head are vertical, diagonal, both, blocks or none of these, as a classifier of their images says
+(`headscope.reducers.support.map_patterns`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+import numpy as np
+import torch
+import xarray as xr
+from jaxtyping import Bool, Int
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from headscope.capture.attention import Attention
+from headscope.capture.batch import Batch
+from headscope.corpora.summary import CorpusSummary
+from headscope.reducers.reducer import Reducer, Sums
+from headscope.reducers.sparse_shapes import SparseShapes
+from headscope.reducers.support.folds import FoldAssignment, total_by_fold
+from headscope.reducers.support.map_patterns import PATTERNS, MapClassifier, make_images
+from headscope.reducers.support.ratios import score_table
+from headscope.score import Score
+
+KOVALEVA = "Kovaleva et al. 2019, section 4.1"
+
+SHARE = Score(
+    "pattern_share",
+    "Patterns of attention maps",
+    "the share of a head's maps that show the pattern, one map a document",
+    numerator=("fold_pattern",), denominator=("fold_maps",),
+    items="maps", rows="patterns", attends="each token",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class MapPatterns:
+    """How often the maps of a head show each of five patterns: vertical, diagonal, both, block or none of these.
+
+    A map is the attention of a head on a document. It is classified as a whole, with the places where sentences end,
+    so the share of a pattern is that of documents.
+
+    Attributes:
+        classifier: the network that classifies; by default the one that comes with headscope.
+        fold_assignment: which documents belong to which fold.
+    """
+
+    classifier: MapClassifier = field(default_factory=MapClassifier.read)
+    fold_assignment: FoldAssignment = field(default_factory=FoldAssignment)
+
+    name: ClassVar[str] = "map_patterns"
+    scores: ClassVar[tuple[Score, ...]] = (SHARE,)
+    scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "layer"
+    models: ClassVar[Literal[1, 2]] = 1
+    max_tokens: ClassVar[int | None] = 512
+
+    @classmethod
+    def supports(cls, summary: CorpusSummary) -> bool:
+        """False: by name any text will do, and an atlas has the patterns only where they are asked for."""
+        return False
+
+    @classmethod
+    def for_corpus(cls, summary: CorpusSummary) -> "MapPatterns":
+        """The reducer for the folds of this corpus, with the classifier that comes with headscope."""
+        return cls(fold_assignment=FoldAssignment.for_corpus(summary))
+
+    def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
+        """What is no padding, where sentences end, and the fold of each document."""
+        queries, keys = batch.queries(attention_type), batch.keys(attention_type)
+        separators = [tuple(sep[real].nonzero()[:, 0].tolist()) for sep, real in zip(keys.sep, keys.real, strict=True)]
+        folds = self.fold_assignment.folds(batch.documents, keys.real.device)
+        return _Facts(queries.real, keys.real, tuple(separators), folds)
+
+    def count(self, facts: "_Facts") -> Sums:
+        """The number of maps of each fold, one a document."""
+        return {"maps": total_by_fold(torch.ones_like(facts.folds), facts.folds)}
+
+    def observe(self, facts: "_Facts", attention: Attention) -> Sums:
+        """The number of maps of each pattern, by fold."""
+        patterns = []
+        for document, weights in enumerate(attention.weights()):
+            real = weights[:, facts.queries[document]][..., facts.keys[document]]
+            patterns.append(self.classifier.classify(make_images(real, facts.separators[document])))
+        shown = one_hot(torch.stack(patterns), len(PATTERNS)).to(facts.folds.device)
+        return {"patterns": total_by_fold(shown, facts.folds).movedim(0, -1)}
+
+    def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
+        """The share of each pattern among the maps of each head, and its sums by fold."""
+        by_fold = {"fold_pattern": sums["patterns"], "fold_maps": counts["maps"]}
+        table = score_table(
+            SHARE, by_fold, {"pattern": list(PATTERNS)}, source=KOVALEVA, fold_unit=self.fold_assignment.unit
+        )
+        return table.assign_attrs(pattern_classifier=f"{self.classifier.source}, SHA-256 {self.classifier.sha256}")
+
+
+def list_map_reducers(classifier: MapClassifier, summary: CorpusSummary, *, causal: bool) -> list[Reducer]:
+    """What is measured of maps as a whole: their patterns, and of causal maps how much sparse shapes keep."""
+    patterns = MapPatterns(classifier, FoldAssignment.for_corpus(summary))
+    return [patterns, SparseShapes.for_corpus(summary)] if causal else [patterns]
+
+
+@dataclass(frozen=True, eq=False)
+class _Facts:
+    """The facts of a batch that need no attention.
+
+    Attributes:
+        queries, keys: False for padding.
+        separators: of each document, the positions of the tokens that end a sentence.
+        folds: the fold of each document.
+    """
+
+    queries: Bool[Tensor, "document query"]
+    keys: Bool[Tensor, "document key"]
+    separators: tuple[tuple[int, ...], ...]
+    folds: Int[Tensor, " document"]

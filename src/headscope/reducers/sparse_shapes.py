@@ -1,0 +1,292 @@
+"""How much of its attention a head keeps if only a few cells of its map are computed, in one of three shapes.
+
+After the classes of heads in Jiang et al. 2024, MInference, section 3: A-shape, vertical-slash and block-sparse. There
+a shape is searched for each head by a kernel's cost; here every shape has the same number of cells, and nothing is
+labelled or trained.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+import numpy as np
+import torch
+import xarray as xr
+from jaxtyping import Bool, Float, Float64, Int
+from torch import Tensor
+from torch.nn.functional import pad
+
+from headscope.capture.attention import Attention
+from headscope.capture.batch import Batch
+from headscope.corpora.summary import CorpusSummary
+from headscope.errors import HeadscopeError
+from headscope.heads import SHARE
+from headscope.reducers.reducer import Sums
+from headscope.reducers.support.folds import FoldAssignment, total_by_fold
+from headscope.reducers.support.ratios import describe, score_table
+from headscope.score import Score
+
+MINFERENCE = "Jiang et al. 2024, section 3"
+
+SHAPES = ("a_shape", "vertical_slash", "block_sparse")
+KEPT = (*SHAPES, "any_cells")
+"""The shapes, and the largest cells wherever they are, which no shape can pass."""
+
+BLOCK = 64
+"""Rows and columns of a block; in shorter texts a sixteenth of the text, rounded down to a power of 2."""
+
+MARGIN = 0.01
+"""Of attention: the first shape that keeps so much less than the best one, or nothing less, counts as the best.
+
+For an A-shape is made of columns and diagonals too, and would hardly ever be better than all of these.
+"""
+
+HELD = 1 << 24
+"""Cells of maps that are held in float64 at once, if one head does not have more alone."""
+
+SPLITS = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""The shares of the budget that columns may take; diagonals have the rest."""
+
+MASS = Score(
+    "sparse_mass",
+    "Attention that sparse shapes keep",
+    "the share of attention on the cells of a shape that has a twentieth of the map",
+    numerator=("fold_sparse_mass",), denominator=("fold_sparse",),
+    items="documents", rows="shapes", attends="each token",
+    baselines={"sparse_uniform": "uniform attention"}, reported=False,
+)  # fmt: skip
+BEST = Score(
+    "sparse_best_share",
+    "The sparse shape that keeps most",
+    "the share of documents on which the shape keeps most of the head's attention, or within .01 of that",
+    numerator=("fold_sparse_best",), denominator=("fold_sparse",),
+    items="documents", rows="shapes", attends="each token", prefix="sparse_best_",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SparseShapes:
+    """How much of its attention a head keeps in a twentieth of its map, if those cells have one of three shapes.
+
+    ``a_shape`` has the first tokens and those nearest to the query, ``vertical_slash`` whole columns and diagonals,
+    ``block_sparse`` square blocks; ``any_cells`` is the bound that no shape can pass. All choose their cells with the
+    map in view: by the attention of a cell, for whole columns, diagonals and blocks as a mean over what can be seen of
+    them, until the next one would pass the budget. Of the ways to divide the budget between first and nearest tokens
+    (1, 2, 4 ... first tokens), and between columns and diagonals (quarters), the best counts. What can be seen is
+    decided by order alone: in a decoder what is not behind the query. A shape that keeps within .01 of the best counts
+    as the best if it is listed before it, since an A-shape is made of columns and diagonals too.
+
+    Attributes:
+        budget: the share of the visible cells that is kept.
+        fold_assignment: which documents belong to which fold.
+
+    Raises:
+        HeadscopeError: the budget is no share.
+    """
+
+    budget: float = 0.05
+    fold_assignment: FoldAssignment = field(default_factory=FoldAssignment)
+
+    name: ClassVar[str] = "sparse_shapes"
+    scores: ClassVar[tuple[Score, ...]] = (MASS, BEST)
+    scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "layer"
+    models: ClassVar[Literal[1, 2]] = 1
+    max_tokens: ClassVar[int | None] = 4096
+
+    def __post_init__(self) -> None:
+        """Refuse a budget that is no share."""
+        if not 0 < self.budget <= 1:
+            raise HeadscopeError(f"a budget of {self.budget} is no share of a map; give one above 0, such as 0.05.")
+
+    @classmethod
+    def supports(cls, summary: CorpusSummary) -> bool:
+        """False: by name any text will do, and an atlas has the shapes only where they are asked for."""
+        return False
+
+    @classmethod
+    def for_corpus(cls, summary: CorpusSummary) -> "SparseShapes":
+        """The reducer for the folds of this corpus."""
+        return cls(fold_assignment=FoldAssignment.for_corpus(summary))
+
+    def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
+        """The cells of each document that can be seen, and its fold."""
+        queries, keys = batch.queries(attention_type), batch.keys(attention_type)
+        folds = self.fold_assignment.folds(batch.documents, keys.real.device)
+        causal = attention_type == "decoder"
+        shapes = {
+            size: _Cells.of_map(*size, causal=causal, budget=self.budget, device=keys.real.device)
+            for size in set(zip(queries.real.sum(1).tolist(), keys.real.sum(1).tolist(), strict=True))
+        }
+        return _Facts(queries.real, keys.real, shapes, folds)
+
+    def count(self, facts: "_Facts") -> Sums:
+        """The documents of each fold, and what uniform attention keeps."""
+        kept = []
+        for size in zip(facts.queries.sum(1).tolist(), facts.keys.sum(1).tolist(), strict=True):
+            cells = facts.shapes[size]
+            kept.append(_keep((cells.visible / cells.visible.sum(1, keepdim=True))[None], cells)[0])
+        uniform = torch.stack(kept)
+        return {
+            "documents": total_by_fold(torch.ones_like(facts.folds), facts.folds),
+            "uniform": uniform.sum(0),
+        }
+
+    def observe(self, facts: "_Facts", attention: Attention) -> Sums:
+        """The shares of attention that each shape keeps, and which keeps most, by fold."""
+        kept = []
+        for document, weights in enumerate(attention.weights()):
+            real = weights[:, facts.queries[document]][..., facts.keys[document]]
+            kept.append(_keep(real, facts.shapes[real.shape[1], real.shape[2]]))
+        mass = torch.stack(kept)
+        is_best = mass[..., : len(SHAPES)] >= mass[..., : len(SHAPES)].amax(-1, keepdim=True) - MARGIN
+        best = (is_best & (is_best.cumsum(-1) == 1)).long()
+        return {
+            "mass": total_by_fold(mass, facts.folds).movedim(0, -1),
+            "best": total_by_fold(best, facts.folds).movedim(0, -1),
+        }
+
+    def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
+        """What each shape keeps of the attention of each head, and on how many documents it keeps most."""
+        documents, unit = counts["documents"], self.fold_assignment.unit
+        by_fold = {"fold_sparse_mass": sums["mass"], "fold_sparse": documents}
+        table = score_table(MASS, by_fold, {"kept": list(KEPT)}, source=MINFERENCE, units=SHARE, fold_unit=unit)
+        by_fold = {"fold_sparse_best": sums["best"], "fold_sparse": documents}
+        best = score_table(BEST, by_fold, {"shape": list(SHAPES)}, source=MINFERENCE, fold_unit=unit)
+        uniform = counts["uniform"] / documents.sum()
+        what = f"what uniform attention keeps in {self.budget:.0%} of the map"
+        table = table.merge(best).assign(describe({"sparse_uniform": (uniform, ("kept",), what, SHARE)}, MINFERENCE))
+        return table.assign_attrs(sparse_budget=self.budget)
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """What follows from the size of a map alone.
+
+    Attributes:
+        visible: 1 for what a query may see, 0 elsewhere.
+        count: the cells that may be kept.
+        diagonal: the number of the diagonal of each cell.
+        windows: the A-shapes within this count: for each query how many of the first keys are kept, and where the
+            window behind these begins and ends.
+    """
+
+    visible: Float64[Tensor, "query key"]
+    count: int
+    diagonal: Int[Tensor, "query key"]
+    windows: tuple[tuple[Tensor, Tensor, Tensor], ...]
+
+    @classmethod
+    def of_map(cls, queries: int, keys: int, *, causal: bool, budget: float, device: torch.device) -> "_Cells":
+        """The cells of a map of this size."""
+        visible = torch.ones(queries, keys, dtype=torch.double, device=device)
+        visible = visible.tril() if causal else visible
+        count = max(1, int(budget * float(visible.sum())))
+        rows, seen = torch.arange(queries, device=device), visible.sum(1).long()
+        diagonal = torch.arange(keys, device=device) - rows[:, None] + queries - 1
+        windows = []
+        for sink in (0, *(2**power for power in range(keys.bit_length()))):
+            fewest, most = 0, keys + 1
+            while most - fewest > 1:
+                window = (fewest + most) // 2
+                fits = _count(_find_a_shape(sink, window, rows, seen, causal=causal)) <= count
+                fewest, most = (window, most) if fits else (fewest, window)
+            shape = _find_a_shape(sink, fewest, rows, seen, causal=causal)
+            if _count(shape) <= count:
+                windows.append(shape)
+        return cls(visible, count, diagonal, tuple(windows))
+
+
+@dataclass(frozen=True, eq=False)
+class _Facts:
+    """The facts of a batch that need no attention.
+
+    Attributes:
+        queries, keys: False for padding.
+        shapes: the cells of maps of each size that there is.
+        folds: the fold of each document.
+    """
+
+    queries: Bool[Tensor, "document query"]
+    keys: Bool[Tensor, "document key"]
+    shapes: Mapping[tuple[int, int], _Cells]
+    folds: Int[Tensor, " document"]
+
+
+def _find_a_shape(
+    sink: int, window: int, rows: Int[Tensor, " query"], seen: Int[Tensor, " query"], *, causal: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """For each query how many of the first keys are kept, and where the window behind these begins and ends."""
+    first = seen.clamp_max(sink)
+    end = rows + 1 if causal else rows + window
+    end = torch.maximum(torch.minimum(end, seen), first) if window else first
+    return first, torch.minimum(torch.maximum(rows - window + 1, first), end), end
+
+
+def _count(shape: tuple[Tensor, Tensor, Tensor]) -> int:
+    """The cells of an A-shape."""
+    first, start, end = shape
+    return int((first + end - start).sum())
+
+
+def _keep(weights: Float[Tensor, "head query key"], cells: _Cells) -> Float64[Tensor, "head kept"]:
+    """The share of attention that each of `KEPT` keeps."""
+    held = max(1, HELD // weights[0].numel())
+    parts = [weights[start : start + held] for start in range(0, len(weights), held)]
+    return torch.cat([_keep_at_once(part.double(), cells) for part in parts])
+
+
+def _keep_at_once(weights: Float64[Tensor, "head query key"], cells: _Cells) -> Float64[Tensor, "head kept"]:
+    largest = weights.flatten(1).topk(cells.count, sorted=False).values.sum(1)
+    kept = [shape(weights, cells) for shape in (_keep_a_shape, _keep_vertical_slash, _keep_blocks)]
+    return torch.stack([*kept, largest], dim=1) / weights.shape[1]
+
+
+def _keep_a_shape(weights: Float64[Tensor, "head query key"], cells: _Cells) -> Float64[Tensor, " head"]:
+    """The attention to the first keys and to those nearest to the query, with the best number of the former."""
+    up_to, rows = pad(weights.cumsum(-1), (1, 0)), torch.arange(weights.shape[1], device=weights.device)
+    best = weights.new_zeros(len(weights))
+    for first, start, end in cells.windows:
+        mass = up_to[:, rows, first] + up_to[:, rows, end] - up_to[:, rows, start]
+        best = torch.maximum(best, mass.sum(1))
+    return best
+
+
+def _keep_vertical_slash(weights: Float64[Tensor, "head query key"], cells: _Cells) -> Float64[Tensor, " head"]:
+    """The attention on whole columns and whole diagonals, with the best division of the cells between them."""
+    diagonals, place = sum(cells.visible.shape) - 1, cells.diagonal.flatten()
+    by_diagonal = weights.new_zeros(len(weights), diagonals).index_add_(1, place, weights.flatten(1))
+    height = cells.visible.sum(0)
+    length = height.new_zeros(diagonals).index_add_(0, place, cells.visible.flatten())
+    best = weights.new_zeros(len(weights))
+    for split in SPLITS:
+        columns = _choose(weights.sum(1), height, height.new_full((len(weights),), split * cells.count))
+        slashes = _choose(by_diagonal, length, cells.count - columns.double() @ height)
+        kept = columns[:, None] | slashes[:, cells.diagonal]
+        best = torch.maximum(best, (weights * kept).sum((1, 2)))
+    return best
+
+
+def _keep_blocks(weights: Float64[Tensor, "head query key"], cells: _Cells) -> Float64[Tensor, " head"]:
+    """The attention on square blocks."""
+    side = min(BLOCK, 1 << max(0, (max(cells.visible.shape) // 16).bit_length() - 1))
+    by_block, size = _add_up_blocks(weights, side), _add_up_blocks(cells.visible[None], side)[0]
+    chosen = _choose(by_block, size, size.new_full((len(weights),), float(cells.count)))
+    return (by_block * chosen).sum(1)
+
+
+def _add_up_blocks(maps: Float64[Tensor, "map query key"], side: int) -> Float64[Tensor, "map block"]:
+    """The sum of each square block of maps."""
+    queries, keys = (-size % side for size in maps.shape[1:])
+    padded = pad(maps, (0, keys, 0, queries))
+    blocks = padded.view(len(maps), padded.shape[1] // side, side, padded.shape[2] // side, side)
+    return blocks.sum((2, 4)).flatten(1)
+
+
+def _choose(
+    mass: Float64[Tensor, "head part"], size: Float64[Tensor, " part"], count: Float64[Tensor, " head"]
+) -> Bool[Tensor, "head part"]:
+    """The parts of a map with most attention a cell, in this order, until the next would have too many cells."""
+    order = torch.where(size > 0, mass / size.clamp_min(1), -1.0).argsort(dim=-1, descending=True, stable=True)
+    ordered = size[order]
+    fits = (ordered.cumsum(-1) <= count[:, None]) & (ordered > 0)
+    return torch.zeros_like(fits).scatter_(1, order, fits.cummin(-1).values)

@@ -1,0 +1,59 @@
+"""Patterns of attention maps as tidy frames, and on the terminal."""
+
+from collections.abc import Mapping
+
+import pandas as pd
+import xarray as xr
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from headscope.view.headings import name_corpus, name_model
+
+
+def list_patterns(table: xr.Dataset) -> pd.DataFrame:
+    """A row for each head and pattern: ``attention_type``, ``run``, ``layer``, ``head``, ``pattern`` and ``share``.
+
+    The first two are there where the table has several. ``maps`` is the number of maps of each head.
+    """
+    dims = [dim for dim in ("attention_type", "run", "layer", "head", "pattern") if dim in table["pattern_share"].dims]
+    columns = {"share": table["pattern_share"], "maps": table["pattern_count"]}
+    return xr.Dataset(columns).to_dataframe(dim_order=dims).reset_index()[[*dims, *columns]]
+
+
+def list_validation(validation: Mapping[str, xr.DataArray]) -> pd.DataFrame:
+    """A row for each way to divide the maps, label and predicted pattern, with the number of maps."""
+    frames = [
+        confusion.to_dataframe("maps").reset_index().assign(parts=parts) for parts, confusion in validation.items()
+    ]
+    return pd.concat(frames)[["parts", "label", "predicted", "maps"]]
+
+
+def print_patterns(table: xr.Dataset, console: Console) -> None:
+    """Print the share of each pattern in the maps of each layer, and of all."""
+    shares = table["pattern_share"]
+    shares = shares.mean([dim for dim in ("run", "head") if dim in shares.dims])
+    names = [str(name) for name in table["pattern"].values]
+    console.print(
+        f"\n[bold]Patterns of attention maps[/bold]: {escape(name_model(table.attrs['model']))} on "
+        f"{escape(name_corpus(table.attrs['corpus']))}, {int(table['pattern_count'])} maps a head",
+        soft_wrap=True,
+    )
+    for attention_type in table["attention_type"].values if "attention_type" in table.dims else [""]:
+        of_type = shares.sel(attention_type=attention_type) if attention_type else shares
+        of_type = of_type.transpose("layer", "pattern").dropna("layer", how="all")
+        rows = Table(box=None, header_style="bold")
+        rows.add_column(f"{attention_type} layer".strip())
+        for name in names:
+            rows.add_column(f"{name} %", justify="right")
+        for layer, values in zip(of_type["layer"].values, of_type.values, strict=True):
+            rows.add_row(str(layer), *(f"{100 * value:.0f}" for value in values))
+        rows.add_row("all", *(f"{100 * value:.0f}" for value in of_type.mean("layer").values), style="bold")
+        console.print(rows)
+    if "classifier_f1_by_maps" in table.attrs:
+        low, high = table.attrs["classifier_f1_by_maps_interval"]
+        console.print(
+            f"The classifier was trained on your labels; on maps that it was not trained on its macro F1 is "
+            f"{table.attrs['classifier_f1_by_maps']:.2f} [{low:.2f}, {high:.2f}].",
+            soft_wrap=True,
+        )
