@@ -36,8 +36,12 @@ class RunSums:
 
     @classmethod
     def from_tensors(cls, sums: Mapping[Key, Tensor]) -> "RunSums":
-        """Sums of tensors, wherever they are."""
-        return cls({key: value.cpu().numpy() for key, value in sums.items()})
+        """Sums of tensors, wherever they are.
+
+        NumPy adds in the order in which values lie in memory, and a file keeps only C order: without it a resumed run
+        could differ in the last bit.
+        """
+        return cls({key: value.contiguous().cpu().numpy() for key, value in sums.items()})
 
     def __add__(self, other: "RunSums") -> "RunSums":
         merged = dict(self.values)
