@@ -10,6 +10,7 @@ import xarray as xr
 
 import witnesses
 from analyse.tables import (
+    ATTRIBUTES,
     CLASSES,
     DIRECTIONS,
     FOLDS,
@@ -30,7 +31,11 @@ from headscope.analyse import add_report
 from headscope.analyse.uncertainty import Ratio
 from headscope.errors import TableError
 from headscope.heads import check
+from headscope.reducers.map_patterns import SHARE
 from headscope.reducers.relations import ACCURACY
+from headscope.reducers.support.map_patterns import PATTERNS
+from headscope.reducers.support.ratios import score_table
+from headscope.score import write_scores
 
 EXACT = {"rtol": 1e-9, "atol": 1e-12}
 LAYERS, HEADS, REPLICATES, CHANCE = 11, 13, 97, 0.2
@@ -290,3 +295,16 @@ def test_without_relations_there_is_nothing_to_report() -> None:
     with pytest.raises(TableError) as refused:
         add_report(head_table(texts(np.random.default_rng(83)), RELATIONS).drop_vars("fold_link"))
     assert str(refused.value) == ("the head table has no fold_link, from which the uncertainty follows; measure again.")
+
+
+def test_rows_of_the_same_items_say_each_on_how_many_their_head_is_scored() -> None:
+    draw = np.random.default_rng(61)
+    maps = draw.integers(17, 29, FOLDS)
+    shown = draw.binomial(maps, 0.3, (LAYERS, HEADS, len(PATTERNS), FOLDS))
+    by_fold = {"fold_pattern": shown, "fold_maps": maps}
+    table = score_table(SHARE, by_fold, {"pattern": list(PATTERNS)}, source="planted")
+    table = table.assign_coords(layer=np.arange(1, LAYERS + 1), head=np.arange(1, HEADS + 1))
+    report = add_report(table.assign_attrs(ATTRIBUTES | {"scores": write_scores([SHARE])}))
+    assert report["pattern_heldout_count"].dims == ("pattern",)
+    assert (report["pattern_heldout_count"] == maps[1::2].sum()).all()
+    assert (report["pattern_heldout_clusters"] == FOLDS // 2).all()

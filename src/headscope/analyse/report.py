@@ -174,7 +174,8 @@ def _report(
     head = ratio.half(_SCORE).at(**place)
     # The links of a relation are the same for all heads; what an F1 is of is not.
     counts = [part.denominator.sum("fold") for part in (ratio.half(_CHOOSE).at(**place), head)]
-    enough = (counts[0] >= minimum) & (counts[1] >= minimum)
+    # Where all rows are of the same items, such as documents, these have no rows.
+    enough = ((counts[0] >= minimum) & (counts[1] >= minimum)).broadcast_like(head.value)
     new = {}
     for dim, chosen in place.items():
         label = chosen.where(enough, "" if chosen.dtype.kind == "U" else np.nan)

@@ -26,8 +26,8 @@ def atlas(
     trust_remote_code: options.Trust = False,
     reducers: Annotated[
         list[str] | None,
-        option(MEASURED, "Your own reducer to measure too, such as repetition:Repetition (module:Reducer); may be "
-               "repeated. Default: none.", "--reducer", "-r", metavar="NAME"),
+        option(MEASURED, "A reducer to measure too, such as map_patterns, or your own, such as repetition:Repetition "
+               "(module:Reducer); may be repeated. Default: none.", "--reducer", "-r", metavar="NAME"),
     ] = None,
     replicate: options.Replicate = None,
     permutations: Annotated[

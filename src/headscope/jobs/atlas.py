@@ -130,8 +130,9 @@ def atlas(
         cut: cut longer texts; otherwise they are skipped. Default: cut if the corpus has coreference.
         pair_tokens: cut pairs of paragraphs to this many tokens. Default: 128.
         batch_tokens: tokens in a batch, padding included.
-        reducers: your own reducers to measure too, one or several, as ``module:Reducer`` or objects. One with the name
-            of a built-in reducer takes its place.
+        reducers: what to measure too: names of reducers that an atlas does not have by default, such as
+            ``"map_patterns"``, and your own, as ``module:Reducer`` or objects. One of yours with the name of a built-in
+            reducer takes its place.
         replicate: another corpus, on which the heads that are chosen on the first are scored again, with `format`,
             `patterns`, `limit` and `sample` of the first. Default: none.
         permutations: number of permutations for the p-values; 0 skips them. Default: as many as the number of rows
