@@ -150,6 +150,7 @@ class SparseShapes:
         documents, unit = counts["documents"], self.fold_assignment.unit
         by_fold = {"fold_sparse_mass": sums["mass"], "fold_sparse": documents}
         table = score_table(MASS, by_fold, {"kept": list(KEPT)}, source=MINFERENCE, units=SHARE, fold_unit=unit)
+        table["fold_sparse_mass"].attrs["units"] = "sum of weights"
         by_fold = {"fold_sparse_best": sums["best"], "fold_sparse": documents}
         best = score_table(BEST, by_fold, {"shape": list(SHAPES)}, source=MINFERENCE, fold_unit=unit)
         uniform = counts["uniform"] / documents.sum()
