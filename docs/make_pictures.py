@@ -54,6 +54,7 @@ PICTURES = (
     Picture("tutorial-heads", last="header + main > section", address=OBJECTS),
     Picture("tutorial-reported", first="#reported-rows", address=OBJECTS, tallest=900),
     Picture("page-row-click", click="#reported-rows tbody tr:nth-child(3)", tallest=1560),
+    Picture("page-sentence", "#sentences", "#sentence-picture", OBJECTS, tallest=1200),
     Picture("page-colours", last="header + main > section", address="#variable=entropy&head=2-4"),
     Picture("page-decoder", decoder=True, tallest=1500),
     Picture("page-dark", address=OBJECTS, dark=True, tallest=1500),
@@ -75,10 +76,12 @@ def take(picture: Picture, page: str, folder: Path) -> None:
     script = f"""
         {f"document.querySelector({picture.click!r}).click();" if picture.click else ""}
         scrollTo(0, 0);
+        setTimeout(() => {{ // the weights of a sentence are unpacked first
         const box = (selector) => document.querySelector(selector).getBoundingClientRect();
         const place = [box({picture.first!r}).top, box({picture.last!r}).bottom].map(Math.round).join(" ");
         document.body.dataset.place = place;
-        parent.postMessage(place, "*");"""
+        parent.postMessage(place, "*");
+        }}, 500);"""
     # The page's policy runs its own script alone; ours is added to it.
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     page = page.replace("script-src ", f"script-src 'sha256-{digest}' ", 1)

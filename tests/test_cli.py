@@ -115,7 +115,8 @@ def test_atlas_writes_everything(run, model, tmp_path) -> None:
     assert code == 0
     assert f"Open {out / 'atlas.html'}" in said.replace("\n", "")
     assert {path.name for path in out.iterdir()} == {
-        "heads.nc", "untrained.nc", "head-distances.nc", "atlas.html", "manifest.json", "figures", "tables",
+        "heads.nc", "untrained.nc", "head-distances.nc", "examples.nc", "atlas.html", "manifest.json", "figures",
+        "tables",
     }  # fmt: skip
     assert {path.name for path in (out / "tables").iterdir()} == {
         "heads.csv", "distances.csv", "relation.csv", "relation-heads.csv", "relation-lengths.csv",
@@ -202,7 +203,7 @@ def test_a_second_atlas_takes_the_place_of_the_first(run, model, tmp_path) -> No
     assert run("atlas", model, text, "-o", out)[0] == 0
     # What only the older atlas had would be taken for the new one's.
     assert {path.name for path in out.iterdir()} == {
-        "heads.nc", "head-distances.nc", "atlas.html", "manifest.json", "figures", "tables", "notes.txt",
+        "heads.nc", "head-distances.nc", "examples.nc", "atlas.html", "manifest.json", "figures", "tables", "notes.txt",
     }  # fmt: skip
     assert {path.name for path in (out / "tables").iterdir()} == {"heads.csv", "distances.csv", "columns.csv"}
     assert (out / "figures" / "mine.png").exists()

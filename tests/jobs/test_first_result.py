@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 import headscope
 import tiny
 from headscope import heads
+from headscope.examples import read_examples
 from headscope.jobs import atlas as atlas_job
 from headscope.view.page import render_page
 
@@ -62,7 +63,8 @@ def test_an_atlas_of_a_part_says_so_takes_the_same_part_of_the_other_corpus_and_
     assert "replicate='grammar:97:5', " in attrs["call"]
     page = (out / "atlas.html").read_text()
     assert "grammar:97 (first 53 documents)" in page
-    assert page == render_page(heads.read_table(out / "heads.nc"), figures={})
+    examples = read_examples(out / "examples.nc")
+    assert page == render_page(heads.read_table(out / "heads.nc"), figures={}, examples=examples)
     assert not (out / "figures").exists()
 
 

@@ -86,7 +86,7 @@ def test_the_atlas_replicates_beside_the_untrained_model(run, model, tmp_path) -
     assert "does not survive" in said
     code, _, _ = run("atlas", model, HERE, "--permutations", 7, "-o", out)
     assert code == 0
-    assert {path.name for path in out.glob("*.nc")} == {"heads.nc", "untrained.nc", "head-distances.nc"}
+    assert {path.name for path in out.glob("*.nc")} == {"heads.nc", "untrained.nc", "head-distances.nc", "examples.nc"}
     assert not (out / "figures" / "replication.png").exists()
 
 

@@ -11,6 +11,7 @@ from headscope.capture.model import Model
 from headscope.corpora import Document
 from headscope.errors import ModelError
 from headscope.runner import Plan, measure
+from headscope.runner.examples import read_texts
 from headscope.runner.local import NOT_FINITE
 
 BAD = "house"
@@ -60,3 +61,8 @@ def test_a_model_that_is_finite_for_no_text_is_refused() -> None:
         r"are damaged, or too large for half precision: give whole weights, or load it in float32\.",
         str(refused.value),
     )
+
+
+def test_texts_that_are_not_finite_are_not_among_the_examples() -> None:
+    corpus = documents(17, (2, 3))
+    assert [text.id for text in read_texts(damaged("bert"), corpus, Plan())] == [each.id for each in corpus[2:]]

@@ -55,6 +55,11 @@ def atlas(
         option(MEASURED, "Random documents on which all heads are compared with one another for the map of heads, such "
                "as 300; 0 for no map. Default: 100.", metavar="N", min=0),
     ] = 100,
+    examples: Annotated[
+        int,
+        option(MEASURED, "Texts that stand on the page with the attention of all heads, such as 20; 0 for none. "
+               "Default: 50.", metavar="N", min=0),
+    ] = 50,
     out: Annotated[
         Path, option(OUTPUT, "Folder to write, such as ewt. Default: headscope-atlas.", "--out", "-o", metavar="FOLDER")
     ] = Path("headscope-atlas"),
@@ -73,7 +78,7 @@ def atlas(
     """Measure all that the annotation of a corpus allows, with controls, into a folder with a page to open.
 
     The folder holds atlas.html (open this), heads.nc (the head table), untrained.nc (the same of the untrained model),
-    head-distances.nc, figures/, tables/ (CSV) and manifest.json; with --replicate also replication.nc and
+    head-distances.nc, examples.nc, figures/, tables/ (CSV) and manifest.json; with --replicate also replication.nc and
     untrained-replication.nc, with --view norm also heads-norm.nc.
 
     Without arguments: minilm on 300 generated sentences.
@@ -104,7 +109,7 @@ def atlas(
             model, corpus, out, format=format, patterns=patterns, limit=limit, sample=sample, device=device, seed=seed,
             max_tokens=max_tokens, cut=cut, pair_tokens=pair_tokens, batch_tokens=batch_tokens, reducers=reducers or (),
             replicate=replicate, permutations=permutations, views=views or (), effects=disabled, probe=probes,
-            map_documents=map_documents, figures=figures, pdf=pdf,
+            map_documents=map_documents, examples=examples, figures=figures, pdf=pdf,
             trust_remote_code=trust_remote_code, resume=resume, show=show, progress=progress,
         )  # fmt: skip
     print_written("Open", result.folder / "atlas.html", len(result.files))

@@ -30,6 +30,7 @@ from headscope.corpora import CorpusSummary, read, summarize
 from headscope.corpora.corpus import name_documents
 from headscope.corpora.document import Document
 from headscope.corpora.selection import Selection
+from headscope.examples import write_examples
 from headscope.jobs.arguments import (
     check_figures,
     check_map_documents,
@@ -39,12 +40,13 @@ from headscope.jobs.arguments import (
     open_effects,
     open_probes,
 )
+from headscope.jobs.examples import check_examples, make_examples
 from headscope.jobs.folder import OutputFolder, write_csv
 from headscope.jobs.inputs import find_head, make_plan, refuse_other_probes
 from headscope.jobs.progress import Progress, ignore_progress, shows_progress
 from headscope.jobs.replication import Replication, open_replication
 from headscope.reducers import REDUCERS
-from headscope.reducers.reducer import Reducer, declared_scores, needs_sample
+from headscope.reducers.reducer import Reducer, needs_sample, reports_heads
 from headscope.reducers.support.permutations import with_permutations
 from headscope.runner import Plan, list_reducers, resolve_reducers, try_views
 from headscope.view.figures import save
@@ -102,6 +104,7 @@ def atlas(
     effects: str | Path | xr.Dataset | None = None,
     probe: str | Path | xr.Dataset | None = None,
     map_documents: int = 100,
+    examples: int = 50,
     figures: str = "reported",
     pdf: bool = False,
     trust_remote_code: bool = False,
@@ -116,10 +119,10 @@ def atlas(
             transformers, alone or as ``(model, tokenizer)``.
         corpus: a file or folder, ``grammar``, or texts in memory: strings, lists of words, a dataset, Docs of spaCy or
             documents (`headscope.read`).
-        out: the folder for ``heads.nc``, ``untrained.nc``, ``figures/``, ``tables/``, ``manifest.json`` and
-            ``atlas.html``; with `replicate` also ``replication.nc`` and ``untrained-replication.nc``, and for each of
-            `views` a table such as ``heads-norm.nc``. An older atlas in it is replaced once the new one is complete;
-            other files are left alone.
+        out: the folder for ``heads.nc``, ``untrained.nc``, ``head-distances.nc``, ``examples.nc``, ``figures/``,
+            ``tables/``, ``manifest.json`` and ``atlas.html``; with `replicate` also ``replication.nc`` and
+            ``untrained-replication.nc``, and for each of `views` a table such as ``heads-norm.nc``. An older atlas in
+            it is replaced once the new one is complete; other files are left alone.
         format: format of the corpus. Detected automatically if omitted.
         patterns: a JSON file of spaCy patterns; their matches are added to the corpus as links.
         limit: measure the first so many documents. Default: all.
@@ -148,6 +151,8 @@ def atlas(
             `headscope probe` wrote, or its table, which is written to ``probe.nc`` too. Default: none.
         map_documents: random documents, cut to 128 tokens, on which all heads are compared with one another for a map
             and clusters of heads (`headscope.add_head_map`); the distances are in ``head-distances.nc``. 0 for no map.
+        examples: texts of the corpus that stand on the page with the attention of all heads, and in ``examples.nc``:
+            those on which the reported heads do best and worst. 0 for none.
         figures: heatmaps of the most frequent rows with a ``reported`` head, or of ``all`` rows; the other figures are
             drawn with both. ``none`` draws no figure.
         pdf: write the figures as PDF too, beside PNG and SVG.
@@ -163,6 +168,7 @@ def atlas(
     progress = progress if callable(progress) else ignore_progress
     check_figures(figures)
     check_map_documents(map_documents)
+    check_examples(examples)
     views = [views] if isinstance(views, str) else [*views]
     check_views(views)
     reducers = list_reducers(reducers)
@@ -217,6 +223,11 @@ def atlas(
             for view in views
         }  # fmt: skip
         tables |= {f"heads-{view}.nc": shown for view, shown in through.items()}
+        texts = None
+        if examples:
+            progress("choosing examples", 0, 0)
+            scoring = [with_permutations(reducer, 0) for reducer in resolved if reports_heads(reducer)]
+            texts = make_examples(model, documents, table, scoring, plan, size=examples, seed=seed, progress=progress)
         arguments = {
             "model": model.name, "corpus": documents.name, "format": format, "patterns": patterns and str(patterns),
             "limit": limit, "sample": sample, "seed": seed, "max_tokens": max_tokens, "cut": cut,
@@ -225,14 +236,14 @@ def atlas(
             "replicate": second and second.documents.name, "permutations": permutations, "views": views,
             "effects": disabled and disabled.attrs["call"],
             "probe": probes and probes.attrs["call"], "map_documents": map_documents,
-            "figures": figures, "pdf": pdf,
+            "examples": examples, "figures": figures, "pdf": pdf,
         }  # fmt: skip
         call = f"atlas({', '.join(f'{name}={value!r}' for name, value in arguments.items())})"
         tables["heads.nc"] = table = table.assign_attrs(seed=seed, call=call)
         if show is not None:
             show(table)
         files = folder.write(
-            lambda fresh: _fill(fresh, table, tables, through, figures, pdf, progress), _describe_run(table)
+            lambda fresh: _fill(fresh, table, tables, texts, through, figures, pdf, progress), _describe_run(table)
         )
     return AtlasResult(table, folder.path, files)
 
@@ -245,11 +256,7 @@ def _assess(
 
     A corpus without annotation has no scores, so that nothing is to be assessed.
     """
-    scoring = [
-        with_permutations(reducer, 0)
-        for reducer in reducers
-        if any(score.has_report for score in declared_scores(reducer))
-    ]
+    scoring = [with_permutations(reducer, 0) for reducer in reducers if reports_heads(reducer)]
     if not scoring:
         return table, {}
     untrained, tables = untrained_model(model, seed=seed), {}
@@ -288,11 +295,13 @@ def _compare_heads(
 
 
 def _fill(
-    folder: Path, table: xr.Dataset, tables: Mapping[str, xr.Dataset], views: Mapping[str, xr.Dataset], figures: str,
-    pdf: bool, progress: Progress,
+    folder: Path, table: xr.Dataset, tables: Mapping[str, xr.Dataset], examples: xr.Dataset | None,
+    views: Mapping[str, xr.Dataset], figures: str, pdf: bool, progress: Progress,
 ) -> None:  # fmt: skip
     for name, content in tables.items():
         heads.write_table(content, folder / name)
+    if examples is not None:
+        write_examples(examples, folder / "examples.nc")
     for name, frame in make_frames(table).items():
         write_csv(frame, folder / "tables" / f"{name}.csv")
     if "need" in table:
@@ -302,7 +311,7 @@ def _fill(
     if probes is not None and listed:
         listed |= list_probe_figures(probes)
     pictures = _draw(listed, folder / "figures", pdf, progress)
-    write_page(table, folder / "atlas.html", figures=pictures, views=views, probes=probes)
+    write_page(table, folder / "atlas.html", figures=pictures, views=views, probes=probes, examples=examples)
 
 
 def _draw(listed: Mapping[str, tuple[str, Drawing]], folder: Path, pdf: bool, progress: Progress) -> dict[str, str]:

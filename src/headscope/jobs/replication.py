@@ -11,7 +11,7 @@ from headscope.corpora.corpus import hash_documents, name_documents
 from headscope.corpora.document import Document
 from headscope.errors import CorpusError, HeadscopeError
 from headscope.jobs.progress import Progress
-from headscope.reducers.reducer import Reducer, declared_scores
+from headscope.reducers.reducer import Reducer, reports_heads
 from headscope.reducers.support.permutations import with_permutations
 from headscope.runner import resolve_reducers
 
@@ -60,11 +60,7 @@ def open_replication(
     """
     if replicate is None:
         return None
-    choosing = [
-        (named, reducer)
-        for named, reducer in zip(reducers, resolved, strict=True)
-        if any(score.has_report for score in declared_scores(reducer))
-    ]
+    choosing = [(named, reducer) for named, reducer in zip(reducers, resolved, strict=True) if reports_heads(reducer)]
     if not choosing:
         raise HeadscopeError(
             f"none of the reducers {', '.join(reducer.name for reducer in resolved)} chooses heads, so there is "

@@ -74,6 +74,11 @@ def declared_scores(reducer: Reducer) -> tuple[Score, ...]:
     return tuple(getattr(reducer, "scores", ()))
 
 
+def reports_heads(reducer: Reducer) -> bool:
+    """True if heads are chosen and reported by a score of a reducer."""
+    return any(score.has_report for score in declared_scores(reducer))
+
+
 def needs_sample(reducer: Reducer | type[Reducer]) -> bool:
     """True if a reducer is measured on a sample of a corpus where it is not asked for by name."""
     return bool(getattr(reducer, "on_sample", False))

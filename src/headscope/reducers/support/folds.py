@@ -5,8 +5,9 @@ From sums by fold follow, without a second pass and for any ratio of sums, how f
 """
 
 import hashlib
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, Literal, TypeVar
 
 import torch
 from jaxtyping import Bool, Float64, Int, Num
@@ -14,6 +15,8 @@ from torch import Tensor
 
 from headscope.corpora.document import Document
 from headscope.corpora.summary import CorpusSummary
+
+R = TypeVar("R")
 
 FOLDS = 64
 """Even, since the even folds are one half of the corpus and the odd ones the other."""
@@ -30,10 +33,13 @@ class FoldAssignment:
         unit: what is assigned: a whole ``text``; a single ``document``, where the corpus does not say which text it
             comes from; or a ``document of few texts``, where it names fewer than `FEWEST_TEXTS`.
         seed: of the hash.
+        apart: ids of no more than `FOLDS` documents that have a fold each, in this order; if there are any, these are
+            all documents.
     """
 
     unit: Literal["text", "document", "document of few texts"] = "text"
     seed: int = 0
+    apart: tuple[str, ...] = ()
 
     @classmethod
     def for_corpus(cls, summary: CorpusSummary) -> "FoldAssignment":
@@ -44,12 +50,24 @@ class FoldAssignment:
 
     def fold(self, document: Document) -> int:
         """The fold of a document."""
+        if self.apart:
+            return self.apart.index(document.id)
         name = document.group if self.unit == "text" and document.group else document.id
         return int.from_bytes(hashlib.sha256(f"{self.seed} {name}".encode()).digest()[:8]) % FOLDS
 
     def folds(self, documents: tuple[Document, ...], device: torch.device) -> Int[Tensor, " document"]:
         """The fold of each document."""
         return torch.tensor([self.fold(document) for document in documents], dtype=torch.long, device=device)
+
+
+def keep_apart(reducer: R, documents: Sequence[Document]) -> R:
+    """The reducer with a fold for each of a few documents; as it is, if it assigns documents to no folds."""
+    given: Any = reducer
+    assignment = FoldAssignment("document", apart=tuple(document.id for document in documents))
+    names = [each.name for each in fields(given)] if is_dataclass(given) else []
+    assignments = [name for name in names if isinstance(getattr(given, name), FoldAssignment)]
+    changed: R = replace(given, **dict.fromkeys(assignments, assignment)) if assignments else reducer
+    return changed
 
 
 def total_by_fold(values: Num[Tensor, "item ..."], fold: Int[Tensor, " item"]) -> Num[Tensor, "fold ..."]:

@@ -27,6 +27,7 @@ from headscope.view.need import NeededHead, describe_head, describe_need, list_n
 from headscope.view.offsets import best_offset
 from headscope.view.page.needed_heads import render_needed_heads
 from headscope.view.page.reported_heads import format_address, list_columns, render_rare_rows, render_rows
+from headscope.view.page.sentences import describe_texts
 from headscope.view.page.theme import follow_theme
 from headscope.view.probes import describe_gain
 from headscope.view.reports import Report, format_measure, read_reports, row_key
@@ -41,10 +42,10 @@ from headscope.view.verdicts import (
 )
 
 POLICY = (
-    "default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; img-src data:; base-uri 'none'; "
+    "default-src 'none'; style-src 'sha256-{style}'; script-src {scripts}; img-src data:; base-uri 'none'; "
     "form-action 'none'"
 )
-"""What the page may do: run its own script, and no other; nothing that it holds can send anything anywhere."""
+"""What the page may do: run its own scripts, and no others; nothing that it holds can send anything anywhere."""
 
 
 def render_page(
@@ -53,6 +54,7 @@ def render_page(
     figures: Mapping[str, str],
     views: Mapping[str, xr.Dataset] = MappingProxyType({}),
     probes: xr.Dataset | None = None,
+    examples: xr.Dataset | None = None,
 ) -> str:
     """The atlas page of a head table, as HTML.
 
@@ -61,6 +63,7 @@ def render_page(
         figures: SVG text by title, in the order to show.
         views: the tables of the same heads through views, by name; the grid can be switched to them.
         probes: of the same model, whose figures are among `figures`.
+        examples: texts with the attention of all heads (`headscope.examples`).
 
     Raises:
         TableError: a table does not follow the schema of `headscope.heads`.
@@ -73,10 +76,10 @@ def render_page(
     needed = list_needed_heads(table, reports)
     permuted = has_permutations(reports)
     counts = f"{int(attrs['documents']):,} documents, {int(attrs['tokens']):,} tokens"
-    style, script = _asset("page.css"), _asset("page.js")
+    style, scripts = _asset("page.css"), [_asset("sentences.js"), _asset("page.js")]
     causality, view = describe_causality(table), describe_view(table)
     return Template(_asset("page.html")).substitute(
-        policy=POLICY.format(style=_hash(f"\n{style}"), script=_hash(f"\n{script}")),
+        policy=POLICY.format(style=_hash(style), scripts=" ".join(f"'sha256-{_hash(script)}'" for script in scripts)),
         title=_escape(f"{name_model(attrs['model'])}: head atlas"),
         model=_escape(name_model(attrs["model"])),
         corpus=_escape(name_corpus(attrs["corpus"])),
@@ -84,11 +87,10 @@ def render_page(
         skipped=_escape(_skipped(attrs["skipped"])),
         view=f"<p>{_escape(view)}</p>" if view else "",
         style=style,
-        script=script,
-        # "<" could end the element that holds the data, whatever the data are; \u003c cannot.
-        data=json.dumps(
-            _data(table, reports, views) | _describe_heads(table, needed), allow_nan=False, separators=(",", ":")
-        ).replace("<", "\\u003c"),
+        sentences_script=scripts[0],
+        script=scripts[1],
+        data=_write_json(_data(table, reports, views) | _describe_heads(table, needed)),
+        sentences=_sentences(examples),
         causality=f'<p class="note">{_escape(causality)}</p>' if causality else "",
         reported=f'<table class="sortable">\n{reported}\n</table>' if reported else "",
         rare=rare,
@@ -103,7 +105,7 @@ def render_page(
         split=_escape(attrs.get("split", "")),
         permutations=_escape(f"q: {Q}" if permuted else ""),
         columns="\n".join(f"<dt>{c.title}</dt><dd>{_escape(c.about)}</dd>" for c in list_columns(reports)),
-        navigation=_navigate(bool(reported or rare), bool(needed), bool(figures)),
+        navigation=_navigate(examples is not None, bool(reported or rare), bool(needed), bool(figures)),
         figures=_figures(figures),
         provenance=_provenance(attrs),
     )
@@ -115,6 +117,7 @@ def write_page(
     figures: Mapping[str, str] | None = None,
     views: Mapping[str, xr.Dataset] | None = None,
     probes: xr.Dataset | None = None,
+    examples: xr.Dataset | None = None,
 ) -> Path:
     """Write the atlas page, whole or not at all; the arguments are those of `render_page`.
 
@@ -123,7 +126,7 @@ def write_page(
         HeadscopeError: the disk refuses the file.
     """
     path = Path(path)
-    text = render_page(table, figures=figures or {}, views=views or {}, probes=probes)
+    text = render_page(table, figures=figures or {}, views=views or {}, probes=probes, examples=examples)
     with atomic_write(path) as temporary:
         temporary.write_bytes(text.encode("utf-8", errors="replace"))
     return path
@@ -134,12 +137,24 @@ def _asset(name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """The hash by which a policy knows a script or a style, as the browser reads it."""
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    """The hash by which a policy knows a script or a style, which in the page begins with a new line."""
+    return base64.b64encode(hashlib.sha256(f"\n{text}".encode()).digest()).decode()
 
 
 def _escape(text: object) -> str:
     return html.escape(str(text), quote=True)
+
+
+def _write_json(data: Any) -> str:
+    """JSON for a script element, which "<" could end, whatever the data are; its escape cannot."""
+    return json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _sentences(examples: xr.Dataset | None) -> str:
+    """The element with the data of ``sentences.js``; nothing without examples."""
+    if examples is None:
+        return ""
+    return f'<script type="application/json" id="sentences-data">{_write_json(describe_texts(examples))}</script>'
 
 
 def _number(value: float) -> float | None:
@@ -328,12 +343,13 @@ def _describe_heads(table: xr.Dataset, needed: Sequence[NeededHead]) -> dict[str
     }
 
 
-def _navigate(reported: bool, needed: bool, figures: bool) -> str:
+def _navigate(sentences: bool, reported: bool, needed: bool, figures: bool) -> str:
     """Links to the parts that the page has."""
     parts = [
-        ("heads", "Head grid"), ("reported", "Reported heads"), ("needed", "Without a head"), ("figures", "Figures"),
+        ("heads", "Head grid"), ("sentences", "Sentences"), ("reported", "Reported heads"),
+        ("needed", "Without a head"), ("figures", "Figures"),
     ]  # fmt: skip
-    present = {"heads": True, "reported": reported, "needed": needed, "figures": figures}
+    present = {"heads": True, "sentences": sentences, "reported": reported, "needed": needed, "figures": figures}
     parts = [*(part for part in parts if present[part[0]]), ("provenance", "Where this comes from")]
     return " ".join(f'<a href="#{name}">{title}</a>' for name, title in parts)
 

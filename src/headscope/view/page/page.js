@@ -8,7 +8,8 @@
   const VIRIDIS = ["440154", "482475", "414487", "355f8d", "2a788e", "21918c", "22a884", "44bf70", "7ad151", "bddf26", "fde725"];
   const RED_BLUE = ["053061", "2166ac", "4393c3", "92c5de", "f7f7f7", "f4a582", "d6604d", "b2182b", "67001f"]; // of changes
   const BEST_SCORES = 6;
-  const selects = { view: find("view"), variable: find("variable"), direction: find("direction"), attention_type: find("attention_type") };
+  const selects = { view: find("view"), variable: find("variable"), direction: find("direction"), attention_type: find("attention_type"), text: find("text"), level: find("level"), drawn: find("drawn") };
+  const OF_TEXTS = ["text", "level", "drawn"]; // those of the sentences
   let pinned = null; // the head that was clicked: {layer, head}, both counted from 0
 
   function element(tag, text, attributes = {}) {
@@ -171,6 +172,9 @@
     base.textContent = view.baselineText && `Mark on the scale, the baseline: ${view.baselineText}.`;
     scale.setAttribute("aria-label", `Colours run from ${number(view.low, digits)} to ${number(view.top, digits)} ${view.units}. ${base.textContent}`);
     drawProfile(pinned);
+    const row = data.scores.find((score) => score.key === selects.variable.value);
+    const detail = { ...pinned, heads: data.heads, row: selects.variable.value, name: row ? row.name : "", directed: Boolean(row && row.directed), direction: selects.direction.value, attention_type: selects.attention_type.value };
+    document.dispatchEvent(new CustomEvent("head", { detail }));
   }
 
   // The head with the largest value or, of changes, with the largest change.
@@ -271,6 +275,7 @@
       if ([...select.options].some((option) => option.value === state.get(name))) select.value = state.get(name);
       if (select === selects.view) changeView();
     }
+    selects.text.dataset.chosen = state.has("text") ? "chosen" : "";
     const match = /^(\d+)-(\d+)$/.exec(state.get("head") ?? "");
     const [layer, head] = match ? [Number(match[1]) - 1, Number(match[2]) - 1] : [-1, -1];
     if (layer >= 0 && layer < data.layers && head >= 0 && head < data.heads) pinned = { layer, head };
@@ -289,6 +294,7 @@
     if (data.attention_types.length) state.set("attention_type", selects.attention_type.value);
     if (selects.view.selectedIndex > 0) state.set("view", selects.view.value);
     state.set("head", headName(pinned.layer, pinned.head));
+    if (selects.text.dataset.chosen) for (const name of OF_TEXTS) state.set(name, selects[name].value);
     return state;
   }
 
@@ -369,6 +375,8 @@
   for (const select of Object.values(selects)) {
     select.addEventListener("change", () => {
       if (select === selects.view) changeView();
+      if (select === selects.variable) selects.text.dataset.chosen = "";
+      if (OF_TEXTS.some((name) => select === selects[name])) selects.text.dataset.chosen = "chosen";
       draw();
       remember();
     });

@@ -1,0 +1,187 @@
+"""Examples: a few texts of a corpus, with the attention of all heads on them and what is annotated in them.
+
+documents, model --runner--> texts with maps --+--> one `xarray.Dataset` --> ``examples.nc``, the sentences of a page
+head table, scores of documents --analyse--> which text shows which row of a score well, and which does not
+"""
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import xarray as xr
+from jaxtyping import UInt8
+
+from headscope.errors import HeadscopeError, TableError
+from headscope.files import atomic_write, check_regular
+
+FORMAT_ATTRIBUTE = "headscope_examples_format"
+FORMAT = 1
+"""The version of the schema, stored in each file. A file of another version is refused."""
+
+STEPS = 100
+"""Weights are rounded to this many steps between 0 and 1: enough for a picture, and less than an eighth of the size."""
+
+CLEAR, FAILS = "clear", "fails"
+"""What a text is an example of: the head gets a row of a score right on it, or wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A text on which the reported head of a row of a score does well or badly.
+
+    Attributes:
+        row: key of the row, ``relation:obj``.
+        kind: `CLEAR` or `FAILS`.
+        text: index of the text.
+        right, count: what of the items in the text the head gets right, and how many there are.
+    """
+
+    row: str
+    kind: str
+    text: int
+    right: float
+    count: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Text:
+    """A text and the attention of all heads on it.
+
+    Attributes:
+        id: of the document.
+        words: as annotated.
+        tokens: as the model reads them, special tokens included.
+        token_words: the word each token is part of, -1 for special tokens.
+        links: source, target and label of each link, in words.
+        spans: first word, the word behind the last, label and kind of each span.
+        weights: of each head, from each token to each, in whole percent.
+    """
+
+    id: str
+    words: tuple[str, ...]
+    tokens: tuple[str, ...]
+    token_words: tuple[int, ...]
+    links: tuple[tuple[int, int, str], ...]
+    spans: tuple[tuple[int, int, str, str], ...]
+    weights: UInt8[np.ndarray, "layer head token token"]
+
+
+def quantize(weights: np.ndarray) -> np.ndarray:
+    """Weights between 0 and 1 in whole percent."""
+    steps: np.ndarray = np.rint(np.clip(weights, 0, 1) * STEPS).astype(np.uint8)
+    return steps
+
+
+def pack(texts: Sequence[Text], examples: Sequence[Example], about: Mapping[str, Any]) -> xr.Dataset:
+    """Texts of one model, and what they are examples of, as a dataset.
+
+    Args:
+        texts: at least one.
+        examples: of these texts.
+        about: attributes: model, corpus, attention type.
+    """
+    layers, heads = texts[0].weights.shape[:2]
+    cells = np.concatenate([text.weights.reshape(layers, heads, -1) for text in texts], axis=-1)
+    content = [{key: value for key, value in _read_fields(text).items() if key != "weights"} for text in texts]
+    variables = {
+        "weight": (
+            ("layer", "head", "cell"), cells,
+            {"long_name": "attention from each token of a text to each, row by row, text after text",
+             "units": f"share of attention / {STEPS}"},
+        ),
+        "content": (
+            ("text",), np.array([json.dumps(each) for each in content], dtype=object),
+            {"long_name": "id, words, tokens, and links and spans of words, as JSON", "units": "text"},
+        ),
+        "examples": (
+            (), json.dumps([asdict(example) for example in examples]),
+            {"long_name": "texts on which the reported head of a row does well or badly, as JSON", "units": "text"},
+        ),
+    }  # fmt: skip
+    coords = {"layer": np.arange(1, layers + 1), "head": np.arange(1, heads + 1)}
+    return xr.Dataset(variables, coords, {str(key): value for key, value in about.items()})
+
+
+def unpack(dataset: xr.Dataset) -> tuple[list[Text], list[Example]]:
+    """The texts of a dataset that `pack` made, and what they are examples of.
+
+    Raises:
+        TableError: it is damaged.
+    """
+    try:
+        contents = [json.loads(str(each)) for each in dataset["content"].values]
+        sizes = [len(content["tokens"]) for content in contents]
+        ends = np.cumsum([size * size for size in sizes])
+        if ends[-1] != dataset.sizes["cell"]:
+            raise ValueError(f"{dataset.sizes['cell']} weights for {ends[-1]} pairs of tokens")
+        parts = np.split(dataset["weight"].transpose("layer", "head", "cell").values, ends[:-1], axis=-1)
+        texts = [
+            Text(
+                content["id"], tuple(content["words"]), tuple(content["tokens"]), tuple(content["token_words"]),
+                tuple((source, target, label) for source, target, label in content["links"]),
+                tuple((start, end, label, kind) for start, end, label, kind in content["spans"]),
+                part.reshape(*part.shape[:2], size, size),
+            )
+            for content, part, size in zip(contents, parts, sizes, strict=True)
+        ]  # fmt: skip
+        examples = [Example(**each) for each in json.loads(str(dataset["examples"].item()))]
+        if any(not 0 <= example.text < len(texts) for example in examples):
+            raise ValueError("an example is of no text")
+        return texts, examples
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        raise TableError(f"the examples are damaged ({error}); run `headscope atlas` again.") from error
+
+
+def write_examples(dataset: xr.Dataset, path: str | Path) -> Path:
+    """Write examples as netCDF-4, whole or not at all.
+
+    Raises:
+        HeadscopeError: the disk refuses the file.
+    """
+    content = io.BytesIO()
+    stored = dataset.assign_attrs({FORMAT_ATTRIBUTE: FORMAT})
+    with atomic_write(Path(path)) as temporary:
+        stored.to_netcdf(content, engine="h5netcdf", encoding={"weight": {"zlib": True, "complevel": 4}})
+        temporary.write_bytes(content.getvalue())
+    return Path(path)
+
+
+def read_examples(path: str | Path) -> xr.Dataset:
+    """The examples in a file that `write_examples` wrote.
+
+    Raises:
+        TableError: there is no such file, it holds no examples, or it has another format or is damaged.
+    """
+    path = Path(path)
+    check_regular(path)
+    if not path.is_file() or not h5py.is_hdf5(path):
+        fault = f"{path} is not a netCDF-4 file" if path.is_file() else f"there is no file {path}"
+        raise TableError(f"{fault}; examples are written by `headscope atlas`.")
+    try:
+        with h5py.File(path) as root:
+            version = root.attrs.get(FORMAT_ATTRIBUTE)
+        if version is None:
+            raise TableError(f"{path} holds no examples; give the file examples.nc of an atlas.")
+        if int(np.asarray(version).item()) != FORMAT:
+            raise TableError(
+                f"{path} has examples of format {version}, and this headscope reads format {FORMAT}; "
+                "run `headscope atlas` again."
+            )
+        with xr.open_dataset(path, engine="h5netcdf") as opened:
+            dataset = opened.load()
+    except HeadscopeError:
+        raise
+    except Exception as error:
+        raise TableError(f"{path} is damaged or incomplete; run `headscope atlas` again.") from error
+    del dataset.attrs[FORMAT_ATTRIBUTE]
+    unpack(dataset)
+    return dataset
+
+
+def _read_fields(text: Text) -> dict[str, Any]:
+    return {name: getattr(text, name) for name in Text.__slots__}

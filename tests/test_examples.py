@@ -1,0 +1,105 @@
+"""Examples on disk and back: all of it, whatever stands in the words; what is no such file is refused in a sentence."""
+
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import xarray as xr
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headscope.errors import TableError
+from headscope.examples import (
+    CLEAR,
+    FORMAT_ATTRIBUTE,
+    STEPS,
+    Example,
+    Text,
+    pack,
+    quantize,
+    read_examples,
+    unpack,
+    write_examples,
+)
+
+LAYERS, HEADS = 3, 5
+WORDS = st.lists(st.text(min_size=1, max_size=7), min_size=1, max_size=7)
+
+
+def make_text(name: str, words: list[str], seed: int = 0) -> Text:
+    draw, size = np.random.default_rng(seed), len(words) + 2
+    weights = draw.integers(0, STEPS + 1, (LAYERS, HEADS, size, size)).astype(np.uint8)
+    token_words = (-1, *range(len(words)), -1)
+    links = tuple((place, place - 1, "obj") for place in range(1, len(words)))
+    return Text(name, tuple(words), ("[CLS]", *words, "[SEP]"), token_words, links, ((0, 1, "1", "cue"),), weights)
+
+
+def assert_same(texts: list[Text], others: list[Text]) -> None:
+    assert len(texts) == len(others)
+    for text, other in zip(texts, others, strict=True):
+        for name in Text.__slots__:
+            if name == "weights":
+                np.testing.assert_array_equal(text.weights, other.weights)
+            else:
+                assert getattr(text, name) == getattr(other, name)
+
+
+@given(st.lists(WORDS, min_size=1, max_size=3))
+def test_what_is_packed_is_unpacked(words: list[list[str]]) -> None:
+    texts = [make_text(f"text {place}", each, place) for place, each in enumerate(words)]
+    examples = [Example("relation:obj", CLEAR, len(texts) - 1, 2.0, 3.0)]
+    unpacked, chosen = unpack(pack(texts, examples, {"model": "made up"}))
+    assert_same(unpacked, texts)
+    assert chosen == examples
+
+
+def test_what_is_written_is_read_whatever_the_words_are(tmp_path: Path) -> None:
+    texts = [make_text("a", ["\x00", "</script>", "\ud800", "🙂", "שלום"]), make_text("b", ["x" * 300], seed=1)]
+    dataset = pack(texts, [], {"model": "made up", "seed": 7})
+    stored = read_examples(write_examples(dataset, tmp_path / "examples.nc"))
+    assert_same(unpack(stored)[0], texts)
+    assert stored.attrs == dataset.attrs
+    assert stored["layer"].values.tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize(("weight", "steps"), [(0, 0), (1, STEPS), (0.5, STEPS // 2), (0.004, 0), (1.0000001, STEPS)])
+def test_weights_are_rounded_to_steps(weight: float, steps: int) -> None:
+    assert quantize(np.array([weight])).tolist() == [steps]
+
+
+def write(dataset: xr.Dataset, tmp_path: Path) -> Path:
+    return write_examples(dataset, tmp_path / "examples.nc")
+
+
+def test_a_file_that_holds_no_examples_is_refused(tmp_path: Path) -> None:
+    dataset = pack([make_text("a", ["dog", "sees"])], [], {})
+    with pytest.raises(TableError, match=r"^there is no file .*none\.nc; examples are written by `headscope atlas`\.$"):
+        read_examples(tmp_path / "none.nc")
+    (tmp_path / "text.nc").write_text("text")
+    with pytest.raises(TableError, match=r"text\.nc is not a netCDF-4 file; examples are written by"):
+        read_examples(tmp_path / "text.nc")
+    dataset.to_netcdf(tmp_path / "other.nc", engine="h5netcdf")
+    with pytest.raises(TableError, match=r"other\.nc holds no examples; give the file examples\.nc of an atlas\.$"):
+        read_examples(tmp_path / "other.nc")
+    path = write(dataset, tmp_path)
+    with h5py.File(path, "r+") as root:
+        root.attrs[FORMAT_ATTRIBUTE] = 99
+    with pytest.raises(TableError, match="has examples of format 99, and this headscope reads format 1"):
+        read_examples(path)
+
+
+@pytest.mark.parametrize("change", ["content", "weights", "examples", "half"])
+def test_a_damaged_file_is_refused(tmp_path: Path, change: str) -> None:
+    dataset = pack([make_text("a", ["dog", "sees"])], [], {})
+    if change == "content":
+        dataset["content"] = ("text", np.array(["{"], dtype=object))
+    elif change == "weights":
+        dataset = dataset.isel(cell=slice(1, None))
+    elif change == "examples":
+        dataset["examples"] = '[{"row": "a", "kind": "clear", "text": 1, "right": 1, "count": 1}]'
+    path = write(dataset, tmp_path)
+    if change == "half":
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    with pytest.raises(TableError, match="damaged"):
+        read_examples(path)

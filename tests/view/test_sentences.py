@@ -1,0 +1,183 @@
+"""The texts on the page, in a browser: words, weights, gold links, and what their words may hold."""
+
+import re
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from headscope.examples import CLEAR, FAILS, STEPS, Example, Text, pack
+from headscope.view.page import render_page
+from view.parsed import Browse, Page
+from view.tables import STACKS, head_table
+
+LAYERS, HEADS = 5, 7
+HOSTILE = ("</script><script>alert(1)</script>", "<img src=x onerror=alert(2)>", "שלום", "🙂", "x" * 300, "\x00\x1b")
+ROW = "relation:obj"
+
+
+def make_text(name: str, words: tuple[str, ...], links: tuple[tuple[int, int, str], ...] = (), seed: int = 0) -> Text:
+    """A text of which every word has two tokens, between [CLS] and [SEP], with random attention."""
+    tokens = ("[CLS]", *(piece for word in words for piece in (word, "##s")), "[SEP]")
+    token_words = (-1, *(place for place in range(len(words)) for _ in range(2)), -1)
+    weights = np.random.default_rng(seed).dirichlet(np.full(len(tokens), 0.1), (LAYERS, HEADS, len(tokens)))
+    return Text(name, words, tokens, token_words, links, (), np.rint(weights * STEPS).astype(np.uint8))
+
+
+TEXTS = [
+    make_text("first", ("the", "old", "dog", "sees", "a", "cat"), ((2, 3, "nsubj"), (5, 3, "obj"), (0, 2, "det"))),
+    make_text("second", ("cats", "walk"), seed=1),
+    make_text("third", ("dogs", "see", "cats", "now"), ((2, 1, "obj"), (3, 1, "obj")), seed=2),
+]
+
+
+def draw(texts: list[Text] = TEXTS, examples: tuple[Example, ...] = (), attention_types: bool = False) -> str:
+    about = {"attention_type": "decoder" if attention_types else "encoder"}
+    table = head_table(attention_types=attention_types, relations=("nsubj", "obj", "det"))
+    return render_page(table, figures={}, examples=pack(texts, examples, about))
+
+
+def words_by_hand(text: Text, layer: int, head: int) -> np.ndarray:
+    """Attention between special tokens and words, loop by loop."""
+    groups = [[0], *([2 * word + 1, 2 * word + 2] for word in range(len(text.words))), [len(text.tokens) - 1]]
+    weights = text.weights[layer - 1, head - 1].astype(int)
+    by_word = np.zeros((len(groups), len(groups)))
+    for row, queries in enumerate(groups):
+        for column, keys in enumerate(groups):
+            by_word[row, column] = sum(weights[q, k] for q in queries for k in keys) / len(queries) / STEPS
+    return by_word
+
+
+def rows(page: Page) -> list[tuple[str, str, str]]:
+    """The table of the text that is shown: word, what it attends to, gold."""
+    (table,) = [
+        place for place, (tag, attributes, _) in enumerate(page.elements) if attributes.get("id") == "sentence-table"
+    ]
+    cells: list[list[str]] = []
+    for tag, attributes, text in page.elements[table + 1 :]:
+        if tag == "table":
+            break
+        if tag == "tr":
+            cells.append([])
+        elif tag in ("th", "td") and attributes.get("scope") != "col":
+            cells[-1].append("".join(text))
+    return [(row[0], row[1], row[2]) for row in cells if len(row) == 3]
+
+
+def text_of(page: Page, name: str) -> str:
+    return next("".join(text) for _, attributes, text in page.elements if attributes.get("id") == name)
+
+
+def classes(page: Page, tag: str) -> list[str]:
+    return [attributes.get("class") or "" for attributes, _ in page.find(tag) if "data-from" in attributes]
+
+
+def test_the_words_attend_as_much_as_by_hand(browse: Browse) -> None:
+    page = browse(draw(), address="#variable=relation:obj&head=2-3&text=0")
+    by_word = words_by_hand(TEXTS[0], 2, 3)
+    names = ["[CLS]", *TEXTS[0].words, "[SEP]"]
+    assert [row[0] for row in rows(page)] == names
+    for (_, attends, _), weights in zip(rows(page), by_word, strict=True):
+        shown = re.findall(r"(\S+) (\d+)\u202f%", attends)
+        best = np.sort(weights)[::-1][:3]
+        assert [int(percent) for _, percent in shown] == pytest.approx(
+            [100 * weight for weight in best if weight >= 0.01], abs=0.51
+        )
+        for name, percent in shown:
+            assert 100 * weights[names.index(name)] == pytest.approx(int(percent), abs=0.51)
+    assert classes(page, "line").count("weight") == (by_word >= 0.03).sum()
+
+
+@pytest.mark.parametrize("direction", ["dependent_to_head", "head_to_dependent"])
+def test_gold_links_are_right_where_the_word_attends_most_to_the_other(browse: Browse, direction: str) -> None:
+    heads = [(layer, head) for layer in range(1, LAYERS + 1) for head in range(1, HEADS + 1)]
+    outcomes = set()
+    for layer, head in (heads[0], heads[13], heads[29]):
+        page = browse(draw(), address=f"#variable={ROW}&direction={direction}&head={layer}-{head}&text=2")
+        by_word = words_by_hand(TEXTS[2], layer, head)[1:-1, 1:-1]
+        right = 0
+        for source, target, _ in TEXTS[2].links:
+            attends, to = (source, target) if direction == "dependent_to_head" else (target, source)
+            others = [weight for word, weight in enumerate(by_word[attends]) if word != attends]
+            right += by_word[attends, to] == max(others) > 0
+        about = text_of(page, "sentence-about")
+        assert about.endswith(f"Dashed: gold links of obj; head {layer}-{head} gets {right} of 2 right.")
+        assert sum("gold" in name for name in classes(page, "line")) == 2
+        assert sum("gold right" in name for name in classes(page, "line")) == right
+        outcomes.add(right)
+    assert len(outcomes) > 1
+
+
+def test_a_row_opens_its_clear_example_and_lists_its_failures(browse: Browse) -> None:
+    examples = (Example(ROW, FAILS, 0, 0.0, 1.0), Example(ROW, CLEAR, 2, 2.0, 2.0))
+    page = browse(draw(examples=examples), address=f"#variable={ROW}&head=2-3")
+    assert [row[0] for row in rows(page)][1:-1] == list(TEXTS[2].words)
+    groups = [attributes["label"] for attributes, _ in page.find("optgroup") if "obj" in (attributes["label"] or "")]
+    assert groups == ["obj: the reported head does well", "obj: it does badly"]
+    other = browse(draw(examples=examples), address=f"#variable={ROW}&head=2-3&text=1")
+    assert [row[0] for row in rows(other)][1:-1] == list(TEXTS[1].words)
+
+
+def test_tokens_and_matrices_can_be_linked_to(browse: Browse) -> None:
+    page = browse(draw(), address=f"#variable={ROW}&head=2-3&text=1&level=tokens&drawn=matrix")
+    assert [row[0] for row in rows(page)] == list(TEXTS[1].tokens)
+    weights = TEXTS[1].weights[1, 2]
+    assert classes(page, "rect").count("cell") == (weights >= 1).sum()
+
+
+def test_words_show_as_text_and_run_nothing(browse: Browse) -> None:
+    text = make_text("hostile", HOSTILE)
+    page = browse(draw([text]), address=f"#variable={ROW}&head=2-3&level=tokens")
+    shown = [row[0] for row in rows(page)]
+    assert shown[1] == HOSTILE[0]
+    assert shown[3] == HOSTILE[1]
+    assert shown[9] == HOSTILE[4]
+    assert not page.find("img")
+    labels = ["".join(text) for attributes, text in page.find("text") if "data-from" in attributes]
+    assert all(len(label) < 330 for label in labels)
+
+
+def test_arrow_keys_choose_the_word_that_attends(browse: Browse) -> None:
+    script = """setTimeout(() => {
+      const picture = document.getElementById("sentence-picture");
+      for (const key of ["ArrowDown", "ArrowDown", "ArrowUp", "ArrowDown"])
+        picture.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+    }, 300);"""
+    page = browse(draw(), address=f"#variable={ROW}&head=2-3&text=0", script=script)
+    word, attends, _ = rows(page)[1]
+    assert text_of(page, "sentence-pointed") == f"{word} \u2192 " + (attends or "nothing above 1\u202f%")
+
+
+def test_of_a_long_text_the_largest_weights_are_drawn_and_the_rest_is_said(browse: Browse) -> None:
+    text = make_text("long", tuple(f"word{number}" for number in range(255)))
+    page = browse(draw([text]), address=f"#variable={ROW}&head=2-3&level=tokens")
+    assert len(rows(page)) == 512
+    assert classes(page, "line").count("weight") == 400
+    held = np.sort(text.weights[1, 2].ravel().astype(int))[::-1][:400].sum() / STEPS / 512
+    assert f"the 400 largest; they hold {100 * held:.0f}\u202f% of the attention." in text_of(page, "sentence-about")
+
+
+def test_the_attention_of_another_type_is_not_there_and_the_page_says_so(browse: Browse) -> None:
+    assert [*STACKS][1] == "decoder"
+    page = browse(draw(attention_types=True), address=f"#variable={ROW}&head=2-3&attention_type=cross")
+    assert text_of(page, "sentence-about") == "The texts have the attention of the decoder alone."
+
+
+def test_a_page_without_texts_has_no_place_for_them(browse: Browse) -> None:
+    page = browse(render_page(head_table(), figures={}))
+    ((section, _),) = page.find("section", **{"aria-labelledby": "sentences"})
+    assert "hidden" in section
+    assert not page.find("script", id="sentences-data")
+    assert "Sentences" not in "".join(text for _, text in page.find("nav"))
+
+
+def test_the_statistics_of_a_head_need_no_links(browse: Browse) -> None:
+    page = browse(draw(), address="#variable=entropy&head=2-3&text=0")
+    assert "gold" not in text_of(page, "sentence-about")
+    assert not any("gold" in name for name in classes(page, "line"))
+
+
+def test_damaged_examples_are_refused() -> None:
+    dataset: xr.Dataset = pack(TEXTS, (), {"attention_type": "encoder"}).isel(cell=slice(1, None))
+    with pytest.raises(Exception, match="the examples are damaged"):
+        render_page(head_table(), figures={}, examples=dataset)
