@@ -1,53 +1,80 @@
 """A browser that has no network."""
 
-import base64
-import hashlib
 import os
 import shutil
-import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
+import playwright.sync_api as playwright
 import pytest
 
-from view.parsed import Browse, Page
+from view.parsed import Browse, OpenPage, Page
 
-WATCH = """<script>
-const failed = (what) => document.documentElement.setAttribute("data-error", what);
-addEventListener("error", (event) => failed(event.message));
-addEventListener("securitypolicyviolation", (event) => failed(event.blockedURI));
-</script>"""
+OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+LOCAL = ("file:", "data:", "blob:", "about:")
 
 
-@pytest.fixture
-def browse(tmp_path: Path) -> Browse:
-    """Opens a page in a headless browser, runs a script after its own, and returns what then stands there."""
+@pytest.fixture(scope="session")
+def browser() -> Iterator[playwright.Browser]:
+    """Chromium, once for all tests of a process."""
     chromium = shutil.which("chromium")
     if chromium is None and os.environ.get("CI") == "true":
         pytest.fail("CI is true and there is no chromium to run the page's script: apt-get install chromium.")
     if chromium is None:
         pytest.skip("there is no chromium to run the page's script; apt-get install chromium.")
+    with playwright.sync_playwright() as started:
+        opened = started.chromium.launch(executable_path=chromium, args=OPTIONS)
+        yield opened
+        opened.close()
 
-    def opened(text: str, *, address: str = "", script: str = "", width: int | None = None, dark: bool = False) -> Page:
-        target = tmp_path / "atlas.html"
-        # The page's policy runs its own script alone; ours is added to it.
-        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-        text = text.replace("script-src ", f"script-src 'sha256-{digest}' ", 1)
-        text = text.replace("<head>", f"<head>{WATCH}").replace("</body>", f"<script>{script}</script></body>")
-        target.write_text(text, encoding="utf-8")
-        if width:
-            # A window cannot be as narrow as a telephone, a frame can; it tells us what it measured.
-            target = tmp_path / "frame.html"
-            target.write_text(
-                "<script>addEventListener('message', (event) => document.body.dataset.seen = event.data)</script>"
-                f"<iframe src='atlas.html' width='{width}' height='800' style='border: 0'></iframe>"
-            )
-        command = [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"]
-        command += ["--disable-background-networking", "--disable-component-update", "--virtual-time-budget=2000"]
-        command += ["--blink-settings=preferredColorScheme=0"] * dark
-        command += [f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", f"file://{target}{address}"]
-        run = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-        parsed = Page(run.stdout)
-        assert parsed.find("html")[0][0].get("data-error") is None
-        return parsed
+
+@pytest.fixture
+def complaints() -> list[str]:
+    """Errors and warnings of pages, and the addresses that they asked for; a test that expects some clears it."""
+    return []
+
+
+@pytest.fixture
+def open_page(browser: playwright.Browser, complaints: list[str], tmp_path: Path) -> Iterator[OpenPage]:
+    """Opens a page; an error, a refusal of its policy, or a request that leaves the machine fails the test."""
+    contexts: list[playwright.BrowserContext] = []
+
+    def opened(text: str, *, address: str = "", width: int = 1280, dark: bool = False) -> playwright.Page:
+        scheme = "dark" if dark else "light"
+        context = browser.new_context(offline=True, viewport={"width": width, "height": 900}, color_scheme=scheme)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(10_000)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("console", lambda line: complaints.append(line.text) if line.type in ("error", "warning") else None)
+        page.on("request", lambda asked: None if asked.url.startswith(LOCAL) else complaints.append(asked.url))
+        path = tmp_path / f"page{len(contexts)}.html"
+        path.write_text(text, encoding="utf-8", errors="replace")
+        page.goto(f"file://{path}{address}")
+        settle(page)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert not complaints
+
+
+def settle(page: playwright.Page) -> None:
+    """Wait until the page has drawn what it was asked for."""
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    page.locator('[aria-busy="true"]').first.wait_for(state="detached")
+
+
+@pytest.fixture
+def browse(open_page: OpenPage) -> Browse:
+    """Opens a page, runs a script after its own, and returns what then stands there."""
+
+    def opened(text: str, *, address: str = "", script: str = "", width: int = 1280, dark: bool = False) -> Page:
+        page = open_page(text, address=address, width=width, dark=dark)
+        if script:
+            page.evaluate(f"async () => {{ {script} }}")
+            settle(page)
+        return Page(page.content())
 
     return opened

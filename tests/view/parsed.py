@@ -5,6 +5,8 @@ from collections.abc import Callable
 from html.parser import HTMLParser
 from typing import Any
 
+import playwright.sync_api as playwright
+
 
 class Page(HTMLParser):
     """What a browser would see: each element with its attributes and the text right inside it."""
@@ -57,3 +59,4 @@ def rows_of_reported(parsed: Page) -> list[list[str]]:
 
 
 Browse = Callable[..., Page]
+OpenPage = Callable[..., playwright.Page]

@@ -27,14 +27,13 @@ window.fetch = async (path, options) => {
 
 PRESS = """
 const keys = KEYS;
-const next = () => {
-  if (keys.length) {
-    document.dispatchEvent(new KeyboardEvent("keydown", { key: keys.shift() }));
-    setTimeout(next, 20);
-  }
-  else document.body.dataset.asked = JSON.stringify(asked);
-};
-setTimeout(next, 50);
+const wait = () => new Promise((done) => setTimeout(done, 20));
+await wait();
+for (const key of keys) {
+  document.dispatchEvent(new KeyboardEvent("keydown", { key }));
+  await wait();
+}
+document.body.dataset.asked = JSON.stringify(asked);
 """
 
 

@@ -8,7 +8,7 @@ import xarray as xr
 
 from headscope.examples import CLEAR, FAILS, STEPS, Example, Text, pack
 from headscope.view.page import render_page
-from view.parsed import Browse, Page
+from view.parsed import Browse, OpenPage, Page
 from view.tables import STACKS, head_table
 
 LAYERS, HEADS = 5, 7
@@ -137,13 +137,12 @@ def test_words_show_as_text_and_run_nothing(browse: Browse) -> None:
     assert all(len(label) < 330 for label in labels)
 
 
-def test_arrow_keys_choose_the_word_that_attends(browse: Browse) -> None:
-    script = """setTimeout(() => {
-      const picture = document.getElementById("sentence-picture");
-      for (const key of ["ArrowDown", "ArrowDown", "ArrowUp", "ArrowDown"])
-        picture.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
-    }, 300);"""
-    page = browse(draw(), address=f"#variable={ROW}&head=2-3&text=0", script=script)
+def test_arrow_keys_choose_the_word_that_attends(open_page: OpenPage) -> None:
+    page = open_page(draw(), address=f"#variable={ROW}&head=2-3&text=0")
+    page.locator("#sentence-picture").focus()
+    for key in ("ArrowDown", "ArrowDown", "ArrowUp", "ArrowDown"):
+        page.keyboard.press(key)
+    page = Page(page.content())
     word, attends, _ = rows(page)[1]
     assert text_of(page, "sentence-pointed") == f"{word} \u2192 " + (attends or "nothing above 1\u202f%")
 

@@ -17,12 +17,11 @@ READ = """
   const picture = document.querySelector("figure img");
   const canvas = document.createElement("canvas");
   canvas.width = canvas.height = 100;
-  const paper = canvas.getContext("2d");
-  picture.decode().then(() => {
-    paper.drawImage(picture, 0, 0, 100, 100);
-    const at = (x, y) => [...paper.getImageData(x, y, 1, 1).data].slice(0, 3).join();
-    document.body.dataset.seen = [at(2, 2), at(25, 50), at(75, 50)].join(" ");
-  });
+  const paper = canvas.getContext("2d", { willReadFrequently: true });
+  await picture.decode();
+  paper.drawImage(picture, 0, 0, 100, 100);
+  const at = (x, y) => [...paper.getImageData(x, y, 1, 1).data].slice(0, 3).join();
+  document.body.dataset.seen = [at(2, 2), at(25, 50), at(75, 50)].join(" ");
 """
 PICTURE = """<svg xmlns="http://www.w3.org/2000/svg" width="100" height="100">
 <rect width="100" height="100" style="fill: #ffffff"/>
