@@ -119,7 +119,7 @@ def test_a_row_opens_its_clear_example_and_lists_its_failures(browse: Browse) ->
 
 
 def test_tokens_and_matrices_can_be_linked_to(browse: Browse) -> None:
-    page = browse(draw(), address=f"#variable={ROW}&head=2-3&text=1&level=tokens&drawn=matrix")
+    page = browse(draw(), address=f"#variable={ROW}&head=2-3&text=1&level=tokens&picture=matrix")
     assert [row[0] for row in rows(page)] == list(TEXTS[1].tokens)
     weights = TEXTS[1].weights[1, 2]
     assert classes(page, "rect").count("cell") == (weights >= 1).sum()

@@ -30,7 +30,7 @@ POOL = 5
 """Times as many as are looked at are drawn at random, so that most of those can be of a good length."""
 
 FEWEST_WORDS, MOST_WORDS = 5, 30
-"""Texts of this length are preferred: one can take them in at a glance."""
+"""Texts of this length are preferred: they fit into a line or two."""
 
 MOST_WEIGHTS = 12_000_000
 """Weights of all heads on all texts: about 5 MB on the page."""

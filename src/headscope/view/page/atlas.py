@@ -1,6 +1,6 @@
 """The atlas page: one self-contained HTML file that shows a head table, with no network and no server.
 
-The numbers stand in the page as JSON; ``page.js`` draws the grid of heads from them. What can be
+The numbers stand in the page as JSON; ``scripts`` draw the grid of heads from them. What can be
 read without a script (the reported heads, the figures, where it all came from) is written here.
 """
 
@@ -8,32 +8,30 @@ import base64
 import hashlib
 import html
 import json
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from string import Template
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
 import xarray as xr
 
 from headscope import heads
 from headscope.files import atomic_write
-from headscope.score import ATTRIBUTE, HEAD, Score, read_scores
+from headscope.score import ATTRIBUTE
 from headscope.view.headings import describe_causality, describe_view, name_corpus, name_model
-from headscope.view.need import NeededHead, describe_head, describe_need, list_needed_heads, read_metric
-from headscope.view.offsets import best_offset
+from headscope.view.need import NeededHead, describe_need, list_needed_heads
 from headscope.view.page.needed_heads import render_needed_heads
-from headscope.view.page.reported_heads import format_address, list_columns, render_rare_rows, render_rows
+from headscope.view.page.numbers import describe_numbers, name_shares
+from headscope.view.page.reported_heads import list_columns, render_rare_rows, render_rows
+from headscope.view.page.script import join_modules
 from headscope.view.page.sentences import describe_texts
 from headscope.view.page.theme import follow_theme
 from headscope.view.probes import describe_gain
-from headscope.view.reports import Report, format_measure, read_reports, row_key
+from headscope.view.reports import Report, read_reports
 from headscope.view.verdicts import (
     Q,
-    choose_opening,
     describe_choice,
     describe_marks,
     describe_replication,
@@ -42,10 +40,10 @@ from headscope.view.verdicts import (
 )
 
 POLICY = (
-    "default-src 'none'; style-src 'sha256-{style}'; script-src {scripts}; img-src data:; base-uri 'none'; "
+    "default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; img-src data:; base-uri 'none'; "
     "form-action 'none'"
 )
-"""What the page may do: run its own scripts, and no others; nothing that it holds can send anything anywhere."""
+"""What the page may do: run its own script, and no other; nothing that it holds can send anything anywhere."""
 
 
 def render_page(
@@ -76,10 +74,10 @@ def render_page(
     needed = list_needed_heads(table, reports)
     permuted = has_permutations(reports)
     counts = f"{int(attrs['documents']):,} documents, {int(attrs['tokens']):,} tokens"
-    style, scripts = _asset("page.css"), [_asset("sentences.js"), _asset("page.js")]
+    style, script = _asset("page.css"), join_modules("main")
     causality, view = describe_causality(table), describe_view(table)
     return Template(_asset("page.html")).substitute(
-        policy=POLICY.format(style=_hash(style), scripts=" ".join(f"'sha256-{_hash(script)}'" for script in scripts)),
+        policy=POLICY.format(style=_hash(style), script=_hash(script)),
         title=_escape(f"{name_model(attrs['model'])}: head atlas"),
         model=_escape(name_model(attrs["model"])),
         corpus=_escape(name_corpus(attrs["corpus"])),
@@ -87,9 +85,8 @@ def render_page(
         skipped=_escape(_skipped(attrs["skipped"])),
         view=f"<p>{_escape(view)}</p>" if view else "",
         style=style,
-        sentences_script=scripts[0],
-        script=scripts[1],
-        data=_write_json(_data(table, reports, views) | _describe_heads(table, needed)),
+        script=script,
+        data=_write_json(describe_numbers(table, reports, views, needed)),
         sentences=_sentences(examples),
         causality=f'<p class="note">{_escape(causality)}</p>' if causality else "",
         reported=f'<table class="sortable">\n{reported}\n</table>' if reported else "",
@@ -98,7 +95,7 @@ def render_page(
         table_hidden="" if reported else "hidden",
         summary=_summary(table, reports, needed, probes if figures else None),
         needed=render_needed_heads(table, needed),
-        shares=_escape(_name_shares(table)),
+        shares=_escape(name_shares(table)),
         of_weights="Of the weights, whichever view the grid shows. " if views else "",
         chosen=_escape(describe_choice(reports)),
         marks=_escape(describe_marks(reports)),
@@ -151,150 +148,12 @@ def _write_json(data: Any) -> str:
 
 
 def _sentences(examples: xr.Dataset | None) -> str:
-    """The element with the data of ``sentences.js``; nothing without examples."""
+    """The element with the data of ``scripts/texts.js``; nothing without examples."""
     if examples is None:
         return ""
-    return f'<script type="application/json" id="sentences-data">{_write_json(describe_texts(examples))}</script>'
-
-
-def _number(value: float) -> float | None:
-    """Six significant digits, far below any uncertainty and a third of the size; None where there is no number."""
-    return float(f"{value:.6g}") if math.isfinite(value) else None
-
-
-def _nested(values: Any) -> Any:
-    return [_nested(part) for part in values] if isinstance(values, list) else _number(values)
-
-
-def _by_head(values: xr.DataArray, *leading: str) -> Any:
-    """Nested lists ``[leading...][attention_type][layer][head]``; a table without attention types has one."""
-    for dim in (*leading, "attention_type"):
-        if dim not in values.dims:
-            values = values.expand_dims(dim)
-    return _nested(values.transpose(*leading, "attention_type", "layer", "head").astype(float).values.tolist())
-
-
-def _data(table: xr.Dataset, reports: Sequence[Report], views: Mapping[str, xr.Dataset]) -> dict[str, Any]:
-    """The data of ``page.js``, in plain lists."""
-    opening = choose_opening(reports)
-    return {
-        "layers": table.sizes["layer"],
-        "heads": table.sizes["head"],
-        "attention_types": _labels(table, "attention_type"),
-        "directions": _labels(table, "direction"),
-        "opening": opening and format_address(opening),
-        **_numbers(table),
-        "views": [{"name": name, "shows": describe_view(each), **_numbers(each)} for name, each in views.items()],
-    }
-
-
-def _numbers(table: xr.Dataset) -> dict[str, Any]:
-    """What another view has other numbers of."""
-    return {
-        "shares": _name_shares(table),
-        "statistics": list(_statistics(table)),
-        "scores": list(_score_rows(table)),
-    }
-
-
-def _name_shares(table: xr.Dataset) -> str:
-    """The unit of the weights of a table, of several: shares of attention."""
-    return heads.get_share(table).replace("share", "shares", 1)
-
-
-def _labels(table: xr.Dataset, dim: str) -> list[str]:
-    return [str(label) for label in table[dim].values] if dim in table.dims else []
-
-
-def _score_rows(table: xr.Dataset) -> Iterator[dict[str, Any]]:
-    """The rows of all scores, those by which heads are reported first."""
-    scores = sorted(read_scores(table), key=lambda score: not score.has_report)
-    titles = [score.title for score in scores]
-    for score in scores:
-        row = score.row_dimension(table)
-        if {*table[score.variable].dims} <= {*HEAD, row}:
-            alone = score.title if titles.count(score.title) == 1 else format_measure(score)
-            yield from _rows_of_score(table, score, alone)
-
-
-def _rows_of_score(table: xr.Dataset, score: Score, alone: str) -> Iterator[dict[str, Any]]:
-    """The rows of a score: names, count, baseline, and the values, with any intervals, by direction.
-
-    Args:
-        table: a head table.
-        score: of the table.
-        alone: the name of its row where it has but one.
-    """
-    values = table[score.variable]
-    for place in score.places(table):
-        row = values.sel(place)
-        if not row.notnull().any():
-            continue
-        best = best_offset(table, score, place) if score.has_report else None
-        baseline, what = _baseline_of_score(table, score, place)
-        variables = {end: f"{score.variable}_{end}" for end in ("lower", "upper")}
-        ends = {end: _by_head(table[v].sel(place), "direction") for end, v in variables.items() if v in table}
-        yield {
-            "key": row_key(score, place),
-            "name": " ".join(place.values()) or alone,
-            "label": score.label.format(*place.values() or [score.title]),
-            "title": score.title,
-            "about": ": ".join(filter(None, (" ".join(place.values()), score.title, score.definition))),
-            "measure": format_measure(score) if score.is_ratio else str(values.attrs["units"]),
-            "source": str(values.attrs["source"]),
-            "ranked": score.has_report,
-            "attends": score.attends,
-            "directed": "direction" in values.dims,
-            "count": score.count(table, place) or None,
-            "offset": best and best.offset,
-            "offset_value": best and _number(best.value),
-            "control": what,
-            "control_value": baseline,
-            "values": _by_head(row, "direction"),
-            **ends,
-        }
-
-
-def _baseline_of_score(table: xr.Dataset, score: Score, place: Mapping[str, str]) -> tuple[float | None, str]:
-    """What a description of where attention goes is compared with, and what that is; None of other scores."""
-    if score.control not in table or table[score.control].sel(place).ndim:
-        return None, ""
-    return _number(float(table[score.control].sel(place))), score.baselines[score.control]
-
-
-def _statistics(table: xr.Dataset) -> Iterator[dict[str, Any]]:
-    """The variables of each head that have a title and numbers: a sentence, a baseline for each attention type."""
-    for name, values in table.data_vars.items():
-        if not values.attrs.get("title") or not values.notnull().any():
-            continue
-        baseline, note = _baseline(table, values)
-        about, texts = str(values.attrs["long_name"]), values.attrs.get("texts", "mean over all texts")
-        yield {
-            "name": str(name),
-            "label": str(values.attrs["title"]),
-            "about": f"{about[0].upper()}{about[1:]}, {texts}. {note}".strip(),
-            "source": str(values.attrs["source"]),
-            "units": str(values.attrs["units"]),
-            "baseline": baseline,
-            "diverging": values.attrs.get("scale") == "diverging",
-            "values": _by_head(values),
-        }
-
-
-def _baseline(table: xr.Dataset, values: xr.DataArray) -> tuple[list[float | None], str]:
-    """The value under uniform attention for each attention type, and a sentence about it; empty where it has none."""
-    name = values.attrs.get("baseline", "")
-    if name not in table:
-        return [], ""
-    dims = [dim for dim in ("layer", "head") if dim in table[name].dims]
-    uniform = [float(value) for value in np.atleast_1d(table[name].mean(dims).values)]
-    if values.attrs["units"] == table[name].attrs["units"]:
-        note = "Baseline: uniform attention; a head far below it looks at few tokens."
-        return [_number(value) for value in uniform], note
-    # Where a decoder cannot look ahead, the token after gets nothing from uniform attention either.
-    highest = np.atleast_1d(values.max(["layer", "head"]).values)
-    note = "Baseline: what one token gets under uniform attention (e to the minus the uniform entropy)."
-    return [_number(math.exp(-value)) if top > 0 else None for value, top in zip(uniform, highest, strict=True)], note
+    data = describe_texts(examples)
+    count = len(data["texts"])
+    return f'<script type="application/json" id="sentences-data" data-texts="{count}">{_write_json(data)}</script>'
 
 
 def _skipped(text: str) -> str:
@@ -324,23 +183,6 @@ def _summary(
     return "\n".join(
         f'<p class="summary"><a href="#{part}">{_escape(text)}</a></p>' for part, text in sentences.items() if text
     )
-
-
-def _describe_heads(table: xr.Dataset, needed: Sequence[NeededHead]) -> dict[str, Any]:
-    """For ``page.js``, a sentence about each head and what happens without it; none without effects."""
-    metric = read_metric(table)
-    if metric is None:
-        return {}
-    sentences = {(head.attention_type, head.layer, head.head): describe_head(head, metric) for head in needed}
-    return {
-        "need": [
-            [
-                [sentences.get((attention_type, layer, head), "") for head in table["head"].values.tolist()]
-                for layer in table["layer"].values.tolist()
-            ]
-            for attention_type in _labels(table, "attention_type") or [""]
-        ]
-    }
 
 
 def _navigate(sentences: bool, reported: bool, needed: bool, figures: bool) -> str:

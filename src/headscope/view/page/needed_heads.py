@@ -1,6 +1,6 @@
 """The table of heads on the page that stand out for a row or are needed: what each does, and what happens without it.
 
-It is HTML that can be read without a script; ``page.js`` sorts it, and shows the effect of a row in the grid.
+It is HTML that can be read without a script; ``scripts/tables.js`` sorts it, and shows the effect of a row in the grid.
 """
 
 import math

@@ -1,6 +1,6 @@
 """The table of reported heads on the page: a heading for each score, and its rows; below it, the rows without heads.
 
-It is HTML that can be read without a script; ``page.js`` sorts it, and shows the head of a row in the grid.
+It is HTML that can be read without a script; ``scripts/tables.js`` sorts it, and shows the head of a row in the grid.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""The texts of a page, with the attention of all heads: data for ``sentences.js``."""
+"""The texts of a page, with the attention of all heads: data for ``scripts/texts.js``."""
 
 import base64
 import gzip

@@ -1,0 +1,177 @@
+"""The numbers of a page, from a head table, in plain lists: data for ``scripts/numbers.js``."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from headscope import heads
+from headscope.score import HEAD, Score, read_scores
+from headscope.view.headings import describe_view
+from headscope.view.need import NeededHead, describe_head, read_metric
+from headscope.view.offsets import best_offset
+from headscope.view.page.reported_heads import format_address
+from headscope.view.reports import Report, format_measure, row_key
+from headscope.view.verdicts import choose_opening
+
+
+def _number(value: float) -> float | None:
+    """Six significant digits, far below any uncertainty and a third of the size; None where there is no number."""
+    return float(f"{value:.6g}") if math.isfinite(value) else None
+
+
+def _nested(values: Any) -> Any:
+    return [_nested(part) for part in values] if isinstance(values, list) else _number(values)
+
+
+def _by_head(values: xr.DataArray, *leading: str) -> Any:
+    """Nested lists ``[leading...][attention_type][layer][head]``; a table without attention types has one."""
+    for dim in (*leading, "attention_type"):
+        if dim not in values.dims:
+            values = values.expand_dims(dim)
+    return _nested(values.transpose(*leading, "attention_type", "layer", "head").astype(float).values.tolist())
+
+
+def describe_numbers(
+    table: xr.Dataset, reports: Sequence[Report], views: Mapping[str, xr.Dataset], needed: Sequence[NeededHead]
+) -> dict[str, Any]:
+    """The variables of all heads, with their names, units, sources and baselines, of a table and of its views."""
+    opening = choose_opening(reports)
+    return {
+        "layers": table.sizes["layer"],
+        "heads": table.sizes["head"],
+        "attention_types": _labels(table, "attention_type"),
+        "directions": _labels(table, "direction"),
+        "opening": opening and format_address(opening),
+        **_numbers(table),
+        "views": [{"name": name, "shows": describe_view(each), **_numbers(each)} for name, each in views.items()],
+        **_describe_heads(table, needed),
+    }
+
+
+def _numbers(table: xr.Dataset) -> dict[str, Any]:
+    """What another view has other numbers of."""
+    return {
+        "shares": name_shares(table),
+        "statistics": list(_statistics(table)),
+        "scores": list(_score_rows(table)),
+    }
+
+
+def name_shares(table: xr.Dataset) -> str:
+    """The unit of the weights of a table, of several: shares of attention."""
+    return heads.get_share(table).replace("share", "shares", 1)
+
+
+def _labels(table: xr.Dataset, dim: str) -> list[str]:
+    return [str(label) for label in table[dim].values] if dim in table.dims else []
+
+
+def _score_rows(table: xr.Dataset) -> Iterator[dict[str, Any]]:
+    """The rows of all scores, those by which heads are reported first."""
+    scores = sorted(read_scores(table), key=lambda score: not score.has_report)
+    titles = [score.title for score in scores]
+    for score in scores:
+        row = score.row_dimension(table)
+        if {*table[score.variable].dims} <= {*HEAD, row}:
+            alone = score.title if titles.count(score.title) == 1 else format_measure(score)
+            yield from _rows_of_score(table, score, alone)
+
+
+def _rows_of_score(table: xr.Dataset, score: Score, alone: str) -> Iterator[dict[str, Any]]:
+    """The rows of a score: names, count, baseline, and the values, with any intervals, by direction.
+
+    Args:
+        table: a head table.
+        score: of the table.
+        alone: the name of its row where it has but one.
+    """
+    values = table[score.variable]
+    for place in score.places(table):
+        row = values.sel(place)
+        if not row.notnull().any():
+            continue
+        best = best_offset(table, score, place) if score.has_report else None
+        baseline, what = _baseline_of_score(table, score, place)
+        variables = {end: f"{score.variable}_{end}" for end in ("lower", "upper")}
+        ends = {end: _by_head(table[v].sel(place), "direction") for end, v in variables.items() if v in table}
+        yield {
+            "key": row_key(score, place),
+            "name": " ".join(place.values()) or alone,
+            "label": score.label.format(*place.values() or [score.title]),
+            "title": score.title,
+            "about": ": ".join(filter(None, (" ".join(place.values()), score.title, score.definition))),
+            "measure": format_measure(score) if score.is_ratio else str(values.attrs["units"]),
+            "source": str(values.attrs["source"]),
+            "ranked": score.has_report,
+            "attends": score.attends,
+            "directed": "direction" in values.dims,
+            "count": score.count(table, place) or None,
+            "offset": best and best.offset,
+            "offset_value": best and _number(best.value),
+            "control": what,
+            "control_value": baseline,
+            "values": _by_head(row, "direction"),
+            **ends,
+        }
+
+
+def _baseline_of_score(table: xr.Dataset, score: Score, place: Mapping[str, str]) -> tuple[float | None, str]:
+    """What a description of where attention goes is compared with, and what that is; None of other scores."""
+    if score.control not in table or table[score.control].sel(place).ndim:
+        return None, ""
+    return _number(float(table[score.control].sel(place))), score.baselines[score.control]
+
+
+def _statistics(table: xr.Dataset) -> Iterator[dict[str, Any]]:
+    """The variables of each head that have a title and numbers: a sentence, a baseline for each attention type."""
+    for name, values in table.data_vars.items():
+        if not values.attrs.get("title") or not values.notnull().any():
+            continue
+        baseline, note = _baseline(table, values)
+        about, texts = str(values.attrs["long_name"]), values.attrs.get("texts", "mean over all texts")
+        yield {
+            "name": str(name),
+            "label": str(values.attrs["title"]),
+            "about": f"{about[0].upper()}{about[1:]}, {texts}. {note}".strip(),
+            "source": str(values.attrs["source"]),
+            "units": str(values.attrs["units"]),
+            "baseline": baseline,
+            "diverging": values.attrs.get("scale") == "diverging",
+            "values": _by_head(values),
+        }
+
+
+def _baseline(table: xr.Dataset, values: xr.DataArray) -> tuple[list[float | None], str]:
+    """The value under uniform attention for each attention type, and a sentence about it; empty where it has none."""
+    name = values.attrs.get("baseline", "")
+    if name not in table:
+        return [], ""
+    dims = [dim for dim in ("layer", "head") if dim in table[name].dims]
+    uniform = [float(value) for value in np.atleast_1d(table[name].mean(dims).values)]
+    if values.attrs["units"] == table[name].attrs["units"]:
+        note = "Baseline: uniform attention; a head far below it looks at few tokens."
+        return [_number(value) for value in uniform], note
+    # Where a decoder cannot look ahead, the token after gets nothing from uniform attention either.
+    highest = np.atleast_1d(values.max(["layer", "head"]).values)
+    note = "Baseline: what one token gets under uniform attention (e to the minus the uniform entropy)."
+    return [_number(math.exp(-value)) if top > 0 else None for value, top in zip(uniform, highest, strict=True)], note
+
+
+def _describe_heads(table: xr.Dataset, needed: Sequence[NeededHead]) -> dict[str, Any]:
+    """A sentence about each head and what happens without it; none without effects."""
+    metric = read_metric(table)
+    if metric is None:
+        return {}
+    sentences = {(head.attention_type, head.layer, head.head): describe_head(head, metric) for head in needed}
+    return {
+        "need": [
+            [
+                [sentences.get((attention_type, layer, head), "") for head in table["head"].values.tolist()]
+                for layer in table["layer"].values.tolist()
+            ]
+            for attention_type in _labels(table, "attention_type") or [""]
+        ]
+    }

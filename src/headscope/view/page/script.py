@@ -1,0 +1,29 @@
+"""The script of the page: its modules in one text, since a file that stands alone can load no others.
+
+Each module becomes a function that runs once and returns what the module exports; an import takes from there. Modules
+import with ``import { a, b } from "./other.js";`` and put ``export`` before a ``const`` or a function.
+"""
+
+import re
+from importlib import resources
+
+IMPORT = re.compile(r'^import \{ (?P<names>[\w, ]+) \} from "\./(?P<module>\w+)\.js";$', re.MULTILINE)
+EXPORT = re.compile(r"^export (?=(?:const|function|async function) (?P<name>\w+))", re.MULTILINE)
+
+
+def join_modules(main: str) -> str:
+    """The text of a module, behind those of all that it imports."""
+    modules: dict[str, str] = {}
+    _collect(main, modules)
+    return "".join(['"use strict";\n', *modules.values()])
+
+
+def _collect(name: str, modules: dict[str, str]) -> None:
+    """Add a module behind those that it imports."""
+    text = resources.files("headscope.view.page").joinpath(f"scripts/{name}.js").read_text(encoding="utf-8")
+    for imported in IMPORT.finditer(text):
+        if imported["module"] not in modules:
+            _collect(imported["module"], modules)
+    exported = ", ".join(match["name"] for match in EXPORT.finditer(text))
+    body = EXPORT.sub("", IMPORT.sub(r"const { \g<names> } = \g<module>Module;", text))
+    modules[name] = f"const {name}Module = (() => {{\n{body}return {{ {exported} }};\n}})();\n"

@@ -1,0 +1,40 @@
+// The lists above the grid and the sentences: each is called like what it chooses.
+import { element, find, words } from "./dom.js";
+import { attentionType, numbersOf, page, readVariable } from "./numbers.js";
+import { choose } from "./state.js";
+
+const NAMES = ["view", "variable", "direction", "attention_type", "text", "level", "picture"];
+let listed = null; // the view whose variables are listed
+
+function listVariables({ scores, statistics }) {
+  const groups = [];
+  const group = (label, options) => {
+    const node = element("optgroup", null, { label });
+    node.append(...options.map(([value, text]) => element("option", text, { value })));
+    groups.push(node);
+  };
+  for (const title of new Set(scores.map((score) => score.title))) {
+    group(title, scores.filter((score) => score.title === title).map((score) => [score.key, score.name]));
+  }
+  for (const units of new Set(statistics.map((row) => row.units))) {
+    group(units, statistics.filter((row) => row.units === units).map((row) => [row.name, row.label]));
+  }
+  find("variable").replaceChildren(...groups);
+}
+
+export function buildControls() {
+  const list = (name, values) => find(name).append(...values.map((value) => element("option", words(value), { value })));
+  list("view", ["weights", ...page.views.map((view) => view.name)]);
+  list("direction", page.directions);
+  list("attention_type", page.attention_types);
+  find("view").parentElement.hidden = page.views.length === 0;
+  find("attention_type").parentElement.hidden = page.attention_types.length === 0;
+  for (const name of NAMES) find(name).addEventListener("change", (event) => choose({ [name]: event.target.value }));
+}
+
+export function drawControls(state) {
+  if (listed !== state.view) listVariables(numbersOf(state));
+  listed = state.view;
+  find("direction").parentElement.hidden = !readVariable(state).directed;
+  for (const name of NAMES) if (state[name]) find(name).value = state[name];
+}

@@ -1,0 +1,92 @@
+// The head grid: a button for each head, coloured by the chosen variable, and the scale of the colours.
+import { colour, RED_BLUE, VIRIDIS } from "./colours.js";
+import { element, find, number } from "./dom.js";
+import { headName, numbersOf, page, readVariable } from "./numbers.js";
+import { choose } from "./state.js";
+
+const buttonAt = ({ layer, head }) => find("grid").querySelector(`button[data-layer="${layer}"][data-head="${head}"]`);
+
+// One head at a time can be reached with Tab; arrow keys do the rest.
+function reach(place) {
+  for (const button of find("grid").querySelectorAll('button[tabindex="0"]')) button.tabIndex = -1;
+  buttonAt(place).tabIndex = 0;
+}
+
+// `point` is called with the head under the mouse or the focus, and with null when the mouse leaves.
+export function buildGrid(point) {
+  const grid = find("grid");
+  grid.style.setProperty("--heads", page.heads);
+  grid.classList.toggle("many", page.heads > 16);
+  grid.closest(".atlas").classList.toggle("tall", page.layers > 16);
+  const top = grid.createTHead().insertRow();
+  top.append(element("td", ""));
+  for (let head = 0; head < page.heads; head++) top.append(element("th", head + 1, { scope: "col" }));
+  const body = grid.createTBody();
+  for (let layer = 0; layer < page.layers; layer++) {
+    const row = body.insertRow();
+    row.append(element("th", layer + 1, { scope: "row" }));
+    for (let head = 0; head < page.heads; head++) {
+      const button = element("button", "", { type: "button", tabindex: "-1", "data-layer": layer, "data-head": head });
+      row.insertCell().append(button);
+    }
+  }
+  const place = (event) => {
+    const button = event.target.closest("button");
+    return button && { layer: Number(button.dataset.layer), head: Number(button.dataset.head) };
+  };
+  grid.addEventListener("mouseover", (event) => place(event) && point(place(event)));
+  grid.addEventListener("mouseleave", () => point(null));
+  grid.addEventListener("focusin", (event) => {
+    if (!place(event)) return;
+    reach(place(event));
+    point(place(event));
+  });
+  grid.addEventListener("click", (event) => place(event) && choose({ head: headName(place(event)) }));
+  grid.addEventListener("keydown", (event) => {
+    const at = place(event);
+    const last = { layer: page.layers - 1, head: page.heads - 1 };
+    const move = {
+      ArrowUp: (p) => ({ ...p, layer: Math.max(0, p.layer - 1) }),
+      ArrowDown: (p) => ({ ...p, layer: Math.min(last.layer, p.layer + 1) }),
+      ArrowLeft: (p) => ({ ...p, head: Math.max(0, p.head - 1) }),
+      ArrowRight: (p) => ({ ...p, head: Math.min(last.head, p.head + 1) }),
+      Home: (p) => ({ ...p, head: 0 }),
+      End: (p) => ({ ...p, head: last.head }),
+    }[event.key];
+    if (!at || !move || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    buttonAt(move(at)).focus();
+  });
+}
+
+export function drawGrid(state) {
+  const view = readVariable(state);
+  const palette = view.diverging ? RED_BLUE : VIRIDIS;
+  const share = (value) => (value - view.low) / (view.top - view.low || 1);
+  const digits = view.top < 0.1 ? 3 : 2;
+  find("about").textContent = [numbersOf(state).shows, view.about].filter(Boolean).join(" ");
+  for (const button of find("grid").querySelectorAll("button")) {
+    const place = { layer: Number(button.dataset.layer), head: Number(button.dataset.head) };
+    const value = view.values[place.layer][place.head];
+    const name = headName(place);
+    const missing = value === null;
+    const paint = missing ? { ground: "", ink: "" } : colour(share(value), palette);
+    button.classList.toggle("missing", missing);
+    button.style.backgroundColor = paint.ground;
+    button.style.color = paint.ink;
+    button.textContent = missing ? "" : number(value, digits).replace(/^(-?)0\./, "$1.").replace("-", "\u2212");
+    button.title = missing ? `${name}: no value` : `${name}: ${number(value, 3)}`;
+    button.setAttribute("aria-label", missing ? `head ${name}: no value` : `head ${name}: ${number(value, 3)} ${view.units}`);
+    button.setAttribute("aria-pressed", String(name === headName(state.head)));
+  }
+  reach(state.head);
+  const scale = find("scale");
+  const [mark, base] = [scale.querySelector(".mark"), scale.querySelector(".base")];
+  scale.querySelector(".bar").style.background = `linear-gradient(to right, ${palette.map((hex) => "#" + hex).join()})`;
+  scale.querySelector(".low").textContent = view.low < 0 ? number(view.low, digits).replace("-", "\u2212") : "0";
+  scale.querySelector(".high").textContent = number(view.top, digits);
+  mark.hidden = view.baseline === null;
+  mark.style.left = `${100 * share(view.baseline ?? 0)}%`;
+  base.textContent = view.baselineText && `Mark on the scale, the baseline: ${view.baselineText}.`;
+  scale.setAttribute("aria-label", `Colours run from ${number(view.low, digits)} to ${number(view.top, digits)} ${view.units}. ${base.textContent}`);
+}

@@ -1,0 +1,77 @@
+// The numbers of the page, from the JSON in #atlas-data, and what the grid shows of them.
+import { find, number, signed, words } from "./dom.js";
+
+export const page = JSON.parse(find("atlas-data").textContent);
+
+export const headName = ({ layer, head }) => `${layer + 1}-${head + 1}`;
+
+// The head of a name such as 3-1, with layer and head counted from 0; null if the model has no such head.
+export function readHead(name) {
+  const match = /^(\d+)-(\d+)$/.exec(name ?? "");
+  const place = match && { layer: Number(match[1]) - 1, head: Number(match[2]) - 1 };
+  return place && place.layer in [...Array(page.layers).keys()] && place.head in [...Array(page.heads).keys()] ? place : null;
+}
+
+export const attentionType = (state) => Math.max(0, page.attention_types.indexOf(state.attention_type));
+
+// The statistics and scores of the view that is shown.
+export const numbersOf = (state) => page.views.find((view) => view.name === state.view) ?? page;
+
+export const scoreOf = (state) => numbersOf(state).scores.find((row) => row.key === state.variable);
+
+// The values of heads that have one.
+export const flat = (values) => values.flat(Infinity).filter((value) => value !== null);
+
+function describeBaseline(score) {
+  if (score.offset !== null) return `best fixed offset ${signed(score.offset)}: ${number(score.offset_value)}`;
+  return score.control_value === null ? "" : `${score.control}: ${number(score.control_value)}`;
+}
+
+// The ends of the colours: from 0 on or, of changes, as far below it as above.
+function span(values, baseline, diverging = false) {
+  const top = Math.max(...flat(values).map((value) => (diverging ? Math.abs(value) : value)), baseline ?? 0);
+  return { low: diverging ? -top : 0, top, diverging };
+}
+
+// What the grid shows: {values[layer][head], low, top, diverging, label, units, about, baseline, baselineText}.
+export function readVariable(state) {
+  const score = scoreOf(state);
+  if (score) {
+    const way = score.directed ? Math.max(0, page.directions.indexOf(state.direction)) : 0;
+    const count = score.count === null ? "" : ` ${score.count.toLocaleString("en")} in all.`;
+    const from = score.directed ? ` From ${words(page.directions[way])}.` : "";
+    const baseline = score.offset_value ?? score.control_value;
+    return {
+      values: score.values[way][attentionType(state)],
+      ...span(score.values, baseline),
+      label: score.label,
+      units: score.measure,
+      directed: score.directed,
+      about: `${score.about}.${from}${count} All texts.${score.offset === null ? "" : " Baseline: the best fixed offset, in words."} (${score.source})`,
+      baseline,
+      baselineText: describeBaseline(score),
+    };
+  }
+  const statistic = numbersOf(state).statistics.find((row) => row.name === state.variable);
+  const baseline = statistic.baseline[attentionType(state)] ?? null;
+  return {
+    values: statistic.values[attentionType(state)],
+    ...span(statistic.values, baseline, statistic.diverging),
+    label: statistic.label,
+    units: statistic.units,
+    directed: false,
+    about: `${statistic.about} (${statistic.source})`,
+    baseline,
+    baselineText: baseline === null ? "" : `uniform attention: ${number(baseline)}`,
+  };
+}
+
+// The head with the largest value or, of changes, with the largest change.
+export function findBest({ values, diverging }) {
+  let [place, largest] = [{ layer: 0, head: 0 }, -Infinity];
+  values.forEach((row, layer) => row.forEach((value, head) => {
+    const size = value === null ? -Infinity : diverging ? Math.abs(value) : value;
+    if (size > largest) [place, largest] = [{ layer, head }, size];
+  }));
+  return place;
+}

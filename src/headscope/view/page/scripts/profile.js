@@ -1,0 +1,63 @@
+// The profile of a head beside the grid: its statistics, and its scores that are furthest above the best fixed offset.
+import { element, find, number, signed, words } from "./dom.js";
+import { attentionType, flat, headName, numbersOf, page } from "./numbers.js";
+
+const BEST_SCORES = 6;
+
+// A cell is a text, or a text and what stands smaller behind it (below it where there is no room).
+function cell(tag, content, attributes) {
+  const [text, small] = [content].flat();
+  const node = element(tag, text, attributes);
+  if (small) node.append(" ", element("small", small));
+  return node;
+}
+
+function fill(table, rows) {
+  const body = find(table).tBodies[0];
+  body.replaceChildren(...rows.map((cells) => {
+    const row = element("tr");
+    row.append(cell("th", cells[0], { scope: "row" }), ...cells.slice(1).map((content) => cell("td", content)));
+    return row;
+  }));
+  find(table).hidden = rows.length === 0;
+  find(`${table}-note`).hidden = rows.length === 0;
+}
+
+function listStatistics({ statistics }, side, { layer, head }) {
+  return statistics.map((row) => {
+    const all = flat(row.values[side]);
+    const mean = all.length ? all.reduce((sum, value) => sum + value, 0) / all.length : null;
+    const digits = Math.max(...all.map(Math.abs)) < 0.1 ? 3 : 2;
+    return [row.label, ...[row.values[side][layer][head], mean, row.baseline[side]].map((value) => number(value, digits))];
+  });
+}
+
+function listScores({ scores }, side, { layer, head }) {
+  const rows = [];
+  scores.filter((score) => score.ranked).forEach((score) => score.values.forEach((values, way) => {
+    const value = values[side][layer][head];
+    if (value === null) return;
+    const at = (ends) => (ends ? ends[way][side][layer][head] : null);
+    const [lower, upper] = [at(score.lower), at(score.upper)];
+    const interval = lower === null || upper === null ? "" : `[${number(lower)}, ${number(upper)}]`;
+    const offset = score.offset === null ? "\u2013" : [number(score.offset_value), `at ${signed(score.offset)}`];
+    const count = score.count === null ? "\u2013" : score.count.toLocaleString("en");
+    const gain = (lower ?? value) - (score.offset_value ?? 0);
+    const [from, ...to] = score.directed ? words(page.directions[way]).split(" ") : [score.attends];
+    rows.push({ gain, cells: [score.label, [from, to.join(" ")], [number(value), interval], count, offset] });
+  }));
+  return rows.sort((a, b) => b.gain - a.gain).map((row) => row.cells);
+}
+
+export function drawProfile(state, place = state.head) {
+  const [side, numbers] = [attentionType(state), numbersOf(state)];
+  const name = `Head ${headName(place)}${page.attention_types.length ? ", " + page.attention_types[side] : ""}`;
+  const scores = listScores(numbers, side, place);
+  find("profile-name").textContent = name;
+  find("profile-need").textContent = page.need ? page.need[side][place.layer][place.head] : "";
+  find("shares").textContent = numbers.shares;
+  find("scores-name").textContent = `${name}: its best scores, on all texts`;
+  fill("profile-statistics", listStatistics(numbers, side, place));
+  fill("profile-scores", scores.slice(0, BEST_SCORES));
+  find("scores").hidden = scores.length === 0;
+}

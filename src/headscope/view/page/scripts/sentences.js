@@ -1,0 +1,112 @@
+// The sentences: a text of the corpus, with the attention of the head that the grid shows.
+import { element, find, percent, shorten } from "./dom.js";
+import { headName, scoreOf } from "./numbers.js";
+import { drawArcs, drawLines, drawMatrix } from "./pictures.js";
+import { examplesOf, judge, listUnits, onlyType, readMap, texts, unpack } from "./texts.js";
+
+const DRAW = { lines: drawLines, arcs: drawArcs, matrix: drawMatrix };
+const KINDS = { clear: "the reported head does well", fails: "it does badly" };
+const [picture, table] = [find("sentence-picture"), find("sentence-table")];
+let pointed = null; // the unit that attends and is pointed at
+let turns = 0; // of drawing; only the last one counts
+
+function fillTable(units, map, gold) {
+  const links = new Map(gold.map((link) => [link.from, link]));
+  table.tBodies[0].replaceChildren(...units.map((unit, from) => {
+    const best = map[from].map((weight, to) => ({ weight, to })).sort((a, b) => b.weight - a.weight).slice(0, 3);
+    const attends = best.filter(({ weight }) => weight >= 0.01).map(({ weight, to }) => `${units[to].label} ${percent(weight)}`);
+    const link = links.get(from);
+    const verdict = link ? `${units[link.to].label}: ${link.right ? "right" : "wrong"}` : "";
+    const row = element("tr");
+    row.append(element("th", unit.label, { scope: "row" }), element("td", attends.join(", ")), element("td", verdict));
+    return row;
+  }));
+}
+
+// Only the lines of the word that is pointed at.
+function point(place) {
+  pointed = place;
+  picture.classList.toggle("pointed", place !== null);
+  for (const each of picture.querySelectorAll("[data-from]")) each.classList.toggle("this", Number(each.dataset.from) === place);
+  const row = place === null ? null : table.tBodies[0].rows[place];
+  find("sentence-pointed").textContent = row ? `${row.cells[0].textContent} \u2192 ${row.cells[1].textContent || "nothing above 1\u202f%"}` : "";
+}
+
+// The texts, those that are examples of the row first.
+function listTexts(row) {
+  const name = (place) => `${place + 1}: ${shorten(texts[place].words.join(" "), 70)}`;
+  const group = (label, places) => {
+    const node = element("optgroup", null, { label });
+    node.append(...places.map((place) => element("option", name(place), { value: place })));
+    return node;
+  };
+  const examples = row ? examplesOf(row.key) : [];
+  const used = new Set(examples.map((each) => each.text));
+  const others = texts.map((_, place) => place).filter((place) => !used.has(place));
+  const groups = Object.entries(KINDS).map(([kind, label]) => [`${row?.name}: ${label}`, examples.filter((each) => each.kind === kind).map((each) => each.text)]);
+  groups.push([used.size ? "other texts" : "texts", others]);
+  find("text").replaceChildren(...groups.filter(([, places]) => places.length).map(([label, places]) => group(label, places)));
+}
+
+function chooseText(state, row) {
+  if (state.text) return Number(state.text);
+  const examples = row ? examplesOf(row.key) : [];
+  return (examples.find((each) => each.kind === "clear") ?? examples[0])?.text ?? 0;
+}
+
+function describe(state, row, gold, about) {
+  const right = gold.filter((link) => link.right).length;
+  const links = gold.length ? ` Dashed: gold links of ${row.name}; head ${headName(state.head)} gets ${right} of ${gold.length} right.` : "";
+  return `Head ${headName(state.head)}. ${about}${links}`;
+}
+
+export function buildSentences() {
+  find("sentences").parentElement.hidden = texts.length === 0;
+  picture.addEventListener("mouseover", (event) => {
+    const place = event.target.dataset.from;
+    if (place !== undefined) point(Number(place));
+  });
+  picture.addEventListener("mouseleave", () => point(null));
+  picture.addEventListener("keydown", (event) => {
+    const last = table.tBodies[0].rows.length - 1;
+    const next = { ArrowDown: Math.min(last, (pointed ?? -1) + 1), ArrowUp: Math.max(0, (pointed ?? last + 1) - 1), Escape: null }[event.key];
+    if (next === undefined) return;
+    event.preventDefault();
+    point(next);
+  });
+}
+
+export async function drawSentences(state) {
+  if (!texts.length) return;
+  const row = scoreOf(state);
+  const place = chooseText(state, row);
+  const turn = ++turns;
+  const absent = state.attention_type !== "" && state.attention_type !== onlyType;
+  picture.hidden = table.hidden = absent;
+  listTexts(row);
+  find("text").value = String(place);
+  if (absent) {
+    find("sentence-about").textContent = `The texts have the attention of the ${onlyType} alone.`;
+    return;
+  }
+  picture.setAttribute("aria-busy", "true");
+  let weights;
+  try {
+    weights = await unpack(place);
+  } catch {
+    find("sentence-about").textContent = "This browser cannot unpack the weights (DecompressionStream is missing); a newer one can.";
+    return;
+  } finally {
+    if (turn === turns) picture.setAttribute("aria-busy", "false");
+  }
+  if (turn !== turns) return; // something else was chosen meanwhile
+  const text = texts[place];
+  const units = listUnits(text, state.level);
+  const map = readMap(weights, text, units, state.head);
+  const gold = row ? judge(text, row, state.direction, map, units) : [];
+  const [svg, about] = DRAW[state.picture](units, map, gold);
+  picture.replaceChildren(svg);
+  fillTable(units, map, gold);
+  find("sentence-about").textContent = describe(state, row, gold, about);
+  point(null);
+}

@@ -1,0 +1,88 @@
+// What the reader chose. It is the address of the page as well (#variable=entropy&head=3-1), so that it can be linked to.
+import { find } from "./dom.js";
+import { findBest, headName, numbersOf, page, readHead, readVariable, scoreOf } from "./numbers.js";
+
+const LEVELS = ["words", "tokens"], PICTURES = ["lines", "arcs", "matrix"];
+const listeners = [];
+
+// head: {layer, head}, both counted from 0. text: its place among the texts; empty for the best example of the row.
+const state = { view: "weights", variable: "", direction: page.directions[0] ?? "", attention_type: page.attention_types[0] ?? "", head: null, text: "", level: LEVELS[0], picture: PICTURES[0] };
+
+export const hasVariables = page.scores.length + page.statistics.length > 0;
+
+const countTexts = () => Number(find("sentences-data")?.dataset.texts ?? 0);
+
+function listVariables() {
+  const { scores, statistics } = numbersOf(state);
+  return [...scores.map((row) => row.key), ...statistics.map((row) => row.name)];
+}
+
+const CHOICES = {
+  view: () => ["weights", ...page.views.map((view) => view.name)],
+  variable: listVariables,
+  direction: () => page.directions,
+  attention_type: () => page.attention_types,
+  text: () => [...Array(countTexts()).keys()].map(String),
+  level: () => LEVELS,
+  picture: () => PICTURES,
+};
+
+// Take over what an address or a control says, as far as the page has it.
+function take(changes) {
+  for (const [name, list] of Object.entries(CHOICES)) {
+    if (list().includes(changes[name])) state[name] = changes[name];
+  }
+  if (!listVariables().includes(state.variable)) state.variable = listVariables()[0];
+  if ("variable" in changes && !("text" in changes)) state.text = "";
+  const head = readHead(changes.head);
+  if (head) state.head = head;
+  else if (state.head === null || ("variable" in changes && !("head" in changes))) state.head = findBest(readVariable(state));
+}
+
+export function readAddress() {
+  const address = new URLSearchParams({ variable: state.variable });
+  if (scoreOf(state)?.directed) address.set("direction", state.direction);
+  if (page.attention_types.length) address.set("attention_type", state.attention_type);
+  if (state.view !== "weights") address.set("view", state.view);
+  address.set("head", headName(state.head));
+  if (state.text) address.set("text", state.text);
+  if (state.level !== LEVELS[0]) address.set("level", state.level);
+  if (state.picture !== PICTURES[0]) address.set("picture", state.picture);
+  return address;
+}
+
+// A page inside a notebook has no address of its own.
+function writeAddress(write) {
+  try {
+    history[write](null, "", "#" + readAddress());
+  } catch {}
+}
+
+const tell = () => listeners.forEach((listener) => listener(state));
+
+export const onChange = (...every) => listeners.push(...every);
+
+// Change what is shown. With `apart` the way back leads to what was shown before.
+export function choose(changes, { apart = false } = {}) {
+  if (apart) writeAddress("replaceState");
+  take(changes);
+  tell();
+  writeAddress(apart ? "pushState" : "replaceState");
+}
+
+const parse = (address) => Object.fromEntries(new URLSearchParams(address));
+
+export const follow = (address) => choose(parse(address), { apart: true });
+
+// Without an address, the page opens on a reported head.
+export function begin() {
+  take({});
+  state.head = null;
+  if (!/[#&](variable|head)=/.test(location.hash)) take(parse(page.opening ?? ""));
+  take(parse(location.hash.slice(1)));
+  tell();
+  addEventListener("hashchange", () => {
+    take(parse(location.hash.slice(1)));
+    tell();
+  });
+}
