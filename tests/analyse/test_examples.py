@@ -62,6 +62,16 @@ def test_there_are_no_more_texts_than_asked_for_and_rows_come_in_turn() -> None:
     assert choose_examples(texts, ["relation:other"], 7) == []
 
 
+def test_texts_of_other_rows_fill_up_a_row() -> None:
+    texts = [one("a", 3, 3) | one("a", 1, 1, row="relation:det"), one("b", 2, 2) | one("b", 2, 3, row="relation:det")]
+    texts += [one("c", 4, 4, row="relation:det"), one("d", 1, 1, row="relation:det")]
+    chosen = choose_examples(texts, ["relation:obj", "relation:det"], 3)
+    assert {each.scored.text for each in chosen} == {"a", "b", "c"}
+    of_obj, of_det = (names([each for each in chosen if each.row == f"relation:{row}"]) for row in ("obj", "det"))
+    assert of_obj == [(CLEAR, "a"), (CLEAR, "b")]
+    assert of_det == [(CLEAR, "c"), (FAILS, "b"), (CLEAR, "a")]
+
+
 def test_a_text_that_is_there_already_is_an_example_of_further_rows() -> None:
     both = one("both", 3, 3) | one("both", 2, 2, row="relation:det")
     chosen = choose_examples([both], ["relation:obj", "relation:det"], 1)

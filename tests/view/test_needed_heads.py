@@ -19,7 +19,8 @@ from headscope.runner.table import name_view
 from headscope.view.page import render_page
 from planted import documents, from_to
 from planted_task import make_task, mark_objects, plant_task
-from view.parsed import Browse, Page
+from view.parsed import Browse, OpenPage, Page
+from view.test_exports import export, read_csv
 
 READING, MARKING = [(2, 3), (1, 2)], {(2, 3): mark_objects, (3, 5): from_to("noun", "determiner")}
 
@@ -114,6 +115,16 @@ def test_the_page_has_a_table_of_them_without_a_script(atlas: Path) -> None:
     assert summaries[-1].endswith("Of the other 13: 1 needed, 12 not needed.")
 
 
+def test_they_are_exported_with_their_roles(atlas: Path, open_page: OpenPage, tmp_path: Path) -> None:
+    page = open_page((atlas / "atlas.html").read_text())
+    heading, *rows = read_csv(export(page, "needed-csv", tmp_path))
+    assert heading[:2] == ["role", "head"]
+    assert [row[:2] for row in rows] == [
+        ["Marks and needed", "2-3"], ["Marks, not needed", "3-5"], ["Needed, marks nothing we measured", "1-2"],
+    ]  # fmt: skip
+    assert {len(row) for row in rows} == {len(heading)}
+
+
 CLICK = """
   const rows = [...document.querySelectorAll("#needed-rows tbody tr")];
   const row = rows.find((each) => each.textContent.startsWith("2-3"));
@@ -130,8 +141,8 @@ def test_a_row_shows_its_effect_in_the_grid_on_a_scale_around_0(atlas: Path, bro
     assert body["data-address"] == "#variable=effect_loss&head=2-3"
     assert body["data-current"] == "true"
     assert (body["data-low"] or "").startswith("−")
-    ((_, sentence),) = parsed.find("p", id="profile-need")
-    assert sentence.startswith("Stands out for ")
+    ((_, sentence),) = parsed.find("p", id="profile-about")
+    assert "It stands out for " in sentence
     assert sentence.endswith(": needed.")
     table = headscope.read_table(atlas / "heads.nc")
     assert f"changes by {float(table['effect_loss'].sel(layer=2, head=3)):+.3f} [" in sentence

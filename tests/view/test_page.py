@@ -121,8 +121,9 @@ def test_a_table_with_surface_numbers_alone_has_a_page() -> None:
     parsed = Page(render_page(table, figures={}))
     assert parsed.data()["scores"] == []
     assert rows_of_reported(parsed) == []
-    ((section, _),) = parsed.find("section", **{"aria-labelledby": "reported"})
-    assert "hidden" in section
+    ((_, section),) = parsed.find("section", **{"aria-labelledby": "reported"})
+    assert "No head is reported: the corpus has no links, spans or labels" in section
+    assert "No head is reported" not in render_page(head_table(), figures={})
 
 
 def test_headers_have_a_scope_and_labels_a_target() -> None:

@@ -126,7 +126,7 @@ def test_every_heading_says_in_a_sentence_what_it_is_and_where_it_comes_from() -
     assert not [text for text in told if re.search(r"\. [A-Z]", text)]
     # The same for those who cannot point, and on paper.
     headings = [text for attrs, text in parsed.find("th", scope="col") if "title" in attrs]
-    pictures = {"01": "picture"}
+    pictures = {"01picture": "picture"}
     assert [text for _, text in parsed.find("dt")] == [pictures.get(text, text) for text in headings]
     assert [text for _, text in parsed.find("dd")] == told
 

@@ -84,6 +84,8 @@ def choose_examples(
 ) -> list[ChosenExample]:
     """Examples of rows on at most so many texts: of each row the clearest and the one that fails most, then the next.
 
+    A row that gets no further text of its own has the best of those that were chosen for others.
+
     The clearest is that with the largest `Scored.estimate`, and of equals the shortest; something must be right. That
     which fails most has the smallest, and something must be wrong.
 
@@ -103,6 +105,12 @@ def choose_examples(
                 continue
             names.add(scored.text)
             chosen.append(ChosenExample(row, kind, scored))
+    for (row, kind), best in ranked.items():
+        own = [example for example in chosen if example.row == row]
+        missing = each - sum(example.kind == kind for example in own)
+        used = {example.scored.text for example in own}
+        others = [scored for scored in best if scored.text in names and scored.text not in used]
+        chosen += [ChosenExample(row, kind, scored) for scored in others[:missing]]
     return chosen
 
 

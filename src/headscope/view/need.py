@@ -170,15 +170,13 @@ def explain_need(table: xr.Dataset) -> str:
     return " ".join(filter(None, sentences))
 
 
-def describe_head(head: NeededHead, metric: Mapping[str, Any]) -> str:
-    """Sentences about one head: what it stands out for, and what happens without it."""
-    rows = ", ".join(dict.fromkeys(row.label for row in head.rows))
-    marks = f"Stands out for {rows}." if rows else "" if head.undecided else "Stands out for no row."
+def describe_effect(head: NeededHead, metric: Mapping[str, Any]) -> str:
+    """A sentence about what happens without a head."""
     if math.isnan(head.effect.value):
-        return f"{marks} It was not disabled.".strip()
+        return "It was not disabled."
     placebo = f"; with placebos {format_change(head.placebo.value)}" if math.isfinite(head.placebo.value) else ""
     change = f"{format_change(head.effect.value)}{format_ends(head.effect)}{placebo}"
-    return f"{marks} Without it the {metric['title']} changes by {change}: {head.need}.".strip()
+    return f"Without it the {metric['title']} changes by {change}: {head.need}."
 
 
 def format_change(change: float) -> str:

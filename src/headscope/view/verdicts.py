@@ -33,12 +33,14 @@ def describe_verdicts(reports: Sequence[Report]) -> str:
         return ""
     rivals = any(row.rivals for row in _list_rows(reports))
     beaten = " and ".join(["all its rivals"] * rivals + ["chance"] * has_permutations(reports))
-    subject, many = _enumerate(standing or without), not singular if standing else len(without) > 1
+    subject, many = enumerate_parts(standing or without), not singular if standing else len(without) > 1
     sentence = f"{subject[:1].upper()}{subject[1:]} {'have' if many else 'has'} {'a' if standing else 'no'} head that "
     sentence += f"beats {beaten}" if beaten else "stands out"
     if standing and without:
-        sentence += f"; {_enumerate(without)} {'have' if len(without) > 1 else 'has'} none"
-    return f"{sentence}." + (f" There are too few texts to decide about {_enumerate(undecided)}." if undecided else "")
+        sentence += f"; {enumerate_parts(without)} {'have' if len(without) > 1 else 'has'} none"
+    return f"{sentence}." + (
+        f" There are too few texts to decide about {enumerate_parts(undecided)}." if undecided else ""
+    )
 
 
 def _count_rows(report: Report, count: int) -> str:
@@ -60,7 +62,7 @@ def describe_choice(reports: Sequence[Report]) -> str:
     if not titles:
         return f"{chosen}."
     return (
-        f"{chosen}, and so were its rivals: {_enumerate(list(dict.fromkeys(titles)))}. "
+        f"{chosen}, and so were its rivals: {enumerate_parts(list(dict.fromkeys(titles)))}. "
         "Lift: the score of the head less that of its strongest rival on the same items."
     )
 
@@ -125,5 +127,6 @@ def _list_rows(reports: Sequence[Report]) -> list[Reported]:
     return [row for report in reports for row in report.rows_with_heads]
 
 
-def _enumerate(parts: Sequence[str]) -> str:
+def enumerate_parts(parts: Sequence[str]) -> str:
+    """Parts of a sentence with commas between them, and an "and" before the last."""
     return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))

@@ -45,6 +45,8 @@ POLICY = (
 )
 """What the page may do: run its own script, and no other; nothing that it holds can send anything anywhere."""
 
+UNREPORTED = "No head is reported: the corpus has no links, spans or labels, or no reducer scored heads by them."
+
 
 def render_page(
     table: xr.Dataset,
@@ -91,7 +93,7 @@ def render_page(
         causality=f'<p class="note">{_escape(causality)}</p>' if causality else "",
         reported=f'<table class="sortable">\n{reported}\n</table>' if reported else "",
         rare=rare,
-        reported_hidden="" if reported or rare else "hidden",
+        unreported="" if reported or rare else f'<p class="note">{UNREPORTED}</p>',
         table_hidden="" if reported else "hidden",
         summary=_summary(table, reports, needed, probes if figures else None),
         needed=render_needed_heads(table, needed),

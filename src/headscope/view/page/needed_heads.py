@@ -47,7 +47,7 @@ def render_needed_heads(table: xr.Dataset, heads: Sequence[NeededHead]) -> str:
     rows = _render_rows(heads, metric)
     columns = "".join(f"<dt>{name}</dt><dd>{escape(about)}</dd>" for name, about in COLUMNS.items())
     shown = (
-        '<div class="scroll long" role="region" aria-labelledby="needed" tabindex="0">\n'
+        '<div class="scroll long" role="region" aria-label="Table of needed heads" tabindex="0">\n'
         f'<table class="sortable">\n{rows}\n</table>\n</div>\n'
         f"<details><summary>The columns explained</summary><dl>{columns}</dl></details>"
     )

@@ -8,9 +8,12 @@ import numpy as np
 import xarray as xr
 
 from headscope import heads
+from headscope.heads import head_name
 from headscope.score import HEAD, Score, read_scores
+from headscope.view.answers import describe_heads, describe_row
+from headscope.view.glosses import explain_relation
 from headscope.view.headings import describe_view
-from headscope.view.need import NeededHead, describe_head, read_metric
+from headscope.view.need import NeededHead
 from headscope.view.offsets import best_offset
 from headscope.view.page.reported_heads import format_address
 from headscope.view.reports import Report, format_measure, row_key
@@ -34,6 +37,10 @@ def _by_head(values: xr.DataArray, *leading: str) -> Any:
     return _nested(values.transpose(*leading, "attention_type", "layer", "head").astype(float).values.tolist())
 
 
+RELATION = "relation:"
+"""How the keys of rows begin that are relations of Universal Dependencies."""
+
+
 def describe_numbers(
     table: xr.Dataset, reports: Sequence[Report], views: Mapping[str, xr.Dataset], needed: Sequence[NeededHead]
 ) -> dict[str, Any]:
@@ -47,7 +54,8 @@ def describe_numbers(
         "opening": opening and format_address(opening),
         **_numbers(table),
         "views": [{"name": name, "shows": describe_view(each), **_numbers(each)} for name, each in views.items()],
-        **_describe_heads(table, needed),
+        "rows": list(_rows(reports)),
+        "about": _describe_heads(table, reports, needed),
     }
 
 
@@ -99,6 +107,7 @@ def _rows_of_score(table: xr.Dataset, score: Score, alone: str) -> Iterator[dict
         ends = {end: _by_head(table[v].sel(place), "direction") for end, v in variables.items() if v in table}
         yield {
             "key": row_key(score, place),
+            "select": {"variable": score.variable, "place": dict(place)},
             "name": " ".join(place.values()) or alone,
             "label": score.label.format(*place.values() or [score.title]),
             "title": score.title,
@@ -160,18 +169,33 @@ def _baseline(table: xr.Dataset, values: xr.DataArray) -> tuple[list[float | Non
     return [_number(math.exp(-value)) if top > 0 else None for value, top in zip(uniform, highest, strict=True)], note
 
 
-def _describe_heads(table: xr.Dataset, needed: Sequence[NeededHead]) -> dict[str, Any]:
-    """A sentence about each head and what happens without it; none without effects."""
-    metric = read_metric(table)
-    if metric is None:
-        return {}
-    sentences = {(head.attention_type, head.layer, head.head): describe_head(head, metric) for head in needed}
-    return {
-        "need": [
-            [
-                [sentences.get((attention_type, layer, head), "") for head in table["head"].values.tolist()]
-                for layer in table["layer"].values.tolist()
-            ]
-            for attention_type in _labels(table, "attention_type") or [""]
-        ]
-    }
+def _rows(reports: Sequence[Report]) -> Iterator[dict[str, Any]]:
+    """The rows with a head, each with its answer: what a search can lead to."""
+    for report in reports:
+        for row in report.rows_with_heads:
+            yield {
+                "key": row.key,
+                "name": row.name,
+                "label": row.label,
+                "title": report.score.title,
+                "gloss": explain_relation(row.name) if row.key.startswith(RELATION) else "",
+                "direction": row.direction,
+                "attention_type": row.attention_type,
+                "head": head_name(row.layer, row.head),
+                "mark": row.mark,
+                "lift": _number(row.lift.value),
+                "score": f"{format_measure(report.score)} {row.score.value:.2f}",
+                "answer": " ".join(filter(None, describe_row(report, row))),
+            }
+
+
+def _describe_heads(
+    table: xr.Dataset, reports: Sequence[Report], needed: Sequence[NeededHead]
+) -> list[list[list[str]]]:
+    """Sentences about each head, by attention type, layer and head."""
+    sentences = describe_heads(table, reports, needed)
+    layers, in_layer = table["layer"].values.tolist(), table["head"].values.tolist()
+    return [
+        [[sentences[attention_type, layer, head] for head in in_layer] for layer in layers]
+        for attention_type in _labels(table, "attention_type") or [""]
+    ]

@@ -273,7 +273,8 @@ def _place(length: int) -> int:
 def _heading(column: Column) -> str:
     kinds = " ".join(["right"] * column.right + ["picture"] * (column.value is None))
     texts = f", <small>{column.texts}</small>" if column.texts else ""
-    content = column.picture or f"{column.heading}{texts}"
+    heading = f"{column.heading}{texts}"
+    content = f'{column.picture}<span class="unseen">{heading}</span>' if column.picture else heading
     return f'<th scope="col" class="{kinds}" title="{escape(column.about)}">{content}</th>'
 
 

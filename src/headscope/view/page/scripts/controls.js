@@ -1,6 +1,6 @@
 // The lists above the grid and the sentences: each is called like what it chooses.
 import { element, find, words } from "./dom.js";
-import { attentionType, numbersOf, page, readVariable } from "./numbers.js";
+import { numbersOf, page, readVariable } from "./numbers.js";
 import { choose } from "./state.js";
 
 const NAMES = ["view", "variable", "direction", "attention_type", "text", "level", "picture"];

@@ -4,6 +4,9 @@ import { element, find, number } from "./dom.js";
 import { headName, numbersOf, page, readVariable } from "./numbers.js";
 import { choose } from "./state.js";
 
+const MOST_NUMBERS = 16; // heads in a layer; of more, the numbers have no room
+let painted = ""; // the variable whose values the buttons have
+
 const buttonAt = ({ layer, head }) => find("grid").querySelector(`button[data-layer="${layer}"][data-head="${head}"]`);
 
 // One head at a time can be reached with Tab; arrow keys do the rest.
@@ -16,7 +19,7 @@ function reach(place) {
 export function buildGrid(point) {
   const grid = find("grid");
   grid.style.setProperty("--heads", page.heads);
-  grid.classList.toggle("many", page.heads > 16);
+  grid.classList.toggle("many", page.heads > MOST_NUMBERS);
   grid.closest(".atlas").classList.toggle("tall", page.layers > 16);
   const top = grid.createTHead().insertRow();
   top.append(element("td", ""));
@@ -59,7 +62,21 @@ export function buildGrid(point) {
   });
 }
 
+// Presses the button of the chosen head.
+function press(head) {
+  for (const button of find("grid").querySelectorAll('[aria-pressed="true"]')) button.setAttribute("aria-pressed", "false");
+  buttonAt(head).setAttribute("aria-pressed", "true");
+  reach(head);
+}
+
 export function drawGrid(state) {
+  const shown = [state.view, state.variable, state.direction, state.attention_type].join("\n");
+  if (shown !== painted) paint(state);
+  painted = shown;
+  press(state.head);
+}
+
+function paint(state) {
   const view = readVariable(state);
   const palette = view.diverging ? RED_BLUE : VIRIDIS;
   const share = (value) => (value - view.low) / (view.top - view.low || 1);
@@ -74,12 +91,11 @@ export function drawGrid(state) {
     button.classList.toggle("missing", missing);
     button.style.backgroundColor = paint.ground;
     button.style.color = paint.ink;
-    button.textContent = missing ? "" : number(value, digits).replace(/^(-?)0\./, "$1.").replace("-", "\u2212");
+    button.textContent = missing || page.heads > MOST_NUMBERS ? "" : number(value, digits).replace(/^(-?)0\./, "$1.").replace("-", "\u2212");
     button.title = missing ? `${name}: no value` : `${name}: ${number(value, 3)}`;
     button.setAttribute("aria-label", missing ? `head ${name}: no value` : `head ${name}: ${number(value, 3)} ${view.units}`);
-    button.setAttribute("aria-pressed", String(name === headName(state.head)));
+    button.setAttribute("aria-pressed", "false");
   }
-  reach(state.head);
   const scale = find("scale");
   const [mark, base] = [scale.querySelector(".mark"), scale.querySelector(".base")];
   scale.querySelector(".bar").style.background = `linear-gradient(to right, ${palette.map((hex) => "#" + hex).join()})`;

@@ -1,23 +1,53 @@
 // Builds the parts of the page and draws them whenever the reader chooses something else.
+import { drawAnswer } from "./answer.js";
 import { buildControls, drawControls } from "./controls.js";
 import { find } from "./dom.js";
+import { buildExports, drawExports } from "./exports.js";
 import { buildGrid, drawGrid } from "./grid.js";
+import { buildGuess } from "./guess.js";
 import { drawProfile } from "./profile.js";
+import { buildSearch, drawSearch } from "./search.js";
 import { buildSentences, drawSentences } from "./sentences.js";
-import { begin, hasVariables, onChange } from "./state.js";
+import { begin, follow, hasVariables, onChange } from "./state.js";
 import { buildTables, markRows } from "./tables.js";
+
+// What is larger than its place can be scrolled with the keyboard too.
+function reachScrolled() {
+  const boxes = [...document.querySelectorAll(".scroll:not([role])")];
+  const scrolls = boxes.map((box) => box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight);
+  boxes.forEach((box, place) => (scrolls[place] ? box.setAttribute("tabindex", "0") : box.removeAttribute("tabindex")));
+}
+
+// A page in a notebook has no address of its own: its links would lead to the notebook.
+function followLinks() {
+  if (location.protocol !== "about:") return;
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest('a[href^="#"]');
+    if (!link || event.defaultPrevented) return;
+    event.preventDefault();
+    const address = link.getAttribute("href").slice(1);
+    if (address.includes("=")) follow(address);
+    else find(address).scrollIntoView();
+  });
+}
 
 function build() {
   let current = null;
   buildTables();
+  followLinks();
   if (!hasVariables) {
-    find("heads").parentElement.hidden = true;
+    for (const name of ["search", "answer", "heads"]) find(name).parentElement.hidden = true;
     return;
   }
   buildControls();
   buildGrid((head) => drawProfile(current, head ?? current.head));
+  buildExports();
+  buildGuess();
+  buildSearch();
   buildSentences();
-  onChange((state) => (current = state), drawControls, drawGrid, drawProfile, markRows, drawSentences);
+  onChange((state) => (current = state), drawControls, drawSearch, drawAnswer, drawGrid, drawProfile, markRows, drawSentences, drawExports);
+  onChange(reachScrolled);
+  addEventListener("resize", reachScrolled);
   begin();
 }
 

@@ -12,6 +12,12 @@ export function readHead(name) {
   return place && place.layer in [...Array(page.layers).keys()] && place.head in [...Array(page.heads).keys()] ? place : null;
 }
 
+// The address of a row that has a head.
+export function addressOf({ key, direction, attention_type, head }) {
+  const places = { variable: key, direction, attention_type, head };
+  return String(new URLSearchParams(Object.entries(places).filter(([, value]) => value)));
+}
+
 export const attentionType = (state) => Math.max(0, page.attention_types.indexOf(state.attention_type));
 
 // The statistics and scores of the view that is shown.

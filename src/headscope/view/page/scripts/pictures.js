@@ -2,13 +2,15 @@
 import { percent, shape, shorten } from "./dom.js";
 
 const MOST_LINES = 400, WEAKEST = 0.03; // of the lines that are drawn
-const STEP = 22, GAP = 170, LETTER = 9.5; // pixels: from word to word, between the columns of words, for a letter
+const STEP = 22, GAP = 170; // pixels: from word to word, between the columns of words
 const CELL = 16, LABELS = 120, SMALLEST = 2, WIDEST = 960; // pixels, of the matrix
-const ARC = 0.1, SPACE = 12, HIGHEST = 150; // the weakest arc; pixels between words, and up to the highest arc
+const SPACE = 9, HIGHEST = 90; // pixels: between words in a line, and up to the highest arc
 
 const svgOf = (width, height) => shape("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-labelledby": "sentence-about" });
 const nameLink = (units, from, to, weight) => `${units[from].label} \u2192 ${units[to].label}: ${percent(weight)}`;
-const widthOf = (label) => LETTER * [...label].length;
+const paper = document.createElement("canvas").getContext("2d");
+paper.font = `bold 14px ${getComputedStyle(document.body).fontFamily}`;
+const widthOf = (label) => paper.measureText(label).width;
 
 // The attention of each unit to each, the largest first.
 function listWeights(map, weakest) {
@@ -20,8 +22,9 @@ function listWeights(map, weakest) {
 function label(units, place, gold, attributes) {
   const link = attributes.class === "from" && gold.find(({ from }) => from === place);
   const kinds = [attributes.class, units[place].word < 0 && "special", link && (link.right ? "right" : "wrong")];
-  const node = shape("text", { ...attributes, class: kinds.filter(Boolean).join(" ") }, shorten(units[place].label));
-  node.append(shape("title", {}, units[place].label));
+  const text = shorten(units[place].label);
+  const node = shape("text", { ...attributes, class: kinds.filter(Boolean).join(" ") }, text);
+  if (text !== units[place].label) node.append(shape("title", {}, units[place].label));
   return node;
 }
 
@@ -66,8 +69,8 @@ export function drawMatrix(units, map, gold) {
   return [svg, "Rows attend, columns are attended to; the darker, the more."];
 }
 
-// Arcs above a line of words, to the unit that each attends to most; below it the gold links. `only` leaves the arcs of
-// other units out.
+// Arcs above a line of words, from each to the other word that it attends to most; below it the gold links. `only` leaves
+// the arcs of other units out. A score compares words alone, so special tokens have no arcs either.
 export function drawArcs(units, map, gold, only = null) {
   const labels = units.map((unit) => shorten(unit.label));
   const middles = [];
@@ -77,12 +80,12 @@ export function drawArcs(units, map, gold, only = null) {
     width += widthOf(text) + SPACE;
   }
   const best = map.map((row, from) => {
-    const others = row.map((weight, to) => (to === from ? -1 : weight));
+    const others = row.map((weight, to) => (to === from || units[to].word < 0 ? -1 : weight));
     const to = others.indexOf(Math.max(...others));
     return { from, to, weight: row[to] };
-  }).filter(({ from, to, weight }) => weight >= ARC && to !== from && (!only || only.includes(from)));
+  }).filter(({ from, to, weight }) => weight >= WEAKEST && units[from].word >= 0 && units[to].word >= 0 && to !== from && (!only || only.includes(from)));
   const height = ({ from, to }) => Math.min(HIGHEST, 14 + Math.abs(middles[to] - middles[from]) / 3);
-  const above = Math.max(20, ...best.map(height)), below = Math.max(0, ...gold.map(height));
+  const above = Math.max(20, ...best.map(height)) + 4, below = Math.max(0, ...gold.map(height));
   const svg = svgOf(width, above + STEP + below + 4);
   const path = (link, base, way) => {
     const [start, end, side] = [middles[link.from], middles[link.to], way * height(link)];
@@ -99,5 +102,5 @@ export function drawArcs(units, map, gold, only = null) {
   units.forEach((_, place) => {
     svg.append(label(units, place, gold, { class: "from", x: middles[place], y: above + 15, "text-anchor": "middle", "data-from": place }));
   });
-  return [svg, `Arcs above: what each attends to most, itself left out, from ${percent(ARC)} on; the dot is what is attended to.`];
+  return [svg, `Arcs: the other word that each word attends to most, from ${percent(WEAKEST)} on; the dot is on the word that is attended to.`];
 }

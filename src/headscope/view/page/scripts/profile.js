@@ -54,7 +54,7 @@ export function drawProfile(state, place = state.head) {
   const name = `Head ${headName(place)}${page.attention_types.length ? ", " + page.attention_types[side] : ""}`;
   const scores = listScores(numbers, side, place);
   find("profile-name").textContent = name;
-  find("profile-need").textContent = page.need ? page.need[side][place.layer][place.head] : "";
+  find("profile-about").textContent = page.about[side][place.layer][place.head];
   find("shares").textContent = numbers.shares;
   find("scores-name").textContent = `${name}: its best scores, on all texts`;
   fill("profile-statistics", listStatistics(numbers, side, place));

@@ -2,19 +2,31 @@
 import { element, find, percent, shorten } from "./dom.js";
 import { headName, scoreOf } from "./numbers.js";
 import { drawArcs, drawLines, drawMatrix } from "./pictures.js";
-import { examplesOf, judge, listUnits, onlyType, readMap, texts, unpack } from "./texts.js";
+import { examplesOf, hasType, judge, listUnits, onlyType, readMap, texts, unpack } from "./texts.js";
 
 const DRAW = { lines: drawLines, arcs: drawArcs, matrix: drawMatrix };
 const KINDS = { clear: "the reported head does well", fails: "it does badly" };
 const [picture, table] = [find("sentence-picture"), find("sentence-table")];
+const MOST = 3; // units that the table names
 let pointed = null; // the unit that attends and is pointed at
 let turns = 0; // of drawing; only the last one counts
+
+// The places of the largest weights from 1 % on, at most `MOST`, the largest first.
+function listLargest(weights) {
+  const places = [];
+  weights.forEach((weight, place) => {
+    if (weight < 0.01 || (places.length === MOST && weight <= weights[places.at(-1)])) return;
+    const before = places.findIndex((other) => weight > weights[other]);
+    places.splice(before < 0 ? places.length : before, 0, place);
+    places.length = Math.min(places.length, MOST);
+  });
+  return places;
+}
 
 function fillTable(units, map, gold) {
   const links = new Map(gold.map((link) => [link.from, link]));
   table.tBodies[0].replaceChildren(...units.map((unit, from) => {
-    const best = map[from].map((weight, to) => ({ weight, to })).sort((a, b) => b.weight - a.weight).slice(0, 3);
-    const attends = best.filter(({ weight }) => weight >= 0.01).map(({ weight, to }) => `${units[to].label} ${percent(weight)}`);
+    const attends = listLargest(map[from]).map((to) => `${units[to].label} ${percent(map[from][to])}`);
     const link = links.get(from);
     const verdict = link ? `${units[link.to].label}: ${link.right ? "right" : "wrong"}` : "";
     const row = element("tr");
@@ -61,7 +73,9 @@ function describe(state, row, gold, about) {
 }
 
 export function buildSentences() {
-  find("sentences").parentElement.hidden = texts.length === 0;
+  find("sentences").parentElement.hidden = false;
+  find("sentence-absent").hidden = texts.length > 0;
+  find("sentence-parts").hidden = texts.length === 0;
   picture.addEventListener("mouseover", (event) => {
     const place = event.target.dataset.from;
     if (place !== undefined) point(Number(place));
@@ -81,7 +95,7 @@ export async function drawSentences(state) {
   const row = scoreOf(state);
   const place = chooseText(state, row);
   const turn = ++turns;
-  const absent = state.attention_type !== "" && state.attention_type !== onlyType;
+  const absent = !hasType(state);
   picture.hidden = table.hidden = absent;
   listTexts(row);
   find("text").value = String(place);

@@ -10,8 +10,10 @@ export const texts = data.texts;
 
 export const examplesOf = (row) => data.examples.filter((each) => each.row === row);
 
-// The attention type that the texts have; empty of a model that has but one.
+// The attention type that the texts have.
 export const onlyType = data.attention_type;
+
+export const hasType = (state) => state.attention_type === "" || state.attention_type === onlyType;
 
 export async function unpack(place) {
   if (!unpacked.has(place)) {
@@ -38,11 +40,15 @@ export function listUnits(text, level) {
 export function readMap(weights, text, units, { layer, head }) {
   const size = text.tokens.length;
   const start = (layer * page.heads + head) * size * size;
-  return units.map((from) => units.map((to) => {
-    let sum = 0;
-    for (const query of from.tokens) for (const key of to.tokens) sum += weights[start + query * size + key];
-    return sum / from.tokens.length / data.steps;
-  }));
+  const unitOf = new Uint32Array(size);
+  units.forEach((unit, place) => unit.tokens.forEach((token) => (unitOf[token] = place)));
+  return units.map((from) => {
+    const row = new Array(units.length).fill(0);
+    for (const query of from.tokens) {
+      for (let key = 0; key < size; key++) row[unitOf[key]] += weights[start + query * size + key];
+    }
+    return row.map((sum) => sum / from.tokens.length / data.steps);
+  });
 }
 
 // The links of a text that a row of a score is about, from the word that attends to the one that it is to attend to.

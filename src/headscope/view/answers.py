@@ -1,0 +1,122 @@
+"""What a table knows of a row or of a head, in sentences that hold nothing but its numbers."""
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+import numpy as np
+import xarray as xr
+
+from headscope.analyse.report import DOES_NOT, STANDS_OUT, UNDECIDED
+from headscope.analyse.rivals import UNTRAINED
+from headscope.heads import head_name
+from headscope.view.need import NeededHead, describe_effect, read_metric
+from headscope.view.reports import Interval, Report, Reported, format_measure
+from headscope.view.verdicts import enumerate_parts
+
+LEAST = 0.05
+"""By so much more than the mean of all heads a head must attend to a target for that to be said."""
+
+VERDICTS = {
+    STANDS_OUT: "It stands out: it beats all its rivals and chance.",
+    DOES_NOT: "It does not stand out.",
+    UNDECIDED: "There are too few texts to decide whether it stands out.",
+}
+
+
+def describe_row(report: Report, row: Reported) -> list[str]:
+    """Sentences about a row with a head: its held-out score, the rivals, and whether the head stands out."""
+    score = f"{format_measure(report.score)} {_format(row.score)}"
+    attends = f", from the {row.attends}" if row.direction else ""
+    best = (
+        f"For {row.label}, head {row.where} is best: {score} on {row.scored:,} held-out {report.score.items}{attends}."
+    )
+    return [best, *_compare(row), VERDICTS.get(row.verdict, "")]
+
+
+def _compare(row: Reported) -> Iterator[str]:
+    """Sentences about the rivals of a head, and the score that is left when the gold is permuted."""
+    rival = row.strongest_rival
+    if rival is not None:
+        lift = _format(row.lift, sign="+")
+        yield f"Its lift over the strongest rival, {rival.label} ({rival.score.value:.2f}), is {lift}."
+    if math.isfinite(row.permuted):
+        yield f"With the gold permuted it has {row.permuted:.2f}."
+    for untrained in row.rivals:
+        if untrained.name == UNTRAINED and untrained is not rival:
+            yield f"The best head of the untrained model has {untrained.score.value:.2f}."
+
+
+def describe_heads(
+    table: xr.Dataset, reports: Sequence[Report], needed: Sequence[NeededHead]
+) -> dict[tuple[str, int, int], str]:
+    """Sentences about each head: what it attends to most, the rows it is reported for, and what happens without it.
+
+    Args:
+        table: a head table.
+        reports: of the table.
+        needed: its heads with their effects; none of a table without effects.
+
+    Returns:
+        By attention type (empty of a model with one), layer and head.
+    """
+    rows: dict[tuple[str, int, int], list[Reported]] = {}
+    for row in (row for report in reports for row in report.rows_with_heads):
+        rows.setdefault((row.attention_type, row.layer, row.head), []).append(row)
+    metric = read_metric(table)
+    effects = {(head.attention_type, head.layer, head.head): describe_effect(head, metric) for head in needed if metric}
+    targets = dict(_describe_targets(table))
+    types = table["attention_type"].values.tolist() if "attention_type" in table.dims else [""]
+    places = product(types, table["layer"].values.tolist(), table["head"].values.tolist())
+    return {
+        place: " ".join(
+            filter(None, (targets.get(place), _describe_rows(rows.get(place, ())) if rows else "", effects.get(place)))
+        )
+        for place in places
+    }
+
+
+def _describe_targets(table: xr.Dataset) -> Iterator[tuple[tuple[str, int, int], str]]:
+    """Of the targets that were measured, the one that gets most of the attention of each head, beside all heads."""
+    shares = {str(values.attrs["target"]): values for values in table.data_vars.values() if values.attrs.get("target")}
+    if not shares:
+        return
+    by_target = xr.concat([values.drop_attrs() for values in shares.values()], "target", coords="minimal")
+    if "attention_type" not in by_target.dims:
+        by_target = by_target.expand_dims(attention_type=[""])
+    names, of_head = [*shares], ("attention_type", "layer", "head")
+    means = by_target.mean(of_head).values
+    places = product(*(by_target[dim].values.tolist() for dim in of_head))
+    for place, of_targets in zip(places, by_target.stack(place=of_head).T.values, strict=True):
+        if np.isnan(of_targets).all():
+            continue
+        most, distinct = int(np.nanargmax(of_targets)), int(np.nanargmax(of_targets - means))
+        sentence = (
+            f"attends most to {names[most]}: {of_targets[most]:.0%} of its attention, {means[most]:.0%} in the mean of "
+            "all heads."
+        )
+        if distinct != most and of_targets[distinct] - means[distinct] >= LEAST:
+            share = f"{of_targets[distinct]:.0%}, {means[distinct]:.0%} in the mean"
+            sentence += f" More than other heads it attends to {names[distinct]}: {share}."
+        yield place, f"Head {head_name(*place[1:])} {sentence}"
+
+
+def _describe_rows(rows: Sequence[Reported]) -> str:
+    """The rows that a head is reported for, by verdict."""
+    sentences = {
+        "It stands out for {}.": [row.label for row in rows if row.stands_out],
+        "It is the best head of {}, but does not stand out.": [
+            row.label for row in rows if not row.stands_out and row.verdict != UNDECIDED
+        ],
+        "It is the best head of {}, with too few texts to decide.": [
+            row.label for row in rows if row.verdict == UNDECIDED
+        ],
+    }
+    described = " ".join(text.format(enumerate_parts(labels)) for text, labels in sentences.items() if labels)
+    return described or "It is the best head of no row."
+
+
+def _format(interval: Interval, sign: str = "") -> str:
+    """A value with the ends of its interval."""
+    ends = f" [{interval.lower:{sign}.2f}, {interval.upper:{sign}.2f}]" if math.isfinite(interval.lower) else ""
+    return f"{interval.value:{sign}.2f}{ends}".replace("-", "−")

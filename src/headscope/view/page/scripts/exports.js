@@ -1,0 +1,153 @@
+// What is shown, to take along: the Python that gives the same number, tables as CSV, pictures as SVG and PNG.
+import { colour, RED_BLUE, VIRIDIS } from "./colours.js";
+import { element, find, number, shape } from "./dom.js";
+import { headName, page, readVariable, scoreOf } from "./numbers.js";
+
+const CELL = 42, ROW = 24, LABELS = 34, TITLE = 30; // pixels of the picture of the grid
+const SCALE = 2; // pixels of a PNG for one of the page
+const PAINT = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "opacity", "font-size", "font-weight", "font-style", "font-family", "text-anchor", "visibility"];
+let state = null;
+
+const quote = (text) => JSON.stringify(text);
+
+// The Python that reads the number of the chosen head from the table beside the page, and that which disables the head.
+function writePython() {
+  const { variable, place } = scoreOf(state)?.select ?? { variable: state.variable, place: {} };
+  const directed = readVariable(state).directed ? { direction: state.direction } : {};
+  const named = state.attention_type ? { attention_type: state.attention_type } : {};
+  const labels = Object.entries({ ...place, ...directed, ...named }).map(([dim, label]) => `${dim}=${quote(label)}`);
+  const where = [...labels, `layer=${state.head.layer + 1}`, `head=${state.head.head + 1}`].join(", ");
+  const file = state.view === "weights" ? "heads.nc" : `heads-${state.view}.nc`;
+  const head = `${state.attention_type} ${headName(state.head)}`.trim();
+  return `import headscope
+
+table = headscope.read_table(${quote(file)})
+table[${quote(variable)}].sel(${where})
+
+with headscope.disable(model, [${quote(head)}]):
+    ...  # run the model without the head`;
+}
+
+function save(name, type, content) {
+  const address = URL.createObjectURL(new Blob([content], { type }));
+  element("a", null, { href: address, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 1000);
+}
+
+// The name of a file: model, what it shows, and the head, without what a file system may refuse.
+function nameFile(what, ending) {
+  const parts = [document.querySelector("h1").textContent, what].join("-");
+  return `${parts.replaceAll(/[^\p{L}\p{N}]+/gu, "-").replaceAll(/^-+|-+$/g, "").slice(0, 80)}.${ending}`;
+}
+
+// A cell of a CSV file. What a spreadsheet would take for a formula gets an apostrophe.
+function writeCell(content) {
+  const text = String(content ?? "").replaceAll(/\s+/g, " ").trim();
+  const safe = /^[=+\-@]/.test(text) && isNaN(text) ? `'${text}` : text;
+  return /[",]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
+
+const writeTable = (rows) => rows.map((row) => row.map(writeCell).join(",")).join("\r\n") + "\r\n";
+
+// The text of a cell; parts that stand in lines of their own are kept apart.
+function readCell(cell) {
+  if (!cell.childElementCount) return cell.textContent;
+  const copy = cell.cloneNode(true);
+  for (const lines of copy.querySelectorAll("br")) lines.replaceWith("; ");
+  for (const picture of copy.querySelectorAll("svg")) picture.replaceWith(picture.querySelector("title")?.textContent ?? "");
+  return copy.textContent.replaceAll("\u2195", "");
+}
+
+// The rows of a table; a heading that spans it becomes a column of its own, of this name.
+function readTable(table, parts = "") {
+  const rows = [];
+  let group = null;
+  for (const row of table.rows) {
+    if (row.classList.contains("group")) group = row.querySelector("h3").textContent;
+    else rows.push([...(group === null ? [] : [group]), ...[...row.cells].map(readCell)]);
+  }
+  if (group !== null) rows[0].unshift(parts);
+  return rows;
+}
+
+function readGrid() {
+  const { values, label, units } = readVariable(state);
+  const rows = values.flatMap((row, layer) => row.map((value, head) => [layer + 1, head + 1, value]));
+  return [["layer", "head", `${label} (${units})`], ...rows];
+}
+
+function drawGridPicture() {
+  const view = readVariable(state);
+  const palette = view.diverging ? RED_BLUE : VIRIDIS;
+  const width = LABELS + page.heads * CELL + 8, height = TITLE + ROW * (page.layers + 1) + 8;
+  const svg = shape("svg", { viewBox: `0 0 ${width} ${height}`, width, height, "font-family": "system-ui, sans-serif", "font-size": 12 });
+  const text = (content, x, y, attributes = {}) => svg.append(shape("text", { x, y, "text-anchor": "middle", fill: "#1b1f24", ...attributes }, content));
+  svg.append(shape("rect", { width, height, fill: "#ffffff" }));
+  text(`${view.label} (${view.units})`, 4, 18, { "text-anchor": "start", "font-weight": "bold" });
+  for (let head = 0; head < page.heads; head++) text(head + 1, LABELS + (head + 0.5) * CELL, TITLE + 16);
+  view.values.forEach((row, layer) => {
+    const y = TITLE + ROW * (layer + 1);
+    text(layer + 1, LABELS / 2, y + 16);
+    row.forEach((value, head) => {
+      if (value === null) return;
+      const paint = colour((value - view.low) / (view.top - view.low || 1), palette);
+      svg.append(shape("rect", { x: LABELS + head * CELL, y, width: CELL - 1, height: ROW - 1, fill: paint.ground }));
+      text(number(value, view.top < 0.1 ? 3 : 2), LABELS + (head + 0.5) * CELL, y + 16, { fill: paint.ink });
+    });
+  });
+  return svg;
+}
+
+// A picture of the page with the paint that its style gives it, on the page's ground.
+function drawAlone(picture) {
+  const copy = picture.cloneNode(true);
+  const [originals, copies] = [picture, copy].map((svg) => svg.querySelectorAll("*"));
+  originals.forEach((original, place) => {
+    const style = getComputedStyle(original);
+    for (const name of PAINT) copies[place].setAttribute(name, style.getPropertyValue(name));
+  });
+  copy.prepend(shape("rect", { width: "100%", height: "100%", fill: getComputedStyle(document.body).backgroundColor }));
+  return copy;
+}
+
+const writePicture = (svg) => new XMLSerializer().serializeToString(svg);
+
+async function paint(svg) {
+  const image = new Image();
+  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(writePicture(svg))}`;
+  await image.decode();
+  const canvas = element("canvas", null, { width: SCALE * svg.getAttribute("width"), height: SCALE * svg.getAttribute("height") });
+  const paper = canvas.getContext("2d");
+  paper.scale(SCALE, SCALE);
+  paper.drawImage(image, 0, 0);
+  return new Promise((done) => canvas.toBlob(done, "image/png"));
+}
+
+const drawSentencePicture = () => drawAlone(find("sentence-picture").querySelector("svg"));
+const nameGrid = () => `${readVariable(state).label}${state.view === "weights" ? "" : "-" + state.view}`;
+const nameSentence = () => `head-${headName(state.head)}-sentence`;
+
+const EXPORTS = {
+  "grid-csv": () => save(nameFile(nameGrid(), "csv"), "text/csv", writeTable(readGrid())),
+  "grid-svg": () => save(nameFile(nameGrid(), "svg"), "image/svg+xml", writePicture(drawGridPicture())),
+  "grid-png": async () => save(nameFile(nameGrid(), "png"), "image/png", await paint(drawGridPicture())),
+  "sentence-csv": () => save(nameFile(nameSentence(), "csv"), "text/csv", writeTable(readTable(find("sentence-table")))),
+  "sentence-svg": () => save(nameFile(nameSentence(), "svg"), "image/svg+xml", writePicture(drawSentencePicture())),
+  "sentence-png": async () => save(nameFile(nameSentence(), "png"), "image/png", await paint(drawSentencePicture())),
+  "reported-csv": () => save(nameFile("reported-heads", "csv"), "text/csv", writeTable(readTable(document.querySelector("#reported-rows .sortable"), "score"))),
+  "needed-csv": () => save(nameFile("needed-heads", "csv"), "text/csv", writeTable(readTable(document.querySelector("#needed-rows .sortable"), "role"))),
+};
+
+export function buildExports() {
+  find("export").parentElement.hidden = false;
+  for (const [name, run] of Object.entries(EXPORTS)) find(`export-${name}`).addEventListener("click", run);
+  find("export-reported-csv").hidden = !document.querySelector("#reported-rows .sortable");
+  find("export-needed-csv").hidden = !document.querySelector("#needed-rows .sortable");
+  find("export-tables").hidden = !document.querySelector(".sortable");
+}
+
+export function drawExports(shown) {
+  state = shown;
+  find("python").textContent = writePython();
+  find("export-sentence").hidden = find("sentence-parts").hidden || find("sentence-picture").hidden;
+}

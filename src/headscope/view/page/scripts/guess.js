@@ -1,0 +1,99 @@
+// Guess the head: three sentences with the attention of a head whose name is hidden, and four rows to choose from. The
+// share of right guesses tells whether one can see in the attention what the labels say.
+import { element, find, percent } from "./dom.js";
+import { addressOf, numbersOf, page, readHead } from "./numbers.js";
+import { drawArcs } from "./pictures.js";
+import { follow } from "./state.js";
+import { examplesOf, judge, listUnits, onlyType, readMap, texts, unpack } from "./texts.js";
+
+const OPTIONS = 4, SENTENCES = 3;
+const guesses = { right: 0, all: 0 };
+let question = null; // {row, options}
+
+const pick = (list) => list[Math.floor(Math.random() * list.length)];
+
+function shuffle(list) {
+  const rest = [...list];
+  return list.map(() => rest.splice(Math.floor(Math.random() * rest.length), 1)[0]);
+}
+
+const scoreOfRow = (row) => numbersOf({ view: "weights" }).scores.find((score) => score.key === row.key);
+const baseOf = (row) => row.name.split(":")[0];
+const nameRow = (row) => (row.gloss ? `${row.label}: ${row.gloss}` : row.label);
+
+// Rows with a direction that have a sentence in which the head is right; the others cannot be seen in arcs.
+function listRows() {
+  const shown = page.rows.filter((row) => scoreOfRow(row)?.directed && (!row.attention_type || row.attention_type === onlyType));
+  return shown.filter((row) => baseOf(row) !== "all" && examplesOf(row.key).some((each) => each.kind === "clear"));
+}
+
+// One row, and others with other heads that are no subtypes of the same relation.
+function ask(rows) {
+  const row = pick(rows);
+  const options = [row];
+  for (const other of shuffle(rows)) {
+    const alike = options.some((each) => each.head === other.head || baseOf(each) === baseOf(other));
+    if (!alike && options.length < OPTIONS) options.push(other);
+  }
+  return { row, options: shuffle(options) };
+}
+
+// A sentence with the arcs of the head; with its gold links once the answer is given.
+async function drawSentence(row, place, answered) {
+  const text = texts[place];
+  const units = listUnits(text, "words");
+  const map = readMap(await unpack(place), text, units, readHead(row.head));
+  const gold = answered ? judge(text, scoreOfRow(row), row.direction, map, units) : [];
+  const [svg] = drawArcs(units, map, gold);
+  svg.removeAttribute("aria-labelledby");
+  svg.setAttribute("aria-label", text.words.join(" "));
+  const box = element("div", null, { class: "scroll sentence", role: "group", "aria-label": "Sentence", tabindex: "0" });
+  box.append(svg);
+  return box;
+}
+
+async function drawSentences(answered) {
+  const places = examplesOf(question.row.key).filter((each) => each.kind === "clear").slice(0, SENTENCES).map((each) => each.text);
+  const boxes = await Promise.all(places.map((place) => drawSentence(question.row, place, answered)));
+  find("guess-sentences").replaceChildren(...boxes);
+}
+
+function answer(chosen) {
+  const { row, options } = question;
+  const right = chosen === row;
+  guesses.all += 1;
+  guesses.right += right ? 1 : 0;
+  [...find("guess-options").children].forEach((button, place) => {
+    button.disabled = true;
+    if (options[place] === row) button.classList.add("right");
+  });
+  const link = element("a", `Head ${row.head}`, { href: "#answer" });
+  link.addEventListener("click", (event) => {
+    event.preventDefault();
+    follow(addressOf(row));
+    find("answer").scrollIntoView();
+  });
+  find("guess-result").replaceChildren(right ? "Right. " : `It is ${row.label}. `, link, `: ${row.score}.`);
+  find("guess-share").textContent = `${guesses.right} of ${guesses.all} guesses are right, ${percent(guesses.right / guesses.all)}; by chance it would be ${percent(1 / OPTIONS)}.`;
+  drawSentences(true);
+}
+
+async function next(rows) {
+  question = ask(rows);
+  find("guess-result").textContent = "";
+  await drawSentences(false);
+  find("guess-options").replaceChildren(...question.options.map((row) => {
+    const button = element("button", nameRow(row), { type: "button" });
+    button.addEventListener("click", () => answer(row));
+    return button;
+  }));
+  find("guess-next").textContent = "Another head";
+}
+
+export function buildGuess() {
+  const rows = listRows();
+  const kinds = new Set(rows.map(baseOf)), heads = new Set(rows.map((row) => row.head));
+  if (Math.min(kinds.size, heads.size) < OPTIONS) return;
+  find("guess").parentElement.hidden = false;
+  find("guess-next").addEventListener("click", () => next(rows));
+}

@@ -1,0 +1,117 @@
+// The search: a row, a variable or a head by its name, and where it leads.
+import { element, find, number } from "./dom.js";
+import { addressOf, findBest, flat, headName, numbersOf, page, readHead, readVariable } from "./numbers.js";
+import { follow } from "./state.js";
+
+const MOST = 12; // entries that are shown
+const [box, list] = [find("search"), find("search-results")];
+let state = null;
+let active = -1; // the entry that Enter chooses
+
+// The entries: {name, text to search in, detail, address}; rows with a head first, those that stand out before others.
+function listRows() {
+  const order = (row) => (row.mark === "*" ? 1 : 0);
+  return page.rows.toSorted((a, b) => order(b) - order(a)).map((row) => ({
+    name: row.label,
+    text: [row.name, row.label, row.gloss, row.title],
+    detail: `${row.gloss ? row.gloss + ", " : ""}head ${row.head}${row.mark}, ${row.score}`,
+    address: addressOf(row),
+  }));
+}
+
+function listVariables() {
+  const { scores, statistics } = numbersOf(state);
+  const reported = new Set(page.rows.map((row) => row.key));
+  const names = [...statistics.map((row) => row.name), ...scores.map((row) => row.key).filter((key) => !reported.has(key))];
+  return names.map((name) => {
+    const variable = readVariable({ ...state, variable: name });
+    const { layer, head } = findBest(variable);
+    const value = flat(variable.values).length ? `, ${number(variable.values[layer][head])} ${variable.units}` : "";
+    return { name: variable.label, text: [variable.label, name], detail: `head ${headName({ layer, head })}${value}`, address: addressOf({ key: name }) };
+  });
+}
+
+function listHeads(query) {
+  const head = readHead(query);
+  if (!head) return [];
+  const about = page.about[Math.max(0, page.attention_types.indexOf(state.attention_type))][head.layer][head.head];
+  return [{ name: `Head ${query}`, text: [query], detail: about, address: addressOf({ head: query }) }];
+}
+
+// How well an entry fits: 0 its whole name, 1 the beginning of its name, 2 of a word, 3 a part; nothing if it does not.
+function rank({ text }, query) {
+  const texts = text.map((part) => part.toLowerCase());
+  if (texts.includes(query)) return 0;
+  if (texts.some((part) => part.startsWith(query))) return 1;
+  if (texts.some((part) => part.split(/[^\p{L}\p{N}]+/u).some((word) => word.startsWith(query)))) return 2;
+  return query.split(/\s+/).every((part) => texts.some((each) => each.includes(part))) ? 3 : null;
+}
+
+function search(query) {
+  const entries = [...listRows(), ...listVariables()];
+  if (!query) return entries;
+  const ranked = entries.map((entry) => ({ ...entry, rank: rank(entry, query) })).filter((entry) => entry.rank !== null);
+  return [...listHeads(query), ...ranked.toSorted((a, b) => a.rank - b.rank)];
+}
+
+function show() {
+  const query = box.value.trim().toLowerCase();
+  const entries = search(query);
+  list.replaceChildren(...entries.slice(0, MOST).map(({ name, detail, address }, place) => {
+    const entry = element("li", null, { role: "option", id: `search-result-${place}`, "aria-selected": "false", "data-address": address });
+    entry.append(element("strong", name), " ", element("small", detail));
+    return entry;
+  }));
+  const rest = entries.length - MOST;
+  find("search-count").textContent = entries.length === 0 ? `Nothing here is called \u201c${box.value.trim()}\u201d.` : rest > 0 ? `and ${rest} more; type to find them` : "";
+  list.hidden = entries.length === 0;
+  find("search-panel").hidden = false;
+  box.setAttribute("aria-expanded", "true");
+  mark(query && entries.length ? 0 : -1);
+}
+
+function hide() {
+  find("search-panel").hidden = true;
+  box.setAttribute("aria-expanded", "false");
+  mark(-1);
+}
+
+function mark(place) {
+  active = place;
+  [...list.children].forEach((entry, at) => entry.setAttribute("aria-selected", String(at === place)));
+  if (place < 0) box.removeAttribute("aria-activedescendant");
+  else box.setAttribute("aria-activedescendant", list.children[place].id);
+  list.children[place]?.scrollIntoView({ block: "nearest" });
+}
+
+function lead(entry) {
+  box.value = "";
+  hide();
+  follow(entry.dataset.address);
+  find("answer").scrollIntoView({ block: "nearest" });
+}
+
+export function buildSearch() {
+  box.addEventListener("input", show);
+  box.addEventListener("focus", show);
+  box.addEventListener("blur", hide);
+  box.addEventListener("keydown", (event) => {
+    const count = list.children.length;
+    const steps = { ArrowDown: 1, ArrowUp: -1 };
+    if (event.key in steps && count) mark((active + steps[event.key] + count + (active < 0 && event.key === "ArrowUp" ? 1 : 0)) % count);
+    else if (event.key === "Enter" && active >= 0) lead(list.children[active]);
+    else if (event.key === "Escape") hide();
+    else return;
+    event.preventDefault();
+  });
+  list.addEventListener("mousedown", (event) => event.preventDefault()); // the box keeps the focus until the click
+  list.addEventListener("click", (event) => event.target.closest("li") && lead(event.target.closest("li")));
+  document.addEventListener("keydown", (event) => {
+    const typing = event.target.closest("input, select, textarea");
+    if (event.key !== "/" || typing || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    box.focus();
+  });
+}
+
+export const drawSearch = (shown) => (state = shown);

@@ -1,0 +1,38 @@
+"""The rules of axe-core on pages of several kinds, light and dark, wide and narrow."""
+
+from importlib import resources
+
+import pytest
+
+from headscope.view.page import render_page
+from view.parsed import OpenPage
+from view.tables import head_table, with_verdicts
+from view.test_sentences import ROW, draw
+
+AXE = (resources.files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
+VERDICTS = ("stands out", "does not stand out", "")
+PAGES = {
+    "sentences": (lambda: draw(), f"#variable={ROW}&head=2-3&text=0"),
+    "arcs": (lambda: draw(), f"#variable={ROW}&head=2-3&text=0&picture=arcs"),
+    "matrix": (lambda: draw(), f"#variable={ROW}&head=2-3&text=0&picture=matrix"),
+    "attention types": (lambda: draw(attention_types=True), f"#variable={ROW}&head=2-3&attention_type=cross"),
+    "figures": (lambda: render_page(with_verdicts(head_table(), *VERDICTS), figures={"A": "<svg/>"}), ""),
+    "statistics": (lambda: render_page(head_table()[["entropy"]], figures={}), ""),
+}
+
+
+@pytest.mark.parametrize("name", [*PAGES])
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
+def test_a_page_breaks_no_rule_of_axe(open_page: OpenPage, name: str, width: int, dark: bool) -> None:
+    make, address = PAGES[name]
+    page = open_page(make(), address=address, width=width, dark=dark)
+    assert violations(page) == []
+    page.locator("#search").focus()
+    assert violations(page) == []
+
+
+def violations(page) -> list[str]:
+    """Each broken rule with the elements that break it."""
+    page.evaluate(AXE)
+    found = page.evaluate("async () => (await axe.run()).violations")
+    return [f"{each['id']}: {[node['html'][:200] for node in each['nodes'][:3]]}" for each in found]

@@ -1,0 +1,142 @@
+"""The search of the page: what it leads to, by keyboard and by mouse, and the answer that it shows."""
+
+import playwright.sync_api as playwright
+import pytest
+
+from headscope.examples import CLEAR, FAILS, Example
+from headscope.view.page import render_page
+from view.conftest import settle
+from view.parsed import OpenPage
+from view.tables import head_table, with_verdicts
+from view.test_sentences import ROW, TEXTS, draw, make_text
+
+
+def results(page: playwright.Page) -> list[str]:
+    return page.locator("#search-results li strong").all_inner_texts()
+
+
+def address(page: playwright.Page) -> str:
+    return page.evaluate("decodeURIComponent(location.hash)")
+
+
+def look_for(page: playwright.Page, query: str) -> None:
+    page.locator("#search").fill(query)
+    page.keyboard.press("Enter")
+    settle(page)
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [("obj", "obj"), ("OBJ ", "obj"), ("direct obj", "obj"), ("nominal subject", "nsubj"), ("to [CLS]", "to [CLS]"),
+     ("mass_sep", "to [SEP]"), ("previous token", "to the token before"), ("3-2", "Head 3-2")],
+)  # fmt: skip
+def test_a_name_a_gloss_a_variable_or_a_head_is_found(open_page: OpenPage, query: str, first: str) -> None:
+    page = open_page(render_page(head_table(), figures={}))
+    page.locator("#search").fill(query)
+    assert results(page)[0] == first
+
+
+def test_enter_leads_to_the_held_out_head_and_its_answer(open_page: OpenPage) -> None:
+    table = head_table()
+    page = open_page(render_page(table, figures={}), address="#variable=entropy&head=5-7")
+    look_for(page, "obj")
+    row = table.sel(relation="obj")
+    head = f"{int(row['reported_layer'])}-{int(row['reported_head'])}"
+    direction = row["reported_direction"].item()
+    assert address(page) == f"#variable=relation:obj&direction={direction}&head={head}"
+    assert page.locator("#answer-name").inner_text() == f"Head {head}: obj"
+    answer = page.locator("#answer-row").inner_text()
+    value, lower, upper = (float(row[f"heldout_{name}"]) for name in ("accuracy", "lower", "upper"))
+    score = f"accuracy {value:.2f} [{lower:.2f}, {upper:.2f}]"
+    items = f"{int(row['heldout_count']):,} held-out links, from the {direction.split('_to_')[0]}."
+    assert answer.startswith(f"For obj, head {head} is best: {score} on {items}")
+    assert page.locator("#search").input_value() == ""
+    assert not page.locator("#search-panel").is_visible()
+    page.go_back()
+    assert address(page) == "#variable=entropy&head=5-7"
+
+
+def test_arrow_keys_choose_and_escape_closes(open_page: OpenPage) -> None:
+    page = open_page(render_page(head_table(), figures={}))
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.id") == "search"
+    names = results(page)
+    page.keyboard.press("ArrowUp")
+    assert page.locator('#search-results [aria-selected="true"] strong').inner_text() == names[-1]
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    selected = page.locator('#search-results [aria-selected="true"]')
+    assert selected.locator("strong").inner_text() == names[1]
+    assert page.locator("#search").get_attribute("aria-activedescendant") == selected.get_attribute("id")
+    page.keyboard.press("Escape")
+    assert not page.locator("#search-panel").is_visible()
+    assert page.locator("#search").get_attribute("aria-expanded") == "false"
+
+
+def test_a_click_leads_there_too(open_page: OpenPage) -> None:
+    page = open_page(render_page(head_table(), figures={}))
+    page.locator("#search").fill("entropy")
+    page.locator("#search-results li").first.click()
+    settle(page)
+    assert address(page).startswith("#variable=entropy&head=")
+
+
+def test_what_stands_out_comes_first_and_nothing_is_said_to_be_nothing(open_page: OpenPage) -> None:
+    table = with_verdicts(head_table(), "does not stand out", "stands out", "")
+    page = open_page(render_page(table, figures={}))
+    page.locator("#search").focus()
+    assert results(page)[0] == "obj"
+    page.locator("#search").fill("<img src=x>")
+    assert results(page) == []
+    assert page.locator("#search-count").inner_text() == "Nothing here is called “<img src=x>”."
+    page.keyboard.press("Enter")
+    assert page.locator("#search-panel").is_visible()
+
+
+def test_another_head_than_the_reported_one_is_shown_as_such(open_page: OpenPage) -> None:
+    table = head_table()
+    row = table.sel(relation="obj")
+    reported = f"{int(row['reported_layer'])}-{int(row['reported_head'])}"
+    page = open_page(render_page(table, figures={}), address="#variable=relation:obj&head=5-7")
+    assert reported != "5-7"
+    values = row["relation_accuracy"].sel(direction=table["direction"].values[0])
+    place = int((values > values[4, 6]).sum()) + 1
+    above = f"the {place} of 35 from the top" if place > 1 else "the largest of 35 heads"
+    answer = page.locator("#answer-row").inner_text()
+    assert answer.startswith(f"obj: {float(values[4, 6]):.2f} accuracy, {above}; mean {float(values.mean()):.2f}")
+    page.locator("#answer-link").click()
+    settle(page)
+    assert f"head={reported}" in address(page)
+    assert page.locator("#answer-row").inner_text().startswith(f"For obj, head {reported} is best")
+    assert not page.locator("#answer-link").is_visible()
+
+
+def test_the_answer_shows_examples_and_failures_and_opens_them(open_page: OpenPage) -> None:
+    examples = (Example(ROW, CLEAR, 2, 2.0, 2.0), Example(ROW, FAILS, 0, 0.0, 1.0))
+    page = open_page(draw(examples=examples), address=f"#variable={ROW}&head=2-3")
+    titles = page.locator("#answer-examples h3").all_inner_texts()
+    assert titles == ["Where the reported head does well", "Where it does badly"]
+    pictures = page.locator("#answer-examples svg")
+    assert [each.get_attribute("aria-label") for each in pictures.all()] == [" ".join(TEXTS[t].words) for t in (2, 0)]
+    assert pictures.first.locator("path.gold").count() == 2
+    page.get_by_role("button", name="open below").nth(1).click()
+    settle(page)
+    assert address(page).endswith("&text=0")
+
+
+def test_an_example_is_scrolled_to_the_word_that_is_to_be_right(open_page: OpenPage) -> None:
+    words = tuple(f"word{place}" for place in range(97))
+    text = make_text("long", words, ((89, 90, "obj"),))
+    page = open_page(draw([text], (Example(ROW, CLEAR, 0, 1.0, 1.0),)), address=f"#variable={ROW}&head=2-3")
+    picture, word = (
+        page.locator(f"#answer-examples {part}").bounding_box() for part in (".sentence", "text.from >> nth=90")
+    )
+    assert picture is not None
+    assert word is not None
+    assert picture["x"] < word["x"] < picture["x"] + picture["width"]
+
+
+def test_a_variable_without_examples_has_none(open_page: OpenPage) -> None:
+    page = open_page(draw(examples=(Example(ROW, CLEAR, 2, 2.0, 2.0),)), address="#variable=entropy&head=2-3")
+    assert page.locator("#answer-examples svg").count() == 0
+    assert not page.locator("#answer-note").is_visible()
