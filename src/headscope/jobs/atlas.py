@@ -55,6 +55,7 @@ from headscope.view.figures.probes import list_probe_figures
 from headscope.view.frames import make_frames
 from headscope.view.headings import name_model
 from headscope.view.need import list_needed_heads, make_need_frame
+from headscope.view.notebook import frame_page
 from headscope.view.page import write_page
 from headscope.view.reports import read_reports
 
@@ -79,6 +80,11 @@ class AtlasResult:
     table: xr.Dataset
     folder: Path
     files: tuple[str, ...]
+
+    def _repr_html_(self) -> str:
+        """Show the page in a notebook."""
+        page = (self.folder / "atlas.html").read_text(encoding="utf-8")
+        return frame_page(page, f"Head atlas of {name_model(self.table.attrs['model'])}")
 
 
 @shows_progress
