@@ -4,21 +4,21 @@ ATLAS is the folder that the tutorial's first command writes with ``--figures al
 model. Chromium opens their pages, clicks where a picture says so, and takes the pictures.
 """
 
-import base64
-import hashlib
-import re
+import io
 import shutil
-import subprocess
 import sys
-import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from PIL import Image
+from playwright.sync_api import Browser, sync_playwright
 
 IMAGES = Path(__file__).parent / "images"
-HEIGHT = 6000
-"""Of the window, so that it holds whatever a picture shows."""
+HEIGHT = 900
+"""Of the window."""
+MARGIN = 8
+"""Pixels above and below what a picture shows."""
 COLOURS = 256
 
 
@@ -51,11 +51,14 @@ class Picture:
 OBJECTS = "#variable=relation:obj&direction=dependent_to_head&head=3-1"
 PICTURES = (
     Picture("atlas", address=OBJECTS, tallest=1500),
-    Picture("tutorial-heads", last="header + main > section", address=OBJECTS),
+    Picture("tutorial-heads", "section:has(#heads)", ".atlas", address=OBJECTS),
+    Picture("page-answer", "search", "#answer-note", OBJECTS, tallest=900),
+    Picture("page-search", "search", "#search-panel", OBJECTS, click="#search", tallest=700),
     Picture("tutorial-reported", first="#reported-rows", address=OBJECTS, tallest=900),
     Picture("page-row-click", click="#reported-rows tbody tr:nth-child(3)", tallest=1560),
+    Picture("page-guess", "section:has(#guess)", "#guess-options", OBJECTS, click="#guess-next", tallest=900),
     Picture("page-sentence", "#sentences", "#sentence-picture", OBJECTS, tallest=1200),
-    Picture("page-colours", last="header + main > section", address="#variable=entropy&head=2-4"),
+    Picture("page-colours", first="section:has(#heads)", last="#scale", address="#variable=entropy&head=2-4"),
     Picture("page-decoder", decoder=True, tallest=1500),
     Picture("page-dark", address=OBJECTS, dark=True, tallest=1500),
     Picture("page-420", address=OBJECTS, width=420, tallest=2600),
@@ -64,45 +67,39 @@ PICTURES = (
 
 def main(atlas: Path, decoder: Path) -> None:
     """Write all pictures of pages, and the figure of the objects."""
-    for picture in PICTURES:
-        page = (decoder if picture.decoder else atlas) / "atlas.html"
-        with tempfile.TemporaryDirectory() as folder:
-            take(picture, page.read_text(encoding="utf-8"), Path(folder))
+    take_pictures(PICTURES, atlas, decoder, IMAGES)
     shutil.copy(atlas / "figures" / "relation-obj.png", IMAGES / "tutorial-objects.png")
 
 
-def take(picture: Picture, page: str, folder: Path) -> None:
-    """Open a page in the folder, and write the picture of its part."""
-    script = f"""
-        {f"document.querySelector({picture.click!r}).click();" if picture.click else ""}
-        scrollTo(0, 0);
-        setTimeout(() => {{ // the weights of a sentence are unpacked first
-        const box = (selector) => document.querySelector(selector).getBoundingClientRect();
-        const place = [box({picture.first!r}).top, box({picture.last!r}).bottom].map(Math.round).join(" ");
-        document.body.dataset.place = place;
-        parent.postMessage(place, "*");
-        }}, 500);"""
-    # The page's policy runs its own script alone; ours is added to it.
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    page = page.replace("script-src ", f"script-src 'sha256-{digest}' ", 1)
-    (folder / "atlas.html").write_text(page.replace("</body>", f"<script>{script}</script></body>"), encoding="utf-8")
-    # A window cannot be as narrow as a telephone, a frame can; the page tells it where its parts are.
-    (folder / "frame.html").write_text(
-        f"""<body style="margin: 0"><script>
-        addEventListener("message", (event) => document.body.dataset.place = event.data)</script>
-        <iframe src="atlas.html{picture.address}" width="{picture.width}" height="{HEIGHT}" style="border: 0">
-        </iframe>"""
+def take_pictures(pictures: Sequence[Picture], atlas: Path, decoder: Path, folder: Path) -> None:
+    """Write pictures of the pages of two atlases into a folder."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        for picture in pictures:
+            image = take(picture, (decoder if picture.decoder else atlas) / "atlas.html", browser)
+            image.save(folder / f"{picture.name}.png", optimize=True)
+        browser.close()
+
+
+def take(picture: Picture, page: Path, browser: Browser) -> Image.Image:
+    """The picture of a part of a page."""
+    window = browser.new_page(
+        viewport={"width": picture.width, "height": HEIGHT}, color_scheme="dark" if picture.dark else "light"
     )
-    command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
-    command += ["--virtual-time-budget=3000", f"--window-size={max(500, picture.width)},{HEIGHT}"]
-    command += ["--blink-settings=preferredColorScheme=0"] * picture.dark
-    address, shot = f"file://{folder}/frame.html", folder / "shot.png"
-    dom = subprocess.run([*command, "--dump-dom", address], capture_output=True, text=True, check=True)
-    top, bottom = map(int, re.search(r'data-place="(-?\d+) (\d+)"', dom.stdout).groups())
-    subprocess.run([*command, f"--screenshot={shot}", address], check=True, capture_output=True)
-    box = (0, max(0, top - 8), picture.width, min(bottom + 8, top + picture.tallest, HEIGHT))
-    part = Image.open(shot).convert("RGB").crop(box)
-    part.quantize(COLOURS, Image.Quantize.MAXCOVERAGE).save(IMAGES / f"{picture.name}.png", optimize=True)
+    window.goto(f"{page.resolve().as_uri()}{picture.address}")
+    window.evaluate("Math.random = () => 0.3")  # so that the guess is the same each time
+    if picture.click:
+        window.locator(picture.click).first.click()
+        window.locator(picture.last).first.wait_for()
+    window.locator('[aria-busy="true"]').first.wait_for(state="detached")
+    window.evaluate("scrollTo(0, 0)")
+    first, last = (window.locator(selector).first.bounding_box() for selector in (picture.first, picture.last))
+    top = max(0, first["y"] - MARGIN)
+    height = min(last["y"] + last["height"] + MARGIN - top, picture.tallest)
+    clip = {"x": 0, "y": top, "width": picture.width, "height": height}
+    shot = Image.open(io.BytesIO(window.screenshot(full_page=True, clip=clip))).convert("RGB")
+    window.close()
+    return shot.quantize(COLOURS, Image.Quantize.MAXCOVERAGE)
 
 
 if __name__ == "__main__":

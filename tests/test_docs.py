@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import typer.main
+from PIL import Image
 from rich.console import Console
 
 import headed
@@ -310,6 +311,27 @@ def test_the_tutorial_can_be_followed(followed) -> None:
     folder, names = followed
     assert (folder / "ewt" / "atlas.html").exists()
     assert names["own"].relation_count.sel(relation="link nearest verb") > 20
+
+
+@pytest.mark.data
+@pytest.mark.demo
+def test_the_pictures_of_the_page_are_taken_of_real_results(followed, tmp_path) -> None:
+    atlas = followed[0] / "ewt"
+    take = (
+        "import sys, pathlib, make_pictures as m\n"
+        "atlas, folder = map(pathlib.Path, sys.argv[1:])\n"
+        "m.take_pictures([picture for picture in m.PICTURES if not picture.decoder], atlas, atlas, folder)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", take, atlas, tmp_path], cwd=DOCS, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    pictures = [*tmp_path.glob("*.png")]
+    assert len(pictures) > 9
+    for path in pictures:
+        with Image.open(path) as taken, Image.open(DOCS / "images" / path.name) as shipped:
+            assert len(taken.getcolors(maxcolors=256) or []) > 30, path.name
+            assert taken.width == shipped.width, path.name
 
 
 @pytest.mark.data
