@@ -11,6 +11,7 @@ import tiny
 from headscope import heads
 from headscope.analyse.probes import add_probe_strengths
 from headscope.errors import TableError
+from view.parsed import Page
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +44,8 @@ def test_the_table_has_the_strength_of_each_head(folder: Path) -> None:
     assert table["probe_strength_from_head"].attrs["units"] == "nats"
     header = (folder / "atlas" / "tables" / "heads.csv").read_text().splitlines()[0].split(",")
     assert {"probe_strength_to_head", "probe_strength_from_head"} <= {*header}
-    assert "Probe: from a word to its head" in (folder / "atlas" / "atlas.html").read_text()
+    labels = [row["label"] for row in Page((folder / "atlas" / "atlas.html").read_text()).data()["statistics"]]
+    assert [label for label in labels if label.startswith("Probe: from a word to its head")]
 
 
 def test_probes_of_other_heads_are_refused(folder: Path, tmp_path: Path) -> None:

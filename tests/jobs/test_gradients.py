@@ -22,6 +22,7 @@ from headscope.corpora import summarize
 from headscope.errors import HeadscopeError
 from headscope.reducers import Sums
 from headscope.runner import resolve_reducers
+from view.parsed import Page
 
 CORPUS = "grammar:11"
 
@@ -59,7 +60,8 @@ def test_another_head_is_named(tmp_path) -> None:
 def test_an_atlas_with_gradients_has_their_figure(masked, tmp_path) -> None:
     atlas = headscope.atlas(str(masked), CORPUS, tmp_path / "atlas", reducers="gradients", permutations=0)
     assert {"figures/special-tokens-gradient.png", "figures/relation-all.png"} <= set(atlas.files)
-    assert "size of the gradient of the loss" in (tmp_path / "atlas" / "atlas.html").read_text().lower()
+    page = (tmp_path / "atlas" / "atlas.html").read_text()
+    assert "size of the gradient of the loss" in f"{page} {Page(page).data()}".lower()
     assert atlas.table["gradient_sep"].notnull().all()
 
 

@@ -1,5 +1,7 @@
 """What a browser would see of a page."""
 
+import base64
+import gzip
 import json
 from collections.abc import Callable
 from html.parser import HTMLParser
@@ -41,7 +43,7 @@ class Page(HTMLParser):
 
     def data(self) -> dict[str, Any]:
         ((_, text),) = self.find("script", id="atlas-data")
-        return json.loads(text)
+        return json.loads(gzip.decompress(base64.b64decode(text)))
 
 
 def rows_of_reported(parsed: Page) -> list[list[str]]:

@@ -24,6 +24,7 @@ from headscope.view.headings import describe_causality, describe_view, name_corp
 from headscope.view.need import NeededHead, describe_need, list_needed_heads
 from headscope.view.page.needed_heads import render_needed_heads
 from headscope.view.page.numbers import describe_numbers, name_shares
+from headscope.view.page.packed import pack_json
 from headscope.view.page.reported_heads import list_columns, render_rare_rows, render_rows
 from headscope.view.page.script import join_modules
 from headscope.view.page.sentences import describe_texts
@@ -88,7 +89,7 @@ def render_page(
         view=f"<p>{_escape(view)}</p>" if view else "",
         style=style,
         script=script,
-        data=_write_json(describe_numbers(table, reports, views, needed)),
+        data=pack_json(describe_numbers(table, reports, views, needed)),
         sentences=_sentences(examples),
         causality=f'<p class="note">{_escape(causality)}</p>' if causality else "",
         reported=f'<table class="sortable">\n{reported}\n</table>' if reported else "",

@@ -1,7 +1,8 @@
 """The script of the page: its modules in one text, since a file that stands alone can load no others.
 
 Each module becomes a function that runs once and returns what the module exports; an import takes from there. Modules
-import with ``import { a, b } from "./other.js";`` and put ``export`` before a ``const`` or a function.
+import with ``import { a, b } from "./other.js";`` and put ``export`` before a ``const`` or a function. They may use
+``await`` outside of functions.
 """
 
 import re
@@ -15,7 +16,7 @@ def join_modules(main: str) -> str:
     """The text of a module, behind those of all that it imports."""
     modules: dict[str, str] = {}
     _collect(main, modules)
-    return "".join(['"use strict";\n', *modules.values()])
+    return "".join(['"use strict";\n(async () => {\n', *modules.values(), "})();\n"])
 
 
 def _collect(name: str, modules: dict[str, str]) -> None:
@@ -26,4 +27,4 @@ def _collect(name: str, modules: dict[str, str]) -> None:
             _collect(imported["module"], modules)
     exported = ", ".join(match["name"] for match in EXPORT.finditer(text))
     body = EXPORT.sub("", IMPORT.sub(r"const { \g<names> } = \g<module>Module;", text))
-    modules[name] = f"const {name}Module = (() => {{\n{body}return {{ {exported} }};\n}})();\n"
+    modules[name] = f"const {name}Module = await (async () => {{\n{body}return {{ {exported} }};\n}})();\n"

@@ -1,13 +1,12 @@
 """The texts of a page, with the attention of all heads: data for ``scripts/texts.js``."""
 
-import base64
-import gzip
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from headscope.examples import STEPS, Text, unpack
+from headscope.view.page.packed import pack_bytes
 
 
 def describe_texts(examples: xr.Dataset) -> dict[str, Any]:
@@ -29,7 +28,6 @@ def describe_texts(examples: xr.Dataset) -> dict[str, Any]:
 
 
 def _describe(text: Text) -> dict[str, Any]:
-    packed = gzip.compress(np.ascontiguousarray(text.weights).tobytes(), compresslevel=9, mtime=0)
     return {
         "id": text.id,
         "words": text.words,
@@ -37,5 +35,5 @@ def _describe(text: Text) -> dict[str, Any]:
         "token_words": text.token_words,
         "links": text.links,
         "spans": text.spans,
-        "weights": base64.b64encode(packed).decode("ascii"),
+        "weights": pack_bytes(np.ascontiguousarray(text.weights).tobytes()),
     }

@@ -82,7 +82,7 @@ export async function drawAnswer(state) {
     link.setAttribute("href", "#" + addressOf(row));
   }
   const shown = row && score && hasType(state) && texts.length;
-  const examples = shown ? await drawExamples(state, score).catch(() => []) : [];
+  const examples = shown ? await drawExamples(state, score) : [];
   if (turn !== turns) return; // something else was chosen meanwhile
   place.replaceChildren(...examples);
   for (const picture of place.querySelectorAll(".sentence")) scrollToGold(picture);

@@ -52,3 +52,4 @@ function build() {
 }
 
 build();
+document.body.removeAttribute("aria-busy");

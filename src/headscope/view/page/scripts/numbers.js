@@ -1,7 +1,10 @@
-// The numbers of the page, from the JSON in #atlas-data, and what the grid shows of them.
+// The numbers of the page, packed in #atlas-data, and what the grid shows of them.
 import { find, number, signed, words } from "./dom.js";
+import { unpackJson } from "./packed.js";
 
-export const page = JSON.parse(find("atlas-data").textContent);
+document.body.setAttribute("aria-busy", "true"); // until main.js has built the page
+
+export const page = await unpackJson(find("atlas-data").textContent);
 
 export const headName = ({ layer, head }) => `${layer + 1}-${head + 1}`;
 

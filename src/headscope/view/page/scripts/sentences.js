@@ -104,16 +104,9 @@ export async function drawSentences(state) {
     return;
   }
   picture.setAttribute("aria-busy", "true");
-  let weights;
-  try {
-    weights = await unpack(place);
-  } catch {
-    find("sentence-about").textContent = "This browser cannot unpack the weights (DecompressionStream is missing); a newer one can.";
-    return;
-  } finally {
-    if (turn === turns) picture.setAttribute("aria-busy", "false");
-  }
+  const weights = await unpack(place);
   if (turn !== turns) return; // something else was chosen meanwhile
+  picture.setAttribute("aria-busy", "false");
   const text = texts[place];
   const units = listUnits(text, state.level);
   const map = readMap(weights, text, units, state.head);

@@ -1,6 +1,7 @@
 // The texts of the page with the attention of all heads, from the JSON in #sentences-data.
 import { find } from "./dom.js";
 import { page } from "./numbers.js";
+import { unpackBytes } from "./packed.js";
 
 const source = find("sentences-data");
 const data = source ? JSON.parse(source.textContent) : { texts: [], examples: [], attention_type: "", steps: 1 };
@@ -16,11 +17,7 @@ export const onlyType = data.attention_type;
 export const hasType = (state) => state.attention_type === "" || state.attention_type === onlyType;
 
 export async function unpack(place) {
-  if (!unpacked.has(place)) {
-    const bytes = Uint8Array.from(atob(texts[place].weights), (letter) => letter.charCodeAt(0));
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-    unpacked.set(place, new Uint8Array(await new Response(stream).arrayBuffer()));
-  }
+  if (!unpacked.has(place)) unpacked.set(place, await unpackBytes(texts[place].weights));
   return unpacked.get(place);
 }
 

@@ -1,0 +1,20 @@
+"""Data of a page, packed with gzip in base64: what ``scripts/packed.js`` unpacks."""
+
+import base64
+import gzip
+import json
+from typing import Any
+
+
+def pack_bytes(content: bytes) -> str:
+    """The packed bytes; the same bytes give the same text on any day."""
+    return base64.b64encode(gzip.compress(content, compresslevel=9, mtime=0)).decode("ascii")
+
+
+def pack_json(data: Any) -> str:
+    """The packed JSON of data.
+
+    Raises:
+        ValueError: the data have a number that is not finite.
+    """
+    return pack_bytes(json.dumps(data, allow_nan=False, separators=(",", ":")).encode())
