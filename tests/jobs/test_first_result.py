@@ -64,7 +64,8 @@ def test_an_atlas_of_a_part_says_so_takes_the_same_part_of_the_other_corpus_and_
     page = (out / "atlas.html").read_text()
     assert "grammar:97 (first 53 documents)" in page
     examples = read_examples(out / "examples.nc")
-    assert page == render_page(heads.read_table(out / "heads.nc"), figures={}, examples=examples)
+    table, distances = (heads.read_table(out / f"{name}.nc") for name in ("heads", "head-distances"))
+    assert page == render_page(table, figures={}, examples=examples, distances=distances)
     assert not (out / "figures").exists()
 
 

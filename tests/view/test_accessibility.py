@@ -7,6 +7,7 @@ import pytest
 from headscope.view.page import render_page
 from view.parsed import OpenPage
 from view.tables import head_table, with_verdicts
+from view.test_head_map import show, tabulate
 from view.test_sentences import ROW, draw
 
 AXE = (resources.files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
@@ -17,6 +18,7 @@ PAGES = {
     "matrix": (lambda: draw(), f"#variable={ROW}&head=2-3&text=0&picture=matrix"),
     "attention types": (lambda: draw(attention_types=True), f"#variable={ROW}&head=2-3&attention_type=cross"),
     "figures": (lambda: render_page(with_verdicts(head_table(), *VERDICTS), figures={"A": "<svg/>"}), ""),
+    "map": (lambda: show(tabulate("bert")), "#variable=entropy&head=2-3"),
     "statistics": (lambda: render_page(head_table()[["entropy"]], figures={}), ""),
 }
 

@@ -317,7 +317,10 @@ def _fill(
     if probes is not None and listed:
         listed |= list_probe_figures(probes)
     pictures = _draw(listed, folder / "figures", pdf, progress)
-    write_page(table, folder / "atlas.html", figures=pictures, views=views, probes=probes, examples=examples)
+    write_page(
+        table, folder / "atlas.html", figures=pictures, views=views, probes=probes, examples=examples,
+        distances=tables.get("head-distances.nc"),
+    )  # fmt: skip
 
 
 def _draw(listed: Mapping[str, tuple[str, Drawing]], folder: Path, pdf: bool, progress: Progress) -> dict[str, str]:

@@ -56,6 +56,7 @@ def render_page(
     views: Mapping[str, xr.Dataset] = MappingProxyType({}),
     probes: xr.Dataset | None = None,
     examples: xr.Dataset | None = None,
+    distances: xr.Dataset | None = None,
 ) -> str:
     """The atlas page of a head table, as HTML.
 
@@ -65,6 +66,7 @@ def render_page(
         views: the tables of the same heads through views, by name; the grid can be switched to them.
         probes: of the same model, whose figures are among `figures`.
         examples: texts with the attention of all heads (`headscope.examples`).
+        distances: those of the heads to one another, ``js_distance`` in nats, for the neighbours of each.
 
     Raises:
         TableError: a table does not follow the schema of `headscope.heads`.
@@ -89,7 +91,7 @@ def render_page(
         view=f"<p>{_escape(view)}</p>" if view else "",
         style=style,
         script=script,
-        data=pack_json(describe_numbers(table, reports, views, needed)),
+        data=pack_json(describe_numbers(table, reports, views, needed, distances)),
         sentences=_sentences(examples),
         causality=f'<p class="note">{_escape(causality)}</p>' if causality else "",
         reported=f'<table class="sortable">\n{reported}\n</table>' if reported else "",
@@ -105,7 +107,13 @@ def render_page(
         split=_escape(attrs.get("split", "")),
         permutations=_escape(f"q: {Q}" if permuted else ""),
         columns="\n".join(f"<dt>{c.title}</dt><dd>{_escape(c.about)}</dd>" for c in list_columns(reports)),
-        navigation=_navigate(examples is not None, bool(reported or rare), bool(needed), bool(figures)),
+        navigation=_navigate(
+            map="head_map_x" in table,
+            sentences=examples is not None,
+            reported=bool(reported or rare),
+            needed=bool(needed),
+            figures=bool(figures),
+        ),
         figures=_figures(figures),
         provenance=_provenance(attrs),
     )
@@ -118,6 +126,7 @@ def write_page(
     views: Mapping[str, xr.Dataset] | None = None,
     probes: xr.Dataset | None = None,
     examples: xr.Dataset | None = None,
+    distances: xr.Dataset | None = None,
 ) -> Path:
     """Write the atlas page, whole or not at all; the arguments are those of `render_page`.
 
@@ -126,7 +135,9 @@ def write_page(
         HeadscopeError: the disk refuses the file.
     """
     path = Path(path)
-    text = render_page(table, figures=figures or {}, views=views or {}, probes=probes, examples=examples)
+    text = render_page(
+        table, figures=figures or {}, views=views or {}, probes=probes, examples=examples, distances=distances
+    )
     with atomic_write(path) as temporary:
         temporary.write_bytes(text.encode("utf-8", errors="replace"))
     return path
@@ -188,14 +199,15 @@ def _summary(
     )
 
 
-def _navigate(sentences: bool, reported: bool, needed: bool, figures: bool) -> str:
-    """Links to the parts that the page has."""
-    parts = [
-        ("heads", "Head grid"), ("sentences", "Sentences"), ("reported", "Reported heads"),
-        ("needed", "Without a head"), ("figures", "Figures"),
-    ]  # fmt: skip
-    present = {"heads": True, "sentences": sentences, "reported": reported, "needed": needed, "figures": figures}
-    parts = [*(part for part in parts if present[part[0]]), ("provenance", "Where this comes from")]
+PARTS = {
+    "heads": "Head grid", "map": "Map of heads", "sentences": "Sentences", "reported": "Reported heads",
+    "needed": "Without a head", "figures": "Figures", "provenance": "Where this comes from",
+}  # fmt: skip
+
+
+def _navigate(**present: bool) -> str:
+    """Links to the parts that the page has; parts that are not named here it always has."""
+    parts = [(name, title) for name, title in PARTS.items() if present.get(name, True)]
     return " ".join(f'<a href="#{name}">{title}</a>' for name, title in parts)
 
 

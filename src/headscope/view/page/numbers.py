@@ -15,34 +15,22 @@ from headscope.view.glosses import explain_relation
 from headscope.view.headings import describe_view
 from headscope.view.need import NeededHead
 from headscope.view.offsets import best_offset
+from headscope.view.page.head_map import describe_map
+from headscope.view.page.nested import list_by_head, round_number
 from headscope.view.page.reported_heads import format_address
 from headscope.view.reports import Report, format_measure, row_key
 from headscope.view.verdicts import choose_opening
-
-
-def _number(value: float) -> float | None:
-    """Six significant digits, far below any uncertainty and a third of the size; None where there is no number."""
-    return float(f"{value:.6g}") if math.isfinite(value) else None
-
-
-def _nested(values: Any) -> Any:
-    return [_nested(part) for part in values] if isinstance(values, list) else _number(values)
-
-
-def _by_head(values: xr.DataArray, *leading: str) -> Any:
-    """Nested lists ``[leading...][attention_type][layer][head]``; a table without attention types has one."""
-    for dim in (*leading, "attention_type"):
-        if dim not in values.dims:
-            values = values.expand_dims(dim)
-    return _nested(values.transpose(*leading, "attention_type", "layer", "head").astype(float).values.tolist())
-
 
 RELATION = "relation:"
 """How the keys of rows begin that are relations of Universal Dependencies."""
 
 
 def describe_numbers(
-    table: xr.Dataset, reports: Sequence[Report], views: Mapping[str, xr.Dataset], needed: Sequence[NeededHead]
+    table: xr.Dataset,
+    reports: Sequence[Report],
+    views: Mapping[str, xr.Dataset],
+    needed: Sequence[NeededHead],
+    distances: xr.Dataset | None,
 ) -> dict[str, Any]:
     """The variables of all heads, with their names, units, sources and baselines, of a table and of its views."""
     opening = choose_opening(reports)
@@ -56,6 +44,7 @@ def describe_numbers(
         "views": [{"name": name, "shows": describe_view(each), **_numbers(each)} for name, each in views.items()],
         "rows": list(_rows(reports)),
         "about": _describe_heads(table, reports, needed),
+        "map": describe_map(table, distances),
     }
 
 
@@ -104,7 +93,7 @@ def _rows_of_score(table: xr.Dataset, score: Score, alone: str) -> Iterator[dict
         best = best_offset(table, score, place) if score.has_report else None
         baseline, what = _baseline_of_score(table, score, place)
         variables = {end: f"{score.variable}_{end}" for end in ("lower", "upper")}
-        ends = {end: _by_head(table[v].sel(place), "direction") for end, v in variables.items() if v in table}
+        ends = {end: list_by_head(table[v].sel(place), "direction") for end, v in variables.items() if v in table}
         yield {
             "key": row_key(score, place),
             "select": {"variable": score.variable, "place": dict(place)},
@@ -119,10 +108,10 @@ def _rows_of_score(table: xr.Dataset, score: Score, alone: str) -> Iterator[dict
             "directed": "direction" in values.dims,
             "count": score.count(table, place) or None,
             "offset": best and best.offset,
-            "offset_value": best and _number(best.value),
+            "offset_value": best and round_number(best.value),
             "control": what,
             "control_value": baseline,
-            "values": _by_head(row, "direction"),
+            "values": list_by_head(row, "direction"),
             **ends,
         }
 
@@ -131,7 +120,7 @@ def _baseline_of_score(table: xr.Dataset, score: Score, place: Mapping[str, str]
     """What a description of where attention goes is compared with, and what that is; None of other scores."""
     if score.control not in table or table[score.control].sel(place).ndim:
         return None, ""
-    return _number(float(table[score.control].sel(place))), score.baselines[score.control]
+    return round_number(float(table[score.control].sel(place))), score.baselines[score.control]
 
 
 def _statistics(table: xr.Dataset) -> Iterator[dict[str, Any]]:
@@ -149,7 +138,7 @@ def _statistics(table: xr.Dataset) -> Iterator[dict[str, Any]]:
             "units": str(values.attrs["units"]),
             "baseline": baseline,
             "diverging": values.attrs.get("scale") == "diverging",
-            "values": _by_head(values),
+            "values": list_by_head(values),
         }
 
 
@@ -162,11 +151,13 @@ def _baseline(table: xr.Dataset, values: xr.DataArray) -> tuple[list[float | Non
     uniform = [float(value) for value in np.atleast_1d(table[name].mean(dims).values)]
     if values.attrs["units"] == table[name].attrs["units"]:
         note = "Baseline: uniform attention; a head far below it looks at few tokens."
-        return [_number(value) for value in uniform], note
+        return [round_number(value) for value in uniform], note
     # Where a decoder cannot look ahead, the token after gets nothing from uniform attention either.
     highest = np.atleast_1d(values.max(["layer", "head"]).values)
     note = "Baseline: what one token gets under uniform attention (e to the minus the uniform entropy)."
-    return [_number(math.exp(-value)) if top > 0 else None for value, top in zip(uniform, highest, strict=True)], note
+    return [
+        round_number(math.exp(-value)) if top > 0 else None for value, top in zip(uniform, highest, strict=True)
+    ], note
 
 
 def _rows(reports: Sequence[Report]) -> Iterator[dict[str, Any]]:
@@ -183,7 +174,7 @@ def _rows(reports: Sequence[Report]) -> Iterator[dict[str, Any]]:
                 "attention_type": row.attention_type,
                 "head": head_name(row.layer, row.head),
                 "mark": row.mark,
-                "lift": _number(row.lift.value),
+                "lift": round_number(row.lift.value),
                 "score": f"{format_measure(report.score)} {row.score.value:.2f}",
                 "answer": " ".join(filter(None, describe_row(report, row))),
             }

@@ -1,7 +1,7 @@
 // The colours of the grid: viridis for amounts, blue to red for changes, as hexadecimal RGB.
 
-export const VIRIDIS = ["440154", "482475", "414487", "355f8d", "2a788e", "21918c", "22a884", "44bf70", "7ad151", "bddf26", "fde725"];
-export const RED_BLUE = ["053061", "2166ac", "4393c3", "92c5de", "f7f7f7", "f4a582", "d6604d", "b2182b", "67001f"];
+const VIRIDIS = ["440154", "482475", "414487", "355f8d", "2a788e", "21918c", "22a884", "44bf70", "7ad151", "bddf26", "fde725"];
+const RED_BLUE = ["053061", "2166ac", "4393c3", "92c5de", "f7f7f7", "f4a582", "d6604d", "b2182b", "67001f"];
 
 const MIDDLE = 0.179; // the luminance on which black and white can be read equally well (WCAG 2.2)
 
@@ -21,3 +21,5 @@ export function colour(share, palette) {
   });
   return { ground: `rgb(${mix.join()})`, ink: luminance(mix) > MIDDLE ? "#000" : "#fff" };
 }
+
+export const paletteOf = (diverging) => (diverging ? RED_BLUE : VIRIDIS);

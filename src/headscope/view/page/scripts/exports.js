@@ -1,5 +1,5 @@
 // What is shown, to take along: the Python that gives the same number, tables as CSV, pictures as SVG and PNG.
-import { colour, RED_BLUE, VIRIDIS } from "./colours.js";
+import { colour, paletteOf } from "./colours.js";
 import { element, find, number, shape } from "./dom.js";
 import { headName, page, readVariable, scoreOf } from "./numbers.js";
 
@@ -78,7 +78,7 @@ function readGrid() {
 
 function drawGridPicture() {
   const view = readVariable(state);
-  const palette = view.diverging ? RED_BLUE : VIRIDIS;
+  const palette = paletteOf(view.diverging);
   const width = LABELS + page.heads * CELL + 8, height = TITLE + ROW * (page.layers + 1) + 8;
   const svg = shape("svg", { viewBox: `0 0 ${width} ${height}`, width, height, "font-family": "system-ui, sans-serif", "font-size": 12 });
   const text = (content, x, y, attributes = {}) => svg.append(shape("text", { x, y, "text-anchor": "middle", fill: "#1b1f24", ...attributes }, content));

@@ -1,5 +1,5 @@
 // The head grid: a button for each head, coloured by the chosen variable, and the scale of the colours.
-import { colour, RED_BLUE, VIRIDIS } from "./colours.js";
+import { colour, paletteOf } from "./colours.js";
 import { element, find, number } from "./dom.js";
 import { headName, numbersOf, page, readVariable } from "./numbers.js";
 import { choose } from "./state.js";
@@ -78,7 +78,7 @@ export function drawGrid(state) {
 
 function paint(state) {
   const view = readVariable(state);
-  const palette = view.diverging ? RED_BLUE : VIRIDIS;
+  const palette = paletteOf(view.diverging);
   const share = (value) => (value - view.low) / (view.top - view.low || 1);
   const digits = view.top < 0.1 ? 3 : 2;
   find("about").textContent = [numbersOf(state).shows, view.about].filter(Boolean).join(" ");

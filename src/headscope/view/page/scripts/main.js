@@ -5,6 +5,7 @@ import { find } from "./dom.js";
 import { buildExports, drawExports } from "./exports.js";
 import { buildGrid, drawGrid } from "./grid.js";
 import { buildGuess } from "./guess.js";
+import { buildHeadMap, drawHeadMap } from "./headmap.js";
 import { drawProfile } from "./profile.js";
 import { buildSearch, drawSearch } from "./search.js";
 import { buildSentences, drawSentences } from "./sentences.js";
@@ -40,12 +41,14 @@ function build() {
     return;
   }
   buildControls();
-  buildGrid((head) => drawProfile(current, head ?? current.head));
+  const point = (head) => drawProfile(current, head ?? current.head);
+  buildGrid(point);
+  buildHeadMap(point);
   buildExports();
   buildGuess();
   buildSearch();
   buildSentences();
-  onChange((state) => (current = state), drawControls, drawSearch, drawAnswer, drawGrid, drawProfile, markRows, drawSentences, drawExports);
+  onChange((state) => (current = state), drawControls, drawSearch, drawAnswer, drawGrid, drawHeadMap, drawProfile, markRows, drawSentences, drawExports);
   onChange(reachScrolled);
   addEventListener("resize", reachScrolled);
   begin();

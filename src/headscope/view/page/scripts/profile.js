@@ -1,6 +1,7 @@
-// The profile of a head beside the grid: its statistics, and its scores that are furthest above the best fixed offset.
+// The profile of a head beside the grid: its statistics, its nearest heads, and its scores that are furthest above the
+// best fixed offset.
 import { element, find, number, signed, words } from "./dom.js";
-import { attentionType, flat, headName, numbersOf, page } from "./numbers.js";
+import { addressOf, attentionType, flat, headName, numbersOf, page } from "./numbers.js";
 
 const BEST_SCORES = 6;
 
@@ -49,12 +50,25 @@ function listScores({ scores }, side, { layer, head }) {
   return rows.sort((a, b) => b.gain - a.gain).map((row) => row.cells);
 }
 
+// Links to the heads whose attention is most like that of a head.
+function drawNeighbours(side, { layer, head }) {
+  const neighbours = page.map?.neighbours[side]?.[layer][head] ?? [];
+  const links = neighbours.flatMap(([otherLayer, otherHead, distance]) => {
+    const name = headName({ layer: otherLayer, head: otherHead });
+    return [element("a", name, { href: "#" + addressOf({ head: name }) }), ` ${number(distance)}, `];
+  });
+  const last = links.length ? links.pop().replace(", ", ".") : "";
+  find("profile-neighbours").replaceChildren(...(links.length ? ["Attends most like (distance in nats): ", ...links, last] : []));
+  find("profile-neighbours").hidden = links.length === 0;
+}
+
 export function drawProfile(state, place = state.head) {
   const [side, numbers] = [attentionType(state), numbersOf(state)];
   const name = `Head ${headName(place)}${page.attention_types.length ? ", " + page.attention_types[side] : ""}`;
   const scores = listScores(numbers, side, place);
   find("profile-name").textContent = name;
   find("profile-about").textContent = page.about[side][place.layer][place.head];
+  drawNeighbours(side, place);
   find("shares").textContent = numbers.shares;
   find("scores-name").textContent = `${name}: its best scores, on all texts`;
   fill("profile-statistics", listStatistics(numbers, side, place));

@@ -1,0 +1,23 @@
+"""Numbers of a page as nested lists, which JSON can hold."""
+
+import math
+from typing import Any
+
+import xarray as xr
+
+
+def round_number(value: float) -> float | None:
+    """Six significant digits, far below any uncertainty and a third of the size; None where there is no number."""
+    return float(f"{value:.6g}") if math.isfinite(value) else None
+
+
+def list_by_head(values: xr.DataArray, *leading: str) -> Any:
+    """Nested lists ``[leading...][attention_type][layer][head]``; a table without attention types has one."""
+    for dim in (*leading, "attention_type"):
+        if dim not in values.dims:
+            values = values.expand_dims(dim)
+    return _round(values.transpose(*leading, "attention_type", "layer", "head").astype(float).values.tolist())
+
+
+def _round(values: Any) -> Any:
+    return [_round(part) for part in values] if isinstance(values, list) else round_number(values)
