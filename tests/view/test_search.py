@@ -101,7 +101,7 @@ def test_another_head_than_the_reported_one_is_shown_as_such(open_page: OpenPage
     assert reported != "5-7"
     values = row["relation_accuracy"].sel(direction=table["direction"].values[0])
     place = int((values > values[4, 6]).sum()) + 1
-    above = f"the {place} of 35 from the top" if place > 1 else "the largest of 35 heads"
+    above = f"rank {place} of 35 heads" if place > 1 else "the largest of 35 heads"
     answer = page.locator("#answer-row").inner_text()
     assert answer.startswith(f"obj: {float(values[4, 6]):.2f} accuracy, {above}; mean {float(values.mean()):.2f}")
     page.locator("#answer-link").click()

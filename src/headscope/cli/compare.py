@@ -48,7 +48,8 @@ def compare(
 ) -> None:  # fmt: skip
     """Compare heads before and after tuning, on a task and on its control.
 
-    The folder holds comparison.md (read this), comparisons/ (netCDF), figures/, tables/ (CSV) and comparison.json.
+    The folder holds comparison.md (read this), comparison.html (all heads before and after in one grid), comparisons/
+    (netCDF), figures/, tables/ (CSV) and comparison.json.
     """
     from headscope.jobs.arguments import check_other_tables, check_output_folder, read_tables
 

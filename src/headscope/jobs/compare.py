@@ -28,6 +28,7 @@ from headscope.view.comparison_frames import make_frames
 from headscope.view.figures import save
 from headscope.view.figures.changes import draw_baseline_scatter, draw_change_heatmaps, draw_layer_boxes
 from headscope.view.figures.runs import draw_pairs, pair_comparisons
+from headscope.view.page import write_comparison_page
 from headscope.view.wording import check_comparison, describe_comparison, is_of_score
 
 FREQUENT = 12
@@ -130,8 +131,8 @@ def compare(
         other_control: that of the runs on the control, on the other corpus.
         variables: what to compare, as ``NAME`` or ``NAME:DIMENSION=PLACE,...``; without a place, all places are
             compared. Default: the scores that the tables have, and the attention to classes of tokens.
-        out: the folder for ``comparison.md``, ``comparisons/``, ``figures/``, ``tables/`` and ``comparison.json``,
-            which lists them. An older comparison in it is replaced; other files are left alone.
+        out: the folder for ``comparison.md``, ``comparison.html``, ``comparisons/``, ``figures/``, ``tables/`` and
+            ``comparison.json``, which lists them. An older comparison in it is replaced; other files are left alone.
         progress: True shows it, False does not; a function is called with the step, how much of it is done, and how
             much there is. Default: shown on a terminal and in a notebook.
 
@@ -159,7 +160,9 @@ def compare(
             left_out += missing
         labels = [entry.label for entry in entries]
         facts = {"variables": labels, "left_out": left_out, "task": comparisons[0].attrs["task"]}
-        files = folder.write(lambda fresh: _fill(fresh, entries, comparisons, agreements, other, progress), facts)
+        files = folder.write(
+            lambda fresh: _fill(fresh, tables, entries, comparisons, agreements, other, progress), facts
+        )
     return ComparisonResult(tuple(comparisons), agreements, other, tuple(left_out), folder.path, files)
 
 
@@ -291,6 +294,7 @@ def _compare_corpora(
 
 def _fill(
     folder: Path,
+    tables: Tables,
     entries: Sequence[Entry],
     comparisons: Sequence[xr.Dataset],
     agreements: Mapping[str, Sequence[Consistencies]],
@@ -318,6 +322,7 @@ def _fill(
         figure = draw_pairs(pair_comparisons(by_title, which), comparisons[0], f"{title}, before and after")
         figures[f"{title}, before and after"] = _save(figure, folder, f"pairs-{which}")
     write_text(render_markdown(comparisons, agreements, figures, other), folder / "comparison.md")
+    write_comparison_page(tables.before, tables.after, tables.control, folder / "comparison.html")
 
 
 def _save(figure: Figure, folder: Path, name: str) -> str:

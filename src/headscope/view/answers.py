@@ -67,13 +67,39 @@ def describe_heads(
     effects = {(head.attention_type, head.layer, head.head): describe_effect(head, metric) for head in needed if metric}
     targets = dict(_describe_targets(table))
     types = table["attention_type"].values.tolist() if "attention_type" in table.dims else [""]
+    matches = dict(_describe_matches(table))
     places = product(types, table["layer"].values.tolist(), table["head"].values.tolist())
     return {
         place: " ".join(
-            filter(None, (targets.get(place), _describe_rows(rows.get(place, ())) if rows else "", effects.get(place)))
+            filter(
+                None,
+                (
+                    targets.get(place),
+                    _describe_rows(rows.get(place, ())) if rows else "",
+                    effects.get(place),
+                    matches.get(place),
+                ),
+            )
         )
         for place in places
     }
+
+
+def _describe_matches(table: xr.Dataset) -> Iterator[tuple[tuple[str, int, int], str]]:
+    """The head of the model before that each head is matched with, where the table has matches."""
+    if "matched_layer" not in table:
+        return
+    names = ["matched_layer", "matched_head", "matched_distance", "own_distance"]
+    matches = table[names].expand_dims({} if "attention_type" in table.dims else {"attention_type": [""]})
+    for place in product(*(matches[dim].values.tolist() for dim in ("attention_type", "layer", "head"))):
+        of_head = matches.sel(dict(zip(("attention_type", "layer", "head"), place, strict=True)))
+        layer, head, distance, own = (float(of_head[name]) for name in names)
+        if not math.isfinite(distance):
+            continue
+        other, same = head_name(int(layer), int(head)), (layer, head) == place[1:]
+        whom = "itself" if same else f"head {other}"
+        beside = "" if same else f"; the head of its own place is at {own:.2f}"
+        yield place, f"Of the heads before it is matched with {whom}: {distance:.2f} nats{beside}."
 
 
 def _describe_targets(table: xr.Dataset) -> Iterator[tuple[tuple[str, int, int], str]]:

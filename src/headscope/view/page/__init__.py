@@ -1,5 +1,6 @@
-"""``atlas.html``: the grid of heads, the reported heads and the figures in one file that needs no network."""
+"""Pages: one self-contained HTML file each, of an atlas or of a comparison."""
 
 from headscope.view.page.atlas import render_page, write_page
+from headscope.view.page.comparison import write_comparison_page
 
-__all__ = ["render_page", "write_page"]
+__all__ = ["render_page", "write_comparison_page", "write_page"]

@@ -19,11 +19,11 @@ import xarray as xr
 
 from headscope import heads
 from headscope.files import atomic_write
-from headscope.score import ATTRIBUTE
+from headscope.score import ATTRIBUTE, read_scores
 from headscope.view.headings import describe_causality, describe_view, name_corpus, name_model
 from headscope.view.need import NeededHead, describe_need, list_needed_heads
 from headscope.view.page.needed_heads import render_needed_heads
-from headscope.view.page.numbers import describe_numbers, name_shares
+from headscope.view.page.numbers import PageView, describe_numbers, name_shares
 from headscope.view.page.packed import pack_json
 from headscope.view.page.reported_heads import list_columns, render_rare_rows, render_rows
 from headscope.view.page.script import join_modules
@@ -47,6 +47,7 @@ POLICY = (
 """What the page may do: run its own script, and no other; nothing that it holds can send anything anywhere."""
 
 UNREPORTED = "No head is reported: the corpus has no links, spans or labels, or no reducer scored heads by them."
+UNCHOSEN = "No head is reported: this table has scores, but no heads that were chosen by them. An atlas has both."
 
 
 def render_page(
@@ -71,8 +72,40 @@ def render_page(
     Raises:
         TableError: a table does not follow the schema of `headscope.heads`.
     """
-    for each in (table, *views.values()):
-        heads.check(each)
+    return fill_page(
+        [
+            PageView("weights", table, _read("heads.nc")),
+            *(PageView(name, each, _read(f"heads-{name}.nc")) for name, each in views.items()),
+        ],
+        figures=figures, probes=probes, examples=examples, distances=distances,
+    )  # fmt: skip
+
+
+def fill_page(
+    views: Sequence[PageView],
+    *,
+    against: str = "",
+    figures: Mapping[str, str] = MappingProxyType({}),
+    probes: xr.Dataset | None = None,
+    examples: xr.Dataset | None = None,
+    distances: xr.Dataset | None = None,
+) -> str:
+    """A page about the heads of the first of several views, whose grid can be switched to the others.
+
+    Args:
+        views: of the same heads.
+        against: the name of the view that the grid compares the first with when the page opens.
+        figures: as in `render_page`.
+        probes: as in `render_page`.
+        examples: as in `render_page`.
+        distances: as in `render_page`.
+
+    Raises:
+        TableError: a table does not follow the schema of `headscope.heads`.
+    """
+    for view in views:
+        heads.check(view.table)
+    table = views[0].table
     attrs = table.attrs
     reports = read_reports(table)
     reported, rare = render_rows(reports), render_rare_rows(reports)
@@ -80,7 +113,7 @@ def render_page(
     permuted = has_permutations(reports)
     counts = f"{int(attrs['documents']):,} documents, {int(attrs['tokens']):,} tokens"
     style, script = _asset("page.css"), join_modules("main")
-    causality, view = describe_causality(table), describe_view(table)
+    causality, shown = describe_causality(table), describe_view(table)
     return Template(_asset("page.html")).substitute(
         policy=POLICY.format(style=_hash(style), script=_hash(script)),
         title=_escape(f"{name_model(attrs['model'])}: head atlas"),
@@ -88,20 +121,20 @@ def render_page(
         corpus=_escape(name_corpus(attrs["corpus"])),
         counts=f"{counts}; {table.sizes['layer']} layers of {table.sizes['head']} heads",
         skipped=_escape(_skipped(attrs["skipped"])),
-        view=f"<p>{_escape(view)}</p>" if view else "",
+        view=f"<p>{_escape(shown)}</p>" if shown else "",
         style=style,
         script=script,
-        data=pack_json(describe_numbers(table, reports, views, needed, distances)),
+        data=pack_json(describe_numbers(views, reports, needed, distances, against)),
         sentences=_sentences(examples),
         causality=f'<p class="note">{_escape(causality)}</p>' if causality else "",
         reported=f'<table class="sortable">\n{reported}\n</table>' if reported else "",
         rare=rare,
-        unreported="" if reported or rare else f'<p class="note">{UNREPORTED}</p>',
+        unreported="" if reported or rare else f'<p class="note">{_explain_missing(table)}</p>',
         table_hidden="" if reported else "hidden",
         summary=_summary(table, reports, needed, probes if figures else None),
         needed=render_needed_heads(table, needed),
         shares=_escape(name_shares(table)),
-        of_weights="Of the weights, whichever view the grid shows. " if views else "",
+        of_weights="Of the weights, whichever view the grid shows. " if len(views) > 1 else "",
         chosen=_escape(describe_choice(reports)),
         marks=_escape(describe_marks(reports)),
         split=_escape(attrs.get("split", "")),
@@ -143,6 +176,11 @@ def write_page(
     return path
 
 
+def _read(file: str) -> str:
+    """The Python that reads a table beside the page."""
+    return f"headscope.read_table({json.dumps(file)})"
+
+
 def _asset(name: str) -> str:
     return resources.files("headscope.view.page").joinpath(name).read_text(encoding="utf-8")
 
@@ -168,6 +206,11 @@ def _sentences(examples: xr.Dataset | None) -> str:
     data = describe_texts(examples)
     count = len(data["texts"])
     return f'<script type="application/json" id="sentences-data" data-texts="{count}">{_write_json(data)}</script>'
+
+
+def _explain_missing(table: xr.Dataset) -> str:
+    """Why no head is reported."""
+    return UNCHOSEN if any(score.has_report for score in read_scores(table)) else UNREPORTED
 
 
 def _skipped(text: str) -> str:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,35 +26,61 @@ RELATION = "relation:"
 """How the keys of rows begin that are relations of Universal Dependencies."""
 
 
+@dataclass(frozen=True)
+class PageView:
+    """A table of the heads of a page, to which its grid can be switched.
+
+    Attributes:
+        name: what a reader chooses it by.
+        table: a head table.
+        python: an expression that reads the table.
+    """
+
+    name: str
+    table: xr.Dataset
+    python: str
+
+
 def describe_numbers(
-    table: xr.Dataset,
+    views: Sequence[PageView],
     reports: Sequence[Report],
-    views: Mapping[str, xr.Dataset],
     needed: Sequence[NeededHead],
     distances: xr.Dataset | None,
+    against: str = "",
 ) -> dict[str, Any]:
-    """The variables of all heads, with their names, units, sources and baselines, of a table and of its views."""
-    opening = choose_opening(reports)
+    """The variables of all heads, with their names, units, sources and baselines, of the views of a page.
+
+    Args:
+        views: those of a page, first the one that all else is about.
+        reports: of the first view, and so is what is needed.
+        needed: the heads that are needed.
+        distances: with ``js_distance``, for the neighbours of each head.
+        against: the view that the first is compared with when the page opens.
+    """
+    table, opening = views[0].table, choose_opening(reports)
     return {
         "layers": table.sizes["layer"],
         "heads": table.sizes["head"],
         "attention_types": _labels(table, "attention_type"),
         "directions": _labels(table, "direction"),
         "opening": opening and format_address(opening),
-        **_numbers(table),
-        "views": [{"name": name, "shows": describe_view(each), **_numbers(each)} for name, each in views.items()],
+        **_numbers(views[0]),
+        "against": against,
+        "views": [{"shows": describe_view(view.table), **_numbers(view)} for view in views[1:]],
         "rows": list(_rows(reports)),
         "about": _describe_heads(table, reports, needed),
         "map": describe_map(table, distances),
     }
 
 
-def _numbers(table: xr.Dataset) -> dict[str, Any]:
+def _numbers(view: PageView) -> dict[str, Any]:
     """What another view has other numbers of."""
     return {
-        "shares": name_shares(table),
-        "statistics": list(_statistics(table)),
-        "scores": list(_score_rows(table)),
+        "name": view.name,
+        "python": view.python,
+        "shares": name_shares(view.table),
+        "statistics": list(_statistics(view.table)),
+        "scores": list(_score_rows(view.table)),
     }
 
 

@@ -1,6 +1,6 @@
 // The answer: what is known of the chosen row or variable and head, with sentences in which the head marks the row, and
 // others in which it does not.
-import { element, find, number } from "./dom.js";
+import { element, find, minus, number } from "./dom.js";
 import { addressOf, attentionType, flat, headName, page, readVariable, scoreOf } from "./numbers.js";
 import { drawArcs } from "./pictures.js";
 import { choose } from "./state.js";
@@ -26,7 +26,8 @@ function describeValue(state) {
   const above = all.filter((other) => other > value).length;
   const mean = all.reduce((sum, other) => sum + other, 0) / all.length;
   const baseline = baselineText ? `; ${baselineText}` : "";
-  return `${label}: ${number(value)} ${units}, the ${above ? `${above + 1} of ${all.length} from the top` : `largest of ${all.length} heads`}; mean ${number(mean)}${baseline}.`;
+  const rank = above ? `rank ${above + 1} of ${all.length} heads` : `the largest of ${all.length} heads`;
+  return `${label}: ${minus(number(value))} ${units}, ${rank}; mean ${minus(number(mean))}${baseline}.`;
 }
 
 async function drawExample(example, state, score) {

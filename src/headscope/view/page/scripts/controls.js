@@ -1,9 +1,9 @@
 // The lists above the grid and the sentences: each is called like what it chooses.
 import { element, find, words } from "./dom.js";
-import { numbersOf, page, readVariable } from "./numbers.js";
+import { numbersOf, page, readVariable, VIEWS } from "./numbers.js";
 import { choose } from "./state.js";
 
-const NAMES = ["view", "variable", "direction", "attention_type", "text", "level", "picture"];
+const NAMES = ["view", "against", "variable", "direction", "attention_type", "text", "level", "picture"];
 let listed = null; // the view whose variables are listed
 
 function listVariables({ scores, statistics }) {
@@ -24,10 +24,12 @@ function listVariables({ scores, statistics }) {
 
 export function buildControls() {
   const list = (name, values) => find(name).append(...values.map((value) => element("option", words(value), { value })));
-  list("view", ["weights", ...page.views.map((view) => view.name)]);
+  list("view", VIEWS);
+  find("against").append(element("option", "nothing", { value: "" }));
+  list("against", VIEWS);
   list("direction", page.directions);
   list("attention_type", page.attention_types);
-  find("view").parentElement.hidden = page.views.length === 0;
+  for (const name of ["view", "against"]) find(name).parentElement.hidden = VIEWS.length === 1;
   find("attention_type").parentElement.hidden = page.attention_types.length === 0;
   for (const name of NAMES) find(name).addEventListener("change", (event) => choose({ [name]: event.target.value }));
 }
@@ -36,5 +38,5 @@ export function drawControls(state) {
   if (listed !== state.view) listVariables(numbersOf(state));
   listed = state.view;
   find("direction").parentElement.hidden = !readVariable(state).directed;
-  for (const name of NAMES) if (state[name]) find(name).value = state[name];
+  for (const name of NAMES) if (state[name] || name === "against") find(name).value = state[name];
 }

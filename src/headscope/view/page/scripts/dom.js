@@ -21,6 +21,9 @@ export const signed = (offset) => (offset < 0 ? "\u2212" : "+") + Math.abs(offse
 export const number = (value, digits = 2) =>
   (value ?? null) === null ? "\u2013" : value.toFixed(digits).replace(/^-(0\.0*)$/, "$1");
 
+// A number with the sign that has the width of a plus.
+export const minus = (text) => text.replace("-", "\u2212");
+
 export const percent = (share) => `${(100 * share).toFixed(0)}\u202f%`;
 
 export const shorten = (text, length = 24) =>

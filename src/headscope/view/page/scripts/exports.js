@@ -1,7 +1,7 @@
 // What is shown, to take along: the Python that gives the same number, tables as CSV, pictures as SVG and PNG.
 import { colour, paletteOf } from "./colours.js";
 import { element, find, number, shape } from "./dom.js";
-import { headName, page, readVariable, scoreOf } from "./numbers.js";
+import { headName, numbersOf, page, readChange, readVariable, scoreOf } from "./numbers.js";
 
 const CELL = 42, ROW = 24, LABELS = 34, TITLE = 30; // pixels of the picture of the grid
 const SCALE = 2; // pixels of a PNG for one of the page
@@ -17,12 +17,13 @@ function writePython() {
   const named = state.attention_type ? { attention_type: state.attention_type } : {};
   const labels = Object.entries({ ...place, ...directed, ...named }).map(([dim, label]) => `${dim}=${quote(label)}`);
   const where = [...labels, `layer=${state.head.layer + 1}`, `head=${state.head.head + 1}`].join(", ");
-  const file = state.view === "weights" ? "heads.nc" : `heads-${state.view}.nc`;
+  const value = (name) => `${name}[${quote(variable)}].sel(${where})`;
+  const against = readChange(state) ? { read: `\nagainst = ${numbersOf({ view: state.against }).python}`, less: ` - ${value("against")}` } : { read: "", less: "" };
   const head = `${state.attention_type} ${headName(state.head)}`.trim();
   return `import headscope
 
-table = headscope.read_table(${quote(file)})
-table[${quote(variable)}].sel(${where})
+table = ${numbersOf(state).python}${against.read}
+${value("table")}${against.less}
 
 with headscope.disable(model, [${quote(head)}]):
     ...  # run the model without the head`;
@@ -124,7 +125,7 @@ async function paint(svg) {
 }
 
 const drawSentencePicture = () => drawAlone(find("sentence-picture").querySelector("svg"));
-const nameGrid = () => `${readVariable(state).label}${state.view === "weights" ? "" : "-" + state.view}`;
+const nameGrid = () => `${readVariable(state).label}${state.view === page.name || readChange(state) ? "" : "-" + state.view}`;
 const nameSentence = () => `head-${headName(state.head)}-sentence`;
 
 const EXPORTS = {

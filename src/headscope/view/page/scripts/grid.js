@@ -70,7 +70,7 @@ function press(head) {
 }
 
 export function drawGrid(state) {
-  const shown = [state.view, state.variable, state.direction, state.attention_type].join("\n");
+  const shown = [state.view, state.against, state.variable, state.direction, state.attention_type].join("\n");
   if (shown !== painted) paint(state);
   painted = shown;
   press(state.head);

@@ -17,7 +17,7 @@ function shuffle(list) {
   return list.map(() => rest.splice(Math.floor(Math.random() * rest.length), 1)[0]);
 }
 
-const scoreOfRow = (row) => numbersOf({ view: "weights" }).scores.find((score) => score.key === row.key);
+const scoreOfRow = (row) => numbersOf({ view: page.name }).scores.find((score) => score.key === row.key);
 const baseOf = (row) => row.name.split(":")[0];
 const nameRow = (row) => (row.gloss ? `${row.label}: ${row.gloss}` : row.label);
 

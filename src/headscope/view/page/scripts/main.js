@@ -6,6 +6,7 @@ import { buildExports, drawExports } from "./exports.js";
 import { buildGrid, drawGrid } from "./grid.js";
 import { buildGuess } from "./guess.js";
 import { buildHeadMap, drawHeadMap } from "./headmap.js";
+import { drawMovers } from "./movers.js";
 import { drawProfile } from "./profile.js";
 import { buildSearch, drawSearch } from "./search.js";
 import { buildSentences, drawSentences } from "./sentences.js";
@@ -48,7 +49,7 @@ function build() {
   buildGuess();
   buildSearch();
   buildSentences();
-  onChange((state) => (current = state), drawControls, drawSearch, drawAnswer, drawGrid, drawHeadMap, drawProfile, markRows, drawSentences, drawExports);
+  onChange((state) => (current = state), drawControls, drawSearch, drawAnswer, drawGrid, drawMovers, drawHeadMap, drawProfile, markRows, drawSentences, drawExports);
   onChange(reachScrolled);
   addEventListener("resize", reachScrolled);
   begin();

@@ -23,6 +23,9 @@ export function addressOf({ key, direction, attention_type, head }) {
 
 export const attentionType = (state) => Math.max(0, page.attention_types.indexOf(state.attention_type));
 
+// The names of the tables that the page has: that of the page itself, and those of the same heads.
+export const VIEWS = [page.name, ...page.views.map((view) => view.name)];
+
 // The statistics and scores of the view that is shown.
 export const numbersOf = (state) => page.views.find((view) => view.name === state.view) ?? page;
 
@@ -36,14 +39,18 @@ function describeBaseline(score) {
   return score.control_value === null ? "" : `${score.control}: ${number(score.control_value)}`;
 }
 
+// The rows of all views that have one unit, since these share a scale.
+const alike = (list, { units, measure }, isSame) =>
+  VIEWS.flatMap((view) => numbersOf({ view })[list].filter(isSame)).filter((row) => row.units === units && row.measure === measure);
+
 // The ends of the colours: from 0 on or, of changes, as far below it as above.
 function span(values, baseline, diverging = false) {
   const top = Math.max(...flat(values).map((value) => (diverging ? Math.abs(value) : value)), baseline ?? 0);
   return { low: diverging ? -top : 0, top, diverging };
 }
 
-// What the grid shows: {values[layer][head], low, top, diverging, label, units, about, baseline, baselineText}.
-export function readVariable(state) {
+// A variable in one view; null if the view has none of this name.
+function readView(state) {
   const score = scoreOf(state);
   if (score) {
     const way = score.directed ? Math.max(0, page.directions.indexOf(state.direction)) : 0;
@@ -52,7 +59,7 @@ export function readVariable(state) {
     const baseline = score.offset_value ?? score.control_value;
     return {
       values: score.values[way][attentionType(state)],
-      ...span(score.values, baseline),
+      ...span(alike("scores", score, (row) => row.key === score.key).map((row) => row.values), baseline),
       label: score.label,
       units: score.measure,
       directed: score.directed,
@@ -62,10 +69,11 @@ export function readVariable(state) {
     };
   }
   const statistic = numbersOf(state).statistics.find((row) => row.name === state.variable);
+  if (!statistic) return null;
   const baseline = statistic.baseline[attentionType(state)] ?? null;
   return {
     values: statistic.values[attentionType(state)],
-    ...span(statistic.values, baseline, statistic.diverging),
+    ...span(alike("statistics", statistic, (row) => row.name === statistic.name).map((row) => row.values), baseline, statistic.diverging),
     label: statistic.label,
     units: statistic.units,
     directed: false,
@@ -73,6 +81,23 @@ export function readVariable(state) {
     baseline,
     baselineText: baseline === null ? "" : `uniform attention: ${number(baseline)}`,
   };
+}
+
+// What another view changes of a variable: {before, after}, by head, as `readVariable` has values; null where the views
+// have no unit in common.
+export function readChange(state) {
+  if (!state.against || state.against === state.view) return null;
+  const [before, after] = [state.against, state.view].map((view) => readView({ ...state, view }));
+  return before && after && before.units === after.units ? { before: before.values, after: after.values } : null;
+}
+
+// What the grid shows: {values[layer][head], low, top, diverging, label, units, about, baseline, baselineText}.
+export function readVariable(state) {
+  const shown = readView(state), change = readChange(state);
+  if (!change) return shown;
+  const less = (after, before) => (after === null || before === null ? null : after - before);
+  const values = change.after.map((row, layer) => row.map((value, head) => less(value, change.before[layer][head])));
+  return { ...shown, values, ...span(values, null, true), label: `${shown.label} (${state.view} less ${state.against})`, baseline: null, baselineText: "" };
 }
 
 // The head with the largest value or, of changes, with the largest change.

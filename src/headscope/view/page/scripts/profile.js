@@ -24,12 +24,15 @@ function fill(table, rows) {
   find(`${table}-note`).hidden = rows.length === 0;
 }
 
-function listStatistics({ statistics }, side, { layer, head }) {
+// Of a comparison, the last column has the other view in place of the baseline.
+function listStatistics({ statistics }, side, { layer, head }, against) {
   return statistics.map((row) => {
+    const other = against && numbersOf({ view: against }).statistics.find(({ name, units }) => name === row.name && units === row.units);
+    const beside = against ? other?.values[side][layer][head] : row.baseline[side];
     const all = flat(row.values[side]);
     const mean = all.length ? all.reduce((sum, value) => sum + value, 0) / all.length : null;
     const digits = Math.max(...all.map(Math.abs)) < 0.1 ? 3 : 2;
-    return [row.label, ...[row.values[side][layer][head], mean, row.baseline[side]].map((value) => number(value, digits))];
+    return [row.label, ...[row.values[side][layer][head], mean, beside].map((value) => number(value, digits))];
   });
 }
 
@@ -37,7 +40,7 @@ function listScores({ scores }, side, { layer, head }) {
   const rows = [];
   scores.filter((score) => score.ranked).forEach((score) => score.values.forEach((values, way) => {
     const value = values[side][layer][head];
-    if (value === null) return;
+    if (!value) return;
     const at = (ends) => (ends ? ends[way][side][layer][head] : null);
     const [lower, upper] = [at(score.lower), at(score.upper)];
     const interval = lower === null || upper === null ? "" : `[${number(lower)}, ${number(upper)}]`;
@@ -71,7 +74,8 @@ export function drawProfile(state, place = state.head) {
   drawNeighbours(side, place);
   find("shares").textContent = numbers.shares;
   find("scores-name").textContent = `${name}: its best scores, on all texts`;
-  fill("profile-statistics", listStatistics(numbers, side, place));
+  fill("profile-statistics", listStatistics(numbers, side, place, state.against));
+  find("profile-statistics").tHead.rows[0].cells[3].textContent = state.against || "baseline";
   fill("profile-scores", scores.slice(0, BEST_SCORES));
   find("scores").hidden = scores.length === 0;
 }

@@ -1,12 +1,13 @@
 // What the reader chose. It is the address of the page as well (#variable=entropy&head=3-1), so that it can be linked to.
 import { find } from "./dom.js";
-import { findBest, headName, numbersOf, page, readHead, readVariable, scoreOf } from "./numbers.js";
+import { findBest, headName, numbersOf, page, readHead, readVariable, scoreOf, VIEWS } from "./numbers.js";
 
 const LEVELS = ["words", "tokens"], PICTURES = ["lines", "arcs", "matrix"];
 const listeners = [];
 
 // head: {layer, head}, both counted from 0. text: its place among the texts; empty for the best example of the row.
-const state = { view: "weights", variable: "", direction: page.directions[0] ?? "", attention_type: page.attention_types[0] ?? "", head: null, text: "", level: LEVELS[0], picture: PICTURES[0] };
+// against: the view that is taken off the one that is shown; empty if the values themselves are shown.
+const state = { view: page.name, against: page.against, variable: "", direction: page.directions[0] ?? "", attention_type: page.attention_types[0] ?? "", head: null, text: "", level: LEVELS[0], picture: PICTURES[0] };
 
 export const hasVariables = page.scores.length + page.statistics.length > 0;
 
@@ -18,7 +19,8 @@ function listVariables() {
 }
 
 const CHOICES = {
-  view: () => ["weights", ...page.views.map((view) => view.name)],
+  view: () => VIEWS,
+  against: () => ["", ...VIEWS],
   variable: listVariables,
   direction: () => page.directions,
   attention_type: () => page.attention_types,
@@ -43,7 +45,8 @@ export function readAddress() {
   const address = new URLSearchParams({ variable: state.variable });
   if (scoreOf(state)?.directed) address.set("direction", state.direction);
   if (page.attention_types.length) address.set("attention_type", state.attention_type);
-  if (state.view !== "weights") address.set("view", state.view);
+  if (state.view !== page.name) address.set("view", state.view);
+  if (state.against !== page.against) address.set("against", state.against);
   address.set("head", headName(state.head));
   if (state.text) address.set("text", state.text);
   if (state.level !== LEVELS[0]) address.set("level", state.level);

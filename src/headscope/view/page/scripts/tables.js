@@ -1,5 +1,6 @@
 // The tables of reported and of needed heads: they can be sorted, and a click on a row shows its head in the grid.
 import { element, find } from "./dom.js";
+import { page } from "./numbers.js";
 import { follow, readAddress } from "./state.js";
 
 const links = [...document.querySelectorAll("#reported-rows tbody a, #needed-rows tbody a")];
@@ -10,7 +11,7 @@ export function markRows() {
   const address = readAddress();
   for (const link of links) {
     const wanted = [...new URLSearchParams(link.hash.slice(1))];
-    if (wanted.every(([name, value]) => (address.get(name) ?? "weights") === value)) rowOf(link).setAttribute("aria-current", "true");
+    if (wanted.every(([name, value]) => (address.get(name) ?? page.name) === value)) rowOf(link).setAttribute("aria-current", "true");
     else rowOf(link).removeAttribute("aria-current");
   }
 }
