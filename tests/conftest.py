@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 
@@ -10,10 +11,14 @@ os.environ["MPLBACKEND"] = "Agg"
 
 from pathlib import Path
 
+import playwright.sync_api as playwright
 import pytest
 import torch
 
 torch.set_num_threads(1)  # for tiny models a second thread costs more than it saves
+
+CHROMIUM = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+"""Options of the browser."""
 
 
 @pytest.fixture(scope="session")
@@ -62,3 +67,17 @@ def run(monkeypatch, capsys):
 
     monkeypatch.setattr(cli.console, "_width", 140)
     return typed
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[playwright.Browser]:
+    """Chromium, once for all tests of a process."""
+    chromium = shutil.which("chromium")
+    if chromium is None and os.environ.get("CI") == "true":
+        pytest.fail("CI is true and there is no chromium to run the page's script: apt-get install chromium.")
+    if chromium is None:
+        pytest.skip("there is no chromium to run the page's script; apt-get install chromium.")
+    with playwright.sync_playwright() as started:
+        opened = started.chromium.launch(executable_path=chromium, args=CHROMIUM)
+        yield opened
+        opened.close()

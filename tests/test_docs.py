@@ -123,6 +123,7 @@ def test_the_index_leads_to_every_page() -> None:
 
 RUN_ELSEWHERE = {  # page: the file that runs its Python
     "own-reducer.md": "test_own_reducer.py",
+    "howto/explore.md": "jobs/test_explore.py",
     "howto/in-memory.md": "test_in_memory.py",
     "howto/own-hypothesis.md": "corpora/test_linktable.py",
     "howto/paper-figures.md": "view/test_bare_figures.py",
@@ -326,9 +327,8 @@ def test_the_pictures_of_the_page_are_taken_of_real_results(followed, tmp_path) 
         [sys.executable, "-c", take, atlas, tmp_path], cwd=DOCS, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr
-    pictures = [*tmp_path.glob("*.png")]
-    assert len(pictures) > 9
-    for path in pictures:
+    assert len([*tmp_path.glob("*.png")]) > 9
+    for path in tmp_path.glob("*.png"):
         with Image.open(path) as taken, Image.open(DOCS / "images" / path.name) as shipped:
             assert len(taken.getcolors(maxcolors=256) or []) > 30, path.name
             assert taken.width == shipped.width, path.name

@@ -28,6 +28,7 @@ from .intervene.edit import disable as disable
 from .jobs.atlas import atlas as atlas
 from .jobs.compare import compare as compare
 from .jobs.disable import measure_effects as measure_effects
+from .jobs.explore import explore as explore
 from .jobs.label_maps import label_maps as label_maps
 from .jobs.measure import measure as measure
 from .jobs.patterns import patterns as patterns

@@ -29,7 +29,7 @@ ONLY_ON_THE_TERMINAL = {
 ONLY_IN_PYTHON = {
     "atlas": {"progress", "show"},  # the terminal shows bars, and the table
     "measure": {"progress"}, "compare": {"progress"}, "study": {"progress"}, "tune": {"progress"},
-    "disable": {"progress"}, "probe": {"progress"}, "patterns": {"progress"},
+    "explore": {"progress"}, "disable": {"progress"}, "probe": {"progress"}, "patterns": {"progress"},
 }  # fmt: skip
 
 
@@ -46,7 +46,7 @@ def test_every_command_but_list_is_a_function() -> None:
     functions = {FUNCTIONS.get(name, name) for name in set(COMMANDS) - {"list_"}}
     assert (
         functions
-        == {"atlas", "tune", "measure", "compare", "study", "measure_effects", "probe", "patterns"}
+        == {"atlas", "tune", "measure", "compare", "study", "measure_effects", "probe", "patterns", "explore"}
         <= set(headscope.__all__)
     )
 

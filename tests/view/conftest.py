@@ -1,7 +1,5 @@
-"""A browser that has no network."""
+"""Pages in a browser that has no network."""
 
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,22 +8,7 @@ import pytest
 
 from view.parsed import Browse, OpenPage, Page
 
-OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 LOCAL = ("file:", "data:", "blob:", "about:")
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[playwright.Browser]:
-    """Chromium, once for all tests of a process."""
-    chromium = shutil.which("chromium")
-    if chromium is None and os.environ.get("CI") == "true":
-        pytest.fail("CI is true and there is no chromium to run the page's script: apt-get install chromium.")
-    if chromium is None:
-        pytest.skip("there is no chromium to run the page's script; apt-get install chromium.")
-    with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=chromium, args=OPTIONS)
-        yield opened
-        opened.close()
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ class Page(HTMLParser):
             self.handle_data("\n")
             return
         self.elements.append((tag, dict(attrs), []))
-        if tag not in ("meta", "img", "input"):
+        if tag not in ("meta", "link", "img", "input"):
             self.open.append(len(self.elements) - 1)
 
     def handle_endtag(self, tag: str) -> None:

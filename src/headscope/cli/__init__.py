@@ -11,6 +11,7 @@ from headscope.cli.atlas import atlas
 from headscope.cli.commands import Command, Commands
 from headscope.cli.compare import compare
 from headscope.cli.disable import disable
+from headscope.cli.explore import explore
 from headscope.cli.listing import list_
 from headscope.cli.measure import measure
 from headscope.cli.patterns import patterns
@@ -34,6 +35,7 @@ app.command(
     epilog="headscope atlas minilm grammar:300 -o atlas\n"
     "headscope atlas minilm grammar:300 --replicate grammar:300:7 -o atlas",
 )(atlas)
+app.command(cls=Command, epilog="headscope explore minilm\nheadscope explore atlas --port 8765")(explore)
 app.command(cls=Command, epilog="headscope tune negation minilm --data grammar:300 -o negation --seeds 4 --control")(
     tune
 )

@@ -3,13 +3,10 @@
 browser --key--> POST /label --> labels.csv, whole, before the answer
 """
 
-import json
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +14,10 @@ import numpy as np
 import torch
 
 from headscope.errors import CorpusError, HeadscopeError
+from headscope.jobs.local_server import HOST, Reply, Request, open_server, refuse, reply_json
 from headscope.learn.map_labels import LabelledMaps, read_maps_to_label, write_labels
 from headscope.reducers.support.map_patterns import PATTERNS, make_images
 from headscope.view.annotation import FILES, read_page
-
-LONGEST = 10_000
-"""Bytes of a request; a label has less than a hundred."""
 
 
 def annotate(
@@ -41,18 +36,17 @@ def annotate(
         CorpusError: the folder is damaged, or fewer maps are labelled than are to be labelled a second time.
     """
     labelling = _Labelling(folder, read_maps_to_label(folder), second, seed)
-    server = ThreadingHTTPServer(("127.0.0.1", port), partial(_Handler, labelling))
-    server.daemon_threads = True
+    server = open_server(labelling, port)
     labelling.finish = lambda: threading.Thread(target=server.shutdown).start()
     with server:
-        ready(f"http://127.0.0.1:{server.server_port}/")
+        ready(f"http://{HOST}:{server.server_port}/")
         with suppress(KeyboardInterrupt):
             server.serve_forever()
     return labelling.maps
 
 
 class _Labelling:
-    """The maps of a folder while they are labelled."""
+    """The maps of a folder while they are labelled, and what the page is answered."""
 
     def __init__(self, folder: Path, maps: LabelledMaps, second: int, seed: int) -> None:
         if second > len(maps.labels):
@@ -89,78 +83,39 @@ class _Labelling:
             write_labels(self.folder, labelled)
             self.maps = labelled
 
+    def __call__(self, request: Request) -> Reply:
+        """The files of the page, what it shows, and the image of a map; or a label is saved, or the work ends."""
+        return (
+            self._show(request.path.removeprefix("/") or "page.html")
+            if request.content is None
+            else self._save(request)
+        )
 
-class _Handler(BaseHTTPRequestHandler):
-    """Answers the page; refuses whoever is not the page."""
-
-    def __init__(self, labelling: _Labelling, *arguments: Any) -> None:
-        self.labelling = labelling
-        super().__init__(*arguments)
-
-    def do_GET(self) -> None:
-        """The files of the page, what it shows, and the image of a map."""
-        name = self.path.removeprefix("/") or "page.html"
-        if not self._is_ours():
-            return
+    def _show(self, name: str) -> Reply:
         if name in FILES:
-            self._answer(read_page(name), FILES[name])
-        elif name == "state":
-            self._answer_json(self.labelling.describe())
-        elif name.startswith("map/") and (number := self._find(name.removeprefix("map/"))):
-            self._answer_json(self.labelling.draw(number))
-        else:
-            self._refuse(HTTPStatus.NOT_FOUND, "there is no such page.")
+            return Reply(read_page(name), FILES[name])
+        if name == "state":
+            return reply_json(self.describe())
+        if name.startswith("map/") and (number := self._find(name.removeprefix("map/"))):
+            return reply_json(self.draw(number))
+        return refuse(HTTPStatus.NOT_FOUND, "there is no such page.")
 
-    def do_POST(self) -> None:
-        """A label, or the end."""
-        if not self._is_ours():
-            return
+    def _save(self, request: Request) -> Reply:
         try:
-            request = json.loads(self.rfile.read(min(int(self.headers.get("Content-Length", 0)), LONGEST)))
-            if self.path == "/finish":
-                self._answer_json({})
-                self.labelling.finish()
-                return
-            number, label = self._find(str(request["map"])), str(request["label"])
+            content = request.read_json()
+            if request.path == "/finish":
+                return reply_json({}, finish=self.finish)
+            number, label = self._find(str(content["map"])), str(content["label"])
         except (ValueError, TypeError, KeyError):
             number, label = 0, ""
-        if self.path != "/label" or not number or (label and label not in PATTERNS):
-            self._refuse(HTTPStatus.BAD_REQUEST, "this is no label of a map.")
-            return
+        if request.path != "/label" or not number or (label and label not in PATTERNS):
+            return refuse(HTTPStatus.BAD_REQUEST, "this is no label of a map.")
         try:
-            self.labelling.label(number, label)
+            self.label(number, label)
         except HeadscopeError as error:
-            self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
-            return
-        self._answer_json({})
-
-    def log_message(self, format: str, *arguments: Any) -> None:
-        """Keep quiet: the terminal shows the address and what is labelled."""
+            return refuse(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
+        return reply_json({})
 
     def _find(self, number: str) -> int:
         """The number of a map that is shown; 0 for another."""
-        return int(number) if number.isdecimal() and int(number) in self.labelling.numbers else 0
-
-    def _is_ours(self) -> bool:
-        """True if the page itself asks, on this machine. Another page that knows the port must not write labels."""
-        server: Any = self.server
-        names = {f"{name}:{server.server_port}" for name in ("127.0.0.1", "localhost")}
-        origin = self.headers.get("Origin")
-        ours = self.headers.get("Host") in names and (origin is None or origin.removeprefix("http://") in names)
-        if not ours:
-            self._refuse(HTTPStatus.FORBIDDEN, "only the page of headscope may ask this.")
-        return ours
-
-    def _answer_json(self, answer: dict[str, Any]) -> None:
-        self._answer(json.dumps(answer).encode(), "application/json")
-
-    def _answer(self, content: bytes, kind: str, status: HTTPStatus = HTTPStatus.OK) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", f"{kind}; charset=utf-8")
-        self.send_header("Content-Length", str(len(content)))
-        self.send_header("Cache-Control", "no-store")
-        self.end_headers()
-        self.wfile.write(content)
-
-    def _refuse(self, status: HTTPStatus, sentence: str) -> None:
-        self._answer(sentence.encode(), "text/plain", status)
+        return int(number) if number.isdecimal() and int(number) in self.numbers else 0

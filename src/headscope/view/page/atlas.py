@@ -9,6 +9,7 @@ import hashlib
 import html
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from importlib import resources
 from pathlib import Path
 from string import Template
@@ -18,6 +19,7 @@ from typing import Any
 import xarray as xr
 
 from headscope import heads
+from headscope.examples import STEPS
 from headscope.files import atomic_write
 from headscope.score import ATTRIBUTE, read_scores
 from headscope.view.headings import describe_causality, describe_view, name_corpus, name_model
@@ -40,6 +42,25 @@ from headscope.view.verdicts import (
     has_permutations,
 )
 
+
+@dataclass(frozen=True)
+class Live:
+    """What a page needs to ask the server that it came from.
+
+    Attributes:
+        token: without which no question is answered.
+        max_tokens: the most tokens of a text.
+        attention_type: of the attention on a text.
+    """
+
+    token: str
+    max_tokens: int
+    attention_type: str
+
+
+ASKS = "; connect-src 'self'"
+"""What the policy of a live page has besides."""
+
 POLICY = (
     "default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; img-src data:; base-uri 'none'; "
     "form-action 'none'"
@@ -58,6 +79,7 @@ def render_page(
     probes: xr.Dataset | None = None,
     examples: xr.Dataset | None = None,
     distances: xr.Dataset | None = None,
+    live: Live | None = None,
 ) -> str:
     """The atlas page of a head table, as HTML.
 
@@ -68,6 +90,7 @@ def render_page(
         probes: of the same model, whose figures are among `figures`.
         examples: texts with the attention of all heads (`headscope.examples`).
         distances: those of the heads to one another, ``js_distance`` in nats, for the neighbours of each.
+        live: of a page that a server answers (`headscope.explore`).
 
     Raises:
         TableError: a table does not follow the schema of `headscope.heads`.
@@ -77,7 +100,7 @@ def render_page(
             PageView("weights", table, _read("heads.nc")),
             *(PageView(name, each, _read(f"heads-{name}.nc")) for name, each in views.items()),
         ],
-        figures=figures, probes=probes, examples=examples, distances=distances,
+        figures=figures, probes=probes, examples=examples, distances=distances, live=live,
     )  # fmt: skip
 
 
@@ -89,6 +112,7 @@ def fill_page(
     probes: xr.Dataset | None = None,
     examples: xr.Dataset | None = None,
     distances: xr.Dataset | None = None,
+    live: Live | None = None,
 ) -> str:
     """A page about the heads of the first of several views, whose grid can be switched to the others.
 
@@ -99,6 +123,7 @@ def fill_page(
         probes: as in `render_page`.
         examples: as in `render_page`.
         distances: as in `render_page`.
+        live: as in `render_page`.
 
     Raises:
         TableError: a table does not follow the schema of `headscope.heads`.
@@ -115,7 +140,8 @@ def fill_page(
     style, script = _asset("page.css"), join_modules("main")
     causality, shown = describe_causality(table), describe_view(table)
     return Template(_asset("page.html")).substitute(
-        policy=POLICY.format(style=_hash(style), script=_hash(script)),
+        policy=POLICY.format(style=_hash(style), script=_hash(script)) + (ASKS if live else ""),
+        live=_write_element("live-data", asdict(live) | {"steps": STEPS}) if live else "",
         title=_escape(f"{name_model(attrs['model'])}: head atlas"),
         model=_escape(name_model(attrs["model"])),
         corpus=_escape(name_corpus(attrs["corpus"])),
@@ -203,9 +229,12 @@ def _sentences(examples: xr.Dataset | None) -> str:
     """The element with the data of ``scripts/texts.js``; nothing without examples."""
     if examples is None:
         return ""
-    data = describe_texts(examples)
-    count = len(data["texts"])
-    return f'<script type="application/json" id="sentences-data" data-texts="{count}">{_write_json(data)}</script>'
+    return _write_element("sentences-data", describe_texts(examples))
+
+
+def _write_element(name: str, data: Any) -> str:
+    """A script element with JSON, which scripts find by its name."""
+    return f'<script type="application/json" id="{name}">{_write_json(data)}</script>'
 
 
 def _explain_missing(table: xr.Dataset) -> str:

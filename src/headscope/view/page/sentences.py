@@ -19,7 +19,7 @@ def describe_texts(examples: xr.Dataset) -> dict[str, Any]:
     return {
         "attention_type": str(examples.attrs["attention_type"]),
         "steps": STEPS,
-        "texts": [_describe(text) for text in texts],
+        "texts": [describe_text(text) for text in texts],
         "examples": [
             {"row": each.row, "kind": each.kind, "text": each.text, "right": each.right, "count": each.count}
             for each in chosen
@@ -27,7 +27,9 @@ def describe_texts(examples: xr.Dataset) -> dict[str, Any]:
     }
 
 
-def _describe(text: Text) -> dict[str, Any]:
+def describe_text(text: Text, *, quick: bool = False) -> dict[str, Any]:
+    """A text with its weights, packed; quickly, or as small as can be."""
+    weights = np.ascontiguousarray(text.weights).tobytes()
     return {
         "id": text.id,
         "words": text.words,
@@ -35,5 +37,5 @@ def _describe(text: Text) -> dict[str, Any]:
         "token_words": text.token_words,
         "links": text.links,
         "spans": text.spans,
-        "weights": pack_bytes(np.ascontiguousarray(text.weights).tobytes()),
+        "weights": pack_bytes(weights, quick=quick),
     }

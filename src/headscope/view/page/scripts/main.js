@@ -6,12 +6,14 @@ import { buildExports, drawExports } from "./exports.js";
 import { buildGrid, drawGrid } from "./grid.js";
 import { buildGuess } from "./guess.js";
 import { buildHeadMap, drawHeadMap } from "./headmap.js";
+import { buildLive } from "./live.js";
 import { drawMovers } from "./movers.js";
 import { drawProfile } from "./profile.js";
 import { buildSearch, drawSearch } from "./search.js";
 import { buildSentences, drawSentences } from "./sentences.js";
 import { begin, follow, hasVariables, onChange } from "./state.js";
 import { buildTables, markRows } from "./tables.js";
+import { buildWhatIf, drawWhatIf } from "./whatif.js";
 
 // What is larger than its place can be scrolled with the keyboard too.
 function reachScrolled() {
@@ -49,7 +51,9 @@ function build() {
   buildGuess();
   buildSearch();
   buildSentences();
-  onChange((state) => (current = state), drawControls, drawSearch, drawAnswer, drawGrid, drawMovers, drawHeadMap, drawProfile, markRows, drawSentences, drawExports);
+  buildLive();
+  buildWhatIf();
+  onChange((state) => (current = state), drawControls, drawSearch, drawAnswer, drawGrid, drawMovers, drawHeadMap, drawProfile, markRows, drawSentences, drawWhatIf, drawExports);
   onChange(reachScrolled);
   addEventListener("resize", reachScrolled);
   begin();

@@ -74,8 +74,6 @@ function describe(state, row, gold, about) {
 
 export function buildSentences() {
   find("sentences").parentElement.hidden = false;
-  find("sentence-absent").hidden = texts.length > 0;
-  find("sentence-parts").hidden = texts.length === 0;
   picture.addEventListener("mouseover", (event) => {
     const place = event.target.dataset.from;
     if (place !== undefined) point(Number(place));
@@ -91,6 +89,8 @@ export function buildSentences() {
 }
 
 export async function drawSentences(state) {
+  find("sentence-absent").hidden = texts.length > 0;
+  find("sentence-parts").hidden = texts.length === 0;
   if (!texts.length) return;
   const row = scoreOf(state);
   const place = chooseText(state, row);

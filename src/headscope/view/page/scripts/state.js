@@ -1,6 +1,6 @@
 // What the reader chose. It is the address of the page as well (#variable=entropy&head=3-1), so that it can be linked to.
-import { find } from "./dom.js";
 import { findBest, headName, numbersOf, page, readHead, readVariable, scoreOf, VIEWS } from "./numbers.js";
+import { texts } from "./texts.js";
 
 const LEVELS = ["words", "tokens"], PICTURES = ["lines", "arcs", "matrix"];
 const listeners = [];
@@ -10,8 +10,6 @@ const listeners = [];
 const state = { view: page.name, against: page.against, variable: "", direction: page.directions[0] ?? "", attention_type: page.attention_types[0] ?? "", head: null, text: "", level: LEVELS[0], picture: PICTURES[0] };
 
 export const hasVariables = page.scores.length + page.statistics.length > 0;
-
-const countTexts = () => Number(find("sentences-data")?.dataset.texts ?? 0);
 
 function listVariables() {
   const { scores, statistics } = numbersOf(state);
@@ -24,7 +22,7 @@ const CHOICES = {
   variable: listVariables,
   direction: () => page.directions,
   attention_type: () => page.attention_types,
-  text: () => [...Array(countTexts()).keys()].map(String),
+  text: () => [...texts.keys()].map(String),
   level: () => LEVELS,
   picture: () => PICTURES,
 };

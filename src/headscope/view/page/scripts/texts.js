@@ -1,13 +1,16 @@
-// The texts of the page with the attention of all heads, from the JSON in #sentences-data.
+// The texts of the page with the attention of all heads, from the JSON in #sentences-data; a live page may begin without.
 import { find } from "./dom.js";
 import { page } from "./numbers.js";
 import { unpackBytes } from "./packed.js";
 
-const source = find("sentences-data");
-const data = source ? JSON.parse(source.textContent) : { texts: [], examples: [], attention_type: "", steps: 1 };
+const source = find("sentences-data") ?? find("live-data");
+const data = { texts: [], examples: [], attention_type: "", steps: 1, ...(source && JSON.parse(source.textContent)) };
 const unpacked = new Map(); // weights by place of the text, whole percent, a byte each
 
 export const texts = data.texts;
+
+// The place of a text that was added behind the others.
+export const addText = (text) => texts.push(text) - 1;
 
 export const examplesOf = (row) => data.examples.filter((each) => each.row === row);
 

@@ -1,0 +1,238 @@
+"""What a model says of one text while heads are disabled, beside what it says as it is, and beside placebos.
+
+text --align--> tokens --model--> what it says --disabled, placebos--> the same without the heads
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from headscope.capture.align import Aligned, Alignment
+from headscope.capture.batch import collate
+from headscope.capture.edit import Edit
+from headscope.capture.interface import Capture, prepare_inputs
+from headscope.capture.model import Model
+from headscope.capture.projection import find_projections
+from headscope.corpora.document import Document
+from headscope.errors import HeadscopeError, ModelError
+from headscope.intervene.ablation import HEAD, Ablation, Unit
+from headscope.intervene.edit import capture_model, collate_sample
+from headscope.intervene.placebo import DisabledUnit, MeasureNorm, prepare_norm
+from headscope.intervene.prediction import begin, find_mask, find_scored, find_start, make_rows, score_rows
+from headscope.intervene.replacement import Replacement, uniform, zero
+from headscope.intervene.selection import select_heads
+
+WAYS: dict[str, Replacement] = {"uniform": uniform, "zero": zero}
+"""What can take the place of the heads' output: the ways that need no other text."""
+
+PLACEBOS = 5
+LIKELY = 5
+"""Outcomes that are named."""
+
+LOSS = "loss, nats per token"
+SIMILARITY = "similarity of the last hidden states, mean cosine over tokens"
+
+MOST_MASKED = 64
+"""Tokens of a text that a masked model predicts, which takes a row for each of them."""
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """What a model says of a text as it is, and with heads disabled.
+
+    Attributes:
+        measure: what the values are, with their unit.
+        whole: the value of the model as it is.
+        without: with the heads disabled.
+        placebos: with as large a change in a random direction in the same layers, several times.
+        outcome: what the likely outcomes are of; empty where the model predicts none.
+        likely: outcomes that are likely with or without the heads, with both probabilities.
+    """
+
+    measure: str
+    whole: float | None
+    without: float | None
+    placebos: tuple[float, ...]
+    outcome: str
+    likely: tuple[tuple[str, float, float], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What a model is asked about a text, which it can answer again and again.
+
+    Attributes:
+        measure: what the value of an answer is, with its unit.
+        outcome: what the probabilities of an answer are of; empty where it has none.
+        inputs: of each pass of the model.
+        read: the value, if there is one, and the probabilities of all outcomes, if there are some, from what the model
+            returns in these passes.
+        name: of an outcome, by its number.
+    """
+
+    measure: str
+    outcome: str
+    inputs: Sequence[Mapping[str, Tensor]]
+    read: Callable[[Sequence[Any]], "tuple[float | None, Tensor | None]"]
+    name: Callable[[int], str]
+
+
+@dataclass(frozen=True, eq=False)
+class TextModel:
+    """A model that is asked about one text after the other.
+
+    Attributes:
+        model: with its task head, if it has one.
+        max_tokens: longer texts are cut.
+        start: the token from which a causal model predicts the first one (`headscope.intervene.likelihood`).
+    """
+
+    model: Model
+    max_tokens: int | None = None
+    start: str | None = None
+
+    @cached_property
+    def capture(self) -> Capture:
+        """The way to the model's heads."""
+        return capture_model(self.model)
+
+    @cached_property
+    def measure_norm(self) -> MeasureNorm:
+        """The norm of a change behind the output projection; before it where the projection is not known."""
+        try:
+            return prepare_norm(find_projections(self.capture, collate_sample(self.model)))
+        except ModelError:
+            return prepare_norm({})
+
+    def ask(self, text: str, heads: Sequence[str], how: str = "zero", *, seed: int = 0) -> WhatIf:
+        """What the model says of a text as it is, without some heads, and with placebos of them.
+
+        A language model says how likely the text is (the loss, in nats per token) and, if it is causal, what comes
+        next, or what the first mask in the text hides. A classifier says how likely each label is. Of a model without
+        a head there is how similar its last hidden states are to those of the model as it is: the mean cosine over
+        the tokens.
+
+        Args:
+            text: words.
+            heads: names, such as ``3-1``.
+            how: ``zero`` or ``uniform``.
+            seed: of the placebos.
+
+        Raises:
+            HeadscopeError: there is no such head or way, or the text has no tokens, or too many for a masked model.
+            ModelError: the heads of the model cannot be edited.
+        """
+        if how not in WAYS:
+            raise HeadscopeError(f"heads cannot be disabled by {how!r} here; name one of {', '.join(WAYS)}.")
+        unit = Unit("+".join(heads), HEAD, select_heads(self.model, heads))
+        question = self._make_question(text)
+        whole, likely = self._answer(question, None)
+        (without, changed), *placebos = [
+            self._answer(question, DisabledUnit(Ablation(unit, how, placebo), WAYS[how], self.measure_norm, seed, []))
+            for placebo in range(PLACEBOS + 1)
+        ]
+        return WhatIf(
+            question.measure, whole, without, tuple(value for value, _ in placebos if value is not None),
+            question.outcome, list_likely(likely, changed, question.name),
+        )  # fmt: skip
+
+    @torch.inference_mode()
+    def _answer(self, question: Question, edit: Edit | None) -> "tuple[float | None, Tensor | None]":
+        """What the model answers, as it is or with an edit."""
+        with nullcontext() if edit is None else self.capture.editing(edit):
+            return question.read(
+                [self.model.module(**prepare_inputs(self.model, inputs)) for inputs in question.inputs]
+            )
+
+    def _make_question(self, text: str) -> Question:
+        """What the model can be asked about a text."""
+        document = Document("text", tuple(text.split()))
+        aligned, _ = Alignment.for_model(self.model, max_tokens=self.max_tokens, cut=True).align([document])
+        if not aligned:
+            raise HeadscopeError(f"{self.model.name} has no tokens for this text; type another.")
+        if type(self.model.module).__name__.endswith("ForSequenceClassification"):
+            return ask_label(self.model, aligned[0])
+        try:
+            mask = find_mask(self.model)
+        except ModelError:
+            return ask_states(self.model, aligned[0])
+        start = find_start(self.model, self.start, causal=mask is None)
+        if mask is None:
+            return ask_next(self.model, begin(aligned[0], start, self.model.tokenizer.bos_token_id))
+        return ask_masked(self.model, aligned[0], mask)
+
+
+def ask_label(model: Model, text: Aligned) -> Question:
+    """Which label a classifier gives to a text."""
+    labels = model.module.config.id2label
+    return Question(
+        "", "label", [collate(model, [text]).inputs],
+        lambda outputs: (None, outputs[0].logits[0].float().softmax(-1)), lambda number: str(labels[number]),
+    )  # fmt: skip
+
+
+def ask_next(model: Model, text: Aligned) -> Question:
+    """The loss of a causal model on a text, and what it expects next."""
+    rows = list(make_rows(text, None)) if find_scored(text, causal=True) else []
+    last = len(text.ids) - 1
+
+    def read(outputs: Sequence[Any]) -> tuple[float | None, Tensor]:
+        logits = outputs[0].logits
+        loss = -float(score_rows(logits, rows)) / len(rows[0].places) if rows else None
+        return loss, logits[0, last].float().softmax(-1)
+
+    return Question(LOSS, "next token", [collate(model, [text]).inputs], read, partial(name_token, model))
+
+
+def ask_masked(model: Model, text: Aligned, mask: int) -> Question:
+    """The loss of a masked model on a text, each token masked in turn, and what the first mask in it hides."""
+    masks = [place for place, number in enumerate(text.ids) if number == mask]
+    rows = [row for row in make_rows(text, mask) if row.targets != [mask]]
+    if len(rows) > MOST_MASKED:
+        raise HeadscopeError(
+            f"the text has {len(rows)} tokens, and this model predicts one in each pass; type at most {MOST_MASKED}."
+        )
+    inputs = [collate(model, [row.text for row in rows]).inputs] if rows else []
+    shown = [collate(model, [text]).inputs] if masks else []
+
+    def read(outputs: Sequence[Any]) -> "tuple[float | None, Tensor | None]":
+        loss = -float(score_rows(outputs[0].logits, rows).sum()) / len(rows) if rows else None
+        hidden = outputs[-1].logits[0, masks[0]].float().softmax(-1) if masks else None
+        return loss, hidden
+
+    return Question(LOSS, "masked token" if masks else "", inputs + shown, read, partial(name_token, model))
+
+
+def ask_states(model: Model, text: Aligned) -> Question:
+    """How similar the last hidden states of a text stay to those of the model as it is."""
+    inputs = collate(model, [text]).inputs
+    with torch.inference_mode():
+        whole = model.module(**prepare_inputs(model, inputs)).last_hidden_state[0].double()
+
+    def read(outputs: Sequence[Any]) -> tuple[float, None]:
+        states = outputs[0].last_hidden_state[0].double()
+        return float(torch.cosine_similarity(states, whole, dim=-1).mean()), None
+
+    return Question(SIMILARITY, "", [inputs], read, str)
+
+
+def name_token(model: Model, number: int) -> str:
+    """A token as one reads it; as the vocabulary has it where it is no text."""
+    piece = str(model.tokenizer.convert_ids_to_tokens(number))
+    text = model.tokenizer.convert_tokens_to_string([piece]).strip()
+    return piece if not text or "\ufffd" in text else text
+
+
+def list_likely(
+    whole: "Tensor | None", without: "Tensor | None", name: Callable[[int], str]
+) -> tuple[tuple[str, float, float], ...]:
+    """The outcomes that are most likely in one of two answers, with both probabilities."""
+    if whole is None or without is None:
+        return ()
+    most = torch.maximum(whole, without).topk(min(LIKELY, len(whole))).indices.tolist()
+    return tuple((name(number), float(whole[number]), float(without[number])) for number in most)

@@ -1,0 +1,35 @@
+// Texts that the reader types, with the attention of the model behind the page.
+import { find } from "./dom.js";
+import { page } from "./numbers.js";
+import { ask, isLive } from "./server.js";
+import { choose } from "./state.js";
+import { addText } from "./texts.js";
+
+async function showText() {
+  const [form, note] = [find("live"), find("live-note")];
+  form.setAttribute("aria-busy", "true");
+  note.textContent = "The model reads the text \u2026";
+  try {
+    const answer = await ask("/attention", { text: find("live-text").value });
+    choose({ text: String(addText(answer.text)) });
+    note.textContent = answer.note;
+  } catch (error) {
+    note.textContent = error.message;
+  } finally {
+    form.removeAttribute("aria-busy");
+  }
+}
+
+export function buildLive() {
+  find("live").hidden = !isLive;
+  find("live-absent").hidden = isLive || page.against !== ""; // a comparison is of no one model
+  find("live").addEventListener("submit", (event) => {
+    event.preventDefault();
+    showText();
+  });
+  find("live-text").addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    find("live").requestSubmit();
+  });
+}

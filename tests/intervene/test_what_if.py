@@ -1,0 +1,154 @@
+"""What a model says of one text without heads: against passes that are written out here, for each kind of model."""
+
+import re
+
+import pytest
+import torch
+
+import headed
+import headscope
+import tiny
+from headscope.capture.model import Model
+from headscope.errors import HeadscopeError
+from headscope.intervene.what_if import LIKELY, LOSS, MOST_MASKED, PLACEBOS, SIMILARITY, TextModel
+
+TEXT = "the old dog sees a red cat by the house"
+HEADS = ["1-2", "2-4"]
+
+
+def make(family: str, task: str | None) -> TextModel:
+    module, tokenizer = headed.make(family, task) if task else tiny.make(family)
+    return TextModel(Model.from_module(module, tokenizer, name=family))
+
+
+def encode(model: TextModel, text: str = TEXT) -> dict[str, torch.Tensor]:
+    return dict(model.model.tokenizer(text.split(), is_split_into_words=True, return_tensors="pt"))
+
+
+@torch.no_grad()
+def run(model: TextModel, inputs: dict[str, torch.Tensor], heads: list[str] | None, how: str):
+    """What transformers returns, with and without heads."""
+    if heads is None:
+        return model.model.module(**inputs)
+    with headscope.disable(model.model, heads, how=how):
+        return model.model.module(**inputs)
+
+
+@pytest.mark.parametrize("how", ["zero", "uniform"])
+@pytest.mark.parametrize("family", ["gpt2", "llama"])
+def test_the_loss_of_a_causal_model_is_that_of_transformers(family: str, how: str) -> None:
+    model = make(family, "causal-lm")
+    answer, inputs = model.ask(TEXT, HEADS, how), encode(model)
+    ids = inputs["input_ids"][0].tolist()
+    bos = model.model.tokenizer.bos_token_id
+    ids = ids if bos is None or ids[0] == bos else [bos, *ids]  # the first token is predicted from it
+    inputs = {"input_ids": torch.tensor([ids]), "attention_mask": torch.ones(1, len(ids), dtype=torch.int64)}
+    for heads, value in ((None, answer.whole), (HEADS, answer.without)):
+        logits = run(model, inputs, heads, how).logits[0, :-1].double().log_softmax(-1)
+        targets = inputs["input_ids"][0, 1:]
+        wanted = -logits[torch.arange(len(targets)), targets].mean().item()
+        assert value == pytest.approx(wanted, rel=1e-5)
+    assert answer.whole != pytest.approx(answer.without, abs=1e-4)
+    assert (answer.measure, answer.outcome, len(answer.placebos)) == (LOSS, "next token", PLACEBOS)
+    whole, without = (run(model, inputs, heads, how).logits[0, -1].softmax(-1) for heads in (None, HEADS))
+    best = torch.maximum(whole, without).sort(descending=True).indices[:LIKELY]
+    assert [each[1:] for each in answer.likely] == [
+        (pytest.approx(whole[number].item(), rel=1e-4), pytest.approx(without[number].item(), rel=1e-4))
+        for number in best
+    ]
+
+
+def test_the_start_can_be_named() -> None:
+    module, tokenizer = headed.make("gpt2", "causal-lm")
+    model = TextModel(Model.from_module(module, tokenizer, name="gpt2"), start=tokenizer.convert_ids_to_tokens(100))
+    ids = torch.tensor([[100, *encode(model)["input_ids"][0].tolist()]])
+    with torch.no_grad():
+        logits = module(input_ids=ids).logits[0, :-1].double().log_softmax(-1)
+    wanted = -logits[torch.arange(ids.shape[1] - 1), ids[0, 1:]].mean().item()
+    assert model.ask(TEXT, HEADS).whole == pytest.approx(wanted, rel=1e-5)
+    with pytest.raises(HeadscopeError, match="has no token"):
+        TextModel(model.model, start="nothing like it").ask(TEXT, HEADS)
+
+
+def test_a_masked_model_predicts_each_token_in_turn() -> None:
+    model = make("bert", "masked-lm")
+    answer, inputs = model.ask(TEXT, HEADS), encode(model)
+    mask, ids = model.model.tokenizer.mask_token_id, inputs["input_ids"][0]
+    for heads, value in ((None, answer.whole), (HEADS, answer.without)):
+        losses = []
+        for place in range(1, len(ids) - 1):
+            masked = ids.clone()
+            masked[place] = mask
+            logits = run(model, {**inputs, "input_ids": masked[None]}, heads, "zero").logits[0, place]
+            losses.append(-logits.double().log_softmax(-1)[ids[place]].item())
+        assert value == pytest.approx(sum(losses) / len(losses), rel=1e-5)
+    assert (answer.outcome, answer.likely) == ("", ())
+
+
+def test_what_a_mask_hides_is_predicted() -> None:
+    model = make("bert", "masked-lm")
+    mask = model.model.tokenizer.mask_token
+    text = f"the old {mask} sees a cat"
+    answer, inputs = model.ask(text, HEADS), encode(model, text)
+    place = inputs["input_ids"][0].tolist().index(model.model.tokenizer.mask_token_id)
+    whole = run(model, inputs, None, "zero").logits[0, place].softmax(-1)
+    assert answer.outcome == "masked token"
+    assert max(each[1] for each in answer.likely) == pytest.approx(whole.max().item(), rel=1e-4)
+
+
+def test_a_classifier_says_how_likely_its_labels_are() -> None:
+    model = make("bert", "classification")
+    answer, inputs = model.ask(TEXT, HEADS), encode(model)
+    whole, without = (run(model, inputs, heads, "zero").logits[0].softmax(-1) for heads in (None, HEADS))
+    names = ("negative", "none", "positive")
+    wanted = {name: (whole[i].item(), without[i].item()) for i, name in enumerate(names)}
+    assert {each[0]: each[1:] for each in answer.likely} == {
+        name: pytest.approx(pair, rel=1e-4) for name, pair in wanted.items()
+    }
+    assert (answer.outcome, answer.whole, answer.placebos) == ("label", None, ())
+
+
+def test_a_model_without_a_head_is_compared_by_its_states() -> None:
+    model = make("bert", None)
+    answer, inputs = model.ask(TEXT, HEADS), encode(model)
+    whole, without = (run(model, inputs, heads, "zero").last_hidden_state[0].double() for heads in (None, HEADS))
+    cosine = ((whole * without).sum(-1) / whole.norm(dim=-1) / without.norm(dim=-1)).mean().item()
+    assert answer.without == pytest.approx(cosine, rel=1e-6)
+    assert answer.whole == pytest.approx(1)
+    assert answer.measure == SIMILARITY
+    assert all(-1 <= placebo < 0.9999 for placebo in answer.placebos)
+
+
+def test_a_head_without_output_changes_nothing_and_neither_do_its_placebos() -> None:
+    model = make("gpt2", "causal-lm")
+    with torch.no_grad():
+        attention = model.model.module.transformer.h[1].attn
+        width, size = 35, 7
+        attention.c_attn.weight[:, 2 * width + 3 * size : 2 * width + 4 * size] = 0
+        attention.c_attn.bias[2 * width + 3 * size : 2 * width + 4 * size] = 0
+    answer = model.ask(TEXT, ["2-4"])
+    assert [answer.without, *answer.placebos] == pytest.approx([answer.whole] * (PLACEBOS + 1), abs=1e-6)
+    assert model.ask(TEXT, ["2-3"]).without != pytest.approx(answer.whole, abs=1e-4)
+
+
+def test_the_model_is_as_it_was_and_answers_are_the_same_again() -> None:
+    model = make("llama", "causal-lm")
+    first = model.ask(TEXT, HEADS)
+    assert model.ask(TEXT, HEADS) == first
+    assert model.ask(TEXT, HEADS, seed=1).placebos != first.placebos
+
+
+@pytest.mark.parametrize(
+    ("text", "heads", "how", "sentence"),
+    [
+        (TEXT, ["9-1"], "zero", "there is no"),
+        (TEXT, [], "zero", "no head is named"),
+        (TEXT, HEADS, "mean", "heads cannot be disabled by 'mean' here; name one of uniform, zero."),
+        ("", HEADS, "zero", "bert has no tokens for this text; type another."),
+        ("dog " * 100, HEADS, "zero", f"the text has 100 tokens, .* type at most {MOST_MASKED}."),
+    ],
+)
+def test_what_cannot_be_answered_is_one_sentence(text: str, heads: list[str], how: str, sentence: str) -> None:
+    with pytest.raises(HeadscopeError) as caught:
+        make("bert", "masked-lm").ask(text, heads, how)
+    assert re.match(sentence, str(caught.value))

