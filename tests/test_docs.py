@@ -338,7 +338,9 @@ def test_the_pictures_of_the_page_are_taken_of_real_results(followed, tmp_path) 
 @pytest.mark.demo
 def test_the_python_of_reading_a_table_runs(followed, monkeypatch) -> None:
     monkeypatch.chdir(followed[0])
-    assert len(run_python("docs/howto/read-a-table.md")["report"]) > 5
+    names = run_python("docs/howto/read-a-table.md")
+    assert len(names["report"]) > 5
+    assert names["average"].sum("key_bin").values == pytest.approx(1)
 
 
 @pytest.mark.data

@@ -25,7 +25,8 @@ KNOWN = (
     "offset, distance, token_offset, class, token_class, mention, "
     "target, length, permutation, run, group, fold, side, word_class, before, behind, rule, end, how, "
     "how_other, subset, key_value_head, pair, step, merge, probe, "
-    "baseline, controlled, seed, pattern, kept, shape, side_special, hidden_layer, regressor, regressor_other"
+    "baseline, controlled, seed, pattern, kept, shape, query_bin, key_bin, side_special, hidden_layer, regressor, "
+    "regressor_other"
 )
 
 

@@ -78,6 +78,8 @@ DIMENSIONS: Mapping[str, str] = {
     "pattern": "pattern of attention maps: vertical, diagonal, vertical+diagonal, block or heterogeneous",
     "kept": "shape of the cells of a map that are kept: a_shape, vertical_slash, block_sparse, or any_cells",
     "shape": "one of these shapes",
+    "query_bin": "part of a text where the token that attends stands, of equal parts counted from 1",
+    "key_bin": "part of a text where the token that is attended to stands, of equal parts counted from 1",
     "side_special": "before or behind: special tokens before the first word of a text, and behind its last",
     "hidden_layer": "layer whose output a structural probe reads; 0 is the embeddings",
     "regressor": "what attention is regressed on: the constant, in_scope (0 or 1), and the distance in words",

@@ -5,6 +5,7 @@ with ``output_attentions=True``, plain loops in float64. Each reducer has a func
 """
 
 from witnesses.aspects import aspects
+from witnesses.average_map import average_map
 from witnesses.candidates import candidates, permuted_candidates
 from witnesses.classes import CLASSES, classes
 from witnesses.coreference import coreference
@@ -36,6 +37,7 @@ __all__ = [
     "Token",
     "aspects",
     "attention_to_cues",
+    "average_map",
     "best_other",
     "candidates",
     "classes",

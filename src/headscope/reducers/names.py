@@ -30,6 +30,9 @@ NAMES: Mapping[str, str] = {
     "sparse_shapes": (
         "How much of its attention a head keeps in a twentieth of its map, if those cells have one of three shapes."
     ),
+    "average_map": (
+        "The average attention map of each head: how much it attends from each sixteenth of a text to each sixteenth."
+    ),
 }
 """What each reducer of `headscope.reducers.REDUCERS` measures: the first line of its docstring."""
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from headscope.reducers.aspects import Aspects
+from headscope.reducers.average_map import AverageMap
 from headscope.reducers.coreference import Coreference
 from headscope.reducers.gradients import Gradients
 from headscope.reducers.head_distances import HeadDistances
@@ -31,6 +32,7 @@ REDUCERS: Mapping[str, type[CorpusReducer]] = {
     "head_distances_before": HeadDistancesBefore,
     "map_patterns": MapPatterns,
     "sparse_shapes": SparseShapes,
+    "average_map": AverageMap,
 }
 """All reducers by name."""
 

@@ -1,0 +1,128 @@
+"""The average attention map of each head, on texts of any length: each text is divided into as many parts.
+
+After the model view of BertViz (Vig 2019), which shows the maps of all heads side by side, on one text.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+import torch
+import xarray as xr
+from jaxtyping import Bool, Float, Float64, Int
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from headscope.capture.attention import Attention
+from headscope.capture.batch import Batch
+from headscope.corpora.summary import CorpusSummary
+from headscope.errors import HeadscopeError
+from headscope.heads import SHARE
+from headscope.reducers.reducer import Sums
+from headscope.reducers.support.ratios import describe, mean
+from headscope.reducers.surface import SUMMED
+from headscope.score import Score
+
+VIG = "headscope, after the model view of BertViz (Vig 2019)"
+
+BINS = 16
+"""Parts of a text, and so rows and columns of a map."""
+
+MOST_BINS = 512
+"""More would be no thumbnail, and a table of as many cells as the square of it for each head."""
+
+
+@dataclass(frozen=True)
+class AverageMap:
+    """The average attention map of each head: how much it attends from each sixteenth of a text to each sixteenth.
+
+    Texts have different lengths, so token i of n (counted from 0, with special tokens) is in part ``floor(16 i / n)``.
+    ``average_map`` is the attention to all keys of a part, as a mean over the queries of a part in all texts; a row
+    sums to 1, or to what the attention of its queries does. A text of fewer tokens leaves some parts empty; where no
+    text has a query, the row is NaN. Between an encoder and a decoder, each side is divided by its own length.
+
+    Attributes:
+        bins: the number of parts.
+
+    Raises:
+        HeadscopeError: there cannot be so many parts.
+    """
+
+    bins: int = BINS
+
+    name: ClassVar[str] = "average_map"
+    scores: ClassVar[tuple[Score, ...]] = ()
+    scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "rows"
+    models: ClassVar[Literal[1, 2]] = 1
+    max_tokens: ClassVar[int | None] = None
+
+    def __post_init__(self) -> None:
+        """Refuse what is no number of parts."""
+        if type(self.bins) is not int or not 1 <= self.bins <= MOST_BINS:
+            raise HeadscopeError(
+                f"an average map cannot have {self.bins!r} bins; give a whole number from 1 to {MOST_BINS}, such as "
+                f"{BINS}."
+            )
+
+    @classmethod
+    def supports(cls, summary: CorpusSummary) -> bool:
+        """Any text will do."""
+        return True
+
+    @classmethod
+    def for_corpus(cls, summary: CorpusSummary) -> "AverageMap":
+        """The reducer as it stands."""
+        return cls()
+
+    def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
+        """The part of each query and of each key."""
+        queries, keys = batch.queries(attention_type).real, batch.keys(attention_type).real
+        by_bin = _divide(queries, self.bins)
+        return _Facts(by_bin.double(), _divide(keys, self.bins).float(), not bool(queries.all()))
+
+    def count(self, facts: "_Facts") -> Sums:
+        """The number of queries in each part."""
+        return {"queries": facts.queries.sum((0, 1)).long()}
+
+    def observe(self, facts: "_Facts", attention: Attention) -> Sums:
+        """The attention from the queries of each part to the keys of each part, as a sum over queries."""
+        rows, seen = attention.rows, attention.average(facts.keys)
+        if facts.padded:
+            # Padding may hold anything, NaN included, which a product with 0 would not take away.
+            seen = seen.where(attention.queries.real[:, None, rows, None], 0)
+        chunks = zip(torch.split(facts.queries[:, rows], SUMMED, 1), torch.split(seen, SUMMED, 2), strict=True)
+        # One product for all documents and heads, without a map of each document.
+        totals = [torch.einsum("bqi,bhqj->hij", by_bin, chunk.double()) for by_bin, chunk in chunks]
+        return {"attention": torch.stack(totals).sum(0)}
+
+    def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
+        """The mean attention of each head from each part to each part."""
+        values = mean(sums["attention"], counts["queries"][:, None])
+        what = "attention from the tokens of a part of a text to those of a part, the mean over tokens of all texts"
+        dims = ("layer", "head", "query_bin", "key_bin")
+        parts = range(1, self.bins + 1)
+        variables = describe({"average_map": (values, dims, what, SHARE)}, VIG)
+        return xr.Dataset(variables, coords={"query_bin": parts, "key_bin": parts})
+
+
+@dataclass(frozen=True, eq=False)
+class _Facts:
+    """The facts of a batch that need no attention.
+
+    Attributes:
+        queries, keys: 1 where a token is in a part, nowhere for padding.
+        padded: there is padding among the queries.
+    """
+
+    queries: Float64[Tensor, "batch query query_bin"]
+    keys: Float[Tensor, "batch key key_bin"]
+    padded: bool
+
+
+def _divide(real: Bool[Tensor, "batch token"], bins: int) -> Int[Tensor, "batch token bin"]:
+    """1 where a token of a text is in a part of it."""
+    place, length = real.cumsum(1) - 1, real.sum(1, keepdim=True).clamp_min(1)
+    # In whole numbers, since a quotient just below one would put a token into the part before.
+    part = (place.clamp_min(0) * bins).div(length, rounding_mode="floor")
+    return one_hot(part, bins) * real[..., None]
