@@ -26,6 +26,7 @@ CLICKS = {
     "head": "#grid button[tabindex='-1']",
     "reported row": "#reported-rows tbody tr:nth-child(5) a",
     "export as SVG": "#export-grid-svg",
+    "head of the map": "#map-picture .head:nth-of-type(5)",
 }
 CHOICES = {"variable": "entropy", "level": "tokens", "picture": "matrix"}
 TIME = """async (act) => {
@@ -46,9 +47,26 @@ def make_table(layers: int, heads: int) -> xr.Dataset:
     table = head_table(layers, heads, RELATIONS, rare=())
     accuracy = table["relation_accuracy"]
     ends = {"lower": accuracy - 0.03, "upper": accuracy + 0.03}
-    return table.assign(
+    table = table.assign(
         {f"relation_accuracy_{end}": values.assign_attrs(accuracy.attrs) for end, values in ends.items()}
     )
+    random, about = np.random.default_rng(1), {"long_name": "random", "units": "share of attention", "source": "random"}
+    of_heads = ("layer", "head")
+    maps = random.dirichlet(np.full(16, 0.3), (layers, heads, 16))
+    places = {
+        name: (of_heads, random.normal(size=(layers, heads)), about) for name in ("head_map_x", "head_map_y", "cluster")
+    }
+    return table.assign(
+        average_map=((*of_heads, "query_bin", "key_bin"), maps, about),
+        **places, head_map_stress=((), 0.2, about), head_map_documents=((), 100, about),
+    ).assign_coords(query_bin=range(1, 17), key_bin=range(1, 17))  # fmt: skip
+
+
+def make_distances(layers: int, heads: int) -> xr.Dataset:
+    """Random distances between heads."""
+    dims = ("layer", "head", "layer_other", "head_other")
+    values = np.random.default_rng(2).random((layers, heads, layers, heads))
+    return xr.Dataset({"js_distance": (dims, values)})
 
 
 def make_texts(layers: int, heads: int, tokens: int, count: int) -> xr.Dataset:
@@ -75,10 +93,10 @@ def measure_page(path: Path, open_page: Page) -> dict[str, float]:
         open_page.locator('[aria-busy="true"]').first.wait_for(state="detached")
         times.setdefault("first drawing", []).append(open_page.evaluate(FIRST))
         times.setdefault("all drawn", []).append(
-            open_page.evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd")
+            open_page.evaluate("performance.getEntriesByName('built')[0].startTime")
         )
         for name, selector in CLICKS.items():
-            act = f"document.querySelector({selector!r})?.click()"
+            act = f"document.querySelector({selector!r})?.dispatchEvent(new MouseEvent('click', {{ bubbles: true }}))"
             times.setdefault(name, []).append(open_page.evaluate(TIME, act))
         for control, value in CHOICES.items():
             choose = f"document.getElementById('{control}')"
@@ -94,7 +112,10 @@ def main(atlases: list[Path]) -> None:
         shapes = {"24 x 16": (24, 16, 25, 50), "32 x 32": (32, 32, 16, 50), "512 tokens": (2, 12, 512, 1)}
         for name, (layers, heads, tokens, count) in shapes.items():
             examples = make_texts(layers, heads, tokens, count)
-            pages[name] = write_page(make_table(layers, heads), Path(folder) / f"{name}.html", examples=examples)
+            pages[name] = write_page(
+                make_table(layers, heads), Path(folder) / f"{name}.html", examples=examples,
+                distances=make_distances(layers, heads),
+            )  # fmt: skip
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
         for name, path in pages.items():
             window = browser.new_context(offline=True, bypass_csp=True).new_page()

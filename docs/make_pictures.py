@@ -55,6 +55,8 @@ PICTURES = (
     Picture("page-answer", "search", "#answer-note", OBJECTS, tallest=900),
     Picture("page-search", "search", "#search-panel", OBJECTS, click="#search", tallest=700),
     Picture("tutorial-reported", first="#reported-rows", address=OBJECTS, tallest=900),
+    Picture("page-maps", "section:has(#thumbnails)", "#thumbnails-parts", OBJECTS, tallest=700),
+    Picture("page-map", "section:has(#map)", "#map-picture", OBJECTS, tallest=1100),
     Picture("page-row-click", click="#reported-rows tbody tr:nth-child(3)", tallest=1560),
     Picture("page-guess", "section:has(#guess)", "#guess-options", OBJECTS, click="#guess-next", tallest=900),
     Picture("page-sentence", "#sentences", "#sentence-picture", OBJECTS, tallest=1200),

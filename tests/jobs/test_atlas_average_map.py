@@ -16,7 +16,6 @@ from headscope import heads
 from headscope.reducers import AverageMap
 from headscope.view.figures.atlas import list_figures
 from headscope.view.frames import make_frames
-from headscope.view.page import render_page
 from headscope.view.terminal import print_table
 
 ATTENTION_TYPES = {"bert": 1, "gpt2": 1, "bart": 3}
@@ -31,7 +30,6 @@ def print_plain(table: xr.Dataset) -> str:
 
 WRITTEN: dict[str, Callable[[xr.Dataset], Any]] = {
     "terminal": print_plain,
-    "page": lambda table: render_page(table, figures={}),
     "tables": lambda table: {name: frame.to_csv() for name, frame in make_frames(table).items()},
     "figures": lambda table: {title: name for title, (name, _) in list_figures(table, every=True).items()},
 }
@@ -64,7 +62,7 @@ def test_every_head_has_an_average_map(atlas) -> None:
 
 
 @pytest.mark.parametrize("where", WRITTEN)
-def test_nothing_but_the_head_table_shows_them(atlas, where: str) -> None:
+def test_neither_terminal_nor_tables_nor_figures_show_them(atlas, where: str) -> None:
     table = heads.read_table(atlas[1] / "heads.nc")
     assert WRITTEN[where](table) == WRITTEN[where](table.drop_vars(MAPS))
 

@@ -24,6 +24,7 @@ from headscope.files import atomic_write
 from headscope.score import ATTRIBUTE, read_scores
 from headscope.view.headings import describe_causality, describe_view, name_corpus, name_model
 from headscope.view.need import NeededHead, describe_need, list_needed_heads
+from headscope.view.page.average_maps import find_maps
 from headscope.view.page.needed_heads import render_needed_heads
 from headscope.view.page.numbers import PageView, describe_numbers, name_shares
 from headscope.view.page.packed import pack_json
@@ -167,6 +168,7 @@ def fill_page(
         permutations=_escape(f"q: {Q}" if permuted else ""),
         columns="\n".join(f"<dt>{c.title}</dt><dd>{_escape(c.about)}</dd>" for c in list_columns(reports)),
         navigation=_navigate(
+            thumbnails=find_maps(table) is not None,
             map="head_map_x" in table,
             sentences=examples is not None,
             reported=bool(reported or rare),
@@ -272,8 +274,9 @@ def _summary(
 
 
 PARTS = {
-    "heads": "Head grid", "map": "Map of heads", "sentences": "Sentences", "reported": "Reported heads",
-    "needed": "Without a head", "figures": "Figures", "provenance": "Where this comes from",
+    "heads": "Head grid", "thumbnails": "Average maps", "map": "Map of heads", "sentences": "Sentences",
+    "reported": "Reported heads", "needed": "Without a head", "figures": "Figures",
+    "provenance": "Where this comes from",
 }  # fmt: skip
 
 

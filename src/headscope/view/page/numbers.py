@@ -16,6 +16,7 @@ from headscope.view.glosses import explain_relation
 from headscope.view.headings import describe_view
 from headscope.view.need import NeededHead
 from headscope.view.offsets import best_offset
+from headscope.view.page.average_maps import describe_maps
 from headscope.view.page.head_map import describe_map
 from headscope.view.page.nested import list_by_head, round_number
 from headscope.view.page.reported_heads import format_address
@@ -81,6 +82,7 @@ def _numbers(view: PageView) -> dict[str, Any]:
         "shares": name_shares(view.table),
         "statistics": list(_statistics(view.table)),
         "scores": list(_score_rows(view.table)),
+        "maps": describe_maps(view.table),
     }
 
 

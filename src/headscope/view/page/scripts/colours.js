@@ -11,14 +11,22 @@ function luminance(parts) {
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
 }
 
-// The colour at a share between 0 and 1, and that of a text which can be read on it.
-export function colour(share, palette) {
+// Red, green and blue at a share between 0 and 1.
+function blend(share, palette) {
   const place = Math.min(Math.max(share, 0), 1) * (palette.length - 1);
   const low = Math.min(Math.floor(place), palette.length - 2);
-  const mix = [0, 2, 4].map((at) => {
+  return [0, 2, 4].map((at) => {
     const [from, to] = [palette[low], palette[low + 1]].map((hex) => parseInt(hex.slice(at, at + 2), 16));
     return Math.round(from + (to - from) * (place - low));
   });
+}
+
+// So many colours of amounts from none to all, as pixels.
+export const listColours = (count) => [...Array(count).keys()].map((step) => [...blend(step / (count - 1), VIRIDIS), 255]);
+
+// The colour at a share between 0 and 1, and that of a text which can be read on it.
+export function colour(share, palette) {
+  const mix = blend(share, palette);
   return { ground: `rgb(${mix.join()})`, ink: luminance(mix) > MIDDLE ? "#000" : "#fff" };
 }
 

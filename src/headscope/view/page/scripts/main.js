@@ -13,6 +13,7 @@ import { buildSearch, drawSearch } from "./search.js";
 import { buildSentences, drawSentences } from "./sentences.js";
 import { begin, follow, hasVariables, onChange } from "./state.js";
 import { buildTables, markRows } from "./tables.js";
+import { buildThumbnails, drawThumbnails } from "./thumbnails.js";
 import { buildWhatIf, drawWhatIf } from "./whatif.js";
 
 // What is larger than its place can be scrolled with the keyboard too.
@@ -46,6 +47,7 @@ function build() {
   buildControls();
   const point = (head) => drawProfile(current, head ?? current.head);
   buildGrid(point);
+  buildThumbnails(point);
   buildHeadMap(point);
   buildExports();
   buildGuess();
@@ -53,7 +55,7 @@ function build() {
   buildSentences();
   buildLive();
   buildWhatIf();
-  onChange((state) => (current = state), drawControls, drawSearch, drawAnswer, drawGrid, drawMovers, drawHeadMap, drawProfile, markRows, drawSentences, drawWhatIf, drawExports);
+  onChange((state) => (current = state), drawControls, drawSearch, drawAnswer, drawGrid, drawMovers, drawThumbnails, drawHeadMap, drawProfile, markRows, drawSentences, drawWhatIf, drawExports);
   onChange(reachScrolled);
   addEventListener("resize", reachScrolled);
   begin();
@@ -61,3 +63,4 @@ function build() {
 
 build();
 document.body.removeAttribute("aria-busy");
+performance.mark("built"); // for who measures how long it takes

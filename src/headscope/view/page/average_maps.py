@@ -1,0 +1,40 @@
+"""The average attention maps of all heads, a byte a cell: data for ``scripts/thumbnails.js``."""
+
+import base64
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+DIMS = ("attention_type", "layer", "head", "query_bin", "key_bin")
+STEPS = 254
+MISSING = 255
+"""The byte of a cell without a value."""
+
+
+def find_maps(table: xr.Dataset) -> xr.DataArray | None:
+    """The first variable of a head table that has a map of parts of texts for each head; None if there is none."""
+    return next((values for values in table.data_vars.values() if {*DIMS[1:]} <= {*values.dims}), None)
+
+
+def describe_maps(table: xr.Dataset) -> dict[str, Any] | None:
+    """The maps of a head table; None of a table without.
+
+    Of each cell the square root is kept, in 254 steps: most cells are small, and the eye is to tell them apart.
+    """
+    maps = find_maps(table)
+    if maps is None:
+        return None
+    if "attention_type" not in maps.dims:
+        maps = maps.expand_dims("attention_type")
+    values = maps.transpose(*DIMS).values
+    known = np.isfinite(values)
+    roots = np.sqrt(np.clip(np.where(known, values, 0), 0, 1))
+    cells = np.where(known, np.rint(STEPS * roots), MISSING).astype(np.uint8)
+    return {
+        "bins": maps.sizes["key_bin"],
+        "cells": base64.b64encode(cells.tobytes()).decode("ascii"),
+        "about": f"{str(maps.attrs['long_name'])[:1].upper()}{str(maps.attrs['long_name'])[1:]}.",
+        "units": str(maps.attrs["units"]),
+        "source": str(maps.attrs["source"]),
+    }

@@ -1,0 +1,104 @@
+// The average attention maps of all heads, on one canvas; that of the chosen head larger beside it.
+import { find } from "./dom.js";
+import { listColours } from "./colours.js";
+import { attentionType, headName, numbersOf, page } from "./numbers.js";
+import { choose } from "./state.js";
+
+const CELL = 2, GAP = 4, LABELS = 24, LARGE = 14; // pixels: of a cell of a map, between maps, of a cell of the large map
+const STEPS = 254, MISSING = 255; // of the square root of a weight; a cell without a value
+const colours = listColours(STEPS + 1);
+const [canvas, large] = [find("thumbnails-picture"), find("thumbnails-head")];
+const bytes = new Map(); // cells by view, a byte each
+const base = { sheet: document.createElement("canvas"), shows: "" }; // all maps of a view, without the chosen head
+let current = null;
+
+function readCells(numbers) {
+  if (!bytes.has(numbers)) bytes.set(numbers, Uint8Array.from(atob(numbers.maps.cells), (letter) => letter.charCodeAt(0)));
+  return bytes.get(numbers);
+}
+
+// The map of a head as an image of `cell` pixels a cell.
+function paintMap(state, { layer, head }, cell) {
+  const numbers = numbersOf(state), { bins } = numbers.maps, cells = readCells(numbers);
+  const start = (((attentionType(state) * page.layers + layer) * page.heads) + head) * bins * bins;
+  const side = bins * cell, image = new ImageData(side, side);
+  for (let y = 0; y < side; y++) for (let x = 0; x < side; x++) {
+    const value = cells[start + Math.floor(y / cell) * bins + Math.floor(x / cell)];
+    if (value !== MISSING) image.data.set(colours[value], 4 * (y * side + x));
+  }
+  return image;
+}
+
+const pitch = (state) => numbersOf(state).maps.bins * CELL + GAP;
+
+function placeOf(event) {
+  const box = canvas.getBoundingClientRect(), scale = canvas.width / box.width;
+  const [head, layer] = [event.clientX - box.left, event.clientY - box.top].map((at) => Math.floor((at * scale - LABELS) / pitch(current)));
+  return layer >= 0 && head >= 0 && layer < page.layers && head < page.heads ? { layer, head } : null;
+}
+
+// `point` is called with the head under the mouse, and with null when the mouse leaves.
+export function buildThumbnails(point) {
+  if (!page.maps) return;
+  find("thumbnails").parentElement.hidden = false;
+  canvas.addEventListener("mousemove", (event) => {
+    const place = placeOf(event);
+    canvas.title = place ? headName(place) : "";
+    point(place);
+  });
+  canvas.addEventListener("mouseleave", () => point(null));
+  canvas.addEventListener("click", (event) => placeOf(event) && choose({ head: headName(placeOf(event)) }));
+  canvas.parentElement.addEventListener("keydown", (event) => {
+    const [down, right] = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key] ?? [0, 0];
+    if ((!down && !right) || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    const within = (at, count) => Math.min(count - 1, Math.max(0, at));
+    choose({ head: headName({ layer: within(current.head.layer + down, page.layers), head: within(current.head.head + right, page.heads) }) });
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawThumbnails(current));
+}
+
+function drawBase(state, style) {
+  const step = pitch(state), { sheet } = base;
+  [sheet.width, sheet.height] = [LABELS + page.heads * step, LABELS + page.layers * step];
+  const paper = sheet.getContext("2d");
+  paper.font = `12px ${style.fontFamily}`;
+  paper.fillStyle = style.color;
+  paper.textAlign = "center";
+  for (let head = 0; head < page.heads; head++) paper.fillText(head + 1, LABELS + (head + 0.5) * step - GAP / 2, 15);
+  for (let layer = 0; layer < page.layers; layer++) {
+    paper.fillText(layer + 1, LABELS / 2 - 2, LABELS + (layer + 0.5) * step + 2);
+    for (let head = 0; head < page.heads; head++) {
+      paper.putImageData(paintMap(state, { layer, head }, CELL), LABELS + head * step, LABELS + layer * step);
+    }
+  }
+}
+
+function drawAll(state) {
+  const step = pitch(state), style = getComputedStyle(canvas);
+  const shows = [state.view, state.attention_type, style.color].join("\n");
+  if (shows !== base.shows) drawBase(state, style);
+  base.shows = shows;
+  [canvas.width, canvas.height] = [base.sheet.width, base.sheet.height];
+  const paper = canvas.getContext("2d");
+  paper.drawImage(base.sheet, 0, 0);
+  paper.strokeStyle = style.outlineColor;
+  paper.lineWidth = 3;
+  paper.strokeRect(LABELS + state.head.head * step - 2, LABELS + state.head.layer * step - 2, step, step);
+}
+
+export function drawThumbnails(state) {
+  current = state;
+  if (!page.maps) return;
+  const { maps } = numbersOf(state);
+  find("thumbnails-parts").hidden = !maps;
+  find("thumbnails-about").textContent = maps
+    ? `${maps.about} Each text is divided into ${maps.bins} parts; rows attend, columns are attended to, both from the first part on. Dark is none, yellow is all. (${maps.source})`
+    : `${state.view} has no average maps.`;
+  if (!maps) return;
+  drawAll(state);
+  large.width = large.height = maps.bins * LARGE;
+  large.getContext("2d").putImageData(paintMap(state, state.head, LARGE), 0, 0);
+  large.setAttribute("aria-label", `Average map of head ${headName(state.head)}`);
+  find("thumbnails-name").textContent = `Head ${headName(state.head)}`;
+}
