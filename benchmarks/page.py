@@ -37,6 +37,20 @@ TIME = """async (act) => {
   return performance.now() - start;
 }"""
 
+SCROLL = """async () => {
+  const box = document.getElementById("sentence-picture"), gaps = [];
+  document.getElementById("sentences").scrollIntoView();
+  let before = await new Promise(requestAnimationFrame);
+  for (let frame = 0; frame < 90; frame++) {
+    box.scrollTop += 60;
+    const now = await new Promise(requestAnimationFrame);
+    gaps.push(now - before);
+    before = now;
+  }
+  return gaps.sort((a, b) => a - b)[Math.floor(0.95 * gaps.length)];
+}"""
+"""The time between two frames that 95 % do not exceed, while the sentence scrolls."""
+
 FIRST = """new Promise((done) => new PerformanceObserver((list) => {
   for (const entry of list.getEntries()) if (entry.name === "first-contentful-paint") done(entry.startTime);
 }).observe({ type: "paint", buffered: true }))"""
@@ -102,6 +116,9 @@ def measure_page(path: Path, open_page: Page) -> dict[str, float]:
             choose = f"document.getElementById('{control}')"
             act = f"{choose}.value = '{value}'; {choose}.dispatchEvent(new Event('change'))"
             times.setdefault(f"{control}: {value}", []).append(open_page.evaluate(TIME, act))
+        times.setdefault("frame of a scrolling matrix", []).append(open_page.evaluate(SCROLL))
+        open_page.evaluate("location.hash = '#picture=lines'")
+        times.setdefault("frame of scrolling lines", []).append(open_page.evaluate(SCROLL))
     return {name: statistics.median(values) for name, values in times.items()}
 
 

@@ -126,6 +126,13 @@ def test_a_table_with_surface_numbers_alone_has_a_page() -> None:
     assert "No head is reported" not in render_page(head_table(), figures={})
 
 
+def test_a_model_of_one_layer_has_a_page(open_page) -> None:
+    page = open_page(render_page(head_table(1), figures={}))
+    assert page.locator("#grid button").count() == 7
+    page.locator("#grid button").nth(4).click()
+    assert page.locator("#profile-name").inner_text() == "Head 1-5"
+
+
 def test_headers_have_a_scope_and_labels_a_target() -> None:
     parsed = Page(render_page(head_table(), figures={}))
     assert all(attrs.get("scope") in ("row", "col", "rowgroup") for attrs, _ in parsed.find("th"))
