@@ -139,6 +139,9 @@ def test_a_long_text_is_cut_and_that_is_said(explorer: Explorer) -> None:
         ("/what-if", {"text": TEXT, "heads": [], "how": "zero"}, 400, "no head is named"),
         ("/what-if", {"text": TEXT, "heads": ["7-1"], "how": "zero"}, 400, "there is no"),
         ("/what-if", {"text": TEXT, "heads": ["1-1"], "how": "shuffle"}, 400, "heads cannot be disabled by 'shuffle'"),
+        ("/neurons", {"text": TEXT, "head": "1-1", "from": 0, "to": 99}, 400, "tokens 0 and 99 were named"),
+        ("/neurons", {"text": TEXT, "head": "8-1", "from": 0, "to": 0}, 400, "there is no head"),
+        ("/neurons", {"text": TEXT, "head": "1-1"}, 400, "the text is empty, or no two tokens are named"),
         ("/what-if", {"text": TEXT}, 400, "the text is empty, or no head is named"),
         ("/other", {}, 404, "there is no such question."),
     ],
@@ -204,9 +207,6 @@ def test_the_python_of_the_how_to_runs() -> None:
     assert names["explorer"].address.startswith("http://127.0.0.1:")
 
 
-def test_a_model_of_a_model_is_refused(folder: Path) -> None:
-    with pytest.raises(HeadscopeError, match="`model` is the model of an atlas, and no atlas was given"):
-        headscope.explore(str(folder / "model"), no_browser=True, model="minilm")
 def test_a_table_and_what_atlas_returned_are_shown_too(folder: Path) -> None:
     table = headscope.read_table(folder / "atlas" / "heads.nc")
     for source in (table, AtlasResult(table, folder / "atlas", ())):
@@ -216,6 +216,9 @@ def test_a_table_and_what_atlas_returned_are_shown_too(folder: Path) -> None:
             assert ('id="sentences-data"' in opened.page) == (source is not table)
 
 
+def test_a_model_of_a_model_is_refused(folder: Path) -> None:
+    with pytest.raises(HeadscopeError, match="`model` is the model of an atlas, and no atlas was given"):
+        headscope.explore(str(folder / "model"), no_browser=True, model="minilm")
 
 
 def test_the_command_prints_the_address_and_ends_with_ctrl_c(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,6 +282,24 @@ def test_heads_are_ticked_off_and_the_model_is_asked(page: playwright.Page) -> N
     assert violations(page) == []
     page.locator("#what-if-heads button").first.click()
     assert page.locator("#what-if-heads button").count() == 1
+
+
+def test_the_neurons_of_a_pair_are_shown(page: playwright.Page, explorer: Explorer) -> None:
+    page.locator("#live-text").fill(TEXT)
+    page.keyboard.press("Enter")
+    page.locator("#live[aria-busy]").wait_for(state="detached")
+    settle(page)
+    page.evaluate("location.hash = '#head=2-3'")
+    page.locator("#neurons-from").select_option("4")
+    page.locator("#neurons-to").select_option("2")
+    page.locator("#neurons-run").click()
+    page.locator("#neurons[aria-busy]").wait_for(state="detached")
+    answer = json.loads(ask_model(explorer, "/neurons", {"text": TEXT, "head": "2-3", "from": 4, "to": 2})[1])
+    said = page.locator("#neurons-value").inner_text()
+    assert f"score {answer['score']:.2f}".replace("-", "−") in said
+    assert f"attention {100 * answer['weight']:.0f}" in said
+    assert page.locator("#neurons-picture rect").count() == 3 * len(answer["query"]) == 3 * 7
+    assert violations(page) == []
 
 
 def test_what_the_server_refuses_is_said_on_the_page(page: playwright.Page) -> None:

@@ -26,6 +26,9 @@ class EditedLayer:
         attention_type: as in `headscope.capture.attention.Attention`.
         layer: likewise.
         heads: the number of query heads.
+        queries: q of each query head, behind any rotation.
+        keys: k of each key/value head, likewise.
+        scale: by which the products of queries and keys are multiplied.
         values: v of each key/value head, which several query heads may share: `values_of` has them by query head.
         positions: the place of each query in its text, padding before it included: while text is generated, the first
             query is not the first token.
@@ -39,11 +42,18 @@ class EditedLayer:
     attention_type: str
     layer: int
     heads: int
+    queries: Float[Tensor, "batch head query size"]
+    keys: Float[Tensor, "batch key_head key size"]
+    scale: float
     values: Float[Tensor, "batch key_head key width"]
     positions: Int[Tensor, " query"]
     key_positions: Int[Tensor, " key"]
     visible: Visible
     attend_without: Callable[[Bool[Tensor, "#batch #head query key"]], Float[Tensor, "batch head query width"]]
+
+    def keys_of(self, heads: Int[Tensor, " head"]) -> Float[Tensor, "batch head key size"]:
+        """The keys that some query heads attend to, these counted from 0."""
+        return self.keys[:, heads // (self.heads // self.keys.shape[1])]
 
     def values_of(self, heads: Int[Tensor, " head"]) -> Float[Tensor, "batch head key width"]:
         """The values that some query heads average, these counted from 0."""

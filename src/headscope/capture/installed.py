@@ -20,6 +20,7 @@ from transformers import PreTrainedModel
 
 from headscope.capture.edit import Edit, EditedLayer, apply_edits, silence
 from headscope.capture.mask import hide, shown
+from headscope.capture.path import find_scale
 from headscope.errors import HeadscopeError
 
 Implementation = Callable[..., tuple[Tensor, Tensor | None]]
@@ -179,7 +180,8 @@ def attend_edited(
     # A cache may hold the last keys alone, or room for more than there are.
     first_key = 0 if attention_type == "cross" else max(0, first + queries - keys)
     layer = EditedLayer(
-        attention_type, number, query.shape[1], value.to(width),
+        attention_type, number, query.shape[1], query.to(width), key.to(width),
+        find_scale(terms, query.shape[-1]), value.to(width),
         torch.arange(first, first + queries, device=query.device),
         torch.arange(first_key, first_key + keys, device=query.device),
         visible, attend_without,

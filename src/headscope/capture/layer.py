@@ -25,7 +25,7 @@ from headscope.capture.fused import FusedRows
 from headscope.capture.mask import Masks, Reach, hide
 from headscope.capture.model import Model
 from headscope.capture.norms import Norms, make_shares
-from headscope.capture.path import cut, list_terms, may_leave_out, refuse_large_scores
+from headscope.capture.path import cut, find_scale, list_terms, may_leave_out, refuse_large_scores
 from headscope.capture.verify import verify_average, verify_fused
 from headscope.errors import ModelError
 
@@ -130,6 +130,11 @@ class Call:
     reach: Reach | None
     terms: Mapping[str, Any]
 
+    @property
+    def scale(self) -> float:
+        """By which the products of queries and keys are multiplied."""
+        return find_scale(self.terms, self.query.shape[-1])
+
     def attend(self, run: Pass, rows: slice, columns: slice) -> tuple[Tensor, Tensor, Tensor]:
         """The output and weights of the model's own function for some rows and keys; how many keys each row sees."""
         key, value = self.key[:, :, columns], self.value[:, :, columns]
@@ -190,9 +195,8 @@ def fuse(run: Pass, call: Call) -> FusedRows | str:
         return f"the model adds to the scores ({', '.join(terms)})"
     if call.reach is None:
         return "the mask is of a kind that is not known"
-    scale = call.terms.get("scaling") or query.shape[-1] ** -0.5
     rows = slice(0, query.shape[2])
-    return FusedRows(call.layer, call.attention_type, rows, run.batch, query, key, scale, call.reach)
+    return FusedRows(call.layer, call.attention_type, rows, run.batch, query, key, call.scale, call.reach)
 
 
 def attend_without_matrix(run: Pass, call: Call, attention: FusedRows) -> tuple[Tensor | None, str]:
@@ -246,8 +250,9 @@ def pass_on(run: Pass, call: Call, output: Float[Tensor, "batch query head width
         queries, keys = (torch.arange(side.shape[2], device=side.device) for side in (call.query, call.key))
         without = partial(call.attend_without, run)
         layer = EditedLayer(
-            call.attention_type, call.layer, call.query.shape[1], call.value, queries, keys, visible, without
-        )
+            call.attention_type, call.layer, call.query.shape[1], call.query, call.key, call.scale, call.value,
+            queries, keys, visible, without,
+        )  # fmt: skip
         output = apply_edits(edits, output.transpose(1, 2), layer).transpose(1, 2).contiguous()
     if run.gradients:
         if not output.requires_grad:  # no weight before it is to be trained

@@ -28,6 +28,11 @@ def list_terms(terms: Mapping[str, Any]) -> list[str]:
     return [name for name, term in terms.items() if term is not None and name not in LEAVES_SCORES_ALONE]
 
 
+def find_scale(terms: Mapping[str, Any], size: int) -> float:
+    """By which a call of attention multiplies the products of queries and keys of so many numbers."""
+    return float(terms.get("scaling") or size**-0.5)
+
+
 def refuse_large_scores(log_sum: Float[Tensor, "batch head query"], real: Bool[Tensor, "batch query"]) -> str:
     """The reason why a layer's scores are too large to do without the matrix; empty where they are not.
 

@@ -33,6 +33,7 @@ from headscope.jobs.atlas import AtlasResult, atlas
 from headscope.jobs.local_server import HOST, Reply, Request, open_server, refuse, reply_json
 from headscope.jobs.progress import Progress, ignore_progress, shows_progress
 from headscope.runner.examples import read_texts
+from headscope.runner.query_key import read_query_key
 from headscope.view.headings import name_model
 from headscope.view.notebook import frame_page
 from headscope.view.page import Live, describe_text, render_page
@@ -67,6 +68,7 @@ class Explorer:
         answers: dict[str, Answer] = {}
         if model is not None and live is not None:
             answers["/attention"] = partial(show_attention, model, live.max_tokens)
+            answers["/neurons"] = partial(show_neurons, model, live.max_tokens)
             answers["/what-if"] = partial(show_what_if, TextModel(model, live.max_tokens, start))
         served = atlas.render(live).encode("utf-8", errors="replace")
         self._server = open_server(_Answers(served, token, answers), port)
@@ -194,8 +196,6 @@ class Atlas:
         )
 
 
-def _load_model(
-    opened: Atlas, model: Loadable | None, device: str, trust_remote_code: bool, progress: Progress
 def open_atlas(source: object) -> Atlas | None:
     """The atlas in a folder, of a file or of a table; None of what is no atlas, and so a model.
 
@@ -211,6 +211,8 @@ def open_atlas(source: object) -> Atlas | None:
     return None
 
 
+def _load_model(
+    opened: Atlas, model: Loadable | None, device: str, trust_remote_code: bool, progress: Progress
 ) -> tuple[Model | None, tuple[str, ...]]:
     """The model of an atlas or, where it is gone and none was named, none and a sentence about that.
 
@@ -268,6 +270,25 @@ def show_attention(model: Model, max_tokens: int, question: Any) -> dict[str, An
     words = len(next(iter(document)).words)
     cut = f"Cut to {len(texts[0].tokens)} tokens." if len(texts[0].words) < words else ""
     return {"text": describe_text(texts[0], quick=True), "note": cut}
+
+
+def show_neurons(model: Model, max_tokens: int, question: Any) -> dict[str, Any]:
+    """The query of a token and the key of another, neuron by neuron.
+
+    Args:
+        model: whose head it is.
+        max_tokens: a longer text is cut.
+        question: ``{"text": ..., "head": "3-1", "from": 2, "to": 5}``, tokens counted from 0.
+
+    Raises:
+        HeadscopeError: there is no such head or token, or the text is empty.
+        ModelError: the queries of the model cannot be reached.
+    """
+    match question:
+        case {"text": str(text), "head": str(head), "from": int(source), "to": int(target)} if text.strip():
+            (document,) = read([text])
+            return asdict(read_query_key(model, document, head, source, target, Plan(max_tokens=max_tokens, cut=True)))
+    raise HeadscopeError("the text is empty, or no two tokens are named; type some words, and choose tokens.")
 
 
 def show_what_if(model: TextModel, question: Any) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import { buildGuess } from "./guess.js";
 import { buildHeadMap, drawHeadMap } from "./headmap.js";
 import { buildLive } from "./live.js";
 import { drawMovers } from "./movers.js";
+import { buildNeurons, drawNeurons } from "./neurons.js";
 import { drawProfile } from "./profile.js";
 import { buildSearch, drawSearch } from "./search.js";
 import { buildSentences, drawSentences } from "./sentences.js";
@@ -54,8 +55,9 @@ function build() {
   buildSearch();
   buildSentences();
   buildLive();
+  buildNeurons();
   buildWhatIf();
-  onChange((state) => (current = state), drawControls, drawSearch, drawAnswer, drawGrid, drawMovers, drawThumbnails, drawHeadMap, drawProfile, markRows, drawSentences, drawWhatIf, drawExports);
+  onChange((state) => (current = state), drawControls, drawSearch, drawAnswer, drawGrid, drawMovers, drawThumbnails, drawHeadMap, drawProfile, markRows, drawSentences, drawNeurons, drawWhatIf, drawExports);
   onChange(reachScrolled);
   addEventListener("resize", reachScrolled);
   begin();

@@ -60,7 +60,8 @@ function listTexts(row) {
   find("text").replaceChildren(...groups.filter(([, places]) => places.length).map(([label, places]) => group(label, places)));
 }
 
-function chooseText(state, row) {
+// The place of the text that is shown: the chosen one, or the best example of the row.
+export function chooseText(state, row) {
   if (state.text) return Number(state.text);
   const examples = row ? examplesOf(row.key) : [];
   return (examples.find((each) => each.kind === "clear") ?? examples[0])?.text ?? 0;

@@ -1,0 +1,93 @@
+"""Why one token attends to another: its query and the other's key, neuron by neuron.
+
+After the neuron view of BertViz (Vig 2019).
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from headscope.capture.attention import Attention
+from headscope.capture.edit import EditedLayer
+from headscope.capture.model import Model
+from headscope.capture.stream import Plan, Stream
+from headscope.corpora.document import Document
+from headscope.errors import HeadscopeError
+from headscope.heads import find_head
+
+
+@dataclass(frozen=True)
+class QueryKey:
+    """The query of one token and the key of another, in one head.
+
+    Attributes:
+        query, key: a number for each neuron, behind any rotation.
+        products: of both, times the head's scale.
+        score: the sum of the products. The model may add to it (a bias of distances), or cap it.
+        weight: the attention of the token to the other.
+    """
+
+    query: tuple[float, ...]
+    key: tuple[float, ...]
+    products: tuple[float, ...]
+    score: float
+    weight: float
+
+
+def read_query_key(
+    model: Model, document: Document, head: str, source: int, target: int, plan: Plan | None = None
+) -> QueryKey:
+    """The query of token `source` and the key of token `target`, of an encoder-decoder those of its encoder.
+
+    Args:
+        model: whose head it is.
+        document: a text.
+        head: such as ``3-1``.
+        source: the place of the token that attends, special tokens counted, from 0.
+        target: the place of the token that it attends to.
+        plan: how the text is read.
+
+    Raises:
+        HeadscopeError: there is no such head or token, or the model cannot read the text.
+        ModelError: the queries of the model cannot be reached.
+    """
+    attention_type = next(iter(model.layers))
+    number, row = find_head(head, model.layers[attention_type], model.shape.heads[attention_type])
+    place = (attention_type, number)
+    weights: list[Float[Tensor, "query key"]] = []
+    answers: list[QueryKey] = []
+
+    def observe(attention: Attention) -> None:
+        if (attention.attention_type, attention.layer) == place:
+            weights.append(attention.weights()[0, row - 1])
+
+    def record(
+        z: Float[Tensor, "batch head query width"], layer: EditedLayer
+    ) -> Float[Tensor, "batch head query width"]:
+        if (layer.attention_type, layer.layer) == place:
+            answers.append(_read(layer, row - 1, source, target, weights[0]))
+        return z
+
+    for portion in Stream([document], (model,), plan or Plan()):
+        for batch, capture in zip(portion.batches, portion.captures, strict=True):
+            tokens = int(batch.keys(attention_type).real[0].sum())
+            if not (0 <= source < tokens and 0 <= target < tokens):
+                raise HeadscopeError(
+                    f"tokens {source} and {target} were named, and the text has {tokens}, counted from 0."
+                )
+            capture.run(batch, observe, record, whole=True)
+    if not answers:
+        raise HeadscopeError(f"{model.name} cannot read this text; give another.")
+    return answers[0]
+
+
+def _read(layer: EditedLayer, head: int, source: int, target: int, weights: Float[Tensor, "query key"]) -> QueryKey:
+    query = layer.queries[0, head, source].detach().double()
+    key = layer.keys_of(torch.tensor([head], device=query.device))[0, 0, target].detach().double()
+    products = query * key * layer.scale
+    return QueryKey(
+        tuple(query.tolist()), tuple(key.tolist()), tuple(products.tolist()), float(products.sum()),
+        float(weights[source, target]),
+    )  # fmt: skip

@@ -1,0 +1,74 @@
+// Why a token attends to another: its query and the other's key, neuron by neuron, from the model behind the page.
+import { colour, paletteOf } from "./colours.js";
+import { element, find, minus, number, percent, shape } from "./dom.js";
+import { headName, scoreOf } from "./numbers.js";
+import { chooseText } from "./sentences.js";
+import { ask, isLive } from "./server.js";
+import { texts } from "./texts.js";
+
+const LABELS = 60, WIDEST = 820, HIGH = 22, GAP = 6; // pixels: of the names, of a row, between rows
+const ROWS = { query: "query", key: "key", products: "product" };
+let state = null;
+let listed = null; // the text whose tokens are listed
+
+const currentText = () => texts[chooseText(state, scoreOf(state))];
+
+// A row of cells for each of query, key and products, each with colours of its own range around 0.
+function drawCells(answer) {
+  const size = answer.query.length, width = Math.max(3, Math.min(14, Math.floor(WIDEST / size)));
+  const height = 3 * (HIGH + GAP);
+  const svg = shape("svg", { viewBox: `0 0 ${LABELS + size * width} ${height}`, width: LABELS + size * width, height, role: "img", "aria-labelledby": "neurons-value" });
+  Object.entries(ROWS).forEach(([name, label], row) => {
+    const values = answer[name], top = Math.max(...values.map(Math.abs)) || 1, y = row * (HIGH + GAP);
+    svg.append(shape("text", { x: 0, y: y + 15 }, label));
+    values.forEach((value, neuron) => {
+      const cell = shape("rect", { x: LABELS + neuron * width, y, width: width - 1, height: HIGH, fill: colour((value / top + 1) / 2, paletteOf(true)).ground });
+      cell.append(shape("title", {}, `neuron ${neuron + 1}, ${label}: ${minus(number(value, 3))}`));
+      svg.append(cell);
+    });
+  });
+  return svg;
+}
+
+// The neurons whose products are largest, either way.
+function describe(answer, text, from, to) {
+  const order = [...answer.products.keys()].sort((a, b) => Math.abs(answer.products[b]) - Math.abs(answer.products[a]));
+  const largest = order.slice(0, 3).map((neuron) => `${neuron + 1} (${minus(number(answer.products[neuron]))})`).join(", ");
+  return `Head ${headName(state.head)}, ${text.tokens[from]} \u2192 ${text.tokens[to]}: score ${minus(number(answer.score))}, attention ${percent(answer.weight)}. Neurons with the largest products: ${largest}.`;
+}
+
+async function run() {
+  const text = currentText(), [from, to] = ["from", "to"].map((end) => Number(find(`neurons-${end}`).value));
+  find("neurons").setAttribute("aria-busy", "true");
+  try {
+    const answer = await ask("/neurons", { text: text.words.join(" "), head: headName(state.head), from, to });
+    find("neurons-value").textContent = describe(answer, text, from, to);
+    find("neurons-picture").replaceChildren(drawCells(answer));
+  } catch (error) {
+    find("neurons-value").textContent = error.message;
+    find("neurons-picture").replaceChildren();
+  } finally {
+    find("neurons").removeAttribute("aria-busy");
+  }
+}
+
+export function buildNeurons() {
+  if (!isLive) return;
+  find("neurons").hidden = false;
+  find("neurons-run").addEventListener("click", run);
+}
+
+export function drawNeurons(shown) {
+  if (!isLive || !texts.length) return;
+  state = shown;
+  const text = currentText();
+  if (text === listed) return;
+  listed = text;
+  for (const end of ["from", "to"]) {
+    find(`neurons-${end}`).replaceChildren(...text.tokens.map((token, place) => element("option", `${place + 1}: ${token}`, { value: place })));
+  }
+  find("neurons-from").value = String(Math.min(2, text.tokens.length - 1));
+  find("neurons-to").value = String(Math.min(1, text.tokens.length - 1));
+  find("neurons-value").textContent = "";
+  find("neurons-picture").replaceChildren();
+}
