@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 from playwright.sync_api import Page, sync_playwright
 
-from headscope.examples import CLEAR, STEPS, Example, Text, pack
+from headscope.examples import CLEAR, STEPS, Example, Side, Text, pack
 from headscope.view.page import write_page
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
@@ -92,10 +92,11 @@ def make_texts(layers: int, heads: int, tokens: int, count: int) -> xr.Dataset:
         weights = np.exp(logits - logits.max(-1, keepdims=True))
         weights = np.rint(weights / weights.sum(-1, keepdims=True) * STEPS).astype(np.uint8)
         words = tuple(f"word{place}" for place in range(tokens))
+        side = Side(words, tuple(range(tokens)))
         links = tuple((place, max(0, place - 2), RELATIONS[place % 45]) for place in range(1, tokens))
-        texts.append(Text(f"text {number}", words, words, tuple(range(tokens)), links, (), weights))
+        texts.append(Text(f"text {number}", words, {"encoder": side}, links, (), {"encoder": weights}))
     examples = [Example(f"relation:{name}", CLEAR, place % count, 1, 1) for place, name in enumerate(RELATIONS)]
-    return pack(texts, examples, {"attention_type": "encoder"})
+    return pack(texts, examples, {})
 
 
 def measure_page(path: Path, open_page: Page) -> dict[str, float]:

@@ -13,8 +13,10 @@ from headscope.errors import TableError
 from headscope.examples import (
     CLEAR,
     FORMAT_ATTRIBUTE,
+    READS,
     STEPS,
     Example,
+    Side,
     Text,
     pack,
     quantize,
@@ -23,16 +25,20 @@ from headscope.examples import (
     write_examples,
 )
 
-LAYERS, HEADS = 3, 5
+SHAPES = {"encoder": (3, 5), "decoder": (2, 7), "cross": (2, 7)}
 WORDS = st.lists(st.text(min_size=1, max_size=7), min_size=1, max_size=7)
 
 
 def make_text(name: str, words: list[str], seed: int = 0) -> Text:
-    draw, size = np.random.default_rng(seed), len(words) + 2
-    weights = draw.integers(0, STEPS + 1, (LAYERS, HEADS, size, size)).astype(np.uint8)
-    token_words = (-1, *range(len(words)), -1)
+    draw = np.random.default_rng(seed)
+    read = Side(("[CLS]", *words, "[SEP]"), (-1, *range(len(words)), -1))
+    sides = {"encoder": read, "decoder": Side(("<s>", *read.tokens), (-1, *read.token_words))}
+    weights = {
+        kind: draw.integers(0, STEPS + 1, (*shape, *(len(sides[side].tokens) for side in READS[kind]))).astype(np.uint8)
+        for kind, shape in SHAPES.items()
+    }
     links = tuple((place, place - 1, "obj") for place in range(1, len(words)))
-    return Text(name, tuple(words), ("[CLS]", *words, "[SEP]"), token_words, links, ((0, 1, "1", "cue"),), weights)
+    return Text(name, tuple(words), sides, links, ((0, 1, "1", "cue"),), weights)
 
 
 def assert_same(texts: list[Text], others: list[Text]) -> None:
@@ -40,7 +46,9 @@ def assert_same(texts: list[Text], others: list[Text]) -> None:
     for text, other in zip(texts, others, strict=True):
         for name in Text.__slots__:
             if name == "weights":
-                np.testing.assert_array_equal(text.weights, other.weights)
+                assert [*text.weights] == [*other.weights]
+                for kind in text.weights:
+                    np.testing.assert_array_equal(text.weights[kind], other.weights[kind])
             else:
                 assert getattr(text, name) == getattr(other, name)
 
@@ -60,7 +68,8 @@ def test_what_is_written_is_read_whatever_the_words_are(tmp_path: Path) -> None:
     stored = read_examples(write_examples(dataset, tmp_path / "examples.nc"))
     assert_same(unpack(stored)[0], texts)
     assert stored.attrs == dataset.attrs
-    assert stored["layer"].values.tolist() == [1, 2, 3]
+    assert stored["encoder_layer"].values.tolist() == [1, 2, 3]
+    assert stored["cross_head"].values.tolist() == [1, 2, 3, 4, 5, 6, 7]
 
 
 @pytest.mark.parametrize(("weight", "steps"), [(0, 0), (1, STEPS), (0.5, STEPS // 2), (0.004, 0), (1.0000001, STEPS)])
@@ -85,7 +94,7 @@ def test_a_file_that_holds_no_examples_is_refused(tmp_path: Path) -> None:
     path = write(dataset, tmp_path)
     with h5py.File(path, "r+") as root:
         root.attrs[FORMAT_ATTRIBUTE] = 99
-    with pytest.raises(TableError, match="has examples of format 99, and this headscope reads format 1"):
+    with pytest.raises(TableError, match="has examples of format 99, and this headscope reads format 2"):
         read_examples(path)
 
 
@@ -95,7 +104,7 @@ def test_a_damaged_file_is_refused(tmp_path: Path, change: str) -> None:
     if change == "content":
         dataset["content"] = ("text", np.array(["{"], dtype=object))
     elif change == "weights":
-        dataset = dataset.isel(cell=slice(1, None))
+        dataset = dataset.isel(cross_cell=slice(1, None))
     elif change == "examples":
         dataset["examples"] = '[{"row": "a", "kind": "clear", "text": 1, "right": 1, "count": 1}]'
     path = write(dataset, tmp_path)

@@ -7,7 +7,7 @@ head table, scores of documents --analyse--> which text shows which row of a sco
 import io
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,14 @@ from headscope.errors import HeadscopeError, TableError
 from headscope.files import atomic_write, check_regular
 
 FORMAT_ATTRIBUTE = "headscope_examples_format"
-FORMAT = 1
+FORMAT = 2
 """The version of the schema, stored in each file. A file of another version is refused."""
 
 STEPS = 100
 """Weights are rounded to this many steps between 0 and 1: enough for a picture, and less than an eighth of the size."""
+
+WEIGHT = "_weight"
+"""What stands behind the attention type in the name of its variable."""
 
 CLEAR, FAILS = "clear", "fails"
 """What a text is an example of: the head gets a row of a score right on it, or wrong."""
@@ -48,6 +51,23 @@ class Example:
     count: float
 
 
+READS = {"encoder": ("encoder", "encoder"), "decoder": ("decoder", "decoder"), "cross": ("decoder", "encoder")}
+"""Of each attention type, the side whose tokens attend and the side whose tokens are attended to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """The tokens of a text that an encoder or a decoder reads.
+
+    Attributes:
+        tokens: special tokens included.
+        token_words: the word each token is part of, -1 for special tokens.
+    """
+
+    tokens: tuple[str, ...]
+    token_words: tuple[int, ...]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Text:
     """A text and the attention of all heads on it.
@@ -55,20 +75,24 @@ class Text:
     Attributes:
         id: of the document.
         words: as annotated.
-        tokens: as the model reads them, special tokens included.
-        token_words: the word each token is part of, -1 for special tokens.
+        sides: what the encoder reads, what the decoder reads, or both, by name.
         links: source, target and label of each link, in words.
         spans: first word, the word behind the last, label and kind of each span.
-        weights: of each head, from each token to each, in whole percent.
+        weights: by attention type: of each head, from each token to each (`READS` says of which sides), in whole
+            percent.
     """
 
     id: str
     words: tuple[str, ...]
-    tokens: tuple[str, ...]
-    token_words: tuple[int, ...]
+    sides: Mapping[str, Side]
     links: tuple[tuple[int, int, str], ...]
     spans: tuple[tuple[int, int, str, str], ...]
-    weights: UInt8[np.ndarray, "layer head token token"]
+    weights: Mapping[str, UInt8[np.ndarray, "layer head query key"]]
+
+    def shape(self, attention_type: str) -> tuple[int, int]:
+        """The number of tokens that attend, and of those that are attended to."""
+        queries, keys = READS[attention_type]
+        return len(self.sides[queries].tokens), len(self.sides[keys].tokens)
 
 
 def quantize(weights: np.ndarray) -> np.ndarray:
@@ -83,19 +107,11 @@ def pack(texts: Sequence[Text], examples: Sequence[Example], about: Mapping[str,
     Args:
         texts: at least one.
         examples: of these texts.
-        about: attributes: model, corpus, attention type.
+        about: attributes: model, corpus.
     """
-    layers, heads = texts[0].weights.shape[:2]
-    cells = np.concatenate([text.weights.reshape(layers, heads, -1) for text in texts], axis=-1)
-    content = [{key: value for key, value in _read_fields(text).items() if key != "weights"} for text in texts]
-    variables = {
-        "weight": (
-            ("layer", "head", "cell"), cells,
-            {"long_name": "attention from each token of a text to each, row by row, text after text",
-             "units": f"share of attention / {STEPS}"},
-        ),
+    variables: dict[str, Any] = {
         "content": (
-            ("text",), np.array([json.dumps(each) for each in content], dtype=object),
+            ("text",), np.array([json.dumps(_read_content(text)) for text in texts], dtype=object),
             {"long_name": "id, words, tokens, and links and spans of words, as JSON", "units": "text"},
         ),
         "examples": (
@@ -103,7 +119,17 @@ def pack(texts: Sequence[Text], examples: Sequence[Example], about: Mapping[str,
             {"long_name": "texts on which the reported head of a row does well or badly, as JSON", "units": "text"},
         ),
     }  # fmt: skip
-    coords = {"layer": np.arange(1, layers + 1), "head": np.arange(1, heads + 1)}
+    coords: dict[str, Any] = {}
+    for name in texts[0].weights:
+        layers, heads = texts[0].weights[name].shape[:2]
+        dims = (f"{name}_layer", f"{name}_head", f"{name}_cell")
+        cells = np.concatenate([text.weights[name].reshape(layers, heads, -1) for text in texts], axis=-1)
+        about_cells = {
+            "long_name": f"{name} attention from each token of a text to each, row by row, text after text",
+            "units": f"share of attention / {STEPS}",
+        }
+        variables[f"{name}{WEIGHT}"] = (dims, cells, about_cells)
+        coords |= {dims[0]: np.arange(1, layers + 1), dims[1]: np.arange(1, heads + 1)}
     return xr.Dataset(variables, coords, {str(key): value for key, value in about.items()})
 
 
@@ -114,27 +140,41 @@ def unpack(dataset: xr.Dataset) -> tuple[list[Text], list[Example]]:
         TableError: it is damaged.
     """
     try:
-        contents = [json.loads(str(each)) for each in dataset["content"].values]
-        sizes = [len(content["tokens"]) for content in contents]
-        ends = np.cumsum([size * size for size in sizes])
-        if ends[-1] != dataset.sizes["cell"]:
-            raise ValueError(f"{dataset.sizes['cell']} weights for {ends[-1]} pairs of tokens")
-        parts = np.split(dataset["weight"].transpose("layer", "head", "cell").values, ends[:-1], axis=-1)
-        texts = [
-            Text(
-                content["id"], tuple(content["words"]), tuple(content["tokens"]), tuple(content["token_words"]),
-                tuple((source, target, label) for source, target, label in content["links"]),
-                tuple((start, end, label, kind) for start, end, label, kind in content["spans"]),
-                part.reshape(*part.shape[:2], size, size),
-            )
-            for content, part, size in zip(contents, parts, sizes, strict=True)
-        ]  # fmt: skip
+        texts = [_read_text(json.loads(str(each))) for each in dataset["content"].values]
+        for name in READS:
+            if f"{name}{WEIGHT}" in dataset:
+                _share_out(texts, name, dataset[f"{name}{WEIGHT}"])
         examples = [Example(**each) for each in json.loads(str(dataset["examples"].item()))]
         if any(not 0 <= example.text < len(texts) for example in examples):
             raise ValueError("an example is of no text")
         return texts, examples
     except (ValueError, KeyError, TypeError, IndexError) as error:
         raise TableError(f"the examples are damaged ({error}); run `headscope atlas` again.") from error
+
+
+def _read_text(content: Mapping[str, Any]) -> Text:
+    """A text without its weights."""
+    return Text(
+        content["id"], tuple(content["words"]),
+        {name: Side(tuple(side["tokens"]), tuple(side["token_words"])) for name, side in content["sides"].items()},
+        tuple((source, target, label) for source, target, label in content["links"]),
+        tuple((start, end, label, kind) for start, end, label, kind in content["spans"]),
+        {},
+    )  # fmt: skip
+
+
+def _share_out(texts: list[Text], name: str, weights: xr.DataArray) -> None:
+    """Give each text its weights of an attention type."""
+    shapes = [text.shape(name) for text in texts]
+    ends = np.cumsum([queries * keys for queries, keys in shapes])
+    cells = weights.transpose(f"{name}_layer", f"{name}_head", f"{name}_cell").values
+    if ends[-1] != cells.shape[-1]:
+        raise ValueError(f"{cells.shape[-1]} {name} weights for {ends[-1]} pairs of tokens")
+    parts = np.split(cells, ends[:-1], axis=-1)
+    texts[:] = [
+        replace(text, weights={**text.weights, name: part.reshape(*part.shape[:2], *shape)})
+        for text, part, shape in zip(texts, parts, shapes, strict=True)
+    ]
 
 
 def write_examples(dataset: xr.Dataset, path: str | Path) -> Path:
@@ -145,8 +185,10 @@ def write_examples(dataset: xr.Dataset, path: str | Path) -> Path:
     """
     content = io.BytesIO()
     stored = dataset.assign_attrs({FORMAT_ATTRIBUTE: FORMAT})
+    packed = {"zlib": True, "complevel": 4}
+    encoding = {str(name): packed for name in stored.data_vars if str(name).endswith(WEIGHT)}
     with atomic_write(Path(path)) as temporary:
-        stored.to_netcdf(content, engine="h5netcdf", encoding={"weight": {"zlib": True, "complevel": 4}})
+        stored.to_netcdf(content, engine="h5netcdf", encoding=encoding)
         temporary.write_bytes(content.getvalue())
     return Path(path)
 
@@ -183,5 +225,9 @@ def read_examples(path: str | Path) -> xr.Dataset:
     return dataset
 
 
-def _read_fields(text: Text) -> dict[str, Any]:
-    return {name: getattr(text, name) for name in Text.__slots__}
+def _read_content(text: Text) -> dict[str, Any]:
+    """A text without its weights, as JSON."""
+    return {
+        "id": text.id, "words": text.words, "sides": {name: asdict(side) for name, side in text.sides.items()},
+        "links": text.links, "spans": text.spans,
+    }  # fmt: skip

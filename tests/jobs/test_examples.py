@@ -31,7 +31,7 @@ def test_an_atlas_has_texts_with_clear_examples_and_failures(tmp_path: Path) -> 
     dataset = read_examples(tmp_path / "atlas" / "examples.nc")
     texts, examples = unpack(dataset)
     assert len(texts) == len({text.id for text in texts}) == 13
-    assert all(text.weights.shape[:2] == (2, 5) for text in texts)
+    assert all(text.weights["encoder"].shape[:2] == (2, 5) for text in texts)
     table = headscope.read_table(tmp_path / "atlas" / "heads.nc")
     assert len({example.row for example in examples if example.row.startswith("relation:")}) > 5
     assert {example.kind for example in examples} == {CLEAR, FAILS}
@@ -76,8 +76,8 @@ def test_more_heads_get_shorter_texts_so_that_the_page_stays_small(monkeypatch: 
     table = assess(measure(model, documents, reducers))
     dataset = make_examples(model, documents, table, reducers, Plan(), size=7, seed=0, progress=ignore)
     assert dataset is not None
-    assert dataset["weight"].size <= 10 * 7 * 17 * 17
-    assert max(len(text.tokens) for text in unpack(dataset)[0]) <= 17
+    assert dataset["encoder_weight"].size <= 10 * 7 * 17 * 17
+    assert max(len(text.sides["encoder"].tokens) for text in unpack(dataset)[0]) <= 17
 
 
 def test_candidates_are_of_the_length_of_a_sentence_if_there_are_enough() -> None:

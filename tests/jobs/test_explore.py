@@ -101,8 +101,9 @@ def test_the_attention_on_a_text_is_that_of_the_model(explorer: Explorer, folder
     status, content = ask_model(explorer, "/attention", {"text": TEXT})
     answer = json.loads(content)
     assert (status, answer["note"], answer["text"]["words"]) == (200, "", TEXT.split())
-    size = len(answer["text"]["tokens"])
-    weights = np.frombuffer(gzip.decompress(base64.b64decode(answer["text"]["weights"])), dtype=np.uint8)
+    size = len(answer["text"]["sides"]["decoder"]["tokens"])
+    packed = base64.b64decode(answer["text"]["weights"]["decoder"])
+    weights = np.frombuffer(gzip.decompress(packed), dtype=np.uint8)
     model = hf.AutoModel.from_pretrained(folder / "model", attn_implementation="eager").eval()
     tokenizer = hf.AutoTokenizer.from_pretrained(folder / "model")
     inputs = tokenizer(TEXT.split(), is_split_into_words=True, return_tensors="pt")
@@ -121,11 +122,14 @@ def test_what_if_answers_as_the_model_does(explorer: Explorer, folder: Path) -> 
     assert ask_model(explorer, "/what-if", question) == (status, content)
 
 
+PAIR = {"text": TEXT, "attention_type": "", "head": "1-1", "from": 2, "to": 1}
+
+
 def test_a_long_text_is_cut_and_that_is_said(explorer: Explorer) -> None:
     status, content = ask_model(explorer, "/attention", {"text": "dog " * 1000})
     answer = json.loads(content)
     assert status == 200
-    assert answer["note"] == f"Cut to {len(answer['text']['tokens'])} tokens."
+    assert answer["note"] == f"Cut to {len(answer['text']['sides']['decoder']['tokens'])} tokens."
 
 
 @pytest.mark.parametrize(
@@ -139,8 +143,9 @@ def test_a_long_text_is_cut_and_that_is_said(explorer: Explorer) -> None:
         ("/what-if", {"text": TEXT, "heads": [], "how": "zero"}, 400, "no head is named"),
         ("/what-if", {"text": TEXT, "heads": ["7-1"], "how": "zero"}, 400, "there is no"),
         ("/what-if", {"text": TEXT, "heads": ["1-1"], "how": "shuffle"}, 400, "heads cannot be disabled by 'shuffle'"),
-        ("/neurons", {"text": TEXT, "head": "1-1", "from": 0, "to": 99}, 400, "tokens 0 and 99 were named"),
-        ("/neurons", {"text": TEXT, "head": "8-1", "from": 0, "to": 0}, 400, "there is no head"),
+        ("/neurons", PAIR | {"to": 99}, 400, "tokens 2 and 99 were named"),
+        ("/neurons", PAIR | {"head": "8-1"}, 400, "there is no head"),
+        ("/neurons", PAIR | {"attention_type": "cross"}, 400, "there is no 'cross' attention; the model has decoder."),
         ("/neurons", {"text": TEXT, "head": "1-1"}, 400, "the text is empty, or no two tokens are named"),
         ("/what-if", {"text": TEXT}, 400, "the text is empty, or no head is named"),
         ("/other", {}, 404, "there is no such question."),
@@ -294,7 +299,7 @@ def test_the_neurons_of_a_pair_are_shown(page: playwright.Page, explorer: Explor
     page.locator("#neurons-to").select_option("2")
     page.locator("#neurons-run").click()
     page.locator("#neurons[aria-busy]").wait_for(state="detached")
-    answer = json.loads(ask_model(explorer, "/neurons", {"text": TEXT, "head": "2-3", "from": 4, "to": 2})[1])
+    answer = json.loads(ask_model(explorer, "/neurons", {"text": TEXT, "attention_type": "", "head": "2-3", "from": 4, "to": 2})[1])
     said = page.locator("#neurons-value").inner_text()
     assert f"score {answer['score']:.2f}".replace("-", "−") in said
     assert f"attention {100 * answer['weight']:.0f}" in said

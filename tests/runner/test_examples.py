@@ -5,6 +5,7 @@ from functools import cache
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 
 import laws
 import own
@@ -17,6 +18,13 @@ from headscope.reducers import REDUCERS
 from headscope.reducers.reducer import declared_scores, reports_heads
 from headscope.runner import Plan, resolve_reducers
 from headscope.runner.examples import measure_apart, read_texts
+
+RETURNED = {
+    "bert": {"encoder": "attentions"},
+    "llama": {"decoder": "attentions"},
+    "bart": {"encoder": "encoder_attentions", "decoder": "decoder_attentions", "cross": "cross_attentions"},
+}
+"""Where transformers returns the weights of each attention type."""
 
 DOCUMENTS = rivals.add_rivals(tiny.documents_with_roles(13))
 EVERY = (*(name for name, reducer in REDUCERS.items() if reducer.scope != "gradient" and reducer.models == 1), *own.OWN)
@@ -63,13 +71,21 @@ def test_the_maps_are_what_the_model_returns(family: str) -> None:
     for text, document in zip(texts, documents, strict=True):
         encoded = tokenizer([list(document.words)], is_split_into_words=True, return_tensors="pt")
         with torch.no_grad():
-            outputs = module(**encoded, output_attentions=True)
-        attentions = outputs.encoder_attentions if family == "bart" else outputs.attentions
-        naive = torch.stack([layer[0] for layer in attentions]).numpy()
-        assert text.weights.shape == naive.shape
-        np.testing.assert_allclose(text.weights / STEPS, naive, atol=0.5 / STEPS + 1e-5)
-        assert text.token_words == tuple(-1 if word is None else word for word in encoded.word_ids(0))
-        assert len(text.tokens) == len(text.token_words)
+            started = model(family).start_id
+            ids = encoded.input_ids
+            decoder = {} if started is None else {"decoder_input_ids": F.pad(ids, (1, 0), value=started)}
+            outputs = module(**encoded, **decoder, output_attentions=True)
+        returned = {kind: outputs[name] for kind, name in RETURNED[family].items()}
+        assert [*text.weights] == [*returned]
+        for kind, attentions in returned.items():
+            naive = torch.stack([layer[0] for layer in attentions]).numpy()
+            assert text.weights[kind].shape == naive.shape
+            np.testing.assert_allclose(text.weights[kind] / STEPS, naive, atol=0.5 / STEPS + 1e-5)
+            assert text.weights[kind].shape[-2:] == text.shape(kind)
+        words = tuple(-1 if word is None else word for word in encoded.word_ids(0))
+        for name, side in text.sides.items():
+            assert side.token_words == ((-1, *words) if started and name == "decoder" else words)
+            assert len(side.tokens) == len(side.token_words)
         assert text.words == document.words
         assert text.links == tuple((link.source, link.target, link.label) for link in document.links)
 
@@ -80,4 +96,4 @@ def test_documents_that_are_too_long_are_left_out_or_cut() -> None:
     assert [text.id for text in read_texts(model("bert"), [long, short], Plan(max_tokens=17))] == ["short"]
     (cut,) = read_texts(model("bert"), [long], Plan(max_tokens=17, cut=True))
     assert cut.words == long.words[:15]
-    assert cut.weights.shape == (2, 5, 17, 17)
+    assert cut.weights["encoder"].shape == (2, 5, 17, 17)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 
 import tiny
 from headscope.capture.model import Model
@@ -43,6 +44,23 @@ def test_the_softmax_of_the_products_is_the_attention(family: str, layer: int, h
     assert len({each.query for each in read}) == 1
 
 
+@pytest.mark.parametrize(("kind", "returned"), [("decoder", "decoder_attentions"), ("cross", "cross_attentions")])
+def test_a_decoder_reads_the_text_behind_its_start(kind: str, returned: str) -> None:
+    model = make("bart")
+    inputs = model.tokenizer(list(DOCUMENT.words), is_split_into_words=True, return_tensors="pt")
+    decoder = F.pad(inputs["input_ids"], (1, 0), value=model.start_id)
+    module = make("bart").module
+    module.set_attn_implementation("eager")
+    with torch.no_grad():
+        weights = module(**inputs, decoder_input_ids=decoder, output_attentions=True)[returned][1][0, 2, 5].numpy()
+    targets = [target for target in range(len(weights)) if weights[target] > 0]
+    assert len(targets) == (6 if kind == "decoder" else inputs["input_ids"].shape[1])
+    read = [read_query_key(model, DOCUMENT, "2-3", 5, target, attention_type=kind) for target in targets]
+    shares = np.exp([each.score for each in read])
+    np.testing.assert_allclose(shares / shares.sum(), weights[targets], atol=1e-5)
+    np.testing.assert_allclose([each.weight for each in read], weights[targets], atol=1e-5)
+
+
 @pytest.mark.parametrize("family", ["t5", "gemma2"])
 def test_what_the_model_adds_is_in_the_weight_alone(family: str) -> None:
     read = read_query_key(make(family), DOCUMENT, "2-1", 3, 1)
@@ -56,8 +74,8 @@ def test_what_the_model_adds_is_in_the_weight_alone(family: str) -> None:
     ("head", "source", "target", "sentence"),
     [
         ("9-1", 0, 0, "there is no head"),
-        ("1-1", 99, 0, r"tokens 99 and 0 were named, and the text has \d+, counted from 0."),
-        ("1-1", 0, -1, r"tokens 0 and -1 were named, and the text has \d+, counted from 0."),
+        ("1-1", 99, 0, r"tokens 99 and 0 were named, and \d+ tokens attend to \d+, counted from 0."),
+        ("1-1", 0, -1, r"tokens 0 and -1 were named, and \d+ tokens attend to \d+, counted from 0."),
     ],
 )
 def test_what_is_not_there_is_one_sentence(head: str, source: int, target: int, sentence: str) -> None:

@@ -6,7 +6,7 @@ import pytest
 from headscope.examples import CLEAR, Example, pack
 from headscope.view.page import render_page
 from view.parsed import OpenPage
-from view.tables import head_table
+from view.tables import STACKS, head_table
 from view.test_sentences import make_text
 
 RELATIONS = ("nsubj", "obj", "det", "amod", "case", "nsubj:pass", "all")
@@ -17,16 +17,18 @@ TEXTS = [make_text(f"text {seed}", ("a", "b", "c", "d", "e", "f", "g"), LINKS, s
 def draw(relations: tuple[str, ...] = RELATIONS, attention_types: bool = False) -> str:
     table = head_table(relations=relations, rare=(), attention_types=attention_types)
     examples = [Example(f"relation:{name}", CLEAR, text, 1.0, 1.0) for name in relations for text in range(3)]
-    about = {"attention_type": "encoder"}
-    return render_page(table, figures={}, examples=pack(TEXTS, examples, about))
+    types = tuple(STACKS) if attention_types else ("encoder",)
+    texts = [make_text(text.id, text.words, text.links, seed, types) for seed, text in enumerate(TEXTS)]
+    return render_page(table, figures={}, examples=pack(texts, examples, {}))
 
 
 def options(page: playwright.Page) -> list[str]:
     return page.locator("#guess-options button").all_inner_texts()
 
 
-def test_four_relations_are_offered_and_no_name_is_given_away(open_page: OpenPage) -> None:
-    page = open_page(draw())
+@pytest.mark.parametrize("attention_types", [False, True])
+def test_four_relations_are_offered_and_no_name_is_given_away(open_page: OpenPage, attention_types: bool) -> None:
+    page = open_page(draw(attention_types=attention_types))
     for _ in range(11):
         page.locator("#guess-next").click()
         page.locator("#guess-options button:enabled").nth(3).wait_for()

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from headscope.examples import CLEAR, FAILS, STEPS, Example, Text, pack
+from headscope.examples import CLEAR, FAILS, READS, STEPS, Example, Side, Text, pack
 from headscope.view.page import render_page
+from view.conftest import settle
 from view.parsed import Browse, OpenPage, Page
 from view.tables import STACKS, head_table
 
@@ -16,12 +17,23 @@ HOSTILE = ("</script><script>alert(1)</script>", "<img src=x onerror=alert(2)>",
 ROW = "relation:obj"
 
 
-def make_text(name: str, words: tuple[str, ...], links: tuple[tuple[int, int, str], ...] = (), seed: int = 0) -> Text:
+def make_text(
+    name: str, words: tuple[str, ...], links: tuple[tuple[int, int, str], ...] = (), seed: int = 0,
+    types: tuple[str, ...] = ("encoder",),
+) -> Text:  # fmt: skip
     """A text of which every word has two tokens, between [CLS] and [SEP], with random attention."""
-    tokens = ("[CLS]", *(piece for word in words for piece in (word, "##s")), "[SEP]")
-    token_words = (-1, *(place for place in range(len(words)) for _ in range(2)), -1)
-    weights = np.random.default_rng(seed).dirichlet(np.full(len(tokens), 0.1), (LAYERS, HEADS, len(tokens)))
-    return Text(name, words, tokens, token_words, links, (), np.rint(weights * STEPS).astype(np.uint8))
+    draw = np.random.default_rng(seed)
+    read = Side(
+        ("[CLS]", *(piece for word in words for piece in (word, "##s")), "[SEP]"),
+        (-1, *(place for place in range(len(words)) for _ in range(2)), -1),
+    )
+    sides = {"encoder": read, "decoder": Side(("<s>", *read.tokens), (-1, *read.token_words))}
+    weights = {}
+    for kind in types:
+        queries, keys = (len(sides[side].tokens) for side in READS[kind])
+        shares = draw.dirichlet(np.full(keys, 0.1), (STACKS[kind], HEADS, queries))
+        weights[kind] = np.rint(shares * STEPS).astype(np.uint8)
+    return Text(name, words, sides, links, (), weights)
 
 
 TEXTS = [
@@ -32,18 +44,25 @@ TEXTS = [
 
 
 def draw(texts: list[Text] = TEXTS, examples: tuple[Example, ...] = (), attention_types: bool = False) -> str:
-    about = {"attention_type": "decoder" if attention_types else "encoder"}
+    if attention_types:
+        texts = [make_text(text.id, text.words, text.links, 7, tuple(STACKS)) for text in texts]
     table = head_table(attention_types=attention_types, relations=("nsubj", "obj", "det"))
-    return render_page(table, figures={}, examples=pack(texts, examples, about))
+    return render_page(table, figures={}, examples=pack(texts, examples, {}))
 
 
-def words_by_hand(text: Text, layer: int, head: int) -> np.ndarray:
+def words_by_hand(text: Text, layer: int, head: int, kind: str = "encoder") -> np.ndarray:
     """Attention between special tokens and words, loop by loop."""
-    groups = [[0], *([2 * word + 1, 2 * word + 2] for word in range(len(text.words))), [len(text.tokens) - 1]]
-    weights = text.weights[layer - 1, head - 1].astype(int)
-    by_word = np.zeros((len(groups), len(groups)))
-    for row, queries in enumerate(groups):
-        for column, keys in enumerate(groups):
+    first = {"encoder": 0, "decoder": 1}  # the decoder begins with a token more
+    sides = [
+        [*([place] for place in range(first[side] + 1)),
+         *([start, start + 1] for start in range(first[side] + 1, first[side] + 2 * len(text.words), 2)),
+         [first[side] + 2 * len(text.words) + 1]]
+        for side in READS[kind]
+    ]  # fmt: skip
+    weights = text.weights[kind][layer - 1, head - 1].astype(int)
+    by_word = np.zeros([len(side) for side in sides])
+    for row, queries in enumerate(sides[0]):
+        for column, keys in enumerate(sides[1]):
             by_word[row, column] = sum(weights[q, k] for q in queries for k in keys) / len(queries) / STEPS
     return by_word
 
@@ -120,8 +139,8 @@ def test_a_row_opens_its_clear_example_and_lists_its_failures(browse: Browse) ->
 
 def test_tokens_and_matrices_can_be_linked_to(browse: Browse) -> None:
     page = browse(draw(), address=f"#variable={ROW}&head=2-3&text=1&level=tokens&picture=matrix")
-    assert [row[0] for row in rows(page)] == list(TEXTS[1].tokens)
-    weights = TEXTS[1].weights[1, 2]
+    assert [row[0] for row in rows(page)] == list(TEXTS[1].sides["encoder"].tokens)
+    weights = TEXTS[1].weights["encoder"][1, 2]
     assert classes(page, "rect").count("cell") == (weights >= 1).sum()
 
 
@@ -152,14 +171,60 @@ def test_of_a_long_text_the_largest_weights_are_drawn_and_the_rest_is_said(brows
     page = browse(draw([text]), address=f"#variable={ROW}&head=2-3&level=tokens")
     assert len(rows(page)) == 512
     assert classes(page, "line").count("weight") == 400
-    held = np.sort(text.weights[1, 2].ravel().astype(int))[::-1][:400].sum() / STEPS / 512
+    held = np.sort(text.weights["encoder"][1, 2].ravel().astype(int))[::-1][:400].sum() / STEPS / 512
     assert f"the 400 largest; they hold {100 * held:.0f}\u202f% of the attention." in text_of(page, "sentence-about")
 
 
-def test_the_attention_of_another_type_is_not_there_and_the_page_says_so(browse: Browse) -> None:
-    assert [*STACKS][1] == "decoder"
-    page = browse(draw(attention_types=True), address=f"#variable={ROW}&head=2-3&attention_type=cross")
-    assert text_of(page, "sentence-about") == "The texts have the attention of the decoder alone."
+@pytest.mark.parametrize("kind", [*STACKS])
+def test_each_attention_type_has_its_own_words(open_page: OpenPage, kind: str) -> None:
+    opened = open_page(
+        draw(attention_types=True), address=f"#variable={ROW}&head=2-3&attention_type={kind}&text=2&picture=matrix"
+    )
+    text = make_text("third", TEXTS[2].words, TEXTS[2].links, 7, tuple(STACKS))
+    by_word = words_by_hand(text, 2, 3, kind)
+    page = Page(opened.content())
+    starts = ["<s>"] if READS[kind][0] == "decoder" else []
+    assert [row[0] for row in rows(page)] == [*starts, "[CLS]", *text.words, "[SEP]"]
+    assert classes(page, "rect").count("cell") == (by_word >= 0.01).sum()
+    first = 1 + len(starts)
+    words = by_word[first:-1, -len(text.words) - 1 : -1]
+    links = [(source, target) for source, target, label in text.links if label == "obj"]
+    others = [[weight for word, weight in enumerate(words[source]) if word != source] for source, _ in links]
+    right = sum(words[link] == max(other) > 0 for link, other in zip(links, others, strict=True))
+    assert f"head 2-3 gets {right} of {len(links)} right" in text_of(page, "sentence-about")
+    opened.evaluate("location.hash += '&picture=arcs'")
+    settle(opened)
+    arcs = opened.locator("#sentence-picture path.weight title").all_text_contents()
+    wanted = []
+    for word, row in enumerate(words):
+        best = max((other for other in range(len(row)) if other != word), key=lambda other: row[other])
+        if row[best] >= 0.03:
+            wanted.append(f"{text.words[word]} \u2192 {text.words[best]}: {100 * row[best]:.0f}\u202f%")
+    assert [arc.split(":")[0] for arc in arcs[::-1]] == [arc.split(":")[0] for arc in wanted]
+
+
+def test_a_head_that_an_attention_type_lacks_is_said_to_be_missing(browse: Browse) -> None:
+    page = browse(draw(attention_types=True), address=f"#variable={ROW}&head=5-3&attention_type=cross&text=0")
+    assert text_of(page, "sentence-about") == "cross attention has no head 5-3."
+
+
+def test_the_lines_of_several_heads_stand_beside_one_another(open_page: OpenPage) -> None:
+    page = open_page(draw(), address=f"#variable={ROW}&head=2-3&text=0")
+    page.locator("#beside-add").click()
+    page.locator('#grid button[data-layer="3"][data-head="5"]').click()
+    settle(page)
+    assert "beside=2-3" in page.url
+    first, second = (words_by_hand(TEXTS[0], layer, head) for layer, head in ((4, 6), (2, 3)))
+    weights = page.locator("#sentence-picture .weight")
+    beside = page.locator("#sentence-picture .weight.beside-1")
+    assert beside.count() == (second >= 0.03).sum()
+    assert weights.count() - beside.count() == (first >= 0.03).sum()
+    assert beside.locator("title").first.text_content().startswith("head 2-3, ")
+    assert "of heads 4-6, 2-3." in page.locator("#sentence-about").inner_text()
+    page.locator("#beside-heads button").click()
+    settle(page)
+    assert weights.count() == (first >= 0.03).sum()
+    assert "beside" not in page.url
 
 
 def test_a_page_without_texts_says_so_where_they_would_stand(open_page: OpenPage) -> None:
@@ -177,6 +242,6 @@ def test_the_statistics_of_a_head_need_no_links(browse: Browse) -> None:
 
 
 def test_damaged_examples_are_refused() -> None:
-    dataset: xr.Dataset = pack(TEXTS, (), {"attention_type": "encoder"}).isel(cell=slice(1, None))
+    dataset: xr.Dataset = pack(TEXTS, (), {}).isel(encoder_cell=slice(1, None))
     with pytest.raises(Exception, match="the examples are damaged"):
         render_page(head_table(), figures={}, examples=dataset)

@@ -82,7 +82,7 @@ def make_examples(
         if each.scored.text in places
     ]
     about = {key: table.attrs[key] for key in ("model", "weights_sha256", "corpus", "corpus_sha256")}
-    return pack(texts, examples, about | {"attention_type": next(iter(model.layers)), "seed": seed})
+    return pack(texts, examples, about | {"seed": seed})
 
 
 def choose_candidates(documents: Iterable[Document], size: int, seed: int, words: int) -> list[Document]:

@@ -64,7 +64,7 @@ class Explorer:
         self.title = f"Head atlas of {name_model(atlas.table.attrs['model'])}"
         self.page = atlas.render(None)
         token = secrets.token_urlsafe(16)
-        live = None if model is None else Live(token, _limit_tokens(model), next(iter(model.layers)))
+        live = None if model is None else Live(token, _limit_tokens(model))
         answers: dict[str, Answer] = {}
         if model is not None and live is not None:
             answers["/attention"] = partial(show_attention, model, live.max_tokens)
@@ -268,7 +268,8 @@ def show_attention(model: Model, max_tokens: int, question: Any) -> dict[str, An
     if not texts:
         raise HeadscopeError(f"{model.name} has no tokens for this text; type another.")
     words = len(next(iter(document)).words)
-    cut = f"Cut to {len(texts[0].tokens)} tokens." if len(texts[0].words) < words else ""
+    tokens = max(len(side.tokens) for side in texts[0].sides.values())
+    cut = f"Cut to {tokens} tokens." if len(texts[0].words) < words else ""
     return {"text": describe_text(texts[0], quick=True), "note": cut}
 
 
@@ -278,16 +279,20 @@ def show_neurons(model: Model, max_tokens: int, question: Any) -> dict[str, Any]
     Args:
         model: whose head it is.
         max_tokens: a longer text is cut.
-        question: ``{"text": ..., "head": "3-1", "from": 2, "to": 5}``, tokens counted from 0.
+        question: ``{"text": ..., "attention_type": "cross", "head": "3-1", "from": 2, "to": 5}``, tokens counted from
+            0; the attention type is empty of a model with one.
 
     Raises:
         HeadscopeError: there is no such head or token, or the text is empty.
         ModelError: the queries of the model cannot be reached.
     """
     match question:
-        case {"text": str(text), "head": str(head), "from": int(source), "to": int(target)} if text.strip():
+        case {"text": str(text), "attention_type": str(name), "head": str(head), "from": int(query), "to": int(key)} if (
+            text.strip()
+        ):
             (document,) = read([text])
-            return asdict(read_query_key(model, document, head, source, target, Plan(max_tokens=max_tokens, cut=True)))
+            plan = Plan(max_tokens=max_tokens, cut=True)
+            return asdict(read_query_key(model, document, head, query, key, plan, attention_type=name))
     raise HeadscopeError("the text is empty, or no two tokens are named; type some words, and choose tokens.")
 
 

@@ -3,18 +3,18 @@
 documents --measure_apart--> what the heads score on each --read_texts--> of those that were chosen, words and maps
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import xarray as xr
 from transformers import PreTrainedTokenizerFast
 
 from headscope.capture.attention import Attention
-from headscope.capture.batch import Batch
+from headscope.capture.batch import Batch, Tokens
 from headscope.capture.model import Model
 from headscope.capture.stream import Plan, Stream
 from headscope.corpora.document import Document
-from headscope.examples import Text, quantize
+from headscope.examples import READS, Side, Text, quantize
 from headscope.reducers.reducer import Reducer
 from headscope.reducers.support.folds import FOLDS, keep_apart
 from headscope.runner.checkpoint import RunSums
@@ -39,25 +39,23 @@ def measure_apart(
 
 
 def read_texts(model: Model, documents: Sequence[Document], plan: Plan) -> list[Text]:
-    """The documents as texts with the attention of all heads, in their order; of an encoder-decoder, of the encoder.
+    """The documents as texts with the attention of all heads, in their order.
 
     Documents that the model cannot read, or for which its attention is not finite, are left out.
     """
-    attention_type = next(iter(model.layers))
     texts: dict[str, Text] = {}
     for portion in Stream(documents, (model,), plan):
         for batch, capture in zip(portion.batches, portion.captures, strict=True):
-            layers: list[list[np.ndarray]] = []
+            maps: dict[str, list[list[np.ndarray]]] = {name: [] for name in model.layers}
 
             def keep(attention: Attention) -> None:
-                if attention.attention_type == attention_type:
-                    layers.append(_read_maps(attention))  # noqa: B023
+                maps[attention.attention_type].append(_read_maps(attention))  # noqa: B023
 
             capture.run(batch, keep, whole=True)
-            for row, maps in enumerate(zip(*layers, strict=True)):
-                weights = np.stack(maps)
-                if np.isfinite(weights).all():
-                    text = _describe_text(model.tokenizer, batch, row, attention_type, quantize(weights))
+            for row in range(len(batch.documents)):
+                weights = {name: np.stack([layer[row] for layer in layers]) for name, layers in maps.items()}
+                if all(np.isfinite(each).all() for each in weights.values()):
+                    text = _describe_text(model.tokenizer, batch, row, weights)
                     texts[text.id] = text
     return [texts[document.id] for document in documents if document.id in texts]
 
@@ -70,20 +68,27 @@ def _read_maps(attention: Attention) -> list[np.ndarray]:
 
 
 def _describe_text(
-    tokenizer: PreTrainedTokenizerFast, batch: Batch, row: int, attention_type: str, weights: np.ndarray
+    tokenizer: PreTrainedTokenizerFast, batch: Batch, row: int, weights: Mapping[str, np.ndarray]
 ) -> Text:
-    document, tokens = batch.documents[row], batch.keys(attention_type)
-    real = tokens.real[row]
+    document = batch.documents[row]
+    sides = {READS[name][0]: batch.queries(name) for name in weights}
     return Text(
         id=document.id,
         words=document.words,
-        tokens=tuple(_spell(tokenizer, token) for token in tokens.ids[row][real].tolist()),
-        token_words=tuple(tokens.word[row][real].tolist()),
+        sides={name: _describe_side(tokenizer, tokens, row) for name, tokens in sides.items()},
         links=tuple((link.source, link.target, link.label) for link in document.links),
         spans=tuple(
             (span.start, span.end, span.label, span.kind) for span in document.spans if span.kind not in HIDDEN_KINDS
         ),
-        weights=weights,
+        weights={name: quantize(each) for name, each in weights.items()},
+    )
+
+
+def _describe_side(tokenizer: PreTrainedTokenizerFast, tokens: Tokens, row: int) -> Side:
+    real = tokens.real[row]
+    return Side(
+        tuple(_spell(tokenizer, token) for token in tokens.ids[row][real].tolist()),
+        tuple(tokens.word[row][real].tolist()),
     )
 
 

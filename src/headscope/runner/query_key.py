@@ -37,9 +37,10 @@ class QueryKey:
 
 
 def read_query_key(
-    model: Model, document: Document, head: str, source: int, target: int, plan: Plan | None = None
-) -> QueryKey:
-    """The query of token `source` and the key of token `target`, of an encoder-decoder those of its encoder.
+    model: Model, document: Document, head: str, source: int, target: int, plan: Plan | None = None, *,
+    attention_type: str = "",
+) -> QueryKey:  # fmt: skip
+    """The query of token `source` and the key of token `target`, in one head.
 
     Args:
         model: whose head it is.
@@ -48,12 +49,15 @@ def read_query_key(
         source: the place of the token that attends, special tokens counted, from 0.
         target: the place of the token that it attends to.
         plan: how the text is read.
+        attention_type: of the head; empty of a model with one.
 
     Raises:
-        HeadscopeError: there is no such head or token, or the model cannot read the text.
+        HeadscopeError: there is no such attention type, head or token, or the model cannot read the text.
         ModelError: the queries of the model cannot be reached.
     """
-    attention_type = next(iter(model.layers))
+    attention_type = attention_type or next(iter(model.layers))
+    if attention_type not in model.layers:
+        raise HeadscopeError(f"there is no {attention_type!r} attention; the model has {', '.join(model.layers)}.")
     number, row = find_head(head, model.layers[attention_type], model.shape.heads[attention_type])
     place = (attention_type, number)
     weights: list[Float[Tensor, "query key"]] = []
@@ -72,10 +76,11 @@ def read_query_key(
 
     for portion in Stream([document], (model,), plan or Plan()):
         for batch, capture in zip(portion.batches, portion.captures, strict=True):
-            tokens = int(batch.keys(attention_type).real[0].sum())
-            if not (0 <= source < tokens and 0 <= target < tokens):
+            sides = batch.queries(attention_type), batch.keys(attention_type)
+            queries, keys = (int(side.real[0].sum()) for side in sides)
+            if not (0 <= source < queries and 0 <= target < keys):
                 raise HeadscopeError(
-                    f"tokens {source} and {target} were named, and the text has {tokens}, counted from 0."
+                    f"tokens {source} and {target} were named, and {queries} tokens attend to {keys}, counted from 0."
                 )
             capture.run(batch, observe, record, whole=True)
     if not answers:

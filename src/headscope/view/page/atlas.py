@@ -19,7 +19,7 @@ from typing import Any
 import xarray as xr
 
 from headscope import heads
-from headscope.examples import STEPS
+from headscope.examples import READS, STEPS
 from headscope.files import atomic_write
 from headscope.score import ATTRIBUTE, read_scores
 from headscope.view.headings import describe_causality, describe_view, name_corpus, name_model
@@ -51,12 +51,10 @@ class Live:
     Attributes:
         token: without which no question is answered.
         max_tokens: the most tokens of a text.
-        attention_type: of the attention on a text.
     """
 
     token: str
     max_tokens: int
-    attention_type: str
 
 
 ASKS = "; connect-src 'self'"
@@ -142,7 +140,7 @@ def fill_page(
     causality, shown = describe_causality(table), describe_view(table)
     return Template(_asset("page.html")).substitute(
         policy=POLICY.format(style=_hash(style), script=_hash(script)) + (ASKS if live else ""),
-        live=_write_element("live-data", asdict(live) | {"steps": STEPS}) if live else "",
+        live=_write_element("live-data", asdict(live) | {"steps": STEPS, "reads": READS}) if live else "",
         title=_escape(f"{name_model(attrs['model'])}: head atlas"),
         model=_escape(name_model(attrs["model"])),
         corpus=_escape(name_corpus(attrs["corpus"])),

@@ -4,7 +4,7 @@ import { element, find, minus, number } from "./dom.js";
 import { addressOf, attentionType, flat, headName, page, readVariable, scoreOf } from "./numbers.js";
 import { drawArcs } from "./pictures.js";
 import { choose } from "./state.js";
-import { examplesOf, hasType, judge, listUnits, readMap, texts, unpack } from "./texts.js";
+import { examplesOf, hasHead, judge, readAttention, texts } from "./texts.js";
 
 const SHOWN = 3; // examples of each kind
 const KINDS = { clear: "Where the reported head does well", fails: "Where it does badly" };
@@ -32,10 +32,9 @@ function describeValue(state) {
 
 async function drawExample(example, state, score) {
   const text = texts[example.text];
-  const units = listUnits(text, "words");
-  const map = readMap(await unpack(example.text), text, units, state.head);
-  const gold = judge(text, score, state.direction, map, units);
-  const [svg] = drawArcs(units, map, gold, gold.length ? gold.map((link) => link.from) : null);
+  const attention = await readAttention(example.text, state, "words", [state.head]);
+  const gold = judge(text, score, state.direction, attention);
+  const [svg] = drawArcs(attention, gold, gold.length ? gold.map((link) => link.from) : null);
   svg.removeAttribute("aria-labelledby");
   svg.setAttribute("aria-label", text.words.join(" "));
   const right = gold.filter((link) => link.right).length;
@@ -82,7 +81,7 @@ export async function drawAnswer(state) {
     link.textContent = `head ${row.head}`;
     link.setAttribute("href", "#" + addressOf(row));
   }
-  const shown = row && score && hasType(state) && texts.length;
+  const shown = row && score && texts.length && hasHead(texts[0], state, state.head);
   const examples = shown ? await drawExamples(state, score) : [];
   if (turn !== turns) return; // something else was chosen meanwhile
   place.replaceChildren(...examples);

@@ -4,7 +4,7 @@ import { element, find, percent } from "./dom.js";
 import { addressOf, numbersOf, page, readHead } from "./numbers.js";
 import { drawArcs } from "./pictures.js";
 import { follow } from "./state.js";
-import { examplesOf, judge, listUnits, onlyType, readMap, texts, unpack } from "./texts.js";
+import { examplesOf, judge, readAttention, texts } from "./texts.js";
 
 const OPTIONS = 4, SENTENCES = 3;
 const guesses = { right: 0, all: 0 };
@@ -23,8 +23,8 @@ const nameRow = (row) => (row.gloss ? `${row.label}: ${row.gloss}` : row.label);
 
 // Rows with a direction that have a sentence in which the head is right; the others cannot be seen in arcs.
 function listRows() {
-  const shown = page.rows.filter((row) => scoreOfRow(row)?.directed && (!row.attention_type || row.attention_type === onlyType));
-  return shown.filter((row) => baseOf(row) !== "all" && examplesOf(row.key).some((each) => each.kind === "clear"));
+  const directed = page.rows.filter((row) => scoreOfRow(row)?.directed);
+  return directed.filter((row) => baseOf(row) !== "all" && examplesOf(row.key).some((each) => each.kind === "clear"));
 }
 
 // One row, and others with other heads that are no subtypes of the same relation.
@@ -41,10 +41,9 @@ function ask(rows) {
 // A sentence with the arcs of the head; with its gold links once the answer is given.
 async function drawSentence(row, place, answered) {
   const text = texts[place];
-  const units = listUnits(text, "words");
-  const map = readMap(await unpack(place), text, units, readHead(row.head));
-  const gold = answered ? judge(text, scoreOfRow(row), row.direction, map, units) : [];
-  const [svg] = drawArcs(units, map, gold);
+  const attention = await readAttention(place, row, "words", [readHead(row.head)]);
+  const gold = answered ? judge(text, scoreOfRow(row), row.direction, attention) : [];
+  const [svg] = drawArcs(attention, gold);
   svg.removeAttribute("aria-labelledby");
   svg.setAttribute("aria-label", text.words.join(" "));
   const box = element("div", null, { class: "scroll sentence", role: "group", "aria-label": "Sentence", tabindex: "0" });

@@ -4,14 +4,14 @@ import { element, find, minus, number, percent, shape } from "./dom.js";
 import { headName, scoreOf } from "./numbers.js";
 import { chooseText } from "./sentences.js";
 import { ask, isLive } from "./server.js";
-import { texts } from "./texts.js";
+import { readSides, texts } from "./texts.js";
 
 const LABELS = 60, WIDEST = 820, HIGH = 22, GAP = 6; // pixels: of the names, of a row, between rows
 const ROWS = { query: "query", key: "key", products: "product" };
 let state = null;
-let listed = null; // the text whose tokens are listed
+let listed = ""; // the text and attention type whose tokens are listed
 
-const currentText = () => texts[chooseText(state, scoreOf(state))];
+const currentPlace = () => chooseText(state, scoreOf(state));
 
 // A row of cells for each of query, key and products, each with colours of its own range around 0.
 function drawCells(answer) {
@@ -31,18 +31,19 @@ function drawCells(answer) {
 }
 
 // The neurons whose products are largest, either way.
-function describe(answer, text, from, to) {
+function describe(answer, from, to) {
   const order = [...answer.products.keys()].sort((a, b) => Math.abs(answer.products[b]) - Math.abs(answer.products[a]));
   const largest = order.slice(0, 3).map((neuron) => `${neuron + 1} (${minus(number(answer.products[neuron]))})`).join(", ");
-  return `Head ${headName(state.head)}, ${text.tokens[from]} \u2192 ${text.tokens[to]}: score ${minus(number(answer.score))}, attention ${percent(answer.weight)}. Neurons with the largest products: ${largest}.`;
+  return `Head ${headName(state.head)}, ${from} \u2192 ${to}: score ${minus(number(answer.score))}, attention ${percent(answer.weight)}. Neurons with the largest products: ${largest}.`;
 }
 
 async function run() {
-  const text = currentText(), [from, to] = ["from", "to"].map((end) => Number(find(`neurons-${end}`).value));
+  const text = texts[currentPlace()], sides = readSides(text, state);
+  const [from, to] = ["from", "to"].map((end) => Number(find(`neurons-${end}`).value));
   find("neurons").setAttribute("aria-busy", "true");
   try {
-    const answer = await ask("/neurons", { text: text.words.join(" "), head: headName(state.head), from, to });
-    find("neurons-value").textContent = describe(answer, text, from, to);
+    const answer = await ask("/neurons", { text: text.words.join(" "), attention_type: state.attention_type, head: headName(state.head), from, to });
+    find("neurons-value").textContent = describe(answer, sides[0].tokens[from], sides[1].tokens[to]);
     find("neurons-picture").replaceChildren(drawCells(answer));
   } catch (error) {
     find("neurons-value").textContent = error.message;
@@ -61,14 +62,14 @@ export function buildNeurons() {
 export function drawNeurons(shown) {
   if (!isLive || !texts.length) return;
   state = shown;
-  const text = currentText();
-  if (text === listed) return;
-  listed = text;
-  for (const end of ["from", "to"]) {
-    find(`neurons-${end}`).replaceChildren(...text.tokens.map((token, place) => element("option", `${place + 1}: ${token}`, { value: place })));
-  }
-  find("neurons-from").value = String(Math.min(2, text.tokens.length - 1));
-  find("neurons-to").value = String(Math.min(1, text.tokens.length - 1));
+  const place = currentPlace(), sides = readSides(texts[place], state);
+  if (listed === `${place} ${state.attention_type}`) return;
+  listed = `${place} ${state.attention_type}`;
+  ["from", "to"].forEach((end, side) => {
+    const { tokens } = sides[side];
+    find(`neurons-${end}`).replaceChildren(...tokens.map((token, at) => element("option", `${at + 1}: ${token}`, { value: at })));
+    find(`neurons-${end}`).value = String(Math.min(2 - side, tokens.length - 1));
+  });
   find("neurons-value").textContent = "";
   find("neurons-picture").replaceChildren();
 }

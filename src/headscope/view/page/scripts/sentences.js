@@ -1,13 +1,15 @@
 // The sentences: a text of the corpus, with the attention of the head that the grid shows.
-import { element, find, percent, shorten } from "./dom.js";
-import { headName, scoreOf } from "./numbers.js";
+import { element, find, percent, shorten, words } from "./dom.js";
+import { headName, readHead, scoreOf } from "./numbers.js";
 import { drawArcs, drawLines, drawMatrix } from "./pictures.js";
-import { examplesOf, hasType, judge, listUnits, onlyType, readMap, texts, unpack } from "./texts.js";
+import { choose, MOST_BESIDE } from "./state.js";
+import { examplesOf, hasHead, judge, readAttention, texts } from "./texts.js";
 
-const DRAW = { lines: drawLines, arcs: drawArcs, matrix: drawMatrix };
+const DRAW = { lines: drawLines, arcs: (attention, gold) => drawArcs(attention, gold), matrix: drawMatrix };
 const KINDS = { clear: "the reported head does well", fails: "it does badly" };
 const [picture, table] = [find("sentence-picture"), find("sentence-table")];
 const MOST = 3; // units that the table names
+let shown = null; // the state
 let pointed = null; // the unit that attends and is pointed at
 let turns = 0; // of drawing; only the last one counts
 
@@ -23,12 +25,12 @@ function listLargest(weights) {
   return places;
 }
 
-function fillTable(units, map, gold) {
+function fillTable({ from, to, maps: [map] }, gold) {
   const links = new Map(gold.map((link) => [link.from, link]));
-  table.tBodies[0].replaceChildren(...units.map((unit, from) => {
-    const attends = listLargest(map[from]).map((to) => `${units[to].label} ${percent(map[from][to])}`);
-    const link = links.get(from);
-    const verdict = link ? `${units[link.to].label}: ${link.right ? "right" : "wrong"}` : "";
+  table.tBodies[0].replaceChildren(...from.map((unit, query) => {
+    const attends = listLargest(map[query]).map((key) => `${to[key].label} ${percent(map[query][key])}`);
+    const link = links.get(query);
+    const verdict = link ? `${to[link.to].label}: ${link.right ? "right" : "wrong"}` : "";
     const row = element("tr");
     row.append(element("th", unit.label, { scope: "row" }), element("td", attends.join(", ")), element("td", verdict));
     return row;
@@ -75,6 +77,7 @@ function describe(state, row, gold, about) {
 
 export function buildSentences() {
   find("sentences").parentElement.hidden = false;
+  find("beside-add").addEventListener("click", () => choose({ beside: [...shown.beside, headName(shown.head)].join() }));
   picture.addEventListener("mouseover", (event) => {
     const place = event.target.dataset.from;
     if (place !== undefined) point(Number(place));
@@ -89,32 +92,46 @@ export function buildSentences() {
   });
 }
 
+// The heads whose lines are drawn beside those of the chosen one.
+function drawBeside(state) {
+  const name = headName(state.head);
+  find("beside").hidden = state.picture !== "lines";
+  find("beside-add").textContent = `Keep the lines of head ${name}`;
+  find("beside-add").disabled = state.beside.includes(name) || state.beside.length === MOST_BESIDE;
+  const others = state.beside.filter((other) => other !== name);
+  find("beside-heads").replaceChildren(...state.beside.map((other) => {
+    const button = element("button", `${other} \u00d7`, { type: "button", "aria-label": `drop the lines of head ${other}`, class: `beside-${others.indexOf(other) + 1}` });
+    button.addEventListener("click", () => choose({ beside: state.beside.filter((each) => each !== other).join() }));
+    return button;
+  }));
+  return state.picture === "lines" ? others : [];
+}
+
 export async function drawSentences(state) {
   find("sentence-absent").hidden = texts.length > 0;
   find("sentence-parts").hidden = texts.length === 0;
   if (!texts.length) return;
+  shown = state;
   const row = scoreOf(state);
   const place = chooseText(state, row);
   const turn = ++turns;
-  const absent = !hasType(state);
-  picture.hidden = table.hidden = absent;
   listTexts(row);
   find("text").value = String(place);
+  const absent = !hasHead(texts[place], state, state.head);
+  picture.hidden = table.hidden = absent;
   if (absent) {
-    find("sentence-about").textContent = `The texts have the attention of the ${onlyType} alone.`;
+    find("sentence-about").textContent = `${words(state.attention_type)} attention has no head ${headName(state.head)}.`;
     return;
   }
+  const names = [headName(state.head), ...drawBeside(state).filter((name) => hasHead(texts[place], state, readHead(name)))];
   picture.setAttribute("aria-busy", "true");
-  const weights = await unpack(place);
+  const attention = await readAttention(place, state, state.level, names.map(readHead));
   if (turn !== turns) return; // something else was chosen meanwhile
   picture.setAttribute("aria-busy", "false");
-  const text = texts[place];
-  const units = listUnits(text, state.level);
-  const map = readMap(weights, text, units, state.head);
-  const gold = row ? judge(text, row, state.direction, map, units) : [];
-  const [svg, about] = DRAW[state.picture](units, map, gold);
+  const gold = row ? judge(texts[place], row, state.direction, attention) : [];
+  const [svg, about] = DRAW[state.picture](attention, gold, names);
   picture.replaceChildren(svg);
-  fillTable(units, map, gold);
+  fillTable(attention, gold);
   find("sentence-about").textContent = describe(state, row, gold, about);
   point(null);
 }

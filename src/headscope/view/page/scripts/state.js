@@ -5,9 +5,12 @@ import { texts } from "./texts.js";
 const LEVELS = ["words", "tokens"], PICTURES = ["lines", "arcs", "matrix"];
 const listeners = [];
 
+export const MOST_BESIDE = 4; // heads whose lines stand beside those of the chosen one; there is a colour for each
+
 // head: {layer, head}, both counted from 0. text: its place among the texts; empty for the best example of the row.
 // against: the view that is taken off the one that is shown; empty if the values themselves are shown.
-const state = { view: page.name, against: page.against, variable: "", direction: page.directions[0] ?? "", attention_type: page.attention_types[0] ?? "", head: null, text: "", level: LEVELS[0], picture: PICTURES[0] };
+// beside: names of the heads whose lines in a sentence stand beside those of the chosen one.
+const state = { view: page.name, against: page.against, variable: "", direction: page.directions[0] ?? "", attention_type: page.attention_types[0] ?? "", head: null, text: "", level: LEVELS[0], picture: PICTURES[0], beside: [] };
 
 export const hasVariables = page.scores.length + page.statistics.length > 0;
 
@@ -34,6 +37,7 @@ function take(changes) {
   }
   if (!listVariables().includes(state.variable)) state.variable = listVariables()[0];
   if ("variable" in changes && !("text" in changes)) state.text = "";
+  if ("beside" in changes) state.beside = [...new Set(changes.beside.split(",").filter(readHead))].slice(0, MOST_BESIDE);
   const head = readHead(changes.head);
   if (head) state.head = head;
   else if (state.head === null || ("variable" in changes && !("head" in changes))) state.head = findBest(readVariable(state));
@@ -49,6 +53,7 @@ export function readAddress() {
   if (state.text) address.set("text", state.text);
   if (state.level !== LEVELS[0]) address.set("level", state.level);
   if (state.picture !== PICTURES[0]) address.set("picture", state.picture);
+  if (state.beside.length) address.set("beside", state.beside.join());
   return address;
 }
 

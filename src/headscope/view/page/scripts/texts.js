@@ -1,11 +1,10 @@
 // The texts of the page with the attention of all heads, from the JSON in #sentences-data; a live page may begin without.
 import { find } from "./dom.js";
-import { page } from "./numbers.js";
 import { unpackBytes } from "./packed.js";
 
 const source = find("sentences-data") ?? find("live-data");
-const data = { texts: [], examples: [], attention_type: "", steps: 1, ...(source && JSON.parse(source.textContent)) };
-const unpacked = new Map(); // weights by place of the text, whole percent, a byte each
+const data = { texts: [], examples: [], reads: {}, steps: 1, ...(source && JSON.parse(source.textContent)) };
+const unpacked = new Map(); // weights by text and attention type, whole percent, a byte each
 
 export const texts = data.texts;
 
@@ -14,41 +13,59 @@ export const addText = (text) => texts.push(text) - 1;
 
 export const examplesOf = (row) => data.examples.filter((each) => each.row === row);
 
-// The attention type that the texts have.
-export const onlyType = data.attention_type;
+// The attention type of a text that is shown: the chosen one, or the only one that it has.
+const typeOf = (text, state) => state.attention_type || Object.keys(text.weights)[0];
 
-export const hasType = (state) => state.attention_type === "" || state.attention_type === onlyType;
+// True if the chosen attention type has a head: a decoder may have fewer layers than its encoder.
+export function hasHead(text, state, { layer, head }) {
+  const [layers, heads] = text.shapes[typeOf(text, state)];
+  return layer < layers && head < heads;
+}
 
-export async function unpack(place) {
-  if (!unpacked.has(place)) unpacked.set(place, await unpackBytes(texts[place].weights));
-  return unpacked.get(place);
+// The tokens that attend, and those that are attended to: {tokens, token_words} each.
+export const readSides = (text, state) => data.reads[typeOf(text, state)].map((side) => text.sides[side]);
+
+async function unpack(place, type) {
+  const name = `${type} ${place}`;
+  if (!unpacked.has(name)) unpacked.set(name, await unpackBytes(texts[place].weights[type]));
+  return unpacked.get(name);
 }
 
 // Words and special tokens, or tokens: {label, word, tokens}, in order.
-export function listUnits(text, level) {
+function listUnits(words, { tokens, token_words }, level) {
   const units = [];
-  text.tokens.forEach((token, place) => {
-    const word = text.token_words[place];
+  tokens.forEach((token, place) => {
+    const word = token_words[place];
     const last = units.at(-1);
     if (level === "words" && word >= 0 && last && last.word === word) last.tokens.push(place);
-    else units.push({ label: level === "words" && word >= 0 ? text.words[word] : token, word, tokens: [place] });
+    else units.push({ label: level === "words" && word >= 0 ? words[word] : token, word, tokens: [place] });
   });
   return units;
 }
 
-// To a word the attention to its tokens is added up, from a word it is averaged (Clark et al. 2019, section 4.1).
-export function readMap(weights, text, units, { layer, head }) {
-  const size = text.tokens.length;
-  const start = (layer * page.heads + head) * size * size;
-  const unitOf = new Uint32Array(size);
-  units.forEach((unit, place) => unit.tokens.forEach((token) => (unitOf[token] = place)));
-  return units.map((from) => {
-    const row = new Array(units.length).fill(0);
-    for (const query of from.tokens) {
-      for (let key = 0; key < size; key++) row[unitOf[key]] += weights[start + query * size + key];
+// The weights of a head between units. To a word the attention to its tokens is added up, from a word it is averaged
+// (Clark et al. 2019, section 4.1).
+function readMap(weights, heads, from, to, { layer, head }) {
+  const [queries, keys] = [from, to].map((units) => units.at(-1).tokens.at(-1) + 1);
+  const start = (layer * heads + head) * queries * keys;
+  const unitOf = new Uint32Array(keys);
+  to.forEach((unit, place) => unit.tokens.forEach((token) => (unitOf[token] = place)));
+  return from.map(({ tokens }) => {
+    const row = new Array(to.length).fill(0);
+    for (const query of tokens) {
+      for (let key = 0; key < keys; key++) row[unitOf[key]] += weights[start + query * keys + key];
     }
-    return row.map((sum) => sum / from.tokens.length / data.steps);
+    return row.map((sum) => sum / tokens.length / data.steps);
   });
+}
+
+// The attention of heads on the text at a place: {from, to, maps}, units that attend, units that are attended to, and of
+// each head the weights by unit.
+export async function readAttention(place, state, level, heads) {
+  const text = texts[place], type = typeOf(text, state);
+  const weights = await unpack(place, type);
+  const [from, to] = readSides(text, state).map((side) => listUnits(text.words, side, level));
+  return { from, to, maps: heads.map((head) => readMap(weights, text.shapes[type][1], from, to, head)) };
 }
 
 // The links of a text that a row of a score is about, from the word that attends to the one that it is to attend to.
@@ -60,15 +77,22 @@ function listLinks(text, row, direction) {
   return links.map(([source, target]) => (direction === "head_to_dependent" ? [target, source] : [source, target]));
 }
 
+// The place of the first unit of each word.
+function indexWords(units) {
+  const places = new Map();
+  units.forEach((unit, place) => unit.word >= 0 && !places.has(unit.word) && places.set(unit.word, place));
+  return places;
+}
+
 // For each link of a row with directions: {from, to, right}, in units; right if the word attends most, of all other
-// words, to the other end.
-export function judge(text, { key, directed }, direction, map, units) {
+// words, to the other end. Of several heads, the first.
+export function judge(text, { key, directed }, direction, { from, to, maps: [map] }) {
   if (!directed) return [];
-  const unitOf = new Map();
-  units.forEach((unit, place) => unit.word >= 0 && !unitOf.has(unit.word) && unitOf.set(unit.word, place));
-  return listLinks(text, key, direction).filter((pair) => pair.every((word) => unitOf.has(word))).map(([from, to]) => {
-    const [query, target] = [unitOf.get(from), unitOf.get(to)];
-    const others = units.map((unit, place) => (unit.word >= 0 && unit.word !== from ? map[query][place] : -1));
-    return { from: query, to: target, right: others[target] === Math.max(...others) && others[target] > 0 };
+  const [queries, keys] = [from, to].map(indexWords);
+  const links = listLinks(text, key, direction).filter(([source, target]) => queries.has(source) && keys.has(target));
+  return links.map(([source, target]) => {
+    const [query, key] = [queries.get(source), keys.get(target)];
+    const others = to.map((unit, place) => (unit.word >= 0 && unit.word !== source ? map[query][place] : -1));
+    return { from: query, to: key, right: others[key] === Math.max(...others) && others[key] > 0 };
   });
 }
