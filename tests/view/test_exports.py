@@ -18,7 +18,9 @@ from headscope.view.page import render_page
 from view.conftest import settle
 from view.parsed import OpenPage
 from view.tables import head_table
+from view.test_head_map import show, tabulate
 from view.test_sentences import HOSTILE, ROW, TEXTS, draw, make_text, words_by_hand
+from view.test_thumbnails import tabulate as tabulate_maps
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -102,6 +104,41 @@ def test_the_reported_heads_are_exported_row_by_row(open_page: OpenPage, tmp_pat
         assert row[2].rstrip("*?") == f"{int(reported['reported_layer'])}-{int(reported['reported_head'])}"
         assert f"{float(reported['heldout_accuracy']):.2f}" in row[heading.index("score, held out")]
     assert not page.locator("#export-needed-csv").is_visible()
+
+
+def test_the_tables_of_the_head_are_exported(open_page: OpenPage, tmp_path: Path) -> None:
+    table = head_table()
+    page = open_page(render_page(table, figures={}), address="#variable=entropy&head=2-3")
+    heading, *rows = read_csv(export(page, "statistics-csv", tmp_path))
+    assert heading == ["statistic", "head", "mean", "baseline"]
+    entropy = next(row for row in rows if row[0] == "entropy")
+    values = table["entropy"]
+    assert entropy[1:3] == [f"{float(value):.2f}" for value in (values.sel(layer=2, head=3), values.mean())]
+    path = tmp_path / "scores.csv"
+    export(page, "scores-csv", tmp_path).rename(path)
+    heading, *rows = read_csv(path)
+    assert heading[:3] == ["score", "from", "value"]
+    assert len(rows) == 6
+    for picture in ("maps", "map", "neurons"):
+        assert not page.locator(f"#export-{picture}").is_visible()
+
+
+def test_the_map_and_the_average_maps_are_exported(open_page: OpenPage, tmp_path: Path) -> None:
+    table, distances = tabulate("bert")
+    page = open_page(show((table.merge(tabulate_maps("bert")["average_map"]), distances)), address="#head=2-3")
+    heading, *rows = read_csv(export(page, "map-csv", tmp_path))
+    assert heading == ["layer", "head", "x", "y", "cluster"]
+    assert len(rows) == table["head_map_x"].size
+    for layer, head, x, y, _ in rows:
+        place = table.sel(layer=int(layer), head=int(head))
+        assert (float(x), float(y)) == pytest.approx((float(place["head_map_x"]), float(place["head_map_y"])), rel=1e-5)
+    circles = ET.fromstring(export(page, "map-svg", tmp_path).read_text(encoding="utf-8")).iter(f"{SVG}circle")
+    assert len([*circles]) == len(rows)
+    (image,) = ET.fromstring(export(page, "maps-svg", tmp_path).read_text(encoding="utf-8")).iter(f"{SVG}image")
+    assert (image.get("href") or "").startswith("data:image/png;base64,")
+    picture = Image.open(export(page, "maps-png", tmp_path))
+    assert picture.size == (2 * int(image.get("width") or 0), 2 * int(image.get("height") or 0))
+    assert len(picture.convert("RGB").getcolors(maxcolors=10**6) or []) > 50
 
 
 def test_no_cell_is_a_formula_or_breaks_its_row(open_page: OpenPage, tmp_path: Path) -> None:

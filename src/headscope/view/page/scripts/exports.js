@@ -1,12 +1,15 @@
 // What is shown, to take along: the Python that gives the same number, tables as CSV, pictures as SVG and PNG.
 import { colour, paletteOf } from "./colours.js";
 import { element, find, number, shape } from "./dom.js";
-import { headName, numbersOf, page, readChange, readVariable, scoreOf } from "./numbers.js";
+import { attentionType, headName, numbersOf, page, readChange, readVariable, scoreOf } from "./numbers.js";
 
 const CELL = 42, ROW = 24, LABELS = 34, TITLE = 30; // pixels of the picture of the grid
 const SCALE = 2; // pixels of a PNG for one of the page
 const PAINT = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "opacity", "font-size", "font-weight", "font-style", "font-family", "text-anchor", "visibility"];
 let state = null;
+
+const isShown = (part) => part !== null && !part.closest("[hidden]");
+const REPORTED = document.querySelector("#reported-rows .sortable"), NEEDED = document.querySelector("#needed-rows .sortable");
 
 const quote = (text) => JSON.stringify(text);
 
@@ -124,31 +127,62 @@ async function paint(svg) {
   return new Promise((done) => canvas.toBlob(done, "image/png"));
 }
 
-const drawSentencePicture = () => drawAlone(find("sentence-picture").querySelector("svg"));
 const nameGrid = () => `${readVariable(state).label}${state.view === page.name || readChange(state) ? "" : "-" + state.view}`;
-const nameSentence = () => `head-${headName(state.head)}-sentence`;
+const nameHead = (what) => () => `head-${headName(state.head)}-${what}`;
+const copyPicture = (name) => () => drawAlone(find(name).querySelector("svg"));
+const copyTable = (name) => () => readTable(find(name));
 
+// A canvas as a picture of its own, on the page's ground.
+function copyCanvas(name) {
+  const { width, height } = find(name);
+  const svg = shape("svg", { viewBox: `0 0 ${width} ${height}`, width, height });
+  svg.append(shape("rect", { width, height, fill: getComputedStyle(document.body).backgroundColor }), shape("image", { width, height, href: find(name).toDataURL() }));
+  return svg;
+}
+
+function readMap() {
+  const type = attentionType(state);
+  const rows = page.map.x[type].flatMap((row, layer) => row.map((x, head) => [layer + 1, head + 1, x, page.map.y[type][layer][head], page.map.clusters[type][layer][head]]));
+  return [["layer", "head", "x", "y", "cluster"], ...rows.filter((row) => row[2] !== null)];
+}
+
+// What can be exported: {label, name, table, picture, shown}; the name is that of the file.
 const EXPORTS = {
-  "grid-csv": () => save(nameFile(nameGrid(), "csv"), "text/csv", writeTable(readGrid())),
-  "grid-svg": () => save(nameFile(nameGrid(), "svg"), "image/svg+xml", writePicture(drawGridPicture())),
-  "grid-png": async () => save(nameFile(nameGrid(), "png"), "image/png", await paint(drawGridPicture())),
-  "sentence-csv": () => save(nameFile(nameSentence(), "csv"), "text/csv", writeTable(readTable(find("sentence-table")))),
-  "sentence-svg": () => save(nameFile(nameSentence(), "svg"), "image/svg+xml", writePicture(drawSentencePicture())),
-  "sentence-png": async () => save(nameFile(nameSentence(), "png"), "image/png", await paint(drawSentencePicture())),
-  "reported-csv": () => save(nameFile("reported-heads", "csv"), "text/csv", writeTable(readTable(document.querySelector("#reported-rows .sortable"), "score"))),
-  "needed-csv": () => save(nameFile("needed-heads", "csv"), "text/csv", writeTable(readTable(document.querySelector("#needed-rows .sortable"), "role"))),
+  grid: { label: "head grid", name: nameGrid, table: readGrid, picture: drawGridPicture },
+  statistics: { label: "statistics of the head", name: nameHead("statistics"), table: copyTable("profile-statistics"), shown: () => isShown(find("profile-statistics")) },
+  scores: { label: "best scores of the head", name: nameHead("scores"), table: copyTable("profile-scores"), shown: () => isShown(find("profile-scores")) },
+  maps: { label: "average maps", name: () => "average-maps", picture: () => copyCanvas("thumbnails-picture"), shown: () => isShown(find("thumbnails-parts")) },
+  map: { label: "map of heads", name: () => "map-of-heads", table: readMap, picture: copyPicture("map-picture"), shown: () => isShown(find("map-picture")) },
+  sentence: { label: "sentence", name: nameHead("sentence"), table: copyTable("sentence-table"), picture: copyPicture("sentence-picture"), shown: () => isShown(find("sentence-picture")) },
+  neurons: { label: "neurons", name: nameHead("neurons"), picture: copyPicture("neurons-picture"), shown: () => find("neurons-picture").childElementCount > 0 },
+  reported: { label: "reported heads", name: () => "reported-heads", table: () => readTable(REPORTED, "score"), shown: () => isShown(REPORTED) },
+  needed: { label: "needed heads", name: () => "needed-heads", table: () => readTable(NEEDED, "role"), shown: () => isShown(NEEDED) },
 };
+
+const FORMATS = {
+  csv: ({ name, table }) => save(nameFile(name(), "csv"), "text/csv", writeTable(table())),
+  svg: ({ name, picture }) => save(nameFile(name(), "svg"), "image/svg+xml", writePicture(picture())),
+  png: async ({ name, picture }) => save(nameFile(name(), "png"), "image/png", await paint(picture())),
+};
+
+function buildButtons(name, thing) {
+  const part = element("span", `${thing.label} `, { id: `export-${name}` });
+  for (const [format, run] of Object.entries(FORMATS)) {
+    if (!(format === "csv" ? thing.table : thing.picture)) continue;
+    const button = element("button", format.toUpperCase(), { type: "button", id: `export-${name}-${format}`, "aria-label": `${thing.label} as ${format.toUpperCase()}` });
+    button.addEventListener("click", () => run(thing));
+    part.append(button, " ");
+  }
+  return part;
+}
 
 export function buildExports() {
   find("export").parentElement.hidden = false;
-  for (const [name, run] of Object.entries(EXPORTS)) find(`export-${name}`).addEventListener("click", run);
-  find("export-reported-csv").hidden = !document.querySelector("#reported-rows .sortable");
-  find("export-needed-csv").hidden = !document.querySelector("#needed-rows .sortable");
-  find("export-tables").hidden = !document.querySelector(".sortable");
+  find("export-parts").append(...Object.entries(EXPORTS).map(([name, thing]) => buildButtons(name, thing)));
 }
 
 export function drawExports(shown) {
   state = shown;
   find("python").textContent = writePython();
-  find("export-sentence").hidden = find("sentence-parts").hidden || find("sentence-picture").hidden;
+  for (const [name, { shown: isThere = () => true }] of Object.entries(EXPORTS)) find(`export-${name}`).hidden = !isThere();
 }
