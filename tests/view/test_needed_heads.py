@@ -5,6 +5,7 @@ other does nothing that a treebank knows. A third head looks from nouns to their
 """
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -66,6 +67,15 @@ def atlas(folder: Path) -> Path:
         permutations=49, figures="none", progress=False,
     )  # fmt: skip
     return folder / "atlas"
+
+
+def test_a_search_leads_to_the_needed_heads(atlas: Path, open_page: OpenPage) -> None:
+    page = open_page((atlas / "atlas.html").read_text(encoding="utf-8"))
+    page.locator("#search").fill("needed")
+    entry = page.locator("#search-results li").first
+    assert re.fullmatch(r"Needed heads 2: (2-3, 1-2|1-2, 2-3)", entry.inner_text())
+    page.keyboard.press("Enter")
+    assert page.locator("#needed").evaluate("(node) => Math.abs(node.getBoundingClientRect().top)") < 900
 
 
 def test_each_head_gets_its_role(atlas: Path) -> None:

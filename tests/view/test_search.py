@@ -36,6 +36,30 @@ def test_a_name_a_gloss_a_variable_or_a_head_is_found(open_page: OpenPage, query
     assert results(page)[0] == first
 
 
+def test_the_best_heads_stand_below_the_answer(open_page: OpenPage) -> None:
+    table = head_table()
+    page = open_page(
+        render_page(table, figures={}), address="#variable=relation:obj&direction=head_to_dependent&head=2-3"
+    )
+    values = table["relation_accuracy"].sel(relation="obj", direction="head_to_dependent").stack(place=("layer", "head"))
+    best = values.sortby(values, ascending=False)[:5]
+    listed = ", ".join(f"{layer}-{head} {value:.2f}" for (layer, head), value in zip(best["place"].values, best.values))
+    assert page.locator("#answer-best").inner_text() == f"Best heads for obj on all texts (accuracy): {listed}."
+    page.locator("#answer-best a").nth(1).click()
+    settle(page)
+    assert page.locator("#answer-name").inner_text() == "Head {}-{}: obj".format(*best["place"].values[1])
+
+
+def test_heads_that_changed_most_are_a_list_of_their_own(open_page: OpenPage) -> None:
+    other = head_table(seed=3)
+    page = open_page(render_page(head_table(), figures={}, views={"norm": other}), address="#variable=entropy&head=2-3")
+    look_for(page, "changed most")
+    assert "against=norm" in page.url
+    assert page.locator("#movers").is_visible()
+    page.locator("#search").fill("needed heads")
+    assert results(page) == []
+
+
 def test_enter_leads_to_the_held_out_head_and_its_answer(open_page: OpenPage) -> None:
     table = head_table()
     page = open_page(render_page(table, figures={}), address="#variable=entropy&head=5-7")

@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from headscope import heads
+from headscope.analyse.need import NEEDED
 from headscope.heads import head_name
 from headscope.score import HEAD, Score, read_scores
 from headscope.view.answers import describe_heads, describe_row
@@ -70,6 +71,7 @@ def describe_numbers(
         "views": [{"shows": describe_view(view.table), **_numbers(view)} for view in views[1:]],
         "rows": list(_rows(reports)),
         "about": _describe_heads(table, reports, needed),
+        "needed": [head.where for head in needed if head.need == NEEDED],
         "map": describe_map(table, distances),
     }
 

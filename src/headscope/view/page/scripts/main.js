@@ -1,5 +1,6 @@
 // Builds the parts of the page and draws them whenever the reader chooses something else.
 import { drawAnswer } from "./answer.js";
+import { drawBest } from "./best.js";
 import { buildControls, drawControls } from "./controls.js";
 import { find } from "./dom.js";
 import { buildExports, drawExports } from "./exports.js";
@@ -57,7 +58,7 @@ function build() {
   buildLive();
   buildNeurons();
   buildWhatIf();
-  onChange((state) => (current = state), drawControls, drawSearch, drawAnswer, drawGrid, drawMovers, drawThumbnails, drawHeadMap, drawProfile, markRows, drawSentences, drawNeurons, drawWhatIf, drawExports);
+  onChange((state) => (current = state), drawControls, drawSearch, drawAnswer, drawBest, drawGrid, drawMovers, drawThumbnails, drawHeadMap, drawProfile, markRows, drawSentences, drawNeurons, drawWhatIf, drawExports);
   onChange(reachScrolled);
   addEventListener("resize", reachScrolled);
   begin();

@@ -1,6 +1,6 @@
 // The search: a row, a variable or a head by its name, and where it leads.
 import { element, find, number } from "./dom.js";
-import { addressOf, findBest, flat, headName, numbersOf, page, readHead, readVariable } from "./numbers.js";
+import { addressOf, findBest, flat, headName, numbersOf, page, readHead, readVariable, VIEWS } from "./numbers.js";
 import { follow } from "./state.js";
 
 const MOST = 12; // entries that are shown
@@ -8,7 +8,17 @@ const [box, list] = [find("search"), find("search-results")];
 let state = null;
 let active = -1; // the entry that Enter chooses
 
-// The entries: {name, text to search in, detail, address}; rows with a head first, those that stand out before others.
+// The entries: {name, text to search in, detail, address, target}; an address may lead to a part of the page. Lists of
+// heads come first, those of needed heads and of heads that another view changes most.
+function listLists() {
+  const heads = page.needed;
+  const needed = { name: "Needed heads", text: ["needed heads", "without a head"], detail: `${heads.length}: ${heads.slice(0, 5).join(", ")}`, address: "", target: "needed" };
+  const other = state.against || VIEWS.find((view) => view !== state.view);
+  const changed = { name: "Heads that changed most", text: ["heads that changed most", "heads that differ most"], detail: `${state.view} less ${other}`, address: String(new URLSearchParams({ against: other })), target: "movers" };
+  return [...(heads.length ? [needed] : []), ...(other ? [changed] : [])];
+}
+
+// Rows with a head, those that stand out before others.
 function listRows() {
   const order = (row) => (row.mark === "*" ? 1 : 0);
   return page.rows.toSorted((a, b) => order(b) - order(a)).map((row) => ({
@@ -48,7 +58,7 @@ function rank({ text }, query) {
 }
 
 function search(query) {
-  const entries = [...listRows(), ...listVariables()];
+  const entries = [...listLists(), ...listRows(), ...listVariables()];
   if (!query) return entries;
   const ranked = entries.map((entry) => ({ ...entry, rank: rank(entry, query) })).filter((entry) => entry.rank !== null);
   return [...listHeads(query), ...ranked.toSorted((a, b) => a.rank - b.rank)];
@@ -57,8 +67,8 @@ function search(query) {
 function show() {
   const query = box.value.trim().toLowerCase();
   const entries = search(query);
-  list.replaceChildren(...entries.slice(0, MOST).map(({ name, detail, address }, place) => {
-    const entry = element("li", null, { role: "option", id: `search-result-${place}`, "aria-selected": "false", "data-address": address });
+  list.replaceChildren(...entries.slice(0, MOST).map(({ name, detail, address, target }, place) => {
+    const entry = element("li", null, { role: "option", id: `search-result-${place}`, "aria-selected": "false", "data-address": address, "data-target": target ?? "answer" });
     entry.append(element("strong", name), " ", element("small", detail));
     return entry;
   }));
@@ -88,7 +98,7 @@ function lead(entry) {
   box.value = "";
   hide();
   follow(entry.dataset.address);
-  find("answer").scrollIntoView({ block: "nearest" });
+  find(entry.dataset.target).scrollIntoView({ block: entry.dataset.target === "answer" ? "nearest" : "start" });
 }
 
 export function buildSearch() {
