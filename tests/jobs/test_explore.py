@@ -221,6 +221,21 @@ def test_a_table_and_what_atlas_returned_are_shown_too(folder: Path) -> None:
             assert ('id="sentences-data"' in opened.page) == (source is not table)
 
 
+def test_the_widget_of_a_notebook_answers_as_the_server_does(
+    explorer: Explorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    widget, sent = explorer.widget(), []
+    monkeypatch.setattr(widget, "send", sent.append)
+    for name, question in (("attention", {"text": TEXT}), ("neurons", PAIR), ("attention", {"text": ""}), ("x", {})):
+        widget._handle_custom_msg({"id": "3", "name": name, "question": question}, [])
+        content = ask_model(explorer, f"/{name}", question)[1]
+        reply = json.loads(json.dumps(sent.pop()))
+        assert reply.pop("id") == "3"
+        assert reply == ({"refusal": content} if "refusal" in reply else {"answer": json.loads(content)})
+    assert 'id="live-data"' in widget.page
+    assert 'id="live-data"' not in explorer.page
+
+
 def test_a_model_of_a_model_is_refused(folder: Path) -> None:
     with pytest.raises(HeadscopeError, match="`model` is the model of an atlas, and no atlas was given"):
         headscope.explore(str(folder / "model"), no_browser=True, model="minilm")
@@ -299,7 +314,9 @@ def test_the_neurons_of_a_pair_are_shown(page: playwright.Page, explorer: Explor
     page.locator("#neurons-to").select_option("2")
     page.locator("#neurons-run").click()
     page.locator("#neurons[aria-busy]").wait_for(state="detached")
-    answer = json.loads(ask_model(explorer, "/neurons", {"text": TEXT, "attention_type": "", "head": "2-3", "from": 4, "to": 2})[1])
+    answer = json.loads(
+        ask_model(explorer, "/neurons", {"text": TEXT, "attention_type": "", "head": "2-3", "from": 4, "to": 2})[1]
+    )
     said = page.locator("#neurons-value").inner_text()
     assert f"score {answer['score']:.2f}".replace("-", "−") in said
     assert f"attention {100 * answer['weight']:.0f}" in said

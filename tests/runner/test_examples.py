@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
+from torch.nn import functional
 
 import laws
 import own
@@ -73,7 +73,7 @@ def test_the_maps_are_what_the_model_returns(family: str) -> None:
         with torch.no_grad():
             started = model(family).start_id
             ids = encoded.input_ids
-            decoder = {} if started is None else {"decoder_input_ids": F.pad(ids, (1, 0), value=started)}
+            decoder = {} if started is None else {"decoder_input_ids": functional.pad(ids, (1, 0), value=started)}
             outputs = module(**encoded, **decoder, output_attentions=True)
         returned = {kind: outputs[name] for kind, name in RETURNED[family].items()}
         assert [*text.weights] == [*returned]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
+from torch.nn import functional
 
 import tiny
 from headscope.capture.model import Model
@@ -48,7 +48,7 @@ def test_the_softmax_of_the_products_is_the_attention(family: str, layer: int, h
 def test_a_decoder_reads_the_text_behind_its_start(kind: str, returned: str) -> None:
     model = make("bart")
     inputs = model.tokenizer(list(DOCUMENT.words), is_split_into_words=True, return_tensors="pt")
-    decoder = F.pad(inputs["input_ids"], (1, 0), value=model.start_id)
+    decoder = functional.pad(inputs["input_ids"], (1, 0), value=model.start_id)
     module = make("bart").module
     module.set_attn_implementation("eager")
     with torch.no_grad():

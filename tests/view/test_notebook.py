@@ -1,18 +1,22 @@
 """An atlas in a notebook: the whole page in a frame, which follows its own links and saves its files."""
 
 import html
+import json
 import re
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from headscope.errors import HeadscopeError
 from headscope.jobs.atlas import AtlasResult
-from headscope.view.notebook import frame_page
-from headscope.view.page import render_page, write_page
+from headscope.view.notebook import frame_page, make_widget
+from headscope.view.page import Live, describe_text, render_page, write_page
 from view.conftest import settle
 from view.parsed import OpenPage
 from view.tables import head_table
-from view.test_sentences import ROW, draw
+from view.test_sentences import ROW, draw, make_text
 
 
 def show(open_page: OpenPage, text: str):
@@ -67,3 +71,76 @@ def test_the_row_of_the_answer_can_be_followed(open_page: OpenPage) -> None:
     frame.locator("#answer-link").click()
     settle(page)
     assert frame.locator("#answer-row").inner_text().startswith("For obj, head")
+
+
+HOST = """<!doctype html><div id="cell"></div>"""
+START = """async ([script, values]) => {
+    const listeners = new Set();
+    window.model = {
+        get: (name) => values[name],
+        on: (_, listener) => listeners.add(listener),
+        off: (_, listener) => listeners.delete(listener),
+        send: async (content) => {
+            for (const reply of await deliver(content)) listeners.forEach((listener) => listener(reply));
+        },
+    };
+    const { default: widget } = await import("data:text/javascript;base64," + btoa(script));
+    window.drop = widget.render({ model, el: document.getElementById("cell") });
+    window.listeners = listeners;
+}"""
+
+
+def answer_for_test(name: str, question: Any) -> Any:
+    """A text for some words, and a refusal for none."""
+    if name != "attention" or not question["text"].strip():
+        raise HeadscopeError("the text is empty; type some words.")
+    words = tuple(question["text"].split())
+    return {"text": describe_text(make_text("typed", words)), "note": f"{len(words)} words."}
+
+
+def test_a_page_in_a_widget_asks_the_kernel(open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
+    live = render_page(head_table(relations=("nsubj", "obj", "det")), figures={}, live=Live("", 512))
+    widget = make_widget(live, "Head atlas", answer_for_test)
+    sent: list[Any] = []
+    monkeypatch.setattr(widget, "send", sent.append)
+
+    def deliver(content: Any) -> list[Any]:
+        sent.clear()
+        widget._handle_custom_msg(content, [])
+        return json.loads(json.dumps(sent))
+
+    page = open_page(HOST)
+    page.expose_function("deliver", deliver)
+    page.evaluate(START, [widget._esm, {"page": widget.page, "title": widget.title, "height": widget.height}])
+    frame = page.frames[1]
+    frame.locator("#live-text").fill("the dog sees")
+    frame.locator("#live-text").press("Enter")
+    frame.locator("#live-note", has_text="3 words.").wait_for()
+    assert frame.locator("#sentence-table tbody th").all_text_contents() == ["[CLS]", "the", "dog", "sees", "[SEP]"]
+    frame.locator("#live-text").fill(" ")
+    frame.locator("#live-text").press("Enter")
+    frame.locator("#live-note", has_text="the text is empty; type some words.").wait_for()
+    sent.clear()  # what another frame posts is no question of the page
+    page.evaluate("postMessage({ id: '1', name: 'attention', question: { text: 'a' } }, '*')")
+    settle(page)
+    assert sent == []
+    page.evaluate("drop()")
+    assert page.evaluate("listeners.size") == 0
+
+
+@pytest.mark.parametrize("content", [None, {}, {"id": 1, "name": "attention", "question": {}}, {"id": "1"}, [1]])
+def test_what_is_no_question_gets_no_answer(content: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    widget = make_widget("", "", answer_for_test)
+    sent: list[Any] = []
+    monkeypatch.setattr(widget, "send", sent.append)
+    widget._handle_custom_msg(content, [])
+    assert sent == []
+
+
+def test_without_anywidget_there_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "anywidget", None)
+    with pytest.raises(HeadscopeError) as refused:
+        make_widget("", "", answer_for_test)
+    assert str(refused.value) == (
+        'a page that asks the kernel needs anywidget, which is not there; run pip install "headscope[notebook]".'
+    )

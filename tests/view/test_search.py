@@ -41,13 +41,16 @@ def test_the_best_heads_stand_below_the_answer(open_page: OpenPage) -> None:
     page = open_page(
         render_page(table, figures={}), address="#variable=relation:obj&direction=head_to_dependent&head=2-3"
     )
-    values = table["relation_accuracy"].sel(relation="obj", direction="head_to_dependent").stack(place=("layer", "head"))
+    values = (
+        table["relation_accuracy"].sel(relation="obj", direction="head_to_dependent").stack(place=("layer", "head"))
+    )
     best = values.sortby(values, ascending=False)[:5]
-    listed = ", ".join(f"{layer}-{head} {value:.2f}" for (layer, head), value in zip(best["place"].values, best.values))
+    heads = [f"{layer}-{head}" for layer, head in best["place"].values]
+    listed = ", ".join(f"{head} {value:.2f}" for head, value in zip(heads, best.values, strict=True))
     assert page.locator("#answer-best").inner_text() == f"Best heads for obj on all texts (accuracy): {listed}."
     page.locator("#answer-best a").nth(1).click()
     settle(page)
-    assert page.locator("#answer-name").inner_text() == "Head {}-{}: obj".format(*best["place"].values[1])
+    assert page.locator("#answer-name").inner_text() == f"Head {heads[1]}: obj"
 
 
 def test_heads_that_changed_most_are_a_list_of_their_own(open_page: OpenPage) -> None:

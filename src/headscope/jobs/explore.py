@@ -6,11 +6,9 @@ atlas, or model --atlas--> tables, examples --render_page--> page --browser--> a
 import secrets
 import threading
 import webbrowser
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
-from math import isqrt
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -22,29 +20,17 @@ from headscope import heads
 from headscope.capture.loading import Loadable, load
 from headscope.capture.model import Model
 from headscope.capture.names import OWN_HEAD
-from headscope.capture.stream import Plan
 from headscope.capture.views import VIEWS
-from headscope.corpora import read
 from headscope.errors import HeadscopeError, ModelError, TableError
 from headscope.examples import read_examples
 from headscope.intervene.prediction import find_mask, find_start
-from headscope.intervene.what_if import TextModel
 from headscope.jobs.atlas import AtlasResult, atlas
 from headscope.jobs.local_server import HOST, Reply, Request, open_server, refuse, reply_json
+from headscope.jobs.page_model import PageModel
 from headscope.jobs.progress import Progress, ignore_progress, shows_progress
-from headscope.runner.examples import read_texts
-from headscope.runner.query_key import read_query_key
 from headscope.view.headings import name_model
-from headscope.view.notebook import frame_page
-from headscope.view.page import Live, describe_text, render_page
-
-MOST_WEIGHTS = 30_000_000
-"""Weights of all heads on a text that is typed: what a browser unpacks and a reader waits for."""
-
-MOST_TOKENS = 512
-
-Answer = Callable[[Any], Any]
-"""Of a question of the page, as JSON, the answer."""
+from headscope.view.notebook import frame_page, make_widget
+from headscope.view.page import Live, render_page
 
 
 class Explorer:
@@ -63,15 +49,11 @@ class Explorer:
         self.notes = notes
         self.title = f"Head atlas of {name_model(atlas.table.attrs['model'])}"
         self.page = atlas.render(None)
+        self._model = None if model is None else PageModel(model, start)
         token = secrets.token_urlsafe(16)
-        live = None if model is None else Live(token, _limit_tokens(model))
-        answers: dict[str, Answer] = {}
-        if model is not None and live is not None:
-            answers["/attention"] = partial(show_attention, model, live.max_tokens)
-            answers["/neurons"] = partial(show_neurons, model, live.max_tokens)
-            answers["/what-if"] = partial(show_what_if, TextModel(model, live.max_tokens, start))
-        served = atlas.render(live).encode("utf-8", errors="replace")
-        self._server = open_server(_Answers(served, token, answers), port)
+        self._live_page = self.page if self._model is None else atlas.render(Live(token, self._model.max_tokens))
+        served = self._live_page.encode("utf-8", errors="replace")
+        self._server = open_server(_Answers(served, token, self._model), port)
         self.address = f"http://{HOST}:{self._server.server_port}/?token={token}"
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()
@@ -102,6 +84,16 @@ class Explorer:
     def _repr_html_(self) -> str:
         """Show the page in a notebook, where it needs no server."""
         return frame_page(self.page, self.title)
+
+    def widget(self) -> Any:
+        """The page with the model behind it, as a widget of a notebook, whose kernel answers in place of the server.
+
+        Raises:
+            HeadscopeError: anywidget is not installed (extra ``notebook``), or the model is not there.
+        """
+        if self._model is None:
+            raise HeadscopeError(f"there is no model behind this page: {' '.join(self.notes) or 'none was loaded.'}")
+        return make_widget(self._live_page, self.title, self._model.answer)
 
 
 @shows_progress
@@ -244,80 +236,11 @@ def _load_with_head(model: Loadable, device: str, trust_remote_code: bool) -> Mo
         return load(model, device=device, trust_remote_code=trust_remote_code)
 
 
-def _limit_tokens(model: Model) -> int:
-    """The most tokens of a text that is typed."""
-    return min(MOST_TOKENS, model.max_tokens or MOST_TOKENS, isqrt(MOST_WEIGHTS // model.shape.together))
-
-
-def show_attention(model: Model, max_tokens: int, question: Any) -> dict[str, Any]:
-    """A text with the attention of all heads on it, as the page has its texts.
-
-    Args:
-        model: whose attention it is.
-        max_tokens: a longer text is cut.
-        question: ``{"text": ...}``.
-
-    Raises:
-        HeadscopeError: it is no text, or the model cannot read it.
-    """
-    text = question.get("text") if isinstance(question, dict) else None
-    if not isinstance(text, str) or not text.strip():
-        raise HeadscopeError("the text is empty; type some words.")
-    document = read([text])
-    texts = read_texts(model, [*document], Plan(max_tokens=max_tokens, cut=True))
-    if not texts:
-        raise HeadscopeError(f"{model.name} has no tokens for this text; type another.")
-    words = len(next(iter(document)).words)
-    tokens = max(len(side.tokens) for side in texts[0].sides.values())
-    cut = f"Cut to {tokens} tokens." if len(texts[0].words) < words else ""
-    return {"text": describe_text(texts[0], quick=True), "note": cut}
-
-
-def show_neurons(model: Model, max_tokens: int, question: Any) -> dict[str, Any]:
-    """The query of a token and the key of another, neuron by neuron.
-
-    Args:
-        model: whose head it is.
-        max_tokens: a longer text is cut.
-        question: ``{"text": ..., "attention_type": "cross", "head": "3-1", "from": 2, "to": 5}``, tokens counted from
-            0; the attention type is empty of a model with one.
-
-    Raises:
-        HeadscopeError: there is no such head or token, or the text is empty.
-        ModelError: the queries of the model cannot be reached.
-    """
-    match question:
-        case {"text": str(text), "attention_type": str(name), "head": str(head), "from": int(query), "to": int(key)} if (
-            text.strip()
-        ):
-            (document,) = read([text])
-            plan = Plan(max_tokens=max_tokens, cut=True)
-            return asdict(read_query_key(model, document, head, query, key, plan, attention_type=name))
-    raise HeadscopeError("the text is empty, or no two tokens are named; type some words, and choose tokens.")
-
-
-def show_what_if(model: TextModel, question: Any) -> dict[str, Any]:
-    """What the model says of a text with and without heads.
-
-    Args:
-        model: that is asked.
-        question: ``{"text": ..., "heads": ["3-1"], "how": "zero"}``.
-
-    Raises:
-        HeadscopeError: the text is empty, no such head or way is known, or the heads cannot be edited.
-    """
-    match question:
-        case {"text": str(text), "heads": [*heads], "how": str(how)} if text.strip():
-            return asdict(model.ask(text, [str(head) for head in heads], how))
-    raise HeadscopeError("the text is empty, or no head is named; type some words, and choose heads.")
-
-
 class _Answers:
-    """Answers the page, and the questions that it asks with its token; one at a time, since the model is one."""
+    """Answers who asks for the page, and the questions that it asks with its token."""
 
-    def __init__(self, page: bytes, token: str, answers: Mapping[str, Answer]) -> None:
-        self.page, self.token, self.answers = page, token, answers
-        self._lock = threading.Lock()
+    def __init__(self, page: bytes, token: str, model: PageModel | None) -> None:
+        self.page, self.token, self.model = page, token, model
 
     def __call__(self, request: Request) -> Reply:
         """The page, or the answer to a question."""
@@ -333,11 +256,11 @@ class _Answers:
     def _answer(self, request: Request) -> Reply:
         if not self._is_token(request.headers.get("x-headscope-token", "")):
             return refuse(HTTPStatus.FORBIDDEN, "only the page of headscope may ask this.")
-        if request.path not in self.answers:
+        name = request.path.removeprefix("/")
+        if self.model is None or name not in self.model:
             return refuse(HTTPStatus.NOT_FOUND, "there is no such question.")
         try:
-            with self._lock:
-                return reply_json(self.answers[request.path](request.read_json()))
+            return reply_json(self.model.answer(name, request.read_json()))
         except HeadscopeError as error:
             return refuse(HTTPStatus.BAD_REQUEST, str(error))
 

@@ -1,9 +1,21 @@
-"""A page inside a notebook."""
+"""A page inside a notebook: in a frame that needs no kernel, or in a widget that asks it.
+
+page --frame_page--> HTML of a cell
+page --make_widget--> widget --a question--> `Answer` --> the page
+"""
 
 import html
+from collections.abc import Callable
+from importlib import import_module, resources
+from typing import Any
+
+from headscope.errors import HeadscopeError
 
 HEIGHT = 900
 """Pixels of the frame."""
+
+Answer = Callable[[str, Any], Any]
+"""Of the name of a question and what is asked, as JSON, the answer; a `HeadscopeError` says why there is none."""
 
 
 def frame_page(page: str, title: str) -> str:
@@ -21,3 +33,43 @@ def frame_page(page: str, title: str) -> str:
         f"<iframe title='{html.escape(title)}' sandbox='allow-scripts allow-downloads' "
         f"style='width: 100%; height: {HEIGHT}px; border: 0' srcdoc='{content}'></iframe>"
     )
+
+
+def make_widget(page: str, title: str, answer: Answer) -> Any:
+    """A widget of anywidget that shows a page and passes on what it asks.
+
+    Args:
+        page: HTML that loads nothing from elsewhere; its questions are ``{"id": ..., "name": ..., "question": ...}``.
+        title: the name of the frame, for screen readers.
+        answer: to a question.
+
+    Raises:
+        HeadscopeError: anywidget is not installed.
+    """
+    try:
+        anywidget, traitlets = import_module("anywidget"), import_module("traitlets")
+    except ImportError as error:
+        raise HeadscopeError(
+            'a page that asks the kernel needs anywidget, which is not there; run pip install "headscope[notebook]".'
+        ) from error
+    synced = {
+        name: traitlets.Any(value).tag(sync=True)
+        for name, value in (("page", page), ("title", title), ("height", HEIGHT))
+    }
+    script = resources.files("headscope.view").joinpath("notebook.js").read_text(encoding="utf-8")
+    widget = type("PageWidget", (anywidget.AnyWidget,), {"_esm": script, **synced})()
+
+    def reply(_: Any, content: Any, __: Any) -> None:
+        match content:
+            case {"id": str(number), "name": str(name), "question": question}:
+                widget.send({"id": number, **_reply(answer, name, question)})
+
+    widget.on_msg(reply)
+    return widget
+
+
+def _reply(answer: Answer, name: str, question: Any) -> dict[str, Any]:
+    try:
+        return {"answer": answer(name, question)}
+    except HeadscopeError as error:
+        return {"refusal": str(error)}

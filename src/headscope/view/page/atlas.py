@@ -46,10 +46,10 @@ from headscope.view.verdicts import (
 
 @dataclass(frozen=True)
 class Live:
-    """What a page needs to ask the server that it came from.
+    """What a page needs to ask the model behind it.
 
     Attributes:
-        token: without which no question is answered.
+        token: without which the server answers no question.
         max_tokens: the most tokens of a text.
     """
 

@@ -6,30 +6,27 @@ import { choose } from "./state.js";
 import { addText } from "./texts.js";
 
 async function showText() {
-  const [form, note] = [find("live"), find("live-note")];
-  form.setAttribute("aria-busy", "true");
+  const [part, note] = [find("live"), find("live-note")];
+  part.setAttribute("aria-busy", "true");
   note.textContent = "The model reads the text \u2026";
   try {
-    const answer = await ask("/attention", { text: find("live-text").value });
+    const answer = await ask("attention", { text: find("live-text").value });
     choose({ text: String(addText(answer.text)) });
     note.textContent = answer.note;
   } catch (error) {
     note.textContent = error.message;
   } finally {
-    form.removeAttribute("aria-busy");
+    part.removeAttribute("aria-busy");
   }
 }
 
 export function buildLive() {
   find("live").hidden = !isLive;
   find("live-absent").hidden = isLive || page.against !== ""; // a comparison is of no one model
-  find("live").addEventListener("submit", (event) => {
-    event.preventDefault();
-    showText();
-  });
+  find("live-run").addEventListener("click", showText); // no form: the frame of a notebook may submit none
   find("live-text").addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
     event.preventDefault();
-    find("live").requestSubmit();
+    showText();
   });
 }

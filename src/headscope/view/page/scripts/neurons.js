@@ -42,7 +42,7 @@ async function run() {
   const [from, to] = ["from", "to"].map((end) => Number(find(`neurons-${end}`).value));
   find("neurons").setAttribute("aria-busy", "true");
   try {
-    const answer = await ask("/neurons", { text: text.words.join(" "), attention_type: state.attention_type, head: headName(state.head), from, to });
+    const answer = await ask("neurons", { text: text.words.join(" "), attention_type: state.attention_type, head: headName(state.head), from, to });
     find("neurons-value").textContent = describe(answer, sides[0].tokens[from], sides[1].tokens[to]);
     find("neurons-picture").replaceChildren(drawCells(answer));
   } catch (error) {

@@ -1,16 +1,35 @@
-// The server behind a page that `headscope explore` serves; other pages have none.
+// The model behind a page: that of the server of `headscope explore`, or of the kernel of a notebook. Other pages have none.
 import { find } from "./dom.js";
 
 const source = find("live-data");
 
 export const isLive = source !== null;
 
-// The answer to a question; an error with a sentence where there is none.
-export async function ask(path, question) {
+const isFramed = location.protocol === "about:"; // in a notebook, whose widget passes on what is asked
+let asked = 0;
+
+async function askServer(name, question) {
   const { token } = JSON.parse(source.textContent);
   const headers = { "Content-Type": "application/json", "X-Headscope-Token": token };
-  const response = await fetch(path, { method: "POST", headers, body: JSON.stringify(question) }).catch(() => null);
+  const response = await fetch(`/${name}`, { method: "POST", headers, body: JSON.stringify(question) }).catch(() => null);
   if (!response) throw new Error("The server has ended; start headscope explore again.");
   if (!response.ok) throw new Error(await response.text());
   return response.json();
 }
+
+function askNotebook(name, question) {
+  const id = `${++asked} ${Math.random()}`; // another view of the same widget hears the answers too
+  return new Promise((done, refuse) => {
+    function listen(event) {
+      if (event.source !== parent || event.data?.id !== id) return;
+      removeEventListener("message", listen);
+      if ("refusal" in event.data) refuse(new Error(event.data.refusal));
+      else done(event.data.answer);
+    }
+    addEventListener("message", listen);
+    parent.postMessage({ id, name, question }, "*");
+  });
+}
+
+// The answer to a question; an error with a sentence where there is none.
+export const ask = isFramed ? askNotebook : askServer;

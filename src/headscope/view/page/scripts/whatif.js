@@ -53,7 +53,7 @@ async function run() {
   part.setAttribute("aria-busy", "true");
   try {
     const how = find("what-if-how").value;
-    showAnswer(await ask("/what-if", { text, heads: [...heads], how }), `Without ${[...heads].join(", ")}.`);
+    showAnswer(await ask("what-if", { text, heads: [...heads], how }), `Without ${[...heads].join(", ")}.`);
   } catch (error) {
     find("what-if-value").textContent = error.message;
     find("what-if-table").hidden = true;

@@ -1,0 +1,124 @@
+"""The model behind a page: what the page may ask of it, and the answers.
+
+a question of the page, as JSON --`PageModel`--> the answer, as JSON
+"""
+
+import threading
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import partial
+from math import isqrt
+from typing import Any
+
+from headscope.capture.model import Model
+from headscope.capture.stream import Plan
+from headscope.corpora import read
+from headscope.errors import HeadscopeError
+from headscope.intervene.what_if import TextModel
+from headscope.runner.examples import read_texts
+from headscope.runner.query_key import read_query_key
+from headscope.view.page import describe_text
+
+MOST_WEIGHTS = 30_000_000
+"""Weights of all heads on a text that is typed: what a browser unpacks and a reader waits for."""
+
+MOST_TOKENS = 512
+
+
+class PageModel:
+    """Answers one question of a page at a time, since the model is one.
+
+    Attributes:
+        max_tokens: the most tokens of a text; longer ones are cut.
+    """
+
+    def __init__(self, model: Model, start: str | None = None) -> None:
+        self.max_tokens = min(MOST_TOKENS, model.max_tokens or MOST_TOKENS, isqrt(MOST_WEIGHTS // model.shape.together))
+        self._lock = threading.Lock()
+        self._answers: dict[str, Callable[[Any], Any]] = {
+            "attention": partial(show_attention, model, self.max_tokens),
+            "neurons": partial(show_neurons, model, self.max_tokens),
+            "what-if": partial(show_what_if, TextModel(model, self.max_tokens, start)),
+        }
+
+    def __contains__(self, name: str) -> bool:
+        """True if there are answers to questions of this name."""
+        return name in self._answers
+
+    def answer(self, name: str, question: Any) -> Any:
+        """The answer to a question.
+
+        Raises:
+            HeadscopeError: there is no such question, or no answer.
+        """
+        if name not in self:
+            raise HeadscopeError("there is no such question.")
+        with self._lock:
+            return self._answers[name](question)
+
+
+def show_attention(model: Model, max_tokens: int, question: Any) -> dict[str, Any]:
+    """A text with the attention of all heads on it, as the page has its texts.
+
+    Args:
+        model: whose attention it is.
+        max_tokens: a longer text is cut.
+        question: ``{"text": ...}``.
+
+    Raises:
+        HeadscopeError: it is no text, or the model cannot read it.
+    """
+    text = question.get("text") if isinstance(question, dict) else None
+    if not isinstance(text, str) or not text.strip():
+        raise HeadscopeError("the text is empty; type some words.")
+    document = read([text])
+    texts = read_texts(model, [*document], Plan(max_tokens=max_tokens, cut=True))
+    if not texts:
+        raise HeadscopeError(f"{model.name} has no tokens for this text; type another.")
+    words = len(next(iter(document)).words)
+    tokens = max(len(side.tokens) for side in texts[0].sides.values())
+    cut = f"Cut to {tokens} tokens." if len(texts[0].words) < words else ""
+    return {"text": describe_text(texts[0], quick=True), "note": cut}
+
+
+def show_neurons(model: Model, max_tokens: int, question: Any) -> dict[str, Any]:
+    """The query of a token and the key of another, neuron by neuron.
+
+    Args:
+        model: whose head it is.
+        max_tokens: a longer text is cut.
+        question: ``{"text": ..., "attention_type": "cross", "head": "3-1", "from": 2, "to": 5}``, tokens counted from
+            0; the attention type is empty of a model with one.
+
+    Raises:
+        HeadscopeError: there is no such head or token, or the text is empty.
+        ModelError: the queries of the model cannot be reached.
+    """
+    match question:
+        case {
+            "text": str(text),
+            "attention_type": str(name),
+            "head": str(head),
+            "from": int(query),
+            "to": int(key),
+        } if text.strip():
+            (document,) = read([text])
+            plan = Plan(max_tokens=max_tokens, cut=True)
+            return asdict(read_query_key(model, document, head, query, key, plan, attention_type=name))
+    raise HeadscopeError("the text is empty, or no two tokens are named; type some words, and choose tokens.")
+
+
+def show_what_if(model: TextModel, question: Any) -> dict[str, Any]:
+    """What the model says of a text with and without heads.
+
+    Args:
+        model: that is asked.
+        question: ``{"text": ..., "heads": ["3-1"], "how": "zero"}``.
+
+    Raises:
+        HeadscopeError: the text is empty, no such head or way is known, or the heads cannot be edited.
+    """
+    match question:
+        case {"text": str(text), "heads": [*heads], "how": str(how)} if text.strip():
+            return asdict(model.ask(text, [str(head) for head in heads], how))
+    raise HeadscopeError("the text is empty, or no head is named; type some words, and choose heads.")
