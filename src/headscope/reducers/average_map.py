@@ -12,7 +12,6 @@ import torch
 import xarray as xr
 from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
-from torch.nn.functional import one_hot
 
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
@@ -37,10 +36,11 @@ MOST_BINS = 512
 class AverageMap:
     """The average attention map of each head: how much it attends from each sixteenth of a text to each sixteenth.
 
-    Texts have different lengths, so token i of n (counted from 0, with special tokens) is in part ``floor(16 i / n)``.
-    ``average_map`` is the attention to all keys of a part, as a mean over the queries of a part in all texts; a row
-    sums to 1, or to what the attention of its queries does. A text of fewer tokens leaves some parts empty; where no
-    text has a query, the row is NaN. Between an encoder and a decoder, each side is divided by its own length.
+    Texts have different lengths, so each is stretched to one: token i of n (counted from 0, with special tokens)
+    reaches from i/n to (i+1)/n of its text, and belongs to a part by what lies in it. ``average_map`` is the attention
+    to all keys of a part, as a mean over the queries of a part in all texts; a row sums to 1, or to what the attention
+    of its queries does. So equal weights are equal parts, whatever the length. Between an encoder and a decoder, each
+    side is divided by its own length.
 
     Attributes:
         bins: the number of parts.
@@ -76,13 +76,13 @@ class AverageMap:
         return cls()
 
     def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
-        """The part of each query and of each key."""
+        """How much of each query and of each key lies in each part."""
         queries, keys = batch.queries(attention_type).real, batch.keys(attention_type).real
-        by_bin = _divide(queries, self.bins)
-        return _Facts(by_bin.double(), _divide(keys, self.bins).float(), not bool(queries.all()))
+        shares = _divide(keys, self.bins).float() / self.bins
+        return _Facts(_divide(queries, self.bins).double(), shares, not bool(queries.all()))
 
     def count(self, facts: "_Facts") -> Sums:
-        """The number of queries in each part."""
+        """The queries in each part, a token as many times as there are parts."""
         return {"queries": facts.queries.sum((0, 1)).long()}
 
     def observe(self, facts: "_Facts", attention: Attention) -> Sums:
@@ -111,7 +111,8 @@ class _Facts:
     """The facts of a batch that need no attention.
 
     Attributes:
-        queries, keys: 1 where a token is in a part, nowhere for padding.
+        queries: how much of a token lies in a part, times the number of parts; nothing of padding.
+        keys: the share of a token that lies in a part.
         padded: there is padding among the queries.
     """
 
@@ -121,8 +122,11 @@ class _Facts:
 
 
 def _divide(real: Bool[Tensor, "batch token"], bins: int) -> Int[Tensor, "batch token bin"]:
-    """1 where a token of a text is in a part of it."""
-    place, length = real.cumsum(1) - 1, real.sum(1, keepdim=True).clamp_min(1)
-    # In whole numbers, since a quotient just below one would put a token into the part before.
-    part = (place.clamp_min(0) * bins).div(length, rounding_mode="floor")
-    return one_hot(part, bins) * real[..., None]
+    """How much of each token lies in each part of its text, times the number of parts, so that it is a whole number."""
+    first = ((real.cumsum(1) - 1) * bins)[
+        ..., None
+    ]  # where a token begins, if the text is as long as tokens times bins
+    length = real.sum(1)[:, None, None]
+    part = torch.arange(bins, device=real.device) * length
+    inside = torch.minimum(first + bins, part + length) - torch.maximum(first, part)
+    return inside.clamp_min(0) * real[..., None]
