@@ -47,6 +47,7 @@ def settle(page: playwright.Page) -> None:
     """Wait until the page has drawn what it was asked for."""
     page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
     page.locator('[aria-busy="true"]').first.wait_for(state="detached")
+    page.evaluate("new Promise((done) => requestIdleCallback(done))")
 
 
 @pytest.fixture

@@ -18,7 +18,15 @@ import { buildTables, markRows } from "./tables.js";
 import { buildThumbnails, drawThumbnails } from "./thumbnails.js";
 import { buildWhatIf, drawWhatIf } from "./whatif.js";
 
-// What is larger than its place can be scrolled with the keyboard too.
+// What is larger than its place can be scrolled with the keyboard too. That needs the layout of all parts, also of those
+// that are out of sight, so it waits until nothing else is to be done.
+let waiting = 0;
+
+function reachLater() {
+  cancelIdleCallback(waiting);
+  waiting = requestIdleCallback(reachScrolled);
+}
+
 function reachScrolled() {
   const boxes = [...document.querySelectorAll(".scroll:not([role])")];
   const scrolls = boxes.map((box) => box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight);
@@ -59,8 +67,8 @@ function build() {
   buildNeurons();
   buildWhatIf();
   onChange((state) => (current = state), drawControls, drawSearch, drawAnswer, drawBest, drawGrid, drawMovers, drawThumbnails, drawHeadMap, drawProfile, markRows, drawSentences, drawNeurons, drawWhatIf, drawExports);
-  onChange(reachScrolled);
-  addEventListener("resize", reachScrolled);
+  onChange(reachLater);
+  addEventListener("resize", reachLater);
   begin();
 }
 

@@ -66,7 +66,7 @@ export function drawMatrix(attention, gold) {
   const square = (query, key, attributes) => shape("rect", { "data-from": query, x: LABELS + key * cell, y: LABELS + query * cell, width: cell, height: cell, ...attributes });
   for (const { from: query, to: key, weight } of listWeights(map, 0.01)) {
     const node = square(query, key, { class: "cell", "fill-opacity": Math.sqrt(Math.min(1, weight)).toFixed(2) });
-    node.append(shape("title", {}, nameLink(attention, query, key, weight)));
+    if (cell === CELL) node.append(shape("title", {}, nameLink(attention, query, key, weight))); // else too small to point at
     svg.append(node);
   }
   for (const link of gold) svg.append(square(link.from, link.to, { class: link.right ? "gold right" : "gold" }));
