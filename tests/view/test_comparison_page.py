@@ -22,6 +22,9 @@ MOVED = {"4-6": 1.7, "2-3": -1.3, "5-1": 0.9}
 """By how much the entropy of heads changes; all others change by less than 0.1."""
 
 
+RUNS = ("seed-11", "it's 2", "3")
+"""As folders of runs are called."""
+
 SHARED = ("entropy_uniform", "relation_count", "offset_accuracy", "relation_offset")
 
 
@@ -49,7 +52,7 @@ def after(before: xr.Dataset) -> xr.Dataset:
     """Of three runs, as they are measured: the numbers of the heads by run, and no reported heads."""
     tables = [tune(before, seed) for seed in (1, 2, 3)]
     of_heads = [name for name, values in before.data_vars.items() if {"layer", "head"} <= {*values.dims}]
-    runs = xr.concat([table[of_heads] for table in tables], "run", data_vars="all").assign_coords(run=[1, 2, 3])
+    runs = xr.concat([table[of_heads] for table in tables], "run", data_vars="all").assign_coords(run=[*RUNS])
     shared = [name for name in before.data_vars if name in SHARED]
     return runs.assign({name: before[name] for name in shared}).assign_attrs(before.attrs)
 
@@ -115,7 +118,7 @@ def test_each_run_and_the_control_can_be_shown_on_the_scale_of_all(before, after
     tops = set()
     shown = {
         "after": after["entropy"].mean("run"), "before": before["entropy"], "control": control["entropy"].mean("run"),
-        **{f"after, run {run}": after["entropy"].sel(run=run) for run in (1, 2, 3)},
+        **{f"after, run {run}": after["entropy"].sel(run=run) for run in RUNS},
     }  # fmt: skip
     assert page.locator("#view option").all_inner_texts() == ["after", "before", *[*shown][3:], "control"]
     for name, values in shown.items():
@@ -130,27 +133,46 @@ def test_each_run_and_the_control_can_be_shown_on_the_scale_of_all(before, after
 def test_the_address_keeps_what_is_compared(before, after, open_page: OpenPage, tmp_path) -> None:
     text = compare(before, after, tmp_path)
     page = open_page(text, address=ENTROPY)
-    page.locator("#against").select_option("after, run 2")
+    page.locator("#against").select_option("after, run it's 2")
     settle(page)
     address = page.evaluate("location.hash")
     again = open_page(text, address=address)
-    assert again.locator("#against").input_value() == "after, run 2"
+    assert again.locator("#against").input_value() == "after, run it's 2"
     assert read_cells(again) == read_cells(page)
-    page.locator("#view").select_option("after, run 2")
+    page.locator("#view").select_option("after, run it's 2")
     settle(page)
     assert page.locator("#movers-about").inner_text() == "Choose another view to compare with."
 
 
-def test_the_python_gives_the_difference(before, after, open_page, tmp_path, monkeypatch) -> None:
+@pytest.mark.parametrize("view", ["after", *(f"after, run {run}" for run in RUNS)])
+def test_the_python_gives_the_difference(before, after, open_page, tmp_path, monkeypatch, view: str) -> None:
     for name, table in (("before", before), ("after", after)):
         headscope.write_table(table, tmp_path / f"{name}.nc")
     tables = [headscope.read_table(tmp_path / f"{name}.nc") for name in ("before", "after")]
     page = open_page(compare(*tables, tmp_path), address="#variable=entropy&head=4-6")
+    page.locator("#view").select_option(view)
+    settle(page)
     names: dict[str, object] = {"model": None}
     monkeypatch.setattr(headscope, "disable", lambda model, heads: nullcontext(), raising=False)
     exec(page.locator("#python").inner_text().replace("\ntable[", "\nnumber = table["), names)
     shown = json.loads(page.locator('#grid button[aria-pressed="true"]').get_attribute("title").split(": ")[1])
     assert float(names["number"]) == pytest.approx(shown, abs=5.1e-4) == pytest.approx(1.7, abs=1e-3)
+
+
+def test_what_is_said_of_the_model_after_is_said_of_no_other(before, after, open_page: OpenPage, tmp_path) -> None:
+    page = open_page(compare(before, after, tmp_path), address=ENTROPY)
+    assert page.locator("#profile-about").inner_text().startswith("Head 1-1 attends most to")
+    page.locator("#view").select_option("before")
+    settle(page)
+    assert page.locator("#profile-about").inner_text() == ""
+    assert page.locator("section:has(#sentences)").is_hidden()
+
+
+def test_a_head_without_a_value_in_one_run_has_no_mean(before, after, open_page: OpenPage, tmp_path) -> None:
+    after["entropy"].loc[{"layer": 4, "head": 6, "run": RUNS[0]}] = np.nan
+    page = open_page(compare(before, after, tmp_path), address=ENTROPY)
+    assert page.locator('#grid [data-layer="3"][data-head="5"]').get_attribute("title") == "4-6: no value"
+    assert "Mean of 34 heads" in page.locator("#movers-about").inner_text()
 
 
 def test_missing_values_and_variables_are_said(before, after, open_page: OpenPage, tmp_path) -> None:

@@ -159,7 +159,9 @@ def fill_page(
         summary=_summary(table, reports, needed, probes if figures else None),
         needed=render_needed_heads(table, needed),
         shares=_escape(name_shares(table)),
-        of_weights="Of the weights, whichever view the grid shows. " if len(views) > 1 else "",
+        of_view=f"Of the {'model after' if against else 'weights'}, whichever view the grid shows. "
+        if len(views) > 1
+        else "",
         chosen=_escape(describe_choice(reports)),
         marks=_escape(describe_marks(reports)),
         split=_escape(attrs.get("split", "")),

@@ -1,6 +1,5 @@
 """The page of a comparison: head tables before and after tuning, in one grid on one scale."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,11 +47,14 @@ def _list_views(name: str, table: xr.Dataset) -> Iterator[PageView]:
     if "run" not in table.dims:
         yield PageView(name, table, python)
         return
-    # The interval of a run is about texts; the mean of several is no interval of the mean.
+    # The interval of a run is about texts; the mean of several is no interval of the mean. A head without a value in
+    # one run has no mean of all.
     ends = [end for end, values in table.data_vars.items() if "run" in values.dims and _is_end(str(end))]
-    yield PageView(name, table.drop_vars(ends).mean("run", keep_attrs=True), f'{python}.mean("run")')
+    yield PageView(
+        name, table.drop_vars(ends).mean("run", skipna=False, keep_attrs=True), f'{python}.mean("run", skipna=False)'
+    )
     for run in table["run"].values.tolist() if table.sizes["run"] > 1 else []:
-        yield PageView(f"{name}, run {run}", table.sel(run=run), f"{python}.sel(run={run})")
+        yield PageView(f"{name}, run {run}", table.sel(run=run), f"{python}.sel(run={run!r})")
 
 
 def _is_end(variable: str) -> bool:
@@ -62,4 +64,4 @@ def _is_end(variable: str) -> bool:
 def _read(table: xr.Dataset, otherwise: str) -> str:
     """The Python that reads a table from its file; of a table in memory, a name."""
     source = table.encoding.get("source")
-    return f"headscope.read_table({json.dumps(str(source))})" if source else otherwise
+    return f"headscope.read_table({str(source)!r})" if source else otherwise

@@ -12,7 +12,8 @@ let turns = 0; // of drawing; only the last one counts
 
 const nameHead = (state) => `Head ${headName(state.head)}${page.attention_types.length ? ", " + page.attention_types[attentionType(state)] : ""}`;
 
-const findRow = (state) => page.rows.find((row) => row.key === state.variable);
+// Reported heads are of the view that the page is named for.
+const findRow = (state) => (state.view === page.name ? page.rows.find((row) => row.key === state.variable) : undefined);
 
 const isReported = (row, state) =>
   row.head === headName(state.head) && (!row.attention_type || row.attention_type === state.attention_type);
@@ -85,6 +86,6 @@ export async function drawAnswer(state) {
   const examples = shown ? await drawExamples(state, score) : [];
   if (turn !== turns) return; // something else was chosen meanwhile
   place.replaceChildren(...examples);
-  for (const picture of place.querySelectorAll(".sentence")) scrollToGold(picture);
+  requestAnimationFrame(() => place.querySelectorAll(".sentence").forEach(scrollToGold)); // when there is a layout
   find("answer-note").hidden = !examples.length;
 }

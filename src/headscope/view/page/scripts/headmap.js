@@ -82,5 +82,5 @@ export function drawHeadMap(state) {
   picture.replaceChildren(svg);
   find("map-about").textContent =
     `Heads that attend alike are near: Jensen-Shannon divergences in the plane, ${page.map.documents.toLocaleString("en")} documents, stress ${number(page.map.stress[side])} (0: all distances as measured). ` +
-    `Colours: ${view.label}. Lines lead from head ${headName(state.head)} to the heads that are nearest by their distances; rings mark its cluster.`;
+    `Colours: ${view.label}. ${page.map.neighbours.length ? `Lines lead from head ${headName(state.head)} to the heads that are nearest by their distances; rings` : "Rings"} mark its cluster.`;
 }

@@ -1,6 +1,5 @@
 // Texts that the reader types, with the attention of the model behind the page.
 import { find } from "./dom.js";
-import { page } from "./numbers.js";
 import { ask, isLive } from "./server.js";
 import { choose } from "./state.js";
 import { addText } from "./texts.js";
@@ -22,7 +21,7 @@ async function showText() {
 
 export function buildLive() {
   find("live").hidden = !isLive;
-  find("live-absent").hidden = isLive || page.against !== ""; // a comparison is of no one model
+  find("live-absent").hidden = isLive;
   find("live-run").addEventListener("click", showText); // no form: the frame of a notebook may submit none
   find("live-text").addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;

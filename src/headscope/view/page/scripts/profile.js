@@ -70,7 +70,7 @@ export function drawProfile(state, place = state.head) {
   const name = `Head ${headName(place)}${page.attention_types.length ? ", " + page.attention_types[side] : ""}`;
   const scores = listScores(numbers, side, place);
   find("profile-name").textContent = name;
-  find("profile-about").textContent = page.about[side][place.layer][place.head];
+  find("profile-about").textContent = numbers === page ? page.about[side][place.layer][place.head] : ""; // not of other views
   drawNeighbours(side, place);
   find("shares").textContent = numbers.shares;
   find("scores-name").textContent = `${name}: its best scores, on all texts`;

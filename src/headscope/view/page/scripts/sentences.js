@@ -1,6 +1,6 @@
 // The sentences: a text of the corpus, with the attention of the head that the grid shows.
 import { element, find, percent, shorten, words } from "./dom.js";
-import { headName, readHead, scoreOf } from "./numbers.js";
+import { headName, page, readHead, scoreOf } from "./numbers.js";
 import { drawArcs, drawLines, drawMatrix } from "./pictures.js";
 import { choose, MOST_BESIDE } from "./state.js";
 import { examplesOf, hasHead, judge, readAttention, texts } from "./texts.js";
@@ -76,7 +76,7 @@ function describe(state, row, gold, about) {
 }
 
 export function buildSentences() {
-  find("sentences").parentElement.hidden = false;
+  find("sentences").parentElement.hidden = page.against !== ""; // a comparison is of no one model
   find("beside-add").addEventListener("click", () => choose({ beside: [...shown.beside, headName(shown.head)].join() }));
   picture.addEventListener("mouseover", (event) => {
     const place = event.target.dataset.from;
