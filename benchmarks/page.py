@@ -94,7 +94,7 @@ def make_texts(layers: int, heads: int, tokens: int, count: int) -> xr.Dataset:
         words = tuple(f"word{place}" for place in range(tokens))
         side = Side(words, tuple(range(tokens)))
         links = tuple((place, max(0, place - 2), RELATIONS[place % 45]) for place in range(1, tokens))
-        texts.append(Text(f"text {number}", words, {"encoder": side}, links, (), {"encoder": weights}))
+        texts.append(Text(f"text {number}", words, None, {"encoder": side}, links, (), {"encoder": weights}))
     examples = [Example(f"relation:{name}", CLEAR, place % count, 1, 1) for place, name in enumerate(RELATIONS)]
     return pack(texts, examples, {})
 

@@ -38,7 +38,7 @@ def make_text(name: str, words: list[str], seed: int = 0) -> Text:
         for kind, shape in SHAPES.items()
     }
     links = tuple((place, place - 1, "obj") for place in range(1, len(words)))
-    return Text(name, tuple(words), sides, links, ((0, 1, "1", "cue"),), weights)
+    return Text(name, tuple(words), max(0, len(words) - 2) or None, sides, links, ((0, 1, "1", "cue"),), weights)
 
 
 def assert_same(texts: list[Text], others: list[Text]) -> None:

@@ -75,6 +75,7 @@ class Text:
     Attributes:
         id: of the document.
         words: as annotated.
+        boundary: the first word of the second segment of a pair; else None.
         sides: what the encoder reads, what the decoder reads, or both, by name.
         links: source, target and label of each link, in words.
         spans: first word, the word behind the last, label and kind of each span.
@@ -84,6 +85,7 @@ class Text:
 
     id: str
     words: tuple[str, ...]
+    boundary: int | None
     sides: Mapping[str, Side]
     links: tuple[tuple[int, int, str], ...]
     spans: tuple[tuple[int, int, str, str], ...]
@@ -155,7 +157,7 @@ def unpack(dataset: xr.Dataset) -> tuple[list[Text], list[Example]]:
 def _read_text(content: Mapping[str, Any]) -> Text:
     """A text without its weights."""
     return Text(
-        content["id"], tuple(content["words"]),
+        content["id"], tuple(content["words"]), content["boundary"],
         {name: Side(tuple(side["tokens"]), tuple(side["token_words"])) for name, side in content["sides"].items()},
         tuple((source, target, label) for source, target, label in content["links"]),
         tuple((start, end, label, kind) for start, end, label, kind in content["spans"]),
@@ -228,6 +230,7 @@ def read_examples(path: str | Path) -> xr.Dataset:
 def _read_content(text: Text) -> dict[str, Any]:
     """A text without its weights, as JSON."""
     return {
-        "id": text.id, "words": text.words, "sides": {name: asdict(side) for name, side in text.sides.items()},
+        "id": text.id, "words": text.words, "boundary": text.boundary,
+        "sides": {name: asdict(side) for name, side in text.sides.items()},
         "links": text.links, "spans": text.spans,
     }  # fmt: skip

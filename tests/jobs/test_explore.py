@@ -122,14 +122,14 @@ def test_what_if_answers_as_the_model_does(explorer: Explorer, folder: Path) -> 
     assert ask_model(explorer, "/what-if", question) == (status, content)
 
 
-PAIR = {"text": TEXT, "attention_type": "", "head": "1-1", "from": 2, "to": 1}
+PAIR = {"text": TEXT, "tokens": 500, "attention_type": "", "head": "1-1", "from": 2, "to": 1}
 
 
 def test_a_long_text_is_cut_and_that_is_said(explorer: Explorer) -> None:
     status, content = ask_model(explorer, "/attention", {"text": "dog " * 1000})
     answer = json.loads(content)
     assert status == 200
-    assert answer["note"] == f"Cut to {len(answer['text']['sides']['decoder']['tokens'])} tokens."
+    assert answer["note"] == f"The text was cut to {len(answer['text']['sides']['decoder']['tokens'])} tokens."
 
 
 @pytest.mark.parametrize(
@@ -146,8 +146,12 @@ def test_a_long_text_is_cut_and_that_is_said(explorer: Explorer) -> None:
         ("/neurons", PAIR | {"to": 99}, 400, "tokens 2 and 99 were named"),
         ("/neurons", PAIR | {"head": "8-1"}, 400, "there is no head"),
         ("/neurons", PAIR | {"attention_type": "cross"}, 400, "there is no 'cross' attention; the model has decoder."),
-        ("/neurons", {"text": TEXT, "head": "1-1"}, 400, "the text is empty, or no two tokens are named"),
-        ("/what-if", {"text": TEXT}, 400, "the text is empty, or no head is named"),
+        ("/neurons", {"text": TEXT, "head": "1-1"}, 400, "no two tokens are named; choose tokens of the text."),
+        ("/what-if", {"text": TEXT}, 400, "no head is named; choose heads."),
+        ("/what-if", {"words": ["a", "\udc00"], "boundary": None, "heads": ["1-1"], "how": "zero"}, 400, "the text is"),
+        ("/what-if", {"text": "a \udc00", "heads": ["1-1"], "how": "zero"}, 400, "item 0 of the corpus"),
+        ("/attention", b"[" * 90_000, 500, "this failed with RecursionError"),
+        ("/attention", {"text": "dog" * 1000}, 400, "the first word of this text has more tokens than the model reads"),
         ("/other", {}, 404, "there is no such question."),
     ],
 )
@@ -236,6 +240,16 @@ def test_the_widget_of_a_notebook_answers_as_the_server_does(
     assert 'id="live-data"' not in explorer.page
 
 
+def test_a_table_of_runs_is_refused(folder: Path) -> None:
+    table = headscope.read_table(folder / "atlas" / "heads.nc").expand_dims(run=["seed-1", "seed-2"])
+    with pytest.raises(HeadscopeError) as refused:
+        headscope.explore(table, no_browser=True)
+    assert str(refused.value) == (
+        'the table is of 2 runs (seed-1, seed-2), and a page is of one; select it with table.sel(run="..."), or give '
+        "headscope compare the table before and this one."
+    )
+
+
 def test_a_model_of_a_model_is_refused(folder: Path) -> None:
     with pytest.raises(HeadscopeError, match="`model` is the model of an atlas, and no atlas was given"):
         headscope.explore(str(folder / "model"), no_browser=True, model="minilm")
@@ -314,9 +328,7 @@ def test_the_neurons_of_a_pair_are_shown(page: playwright.Page, explorer: Explor
     page.locator("#neurons-to").select_option("2")
     page.locator("#neurons-run").click()
     page.locator("#neurons[aria-busy]").wait_for(state="detached")
-    answer = json.loads(
-        ask_model(explorer, "/neurons", {"text": TEXT, "attention_type": "", "head": "2-3", "from": 4, "to": 2})[1]
-    )
+    answer = json.loads(ask_model(explorer, "/neurons", PAIR | {"head": "2-3", "from": 4, "to": 2})[1])
     said = page.locator("#neurons-value").inner_text()
     assert f"score {answer['score']:.2f}".replace("-", "−") in said
     assert f"attention {100 * answer['weight']:.0f}" in said

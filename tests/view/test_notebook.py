@@ -4,12 +4,14 @@ import html
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from headscope.errors import HeadscopeError
+from headscope.examples import pack
 from headscope.jobs.atlas import AtlasResult
 from headscope.view.notebook import frame_page, make_widget
 from headscope.view.page import Live, describe_text, render_page, write_page
@@ -41,13 +43,13 @@ def test_the_page_works_in_a_frame(open_page: OpenPage) -> None:
     frame.locator("#search").fill("obj")
     frame.locator("#search").press("Enter")
     settle(page)
-    assert frame.locator("#answer-name").inner_text().endswith(": obj")
+    assert frame.locator("#answer-name").text_content().endswith(": obj")
     frame.locator("#text").select_option("2")
     frame.locator("#sentence-picture svg text").first.wait_for()
     frame.locator("nav a").nth(1).click()
-    assert frame.locator("#answer-name").inner_text().endswith(": obj"), "the frame still has the page"
+    assert frame.locator("#answer-name").text_content().endswith(": obj"), "the frame still has the page"
     frame.locator("#reported-rows tbody a").nth(2).click()
-    assert frame.locator("#answer-name").inner_text().endswith(": det")
+    assert frame.locator("#answer-name").text_content().endswith(": det")
     with page.expect_download() as download:
         frame.locator("#export-grid-csv").click()
     assert download.value.suggested_filename.endswith(".csv")
@@ -126,6 +128,66 @@ def test_a_page_in_a_widget_asks_the_kernel(open_page: OpenPage, monkeypatch: py
     assert sent == []
     page.evaluate("drop()")
     assert page.evaluate("listeners.size") == 0
+
+
+HOLD = """([script, values]) => {
+    const listeners = new Set();
+    window.questions = [];
+    window.reply = (answer) => listeners.forEach((listener) => listener({ id: questions.at(-1).id, answer }));
+    const model = {
+        get: (name) => values[name], on: (_, listener) => listeners.add(listener), off: () => {},
+        send: (content) => questions.push(content),
+    };
+    return import("data:text/javascript;base64," + btoa(script)).then(({ default: widget }) => {
+        widget.render({ model, el: document.getElementById("cell") });
+    });
+}"""
+"""Keeps questions back until the test replies."""
+
+
+def test_an_answer_is_of_what_was_asked_whatever_the_reader_does_meanwhile(open_page: OpenPage) -> None:
+    words = ("a", "dog", "sees", "cats")
+    texts = [replace(make_text("pair", words), boundary=2), make_text("other", ("dogs", "walk"))]
+    table = head_table(relations=("nsubj", "obj", "det"))
+    live = render_page(table, figures={}, examples=pack(texts, (), {}), live=Live("", 512))
+    page = open_page(HOST)
+    widget = make_widget(live, "Head atlas", answer_for_test)
+    page.evaluate(HOLD, [widget._esm, {"page": live, "title": "", "height": 900}])
+    frame = page.frames[1]
+    frame.locator("#text").select_option("0")
+    frame.locator("#grid button").nth(9).click()
+    asked = {"words": [*words], "boundary": 2, "tokens": 10}
+
+    frame.locator("#what-if-add").click()
+    frame.locator("#what-if-run").click()
+    frame.locator("#grid button").nth(3).click()
+    frame.locator("#what-if-add").click()
+    page.wait_for_function("questions.length === 1")
+    assert page.evaluate("questions[0].question") == {**asked, "heads": ["2-3"], "how": "zero"}
+    answer = {
+        "measure": "loss", "note": "The text was cut.", "whole": 1, "without": 2, "placebos": [1, 1.5],
+        "outcome": "", "likely": [],
+    }  # fmt: skip
+    page.evaluate("(answer) => reply(answer)", answer)
+    frame.locator("#what-if-value", has_text="Without 2-3. The text was cut. Loss: 1.000; without").wait_for()
+
+    frame.locator("#neurons-from").select_option("4")
+    frame.locator("#neurons-run").click()
+    frame.locator("#grid button").nth(5).click()
+    page.wait_for_function("questions.length === 2")
+    assert page.evaluate("questions[1].question") == {
+        **asked, "attention_type": "", "head": "1-4", "from": 4, "to": 1,
+    }  # fmt: skip
+    neurons = {"query": [1, 2], "key": [3, 4], "products": [3, 8], "score": 11, "weight": 0.5}
+    page.evaluate("(answer) => reply(answer)", neurons)
+    frame.locator("#neurons-value", has_text="Head 1-4, ##s \u2192 a: score 11.00").wait_for()
+
+    frame.locator("#neurons-run").click()
+    page.wait_for_function("questions.length === 3")
+    frame.locator("#text").select_option("1")
+    page.evaluate("(answer) => reply(answer)", neurons)
+    frame.locator("#neurons[aria-busy]").wait_for(state="detached")
+    assert frame.locator("#neurons-value").text_content() == ""
 
 
 @pytest.mark.parametrize("content", [None, {}, {"id": 1, "name": "attention", "question": {}}, {"id": "1"}, [1]])

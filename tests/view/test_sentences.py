@@ -33,7 +33,7 @@ def make_text(
         queries, keys = (len(sides[side].tokens) for side in READS[kind])
         shares = draw.dirichlet(np.full(keys, 0.1), (STACKS[kind], HEADS, queries))
         weights[kind] = np.rint(shares * STEPS).astype(np.uint8)
-    return Text(name, words, sides, links, (), weights)
+    return Text(name, words, None, sides, links, (), weights)
 
 
 TEXTS = [

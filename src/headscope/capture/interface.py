@@ -334,7 +334,7 @@ def _takes_our_name(module: PreTrainedModel, configs: Sequence[PreTrainedConfig]
         return bool(module.config._attn_implementation == NAME)
 
 
-def prepare_inputs(model: Model, inputs: Mapping[str, Tensor]) -> dict[str, Any]:
+def prepare_inputs(model: Model, inputs: Mapping[str, Any]) -> dict[str, Any]:
     """What a model is called with for one pass: nothing is generated, so keys and values need not be kept."""
     return {**inputs, **({"use_cache": False} if hasattr(model.module.config, "use_cache") else {})}
 

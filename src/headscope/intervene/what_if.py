@@ -10,6 +10,7 @@ from functools import cached_property, partial
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from headscope.capture.align import Aligned, Alignment
@@ -19,7 +20,7 @@ from headscope.capture.interface import Capture, prepare_inputs
 from headscope.capture.model import Model
 from headscope.capture.projection import find_projections
 from headscope.corpora.document import Document
-from headscope.errors import HeadscopeError, ModelError
+from headscope.errors import HeadscopeError, ModelError, first_line
 from headscope.intervene.ablation import HEAD, Ablation, Unit
 from headscope.intervene.edit import capture_model, collate_sample
 from headscope.intervene.placebo import DisabledUnit, MeasureNorm, prepare_norm
@@ -47,7 +48,8 @@ class WhatIf:
 
     Attributes:
         measure: what the values are, with their unit.
-        whole: the value of the model as it is.
+        note: a sentence about a text that was cut; else empty.
+        whole: the value of the model as it is; None where the text has nothing to predict.
         without: with the heads disabled.
         placebos: with as large a change in a random direction in the same layers, several times.
         outcome: what the likely outcomes are of; empty where the model predicts none.
@@ -55,6 +57,7 @@ class WhatIf:
     """
 
     measure: str
+    note: str
     whole: float | None
     without: float | None
     placebos: tuple[float, ...]
@@ -77,7 +80,7 @@ class Question:
 
     measure: str
     outcome: str
-    inputs: Sequence[Mapping[str, Tensor]]
+    inputs: Sequence[Mapping[str, Any]]
     read: Callable[[Sequence[Any]], "tuple[float | None, Tensor | None]"]
     name: Callable[[int], str]
 
@@ -109,16 +112,16 @@ class TextModel:
         except ModelError:
             return prepare_norm({})
 
-    def ask(self, text: str, heads: Sequence[str], how: str = "zero", *, seed: int = 0) -> WhatIf:
+    def ask(self, document: Document, heads: Sequence[str], how: str = "zero", *, seed: int = 0) -> WhatIf:
         """What the model says of a text as it is, without some heads, and with placebos of them.
 
         A language model says how likely the text is (the loss, in nats per token) and, if it is causal, what comes
-        next, or what the first mask in the text hides. A classifier says how likely each label is. Of a model without
-        a head there is how similar its last hidden states are to those of the model as it is: the mean cosine over
-        the tokens.
+        next, or what the first mask in the text hides. A classifier says how likely its labels are, first of all the
+        one that it gives. Of other models there is how similar their last hidden states are to those of the model as
+        it is: the mean cosine over the tokens.
 
         Args:
-            text: words.
+            document: the text, or a pair.
             heads: names, such as ``3-1``.
             how: ``zero`` or ``uniform``.
             seed: of the placebos.
@@ -130,14 +133,15 @@ class TextModel:
         if how not in WAYS:
             raise HeadscopeError(f"heads cannot be disabled by {how!r} here; name one of {', '.join(WAYS)}.")
         unit = Unit("+".join(heads), HEAD, select_heads(self.model, heads))
-        question = self._make_question(text)
+        aligned, note = self._read(document)
+        question = self._make_question(aligned)
         whole, likely = self._answer(question, None)
         (without, changed), *placebos = [
             self._answer(question, DisabledUnit(Ablation(unit, how, placebo), WAYS[how], self.measure_norm, seed, []))
             for placebo in range(PLACEBOS + 1)
         ]
         return WhatIf(
-            question.measure, whole, without, tuple(value for value, _ in placebos if value is not None),
+            question.measure, note, whole, without, tuple(value for value, _ in placebos if value is not None),
             question.outcome, list_likely(likely, changed, question.name),
         )  # fmt: skip
 
@@ -149,31 +153,61 @@ class TextModel:
                 [self.model.module(**prepare_inputs(self.model, inputs)) for inputs in question.inputs]
             )
 
-    def _make_question(self, text: str) -> Question:
-        """What the model can be asked about a text."""
-        document = Document("text", tuple(text.split()))
-        aligned, _ = Alignment.for_model(self.model, max_tokens=self.max_tokens, cut=True).align([document])
+    def _read(self, document: Document) -> tuple[Aligned, str]:
+        """The tokens of a text, and a sentence if it was cut."""
+        alignment = Alignment.for_model(self.model, max_tokens=self.max_tokens, cut=True)
+        aligned, skipped = alignment.align([document])
         if not aligned:
-            raise HeadscopeError(f"{self.model.name} has no tokens for this text; type another.")
-        if type(self.model.module).__name__.endswith("ForSequenceClassification"):
-            return ask_label(self.model, aligned[0])
+            raise HeadscopeError(explain_unread(self.model.name, skipped))
+        is_cut = any("cut to" in reason for reason in skipped)
+        return aligned[0], f"The text was cut to {len(aligned[0].ids)} tokens." if is_cut else ""
+
+    def _make_question(self, text: Aligned) -> Question:
+        """What the model can be asked about a text."""
+        config = self.model.module.config
+        if type(self.model.module).__name__.endswith("ForSequenceClassification") and not config.is_encoder_decoder:
+            return ask_label(self.model, text)
         try:
             mask = find_mask(self.model)
         except ModelError:
-            return ask_states(self.model, aligned[0])
+            return ask_states(self.model, text)
         start = find_start(self.model, self.start, causal=mask is None)
         if mask is None:
-            return ask_next(self.model, begin(aligned[0], start, self.model.tokenizer.bos_token_id))
-        return ask_masked(self.model, aligned[0], mask)
+            return ask_next(self.model, begin(text, start, self.model.tokenizer.bos_token_id))
+        return ask_masked(self.model, text, mask)
+
+
+def explain_unread(name: str, skipped: Mapping[str, int]) -> str:
+    """Why a model cannot read a text, in a sentence."""
+    if any("longer than" in reason for reason in skipped):
+        return "the first word of this text has more tokens than the model reads here; put spaces between its words."
+    return f"{name} has no tokens for this text; type another."
 
 
 def ask_label(model: Model, text: Aligned) -> Question:
-    """Which label a classifier gives to a text."""
-    labels = model.module.config.id2label
-    return Question(
-        "", "label", [collate(model, [text]).inputs],
-        lambda outputs: (None, outputs[0].logits[0].float().softmax(-1)), lambda number: str(labels[number]),
-    )  # fmt: skip
+    """Which label a classifier gives to a text, and how likely that is; of a regression, the value that it gives."""
+    config, inputs = model.module.config, collate(model, [text]).inputs
+
+    def name(number: int) -> str:
+        return str(config.id2label[number])
+
+    def read_logits(outputs: Sequence[Any]) -> Tensor:
+        logits: Tensor = outputs[0].logits[0]
+        return logits.float()
+
+    if config.num_labels == 1 or config.problem_type == "regression":
+        measure = "predicted value" if config.num_labels == 1 else f"predicted value of {name(0)}"
+        return Question(measure, "", [inputs], lambda outputs: (float(read_logits(outputs)[0]), None), name)
+    # Of several labels that may all be true, each has a probability of its own.
+    share = torch.sigmoid if config.problem_type == "multi_label_classification" else partial(torch.softmax, dim=-1)
+    with torch.inference_mode():
+        given = int(read_logits([model.module(**prepare_inputs(model, inputs))]).argmax())
+
+    def read(outputs: Sequence[Any]) -> tuple[float, Tensor]:
+        shares = share(read_logits(outputs))
+        return float(shares[given]), shares
+
+    return Question(f"probability of {name(given)}", "label", [inputs], read, name)
 
 
 def ask_next(model: Model, text: Aligned) -> Question:
@@ -210,15 +244,27 @@ def ask_masked(model: Model, text: Aligned, mask: int) -> Question:
 
 def ask_states(model: Model, text: Aligned) -> Question:
     """How similar the last hidden states of a text stay to those of the model as it is."""
-    inputs = collate(model, [text]).inputs
-    with torch.inference_mode():
-        whole = model.module(**prepare_inputs(model, inputs)).last_hidden_state[0].double()
+    inputs = {**collate(model, [text]).inputs, "output_hidden_states": True}
+    try:
+        with torch.inference_mode():
+            whole = read_last_states(model.module(**prepare_inputs(model, inputs)))
+    except Exception as error:  # what a model raises on input that it cannot take, it alone knows
+        raise ModelError(
+            f"{model.name!r} ({type(model.module).__name__}) cannot be asked about one text "
+            f"({type(error).__name__}: {first_line(error)}); load the model without its head."
+        ) from error
 
     def read(outputs: Sequence[Any]) -> tuple[float, None]:
-        states = outputs[0].last_hidden_state[0].double()
-        return float(torch.cosine_similarity(states, whole, dim=-1).mean()), None
+        return float(torch.cosine_similarity(read_last_states(outputs[0]), whole, dim=-1).mean()), None
 
     return Question(SIMILARITY, "", [inputs], read, str)
+
+
+def read_last_states(output: Any) -> Float[Tensor, "token width"]:
+    """The last hidden states of a text, of an encoder-decoder those of its decoder, from what a model returns."""
+    layers = output.get("decoder_hidden_states") or output.get("hidden_states")
+    states: Tensor = layers[-1] if layers else output.last_hidden_state
+    return states[0].double()
 
 
 def name_token(model: Model, number: int) -> str:

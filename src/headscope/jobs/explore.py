@@ -7,6 +7,7 @@ import secrets
 import threading
 import webbrowser
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -150,7 +151,8 @@ def explore(
         find_start(loaded, start, causal=find_mask(loaded) is None)
     explorer = Explorer(opened, loaded, port, notes, start)
     if not no_browser:
-        webbrowser.open(explorer.address)
+        with suppress(webbrowser.Error):  # the address is printed too
+            webbrowser.open(explorer.address)
     return explorer
 
 
@@ -175,7 +177,7 @@ class Atlas:
         views = {view: folder / f"heads-{view}.nc" for view in VIEWS}
         examples, distances = folder / "examples.nc", folder / "head-distances.nc"
         return cls(
-            heads.read_table(table),
+            _refuse_runs(heads.read_table(table)),
             {view: heads.read_table(file) for view, file in views.items() if file.is_file()},
             read_examples(examples) if examples.is_file() else None,
             heads.read_table(distances) if distances.is_file() else None,
@@ -188,6 +190,21 @@ class Atlas:
         )
 
 
+def _refuse_runs(table: xr.Dataset) -> xr.Dataset:
+    """A head table of one model; one of several runs is refused.
+
+    Raises:
+        TableError: it is of runs.
+    """
+    if "run" in table.dims:
+        names = ", ".join(map(str, table["run"].values.tolist()))
+        raise TableError(
+            f"the table is of {table.sizes['run']} runs ({names}), and a page is of one; select it with "
+            'table.sel(run="..."), or give headscope compare the table before and this one.'
+        )
+    return table
+
+
 def open_atlas(source: object) -> Atlas | None:
     """The atlas in a folder, of a file or of a table; None of what is no atlas, and so a model.
 
@@ -195,7 +212,7 @@ def open_atlas(source: object) -> Atlas | None:
         TableError: a file is missing or damaged.
     """
     if isinstance(source, xr.Dataset):
-        return Atlas(source, {}, None, None)
+        return Atlas(_refuse_runs(source), {}, None, None)
     if isinstance(source, AtlasResult):
         return Atlas.read(source.folder)
     if isinstance(source, str | Path) and ((path := Path(source)).suffix == ".nc" or (path / "heads.nc").is_file()):

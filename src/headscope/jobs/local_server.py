@@ -5,16 +5,20 @@ request --`_Handler`: is it ours?--> `Request` --respond--> `Reply`
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from headscope.errors import HeadscopeError
+from headscope.errors import HeadscopeError, first_line
 
 HOST = "127.0.0.1"
 """No other machine can reach the server."""
+
+HTTP_PORT = 80
+"""The port that browsers leave out of an address."""
 
 LONGEST = 100_000
 """Bytes of what a page sends."""
@@ -120,13 +124,20 @@ class _Handler(BaseHTTPRequestHandler):
                 reply = self.respond(Request(self.path, headers, read()))
             except ValueError as error:  # what was sent is too long, or nothing that can be read
                 reply = refuse(HTTPStatus.BAD_REQUEST, str(error))
-        self._send(reply)
+            except Exception as error:  # whatever it is, the page is to say so, and the server to go on
+                sentence = f"this failed with {type(error).__name__}: {first_line(error)}."
+                reply = refuse(HTTPStatus.INTERNAL_SERVER_ERROR, sentence)
+        with suppress(ConnectionError):  # the page may have been closed meanwhile
+            self._send(reply)
         reply.finish()
 
     def _is_ours(self) -> bool:
         """True if the page itself asks, by a name of this machine."""
         server: Any = self.server
-        names = {f"{name}:{server.server_port}" for name in (HOST, "localhost")}
+        port = server.server_port
+        names = {f"{name}:{port}" for name in (HOST, "localhost")} | (
+            {HOST, "localhost"} if port == HTTP_PORT else set()
+        )
         origin = self.headers.get("Origin")
         return self.headers.get("Host") in names and (origin is None or origin.removeprefix("http://") in names)
 

@@ -10,11 +10,12 @@ from functools import partial
 from math import isqrt
 from typing import Any
 
+from headscope.capture.align import Alignment
 from headscope.capture.model import Model
 from headscope.capture.stream import Plan
-from headscope.corpora import read
+from headscope.corpora import Document, read
 from headscope.errors import HeadscopeError
-from headscope.intervene.what_if import TextModel
+from headscope.intervene.what_if import TextModel, explain_unread
 from headscope.runner.examples import read_texts
 from headscope.runner.query_key import read_query_key
 from headscope.view.page import describe_text
@@ -57,6 +58,26 @@ class PageModel:
             return self._answers[name](question)
 
 
+def read_question(question: Any) -> Document:
+    """The text that a question is about: ``{"text": ...}``, or ``{"words": [...], "boundary": ...}`` of the page.
+
+    Raises:
+        HeadscopeError: there is none.
+    """
+    match question:
+        case {"words": [*words], "boundary": int() | None as boundary} if words and all(map(is_readable, words)):
+            return Document("text", tuple(words), boundary=boundary)
+        case {"text": str(text)} if text.strip():
+            (document,) = read([text])
+            return document
+    raise HeadscopeError("the text is empty; type some words.")
+
+
+def is_readable(word: Any) -> bool:
+    """True of text that a tokenizer can read, which has no half of a pair of surrogates."""
+    return isinstance(word, str) and not any("\ud800" <= letter <= "\udfff" for letter in word)
+
+
 def show_attention(model: Model, max_tokens: int, question: Any) -> dict[str, Any]:
     """A text with the attention of all heads on it, as the page has its texts.
 
@@ -68,16 +89,13 @@ def show_attention(model: Model, max_tokens: int, question: Any) -> dict[str, An
     Raises:
         HeadscopeError: it is no text, or the model cannot read it.
     """
-    text = question.get("text") if isinstance(question, dict) else None
-    if not isinstance(text, str) or not text.strip():
-        raise HeadscopeError("the text is empty; type some words.")
-    document = read([text])
-    texts = read_texts(model, [*document], Plan(max_tokens=max_tokens, cut=True))
+    document = read_question(question)
+    texts = read_texts(model, [document], Plan(max_tokens=max_tokens, cut=True))
     if not texts:
-        raise HeadscopeError(f"{model.name} has no tokens for this text; type another.")
-    words = len(next(iter(document)).words)
+        skipped = Alignment.for_model(model, max_tokens=max_tokens, cut=True).align([document])[1]
+        raise HeadscopeError(explain_unread(model.name, skipped))
     tokens = max(len(side.tokens) for side in texts[0].sides.values())
-    cut = f"Cut to {tokens} tokens." if len(texts[0].words) < words else ""
+    cut = f"The text was cut to {tokens} tokens." if len(texts[0].words) < len(document.words) else ""
     return {"text": describe_text(texts[0], quick=True), "note": cut}
 
 
@@ -87,25 +105,22 @@ def show_neurons(model: Model, max_tokens: int, question: Any) -> dict[str, Any]
     Args:
         model: whose head it is.
         max_tokens: a longer text is cut.
-        question: ``{"text": ..., "attention_type": "cross", "head": "3-1", "from": 2, "to": 5}``, tokens counted from
-            0; the attention type is empty of a model with one.
+        question: a text of the page, with the number of its tokens, at which it is cut, and ``{"attention_type":
+            "cross", "head": "3-1", "from": 2, "to": 5}``, tokens counted from 0; the attention type is empty of a model
+            with one.
 
     Raises:
         HeadscopeError: there is no such head or token, or the text is empty.
         ModelError: the queries of the model cannot be reached.
     """
+    document = read_question(question)
     match question:
         case {
-            "text": str(text),
-            "attention_type": str(name),
-            "head": str(head),
-            "from": int(query),
-            "to": int(key),
-        } if text.strip():
-            (document,) = read([text])
-            plan = Plan(max_tokens=max_tokens, cut=True)
+            "tokens": int(tokens), "attention_type": str(name), "head": str(head), "from": int(query), "to": int(key),
+        }:  # fmt: skip
+            plan = Plan(max_tokens=min(tokens, max_tokens), cut=True)
             return asdict(read_query_key(model, document, head, query, key, plan, attention_type=name))
-    raise HeadscopeError("the text is empty, or no two tokens are named; type some words, and choose tokens.")
+    raise HeadscopeError("no two tokens are named; choose tokens of the text.")
 
 
 def show_what_if(model: TextModel, question: Any) -> dict[str, Any]:
@@ -113,12 +128,13 @@ def show_what_if(model: TextModel, question: Any) -> dict[str, Any]:
 
     Args:
         model: that is asked.
-        question: ``{"text": ..., "heads": ["3-1"], "how": "zero"}``.
+        question: a text, and ``{"heads": ["3-1"], "how": "zero"}``.
 
     Raises:
         HeadscopeError: the text is empty, no such head or way is known, or the heads cannot be edited.
     """
+    document = read_question(question)
     match question:
-        case {"text": str(text), "heads": [*heads], "how": str(how)} if text.strip():
-            return asdict(model.ask(text, [str(head) for head in heads], how))
-    raise HeadscopeError("the text is empty, or no head is named; type some words, and choose heads.")
+        case {"heads": [*heads], "how": str(how)}:
+            return asdict(model.ask(document, [str(head) for head in heads], how))
+    raise HeadscopeError("no head is named; choose heads.")

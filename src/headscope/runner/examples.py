@@ -75,6 +75,7 @@ def _describe_text(
     return Text(
         id=document.id,
         words=document.words,
+        boundary=document.boundary,
         sides={name: _describe_side(tokenizer, tokens, row) for name, tokens in sides.items()},
         links=tuple((link.source, link.target, link.label) for link in document.links),
         spans=tuple(

@@ -34,6 +34,7 @@ def describe_text(text: Text, *, quick: bool = False) -> dict[str, Any]:
     return {
         "id": text.id,
         "words": text.words,
+        "boundary": text.boundary,
         "sides": {name: asdict(side) for name, side in text.sides.items()},
         "shapes": {name: each.shape[:2] for name, each in text.weights.items()},
         "links": text.links,

@@ -4,7 +4,7 @@ import { element, find, minus, number, percent, shape } from "./dom.js";
 import { headName, scoreOf } from "./numbers.js";
 import { chooseText } from "./sentences.js";
 import { ask, isLive } from "./server.js";
-import { readSides, texts } from "./texts.js";
+import { describeText, readSides, texts } from "./texts.js";
 
 const LABELS = 60, WIDEST = 820, HIGH = 22, GAP = 6; // pixels: of the names, of a row, between rows
 const ROWS = { query: "query", key: "key", products: "product" };
@@ -31,19 +31,21 @@ function drawCells(answer) {
 }
 
 // The neurons whose products are largest, either way.
-function describe(answer, from, to) {
+function describe(answer, head, from, to) {
   const order = [...answer.products.keys()].sort((a, b) => Math.abs(answer.products[b]) - Math.abs(answer.products[a]));
   const largest = order.slice(0, 3).map((neuron) => `${neuron + 1} (${minus(number(answer.products[neuron]))})`).join(", ");
-  return `Head ${headName(state.head)}, ${from} \u2192 ${to}: score ${minus(number(answer.score))}, attention ${percent(answer.weight)}. Neurons with the largest products: ${largest}.`;
+  return `Head ${head}, ${from} \u2192 ${to}: score ${minus(number(answer.score))}, attention ${percent(answer.weight)}. Neurons with the largest products: ${largest}.`;
 }
 
 async function run() {
   const text = texts[currentPlace()], sides = readSides(text, state);
   const [from, to] = ["from", "to"].map((end) => Number(find(`neurons-${end}`).value));
+  const [asked, head] = [listed, headName(state.head)];
   find("neurons").setAttribute("aria-busy", "true");
   try {
-    const answer = await ask("neurons", { text: text.words.join(" "), attention_type: state.attention_type, head: headName(state.head), from, to });
-    find("neurons-value").textContent = describe(answer, sides[0].tokens[from], sides[1].tokens[to]);
+    const answer = await ask("neurons", { ...describeText(text), attention_type: state.attention_type, head, from, to });
+    if (asked !== listed) return; // the reader chose another text meanwhile
+    find("neurons-value").textContent = describe(answer, head, sides[0].tokens[from], sides[1].tokens[to]);
     find("neurons-picture").replaceChildren(drawCells(answer));
   } catch (error) {
     find("neurons-value").textContent = error.message;

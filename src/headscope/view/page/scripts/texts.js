@@ -22,6 +22,12 @@ export function hasHead(text, state, { layer, head }) {
   return layer < layers && head < heads;
 }
 
+// A text of the page as the model behind it is asked about it. `tokens` is what the model reads of it, where that is cut.
+export function describeText(text) {
+  const { tokens } = text.sides.encoder ?? text.sides.decoder;
+  return { words: text.words, boundary: text.boundary, tokens: tokens.length };
+}
+
 // The tokens that attend, and those that are attended to: {tokens, token_words} each.
 export const readSides = (text, state) => data.reads[typeOf(text, state)].map((side) => text.sides[side]);
 

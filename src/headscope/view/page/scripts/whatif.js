@@ -2,9 +2,10 @@
 import { element, find, minus, number, percent } from "./dom.js";
 import { headName, page } from "./numbers.js";
 import { ask, isLive } from "./server.js";
-import { texts } from "./texts.js";
+import { describeText, texts } from "./texts.js";
 
 const heads = new Set(); // names of those that are ticked off
+let shown = null; // the text of the page that stands in the box
 let current = ""; // the name of the chosen head
 
 const nameHead = (state) => `${page.attention_types.length ? state.attention_type + " " : ""}${headName(state.head)}`;
@@ -49,11 +50,12 @@ function showAnswer(answer, about) {
 
 async function run() {
   const part = find("what-if-parts");
-  const text = find("what-if-text").value;
+  const text = find("what-if-text").value, how = find("what-if-how").value, names = [...heads];
   part.setAttribute("aria-busy", "true");
   try {
-    const how = find("what-if-how").value;
-    showAnswer(await ask("what-if", { text, heads: [...heads], how }), `Without ${[...heads].join(", ")}.`);
+    const asked = shown && text === shown.words.join(" ") ? describeText(shown) : { text };
+    const answer = await ask("what-if", { ...asked, heads: names, how });
+    showAnswer(answer, [`Without ${names.join(", ")}.`, answer.note].filter(Boolean).join(" "));
   } catch (error) {
     find("what-if-value").textContent = error.message;
     find("what-if-table").hidden = true;
@@ -73,9 +75,9 @@ export function buildWhatIf() {
 export function drawWhatIf(state) {
   if (!isLive) return;
   current = nameHead(state);
-  if (state.text && find("what-if-text").dataset.text !== state.text) {
-    find("what-if-text").value = texts[Number(state.text)].words.join(" ");
-    find("what-if-text").dataset.text = state.text;
+  if (state.text && shown !== texts[Number(state.text)]) {
+    shown = texts[Number(state.text)];
+    find("what-if-text").value = shown.words.join(" ");
   }
   drawHeads();
 }
