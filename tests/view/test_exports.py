@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import playwright.sync_api as playwright
 import pytest
+import xarray as xr
 from PIL import Image
 
 import headscope
@@ -150,12 +151,35 @@ def test_no_cell_is_a_formula_or_breaks_its_row(open_page: OpenPage, tmp_path: P
     assert rows[8][0] == HOSTILE[0]
 
 
+def with_own_variables(table: xr.Dataset) -> xr.Dataset:
+    """A table with variables that have no title and no score, as somebody's reducer may give them."""
+    draw, dims, sizes = np.random.default_rng(5), table["entropy"].dims, table["entropy"].shape
+    about = {"long_name": "what somebody counts", "units": "things", "source": "somebody"}
+    kinds = ("kind", ["a", "b"], {"long_name": "kind of thing"})
+    return table.assign_coords(step=[5, 7, 11], kind=kinds).assign(
+        own_sum=(dims, draw.normal(size=sizes), about),
+        own_share=((*dims, "step"), draw.random((*sizes, 3)) * [1, 1, 0], about),
+        own_kind=((*dims, "kind"), draw.random((*sizes, 2)), about),
+        own_pairs=((*dims, "step", "kind"), draw.random((*sizes, 3, 2)), about),
+    )
+
+
+def test_variables_without_a_title_can_colour_the_grid_and_are_in_no_profile(open_page: OpenPage) -> None:
+    page = open_page(render_page(with_own_variables(head_table()), figures={}), address="#variable=own_sum&head=2-3")
+    options = page.locator("#variable option").all_inner_texts()
+    own = [option for option in options if option.startswith("own")]
+    assert own == ["own sum", "own share: 5", "own share: 7", "own kind: a", "own kind: b"]
+    assert page.locator("#about").inner_text() == "What somebody counts. (somebody)"
+    assert "own" not in page.locator("#profile-statistics").inner_text()
+    assert page.locator("#scale .low").inner_text().startswith("−")
+
+
 @pytest.mark.parametrize("attention_types", [False, True])
-@pytest.mark.parametrize("variable", ["relation:obj", "entropy"])
+@pytest.mark.parametrize("variable", ["relation:obj", "entropy", "own_sum", "own_share:7", "own_kind:b"])
 def test_the_python_gives_the_number_that_is_shown(
     open_page: OpenPage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attention_types: bool, variable: str
 ) -> None:
-    table = head_table(attention_types=attention_types)
+    table = with_own_variables(head_table(attention_types=attention_types))
     address = f"#variable={variable}&direction=head_to_dependent&head=2-3"
     page = open_page(
         render_page(table, figures={}), address=address + ("&attention_type=decoder" if attention_types else "")

@@ -1,5 +1,6 @@
 """The numbers of a page, from a head table, in plain lists: data for ``scripts/numbers.js``."""
 
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,9 @@ from headscope.view.page.nested import list_by_head, round_number
 from headscope.view.page.reported_heads import format_address
 from headscope.view.reports import Report, format_measure, row_key
 from headscope.view.verdicts import choose_opening
+
+MOST_LABELS = 64
+"""Of a further dimension of a variable; of more there is no list to choose from."""
 
 RELATION = "relation:"
 """How the keys of rows begin that are relations of Universal Dependencies."""
@@ -155,22 +159,71 @@ def _baseline_of_score(table: xr.Dataset, score: Score, place: Mapping[str, str]
 
 
 def _statistics(table: xr.Dataset) -> Iterator[dict[str, Any]]:
-    """The variables of each head that have a title and numbers: a sentence, a baseline for each attention type."""
+    """The variables of each head that have numbers: those with a title, which its profile lists, then all others."""
+    known = {name for score in read_scores(table) for name in _name_variables(score)}
+    others = [name for name, values in table.data_vars.items() if name not in known and not values.attrs.get("title")]
     for name, values in table.data_vars.items():
-        if not values.attrs.get("title") or not values.notnull().any():
-            continue
-        baseline, note = _baseline(table, values)
-        about, texts = str(values.attrs["long_name"]), values.attrs.get("texts", "mean over all texts")
-        yield {
-            "name": str(name),
-            "label": str(values.attrs["title"]),
-            "about": f"{about[0].upper()}{about[1:]}, {texts}. {note}".strip(),
-            "source": str(values.attrs["source"]),
-            "units": str(values.attrs["units"]),
-            "baseline": baseline,
-            "diverging": values.attrs.get("scale") == "diverging",
-            "values": list_by_head(values),
-        }
+        if values.attrs.get("title") and _has_numbers(values):
+            yield _statistic(table, str(name), values, {})
+    for name in others:
+        for place in _list_places(table, table[name]):
+            yield _statistic(table, str(name), table[name].sel(place), place)
+
+
+def _name_variables(score: Score) -> set[str]:
+    """The variable of a score, with the ends of its interval."""
+    return {score.variable, f"{score.variable}_lower", f"{score.variable}_upper"}
+
+
+def _has_numbers(values: xr.DataArray) -> bool:
+    return values.dtype.kind in "fiub" and bool(values.notnull().any())
+
+
+def _list_places(table: xr.Dataset, values: xr.DataArray) -> list[dict[str, Any]]:
+    """Where a variable without a title has one number for each head: anywhere, or for the labels of one more dimension.
+
+    Left out are the folds and the rows of scores, and labels for which every head has nothing.
+    """
+    rows = {score.row_dimension(table) for score in read_scores(table)} | {"direction", "fold", "run"}
+    further = [dim for dim in values.dims if dim not in HEAD]
+    if not {"layer", "head"} <= {*values.dims} or not _has_numbers(values) or rows & {*further}:
+        return []
+    if not further:
+        return [{}]
+    dim = further[0]
+    if len(further) > 1 or values.sizes[dim] > MOST_LABELS:
+        return []
+    labels = values[dim].values.tolist()
+    return [{str(dim): label} for label in labels if bool(values.sel({dim: label}).fillna(0).any())]
+
+
+def _statistic(table: xr.Dataset, name: str, values: xr.DataArray, place: Mapping[str, Any]) -> dict[str, Any]:
+    """A variable of each head: a sentence, a baseline for each attention type, and its numbers.
+
+    Args:
+        table: a head table.
+        name: of the variable.
+        values: those of the heads.
+        place: the label of a further dimension at which they are.
+    """
+    attrs = values.attrs
+    baseline, note = _baseline(table, values)
+    about, texts = str(attrs["long_name"]), attrs.get("texts", "mean over all texts" if attrs.get("title") else "")
+    where = [f"{dim.replace('_', ' ')} {label}" for dim, label in place.items()]
+    codes = [f"{code}: {text}" for code, text in enumerate(json.loads(attrs.get("names", "[]"))) if text]
+    described = ", ".join(filter(None, (f"{about[:1].upper()}{about[1:]}", texts, *where, *codes)))
+    return {
+        "name": ":".join([name, *map(str, place.values())]),
+        "select": {"variable": name, "place": dict(place)},
+        "label": str(attrs.get("title") or ": ".join([name.replace("_", " "), *map(str, place.values())])),
+        "listed": bool(attrs.get("title")),
+        "about": f"{described}. {note}".strip(),
+        "source": str(attrs["source"]),
+        "units": str(attrs["units"]),
+        "baseline": baseline,
+        "diverging": attrs.get("scale") == "diverging" or float(values.min()) < 0,
+        "values": list_by_head(values),
+    }
 
 
 def _baseline(table: xr.Dataset, values: xr.DataArray) -> tuple[list[float | None], str]:

@@ -1,7 +1,7 @@
 // What is shown, to take along: the Python that gives the same number, tables as CSV, pictures as SVG and PNG.
 import { colour, paletteOf } from "./colours.js";
 import { element, find, number, shape } from "./dom.js";
-import { attentionType, headName, numbersOf, page, readChange, readVariable, scoreOf } from "./numbers.js";
+import { attentionType, headName, numbersOf, page, readChange, readVariable, scoreOf, statisticOf } from "./numbers.js";
 
 const CELL = 42, ROW = 24, LABELS = 34, TITLE = 30; // pixels of the picture of the grid
 const SCALE = 2; // pixels of a PNG for one of the page
@@ -15,7 +15,7 @@ const quote = (text) => JSON.stringify(text);
 
 // The Python that reads the number of the chosen head from the table beside the page, and that which disables the head.
 function writePython() {
-  const { variable, place } = scoreOf(state)?.select ?? { variable: state.variable, place: {} };
+  const { variable, place } = (scoreOf(state) ?? statisticOf(state)).select;
   const directed = readVariable(state).directed ? { direction: state.direction } : {};
   const named = state.attention_type ? { attention_type: state.attention_type } : {};
   const labels = Object.entries({ ...place, ...directed, ...named }).map(([dim, label]) => `${dim}=${quote(label)}`);

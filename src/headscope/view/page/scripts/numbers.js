@@ -29,6 +29,8 @@ export const VIEWS = [page.name, ...page.views.map((view) => view.name)];
 // The statistics and scores of the view that is shown.
 export const numbersOf = (state) => page.views.find((view) => view.name === state.view) ?? page;
 
+export const statisticOf = (state) => numbersOf(state).statistics.find((row) => row.name === state.variable);
+
 export const scoreOf = (state) => numbersOf(state).scores.find((row) => row.key === state.variable);
 
 // The values of heads that have one.
@@ -68,7 +70,7 @@ function readView(state) {
       baselineText: describeBaseline(score),
     };
   }
-  const statistic = numbersOf(state).statistics.find((row) => row.name === state.variable);
+  const statistic = statisticOf(state);
   if (!statistic) return null;
   const baseline = statistic.baseline[attentionType(state)] ?? null;
   return {

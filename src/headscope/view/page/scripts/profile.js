@@ -26,7 +26,7 @@ function fill(table, rows) {
 
 // Of a comparison, the last column has the other view in place of the baseline.
 function listStatistics({ statistics }, side, { layer, head }, against) {
-  return statistics.map((row) => {
+  return statistics.filter((row) => row.listed).map((row) => {
     const other = against && numbersOf({ view: against }).statistics.find(({ name, units }) => name === row.name && units === row.units);
     const beside = against ? other?.values[side][layer][head] : row.baseline[side];
     const all = flat(row.values[side]);
