@@ -8,11 +8,14 @@ import io
 import shutil
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 from PIL import Image
 from playwright.sync_api import Browser, sync_playwright
+
+import headscope
 
 IMAGES = Path(__file__).parent / "images"
 HEIGHT = 900
@@ -32,6 +35,7 @@ class Picture:
         address: what follows the name of the page.
         click: the element to click first, if any.
         decoder: of the second atlas.
+        live: with the model behind the page.
         width: of the window in pixels.
         dark: in the dark theme.
         tallest: the most pixels that it is high.
@@ -43,6 +47,7 @@ class Picture:
     address: str = ""
     click: str = ""
     decoder: bool = False
+    live: bool = False
     width: int = 1300
     dark: bool = False
     tallest: int = 1700
@@ -60,6 +65,8 @@ PICTURES = (
     Picture("page-row-click", click="#reported-rows tbody tr:nth-child(3)", tallest=1560),
     Picture("page-guess", "section:has(#guess)", "#guess-options", OBJECTS, click="#guess-next", tallest=900),
     Picture("page-sentence", "#sentences", "#sentence-picture", OBJECTS, tallest=1200),
+    Picture("page-beside", "#sentence-parts > .controls", "#sentence-picture", f"{OBJECTS}&beside=2-7,4-9"),
+    Picture("page-neurons", "#neurons", "#neurons-picture svg", f"{OBJECTS}&text=0", click="#neurons-run", live=True),
     Picture("page-colours", first="section:has(#heads)", last="#scale", address="#variable=entropy&head=2-4"),
     Picture("page-decoder", decoder=True, tallest=1500),
     Picture("page-dark", address=OBJECTS, dark=True, tallest=1500),
@@ -78,17 +85,22 @@ def take_pictures(pictures: Sequence[Picture], atlas: Path, decoder: Path, folde
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         for picture in pictures:
-            image = take(picture, (decoder if picture.decoder else atlas) / "atlas.html", browser)
+            opened = headscope.explore(atlas, no_browser=True) if picture.live else nullcontext()
+            with opened as explorer:
+                page = ((decoder if picture.decoder else atlas) / "atlas.html").resolve().as_uri()
+                image = take(picture, page if explorer is None else explorer.address, browser)
             image.save(folder / f"{picture.name}.png", optimize=True)
         browser.close()
 
 
-def take(picture: Picture, page: Path, browser: Browser) -> Image.Image:
-    """The picture of a part of a page."""
+def take(picture: Picture, page: str, browser: Browser) -> Image.Image:
+    """The picture of a part of a page at an address."""
     window = browser.new_page(
-        viewport={"width": picture.width, "height": HEIGHT}, color_scheme="dark" if picture.dark else "light"
-    )
-    window.goto(f"{page.resolve().as_uri()}{picture.address}")
+        viewport={"width": picture.width, "height": HEIGHT}, color_scheme="dark" if picture.dark else "light",
+        bypass_csp=True,
+    )  # fmt: skip
+    window.goto(f"{page}{picture.address}")
+    window.add_style_tag(content="section { content-visibility: visible !important; }")  # each at its own height
     window.evaluate("Math.random = () => 0.3")  # so that the guess is the same each time
     if picture.click:
         window.locator(picture.click).first.click()
