@@ -275,7 +275,10 @@ def reducers() -> str:
 
 def lists() -> str:
     """What `headscope list` prints of corpora, studies and tasks."""
-    corpora = {"grammar": "sentences that headscope makes itself (`grammar:COUNT:SEED`)"}
+    corpora = {
+        "grammar": "sentences that headscope makes itself (`grammar:COUNT:SEED`)",
+        "repeats": "random tokens that are repeated, for induction heads (`repeats:COUNT:SEED`)",
+    }
     corpora |= {name: format.description for name, format in FORMATS.items()}
     page = "# Corpora, studies, tasks\n\nThe same as `headscope list corpora`, `studies` and `tasks`.\n"
     for title, rows in (

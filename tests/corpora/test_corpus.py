@@ -274,11 +274,11 @@ def test_the_hash_of_the_grammar_changes_with_count_and_seed():
     assert read("grammar:5:0", format="grammar").sha256 in hashes
 
 
-@pytest.mark.parametrize("name", ["grammar:", "grammar:0", "grammar:many", "grammar:5:", "grammar:5:7:9", "grammar:-5"])
-def test_a_misspelt_grammar_is_refused(name):
+@pytest.mark.parametrize("name", ["grammar:", "grammar:0", "grammar:many", "grammar:5:", "repeats:5:7:9", "repeats:-5"])
+def test_a_misspelt_generated_corpus_is_refused(name):
     assert refused(name) == (
-        f"the corpus {name!r} is not understood; generated sentences are named 'grammar', 'grammar:COUNT' or "
-        f"'grammar:COUNT:SEED', such as 'grammar:5000:7'."
+        f"the corpus {name!r} is not understood; generated texts are named '{name[:7]}', '{name[:7]}:COUNT' or "
+        f"'{name[:7]}:COUNT:SEED', such as '{name[:7]}:5000:7'."
     )
 
 

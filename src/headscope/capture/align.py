@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from transformers import PreTrainedTokenizerFast
 
@@ -63,8 +64,13 @@ class Alignment:
         aligned: list[Aligned] = []
         readable = [document for document in documents if document.words]
         skipped = Counter({"documents without words": len(documents) - len(readable)})
+        for document in readable:
+            if document.random_tokens:
+                tokens, losses = self._look_up(document)
+                skipped += losses
+                aligned += [] if tokens is None else [tokens]
         for pairs in (False, True):
-            chosen = [document for document in readable if (document.boundary is not None) == pairs]
+            chosen = [each for each in readable if (each.boundary is not None) == pairs and not each.random_tokens]
             for tokens, losses in self._align(chosen, pairs=pairs) if chosen else ():
                 skipped += losses
                 aligned += [] if tokens is None else [tokens]
@@ -95,6 +101,31 @@ class Alignment:
             else:
                 losses = _count_lost_words(document, word)
             yield Aligned(document, ids, word, encoding.type_ids), losses
+
+    def _look_up(self, document: Document) -> tuple[Aligned | None, Counter[str]]:
+        """A text of random tokens between the special tokens of the tokenizer, unless it is too long.
+
+        The tokens are taken as they are: spelt out and read again, most would be others. Where the tokenizer begins no
+        text with a special token, one that it has for the beginning stands there (Olsson et al. 2022).
+        """
+        before, after, ordinary = self._vocabulary
+        ids = [*before, *(ordinary[int(place * len(ordinary))] for place in document.random_tokens), *after]
+        if self.max_tokens is not None and len(ids) > self.max_tokens:
+            return None, Counter({f"documents longer than {self.max_tokens} tokens": 1})
+        word = [*(-1 for _ in before), *range(len(document.words)), *(-1 for _ in after)]
+        return Aligned(document, ids, word, [0] * len(ids)), Counter()
+
+    @cached_property
+    def _vocabulary(self) -> tuple[list[int], list[int], list[int]]:
+        """The special tokens before and behind a text, and all tokens that are not special."""
+        encoded = self.tokenizer(["a"], is_split_into_words=True)
+        places = [place for place, word in enumerate(encoded.word_ids(0)) if word is not None]
+        ids = encoded["input_ids"]
+        before, after = ids[: places[0]], ids[places[-1] + 1 :]
+        if not before and self.tokenizer.bos_token_id is not None:
+            before = [self.tokenizer.bos_token_id]
+        special = {*self.tokenizer.all_special_ids}
+        return before, after, [token for token in range(self.tokenizer.vocab_size) if token not in special]
 
     def _shorten(
         self, document: Document, word: Sequence[int | None], max_tokens: int

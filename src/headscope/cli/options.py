@@ -35,7 +35,8 @@ Model = Annotated[
 Corpus = Annotated[
     str,
     argument("CORPUS", "File or folder such as en_ewt-ud-dev.conllu (`headscope list corpora`), or "
-             "grammar[:COUNT[:SEED]] for generated sentences, such as grammar:300."),
+             "grammar[:COUNT[:SEED]] for generated sentences, such as grammar:300, or repeats[:COUNT[:SEED]] for "
+             "random tokens that are repeated."),
 ]  # fmt: skip
 Format = Annotated[
     str | None,

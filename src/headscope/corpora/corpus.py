@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from headscope.corpora import grammar, text
+from headscope.corpora import grammar, repeats, text
 from headscope.corpora.document import Document, Skipped
 from headscope.corpora.formats import FORMATS
 from headscope.corpora.memory import read_memory
@@ -21,8 +21,9 @@ from headscope.corpora.selection import Selection
 from headscope.errors import CorpusError, quote
 from headscope.files import check_regular, expand_home, reading, sha256
 
-GRAMMAR = "grammar"
-"""The name of the corpus that is generated and not read."""
+GRAMMAR, REPEATS = "grammar", "repeats"
+GENERATED = {GRAMMAR: grammar.generate_sentences, REPEATS: repeats.generate_repeats}
+"""The names of the corpora that are generated and not read: ``NAME``, ``NAME:COUNT`` or ``NAME:COUNT:SEED``."""
 
 MEMORY = "documents in memory"
 """The name and the format of a corpus that is in no file."""
@@ -32,7 +33,7 @@ _BEGINNING = 1 << 16
 
 @dataclass(frozen=True, repr=False)
 class Corpus:
-    """Documents that can be read again and again; those of files and of the grammar are not kept.
+    """Documents that can be read again and again; those of files and those that are generated are not kept.
 
     Attributes:
         name: the corpus as the user gave it; `MEMORY` for texts in memory.
@@ -127,7 +128,7 @@ class Corpus:
             return _hash_lines((replace(self, patterns=None).sha256, self.patterns.sha256))
         if self._chosen is not None:
             return _hash_lines((replace(self, selection=None).sha256, str(self.selection)))
-        if self.format == GRAMMAR:
+        if self.format in GENERATED:
             return _hash_lines(repr(document) for document in self)
         if self.format == MEMORY:
             return _hash_in_memory(self.held)
@@ -145,8 +146,8 @@ class Corpus:
         return None if self.selection is None else self.selection.choose(documents)
 
     def _read_files(self) -> Iterator[Document | Skipped]:
-        if self.format == GRAMMAR:
-            yield from grammar.generate_sentences(**_parse_grammar_name(self.name))
+        if self.format in GENERATED:
+            yield from GENERATED[self.format](**_parse_generated_name(self.name))
         yield from self.held
         for path in self.files:
             yield from FORMATS[self.format].read(path, name=self._name_file(path))
@@ -181,7 +182,8 @@ def read(
 
     Args:
         corpus: a file, a folder, or ``grammar``, ``grammar:COUNT`` or ``grammar:COUNT:SEED`` for
-            sentences made by the grammar that ships with headscope. A `Path` is always a file or folder. In memory:
+            sentences made by the grammar that ships with headscope, ``repeats`` likewise for random tokens that are
+            repeated. A `Path` is always a file or folder. In memory:
             strings, lists of words, a dataset, Docs of spaCy, or documents (`headscope.corpora.memory`).
         format: a name of `FORMATS`, for files.
         patterns: a file of spaCy's patterns (`headscope.corpora.patterns`), which add links and spans.
@@ -228,14 +230,14 @@ def name_documents(documents: Iterable[Document]) -> str:
 
 
 def _locate(corpus: str | Path, format: str | None) -> Corpus:
-    if isinstance(corpus, str) and corpus.partition(":")[0] == GRAMMAR:
-        _parse_grammar_name(corpus)
-        if format not in (None, GRAMMAR):
+    if isinstance(corpus, str) and (kind := corpus.partition(":")[0]) in GENERATED:
+        _parse_generated_name(corpus)
+        if format not in (None, kind):
             raise CorpusError(
                 f"the corpus {corpus!r} is generated, but the format {format!r} was asked for; "
                 f"leave the format out, or write './{corpus}' for a file of that name."
             )
-        return Corpus(corpus, files=(), format=GRAMMAR)
+        return Corpus(corpus, files=(), format=kind)
     if format is not None and format not in FORMATS:
         raise CorpusError(f"the format {format!r} is not known; name one of {', '.join(FORMATS)}.")
     path = expand_home(corpus)
@@ -321,11 +323,12 @@ def _detect_format(path: Path) -> str | None:
     return next((name for name, format in FORMATS.items() if format.supports(path.suffix.lower(), beginning)), None)
 
 
-def _parse_grammar_name(name: str) -> dict[str, int]:
-    if not re.fullmatch(rf"{GRAMMAR}(:[1-9][0-9]{{0,17}}(:[0-9]{{1,18}})?)?", name):
+def _parse_generated_name(name: str) -> dict[str, int]:
+    kind = name.partition(":")[0]
+    if not re.fullmatch(rf"{kind}(:[1-9][0-9]{{0,17}}(:[0-9]{{1,18}})?)?", name):
         raise CorpusError(
-            f"the corpus {quote(name)} is not understood; generated sentences are named {GRAMMAR!r}, "
-            f"'{GRAMMAR}:COUNT' or '{GRAMMAR}:COUNT:SEED', such as '{GRAMMAR}:5000:7'."
+            f"the corpus {quote(name)} is not understood; generated texts are named {kind!r}, "
+            f"'{kind}:COUNT' or '{kind}:COUNT:SEED', such as '{kind}:5000:7'."
         )
     return dict(zip(("count", "seed"), map(int, name.split(":")[1:]), strict=False))
 

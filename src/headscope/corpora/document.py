@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from headscope.errors import CorpusError
 
@@ -111,6 +111,8 @@ class Document:
             scored.
         boundary: the index of the first word of the second segment, where the model is to be
             given a pair of segments.
+        random_tokens: of a text of random tokens, where in the vocabulary each word lies, from 0 to 1: the model is
+            given that token, and the word is only its name.
 
     Raises:
         CorpusError: a span, link, rival or boundary points outside the words, a link joins a word to itself, or a
@@ -124,6 +126,7 @@ class Document:
     label: str | None = None
     group: str = ""
     boundary: int | None = None
+    random_tokens: tuple[float, ...] = field(default=(), repr=False)  # the words name them, so hashes need not
 
     def __post_init__(self) -> None:
         n = len(self.words)
@@ -160,6 +163,12 @@ class Document:
                 f"{self.boundary}; it needs at least one word on each side."
             )
 
+        if self.random_tokens and (len(self.random_tokens) != n or not all(0 <= at < 1 for at in self.random_tokens)):
+            raise CorpusError(
+                f"document {self.id!r} has {n} words and {len(self.random_tokens)} random tokens; each word needs one: "
+                "a place in the vocabulary, from 0 up to 1."
+            )
+
     def truncate(self, words: int) -> "Document":
         """The first words, with the links and spans that lie among them; a link keeps all of its rivals or none."""
         boundary = self.boundary if self.boundary is not None and self.boundary < words else None
@@ -170,7 +179,14 @@ class Document:
             if max(link.source, link.target) < words
         )
         spans = tuple(span for span in self.spans if span.end <= words)
-        return replace(self, words=self.words[:words], links=links, spans=spans, boundary=boundary)
+        return replace(
+            self,
+            words=self.words[:words],
+            links=links,
+            spans=spans,
+            boundary=boundary,
+            random_tokens=self.random_tokens[:words],
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,10 @@ def list_names(kind: str) -> Mapping[str, str]:
             from headscope.corpora import FORMATS
 
             grammar = "generated English with exact dependencies, coreference and negation (grammar:COUNT:SEED)"
-            return {"grammar": grammar} | {name: format.description for name, format in FORMATS.items()}
+            repeats = "random tokens that are repeated, for induction heads (repeats:COUNT:SEED)"
+            return {"grammar": grammar, "repeats": repeats} | {
+                name: format.description for name, format in FORMATS.items()
+            }
         case "studies":
             from headscope.studies import names as studies
 
