@@ -48,6 +48,8 @@ DIMENSIONS: Mapping[str, str] = {
     "direction": "dependent_to_head or head_to_dependent",
     "offset": "signed distance in words; -1 is the word before",
     "distance": "signed distance in tokens at which a bucket begins; 4 is 4 and further, up to where the next begins",
+    "match": "what a token that comes again is to attend to: where it stood (duplicate), or what followed (induction)",
+    "back": "distance in tokens to an earlier token",
     "token_offset": "signed distance in tokens; -1 is the token before",
     "class": "class of words whose tokens are counted together",
     "token_class": "class of tokens by annotation: noun, verb, pronoun, subject, object, negation, cls or sep",

@@ -12,6 +12,7 @@ from witnesses.coreference import coreference
 from witnesses.gradients import gradients, hold_attention, see_gradients
 from witnesses.head_distances import head_distances
 from witnesses.head_distances_before import head_distances_before
+from witnesses.induction import induction
 from witnesses.map_patterns import map_patterns
 from witnesses.means import clustered_error, effective_clusters
 from witnesses.norms import see_norms
@@ -48,6 +49,7 @@ __all__ = [
     "head_distances",
     "head_distances_before",
     "hold_attention",
+    "induction",
     "map_patterns",
     "masses",
     "permuted_candidates",

@@ -15,11 +15,14 @@ CAUSAL = {"gpt2", "llama", "qwen3", "mistral", "gemma2", "gpt_oss", "bloom", "fa
 
 @dataclass(frozen=True)
 class Token:
-    """Where a token stands, the word it is from (None: a special token), its kind: cls, sep, punctuation or nothing."""
+    """Where a token stands, its word (None: a special token), its kind (cls, sep, punctuation or nothing), and its
+    number in the vocabulary.
+    """
 
     position: int
     word: int | None = None
     kind: str = ""
+    id: int = -1
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,7 @@ def _tokens(tokenizer: PreTrainedTokenizerFast, encoded, boundary: int) -> tuple
             kind = "sep"
         elif word is not None and tokenizer.convert_ids_to_tokens(number).lstrip("Ġ▁") in (".", ","):
             kind = "punctuation"
-        tokens.append(Token(position, word, kind))
+        tokens.append(Token(position, word, kind, number))
     return tuple(tokens)
 
 

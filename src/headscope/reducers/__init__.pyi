@@ -5,6 +5,7 @@ from .coreference import Coreference as Coreference
 from .gradients import Gradients as Gradients
 from .head_distances import HeadDistances as HeadDistances
 from .head_distances_before import HeadDistancesBefore as HeadDistancesBefore
+from .induction import Induction as Induction
 from .map_patterns import MapPatterns as MapPatterns
 from .negation_scope import NegationScope as NegationScope
 from .reducer import CorpusReducer as CorpusReducer

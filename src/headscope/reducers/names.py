@@ -33,6 +33,9 @@ NAMES: Mapping[str, str] = {
     "average_map": (
         "The average attention map of each head: how much it attends from each sixteenth of a text to each sixteenth."
     ),
+    "induction": (
+        "How much each head attends from a token that comes again to what followed it, and to where it stood."
+    ),
 }
 """What each reducer of `headscope.reducers.REDUCERS` measures: the first line of its docstring."""
 

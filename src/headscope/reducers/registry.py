@@ -8,6 +8,7 @@ from headscope.reducers.coreference import Coreference
 from headscope.reducers.gradients import Gradients
 from headscope.reducers.head_distances import HeadDistances
 from headscope.reducers.head_distances_before import HeadDistancesBefore
+from headscope.reducers.induction import Induction
 from headscope.reducers.map_patterns import MapPatterns
 from headscope.reducers.negation_scope import NegationScope
 from headscope.reducers.reducer import CorpusReducer
@@ -33,6 +34,7 @@ REDUCERS: Mapping[str, type[CorpusReducer]] = {
     "map_patterns": MapPatterns,
     "sparse_shapes": SparseShapes,
     "average_map": AverageMap,
+    "induction": Induction,
 }
 """All reducers by name."""
 

@@ -1,0 +1,160 @@
+"""Heads that find a token again: induction heads, and heads that attend to the earlier place of the same token.
+
+Olsson et al. 2022, *In-context learning and induction heads*, and Wang et al. 2023 (duplicate token heads).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+import numpy as np
+import torch
+import xarray as xr
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from headscope.capture.attention import Attention
+from headscope.capture.batch import Batch, Tokens
+from headscope.corpora.summary import CorpusSummary
+from headscope.reducers.reducer import Sums
+from headscope.reducers.support.folds import FoldAssignment, total_by_fold
+from headscope.reducers.support.ratios import score_table
+from headscope.reducers.surface import SUMMED
+from headscope.score import Rival, Score
+
+OLSSON = "Olsson et al. 2022, section on prefix matching"
+
+MATCHES = ("induction", "duplicate")
+"""What a token is to attend to: the token behind its last earlier place, and that place itself."""
+
+FARTHEST = 64
+"""Tokens back to which the rule with a fixed distance may look."""
+
+MASS = Score(
+    "match_mass",
+    "Tokens that come again",
+    "the mean attention from a token that stands earlier in its text too, to that place (duplicate) or to the token "
+    "behind it (induction)",
+    numerator=("fold_match_mass",), denominator=("fold_match",),
+    rivals=(
+        Rival("back", "best fixed distance", ("fold_match_back",), ("fold_match",), ("back",), "{back} tokens back"),
+        Rival("random", "a random earlier token", ("fold_match_random",), ("fold_match",)),
+    ),
+    items="tokens", rows="matches", attends="token",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Induction:
+    """How much each head attends from a token that comes again to what followed it, and to where it stood.
+
+    Of a token of the text that stands earlier in it too, the last earlier place counts. ``match_mass`` is the mean
+    attention to that place (row ``duplicate``) and to the token behind it (row ``induction``, prefix matching), over
+    all such tokens of all texts; where the token behind is the token itself, or a special one, it does not count.
+    Tokens are compared as the model reads them. On the corpus ``repeats`` this is ``A[i, i - n + 1]`` in the second
+    half of ``[r, r]`` with n random tokens r, and n differs from text to text.
+
+    The rules that a head is compared with know no tokens: the best fixed distance back, and a random earlier token,
+    which is right once in as many times as there are earlier ones.
+
+    Attributes:
+        fold_assignment: of the documents to the folds in which sums are kept.
+    """
+
+    fold_assignment: FoldAssignment = field(default_factory=FoldAssignment)
+
+    name: ClassVar[str] = "induction"
+    scores: ClassVar[tuple[Score, ...]] = (MASS,)
+    scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "rows"
+    models: ClassVar[Literal[1, 2]] = 1
+    max_tokens: ClassVar[int | None] = None
+
+    @classmethod
+    def supports(cls, summary: CorpusSummary) -> bool:
+        """True of a corpus in which tokens are repeated on purpose; by name the reducer is measured on any."""
+        return bool(summary.spans.get("repeat"))
+
+    @classmethod
+    def for_corpus(cls, summary: CorpusSummary) -> "Induction":
+        """The reducer for any corpus."""
+        return cls(fold_assignment=FoldAssignment.for_corpus(summary))
+
+    def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
+        """The key that each query is to attend to, of each match, and how often a rule without a model finds it."""
+        queries, keys = batch.queries(attention_type), batch.keys(attention_type)
+        matches = [find_matches(queries, keys, row) for row in range(len(batch.documents))]
+        device = queries.ids.device
+        place = torch.tensor(matches, dtype=torch.long, device=device)
+        position = keys.position.gather(1, place.clamp_min(0).flatten(1)).view_as(place)
+        back = queries.position[..., None] - position
+        earlier = (queries.position - keys.position[:, :1]).clamp_min(1)
+        return _Facts(
+            place.clamp_min(0), place >= 0, back, earlier, self.fold_assignment.folds(batch.documents, device)
+        )
+
+    def count(self, facts: "_Facts") -> Sums:
+        """By match and fold: the tokens, and those that each rule finds."""
+        matches = facts.is_matched.double()
+        steps = torch.arange(1, FARTHEST + 1, device=matches.device)
+        back = (facts.back[..., None] == steps).double() * matches[..., None]
+        return {
+            "tokens": total_by_fold(matches.sum(1), facts.fold).T.long(),
+            "back": total_by_fold(back.sum(1), facts.fold).movedim(0, 1).long(),
+            "random": total_by_fold((matches / facts.earlier[..., None]).sum(1), facts.fold).T,
+        }
+
+    def observe(self, facts: "_Facts", attention: Attention) -> Sums:
+        """By head, match and fold: the attention to the keys that the queries are to attend to."""
+        rows = attention.rows
+        seen = attention.at(facts.place[:, rows]).where(facts.is_matched[:, None, rows], 0)
+        # In float64 a chunk at a time: of a long text all at once would be as large as its queries and keys.
+        by_text = torch.stack([chunk.double().sum(2) for chunk in torch.split(seen, SUMMED, 2)]).sum(0)
+        return {"mass": total_by_fold(by_text, facts.fold).permute(1, 2, 0)}
+
+    def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
+        """The mean attention of each head, NaN where no token comes again, and the sums by fold."""
+        by_fold = {"fold_match_mass": sums["mass"], "fold_match": counts["tokens"]}
+        by_fold |= {"fold_match_back": counts["back"], "fold_match_random": counts["random"]}
+        rows, unit = {"match": list(MATCHES)}, self.fold_assignment.unit
+        table = score_table(MASS, by_fold, rows, source=OLSSON, units="share of attention", fold_unit=unit)
+        return table.assign_coords(back=list(range(1, FARTHEST + 1)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Facts:
+    """The facts of a batch that need no attention.
+
+    Attributes:
+        place: for each query and match, the key; any where there is none.
+        is_matched: whether there is one.
+        back: how many tokens it lies before the query.
+        earlier: for each query, the tokens before it.
+        fold: of each document.
+    """
+
+    place: Int[Tensor, "batch query match"]
+    is_matched: Bool[Tensor, "batch query match"]
+    back: Int[Tensor, "batch query match"]
+    earlier: Int[Tensor, "batch query"]
+    fold: Int[Tensor, " batch"]
+
+
+def find_matches(queries: Tokens, keys: Tokens, row: int) -> list[list[int]]:
+    """For each query of a text the key of each of `MATCHES`, counted from 0; -1 where there is none.
+
+    Special tokens and padding neither come again nor are attended to.
+    """
+    ids, positions, words = (side[row].tolist() for side in (keys.ids, keys.position, keys.word))
+    tokens = zip(*(side[row].tolist() for side in (queries.ids, queries.position, queries.word)), strict=True)
+    last: dict[int, int] = {}  # of each token the last place before the query
+    ahead, matches = 0, []
+    for token, position, word in tokens:
+        while ahead < len(ids) and positions[ahead] < position:
+            if words[ahead] >= 0:
+                last[ids[ahead]] = ahead
+            ahead += 1
+        place = last.get(token, -1) if word >= 0 else -1
+        behind = place + 1
+        follows = place >= 0 and behind < len(ids) and words[behind] >= 0 and positions[behind] < position
+        matches.append([behind if follows else -1, place])
+    return matches
