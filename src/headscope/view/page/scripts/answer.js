@@ -63,7 +63,7 @@ async function drawExamples(state, score) {
     const examples = examplesOf(score.key).filter((each) => each.kind === kind).slice(0, SHOWN);
     if (!examples.length) continue;
     const list = element("ol");
-    for (const example of examples) list.append(await drawExample(example, state, score));
+    list.append(...await Promise.all(examples.map((example) => drawExample(example, state, score))));
     const part = element("div");
     part.append(element("h3", title), list);
     nodes.push(part);

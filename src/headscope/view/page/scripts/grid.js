@@ -29,7 +29,7 @@ export function buildGrid(point) {
     const row = body.insertRow();
     row.append(element("th", layer + 1, { scope: "row" }));
     for (let head = 0; head < page.heads; head++) {
-      const button = element("button", "", { type: "button", tabindex: "-1", "data-layer": layer, "data-head": head });
+      const button = element("button", "", { type: "button", tabindex: "-1", "aria-pressed": "false", "data-layer": layer, "data-head": head });
       row.insertCell().append(button);
     }
   }
@@ -90,11 +90,12 @@ function paint(state) {
     const paint = missing ? { ground: "", ink: "" } : colour(share(value), palette);
     button.classList.toggle("missing", missing);
     button.style.backgroundColor = paint.ground;
-    button.style.color = paint.ink;
-    button.textContent = missing || page.heads > MOST_NUMBERS ? "" : number(value, digits).replace(/^(-?)0\./, "$1.").replace("-", "\u2212");
+    if (page.heads <= MOST_NUMBERS) {
+      button.style.color = paint.ink;
+      button.textContent = missing ? "" : number(value, digits).replace(/^(-?)0\./, "$1.").replace("-", "\u2212");
+    }
     button.title = missing ? `${name}: no value` : `${name}: ${number(value, 3)}`;
     button.setAttribute("aria-label", missing ? `head ${name}: no value` : `head ${name}: ${number(value, 3)} ${view.units}`);
-    button.setAttribute("aria-pressed", "false");
   }
   const scale = find("scale");
   const [mark, base] = [scale.querySelector(".mark"), scale.querySelector(".base")];

@@ -9,6 +9,12 @@ async function decompress(bytes) {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-export const unpackBytes = (text) => decompress(Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)));
+// The bytes of a text in base64; browsers of before 2025 have no function of their own for it.
+export function readBase64(text) {
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
+  return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+}
+
+export const unpackBytes = (text) => decompress(readBase64(text));
 
 export const unpackJson = async (text) => JSON.parse(new TextDecoder().decode(await unpackBytes(text)));

@@ -2,18 +2,19 @@
 import { find } from "./dom.js";
 import { listColours } from "./colours.js";
 import { attentionType, headName, numbersOf, page } from "./numbers.js";
+import { readBase64 } from "./packed.js";
 import { choose } from "./state.js";
 
-const CELL = 2, GAP = 4, LABELS = 24, LARGE = 14; // pixels: of a cell of a map, between maps, of a cell of the large map
+const CELL = 2, GAP = 4, LABELS = 24, LARGE = 14, FRAME = 3; // pixels: of a cell of a map, between maps, of a cell of the large map, of the frame of the chosen head
 const STEPS = 254, MISSING = 255; // of the square root of a weight; a cell without a value
 const colours = listColours(STEPS + 1);
 const [canvas, large] = [find("thumbnails-picture"), find("thumbnails-head")];
 const bytes = new Map(); // cells by view, a byte each
-const base = { sheet: document.createElement("canvas"), shows: "" }; // all maps of a view, without the chosen head
+const base = { sheet: document.createElement("canvas"), shows: "", frame: null }; // all maps of a view, without the frame of the chosen head; where that is
 let current = null;
 
 function readCells(numbers) {
-  if (!bytes.has(numbers)) bytes.set(numbers, Uint8Array.from(atob(numbers.maps.cells), (letter) => letter.charCodeAt(0)));
+  if (!bytes.has(numbers)) bytes.set(numbers, readBase64(numbers.maps.cells));
   return bytes.get(numbers);
 }
 
@@ -77,14 +78,21 @@ function drawBase(state, style) {
 function drawAll(state) {
   const step = pitch(state), style = getComputedStyle(canvas);
   const shows = [state.view, state.attention_type, style.color].join("\n");
-  if (shows !== base.shows) drawBase(state, style);
+  const paper = canvas.getContext("2d"), { sheet } = base;
+  if (shows !== base.shows) {
+    drawBase(state, style);
+    [canvas.width, canvas.height] = [sheet.width, sheet.height];
+    paper.drawImage(sheet, 0, 0);
+  } else { // what the frame of the head before hides
+    const { x, y } = base.frame;
+    paper.clearRect(x - FRAME, y - FRAME, step + 2 * FRAME, step + 2 * FRAME);
+    paper.drawImage(sheet, x - FRAME, y - FRAME, step + 2 * FRAME, step + 2 * FRAME, x - FRAME, y - FRAME, step + 2 * FRAME, step + 2 * FRAME);
+  }
   base.shows = shows;
-  [canvas.width, canvas.height] = [base.sheet.width, base.sheet.height];
-  const paper = canvas.getContext("2d");
-  paper.drawImage(base.sheet, 0, 0);
+  base.frame = { x: LABELS + state.head.head * step - 2, y: LABELS + state.head.layer * step - 2 };
   paper.strokeStyle = style.outlineColor;
-  paper.lineWidth = 3;
-  paper.strokeRect(LABELS + state.head.head * step - 2, LABELS + state.head.layer * step - 2, step, step);
+  paper.lineWidth = FRAME;
+  paper.strokeRect(base.frame.x, base.frame.y, step, step);
 }
 
 export function drawThumbnails(state) {
