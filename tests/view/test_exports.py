@@ -161,6 +161,7 @@ def with_own_variables(table: xr.Dataset) -> xr.Dataset:
         own_share=((*dims, "step"), draw.random((*sizes, 3)) * [1, 1, 0], about),
         own_kind=((*dims, "kind"), draw.random((*sizes, 2)), about),
         own_pairs=((*dims, "step", "kind"), draw.random((*sizes, 3, 2)), about),
+        own_ways=((*dims, "direction"), draw.random((*sizes, 2)), about),
     )
 
 

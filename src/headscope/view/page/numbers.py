@@ -185,7 +185,7 @@ def _list_places(table: xr.Dataset, values: xr.DataArray) -> list[dict[str, Any]
     Left out are the folds and the rows of scores, and labels for which every head has nothing.
     """
     rows = {score.row_dimension(table) for score in read_scores(table)} | {"direction", "fold", "run"}
-    further = [dim for dim in values.dims if dim not in HEAD]
+    further = [dim for dim in values.dims if dim not in ("attention_type", "layer", "head")]
     if not {"layer", "head"} <= {*values.dims} or not _has_numbers(values) or rows & {*further}:
         return []
     if not further:
