@@ -7,6 +7,7 @@ import xarray as xr
 
 from headscope.analyse.match import DISTANCE, match_heads
 from headscope.files import atomic_write
+from headscope.score import read_scores
 from headscope.view.headings import name_model
 from headscope.view.page.atlas import fill_page
 from headscope.view.page.numbers import PageView
@@ -49,16 +50,11 @@ def _list_views(name: str, table: xr.Dataset) -> Iterator[PageView]:
         return
     # The interval of a run is about texts; the mean of several is no interval of the mean. A head without a value in
     # one run has no mean of all.
-    ends = [end for end, values in table.data_vars.items() if "run" in values.dims and _is_end(str(end))]
-    yield PageView(
-        name, table.drop_vars(ends).mean("run", skipna=False, keep_attrs=True), f'{python}.mean("run", skipna=False)'
-    )
+    ends = [f"{score.variable}_{end}" for score in read_scores(table) for end in ("lower", "upper")]
+    mean = table.drop_vars(ends, errors="ignore").mean("run", skipna=False, keep_attrs=True)
+    yield PageView(name, mean, f'{python}.mean("run", skipna=False)')
     for run in table["run"].values.tolist() if table.sizes["run"] > 1 else []:
         yield PageView(f"{name}, run {run}", table.sel(run=run), f"{python}.sel(run={run!r})")
-
-
-def _is_end(variable: str) -> bool:
-    return variable.endswith(("_lower", "_upper"))
 
 
 def _read(table: xr.Dataset, otherwise: str) -> str:
