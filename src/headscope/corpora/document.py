@@ -115,8 +115,8 @@ class Document:
             given that token, and the word is only its name.
 
     Raises:
-        CorpusError: a span, link, rival or boundary points outside the words, a link joins a word to itself, or a
-            rival is the source or the target of its link, or is there twice.
+        CorpusError: a span, link, rival or boundary points outside the words, a link joins a word to itself, a rival is
+            the source or the target of its link, or is there twice, or there are not as many random tokens as words.
     """
 
     id: str
@@ -162,8 +162,9 @@ class Document:
                 f"document {self.id!r} has {n} words, so its second segment cannot begin at word "
                 f"{self.boundary}; it needs at least one word on each side."
             )
-
-        if self.random_tokens and (len(self.random_tokens) != n or not all(0 <= at < 1 for at in self.random_tokens)):
+        if self.random_tokens and (
+            len(self.random_tokens) != n or not all(0 <= place < 1 for place in self.random_tokens)
+        ):
             raise CorpusError(
                 f"document {self.id!r} has {n} words and {len(self.random_tokens)} random tokens; each word needs one: "
                 "a place in the vocabulary, from 0 up to 1."
@@ -180,13 +181,9 @@ class Document:
         )
         spans = tuple(span for span in self.spans if span.end <= words)
         return replace(
-            self,
-            words=self.words[:words],
-            links=links,
-            spans=spans,
-            boundary=boundary,
+            self, words=self.words[:words], links=links, spans=spans, boundary=boundary,
             random_tokens=self.random_tokens[:words],
-        )
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,9 +135,7 @@ class _Handler(BaseHTTPRequestHandler):
         """True if the page itself asks, by a name of this machine."""
         server: Any = self.server
         port = server.server_port
-        names = {f"{name}:{port}" for name in (HOST, "localhost")} | (
-            {HOST, "localhost"} if port == HTTP_PORT else set()
-        )
+        names = {f"{name}:{port}".removesuffix(f":{HTTP_PORT}") for name in (HOST, "localhost")}
         origin = self.headers.get("Origin")
         return self.headers.get("Host") in names and (origin is None or origin.removeprefix("http://") in names)
 
