@@ -81,6 +81,7 @@ class Text:
         spans: first word, the word behind the last, label and kind of each span.
         weights: by attention type: of each head, from each token to each (`READS` says of which sides), in whole
             percent.
+        random_tokens: as of a `headscope.corpora.Document`: of a text that is made of them.
     """
 
     id: str
@@ -90,6 +91,7 @@ class Text:
     links: tuple[tuple[int, int, str], ...]
     spans: tuple[tuple[int, int, str, str], ...]
     weights: Mapping[str, UInt8[np.ndarray, "layer head query key"]]
+    random_tokens: tuple[float, ...] = ()
 
     def shape(self, attention_type: str) -> tuple[int, int]:
         """The number of tokens that attend, and of those that are attended to."""
@@ -161,7 +163,7 @@ def _read_text(content: Mapping[str, Any]) -> Text:
         {name: Side(tuple(side["tokens"]), tuple(side["token_words"])) for name, side in content["sides"].items()},
         tuple((source, target, label) for source, target, label in content["links"]),
         tuple((start, end, label, kind) for start, end, label, kind in content["spans"]),
-        {},
+        {}, tuple(content["random_tokens"]),
     )  # fmt: skip
 
 
@@ -232,5 +234,5 @@ def _read_content(text: Text) -> dict[str, Any]:
     return {
         "id": text.id, "words": text.words, "boundary": text.boundary,
         "sides": {name: asdict(side) for name, side in text.sides.items()},
-        "links": text.links, "spans": text.spans,
+        "links": text.links, "spans": text.spans, "random_tokens": text.random_tokens,
     }  # fmt: skip

@@ -26,6 +26,8 @@ from headscope.examples import STEPS
 from headscope.jobs.atlas import AtlasResult
 from headscope.jobs.explore import Explorer
 from headscope.jobs.local_server import LONGEST
+from headscope.runner import Plan
+from headscope.runner.examples import read_texts
 from view.conftest import settle
 from view.test_accessibility import violations
 
@@ -148,7 +150,12 @@ def test_a_long_text_is_cut_and_that_is_said(explorer: Explorer) -> None:
         ("/neurons", PAIR | {"attention_type": "cross"}, 400, "there is no 'cross' attention; the model has decoder."),
         ("/neurons", {"text": TEXT, "head": "1-1"}, 400, "no two tokens are named; choose tokens of the text."),
         ("/what-if", {"text": TEXT}, 400, "no head is named; choose heads."),
-        ("/what-if", {"words": ["a", "\udc00"], "boundary": None, "heads": ["1-1"], "how": "zero"}, 400, "the text is"),
+        (
+            "/what-if",
+            {"words": ["a", "\udc00"], "boundary": None, "random_tokens": [], "heads": ["1-1"], "how": "zero"},
+            400,
+            "the text is",
+        ),
         ("/what-if", {"text": "a \udc00", "heads": ["1-1"], "how": "zero"}, 400, "item 0 of the corpus"),
         ("/attention", b"[" * 90_000, 500, "this failed with RecursionError"),
         ("/attention", {"text": "dog" * 1000}, 400, "the first word of this text has more tokens than the model reads"),
@@ -248,6 +255,19 @@ def test_a_table_of_runs_is_refused(folder: Path) -> None:
         'the table is of 2 runs (seed-1, seed-2), and a page is of one; select it with table.sel(run="..."), or give '
         "headscope compare the table before and this one."
     )
+
+
+def test_a_text_of_random_tokens_is_asked_about_as_it_is_read(explorer: Explorer, folder: Path) -> None:
+    """The weights that the page has of such a text are those that it is told of two of its tokens."""
+    document = next(iter(headscope.read("repeats:1")))
+    model = headscope.load(folder / "model")
+    (text,) = read_texts(model, [document], Plan())
+    asked = {"words": text.words, "boundary": None, "random_tokens": text.random_tokens}
+    for query, key in ((40, 3), (33, 16)):
+        pair = PAIR | {"from": query, "to": key, "tokens": len(text.sides["decoder"].tokens)}
+        answer = json.loads(ask_model(explorer, "/neurons", asked | pair)[1])
+        assert answer["weight"] == pytest.approx(text.weights["decoder"][0, 0, query, key] / STEPS, abs=0.5 / STEPS)
+    assert text.random_tokens == document.random_tokens
 
 
 def test_a_model_of_a_model_is_refused(folder: Path) -> None:

@@ -156,7 +156,7 @@ def test_an_answer_is_of_what_was_asked_whatever_the_reader_does_meanwhile(open_
     frame = page.frames[1]
     frame.locator("#text").select_option("0")
     frame.locator("#grid button").nth(9).click()
-    asked = {"words": [*words], "boundary": 2, "tokens": 10}
+    asked = {"words": [*words], "boundary": 2, "random_tokens": [], "tokens": 10}
 
     frame.locator("#what-if-add").click()
     frame.locator("#what-if-run").click()

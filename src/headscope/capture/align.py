@@ -1,9 +1,10 @@
 """Words <-> tokens, for any fast tokenizer."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 from transformers import PreTrainedTokenizerFast
 
@@ -12,6 +13,9 @@ from headscope.corpora.document import Document
 
 PAIR_TOKENS = 128
 """Pairs of segments are cut to this many tokens (Clark et al. 2019, section 3)."""
+
+TOO_LONG, CUT_DOCUMENTS, CUT_PAIRS = "documents longer than", "documents cut to", "pairs of segments cut to"
+"""How the reasons begin why a text, or the end of it, is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +68,16 @@ class Alignment:
         aligned: list[Aligned] = []
         readable = [document for document in documents if document.words]
         skipped = Counter({"documents without words": len(documents) - len(readable)})
-        for document in readable:
-            if document.random_tokens:
-                tokens, losses = self._look_up(document)
-                skipped += losses
-                aligned += [] if tokens is None else [tokens]
+        written = [document for document in readable if not document.random_tokens]
+        parts: list[Iterable[tuple[Aligned | None, Counter[str]]]] = [
+            map(self._look_up, (document for document in readable if document.random_tokens))
+        ]
         for pairs in (False, True):
-            chosen = [each for each in readable if (each.boundary is not None) == pairs and not each.random_tokens]
-            for tokens, losses in self._align(chosen, pairs=pairs) if chosen else ():
-                skipped += losses
-                aligned += [] if tokens is None else [tokens]
+            chosen = [document for document in written if (document.boundary is not None) == pairs]
+            parts += [self._align(chosen, pairs=pairs)] if chosen else []
+        for tokens, losses in chain.from_iterable(parts):
+            skipped += losses
+            aligned += [] if tokens is None else [tokens]
         return aligned, +skipped
 
     def _align(self, documents: list[Document], *, pairs: bool) -> Iterator[tuple[Aligned | None, Counter[str]]]:
@@ -97,7 +101,7 @@ class Alignment:
                 for number, side in zip(encoding.word_ids, encoding.sequence_ids, strict=True)
             ]
             if encoding.overflowing:
-                losses = Counter({f"pairs of segments cut to {self.pair_tokens} tokens (the rest is used)": 1})
+                losses = Counter({f"{CUT_PAIRS} {self.pair_tokens} tokens (the rest is used)": 1})
             else:
                 losses = _count_lost_words(document, word)
             yield Aligned(document, ids, word, encoding.type_ids), losses
@@ -111,7 +115,7 @@ class Alignment:
         before, after, ordinary = self._vocabulary
         ids = [*before, *(ordinary[int(place * len(ordinary))] for place in document.random_tokens), *after]
         if self.max_tokens is not None and len(ids) > self.max_tokens:
-            return None, Counter({f"documents longer than {self.max_tokens} tokens": 1})
+            return None, Counter({f"{TOO_LONG} {self.max_tokens} tokens": 1})
         word = [*(-1 for _ in before), *range(len(document.words)), *(-1 for _ in after)]
         return Aligned(document, ids, word, [0] * len(ids)), Counter()
 
@@ -133,8 +137,8 @@ class Alignment:
         """The beginning of a document that is too long, if it may be cut, and what is left out of it."""
         fit = words_that_fit(word, max_tokens) if self.cut else 0
         if fit == 0:
-            return None, Counter({f"documents longer than {max_tokens} tokens": 1})
-        losses = Counter({f"documents cut to {max_tokens} tokens (the rest is used)": 1})
+            return None, Counter({f"{TOO_LONG} {max_tokens} tokens": 1})
+        losses = Counter({f"{CUT_DOCUMENTS} {max_tokens} tokens (the rest is used)": 1})
         losses["words behind the cut"] = len(document.words) - fit
         ((aligned, losses_inside),) = self._align([document.truncate(fit)], pairs=False)
         return aligned, losses + losses_inside
@@ -154,3 +158,22 @@ def words_that_fit(word: Sequence[int | None], max_tokens: int) -> int:
     room = max_tokens - (len(word) - len(of_words))
     # The first token without room takes its whole word along.
     return of_words[room] if room > 0 else 0
+
+
+def is_cut(skipped: Mapping[str, int]) -> bool:
+    """True if the end of a text is left out, from what `Alignment.align` left out and why."""
+    return any(reason.startswith((CUT_DOCUMENTS, CUT_PAIRS)) for reason in skipped)
+
+
+def explain_unread(name: str, skipped: Mapping[str, int]) -> str:
+    """Why a model of this name cannot read a text, in a sentence, from what `Alignment.align` left out and why."""
+    if any(reason.startswith(TOO_LONG) for reason in skipped):
+        return "the first word of this text has more tokens than the model reads here; put spaces between its words."
+    return f"{name} has no tokens for this text; type another."
+
+
+def spell_token(tokenizer: PreTrainedTokenizerFast, token: int) -> str:
+    """A token as one reads it; as the vocabulary has it where it is no whole letter."""
+    piece = str(tokenizer.convert_ids_to_tokens(token))
+    text = str(tokenizer.convert_tokens_to_string([piece]))
+    return piece if not text.strip() or "\ufffd" in text else text

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from headscope.capture.align import Aligned, Alignment
+from headscope.capture.align import Aligned, Alignment, explain_unread, is_cut, spell_token
 from headscope.capture.batch import collate
 from headscope.capture.edit import Edit
 from headscope.capture.interface import Capture, prepare_inputs
@@ -159,8 +159,7 @@ class TextModel:
         aligned, skipped = alignment.align([document])
         if not aligned:
             raise HeadscopeError(explain_unread(self.model.name, skipped))
-        is_cut = any("cut to" in reason for reason in skipped)
-        return aligned[0], f"The text was cut to {len(aligned[0].ids)} tokens." if is_cut else ""
+        return aligned[0], f"The text was cut to {len(aligned[0].ids)} tokens." if is_cut(skipped) else ""
 
     def _make_question(self, text: Aligned) -> Question:
         """What the model can be asked about a text."""
@@ -175,13 +174,6 @@ class TextModel:
         if mask is None:
             return ask_next(self.model, begin(text, start, self.model.tokenizer.bos_token_id))
         return ask_masked(self.model, text, mask)
-
-
-def explain_unread(name: str, skipped: Mapping[str, int]) -> str:
-    """Why a model cannot read a text, in a sentence."""
-    if any("longer than" in reason for reason in skipped):
-        return "the first word of this text has more tokens than the model reads here; put spaces between its words."
-    return f"{name} has no tokens for this text; type another."
 
 
 def ask_label(model: Model, text: Aligned) -> Question:
@@ -268,10 +260,8 @@ def read_last_states(output: Any) -> Float[Tensor, "token width"]:
 
 
 def name_token(model: Model, number: int) -> str:
-    """A token as one reads it; as the vocabulary has it where it is no text."""
-    piece = str(model.tokenizer.convert_ids_to_tokens(number))
-    text = model.tokenizer.convert_tokens_to_string([piece]).strip()
-    return piece if not text or "\ufffd" in text else text
+    """A token as one reads it, without the spaces around it."""
+    return spell_token(model.tokenizer, number).strip()
 
 
 def list_likely(

@@ -10,12 +10,13 @@ from functools import partial
 from math import isqrt
 from typing import Any
 
-from headscope.capture.align import Alignment
+from headscope.capture.align import Alignment, explain_unread
 from headscope.capture.model import Model
 from headscope.capture.stream import Plan
 from headscope.corpora import Document, read
 from headscope.errors import HeadscopeError
-from headscope.intervene.what_if import TextModel, explain_unread
+from headscope.files import has_surrogate
+from headscope.intervene.what_if import TextModel
 from headscope.runner.examples import read_texts
 from headscope.runner.query_key import read_query_key
 from headscope.view.page import describe_text
@@ -59,23 +60,21 @@ class PageModel:
 
 
 def read_question(question: Any) -> Document:
-    """The text that a question is about: ``{"text": ...}``, or ``{"words": [...], "boundary": ...}`` of the page.
+    """The text that a question is about: ``{"text": ...}``, or ``{"words": [...], "boundary": ..., "random_tokens":
+    [...]}`` of the page.
 
     Raises:
         HeadscopeError: there is none.
     """
     match question:
-        case {"words": [*words], "boundary": int() | None as boundary} if words and all(map(is_readable, words)):
-            return Document("text", tuple(words), boundary=boundary)
+        case {"words": [*words], "boundary": int() | None as boundary, "random_tokens": [*places]} if words and all(
+            isinstance(word, str) and not has_surrogate(word) for word in words
+        ):
+            return Document("text", tuple(words), boundary=boundary, random_tokens=tuple(map(float, places)))
         case {"text": str(text)} if text.strip():
             (document,) = read([text])
             return document
     raise HeadscopeError("the text is empty; type some words.")
-
-
-def is_readable(word: Any) -> bool:
-    """True of text that a tokenizer can read, which has no half of a pair of surrogates."""
-    return isinstance(word, str) and not any("\ud800" <= letter <= "\udfff" for letter in word)
 
 
 def show_attention(model: Model, max_tokens: int, question: Any) -> dict[str, Any]:

@@ -9,8 +9,10 @@ import numpy as np
 import xarray as xr
 from transformers import PreTrainedTokenizerFast
 
+from headscope.capture.align import spell_token
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch, Tokens
+from headscope.capture.interface import Capture
 from headscope.capture.model import Model
 from headscope.capture.stream import Plan, Stream
 from headscope.corpora.document import Document
@@ -46,18 +48,19 @@ def read_texts(model: Model, documents: Sequence[Document], plan: Plan) -> list[
     texts: dict[str, Text] = {}
     for portion in Stream(documents, (model,), plan):
         for batch, capture in zip(portion.batches, portion.captures, strict=True):
-            maps: dict[str, list[list[np.ndarray]]] = {name: [] for name in model.layers}
-
-            def keep(attention: Attention) -> None:
-                maps[attention.attention_type].append(_read_maps(attention))  # noqa: B023
-
-            capture.run(batch, keep, whole=True)
-            for row in range(len(batch.documents)):
-                weights = {name: np.stack([layer[row] for layer in layers]) for name, layers in maps.items()}
+            for row, weights in enumerate(_read_weights(model, capture, batch)):
                 if all(np.isfinite(each).all() for each in weights.values()):
                     text = _describe_text(model.tokenizer, batch, row, weights)
                     texts[text.id] = text
     return [texts[document.id] for document in documents if document.id in texts]
+
+
+def _read_weights(model: Model, capture: Capture, batch: Batch) -> Iterator[dict[str, np.ndarray]]:
+    """Of each text of a batch, by attention type, the weights of all heads of all layers."""
+    maps: dict[str, list[list[np.ndarray]]] = {name: [] for name in model.layers}
+    capture.run(batch, lambda attention: maps[attention.attention_type].append(_read_maps(attention)), whole=True)
+    for row in range(len(batch.documents)):
+        yield {name: np.stack([layer[row] for layer in layers]) for name, layers in maps.items()}
 
 
 def _read_maps(attention: Attention) -> list[np.ndarray]:
@@ -82,19 +85,13 @@ def _describe_text(
             (span.start, span.end, span.label, span.kind) for span in document.spans if span.kind not in HIDDEN_KINDS
         ),
         weights={name: quantize(each) for name, each in weights.items()},
+        random_tokens=document.random_tokens,
     )
 
 
 def _describe_side(tokenizer: PreTrainedTokenizerFast, tokens: Tokens, row: int) -> Side:
     real = tokens.real[row]
     return Side(
-        tuple(_spell(tokenizer, token) for token in tokens.ids[row][real].tolist()),
+        tuple(spell_token(tokenizer, token) for token in tokens.ids[row][real].tolist()),
         tuple(tokens.word[row][real].tolist()),
     )
-
-
-def _spell(tokenizer: PreTrainedTokenizerFast, token: int) -> str:
-    """A token as one reads it; as the vocabulary has it where it is no whole letter."""
-    piece = str(tokenizer.convert_ids_to_tokens(token))
-    text = tokenizer.convert_tokens_to_string([piece])
-    return piece if not text.strip() or "\ufffd" in text else text

@@ -35,6 +35,7 @@ def describe_text(text: Text, *, quick: bool = False) -> dict[str, Any]:
         "id": text.id,
         "words": text.words,
         "boundary": text.boundary,
+        "random_tokens": text.random_tokens,
         "sides": {name: asdict(side) for name, side in text.sides.items()},
         "shapes": {name: each.shape[:2] for name, each in text.weights.items()},
         "links": text.links,

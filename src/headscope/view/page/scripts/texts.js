@@ -25,7 +25,7 @@ export function hasHead(text, state, { layer, head }) {
 // A text of the page as the model behind it is asked about it. `tokens` is what the model reads of it, where that is cut.
 export function describeText(text) {
   const { tokens } = text.sides.encoder ?? text.sides.decoder;
-  return { words: text.words, boundary: text.boundary, tokens: tokens.length };
+  return { words: text.words, boundary: text.boundary, random_tokens: text.random_tokens, tokens: tokens.length };
 }
 
 // The tokens that attend, and those that are attended to: {tokens, token_words} each.
