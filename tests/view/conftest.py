@@ -46,6 +46,7 @@ def open_page(browser: playwright.Browser, complaints: list[str], tmp_path: Path
 def settle(page: playwright.Page) -> None:
     """Wait until the page has drawn what it was asked for."""
     page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    page.evaluate("new Promise((done) => requestIdleCallback(done))")
     page.locator('[aria-busy="true"]').first.wait_for(state="detached")
     page.evaluate("new Promise((done) => requestIdleCallback(done))")
 

@@ -18,13 +18,32 @@ import { buildTables, markRows } from "./tables.js";
 import { buildThumbnails, drawThumbnails } from "./thumbnails.js";
 import { buildWhatIf, drawWhatIf } from "./whatif.js";
 
+const LATEST = { timeout: 500 }; // milliseconds until what waits is done in any case
+const inSight = new Set(); // of the parts that are drawn later
+const sight = new IntersectionObserver((entries) => {
+  for (const { target, isIntersecting } of entries) isIntersecting ? inSight.add(target) : inSight.delete(target);
+});
+
+// Draws a part at once where it is in sight. Elsewhere it waits until nothing else is to be done, so that what the reader
+// looks at answers first.
+function drawLater(name, draw) {
+  const part = find(name).parentElement;
+  let waiting = 0;
+  sight.observe(part);
+  return (state) => {
+    cancelIdleCallback(waiting);
+    if (inSight.has(part)) draw(state);
+    else waiting = requestIdleCallback(() => draw(state), LATEST);
+  };
+}
+
 // What is larger than its place can be scrolled with the keyboard too. That needs the layout of all parts, also of those
-// that are out of sight, so it waits until nothing else is to be done.
+// that are out of sight, so it waits likewise.
 let waiting = 0;
 
 function reachLater() {
   cancelIdleCallback(waiting);
-  waiting = requestIdleCallback(reachScrolled);
+  waiting = requestIdleCallback(reachScrolled, LATEST);
 }
 
 function reachScrolled() {
@@ -44,6 +63,12 @@ function followLinks() {
     if (address.includes("=")) follow(address);
     else find(address).scrollIntoView();
   });
+}
+
+// The neurons stand below the sentence whose tokens they are of.
+function drawTexts(state) {
+  drawSentences(state);
+  drawNeurons(state);
 }
 
 function build() {
@@ -66,12 +91,15 @@ function build() {
   buildLive();
   buildNeurons();
   buildWhatIf();
-  onChange((state) => (current = state), drawControls, drawSearch, drawAnswer, drawBest, drawGrid, drawMovers, drawThumbnails, drawHeadMap, drawProfile, markRows, drawSentences, drawNeurons, drawWhatIf, drawExports);
-  onChange(reachLater);
+  onChange((state) => (current = state), drawControls, drawSearch, drawAnswer, drawBest, drawGrid, drawMovers, drawProfile, markRows);
+  const below = { thumbnails: drawThumbnails, map: drawHeadMap, sentences: drawTexts, "what-if": drawWhatIf, export: drawExports };
+  onChange(...Object.entries(below).map(([name, draw]) => drawLater(name, draw)), reachLater);
   addEventListener("resize", reachLater);
   begin();
 }
 
 build();
-document.body.removeAttribute("aria-busy");
-performance.mark("built"); // for who measures how long it takes
+requestIdleCallback(() => {
+  document.body.removeAttribute("aria-busy");
+  performance.mark("built"); // for who measures how long it takes
+}, LATEST);
