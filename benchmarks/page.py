@@ -29,6 +29,13 @@ CLICKS = {
     "head of the map": "#map-picture .head:nth-of-type(5)",
 }
 CHOICES = {"variable": "entropy", "level": "tokens", "picture": "matrix"}
+SHOW = """async (selector) => {
+  document.querySelector(selector)?.scrollIntoView({ block: "center" });
+  await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+  await new Promise((done) => requestIdleCallback(done));
+}"""
+"""Bring what is clicked into sight, as a reader does: what is out of sight is drawn later."""
+
 TIME = """async (act) => {
   const start = performance.now();
   eval(act);
@@ -111,9 +118,11 @@ def measure_page(path: Path, open_page: Page) -> dict[str, float]:
             open_page.evaluate("performance.getEntriesByName('built')[0].startTime")
         )
         for name, selector in CLICKS.items():
+            open_page.evaluate(SHOW, selector)
             act = f"document.querySelector({selector!r})?.dispatchEvent(new MouseEvent('click', {{ bubbles: true }}))"
             times.setdefault(name, []).append(open_page.evaluate(TIME, act))
         for control, value in CHOICES.items():
+            open_page.evaluate(SHOW, f"#{control}")
             choose = f"document.getElementById('{control}')"
             act = f"{choose}.value = '{value}'; {choose}.dispatchEvent(new Event('change'))"
             times.setdefault(f"{control}: {value}", []).append(open_page.evaluate(TIME, act))
