@@ -155,6 +155,8 @@ def test_the_lift_in_folds_of_one_size_is_that_of_scipys_paired_t_test(seed: int
     np.testing.assert_allclose([end.item() for end in found.interval(level)], expected, **EXACT)
     assert found.value.item() == pytest.approx(np.mean(differences))
     assert found.clusters.item() == 23
+    p = scipy.stats.ttest_1samp(differences, 0, alternative="greater").pvalue
+    assert found.p_value().item() == pytest.approx(p, rel=1e-9)
 
 
 @settings(deadline=None)
@@ -223,7 +225,7 @@ def test_a_lift_that_could_be_detected_statsmodels_finds_four_times_in_five(seed
 def test_one_document_or_none_says_nothing_about_a_lift(sizes: list[int]) -> None:
     found = lift_of_hits([(np.ones(size), np.zeros(size)) for size in sizes])
     assert math.isnan(found.value.item()) == (sum(sizes) == 0)
-    for value in (found.error, *found.interval(), found.detectable()):
+    for value in (found.error, *found.interval(), found.detectable(), found.p_value()):
         assert math.isnan(value.item())
 
 
@@ -231,6 +233,8 @@ def test_a_lift_over_a_rival_that_is_right_where_the_head_is_is_nothing_for_sure
     same = np.array([[2, 3, 5], [7, 11, 13]])
     found = lift(same, same)
     assert [value.item() for value in (found.value, *found.interval(), found.detectable())] == [0, 0, 0, 0]
+    assert found.p_value().item() == 1
+    assert lift(np.array([[2, 3], [7, 7]]), np.array([[1, 2], [7, 7]])).p_value().item() == 0  # 1/7 more in each fold
 
 
 @pytest.mark.parametrize("gain", [0.0, 0.2])

@@ -83,6 +83,15 @@ def test_marks_are_characters_that_a_pipe_keeps_and_are_explained_once() -> None
     assert "Held out: score, count, lift and the rival's score. Of all texts: q." in plain
 
 
+def test_without_permutations_the_q_is_that_of_the_lift() -> None:
+    table = with_verdicts(head_table(rare=()), "stands out", "does not stand out", "cannot decide")
+    without = table.drop_vars("reported_q").assign(lift_q=("relation", [0.01, 0.2, 0.3]))
+    plain = " ".join(printed(without, width=120).split())
+    assert "interval of the lift lies above 0 for every rival, the q of the lift is below 0.05, and the heads" in plain
+    plain = " ".join(printed(without.drop_vars("lift_q"), width=120).split())
+    assert "interval of the lift lies above 0 for every rival, and the heads" in plain
+
+
 def test_no_number_is_cut_off_on_a_narrow_terminal() -> None:
     table = head_table(rare=())
     rows = {str(relation) for relation in table["relation"].values}

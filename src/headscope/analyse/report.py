@@ -128,6 +128,8 @@ def add_report(table: xr.Dataset, untrained: xr.Dataset | None = None, *, minimu
         * ``lift``, ``lift_lower``, ``lift_upper``: the lift over the strongest rival, which is chosen on the half on
           which the head is chosen; ``lift_rival``, its name; ``lift_detectable``, the smallest lift that this sample
           would find in four of five cases;
+        * ``lift_p``, ``lift_q``, where there were no permutations: the p-value of no lift over at least one rival, and
+          the same corrected for the rows of this score that have a head;
         * ``reported_verdict``: `STANDS_OUT` if the lifts over all rivals have intervals above 0 and q is below 0.05,
           `DOES_NOT`, `UNDECIDED` where there are fewer than `CLUSTERS` texts; empty without a head.
 
@@ -146,6 +148,9 @@ def add_report(table: xr.Dataset, untrained: xr.Dataset | None = None, *, minimu
         reported = _report(score, ratio, place, rivals, minimum)
         new |= {f"{score.report_prefix}{name}": values for name, values in reported.items()}
         new |= _against_permutations(table.assign(new), score)
+        if rivals and f"{score.report_prefix}reported_q" not in new:
+            lifts = _test_lifts(ratio.half(_SCORE).at(**place), rivals, table.assign(new), score)
+            new |= {f"{score.report_prefix}{name}": values for name, values in lifts.items()}
         new |= _judge(table.assign(new), score)
     units = [table[name].attrs.get("fold_unit") for name in scores[0].denominator]
     unit, clusters = _UNITS[next(filter(None, units), "text")]
@@ -220,6 +225,26 @@ def _against_rivals(
     return new
 
 
+def _test_lifts(
+    head: Ratio, rivals: Mapping[str, ChosenRival], table: xr.Dataset, score: Score
+) -> dict[str, xr.Variable]:
+    """The p-value of no lift over at least one rival, for each row, and the same corrected for the rows with a head.
+
+    All rivals have to be beaten, so the largest of their p-values holds for all of them together, without correction
+    (intersection-union test: Berger 1982). The head and the options of the rivals were chosen on other texts, so that
+    there is no choice to correct for either.
+    """
+    lifts = [Lift(head, rival.scored).p_value().reset_coords(drop=True) for rival in rivals.values()]
+    p = xr.concat(lifts, dim="rival", coords="minimal").max("rival")
+    p = p.where(table[f"{score.report_prefix}reported_layer"] > 0)
+    what = "p-value of no lift of the reported head over at least one of its rivals"
+    rate = p.copy(data=false_discoveries(p.values))
+    return {
+        "lift_p": describe_values(p, what, "probability"),
+        "lift_q": describe_values(rate, "false discovery rate at this p-value, over rows with heads", "probability"),
+    }
+
+
 def _judge(table: xr.Dataset, score: Score) -> dict[str, xr.Variable]:
     """The verdict on the reported head of each row."""
     prefix = score.report_prefix
@@ -229,7 +254,10 @@ def _judge(table: xr.Dataset, score: Score) -> dict[str, xr.Variable]:
     beats = (table[f"{prefix}heldout_lower"] > 0) & is_above_rivals(table, applied)
     if f"{prefix}reported_q" in table:
         beats = beats & (table[f"{prefix}reported_q"] < ALPHA)
-    else:  # A row that no rival has, such as one that the untrained model lacks, is compared with nothing.
+    else:
+        if f"{prefix}lift_q" in table:
+            beats = beats & (table[f"{prefix}lift_q"] < ALPHA)
+        # A row that no rival has, such as one that the untrained model lacks, is compared with nothing.
         beats = beats & reduce(or_, (table[name].notnull() for name in applied), xr.zeros_like(beats))
     few = table[f"{prefix}heldout_clusters"] < CLUSTERS
     few = few | has_few_texts(table, score)

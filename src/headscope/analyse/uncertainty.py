@@ -153,6 +153,16 @@ class Lift:
         half = self.error * self._quantile((1 + level) / 2)
         return (self.value - half).clip(min=-1), (self.value + half).clip(max=1)
 
+    def p_value(self) -> xr.DataArray:
+        """The one-sided p-value of a difference of 0 or less, by the t-test that the interval inverts."""
+        error = self.error
+        # Where every fold has the same difference, the sign of the difference is certain.
+        certain = np.inf * (2 * (self.value > 0) - 1)
+        statistic = (self.value / error.where(error > 0)).where(error > 0, certain)
+        freedom = (self.effective_clusters - 1).where(self.clusters > 1)
+        p: xr.DataArray = xr.apply_ufunc(student.sf, statistic, freedom).where(error.notnull())
+        return p
+
     def detectable(self) -> xr.DataArray:
         """The smallest true difference whose interval would lie above 0 in four of five samples like this one."""
         gain: xr.DataArray = self.error * (self._quantile(1 - ALPHA / 2) + self._quantile(POWER))

@@ -70,7 +70,7 @@ def describe_choice(reports: Sequence[Report]) -> str:
 def describe_marks(reports: Sequence[Report]) -> str:
     """Sentences about the marks behind heads and rows: * and green, ? and grey, = between rows with the same items."""
     rows = _list_rows(reports)
-    sentences = [f"* and green: {describe_standing(has_permutations(reports))}"]
+    sentences = [f"* and green: {describe_standing(reports)}"]
     if any(row.verdict == UNDECIDED for row in rows):
         sentences.append("? and grey: too few texts to decide.")
     if any(row.folded for row in rows):
@@ -78,9 +78,12 @@ def describe_marks(reports: Sequence[Report]) -> str:
     return " ".join(sentences)
 
 
-def describe_standing(permuted: bool) -> str:
+def describe_standing(reports: Sequence[Report]) -> str:
     """The condition under which a head stands out (`headscope.analyse.report`)."""
-    chance = f", q is below {LEVEL}" if permuted else ""
+    rows = _list_rows(reports)
+    tested = {"q": has_permutations(reports), "the q of the lift": any(row.lift_q >= 0 for row in rows)}
+    names = " or ".join(name for name, known in tested.items() if known)
+    chance = f", {names} is below {LEVEL}" if names else ""
     return (
         f"the interval of the lift lies above 0 for every rival{chance}, and the heads were scored on {CLUSTERS} or "
         "more texts."

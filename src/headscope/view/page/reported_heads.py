@@ -180,6 +180,14 @@ COLUMNS = (
         "{:.3f}",
         lambda row: row.q,
     ),
+    _optional(
+        "q of the lift",
+        "The p-value of no lift over at least one rival (t-test on texts; intersection-union test of Berger 1982), "
+        "corrected for the number of rows below the heading (Benjamini and Hochberg 1995).",
+        "{:.3f}",
+        lambda row: row.lift_q,
+        HELD_OUT,
+    ),
     Column(
         "replicated",
         "The lift of the same head over its strongest rival on the corpus to replicate on, and its 95 % interval, with "
