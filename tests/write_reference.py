@@ -278,6 +278,7 @@ def lists() -> str:
     corpora = {
         "grammar": "sentences that headscope makes itself (`grammar:COUNT:SEED`)",
         "repeats": "random tokens that are repeated, for induction heads (`repeats:COUNT:SEED`)",
+        "needles": "facts in long texts and questions about them, for retrieval heads (`needles:COUNT:SEED`)",
     }
     corpora |= {name: format.description for name, format in FORMATS.items()}
     page = "# Corpora, studies, tasks\n\nThe same as `headscope list corpora`, `studies` and `tasks`.\n"

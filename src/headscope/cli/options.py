@@ -35,8 +35,8 @@ Model = Annotated[
 Corpus = Annotated[
     str,
     argument("CORPUS", "File or folder such as en_ewt-ud-dev.conllu (`headscope list corpora`), or "
-             "grammar[:COUNT[:SEED]] for generated sentences, such as grammar:300, or repeats[:COUNT[:SEED]] for "
-             "random tokens that are repeated."),
+             "grammar[:COUNT[:SEED]] for generated sentences, such as grammar:300, repeats[:COUNT[:SEED]] for "
+             "random tokens that are repeated, or needles[:COUNT[:SEED]] for facts in long texts that are asked for."),
 ]  # fmt: skip
 Format = Annotated[
     str | None,

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from headscope.corpora import grammar, repeats, text
+from headscope.corpora import grammar, needles, repeats, text
 from headscope.corpora.document import Document, Skipped
 from headscope.corpora.formats import FORMATS
 from headscope.corpora.memory import read_memory
@@ -21,8 +21,12 @@ from headscope.corpora.selection import Selection
 from headscope.errors import CorpusError, quote
 from headscope.files import check_regular, expand_home, reading, sha256
 
-GRAMMAR, REPEATS = "grammar", "repeats"
-GENERATED = {GRAMMAR: grammar.generate_sentences, REPEATS: repeats.generate_repeats}
+GRAMMAR = "grammar"
+GENERATED = {
+    GRAMMAR: grammar.generate_sentences,
+    "repeats": repeats.generate_repeats,
+    "needles": needles.generate_needles,
+}
 """The names of the corpora that are generated and not read: ``NAME``, ``NAME:COUNT`` or ``NAME:COUNT:SEED``."""
 
 MEMORY = "documents in memory"
@@ -182,9 +186,9 @@ def read(
 
     Args:
         corpus: a file, a folder, or ``grammar``, ``grammar:COUNT`` or ``grammar:COUNT:SEED`` for
-            sentences made by the grammar that ships with headscope, ``repeats`` likewise for random tokens that are
-            repeated. A `Path` is always a file or folder. In memory:
-            strings, lists of words, a dataset, Docs of spaCy, or documents (`headscope.corpora.memory`).
+            sentences made by the grammar that ships with headscope; ``repeats`` likewise for random tokens that are
+            repeated, and ``needles`` for facts in long texts that are asked for. A `Path` is always a file or folder.
+            In memory: strings, lists of words, a dataset, Docs of spaCy, or documents (`headscope.corpora.memory`).
         format: a name of `FORMATS`, for files.
         patterns: a file of spaCy's patterns (`headscope.corpora.patterns`), which add links and spans.
         column: name of the column of a dataset that has the texts. Default: ``text``, ``sentence``, ``words`` or

@@ -22,7 +22,8 @@ def list_names(kind: str) -> Mapping[str, str]:
 
             grammar = "generated English with exact dependencies, coreference and negation (grammar:COUNT:SEED)"
             repeats = "random tokens that are repeated, for induction heads (repeats:COUNT:SEED)"
-            return {"grammar": grammar, "repeats": repeats} | {
+            needles = "facts in long texts and questions about them, for retrieval heads (needles:COUNT:SEED)"
+            return {"grammar": grammar, "repeats": repeats, "needles": needles} | {
                 name: format.description for name, format in FORMATS.items()
             }
         case "studies":
