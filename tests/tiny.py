@@ -22,6 +22,7 @@ import transformers as hf
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
+import tiny_spans
 from headscope.corpora.document import Document, Link, Span
 
 VOCABULARY = 131
@@ -94,55 +95,10 @@ def _document(number: int) -> Document:
         links.append(Link(source, rng.choice(order[:rank]), label))
     boundary = 7 if number % len(LENGTHS) == PAIR else None
     identity, group = f"document-{number}", f"text-{number // 2}"
-    spans = (*_negations(number, length), *_mentions(number, length), *_aspects(number, length))
+    kinds = (tiny_spans.negations, tiny_spans.mentions, tiny_spans.aspects)
+    spans = (*(span for kind in kinds for span in kind(number, length)), *tiny_spans.needles(number, words))
     label = random.Random(f"label {number}").choice((None, "none", "positive"))
     return Document(identity, tuple(words), tuple(links), spans, label, group=group, boundary=boundary)
-
-
-def _negations(number: int, length: int) -> tuple[Span, ...]:
-    """Up to three negations: the second with a cue of two words, perhaps apart, the third with an affix for a cue.
-
-    A scope may be empty, in pieces, and hold words of its own cue. Every third document has a treebank's mark as well.
-    """
-    rng = random.Random(f"negations {number}")
-    spans = [Span(length // 2, length // 2 + 1, "Polarity=Neg", "negation")] if number % 3 == 0 else []
-    for label in range(1, min(3, length // 2) + 1):
-        cue = rng.sample(range(length), 2 if label == 2 else 1)
-        scope = rng.sample(range(length), rng.randrange(length))
-        kind = "affixal_cue" if label == 3 else "cue"
-        spans += [Span(word, word + 1, str(label), kind) for word in cue]
-        spans += [Span(word, word + 1, str(label), "scope") for word in scope]
-    return tuple(spans)
-
-
-def _mentions(number: int, length: int) -> tuple[Span, ...]:
-    """Twice as many mentions as words, of five chains, and parts of speech of most words.
-
-    Mentions are nested, cross and come twice; a chain may have only one.
-    """
-    rng = random.Random(f"mentions {number}")
-    tagged = [word for word in range(length) if rng.random() < 0.8]
-    spans = [Span(word, word + 1, rng.choice(("PRON", "PROPN", "NOUN", "VERB")), "upos") for word in tagged]
-    for _ in range(2 * length):
-        start = rng.randrange(length)
-        end = min(length, start + rng.choice((1, 1, 2, 3, 5)))
-        spans.append(Span(start, end, rng.choice("12345"), "mention"))
-    return tuple(spans)
-
-
-def _aspects(number: int, length: int) -> tuple[Span, ...]:
-    """A question about an aspect in most documents, in one or two words anywhere, and terms of it and of others.
-
-    Terms are nested, cross, come twice and may be the words of the question.
-    """
-    rng = random.Random(f"polarity {number}")
-    kinds = ["asked"] * (length > 1) * rng.choice((1, 1, 2))
-    kinds += [kind for kind in ("same_aspect", "other_aspect", "aspect") for _ in range(rng.choice((0, 1, 1, 2)))]
-    spans = []
-    for kind in kinds:
-        start = rng.randrange(length)
-        spans.append(Span(start, min(length, start + rng.choice((1, 1, 2))), "positive", kind))
-    return tuple(spans)
 
 
 # --------------------------------------------------------------- tokenizers

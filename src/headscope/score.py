@@ -28,13 +28,16 @@ _INNER = ("run", "fold", "permutation", "offset", *HEAD)
 class Rival:
     """A rule that predicts the same items without the model: a head that stands out beats it on these items.
 
+    It may also be another sum of the same head, such as its attention to the tokens beside those that it is about.
+
     It may have options, such as the offset in words, of which the best is chosen on the half of the corpus on which
     the head is chosen. A rival whose variables a table lacks does not apply there.
 
     Attributes:
         name: with which its variables in the report begin, behind ``heldout_`` and ``lift_over_``.
         title: what it is, as a noun phrase.
-        numerator, denominator: variables by fold, as of a `Score`; their last dimensions are its options.
+        numerator, denominator: variables by fold, as of a `Score`, of heads too if they are sums of the same head;
+            their last dimensions are its options.
         options: the dimensions of its options.
         label: the rule that was chosen, with its options in braces; by default the title.
         needs: the annotation without which it does not apply; empty where any corpus will do.

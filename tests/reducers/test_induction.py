@@ -3,8 +3,8 @@ that know nothing of tokens beside one that does.
 """
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,26 +12,21 @@ import pytest
 import torch
 import xarray as xr
 
+import causal_heads
 import tiny
 import witnesses
-from headscope.analyse import assess
+from causal_heads import Scores, attend_evenly, like_tokens, look_back
+from family_maps import make, see_all
 from headscope.capture.align import Alignment
-from headscope.capture.attention import Attention
-from headscope.capture.batch import Batch, collate
 from headscope.capture.model import Model
 from headscope.corpora import Document, read, summarize
 from headscope.errors import CorpusError
 from headscope.reducers import REDUCERS, Induction
 from headscope.reducers.induction import FARTHEST, MATCHES
 from headscope.runner import Plan, measure
-from headscope.score import write_scores
 
 DOCUMENTS = tiny.documents(23)
 HOWTO = Path(__file__).parents[2] / "docs" / "howto" / "decoders.md"
-
-
-def make(family: str) -> Model:
-    return Model.from_module(*tiny.make(family), name=family)
 
 
 def of_attention_type(values: xr.DataArray, attention_type: str) -> np.ndarray:
@@ -45,12 +40,8 @@ def of_attention_type(values: xr.DataArray, attention_type: str) -> np.ndarray:
     "plan", [Plan(), Plan(batch_tokens=1, rows=3), Plan(fused=True)], ids=["batched", "3 rows", "fused"]
 )
 def test_matches_equal_naive_loops(family: str, plan: Plan) -> None:
-    module, tokenizer = tiny.make(family)
-    seen: dict[str, list[witnesses.Seen]] = {}
-    for document in DOCUMENTS:
-        for attention_type, maps in witnesses.see(module, tokenizer, document).items():
-            seen.setdefault(attention_type, []).append(maps)
-    table = measure(Model.from_module(module, tokenizer, name=family), DOCUMENTS, ["induction"], plan=plan)
+    seen = see_all(family, tuple(DOCUMENTS))
+    table = measure(make(family), DOCUMENTS, ["induction"], plan=plan)
     for attention_type, maps in seen.items():
         for match, (means, count) in witnesses.induction(maps).items():
             ours = table["match_mass"].sel(match=match)
@@ -140,37 +131,7 @@ def test_a_part_of_a_text_has_a_part_of_the_tokens() -> None:
     assert replace(document, spans=()).random_tokens == document.random_tokens
 
 
-@dataclass
-class Drawn(Attention):
-    """Weights that were made up, of one layer."""
-
-    layer: int
-    attention_type: str
-    rows: slice
-    batch: Batch
-    matrix: torch.Tensor
-
-    @property
-    def heads(self) -> int:
-        return self.matrix.shape[1]
-
-    def at(self, keys: torch.Tensor) -> torch.Tensor:
-        return self.matrix.gather(3, keys[:, None].expand(-1, self.heads, -1, -1))
-
-
-def look_back(distance: int) -> Callable[[Sequence[int]], np.ndarray]:
-    """So many tokens back, and to the first token where there are fewer."""
-
-    def attend(ids: Sequence[int]) -> np.ndarray:
-        scores = np.zeros((len(ids), len(ids)))
-        for place in range(len(ids)):
-            scores[place, max(0, place - distance)] = 9
-        return scores
-
-    return attend
-
-
-def match(shift: int, strength: float = 9) -> Callable[[Sequence[int]], np.ndarray]:
+def match(shift: int, strength: float = 9) -> Scores:
     """To the token so far behind the last earlier place of the same token."""
 
     def attend(ids: Sequence[int]) -> np.ndarray:
@@ -184,35 +145,12 @@ def match(shift: int, strength: float = 9) -> Callable[[Sequence[int]], np.ndarr
     return attend
 
 
-def like(ids: Sequence[int]) -> np.ndarray:
-    """To tokens with small numbers, wherever they are."""
-    return np.tile(-np.asarray(ids, dtype=float) / 20, (len(ids), 1))
-
-
-IGNORANT = [lambda ids: np.zeros((len(ids), len(ids))), look_back(1), look_back(2), look_back(40), like, match(2)]
+IGNORANT = [attend_evenly, look_back(1), look_back(2), look_back(40), like_tokens, match(2)]
 """Heads that attend evenly, to a place, to liked tokens, or to what followed two tokens later."""
 
 
-def build(heads: Sequence[Callable[[Sequence[int]], np.ndarray]], documents: Sequence[Document]) -> xr.Dataset:
-    """The assessed table of causal heads of one layer."""
-    model, reducer = make("gpt2"), Induction.for_corpus(summarize(documents))
-    sums, counts = [], []
-    for document in documents:
-        aligned, _ = Alignment.for_model(model).align([document])
-        batch = collate(model, aligned)
-        ids = batch.encoder.ids[0].tolist()
-        scores = torch.tensor(np.stack([head(ids) for head in heads]))[None].float()
-        hidden = torch.ones(len(ids), len(ids), dtype=torch.bool).triu(1)
-        weights = scores.masked_fill(hidden, -torch.inf).softmax(-1)
-        facts = reducer.prepare(batch, "decoder")
-        counts.append(reducer.count(facts))
-        sums.append(reducer.observe(facts, Drawn(1, "decoder", slice(0, len(ids)), batch, weights)))
-    total, count = (
-        {name: np.asarray(sum(each[name] for each in parts)) for name in parts[0]} for parts in (sums, counts)
-    )
-    table = reducer.result({name: values[None] for name, values in total.items()}, count)
-    places = {"layer": [1], "head": list(range(1, len(heads) + 1))}
-    return assess(table.assign_coords(places).assign_attrs(scores=write_scores(reducer.scores)))
+def build(heads: Sequence[Scores], documents: Sequence[Document]) -> xr.Dataset:
+    return causal_heads.build(Induction.for_corpus(summarize(documents)), make("gpt2"), heads, documents)
 
 
 def test_no_head_stands_out_that_knows_no_tokens() -> None:

@@ -15,14 +15,17 @@ from witnesses.head_distances_before import head_distances_before
 from witnesses.induction import induction
 from witnesses.map_patterns import map_patterns
 from witnesses.means import clustered_error, effective_clusters
+from witnesses.nearby_tokens import nearby_tokens
 from witnesses.norms import see_norms
 from witnesses.permuted import permuted_coreference, permuted_relations, permuted_scope
 from witnesses.relations import DIRECTIONS, Relation, relations
+from witnesses.retrieval import Retrieved, retrieval
 from witnesses.roles import roles
 from witnesses.rollout import see_rollout
 from witnesses.scope import ToCue, attention_to_cues, scope
 from witnesses.seen import Seen, Token, see
 from witnesses.similarity import similarity
+from witnesses.sinks import sinks
 from witnesses.sparse_shapes import sparse_shapes
 from witnesses.surface import SURFACE, masses, surface
 from witnesses.words import best_other, word_weights
@@ -33,6 +36,7 @@ __all__ = [
     "DIRECTIONS",
     "SURFACE",
     "Relation",
+    "Retrieved",
     "Seen",
     "ToCue",
     "Token",
@@ -52,11 +56,13 @@ __all__ = [
     "induction",
     "map_patterns",
     "masses",
+    "nearby_tokens",
     "permuted_candidates",
     "permuted_coreference",
     "permuted_relations",
     "permuted_scope",
     "relations",
+    "retrieval",
     "roles",
     "scope",
     "see",
@@ -65,6 +71,7 @@ __all__ = [
     "see_rollout",
     "see_zeroed",
     "similarity",
+    "sinks",
     "sparse_shapes",
     "surface",
     "word_weights",

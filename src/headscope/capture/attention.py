@@ -60,6 +60,12 @@ class Attention(Protocol):
     def at(self, keys: Int[Tensor, "batch query n"]) -> Float[Tensor, "batch head query n"]:
         """The weights on chosen keys, n for each row that is held."""
 
+    def largest(self, queries: Int[Tensor, "batch n"]) -> Int[Tensor, "batch head n"]:
+        """The key on which the weight of some of the rows that are held is largest; the first of equals.
+
+        The queries are counted among all of them, not among those that are held.
+        """
+
     def distances(
         self, edges: tuple[int, ...]
     ) -> tuple[Float[Tensor, "batch head query bucket"], Float[Tensor, "batch head query"]]:

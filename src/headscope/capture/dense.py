@@ -69,6 +69,12 @@ class DenseRows(Attention):
         index = place.clamp(0, self.matrix.shape[-1] - 1)[:, None].expand(-1, self.heads, -1, -1)
         return self.matrix.gather(3, index).masked_fill_(~held[:, None], 0.0)
 
+    def largest(self, queries: Int[Tensor, "batch n"]) -> Int[Tensor, "batch head n"]:
+        """The key on which the weight of some of the rows is largest."""
+        index = (queries - self.rows.start)[:, None, :, None].expand(-1, self.heads, -1, self.matrix.shape[-1])
+        keys: Tensor = self.matrix.gather(2, index).argmax(-1) + self.columns.start
+        return keys
+
     def distances(
         self, edges: tuple[int, ...]
     ) -> tuple[Float[Tensor, "batch head query bucket"], Float[Tensor, "batch head query"]]:

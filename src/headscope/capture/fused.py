@@ -152,6 +152,15 @@ class FusedRows(Attention):
             weights.append(weight.masked_fill_(~seen[:, None], 0.0))
         return torch.stack(weights, dim=-1)
 
+    def largest(self, queries: Int[Tensor, "batch n"]) -> Int[Tensor, "batch head n"]:
+        """The key on which the weight of some of the rows is largest, that is the score."""
+        query = self.query.gather(2, queries[:, None, :, None].expand(-1, self.heads, -1, self.query.shape[-1]))
+        places = _range(slice(0, self.key.shape[2]), self.key)
+        seen = self.reach.within(places - queries[..., None])
+        if self.reach.hidden is not None:
+            seen &= ~self.reach.hidden[:, None]
+        return products(query, self.key).mul_(self.scale).masked_fill_(~seen[:, None], -torch.inf).argmax(-1)
+
     def visible(self) -> Float[Tensor, "batch query"]:
         """The number of keys that each query may attend to."""
         keys, place = self.key.shape[2], torch.arange(self.query.shape[2], device=self.key.device)

@@ -7,6 +7,7 @@ from .head_distances import HeadDistances as HeadDistances
 from .head_distances_before import HeadDistancesBefore as HeadDistancesBefore
 from .induction import Induction as Induction
 from .map_patterns import MapPatterns as MapPatterns
+from .nearby_tokens import NearbyTokens as NearbyTokens
 from .negation_scope import NegationScope as NegationScope
 from .reducer import CorpusReducer as CorpusReducer
 from .reducer import Reducer as Reducer
@@ -14,8 +15,10 @@ from .reducer import Sums as Sums
 from .registry import DEFAULT as DEFAULT
 from .registry import REDUCERS as REDUCERS
 from .relations import Relations as Relations
+from .retrieval import Retrieval as Retrieval
 from .roles import Roles as Roles
 from .similarity import Similarity as Similarity
+from .sinks import Sinks as Sinks
 from .sparse_shapes import SparseShapes as SparseShapes
 from .support.rules import Rule as Rule
 from .support.word_class import WordClass as WordClass

@@ -36,6 +36,13 @@ NAMES: Mapping[str, str] = {
     "induction": (
         "How much each head attends from a token that comes again to what followed it, and to where it stood."
     ),
+    "nearby_tokens": (
+        "How much each head attends to the token before, to the token after, and to those up to four tokens away."
+    ),
+    "sinks": (
+        "In how many texts each head has an attention sink: at one of the first tokens, or at the first delimiter."
+    ),
+    "retrieval": "How often each head, where a model is to give an answer, looks at the answer in the text.",
 }
 """What each reducer of `headscope.reducers.REDUCERS` measures: the first line of its docstring."""
 

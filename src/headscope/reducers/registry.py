@@ -10,11 +10,14 @@ from headscope.reducers.head_distances import HeadDistances
 from headscope.reducers.head_distances_before import HeadDistancesBefore
 from headscope.reducers.induction import Induction
 from headscope.reducers.map_patterns import MapPatterns
+from headscope.reducers.nearby_tokens import NearbyTokens
 from headscope.reducers.negation_scope import NegationScope
 from headscope.reducers.reducer import CorpusReducer
 from headscope.reducers.relations import Relations
+from headscope.reducers.retrieval import Retrieval
 from headscope.reducers.roles import Roles
 from headscope.reducers.similarity import Similarity
+from headscope.reducers.sinks import Sinks
 from headscope.reducers.sparse_shapes import SparseShapes
 from headscope.reducers.surface import Surface
 from headscope.reducers.token_classes import TokenClasses
@@ -35,6 +38,9 @@ REDUCERS: Mapping[str, type[CorpusReducer]] = {
     "sparse_shapes": SparseShapes,
     "average_map": AverageMap,
     "induction": Induction,
+    "nearby_tokens": NearbyTokens,
+    "sinks": Sinks,
+    "retrieval": Retrieval,
 }
 """All reducers by name."""
 

@@ -64,7 +64,8 @@ def score_table(
     new = {}
     for name in dict.fromkeys((*score.numerator, *score.denominator, *(name for name in options if name in sums))):
         inner = [*rows, "fold", *options.get(name, ())]
-        by_head = name not in options and sums[name].ndim == len(rows) + 3
+        # Of a rival too, where it is another sum of the same head.
+        by_head = sums[name].ndim == len(rows) + 3 + len(options.get(name, ()))
         dims = ["layer", "head", *inner] if by_head else inner[-sums[name].ndim :]
         side = "numerator" if name in numerators - {*score.denominator} else "denominator"
         what = f"{score.items}: {side} of {score.variable}{' of a rival' if name in options else ''}, by fold"

@@ -1,0 +1,151 @@
+"""Heads that attend to the token before, to that after, or a few tokens away: previous-token heads and their like.
+
+Clark et al. 2019, section 3.1, and Elhage et al. 2021, *A mathematical framework for transformer circuits*.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+import numpy as np
+import torch
+import xarray as xr
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from headscope.capture.attention import Attention
+from headscope.capture.batch import Batch
+from headscope.corpora.summary import CorpusSummary
+from headscope.heads import SHARE
+from headscope.reducers.reducer import Sums
+from headscope.reducers.support.folds import FoldAssignment, total_by_fold
+from headscope.reducers.support.ratios import score_table
+from headscope.reducers.surface import SUMMED
+from headscope.score import Rival, Score
+
+CLARK = "Clark et al. 2019, section 3.1"
+
+FARTHEST = 4
+"""The largest distance in tokens that has a row."""
+
+NEARBY: Mapping[str, int] = {
+    "previous token": -1,
+    **{f"{distance} tokens back": -distance for distance in range(2, FARTHEST + 1)},
+    "next token": 1,
+    **{f"{distance} tokens ahead": distance for distance in range(2, FARTHEST + 1)},
+}
+"""The rows, and the token that each is about: its place less that of the query."""
+
+SIDES = {"a token nearer": -1, "a token farther": 1}
+"""The tokens beside each of them, and how much farther away they are."""
+
+DISTANCES = range(-FARTHEST - 1, FARTHEST + 2)
+_OWN = [DISTANCES.index(distance) for distance in NEARBY.values()]
+_BESIDE = [
+    [place + step * (1 if distance > 0 else -1) for place, distance in zip(_OWN, NEARBY.values(), strict=True)]
+    for step in SIDES.values()
+]
+"""Where the tokens nearby, and those on each side of them, stand among the distances."""
+
+MASS = Score(
+    "nearby_mass",
+    "Tokens nearby",
+    "the mean attention to the token at a fixed distance, from all tokens that have one there",
+    numerator=("fold_nearby_mass",), denominator=("fold_nearby",),
+    rivals=(
+        Rival("uniform", "uniform attention", ("fold_nearby_uniform",), ("fold_nearby",)),
+        Rival(
+            "beside", "attention of the same head beside it", ("fold_nearby_beside",), ("fold_nearby",),
+            ("beside",), "the same head {beside}",
+        ),
+    ),
+    items="tokens", rows="tokens nearby", attends="token",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class NearbyTokens:
+    """How much each head attends to the token before, to the token after, and to those up to four tokens away.
+
+    ``nearby_mass`` is the mean attention to the token at that distance, over all tokens of all texts that have one
+    there. For a model that is a decoder alone, the rows of what lies ahead are empty.
+
+    A head that looks at a fixed distance gives it more than uniform attention would (1/i for the token i of a decoder)
+    and more than it gives the tokens beside it: what a head gives to all that is near is no matter of one distance. The
+    stronger of these two tokens is chosen as other rivals are.
+
+    Attributes:
+        fold_assignment: of the documents to the folds in which sums are kept.
+    """
+
+    fold_assignment: FoldAssignment = field(default_factory=FoldAssignment)
+
+    name: ClassVar[str] = "nearby_tokens"
+    scores: ClassVar[tuple[Score, ...]] = (MASS,)
+    scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "rows"
+    models: ClassVar[Literal[1, 2]] = 1
+    max_tokens: ClassVar[int | None] = None
+
+    @classmethod
+    def supports(cls, summary: CorpusSummary) -> bool:
+        """False: any text will do, and the reducer is measured where it is asked for by name."""
+        return False
+
+    @classmethod
+    def for_corpus(cls, summary: CorpusSummary) -> "NearbyTokens":
+        """The reducer for any corpus."""
+        return cls(fold_assignment=FoldAssignment.for_corpus(summary))
+
+    def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
+        """The key at each distance from each query, where both are tokens of the text."""
+        queries, keys = batch.queries(attention_type), batch.keys(attention_type)
+        position = queries.position[..., None] + torch.tensor(DISTANCES, device=queries.ids.device)
+        # A decoder's start token stands before the text.
+        there = (queries.real & (queries.position >= 0))[..., None] & (position >= 0)
+        there &= position < batch.encoder.real.sum(1)[:, None, None]
+        if batch.decoder is None and attention_type == "decoder":
+            there &= position <= queries.position[..., None]
+        place = (position - keys.position[:, :1, None]).clamp(0, keys.length - 1)
+        return _Facts(place, there, self.fold_assignment.folds(batch.documents, queries.ids.device))
+
+    def count(self, facts: "_Facts") -> Sums:
+        """By token nearby and fold: the tokens that have one."""
+        return {"tokens": total_by_fold(facts.there[..., _OWN].sum(1), facts.fold).T.long()}
+
+    def observe(self, facts: "_Facts", attention: Attention) -> Sums:
+        """By head, token nearby and fold: the attention to it, to those beside it, and what uniform attention is."""
+        there, uniform = facts.there[:, attention.rows], 1 / attention.visible().clamp_min(1)
+        seen = attention.at(facts.place[:, attention.rows]).where(there[:, None], 0)
+        # In float64 a chunk at a time: of a long text all at once would be as large as its queries and keys.
+        sides = torch.split(there[..., _OWN].double(), SUMMED, 1), torch.split(uniform, SUMMED, 1)
+        chunks = zip(torch.split(seen, SUMMED, 2), *sides, strict=True)
+        by_text = []
+        for masses, own, even in chunks:
+            parts = torch.einsum("bhqcr,bqr->bhrc", masses[..., [_OWN, *_BESIDE]].double(), own)
+            evenly = torch.einsum("bq,bqr->br", even.double(), own)[:, None, :, None].expand(-1, attention.heads, -1, 1)
+            by_text.append(torch.cat([parts, evenly], dim=-1))
+        mass, *beside, even = total_by_fold(torch.stack(by_text).sum(0), facts.fold).permute(3, 1, 2, 0)
+        return {"mass": mass, "beside": torch.stack(beside, dim=-1), "uniform": even}
+
+    def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
+        """The mean attention of each head, NaN where no token has one there, and the sums by fold."""
+        by_fold = {"fold_nearby_mass": sums["mass"], "fold_nearby": counts["tokens"]}
+        by_fold |= {"fold_nearby_uniform": sums["uniform"], "fold_nearby_beside": sums["beside"]}
+        rows, unit = {"nearby": list(NEARBY)}, self.fold_assignment.unit
+        table = score_table(MASS, by_fold, rows, source=CLARK, units=SHARE, fold_unit=unit)
+        return table.assign_coords(beside=list(SIDES))
+
+
+@dataclass(frozen=True, eq=False)
+class _Facts:
+    """The facts of a batch that need no attention.
+
+    Attributes:
+        place: of each query the key at each of `DISTANCES`; any key where there is none.
+        there: whether there is one.
+        fold: of each document.
+    """
+
+    place: Int[Tensor, "batch query distance"]
+    there: Bool[Tensor, "batch query distance"]
+    fold: Int[Tensor, " batch"]

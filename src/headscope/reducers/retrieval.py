@@ -1,0 +1,210 @@
+"""Retrieval heads: heads that look up an answer far back in the text.
+
+Wu et al. 2025, *Retrieval head mechanistically explains long-context factuality*, section 2.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal, NamedTuple
+
+import numpy as np
+import torch
+import xarray as xr
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from headscope.capture.attention import Attention
+from headscope.capture.batch import Batch
+from headscope.corpora.document import Document
+from headscope.corpora.needles import ANSWERED, NEEDLE, OTHER_NEEDLE
+from headscope.corpora.summary import CorpusSummary
+from headscope.reducers.reducer import Sums, missing_annotation
+from headscope.reducers.support.folds import FoldAssignment, total_by_fold
+from headscope.reducers.support.ratios import score_table
+from headscope.score import Rival, Score
+
+WU = "Wu et al. 2025, section 2"
+
+ANSWERS = ("first token", "later tokens")
+"""The tokens of an answer."""
+
+NEEDLES = ("last needle", "second to last needle", "third to last needle", "fourth to last needle")
+OCCURRENCES = ("last", "first")
+"""The options of the rules that a head is compared with."""
+
+ACCURACY = Score(
+    "retrieval_accuracy",
+    "Retrieval",
+    "the share of the tokens of answers at whose prediction the head attends most to the same token of the needle that "
+    "is asked for",
+    numerator=("fold_retrieved",), denominator=("fold_answer",),
+    rivals=(
+        Rival(
+            "needle", "the same needle of each text", ("fold_retrieved_needle",), ("fold_answer",), ("needle",),
+            "always the {needle}",
+        ),
+        Rival(
+            "match", "what followed the same token earlier", ("fold_retrieved_match",), ("fold_answer",),
+            ("occurrence",), "behind the {occurrence} place of the same token",
+        ),
+    ),
+    items="tokens of answers", rows="tokens of an answer", label="answer: {}", attends="token",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Retrieval:
+    """How often each head, where a model is to give an answer, looks at the answer in the text.
+
+    In a text with an answer the same words stand earlier, in the needle (the spans ``answer`` and ``needle``).
+    ``retrieval_accuracy`` is the share of the answer's tokens for which the head, at the token before, attends most to
+    the same token of the needle, of all that it can see. The first token has to be found by the question. The later
+    ones are found by an induction head too, as far as no other needle has the same words.
+
+    Wu et al. let the model generate, and count the tokens that it copies. Here it is given the answer, so that heads
+    of all models are scored on the same tokens; each counts once. Where the needle's words have other tokens than the
+    answer's, they do not count.
+
+    The rules that a head is compared with do not know the question: always the same needle (the last, say), and the
+    token that followed the last or the first place of the same token.
+
+    Attributes:
+        fold_assignment: of the documents to the folds in which sums are kept.
+    """
+
+    fold_assignment: FoldAssignment = field(default_factory=FoldAssignment)
+
+    name: ClassVar[str] = "retrieval"
+    scores: ClassVar[tuple[Score, ...]] = (ACCURACY,)
+    scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "rows"
+    models: ClassVar[Literal[1, 2]] = 1
+    max_tokens: ClassVar[int | None] = None
+
+    @classmethod
+    def supports(cls, summary: CorpusSummary) -> bool:
+        """True if a corpus has answers and the needles that they stand in."""
+        return bool(summary.spans.get(NEEDLE)) and bool(summary.spans.get(ANSWERED))
+
+    @classmethod
+    def for_corpus(cls, summary: CorpusSummary) -> "Retrieval":
+        """The reducer for a corpus with needles and answers.
+
+        Raises:
+            CorpusError: it has none.
+        """
+        if not cls.supports(summary):
+            raise missing_annotation(cls.name, "spans of needles and answers", "the corpus `needles`")
+        return cls(fold_assignment=FoldAssignment.for_corpus(summary))
+
+    def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
+        """The tokens of answers: where each is predicted, where it stands in its needle, and what rules say."""
+        queries, keys = batch.queries(attention_type), batch.keys(attention_type)
+        text, device = batch.encoder, queries.ids.device
+        items = [
+            [*_list_items(document, ids[:length], words)]
+            for document, ids, words, length in zip(
+                batch.documents, text.ids.tolist(), text.word.tolist(), text.real.sum(1).tolist(), strict=True
+            )
+        ]
+        most = max(1, *(len(of_text) for of_text in items))
+        padded = [of_text + [_NONE] * (most - len(of_text)) for of_text in items]
+
+        def gather(name: str) -> Tensor:
+            return torch.tensor([[getattr(item, name) for item in of_text] for of_text in padded], device=device)
+
+        # A decoder's start token stands before the text.
+        query, target = (
+            (gather(name) - side.position[:, :1]).clamp(0, side.length - 1)
+            for name, side in (("query", queries), ("target", keys))
+        )
+        folds = self.fold_assignment.folds(batch.documents, device)
+        return _Facts(query, target, gather("answer"), gather("needles"), gather("matches"), folds)
+
+    def count(self, facts: "_Facts") -> Sums:
+        """By kind of token and fold: the tokens of answers, and those that each rule finds."""
+        rules = {"tokens": facts.there, "needle": facts.needle, "match": facts.match}
+        return {name: self._total(facts, right) for name, right in rules.items()}
+
+    def observe(self, facts: "_Facts", attention: Attention) -> Sums:
+        """By head, kind of token and fold: the tokens at whose prediction a head attends most to the needle's."""
+        rows = attention.rows
+        held = (facts.query >= rows.start) & (facts.query < rows.stop)
+        largest = attention.largest(facts.query.clamp(rows.start, rows.stop - 1))
+        right = (largest == facts.target[:, None]) & held[:, None]
+        return {"retrieved": self._total(facts, right.movedim(1, -1)).movedim(-1, 0)}
+
+    def _total(self, facts: "_Facts", right: Bool[Tensor, "batch item *any"]) -> Int[Tensor, "answer fold *any"]:
+        """What is right of the items, by kind of token and fold."""
+        rows = []
+        for answer in range(len(ANSWERS)):
+            of_row = (facts.answer == answer).view(*facts.answer.shape, *(1 for _ in right.shape[2:]))
+            rows.append(total_by_fold((right & of_row).sum(1), facts.fold))
+        return torch.stack(rows)
+
+    def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
+        """The share of tokens of each head, NaN where there is none, and the sums by fold."""
+        by_fold = {"fold_retrieved": sums["retrieved"], "fold_answer": counts["tokens"]}
+        by_fold |= {"fold_retrieved_needle": counts["needle"], "fold_retrieved_match": counts["match"]}
+        rows, unit = {"answer": list(ANSWERS)}, self.fold_assignment.unit
+        table = score_table(ACCURACY, by_fold, rows, source=WU, fold_unit=unit)
+        return table.assign_coords(needle=list(NEEDLES), occurrence=list(OCCURRENCES))
+
+
+@dataclass(frozen=True, eq=False)
+class _Facts:
+    """The facts of a batch that need no attention; an item is a token of an answer.
+
+    Attributes:
+        query: where it is predicted: the token before.
+        target: where the same token stands in the needle.
+        answer: which of `ANSWERS` it is; -1 behind the last item of a text.
+        needle: whether it stands in each of `NEEDLES`.
+        match: whether it is what followed each of the `OCCURRENCES` of the token before.
+        fold: of each document.
+    """
+
+    query: Int[Tensor, "batch item"]
+    target: Int[Tensor, "batch item"]
+    answer: Int[Tensor, "batch item"]
+    needle: Bool[Tensor, "batch item needle"]
+    match: Bool[Tensor, "batch item occurrence"]
+    fold: Int[Tensor, " batch"]
+
+    @property
+    def there(self) -> Bool[Tensor, "batch item"]:
+        """True of an item."""
+        return self.answer >= 0
+
+
+class _Item(NamedTuple):
+    """A token of an answer, as in `_Facts`; places are counted from the first token of the text."""
+
+    query: int
+    target: int
+    answer: int
+    needles: list[bool]
+    matches: list[bool]
+
+
+_NONE = _Item(0, 0, -1, [False] * len(NEEDLES), [False] * len(OCCURRENCES))
+
+
+def _list_items(document: Document, ids: list[int], words: list[int]) -> Iterator[_Item]:
+    """The tokens of the answer of a text that stand in its needle too."""
+    tokens = {kind: _find_tokens(document, kind, words) for kind in (ANSWERED, NEEDLE)}
+    if not all(tokens.values()):
+        return
+    from_end = [span.kind == NEEDLE for span in reversed(document.spans) if span.kind in (NEEDLE, OTHER_NEEDLE)]
+    needles = [nth < len(from_end) and from_end[nth] for nth in range(len(NEEDLES))]
+    for number, (place, target) in enumerate(zip(tokens[ANSWERED], tokens[NEEDLE], strict=False)):
+        if ids[place] != ids[target] or place == 0:
+            continue
+        earlier = [other for other in range(place - 1) if ids[other] == ids[place - 1]]
+        followed = [earlier[-1] + 1, earlier[0] + 1] if earlier else [-1, -1]
+        yield _Item(place - 1, target, min(number, 1), needles, [where == target for where in followed])
+
+
+def _find_tokens(document: Document, kind: str, words: list[int]) -> list[int]:
+    """The tokens of the first span of a kind."""
+    span = next((span for span in document.spans if span.kind == kind), None)
+    return [] if span is None else [place for place, word in enumerate(words) if span.start <= word < span.end]

@@ -1,0 +1,165 @@
+"""Attention sinks: tokens that a head gives much of its attention from all over a text.
+
+Gu et al. 2025, *When attention sink emerges in language models*, section 3; of delimiters, Sun et al. 2024, *Massive
+activations in large language models*.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+import numpy as np
+import torch
+import xarray as xr
+from jaxtyping import Bool, Float, Float64, Int
+from torch import Tensor
+
+from headscope.capture.attention import Attention
+from headscope.capture.batch import Batch, Tokens
+from headscope.corpora.summary import CorpusSummary
+from headscope.heads import SHARE
+from headscope.reducers.reducer import Sums
+from headscope.reducers.support.folds import FoldAssignment, total_by_fold
+from headscope.reducers.support.ratios import describe, mean, score_table
+from headscope.reducers.surface import SUMMED
+from headscope.score import Rival, Score
+
+GU = "Gu et al. 2025, section 3"
+
+THRESHOLD = 0.3
+"""The mean attention from which on a token is a sink (Gu et al. 2025, section 3)."""
+
+SHORTEST = 16
+"""The tokens that a text must have (in a decoder, from the token on) for it to count: in a very short text uniform
+attention passes the threshold."""
+
+FIRST = ("first token", "second token", "third token")
+SINKS = (*FIRST, "first separator", "first full stop or comma")
+"""The tokens that may be sinks; the last two are others than the first token of the text."""
+
+SHARE_OF_TEXTS = Score(
+    "sink_share",
+    "Attention sinks",
+    f"the share of texts in which the token gets more than {THRESHOLD} of the head's attention, on average over all "
+    "tokens that can see it",
+    numerator=("fold_sink_texts",), denominator=("fold_sink",),
+    rivals=(
+        Rival("uniform", "uniform attention", ("fold_sink_uniform",), ("fold_sink",)),
+        Rival("beside", "the same head and the token beside it", ("fold_sink_beside",), ("fold_sink",)),
+    ),
+    items="texts", rows="tokens that may be sinks", label="sink: {}", attends="token",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Sinks:
+    """In how many texts each head has an attention sink: at one of the first tokens, or at the first delimiter.
+
+    A token is a sink of a head in a text if its mean attention, over all tokens that can see it, is above 0.3 (Gu et
+    al. 2025, who count the tokens from it on, itself included). ``sink_share`` is the share of such texts; Gu et al.
+    take its mean over all heads. ``sink_mass`` is the mean over texts of the mean attention itself. A text counts if it
+    has at least 16 tokens, in a decoder from the token on.
+
+    A head with a sink passes the threshold more often than uniform attention does, and more often at this token than at
+    the one behind it (before it, if it is the last).
+
+    Attributes:
+        fold_assignment: of the documents to the folds in which sums are kept.
+    """
+
+    fold_assignment: FoldAssignment = field(default_factory=FoldAssignment)
+
+    name: ClassVar[str] = "sinks"
+    scores: ClassVar[tuple[Score, ...]] = (SHARE_OF_TEXTS,)
+    scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "layer"
+    models: ClassVar[Literal[1, 2]] = 1
+    max_tokens: ClassVar[int | None] = None
+
+    @classmethod
+    def supports(cls, summary: CorpusSummary) -> bool:
+        """False: any text will do, and the reducer is measured where it is asked for by name."""
+        return False
+
+    @classmethod
+    def for_corpus(cls, summary: CorpusSummary) -> "Sinks":
+        """The reducer for any corpus."""
+        return cls(fold_assignment=FoldAssignment.for_corpus(summary))
+
+    def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
+        """The tokens that may be sinks, those beside them, and the queries over which their attention is averaged."""
+        queries, keys = batch.queries(attention_type), batch.keys(attention_type)
+        place, length = _find_places(keys), keys.real.sum(1, keepdim=True)
+        beside = place + torch.where(place + 1 < length, 1, -1)
+        places = torch.cat([place, beside.where(place >= 0, -1)], dim=1)
+        sees = queries.real[..., None] & (places >= 0)[:, None]
+        if attention_type == "decoder":
+            sees &= queries.position[..., None] >= (keys.position[:, :1] + places)[:, None]
+        shares = sees / sees.sum(1, keepdim=True).clamp_min(1).double()
+        columns = torch.arange(keys.length, device=keys.ids.device)[None, :, None] == places[:, None]
+        # By the text itself, so that all attention types of a model count the same ones.
+        in_text, tokens = _find_places(batch.encoder), batch.encoder.real.sum(1, keepdim=True)
+        is_causal = batch.decoder is not None or attention_type == "decoder"
+        counts = (in_text >= 0) & (tokens - (in_text if is_causal else 0) >= SHORTEST)
+        folds = self.fold_assignment.folds(batch.documents, keys.ids.device)
+        return _Facts(columns.float(), shares, counts, folds)
+
+    def count(self, facts: "_Facts") -> Sums:
+        """By token and fold: the texts that count."""
+        return {"texts": total_by_fold(facts.counts.long(), facts.fold).T}
+
+    def observe(self, facts: "_Facts", attention: Attention) -> Sums:
+        """By head, token and fold: the texts in which it passes the threshold, as does the token beside it, or would
+        with uniform attention; and the sum over texts of the mean attention to it.
+        """
+        seen = attention.average(facts.columns).where(attention.queries.real[:, None, :, None], 0)
+        chunks = zip(torch.split(seen, SUMMED, 2), torch.split(facts.shares, SUMMED, 1), strict=True)
+        masses = torch.stack([torch.einsum("bhqt,bqt->bht", chunk.double(), share) for chunk, share in chunks]).sum(0)
+        itself, beside = masses.chunk(2, dim=-1)
+        even = torch.einsum(
+            "bq,bqt->bt", 1 / attention.visible().clamp_min(1).double(), facts.shares[..., : len(SINKS)]
+        )
+        sums = {"sinks": itself, "beside": beside, "uniform": even[:, None].expand_as(itself)}
+        passed = {
+            name: total_by_fold(((mass > THRESHOLD) & facts.counts[:, None]).long(), facts.fold).permute(1, 2, 0)
+            for name, mass in sums.items()
+        }
+        return passed | {"mass": (itself * facts.counts[:, None]).sum(0)}
+
+    def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
+        """The share of texts and the mean attention of each head, NaN without a text that counts; the sums by fold."""
+        by_fold = {"fold_sink_texts": sums["sinks"], "fold_sink": counts["texts"]}
+        by_fold |= {"fold_sink_uniform": sums["uniform"], "fold_sink_beside": sums["beside"]}
+        rows, unit = {"sink": list(SINKS)}, self.fold_assignment.unit
+        table = score_table(SHARE_OF_TEXTS, by_fold, rows, source=GU, fold_unit=unit)
+        what = "mean attention to the token, in the texts that count"
+        masses = mean(sums["mass"], counts["texts"].sum(-1))
+        return table.assign(describe({"sink_mass": (masses, ("layer", "head", "sink"), what, SHARE)}, GU))
+
+
+@dataclass(frozen=True, eq=False)
+class _Facts:
+    """The facts of a batch that need no attention.
+
+    Attributes:
+        columns: for each of `SINKS`, and then for the token beside each, 1 on that token.
+        shares: for each of them the share of each query in the mean.
+        counts: whether the text counts for each of `SINKS`.
+        fold: of each document.
+    """
+
+    columns: Float[Tensor, "batch key token"]
+    shares: Float64[Tensor, "batch query token"]
+    counts: Bool[Tensor, "batch sink"]
+    fold: Int[Tensor, " batch"]
+
+
+def _find_places(tokens: Tokens) -> Int[Tensor, "batch sink"]:
+    """Where each of `SINKS` stands in each text, counted from 0; -1 where there is none."""
+    place = torch.arange(tokens.length, device=tokens.ids.device)
+    first = place[: len(FIRST)].expand(len(tokens.ids), -1)
+    first = first.where(first < tokens.real.sum(1, keepdim=True), -1)
+    delimiters = []
+    for kind in (tokens.sep, tokens.punctuation):
+        is_delimiter = kind & (place > 0)
+        delimiters.append(is_delimiter.int().argmax(1).where(is_delimiter.any(1), -1))
+    return torch.cat([first, torch.stack(delimiters, dim=1)], dim=1)
