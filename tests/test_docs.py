@@ -98,9 +98,7 @@ def test_links_between_pages_lead_somewhere(page) -> None:
     text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
     links = re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)", text)
     assert len(links) == text.count("](")
-    for path, anchor in links:
-        if path.startswith("https://"):
-            continue
+    for path, anchor in (link for link in links if not link[0].startswith("https://")):
         target = page.parent / path if path else page
         assert target.exists(), path
         if anchor:
@@ -123,6 +121,7 @@ def test_the_index_leads_to_every_page() -> None:
 
 RUN_ELSEWHERE = {  # page: the file that runs its Python
     "own-reducer.md": "test_own_reducer.py",
+    "howto/check.md": "jobs/test_check.py",
     "howto/decoders.md": "reducers/test_induction.py",
     "howto/explore.md": "jobs/test_explore.py",
     "howto/in-memory.md": "test_in_memory.py",

@@ -44,6 +44,7 @@ WIDTH = 100
 MODULES: Mapping[str, tuple[str, ...]] = {
     "headscope": (),
     "headscope.jobs.atlas": ("AtlasResult",),
+    "headscope.jobs.check": ("CheckResult",),
     "headscope.jobs.compare": ("ComparisonResult",),
     "headscope.jobs.study": ("StudyResult",),
     "headscope.corpora": (),
@@ -60,6 +61,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
     "headscope.runner": ("measure",),
     "headscope.intervene.likelihood": ("Likelihood", "compute_accuracy", "compute_likelihoods", "score_minimal_pairs"),
     "headscope.heads": ("head_name", "parse_head"),
+    "headscope.headlists": (),
     "headscope.runs": ("Run", "Runs", "read", "selectivity"),
     "headscope.analyse": (),
     "headscope.view.figures": (),

@@ -21,14 +21,17 @@ from .corpora.document import Document as Document
 from .corpora.document import Link as Link
 from .corpora.document import Span as Span
 from .errors import HeadscopeError as HeadscopeError
+from .headlists.head_list import HeadList as HeadList
 from .heads import head as head
 from .heads import read_table as read_table
 from .heads import write_table as write_table
 from .intervene.edit import disable as disable
 from .jobs.atlas import atlas as atlas
+from .jobs.check import check as check
 from .jobs.compare import compare as compare
 from .jobs.disable import measure_effects as measure_effects
 from .jobs.explore import explore as explore
+from .jobs.export import export as export
 from .jobs.label_maps import label_maps as label_maps
 from .jobs.measure import measure as measure
 from .jobs.patterns import patterns as patterns

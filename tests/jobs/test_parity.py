@@ -21,6 +21,7 @@ ONLY_ON_THE_TERMINAL = {
         "offset", "words",  # parts of the reducer `Surface`, which a function takes as an object
         "explain",  # prints what the attribute `paths` of the table holds
     },
+    "check": {"strict"},  # says which exit code it has
     "tune": {"seed"},  # a function takes seeds in `seeds`
     "patterns": {"annotate", "maps", "second"},  # a function of its own, `headscope.label_maps`
     "study": {"recorded"},  # a function of its own, `headscope.study_recorded`
@@ -30,6 +31,7 @@ ONLY_IN_PYTHON = {
     "atlas": {"progress", "show"},  # the terminal shows bars, and the table
     "measure": {"progress"}, "compare": {"progress"}, "study": {"progress"}, "tune": {"progress"},
     "explore": {"progress"}, "disable": {"progress"}, "probe": {"progress"}, "patterns": {"progress"},
+    "check": {"progress"}, "export": set(),
 }  # fmt: skip
 
 
@@ -44,11 +46,8 @@ def defaults(function: Any) -> dict[str, Any]:
 
 def test_every_command_but_list_is_a_function() -> None:
     functions = {FUNCTIONS.get(name, name) for name in set(COMMANDS) - {"list_"}}
-    assert (
-        functions
-        == {"atlas", "tune", "measure", "compare", "study", "measure_effects", "probe", "patterns", "explore"}
-        <= set(headscope.__all__)
-    )
+    names = "atlas tune measure compare study measure_effects probe patterns explore check export"
+    assert functions == set(names.split()) <= set(headscope.__all__)
 
 
 @pytest.mark.parametrize("name", sorted(set(COMMANDS) - {"list_"}))

@@ -14,6 +14,7 @@
 `add_head_map`      a map of the heads, and clusters of those that attend alike
 `add_behaviours`    what each head does, in a word
 `name_behaviours`   the same in words, head by head
+`check_heads`       which reported heads are kept, and which are lost, in another model
 `match_heads`       which head of the model before has become which
 `compare_variable`  what tuning changed in the heads, and whether more than its control
 `rank_sum`          the exact test of two samples of runs
@@ -23,6 +24,7 @@
 
 from headscope.analyse.agreement import Consistencies, Consistency, consistencies, consistency
 from headscope.analyse.behaviour import add_behaviours, name_behaviours
+from headscope.analyse.check import check_heads
 from headscope.analyse.compare import compare_variable
 from headscope.analyse.head_map import add_head_map
 from headscope.analyse.match import match_heads
@@ -44,6 +46,7 @@ __all__ = [
     "add_report",
     "add_significance",
     "assess",
+    "check_heads",
     "compare_variable",
     "consistencies",
     "consistency",

@@ -57,8 +57,12 @@ def check_before_after(before: xr.Dataset, after: xr.Dataset, control: xr.Datase
         _check_apart(after, second, control, third)
 
 
-def _check_after(before: xr.Dataset, first: str, table: xr.Dataset, name: str) -> None:
-    """Refuse a table of other heads or texts than before, or of a model that was not tuned from the one before."""
+def check_measured_alike(before: xr.Dataset, first: str, table: xr.Dataset, name: str) -> None:
+    """Refuse a table of other heads or texts than another one, or of another view; both are called by their names.
+
+    Raises:
+        TableError: shapes, corpora, documents or views differ.
+    """
     if describe_shape(table) != describe_shape(before):
         raise TableError(
             f"{name} has {describe_shape(table)} and {first} {describe_shape(before)}; give tables of one architecture."
@@ -78,6 +82,11 @@ def _check_after(before: xr.Dataset, first: str, table: xr.Dataset, name: str) -
             f"the view `{each.attrs['view']}`" if "view" in each.attrs else "the weights" for each in (table, before)
         ]
         raise TableError(f"{name} is of {views[0]} and {first} of {views[1]}; measure both with the same --view.")
+
+
+def _check_after(before: xr.Dataset, first: str, table: xr.Dataset, name: str) -> None:
+    """Refuse a table of other heads or texts than before, or of a model that was not tuned from the one before."""
+    check_measured_alike(before, first, table, name)
     # A table of runs says which weights they were tuned from; that of one model can only be seen to be another.
     same = table.attrs.get("weights_sha256") == before.attrs.get("weights_sha256")
     if "run" in table.dims and not same:

@@ -65,7 +65,8 @@ _UNITS = {
 }
 """What is assigned, and what follows for the intervals."""
 
-_CHOOSE, _SCORE = slice(0, None, 2), slice(1, None, 2)
+_CHOOSE, SCORED = slice(0, None, 2), slice(1, None, 2)
+"""The folds on which a head is chosen, and those on which it is scored."""
 
 
 def assess(table: xr.Dataset, untrained: xr.Dataset | None = None) -> xr.Dataset:
@@ -144,12 +145,12 @@ def add_report(table: xr.Dataset, untrained: xr.Dataset | None = None, *, minimu
     for score in scores:
         ratio = Ratio.of_heads(table, score)
         place = choose_best(ratio.half(_CHOOSE))
-        rivals = choose_rivals(table, score, untrained, place, _CHOOSE, _SCORE)
+        rivals = choose_rivals(table, score, untrained, place, _CHOOSE, SCORED)
         reported = _report(score, ratio, place, rivals, minimum)
         new |= {f"{score.report_prefix}{name}": values for name, values in reported.items()}
         new |= _against_permutations(table.assign(new), score)
         if rivals and f"{score.report_prefix}reported_q" not in new:
-            lifts = _test_lifts(ratio.half(_SCORE).at(**place), rivals, table.assign(new), score)
+            lifts = _test_lifts(ratio.half(SCORED).at(**place), rivals, table.assign(new), score)
             new |= {f"{score.report_prefix}{name}": values for name, values in lifts.items()}
         new |= _judge(table.assign(new), score)
     units = [table[name].attrs.get("fold_unit") for name in scores[0].denominator]
@@ -176,7 +177,7 @@ def _report(
     score: Score, ratio: Ratio, place: Mapping[str, xr.DataArray], rivals: Mapping[str, ChosenRival], minimum: int
 ) -> dict[str, xr.Variable]:
     """The variables that report the head at `place` for one score, but for what follows from permutations."""
-    head = ratio.half(_SCORE).at(**place)
+    head = ratio.half(SCORED).at(**place)
     # The links of a relation are the same for all heads; what an F1 is of is not.
     counts = [part.denominator.sum("fold") for part in (ratio.half(_CHOOSE).at(**place), head)]
     # Where all rows are of the same items, such as documents, these have no rows.
@@ -185,7 +186,7 @@ def _report(
     for dim, chosen in place.items():
         label = chosen.where(enough, "" if chosen.dtype.kind == "U" else np.nan)
         new[f"reported_{dim}"] = describe_values(label, f"{dim} of the reported head", "label")
-    same = (_is_same(place, choose_best(ratio.half(_SCORE))) & enough).astype(np.int8)
+    same = (_is_same(place, choose_best(ratio.half(SCORED))) & enough).astype(np.int8)
     new["reported_again"] = describe_values(same, "1 if the other half chooses the same head", "flag")
     frequency, what = _selection_frequency(ratio, place).where(enough), "random halves that choose the same head"
     new["reported_selection_frequency"] = describe_values(frequency, what, "share of halves")

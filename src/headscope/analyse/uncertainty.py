@@ -159,8 +159,7 @@ class Lift:
         # Where every fold has the same difference, the sign of the difference is certain.
         certain = np.inf * (2 * (self.value > 0) - 1)
         statistic = (self.value / error.where(error > 0)).where(error > 0, certain)
-        freedom = (self.effective_clusters - 1).where(self.clusters > 1)
-        p: xr.DataArray = xr.apply_ufunc(student.sf, statistic, freedom).where(error.notnull())
+        p: xr.DataArray = xr.apply_ufunc(student.sf, statistic, self.freedom).where(error.notnull())
         return p
 
     def detectable(self) -> xr.DataArray:
@@ -168,9 +167,13 @@ class Lift:
         gain: xr.DataArray = self.error * (self._quantile(1 - ALPHA / 2) + self._quantile(POWER))
         return gain
 
+    @property
+    def freedom(self) -> xr.DataArray:
+        """The degrees of freedom of Student's t, g-1 for g effective clusters; NaN where one fold holds all items."""
+        return (self.effective_clusters - 1).where(self.clusters > 1)
+
     def _quantile(self, probability: float) -> xr.DataArray:
-        freedom = (self.effective_clusters - 1).where(self.clusters > 1)
-        quantile: xr.DataArray = xr.apply_ufunc(student.ppf, probability, freedom)
+        quantile: xr.DataArray = xr.apply_ufunc(student.ppf, probability, self.freedom)
         return quantile
 
 

@@ -8,10 +8,12 @@ import sys
 import typer
 
 from headscope.cli.atlas import atlas
+from headscope.cli.check import check
 from headscope.cli.commands import Command, Commands
 from headscope.cli.compare import compare
 from headscope.cli.disable import disable
 from headscope.cli.explore import explore
+from headscope.cli.export import export
 from headscope.cli.listing import list_
 from headscope.cli.measure import measure
 from headscope.cli.patterns import patterns
@@ -63,6 +65,17 @@ app.command(
     "headscope patterns minilm mrpc --data corpora --annotate my-maps\n"
     "headscope patterns minilm mrpc --data corpora --labels my-maps -o patterns",
 )(patterns)
+app.command(
+    cls=Command,
+    epilog="headscope check minilm --against atlas\n"
+    "headscope check my-quantised-model --against atlas --tolerance 0.02 --strict -o checked",
+)(check)
+app.command(
+    cls=Command,
+    epilog="headscope export atlas -o heads.json\n"
+    "headscope export atlas --as model-card -o heads.md\n"
+    "headscope export atlas --as duo-attention --row obj -o full_attention_heads.tsv",
+)(export)
 app.command(cls=Command, epilog="headscope study clark2019 --data corpora -o clark2019")(study)
 app.command("list", cls=Command, epilog="headscope list corpora")(list_)
 

@@ -4,6 +4,7 @@
 `measure`           model and documents -> head table; ``headscope.measure`` adds the analysis
 `measure_runs`      the same for all models of a folder of runs, with the dimension ``run``
 `measure_pair`      two models of one shape, compared; this is ``headscope.measure_pair``
+`count_read`        how many documents and tokens `measure` would read
 `list_reducers`     one reducer, one name or several of them -> a list
 `needs_head`        whether reducers need gradients, and so a model with a task head
 `refuse_view`       refuses a view with reducers that cannot be measured through it
@@ -14,12 +15,13 @@
 """
 
 from headscope.capture.stream import Plan
-from headscope.runner.local import measure, try_views
+from headscope.runner.local import count_read, measure, try_views
 from headscope.runner.resolve import list_reducers, needs_head, refuse_view, resolve_reducers
 from headscope.runner.runs import measure_pair, measure_runs
 
 __all__ = [
     "Plan",
+    "count_read",
     "list_reducers",
     "measure",
     "measure_pair",

@@ -9,7 +9,7 @@ one runs.
 import datetime
 import json
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import metadata
@@ -98,10 +98,8 @@ def measure(
         documents = list(documents)
     summary = summary or summarize(documents)
     resolved = resolve_reducers(list_reducers(reducers), summary)
-    plan = plan or Plan()
+    plan = _decide_cut(plan or Plan(), summary)
     refuse_view(resolved, plan.view)
-    if plan.cut is None:
-        plan = replace(plan, cut="mention" in summary.spans)
     stream = open_stream(model, documents, resolved, plan, before=_load_before(before, model, resolved))
     identity = _identify(stream, resolved)
     done = RunSums({})
@@ -133,6 +131,24 @@ def measure(
     created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     about = identity["about"] | {"call": call, "paths": paths, "created": created}
     return name_view(tabulate(total, model, resolved), plan.view).assign_attrs(about)
+
+
+def count_read(
+    model: Model, documents: Iterable[Document], reducers: Sequence[Reducer], plan: Plan, summary: CorpusSummary
+) -> dict[str, int]:
+    """The numbers of ``documents``, ``words`` and ``tokens`` that `measure` would read, without measuring any.
+
+    A document for which the model's outputs are not finite is among them; that is seen only when it runs.
+    """
+    total: Counter[str] = Counter()
+    for portion in open_stream(model, documents, reducers, _decide_cut(plan, summary)):
+        total.update({name: int(n) for (kind, name), n in _count_portion(portion).items() if kind == "seen"})
+    return {name: total[name] for name in ("documents", "words", "tokens")}
+
+
+def _decide_cut(plan: Plan, summary: CorpusSummary) -> Plan:
+    """The plan, which cuts documents where the corpus has coreference unless it says otherwise."""
+    return replace(plan, cut="mention" in summary.spans) if plan.cut is None else plan
 
 
 def _refuse_not_finite(model: Model, done: RunSums) -> None:

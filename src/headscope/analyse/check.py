@@ -1,0 +1,221 @@
+"""Do reported heads still do in another model what they did? The change of each on the texts on which it was scored."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from scipy.stats import t as student
+
+from headscope import heads
+from headscope.analyse.comparable import check_measured_alike, name_table
+from headscope.analyse.report import CLUSTERS, SCORED, STANDS_OUT, UNDECIDED, has_few_texts, locate_reported
+from headscope.analyse.rivals import SOURCE
+from headscope.analyse.significance import BENJAMINI, false_discoveries
+from headscope.analyse.uncertainty import ALPHA, LEVEL, Lift, Ratio
+from headscope.errors import TableError
+from headscope.score import HEAD, Score, read_scores
+
+KEPT, LOST = "kept", "lost"
+"""The verdicts on what a head did; a third is `UNDECIDED`."""
+
+TOLERANCE = 0.05
+"""The loss of a score that is still counted as none."""
+
+ROW = "row"
+"""The dimension of what is checked: a reported head and the row of a score."""
+
+METHOD = (
+    "Each head was chosen on the even folds of the corpus, in the old model; here it is scored on the odd ones, in "
+    "both models. The change is new less old, on the same items, with a paired 95 % interval clustered by text, whose "
+    "half is at least t^2 / (n + t^2) for n items (t: Student's quantile) unless the weights are the same. "
+    "Kept: the interval lies above −{tolerance:g}. Lost: it lies below, and q, the false discovery rate of losses "
+    "among {rows} heads (Benjamini and Hochberg 1995), is below {level:g}. Otherwise, and on fewer than {clusters} "
+    "texts: cannot decide."
+)
+"""How the verdicts are found; stored with them."""
+
+
+def check_heads(old: xr.Dataset, new: xr.Dataset, *, tolerance: float = TOLERANCE, every: bool = False) -> xr.Dataset:
+    """What has become of each reported head of a table in another model, with a verdict.
+
+    A loss is a change below ``-tolerance``. That a head is *lost* is claimed of one among many, so its one-sided
+    p-value (that the true change is no loss) is corrected over all heads that are checked, by Benjamini and Hochberg's
+    false discovery rate; a rate of 0.025 is allowed, which for a single head is one end of the interval. That all are
+    *kept* is claimed of all of them together, and each must show it: such an intersection-union test has its level
+    without a correction (Berger 1982), so here the interval alone decides.
+
+    Heads were chosen by the old model, on the even folds; both models are scored on the odd ones. The interval is that
+    of `headscope.analyse.uncertainty.Lift`, but never narrower than n items can tell: where not a single one of them
+    changes, up to t^2 / (n + t^2) of all still may (the end of Wilson's interval for a share of 0; t is Student's
+    quantile). Of the same weights nothing can have changed, so there the interval is what it is.
+
+    Args:
+        old: with reported heads (`headscope.analyse.add_report`), and the sums by fold of their scores.
+        new: of another model of the same shape, on the same corpus, with the same sums; its reports are not looked at.
+        tolerance: the loss that is still counted as none, a share from 0 on.
+        every: check all reported heads, not only those that stand out.
+
+    Returns:
+        A dataset over `ROW`, with the coordinates ``score`` (variable), ``label``, ``attention_type`` (if the table has
+        several), ``layer``, ``head``, ``direction``, and the variables ``before``, ``after``, ``change``,
+        ``change_lower``, ``change_upper``, ``p``, ``q``, ``count`` (items), ``clusters`` (texts) and ``verdict``:
+        `KEPT`, `LOST` or `UNDECIDED`, which it also is on fewer than `CLUSTERS` texts. The attribute ``method`` says
+        how they are found.
+
+    Raises:
+        TableError: the old table has no head to check; the new one has other heads, texts or items, holds runs, or
+            lacks a score.
+    """
+    first, second = name_table(old, "the old table"), name_table(new, "the new table")
+    scores = list_checked_scores(old, every=every)
+    for table, name in ((old, first), (new, second)):
+        if "run" in table.dims:
+            raise TableError(f"{name} holds {table.sizes['run']} runs; check the table of one model against another.")
+    check_measured_alike(old, first, new, second)
+    same = _have_same_weights(old, new, scores)
+    parts = [_compare(old, new, score, tolerance, every, same, second) for score in scores]
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    columns["q"] = false_discoveries(columns["p"])
+    columns["verdict"] = _judge(columns, tolerance)
+    rows = len(columns["q"])
+    table = xr.Dataset({name: (ROW, columns[name]) for name in _COORDINATES if name in columns}).set_coords(
+        [name for name in _COORDINATES if name in columns]
+    )
+    return table.assign(
+        {
+            name: heads.variable(columns[name], [ROW], name=what, units=units, source=source)
+            for name, (what, units, source) in _VARIABLES.items()
+        }
+    ).assign_attrs(
+        method=METHOD.format(tolerance=tolerance, rows=rows, level=ALPHA / 2, clusters=CLUSTERS), tolerance=tolerance
+    )
+
+
+_COORDINATES = ("score", "label", "attention_type", "layer", "head", "direction")
+_SHARE = "share of items"
+_VARIABLES = {
+    "before": ("score of the head in the old model", _SHARE, SOURCE),
+    "after": ("score of the same head in the new model", _SHARE, SOURCE),
+    "change": ("score in the new model less that in the old one, on the same items", _SHARE, SOURCE),
+    "change_lower": ("change: lower end of the 95 % interval", _SHARE, SOURCE),
+    "change_upper": ("change: upper end of the 95 % interval", _SHARE, SOURCE),
+    "p": ("one-sided p-value, that the true change is no loss", "probability", SOURCE),
+    "q": ("false discovery rate at this p-value, over the heads that are checked", "probability", BENJAMINI),
+    "count": ("items on which the head is scored", "items", SOURCE),
+    "clusters": ("folds with whole texts (or documents) that these come from", "folds", SOURCE),
+    "verdict": (f"{KEPT}, {LOST} or {UNDECIDED}", "label", SOURCE),
+}
+
+
+def list_checked_scores(old: xr.Dataset, *, every: bool = False) -> list[Score]:
+    """The scores of a table with reported heads that stand out, or with any reported heads at all.
+
+    Raises:
+        TableError: there is none.
+    """
+    name = name_table(old, "the old table")
+    reporting = [
+        score for score in read_scores(old) if score.has_report and f"{score.report_prefix}reported_verdict" in old
+    ]
+    scores = [score for score in reporting if bool(_select(old, score, every).any())]
+    if scores:
+        return scores
+    if reporting and not every and list_checked_scores(old, every=True):
+        raise TableError(f"no reported head of {name} stands out, so none can be lost; add --all to check them all.")
+    raise TableError(
+        f"{name} has no reported heads, so there is nothing to check; measure a statistic by which heads are chosen "
+        "(`headscope list reducers`), on more texts."
+    )
+
+
+def _select(old: xr.Dataset, score: Score, every: bool) -> xr.DataArray:
+    """True for the rows of a score whose reported head is checked."""
+    prefix = score.report_prefix
+    reported: xr.DataArray = old[f"{prefix}reported_layer"] > 0
+    return reported if every else reported & (old[f"{prefix}reported_verdict"] == STANDS_OUT)
+
+
+def _compare(
+    old: xr.Dataset, new: xr.Dataset, score: Score, tolerance: float, every: bool, same: bool, name: str
+) -> dict[str, np.ndarray]:
+    """The columns of one score, but for q and the verdict."""
+    if missing := [part for part in (*score.numerator, *score.denominator) if part not in new]:
+        raise TableError(f"{name} has no {missing[0]}, which {score.variable} needs; measure that score there too.")
+    dim = score.row_dimension(old)
+    aligned = new.reindex({dim: old[dim]}) if dim else new
+    _refuse_other_items(old, aligned, score, name)
+    place = locate_reported(old, score.report_prefix)
+    lift = Lift(*(Ratio.of_heads(table, score).half(SCORED).at(**place) for table in (aligned, old)))
+    change, freedom = lift.value, lift.freedom
+    count = np.minimum(lift.head.denominator.sum("fold"), lift.rival.denominator.sum("fold"))
+    quantile = xr.apply_ufunc(student.ppf, (1 + LEVEL) / 2, freedom)
+    half = quantile * lift.error
+    if not same:
+        half = np.maximum(half, quantile**2 / (count + quantile**2))
+    margin = change + tolerance
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p = xr.apply_ufunc(student.cdf, margin * quantile / half, freedom)
+    p = p.where(half > 0, (margin >= 0).astype(float)).where(half.notnull() & change.notnull())
+    few = has_few_texts(old, score) or has_few_texts(new, score)
+    clusters = xr.zeros_like(lift.clusters) if few else lift.clusters
+    values = {
+        "before": lift.rival.value, "after": lift.head.value, "change": change,
+        "change_lower": (change - half).clip(min=-1), "change_upper": (change + half).clip(max=1),
+        "p": p, "count": count, "clusters": clusters,
+    }  # fmt: skip
+    chosen = np.atleast_1d(_select(old, score, every).values)
+    columns = {key: np.atleast_1d(column.values)[chosen] for key, column in values.items()}
+    labels = [score.label.format(*where.values() or [score.title]) for where in score.places(old)]
+    return columns | {
+        "score": np.full(int(chosen.sum()), score.variable),
+        "label": np.array(labels)[chosen],
+        **{dim: _list_places(place, dim, chosen) for dim in HEAD if dim in old.dims},
+    }
+
+
+def _list_places(place: Mapping[str, xr.DataArray], dim: str, chosen: np.ndarray) -> np.ndarray:
+    """The label of the reported heads along a dimension; empty of a score that does not have it."""
+    if dim not in place:
+        return np.full(int(chosen.sum()), "")
+    labels: np.ndarray = np.atleast_1d(place[dim].values)[chosen]
+    return labels
+
+
+def _refuse_other_items(old: xr.Dataset, new: xr.Dataset, score: Score, name: str) -> None:
+    """Refuse a table in which a score is of other items, as where a tokenizer is another one.
+
+    Raises:
+        TableError: a sum that does not depend on heads differs in a fold.
+    """
+    for part in score.denominator:
+        if "head" in old[part].dims:
+            continue
+        if not np.array_equal(old[part].values, new[part].transpose(*old[part].dims).values, equal_nan=True):
+            raise TableError(
+                f"{name} has other {score.items} of {score.variable} in some fold than the old table; measure both "
+                "with the same tokenizer and options, on files of the same names."
+            )
+
+
+def _judge(columns: Mapping[str, Any], tolerance: float) -> np.ndarray:
+    """The verdict on each head."""
+    lower, upper = columns["change_lower"], columns["change_upper"]
+    enough = columns["clusters"] >= CLUSTERS
+    kept = enough & (lower >= -tolerance)
+    lost = enough & (upper < -tolerance) & (columns["q"] < ALPHA / 2)
+    verdicts: np.ndarray = np.where(lost, LOST, np.where(kept, KEPT, UNDECIDED))
+    return verdicts
+
+
+def count_verdicts(checked: xr.Dataset) -> dict[str, int]:
+    """How many heads have each verdict, those that none has included."""
+    verdicts: Sequence[str] = [str(verdict) for verdict in checked["verdict"].values]
+    return {verdict: verdicts.count(verdict) for verdict in (KEPT, LOST, UNDECIDED)}
+
+
+def _have_same_weights(old: xr.Dataset, new: xr.Dataset, scores: Sequence[Score]) -> bool:
+    """True where the hashes say so and no sum differs: the hash of a loaded model outlives a change of its weights."""
+    names = {name for score in scores for name in score.numerator}
+    equal = all(name in new and old[name].equals(new[name]) for name in names)
+    return equal and old.attrs["weights_sha256"] == new.attrs["weights_sha256"] != ""

@@ -1,0 +1,16 @@
+"""Lists of heads to hand on: a record of our own (``heads.json``), and files in which others keep theirs.
+
+===================  ===========================================================================================
+`head_list`          the record, ``heads.json``: heads with scores and intervals, and where they came from
+`duo_attention`      DuoAttention's ``full_attention_heads.tsv``: a number for each key/value head
+`retrieval_heads`    the JSON of Retrieval_Head: scores of each head, one for each detection
+`alignment_heads`    Whisper's ``alignment_heads``: the heads of the cross-attention that follow the sound
+`formats`            the format of a file by what it holds
+===================  ===========================================================================================
+
+Others count layers and heads from 0; a `HeadList` counts from 1, as all of headscope does.
+"""
+
+from headscope.headlists.head_list import HeadEntry, HeadList, ListedModel, read_head_list, write_head_list
+
+__all__ = ["HeadEntry", "HeadList", "ListedModel", "read_head_list", "write_head_list"]

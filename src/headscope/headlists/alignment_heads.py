@@ -1,0 +1,60 @@
+"""Whisper's ``alignment_heads`` (Radford et al. 2022): the heads of the cross-attention that follow the sound.
+
+Pairs of layer and head, both counted from 0: ``[[2, 2], [3, 0]]``, alone or as the field ``alignment_heads`` of a
+``generation_config.json`` of transformers. (The package openai-whisper holds the same as a compressed array.)
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from headscope.errors import TableError, quote
+from headscope.headlists.head_list import HeadEntry, HeadList
+
+NAME = "alignment-heads"
+FIELD, TITLE = "alignment_heads", "alignment of sound and text (Whisper)"
+CROSS = "cross"
+"""The attention type of these heads."""
+
+
+def is_like(stored: Any) -> bool:
+    """True for a JSON array, and for an object with the field."""
+    return isinstance(stored, list) or (isinstance(stored, dict) and FIELD in stored)
+
+
+def parse(stored: Any, path: Path) -> HeadList:
+    """The list of the heads, which have neither values nor intervals.
+
+    Raises:
+        TableError: an item is no pair of whole numbers from 0 on, or there is none.
+    """
+    pairs = stored if isinstance(stored, list) else stored[FIELD]
+    if not isinstance(pairs, list) or not pairs:
+        raise TableError(f"{path} has no alignment heads; give a list of pairs, such as [[2, 2], [3, 0]].")
+    entries = []
+    for number, pair in enumerate(pairs, 1):
+        whole = isinstance(pair, list) and all(
+            isinstance(place, int) and not isinstance(place, bool) and place >= 0 for place in pair
+        )
+        if not whole or len(pair) != 2:
+            raise TableError(
+                f"entry {number} of {path} is {quote(json.dumps(pair))}, and an alignment head is a pair [layer, "
+                "head], both counted from 0; correct it."
+            )
+        entries.append(HeadEntry(pair[0] + 1, pair[1] + 1, score=FIELD, title=TITLE, attention_type=CROSS))
+    return HeadList(tuple(entries), method="Read from the alignment heads of Whisper, which have no scores.")
+
+
+def render(heads: HeadList) -> str:
+    """The pairs of a list of one row as JSON, in its order.
+
+    Raises:
+        TableError: the heads are those of another attention type of a model with several.
+    """
+    for entry in heads.entries:
+        if entry.attention_type not in ("", CROSS):
+            raise TableError(
+                f"the head {entry.place} is none of the cross-attention, of which alignment heads are; choose another "
+                "row."
+            )
+    return f"{json.dumps([[entry.layer - 1, entry.head - 1] for entry in heads.entries])}\n"

@@ -1,0 +1,286 @@
+"""The list of heads: few heads with scores and intervals, where they came from, and its file ``heads.json``."""
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from headscope.errors import TableError, first_line, quote
+from headscope.files import has_surrogate, parse_json, reading, write_text
+
+FORMAT = "headscope heads"
+"""What the field ``format`` of a list says."""
+
+VERSION = 1
+"""The version of the format. A file of another version is refused."""
+
+HEAD, GROUP = "head", "key_value_group"
+"""What the numbers of a list are of: heads, or key/value heads, each with all query heads that share it."""
+
+
+@dataclass(frozen=True)
+class HeadEntry:
+    """A head and its score in a row.
+
+    Attributes:
+        layer, head: both counted from 1; in a list of key/value groups, `head` is the number of the group.
+        value: its score; None where the source only names the head.
+        lower, upper: the ends of the 95 % interval of the score; None where there is none.
+        count: the items on which it was scored.
+        heldout: the head was chosen on one half of the texts, and this is its score on the other: it is the reported
+            head. The other heads of a row have their scores on all texts.
+        verdict: on the reported head, such as ``stands out``; empty for others.
+        score: the variable of the head table, such as ``relation_accuracy``.
+        row: the row of the score, such as ``obj``; empty where it has none.
+        title: the row in words.
+        direction: in which it was scored; empty where there is none.
+        attention_type: ``encoder``, ``decoder`` or ``cross``, where the model has several.
+        rival, rival_value: the strongest rival of the reported head in words, and its score on the same items.
+        values: the numbers of which `value` is the mean, where the source has several.
+    """
+
+    layer: int
+    head: int
+    value: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    count: int | None = None
+    heldout: bool = False
+    verdict: str = ""
+    score: str = ""
+    row: str = ""
+    title: str = ""
+    direction: str = ""
+    attention_type: str = ""
+    rival: str = ""
+    rival_value: float | None = None
+    values: tuple[float, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """Its row among those of all scores: ``relation_accuracy:obj``."""
+        return f"{self.score}:{self.row}".strip(":")
+
+    @property
+    def place(self) -> str:
+        """The name of the head, behind that of its attention type if it has one: ``8-10``."""
+        return f"{self.attention_type} {self.layer}-{self.head}".strip()
+
+
+@dataclass(frozen=True)
+class ListedModel:
+    """The model whose heads are listed; what is not known is empty or None.
+
+    Attributes:
+        name, weights_sha256: as in the head table.
+        layers, heads: their numbers.
+        key_value_heads: of a layer.
+    """
+
+    name: str = ""
+    weights_sha256: str = ""
+    layers: int | None = None
+    heads: int | None = None
+    key_value_heads: int | None = None
+
+
+@dataclass(frozen=True)
+class HeadList:
+    """Heads of a model with their scores, and where these came from.
+
+    Attributes:
+        entries: the heads, row by row; in each the reported head first.
+        model: whose heads they are.
+        unit: `HEAD` or `GROUP`.
+        corpus, corpus_sha256: on which they were scored; empty where the source does not say.
+        headscope: the version of headscope that scored them, or empty.
+        created: when they were scored, or empty.
+        method: how the numbers were computed, in sentences.
+    """
+
+    entries: tuple[HeadEntry, ...]
+    model: ListedModel = field(default_factory=ListedModel)
+    unit: str = HEAD
+    corpus: str = ""
+    corpus_sha256: str = ""
+    headscope: str = ""
+    created: str = ""
+    method: str = ""
+
+    @property
+    def keys(self) -> list[str]:
+        """The rows that it has heads of, in their order."""
+        return list(dict.fromkeys(entry.key for entry in self.entries))
+
+    def select(self, row: str | None) -> "HeadList":
+        """The list of one row, which is named as in `keys` or without its score; None names the only one.
+
+        Raises:
+            TableError: there is no such row, or several could be meant.
+        """
+        named = {key: {key, key.partition(":")[2]} for key in self.keys}
+        chosen = [key for key, names in named.items() if row is None or row in names]
+        if len(chosen) != 1:
+            fault = "of no row" if not named else f"of {len(chosen)} rows" if row is None else f"not of one row {row!r}"
+            known = quote_some(self.keys)
+            raise TableError(f"the heads are {fault}, and one is needed; name one with --row: {known}.")
+        return replace(self, entries=tuple(entry for entry in self.entries if entry.key == chosen[0]))
+
+
+def write_head_list(heads: HeadList, path: str | Path) -> Path:
+    """The path, at which the list was written as JSON, whole or not at all; see `headscope.files.write_text`."""
+    path = Path(path)
+    about = {
+        "format": FORMAT, "version": VERSION, "headscope": heads.headscope, "created": heads.created,
+        "unit": heads.unit, "model": asdict(heads.model),
+        "corpus": {"name": heads.corpus, "sha256": heads.corpus_sha256}, "method": heads.method,
+    }  # fmt: skip
+    lines = ",\n".join(f"  {_dump(_shorten(entry))}" for entry in heads.entries)
+    beginning = ",\n".join(f" {_dump(key)}: {_dump(value)}" for key, value in about.items())
+    write_text(f'{{\n{beginning},\n "heads": [\n{lines}\n ]\n}}\n', path)
+    return path
+
+
+def read_head_list(path: str | Path) -> HeadList:
+    """The list of heads in a file that `write_head_list` wrote.
+
+    Raises:
+        TableError: the file is not there, is no list of heads or one of another version, lacks a field, or a field is
+            not what it must be, such as a head that the model does not have.
+    """
+    path = Path(path)
+    return parse_head_list(load_json(path), path)
+
+
+def load_json(path: Path) -> Any:
+    """The value in a JSON file.
+
+    Raises:
+        TableError: there is no such file, or it is not JSON.
+    """
+    if not path.is_file():
+        raise TableError(f"there is no file {path}; name a list of heads, such as heads.json of `headscope export`.")
+    with reading(path) as file:
+        content = file.read()
+    try:
+        return parse_json(content)
+    except ValueError as error:
+        reason = first_line(error)
+        raise TableError(f"{path} is not JSON ({reason}); copy it again, or export it again.") from error
+
+
+def parse_head_list(stored: Any, path: Path) -> HeadList:
+    """The list that the value of a JSON file stands for; it raises what `read_head_list` raises."""
+    if not isinstance(stored, dict) or stored.get("format") != FORMAT:
+        raise TableError(
+            f"{path} is no list of heads, for its field format is not {FORMAT!r}; write one with `headscope export`."
+        )
+    if stored.get("version") != VERSION:
+        raise TableError(
+            f"{path} is a list of heads of version {quote(str(stored.get('version')))}, and this headscope reads "
+            f"version {VERSION}; export it again, or use the version that wrote it."
+        )
+    about = _take(stored, {"unit": _UNIT, "model": _OBJECT, "corpus": _OBJECT, "heads": _ARRAY}, str(path))
+    texts = _take(stored, dict.fromkeys(("headscope", "created", "method"), _TEXT), str(path), optional=True)
+    model = ListedModel(**_take(about["model"], _MODEL, f"the model of {path}", optional=True))
+    corpus = _take(about["corpus"], dict.fromkeys(("name", "sha256"), _TEXT), f"the corpus of {path}", optional=True)
+    entries = []
+    for number, item in enumerate(about["heads"], 1):
+        where = f"entry {number} of {path}"
+        if not isinstance(item, dict):
+            raise TableError(f"{where} is {quote(json.dumps(item))}, and an entry is a JSON object; correct it.")
+        needed = _take(item, {name: _ENTRY[name] for name in _NEEDED}, where)
+        others = {name: kind for name, kind in _ENTRY.items() if name not in _NEEDED}
+        entry = HeadEntry(**needed, **_take(item, others, where, optional=True))
+        check_head(entry, model, about["unit"], where)
+        entries.append(entry)
+    return HeadList(
+        tuple(entries), model, about["unit"], corpus.get("name", ""), corpus.get("sha256", ""), **texts
+    )  # fmt: skip
+
+
+def check_head(entry: HeadEntry, model: ListedModel, unit: str, where: str) -> None:
+    """Refuse a head that the model does not have, as far as its sizes are known.
+
+    Raises:
+        TableError: the layer or the head has too large a number.
+    """
+    heads, what = (model.heads, "heads") if unit == HEAD else (model.key_value_heads, "key/value heads")
+    for name, number, most, kind in (("layer", entry.layer, model.layers, "layers"), ("head", entry.head, heads, what)):
+        if most is not None and number > most:
+            raise TableError(
+                f"{where} names the {name} {number}, and the model has {most} {kind}; give the list of this model."
+            )
+
+
+def quote_some(names: Sequence[str], most: int = 12) -> str:
+    """The first names in a row, and how many more there are."""
+    rest = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{rest}" if names else "there is none"
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What the value of a field must be: a test, and what it asks for in words."""
+
+    test: Callable[[Any], bool]
+    wanted: str
+
+
+def is_number(value: Any) -> bool:
+    """True for a finite number, which True itself is not."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_whole(value: Any, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+_NUMBER = _Kind(lambda value: value is None or is_number(value), "a finite number or null")
+_SIZE = _Kind(lambda value: value is None or _is_whole(value, 1), "a whole number from 1 on, or null")
+_PLACE = _Kind(lambda value: _is_whole(value, 1), "a whole number from 1 on")
+_COUNT = _Kind(lambda value: value is None or _is_whole(value, 0), "a whole number from 0 on, or null")
+_TEXT = _Kind(lambda value: isinstance(value, str) and not has_surrogate(value), "a text that UTF-8 can hold")
+_FLAG = _Kind(lambda value: isinstance(value, bool), "true or false")
+_NUMBERS = _Kind(lambda value: isinstance(value, list) and all(map(is_number, value)), "a list of finite numbers")
+_OBJECT = _Kind(lambda value: isinstance(value, dict), "a JSON object")
+_ARRAY = _Kind(lambda value: isinstance(value, list), "a JSON array")
+_UNIT = _Kind(lambda value: value in (HEAD, GROUP), f"{HEAD!r} or {GROUP!r}")
+_MODEL = {"name": _TEXT, "weights_sha256": _TEXT, "layers": _SIZE, "heads": _SIZE, "key_value_heads": _SIZE}
+_NEEDED = ("layer", "head", "value")
+_ENTRY = {
+    **dict.fromkeys(("layer", "head"), _PLACE), **dict.fromkeys(("value", "lower", "upper", "rival_value"), _NUMBER),
+    "count": _COUNT, "heldout": _FLAG, "values": _NUMBERS,
+    **dict.fromkeys(("verdict", "score", "row", "title", "direction", "attention_type", "rival"), _TEXT),
+}  # fmt: skip
+
+
+def _take(
+    stored: Mapping[str, Any], kinds: Mapping[str, _Kind], where: str, *, optional: bool = False
+) -> dict[str, Any]:
+    """The fields of an object that have a kind; others are left alone.
+
+    Raises:
+        TableError: one is missing and not optional, or is of another kind.
+    """
+    if missing := [name for name in kinds if name not in stored and not optional]:
+        raise TableError(f"{where} lacks the field {missing[0]!r}; add it, or export the list again.")
+    for name, kind in kinds.items():
+        if name in stored and not kind.test(stored[name]):
+            raise TableError(
+                f"{where} has {quote(json.dumps(stored[name]))} as {name!r}, which must be {kind.wanted}; correct it."
+            )
+    values = {name: stored[name] for name in kinds if name in stored}
+    return {name: tuple(value) if kinds[name] is _NUMBERS else value for name, value in values.items()}
+
+
+def _shorten(entry: HeadEntry) -> dict[str, Any]:
+    """The fields of an entry, without those that are as by default."""
+    values = {part.name: (part.default, getattr(entry, part.name)) for part in fields(entry)}
+    return {name: value for name, (default, value) in values.items() if name in _NEEDED or value != default}
+
+
+def _dump(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)

@@ -1,0 +1,100 @@
+"""How a head table was measured, as its attributes tell: the corpus, the part that was taken, and how it was read."""
+
+import ast
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import xarray as xr
+
+_PART = re.compile(r"(?P<name>.*) \((?:first (?P<limit>\d[\d,]{,20})|(?P<sample>\d[\d,]{,20})) documents?"
+                   r"(?: at random, seed (?P<seed>\d{1,20}))?\)", re.DOTALL)  # fmt: skip
+"""The name of a corpus with the part that was taken (`headscope.corpora.corpus.Corpus.title`)."""
+
+_LEFT_OUT = re.compile(r"documents (?:longer than|cut to) (\d[\d,]{,20}) tokens")
+"""A reason for which documents were skipped, or cut: the longest that was measured."""
+
+_KINDS = {
+    "max_tokens": int, "cut": bool, "pair_tokens": int, "batch_tokens": int, "view": str, "format": str, "patterns": str
+}  # fmt: skip
+"""What is read of a call, or of the plan in it, and of which kind it must be."""
+
+
+@dataclass(frozen=True)
+class RecordedCall:
+    """What a table says of its own measurement; what it does not say is as by default.
+
+    Attributes:
+        corpus: its name or path, as it was given.
+        limit, sample, seed: the part of it that was taken.
+        format, patterns: of the corpus.
+        max_tokens, cut, pair_tokens, batch_tokens: how it was read (`headscope.runner.Plan`).
+        view: through which the model was measured; None for the weights.
+        reducers: names of reducers that the call names, built-in ones and others.
+    """
+
+    corpus: str
+    limit: int | None = None
+    sample: int | None = None
+    seed: int = 0
+    format: str | None = None
+    patterns: str | None = None
+    max_tokens: int | None = None
+    cut: bool | None = None
+    pair_tokens: int | None = None
+    batch_tokens: int | None = None
+    view: str | None = None
+    reducers: tuple[str, ...] = ()
+
+
+def read_call(table: xr.Dataset) -> RecordedCall:
+    """How a table was measured; of a call that cannot be read, only the corpus is known."""
+    about = table.attrs
+    part = _PART.fullmatch(str(about["corpus"]))
+    selection: dict[str, Any] = {}
+    if part is not None:
+        selection = {name: _parse(part[name]) for name in ("limit", "sample", "seed") if part[name]}
+    named = _read_arguments(str(about["call"]))
+    plan, reducers = named.get("plan"), named.get("reducers")
+    values = {**named, **(plan if isinstance(plan, dict) else {})}
+    known = {name: values[name] for name, kind in _KINDS.items() if isinstance(values.get(name), kind)}
+    # The limit of a model, or of a reducer beside those that are checked, is in no call.
+    longest = [_parse(match[1]) for match in map(_LEFT_OUT.fullmatch, json.loads(about["skipped"])) if match]
+    if longest:
+        known["max_tokens"] = min(longest)
+    if "view" in about:
+        known["view"] = str(about["view"])
+    return RecordedCall(
+        str(about["corpus"]) if part is None else part["name"], **selection, **known,
+        reducers=tuple(map(str, reducers)) if isinstance(reducers, list) else (),
+    )  # fmt: skip
+
+
+def _read_arguments(call: str) -> Mapping[str, Any]:
+    """The arguments of a call that are plain values, by name; a `Plan` as its own arguments."""
+    try:
+        tree = ast.parse(call, mode="eval").body
+        return _read_keywords(tree) if isinstance(tree, ast.Call) else {}
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {}
+
+
+def _read_keywords(call: ast.Call) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for keyword in call.keywords:
+        if keyword.arg is None:
+            continue
+        if isinstance(keyword.value, ast.Call):
+            values[keyword.arg] = _read_keywords(keyword.value)
+            continue
+        try:
+            values[keyword.arg] = ast.literal_eval(keyword.value)
+        except ValueError:
+            continue
+    return values
+
+
+def _parse(number: str) -> int:
+    return int(number.replace(",", ""))

@@ -1,0 +1,50 @@
+"""Head tables by what a user names: the folder of an atlas, or the file of a table. No torch here."""
+
+from pathlib import Path
+
+import xarray as xr
+
+from headscope.analyse.comparable import name_table
+from headscope.errors import TableError
+from headscope.files import check_regular, expand_home
+from headscope.heads import read_table
+
+TABLE = "heads.nc"
+"""The head table in the folder of an atlas."""
+
+
+def find_table(source: object) -> xr.Dataset | None:
+    """The head table in the folder of an atlas or in a ``.nc`` file; None of anything else, such as a model.
+
+    Raises:
+        HeadscopeError: there is no such file, or it is damaged or no file at all.
+    """
+    if isinstance(source, xr.Dataset):
+        return source
+    if not isinstance(source, str | Path):
+        return None
+    path = expand_home(source)
+    check_regular(path)
+    if path.is_dir() and (path / TABLE).is_file():
+        return read_table(path / TABLE)
+    return read_table(path) if path.suffix == ".nc" else None
+
+
+def open_table(source: str | Path | xr.Dataset) -> xr.Dataset:
+    """The head table in the folder of an atlas or in a file.
+
+    Raises:
+        TableError: there is none, or it is damaged.
+    """
+    table = find_table(source)
+    if table is None:
+        raise TableError(
+            f"{source} is neither the folder of an atlas nor a head table (.nc); give what `headscope atlas` or "
+            "`headscope measure` wrote."
+        )
+    return table
+
+
+def name_source(table: xr.Dataset) -> str:
+    """The file that a table was read from; otherwise, that it is one."""
+    return name_table(table, "the head table")

@@ -1,0 +1,66 @@
+"""A check of heads in another model: a data frame for CSV, and lines on the terminal."""
+
+import pandas as pd
+import xarray as xr
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from headscope.analyse.check import KEPT, LOST, count_verdicts
+from headscope.analyse.report import UNDECIDED
+from headscope.heads import head_name
+from headscope.view.headings import name_corpus, name_model
+from headscope.view.wording import format_number
+
+_COLUMNS = (
+    "score", "row", "name", "attention_type", "layer", "head", "direction", "before", "after", "change", "change_lower",
+    "change_upper", "p", "q", "count", "clusters", "verdict",
+)  # fmt: skip
+
+
+def make_check_frame(checked: xr.Dataset) -> pd.DataFrame:
+    """A row for each head that was checked, in the order of the scores and their rows."""
+    frame = pd.DataFrame({str(name): values.values for name, values in checked.variables.items()})
+    types = frame["attention_type"] if "attention_type" in frame else [""] * len(frame)
+    named = zip(types, frame["layer"], frame["head"], strict=True)
+    names = [f"{kind} {head_name(int(layer), int(head))}".strip() for kind, layer, head in named]
+    frame = frame.rename(columns={"label": "row"}).assign(name=names)
+    return frame.astype({"layer": int, "head": int})[[name for name in _COLUMNS if name in frame]]
+
+
+def describe_check(checked: xr.Dataset) -> str:
+    """A sentence about how many heads have which verdict."""
+    counts = count_verdicts(checked)
+    every = sum(counts.values())
+    parts = [f"{counts[KEPT]} of {every} head{'' if every == 1 else 's'} kept", f"{counts[LOST]} lost"]
+    if counts[UNDECIDED]:
+        parts.append(f"{counts[UNDECIDED]} cannot be decided")
+    return f"{', '.join(parts)} (tolerance {checked.attrs['tolerance']:g})."
+
+
+def print_check(checked: xr.Dataset, console: Console) -> None:
+    """The two models, the verdicts in a sentence, and each head with its change."""
+    about = checked.attrs
+    old, new, corpus = (
+        escape(name(about[key]))
+        for name, key in ((name_model, "old_model"), (name_model, "new_model"), (name_corpus, "corpus"))
+    )
+    console.print(
+        f"\n[bold]{new}[/] against [bold]{old}[/] on [bold]{corpus}[/]", soft_wrap=True, highlight=False, emoji=False
+    )
+    console.print(f"{describe_check(checked)}\n", style="bold", highlight=False)
+    grid = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    for column in ("row", "head", "before", "after", "change", "[95 %]", "q", "items", "verdict"):
+        right = column in {"before", "after", "change", "q", "items"}
+        grid.add_column(column, no_wrap=column != "row", overflow="fold", justify="right" if right else "left")
+    for row in make_check_frame(checked).to_dict("records"):
+        before, after, q = (format_number(row[name]) for name in ("before", "after", "q"))
+        change, *ends = (format_number(row[name], sign=True) for name in ("change", "change_lower", "change_upper"))
+        grid.add_row(
+            Text(row["row"]), row["name"], before, after, change, " to ".join(ends) if all(ends) else "", q,
+            f"{int(row['count']):,}", row["verdict"],
+            style={LOST: "bold red", UNDECIDED: "dim"}.get(row["verdict"], ""),
+        )  # fmt: skip
+    console.print(grid)
+    console.print(f"\n{escape(about['method'])}", highlight=False)

@@ -1,0 +1,135 @@
+"""A head table -> the list of its reported heads, or of all heads of a row, to hand on."""
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from headscope.errors import TableError
+from headscope.headlists import HeadEntry, HeadList, ListedModel
+from headscope.score import Score
+from headscope.view.reports import Interval, Report, Reported, read_reports
+
+TOP = 5
+"""Further heads of a row beside the reported one."""
+
+_CHOICE = "The first head of each row was chosen on one half of the documents and scored on the other (`heldout`)."
+_OTHERS = "The further heads are the best on all documents, on which they are scored too. Intervals are of 95 %."
+
+
+def list_heads(table: xr.Dataset, top: int = TOP) -> HeadList:
+    """The reported head of each row of each score, and so many further heads, best on all documents first.
+
+    A row that another one stands for, and one without a reported head, is left out.
+
+    Raises:
+        TableError: the table is one of runs, or has no reported heads.
+    """
+    entries: list[HeadEntry] = []
+    for report, row in _list_rows(table):
+        entries += [_list_reported(report.score, row), *_list_best(table, report.score, row)[:top]]
+    return _describe(table, entries, f"{_CHOICE} {_OTHERS} {table.attrs.get('split', '')}".strip())
+
+
+def list_all_heads(table: xr.Dataset, row: str | None) -> HeadList:
+    """All heads of one row, as scored on all documents in the direction of its reported head, layer by layer.
+
+    Args:
+        table: with reported heads.
+        row: as `HeadList.select` takes it.
+
+    Raises:
+        TableError: the table is one of runs, has no reported heads, or no such row.
+    """
+    chosen = list_heads(table, 0).select(row).entries[0]
+    ((report, reported),) = (pair for pair in _list_rows(table) if _list_reported(pair[0].score, pair[1]) == chosen)
+    every = _list_best(table, report.score, reported, with_reported=True)
+    entries = sorted(every, key=lambda entry: (entry.layer, entry.head))
+    return _describe(table, entries, "All heads of a row, each scored on all documents. Intervals are of 95 %.")
+
+
+def _list_rows(table: xr.Dataset) -> list[tuple[Report, Reported]]:
+    if "run" in table.dims:
+        raise TableError(
+            f"the head table holds {table.sizes['run']} runs, which have no heads in common; export that of one model."
+        )
+    rows = [(report, row) for report in read_reports(table) for row in report.rows_with_heads]
+    if not rows:
+        raise TableError(
+            "the head table has no reported heads, so there is nothing to list; measure a statistic by which heads are "
+            "chosen (`headscope list reducers`), on more texts."
+        )
+    return rows
+
+
+def _list_reported(score: Score, row: Reported) -> HeadEntry:
+    rival = row.strongest_rival
+    return HeadEntry(
+        row.layer, row.head, **_name_ends(row.score), count=row.scored, heldout=True, verdict=row.verdict,
+        rival=rival.label if rival else "", rival_value=_known(rival.score.value) if rival else None,
+        **_name_row(score, row),
+    )  # fmt: skip
+
+
+def _list_best(
+    table: xr.Dataset, score: Score, row: Reported, *, with_reported: bool = False
+) -> list[HeadEntry]:  # fmt: skip
+    """The heads with a value on all documents, the best first; in the direction and attention type of the row's."""
+    dim = score.row_dimension(table)
+    place = {dim: row.name} if dim else {}
+    where: dict[str, str] = dict(place)
+    for name, label in (("direction", row.direction), ("attention_type", row.attention_type)):
+        where |= {name: label} if label else {}
+
+    def read(variable: str) -> np.ndarray:
+        values = table[variable].sel({key: label for key, label in where.items() if key in table[variable].dims})
+        return np.asarray(values.transpose("layer", "head").values, dtype=float)
+
+    ends = [f"{score.variable}_{end}" for end in ("lower", "upper")]
+    values = read(score.variable)
+    lower, upper = (read(name) if name in table else np.full(values.shape, math.nan) for name in ends)
+    count = score.count(table, place) or None
+    entries = []
+    for index in np.argsort(-values, axis=None, kind="stable"):
+        layer, head = np.unravel_index(index, values.shape)
+        same = (layer + 1, head + 1) == (row.layer, row.head)
+        if math.isnan(values[layer, head]) or (same and not with_reported):
+            continue
+        interval = Interval(*(float(each[layer, head]) for each in (values, lower, upper)))
+        entries.append(
+            HeadEntry(int(layer) + 1, int(head) + 1, **_name_ends(interval), count=count, **_name_row(score, row))
+        )
+    return entries
+
+
+def _name_row(score: Score, row: Reported) -> Mapping[str, Any]:
+    name = row.key.partition(":")[2]
+    return {
+        "score": score.variable, "row": name, "title": row.label or score.title, "direction": row.direction,
+        "attention_type": row.attention_type,
+    }  # fmt: skip
+
+
+def _name_ends(interval: Interval) -> Mapping[str, Any]:
+    return {name: _known(value) for name, value in zip(("value", "lower", "upper"), interval, strict=True)}
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def _describe(table: xr.Dataset, entries: list[HeadEntry], method: str) -> HeadList:
+    about = table.attrs
+    versions = json.loads(about.get("versions", "{}"))
+    model = ListedModel(str(about["model"]), str(about["weights_sha256"]), *_count_sizes(table))
+    return HeadList(
+        tuple(entries), model, corpus=str(about["corpus"]), corpus_sha256=str(about["corpus_sha256"]),
+        headscope=str(versions.get("headscope", "")), created=str(about.get("created", "")), method=method,
+    )  # fmt: skip
+
+
+def _count_sizes(table: xr.Dataset) -> Iterator[int]:
+    return (table.sizes[dim] for dim in ("layer", "head"))

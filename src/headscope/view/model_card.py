@@ -1,0 +1,56 @@
+"""A section for a model card, in Markdown: which heads do what, how sure that is, and how to see it again."""
+
+from headscope.headlists import HeadEntry, HeadList
+from headscope.headlists.head_list import GROUP
+from headscope.view.headings import name_corpus, name_model
+
+COLUMNS = ("row", "head", "score [95 %]", "items", "strongest rival", "verdict")
+
+
+def render_model_card(heads: HeadList) -> str:
+    """The section: a table of the reported heads (of a list that has none, of all heads), their source and method."""
+    entries = [entry for entry in heads.entries if entry.heldout] or [*heads.entries]
+    lines = ["## Attention heads", "", _describe_source(heads), "", _make_line(COLUMNS), _make_line(["---"] * 6)]
+    lines += [_make_line(_describe(entry)) for entry in entries]
+    lines += ["", _escape(heads.method)] if heads.method else []
+    if heads.unit == GROUP:
+        lines += ["", "A number stands for a key/value head, with all query heads that share it."]
+    return "\n".join([*lines, ""])
+
+
+def _describe_source(heads: HeadList) -> str:
+    """Where the heads come from, in a sentence or two."""
+    of_model = f" of {_quote(name_model(heads.model.name))}" if heads.model.name else ""
+    corpus = f", on the corpus {_quote(name_corpus(heads.corpus))}" if heads.corpus else ""
+    version = f", by headscope {_escape(heads.headscope)}" if heads.headscope else ""
+    hashes = {"weights": heads.model.weights_sha256, "corpus": heads.corpus_sha256}
+    digests = ", ".join(f"{what} {_quote(digest[:12])}" for what, digest in hashes.items() if digest)
+    sentence = f"What attention heads{of_model} do{corpus}{version}. Layer and head count from 1."
+    return f"{sentence} SHA-256: {digests}." if digests else sentence
+
+
+def _describe(entry: HeadEntry) -> list[str]:
+    score = "" if entry.value is None else f"{entry.value:.3f}"
+    if entry.lower is not None and entry.upper is not None:
+        score += f" [{entry.lower:.3f}, {entry.upper:.3f}]"
+    rival = entry.rival if entry.rival_value is None else f"{entry.rival} ({entry.rival_value:.3f})"
+    count = "" if entry.count is None else f"{entry.count:,}"
+    texts = (_escape(text) for text in (entry.title or entry.key, entry.place, rival, entry.verdict))
+    row, place, rival, verdict = texts
+    return [row, place, score, count, rival, verdict]
+
+
+def _make_line(cells: tuple[str, ...] | list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _escape(text: str) -> str:
+    """A text of a user's on one line, in which Markdown sees no markup, no heading and no end of a cell."""
+    for character in "\\|*_`<>[#&~$":
+        text = text.replace(character, f"\\{character}")
+    return " ".join(text.split())
+
+
+def _quote(text: str) -> str:
+    """A text of a user's as code on one line, which a backtick of its own would end."""
+    return f"`{' '.join(text.replace('`', ' ').split())}`"
