@@ -123,7 +123,7 @@ class Retrieval:
     def count(self, facts: "_Facts") -> Sums:
         """By kind of token and fold: the tokens of answers, and those that each rule finds."""
         rules = {"tokens": facts.there, "needle": facts.needle, "match": facts.match}
-        return {name: self._total(facts, right) for name, right in rules.items()}
+        return {name: _total(facts, right) for name, right in rules.items()}
 
     def observe(self, facts: "_Facts", attention: Attention) -> Sums:
         """By head, kind of token and fold: the tokens at whose prediction a head attends most to the needle's."""
@@ -131,15 +131,7 @@ class Retrieval:
         held = (facts.query >= rows.start) & (facts.query < rows.stop)
         largest = attention.largest(facts.query.clamp(rows.start, rows.stop - 1))
         right = (largest == facts.target[:, None]) & held[:, None]
-        return {"retrieved": self._total(facts, right.movedim(1, -1)).movedim(-1, 0)}
-
-    def _total(self, facts: "_Facts", right: Bool[Tensor, "batch item *any"]) -> Int[Tensor, "answer fold *any"]:
-        """What is right of the items, by kind of token and fold."""
-        rows = []
-        for answer in range(len(ANSWERS)):
-            of_row = (facts.answer == answer).view(*facts.answer.shape, *(1 for _ in right.shape[2:]))
-            rows.append(total_by_fold((right & of_row).sum(1), facts.fold))
-        return torch.stack(rows)
+        return {"retrieved": _total(facts, right.movedim(1, -1)).movedim(-1, 0)}
 
     def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
         """The share of tokens of each head, NaN where there is none, and the sums by fold."""
@@ -174,6 +166,15 @@ class _Facts:
     def there(self) -> Bool[Tensor, "batch item"]:
         """True of an item."""
         return self.answer >= 0
+
+
+def _total(facts: _Facts, right: Bool[Tensor, "batch item *any"]) -> Int[Tensor, "answer fold *any"]:
+    """The items of which something is right, by kind of token and fold."""
+    rows = []
+    for answer in range(len(ANSWERS)):
+        of_row = (facts.answer == answer).view(*facts.answer.shape, *(1 for _ in right.shape[2:]))
+        rows.append(total_by_fold((right & of_row).sum(1), facts.fold))
+    return torch.stack(rows)
 
 
 class _Item(NamedTuple):

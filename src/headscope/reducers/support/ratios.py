@@ -42,7 +42,8 @@ def score_table(
     Args:
         score: names the sums.
         sums: by name of their variable: of heads with the axes layer, head, rows and fold, of the corpus with rows and
-            fold, of rivals with rows, fold and their options. A rival may be left out. If there were permutations,
+            fold, of rivals with rows, fold and their options, behind layer and head where they are sums of the same
+            head. A rival may be left out. If there were permutations,
             ``STEM_permuted`` has the sums of its first numerator, with the axes layer, head, rows and permutation. If
             what is scored varies from permutation to permutation, ``STEM_permuted_count`` says how many items it is,
             with the axes rows and permutation; shares are then compared.
