@@ -10,8 +10,8 @@ import headscope
 import tiny
 from headscope import HeadscopeError, heads
 from headscope.headlists.formats import read_heads
+from headscope.jobs.export import FILES
 from headscope.jobs.export import export as run_export
-from headscope.jobs.export_formats import FILES
 from headscope.view.head_list import list_heads
 from headscope.view.model_card import render_model_card
 

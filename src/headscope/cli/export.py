@@ -48,13 +48,12 @@ def export(
     A list of other tools is read and written too. Such a file holds the heads of one row, and no intervals.
     """
     from headscope.jobs.arguments import check_output_file
-    from headscope.jobs.export_formats import check_export, choose_file
-
-    check_export(format, top, key_value_heads)
-    path = out or choose_file(format)
-    check_output_file(path)
+    from headscope.jobs.export import FILES, check_export
     from headscope.jobs.export import export as run
 
+    check_export(format, top, key_value_heads)
+    path = out or Path(FILES[format])
+    check_output_file(path)
     heads = run(source, out=path, format=format, row=row, top=top, key_value_heads=key_value_heads)
     rows, count = len(heads.keys), len(heads.entries)
     written = f"{count} heads of {rows} row{'' if rows == 1 else 's'}"

@@ -6,16 +6,23 @@ import xarray as xr
 
 from headscope.errors import HeadscopeError, TableError
 from headscope.files import expand_home, write_text
-from headscope.headlists import HeadList, write_head_list
-from headscope.headlists.alignment_heads import NAME as ALIGNMENT_HEADS
+from headscope.headlists import HeadList, alignment_heads, duo_attention, retrieval_heads, write_head_list
 from headscope.headlists.formats import FOREIGN, read_heads, render_heads
 from headscope.jobs.arguments import check_output_file
-from headscope.jobs.export_formats import check_export
 from headscope.jobs.tables import find_table, name_source
 from headscope.view.head_list import TOP, list_all_heads, list_heads
 from headscope.view.model_card import render_model_card
 
-MODEL_CARD = "model-card"
+HEADS, MODEL_CARD = "heads", "model-card"
+
+FILES = {
+    HEADS: "heads.json",
+    duo_attention.NAME: "full_attention_heads.tsv",
+    retrieval_heads.NAME: "retrieval_heads.json",
+    alignment_heads.NAME: "alignment_heads.json",
+    MODEL_CARD: "heads.md",
+}
+"""The formats in which heads can be exported, and the file of each by default."""
 
 Source = str | Path | xr.Dataset | HeadList
 """What can be exported: the folder of an atlas, a head table or its file, a list of heads or its file."""
@@ -50,7 +57,7 @@ def export(
     if row is not None or format in FOREIGN:
         heads = heads.select(row)
     if out is not None:
-        if format == "heads":
+        if format == HEADS:
             write_head_list(heads, out)
         elif format in FOREIGN:
             write_text(render_heads(heads, format, key_value_heads), Path(out))
@@ -59,6 +66,22 @@ def export(
     elif format in FOREIGN:
         render_heads(heads, format, key_value_heads)
     return heads
+
+
+def check_export(format: str, top: int, key_value_heads: int | None = None) -> None:
+    """Refuse a format that there is not, and numbers of heads that cannot be.
+
+    Raises:
+        HeadscopeError: one of these, or key/value heads of a format that has none.
+    """
+    if format not in FILES:
+        raise HeadscopeError(f"heads cannot be exported as {format!r}; name one of {', '.join(FILES)}.")
+    if top < 0:
+        raise HeadscopeError(f"{top} further heads were asked for; ask for 0 or more, such as 5.")
+    if key_value_heads is not None and format != duo_attention.NAME:
+        raise HeadscopeError(
+            f"the format {format!r} is of query heads; leave out the number of key/value heads, or name duo-attention."
+        )
 
 
 def _refuse_source(source: Source, out: Path) -> None:
@@ -80,7 +103,7 @@ def _list(source: Source, format: str, row: str | None, top: int) -> HeadList:
         assert not isinstance(source, xr.Dataset)
         return read_heads(expand_home(source))
     try:
-        if format in FOREIGN and format != ALIGNMENT_HEADS:
+        if format in FOREIGN and format != alignment_heads.NAME:
             return list_all_heads(table, row)
         return list_heads(table, 0 if format == MODEL_CARD else top)
     except TableError as error:

@@ -136,14 +136,14 @@ def measure(
 def count_read(
     model: Model, documents: Iterable[Document], reducers: Sequence[Reducer], plan: Plan, summary: CorpusSummary
 ) -> dict[str, int]:
-    """The numbers of ``documents``, ``words`` and ``tokens`` that `measure` would read, without measuring any.
+    """The numbers of ``documents`` and ``tokens`` that `measure` would read, without measuring any.
 
     A document for which the model's outputs are not finite is among them; that is seen only when it runs.
     """
     total: Counter[str] = Counter()
     for portion in open_stream(model, documents, reducers, _decide_cut(plan, summary)):
         total.update({name: int(n) for (kind, name), n in _count_portion(portion).items() if kind == "seen"})
-    return {name: total[name] for name in ("documents", "words", "tokens")}
+    return {name: total[name] for name in ("documents", "tokens")}
 
 
 def _decide_cut(plan: Plan, summary: CorpusSummary) -> Plan:

@@ -44,9 +44,11 @@ def list_all_heads(table: xr.Dataset, row: str | None) -> HeadList:
     Raises:
         TableError: the table is one of runs, has no reported heads, or no such row.
     """
-    chosen = list_heads(table, 0).select(row).entries[0]
-    ((report, reported),) = (pair for pair in _list_rows(table) if _list_reported(pair[0].score, pair[1]) == chosen)
-    every = _list_best(table, report.score, reported, with_reported=True)
+    rows = _list_rows(table)
+    reported = [_list_reported(report.score, each) for report, each in rows]
+    (chosen,) = HeadList(tuple(reported)).select(row).entries
+    report, of_row = rows[reported.index(chosen)]
+    every = _list_best(table, report.score, of_row, with_reported=True)
     entries = sorted(every, key=lambda entry: (entry.layer, entry.head))
     return _describe(table, entries, "All heads of a row, each scored on all documents. Intervals are of 95 %.")
 
