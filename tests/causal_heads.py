@@ -12,6 +12,7 @@ from headscope.capture.align import Alignment
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch, collate
 from headscope.capture.model import Model
+from headscope.capture.words import Words
 from headscope.corpora import Document
 from headscope.reducers import Reducer
 from headscope.score import write_scores
@@ -46,6 +47,10 @@ class MadeUp(Attention):
     def largest(self, queries: torch.Tensor) -> torch.Tensor:
         index = queries[:, None, :, None].expand(-1, self.heads, -1, self.matrix.shape[-1])
         return self.matrix.gather(2, index).argmax(-1)
+
+    def words(self) -> Words:
+        tokens = self.batch.encoder.word
+        return Words.from_average(self.average, tokens, tokens, self.batch.words)
 
 
 def build(reducer: Reducer, model: Model, heads: Sequence[Scores], documents: Sequence[Document]) -> xr.Dataset:

@@ -169,7 +169,8 @@ class Score:
         return [{dim: str(row)} for row in table[dim].values] if dim else [{}]
 
     def count(self, table: xr.Dataset, place: Mapping[str, str]) -> int:
-        """The number of items of a row in the whole corpus; 0 where the table does not say.
+        """The number of items of a row in the whole corpus, in both directions if each has its own; 0 where the table
+        does not say.
 
         Raises:
             TableError: the table has no single number for the row.
@@ -180,11 +181,24 @@ class Score:
         try:
             # One by one from a table with many variables, a hundred times as fast as `table[variable].sel(place)`.
             where = {dim: table.indexes[dim].get_loc(row) for dim, row in place.items()}
-            return int(table.variables[variable][where].values.item())
+            values = table.variables[variable][where]
+            return int((values.sum("direction") if "direction" in values.dims else values).values.item())
         except (LookupError, ValueError, TypeError, OverflowError) as error:
             raise TableError(
                 f"the variable {variable!r} of the head table has no single number for {dict(place)}; measure again."
             ) from error
+
+
+def over_directions(table: xr.Dataset, variable: str) -> xr.DataArray:
+    """A score as shares of the items of both directions, where each direction has items of its own.
+
+    By them the best head is chosen: a direction with few items is not the better one because a head is right about all
+    of these.
+    """
+    values, count = table[variable], table.get(f"{variable.rpartition('_')[0]}_count")
+    if count is None or "direction" not in count.dims:
+        return values
+    return (values * (count / count.sum("direction"))).transpose(*values.dims)
 
 
 def write_scores(scores: Iterable[Score]) -> str:

@@ -18,7 +18,7 @@ from headscope.capture.model import Model
 from headscope.capture.words import Words
 from headscope.corpora import Document, Link, summarize
 from headscope.reducers import Relations, Rule
-from headscope.reducers.support.candidates import TIE, Choices, lay_out_candidates
+from headscope.reducers.support.candidates import TIE, Choices, find_scored, lay_out_candidates
 from headscope.reducers.support.folds import Bins
 from headscope.reducers.support.permutations import Permutations, with_permutations
 from headscope.runner import Plan, measure
@@ -54,12 +54,18 @@ def test_choices_are_those_of_loops(family: str, plan: Plan) -> None:
         for name, choices in expected.items():
             row = ours.sel(relation=name)
             accuracy = row["candidate_accuracy"].sel(direction=list(witnesses.DIRECTIONS))
-            np.testing.assert_allclose(accuracy.transpose("layer", "head", "direction").values, choices.hits.mean(0))
-            assert row["candidate_count"] == len(choices.hits)
-            assert row["fold_candidate_chance"].sum().item() == pytest.approx(sum(choices.chance))
-            assert row["fold_candidate_nearest"].sum().item() == pytest.approx(sum(choices.nearest))
+            np.testing.assert_allclose(accuracy.transpose("layer", "head", "direction").values, choices.accuracy)
+            for way, direction in enumerate(witnesses.DIRECTIONS):
+                in_direction = row.sel(direction=direction)
+                assert in_direction["candidate_count"] == choices.counts[way]
+                for rival, values in (("chance", choices.chance), ("nearest", choices.nearest)):
+                    total = in_direction[f"fold_candidate_{rival}"].sum().item()
+                    assert total == pytest.approx(choices.total_of(values)[way])
     others = sorted({*table["relation"].values} - {*expected})
     assert (table["candidate_count"].sel(relation=others) == 0).all()
+    if family == "mistral":  # a choice between a candidate before the source and one behind it counts in no direction
+        all_of_them = expected["all"]
+        assert 0 < all_of_them.counts.sum() < len(all_of_them.hits)
 
 
 @pytest.mark.parametrize("family", ["bert", "mistral", "bart"])
@@ -94,7 +100,8 @@ def choices(*links: Link) -> Choices:
     number = torch.arange(len(links))
     candidates, permuted = torch.from_numpy(lay_out_candidates(links)), torch.zeros(len(links), 0, dtype=torch.long)
     source = torch.tensor([link.source for link in links])
-    return Choices(number, number, source, candidates, permuted, Bins(number, number, len(links)), {})
+    scored = find_scored(source, candidates, is_causal=False)
+    return Choices(number, number, source, candidates, scored, permuted, Bins(number, number, len(links)), {})
 
 
 def test_ties_and_heads_that_see_no_candidate_choose_none() -> None:

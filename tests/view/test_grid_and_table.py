@@ -184,13 +184,12 @@ def test_a_short_navigation_leads_to_the_parts_that_there_are() -> None:
 
 
 @pytest.mark.parametrize(("path", "causal"), [("decoder 1 fused", True), ("encoder 1 fused", False)])
-def test_a_causal_model_is_said_to_see_half_of_the_links(path: str, causal: bool) -> None:
+def test_a_causal_model_is_said_to_count_each_link_in_one_direction(path: str, causal: bool) -> None:
     table = head_table().assign_attrs(paths=json.dumps({path: 211}))
     notes = [text for _, text in Page(render_page(table, figures={})).find("p")]
     sentence = (
-        "This model is causal: a word sees only itself and the words before it. In each direction a head can only be "
-        "right about the links whose other end stands earlier: of all links together about half, of one relation all, "
-        "some or none."
+        "This model is causal: a word sees only itself and the words before it. Each direction is scored on the links "
+        "whose other end stands earlier, and each link counts in one of the two directions."
     )
     assert (sentence in notes) is causal
     assert not [note for note in Page(render_page(head_table(), figures={})).find("p") if "causal" in note[1]]

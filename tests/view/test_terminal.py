@@ -117,9 +117,9 @@ def test_a_corpus_is_called_by_its_name_and_no_name_becomes_a_picture() -> None:
     assert "\N{HUNDRED POINTS SYMBOL}" not in text
 
 
-def test_a_causal_model_is_said_to_see_half_of_the_links() -> None:
+def test_a_causal_model_is_said_to_count_each_link_in_one_direction() -> None:
     paths = {kind: json.dumps({f"{kind} 1 fused": 211}) for kind in ("encoder", "decoder")}
     plain = {kind: " ".join(printed(head_table().assign_attrs(paths=paths[kind]), width=120).split()) for kind in paths}
-    sentence = "This model is causal: a word sees only itself and the words before it. In each direction"
+    sentence = "This model is causal: a word sees only itself and the words before it. Each direction"
     assert sentence in plain["decoder"]
     assert sentence not in plain["encoder"]

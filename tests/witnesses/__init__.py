@@ -18,12 +18,12 @@ from witnesses.means import clustered_error, effective_clusters
 from witnesses.nearby_tokens import nearby_tokens
 from witnesses.norms import see_norms
 from witnesses.permuted import permuted_coreference, permuted_relations, permuted_scope
-from witnesses.relations import DIRECTIONS, Relation, relations
+from witnesses.relations import DIRECTIONS, Relation, relations, shares
 from witnesses.retrieval import Retrieved, retrieval
 from witnesses.roles import roles
 from witnesses.rollout import see_rollout
 from witnesses.scope import ToCue, attention_to_cues, scope
-from witnesses.seen import Seen, Token, see
+from witnesses.seen import CAUSAL, Seen, Token, see
 from witnesses.similarity import similarity
 from witnesses.sinks import sinks
 from witnesses.sparse_shapes import sparse_shapes
@@ -32,6 +32,7 @@ from witnesses.words import best_other, word_weights
 from witnesses.zeroing import see_zeroed
 
 __all__ = [
+    "CAUSAL",
     "CLASSES",
     "DIRECTIONS",
     "SURFACE",
@@ -70,6 +71,7 @@ __all__ = [
     "see_norms",
     "see_rollout",
     "see_zeroed",
+    "shares",
     "similarity",
     "sinks",
     "sparse_shapes",

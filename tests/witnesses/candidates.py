@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headscope.corpora.document import Document
-from witnesses.relations import DIRECTIONS, dependencies_of, rows_of
+from witnesses.relations import DIRECTIONS, dependencies_of, rows_of, shares
 from witnesses.seen import Seen
 from witnesses.words import word_weights
 
@@ -19,6 +19,19 @@ class Choices:
     chance: list[float]
     nearest: list[float]
 
+    @property
+    def counts(self) -> np.ndarray:
+        """The choices that count in each direction; the hits of the others are NaN."""
+        return (~np.isnan(self.hits[:, 0, 0])).sum(0)
+
+    @property
+    def accuracy(self) -> np.ndarray:
+        return shares(self.hits)
+
+    def total_of(self, rival: list[float]) -> np.ndarray:
+        """The sum of a rival over the choices that count in each direction."""
+        return np.nansum(np.where(np.isnan(self.hits[:, 0, 0]), np.nan, np.array(rival)[:, None]), axis=0)
+
 
 def candidates(documents: Iterable[Seen]) -> dict[str, Choices]:
     """The rows of a corpus, those of its dependency links that have rivals."""
@@ -30,13 +43,20 @@ def candidates(documents: Iterable[Seen]) -> dict[str, Choices]:
         for link, chosen in zip(choices_of(seen), chosen_of(seen), strict=True):
             distances = [abs(word - link.source) for word in (link.target, *link.rivals)]
             nearest = [distance == min(distances) for distance in distances]
-            entry = (chosen == 0, 1 / len(distances), nearest[0] / sum(nearest))
+            entry = (np.where(counting(seen, link), chosen == 0, np.nan), 1 / len(distances), nearest[0] / sum(nearest))
             for row in rows_of(link.label, pooled):
                 rows.setdefault(row, []).append(entry)
     return {
         row: Choices(np.array([hit for hit, _, _ in entries]), [c for _, c, _ in entries], [n for _, _, n in entries])
         for row, entries in rows.items()
     }
+
+
+def counting(seen: Seen, link) -> list[bool]:
+    """Whether a choice counts in each direction: in a decoder all candidates must stand on the side that sees."""
+    words = (link.target, *link.rivals)
+    sides = [all(word < link.source for word in words), all(word > link.source for word in words)]
+    return sides if seen.is_causal else [True, True]
 
 
 def permuted_candidates(
@@ -69,6 +89,6 @@ def chosen_of(seen: Seen) -> list[np.ndarray]:
             for way, table in enumerate((words, words.T)):
                 weights = [table[link.source, word] for word in (link.target, *link.rivals)]
                 best = [place for place, weight in enumerate(weights) if weight == max(weights) > 0]
-                if len(best) == 1:
+                if len(best) == 1 and counting(seen, link)[way]:
                     answer[layer, head, way] = best[0]
     return chosen

@@ -18,6 +18,8 @@ OFFSETS = (-5, -4, -3, -2, -1, 1, 2, 3, 4, 5)
 class Relation:
     """One row: for each of its links its document, and who found it: ``hits[link, layer, head, direction]``.
 
+    A hit is NaN in a direction in which a link does not count, since it points ahead in a decoder.
+
     ``offset[k]`` is the accuracy of always answering that the head is the word k further on; ``length[k]`` are the
     links that are so long.
     """
@@ -32,8 +34,12 @@ class Relation:
         return len(self.hits)
 
     @property
+    def counts(self) -> list[int]:
+        return [int((~np.isnan(self.hits[:, 0, 0, way])).sum()) for way in range(len(DIRECTIONS))]
+
+    @property
     def accuracy(self) -> np.ndarray:
-        return sum(self.hits.astype(float)) / self.count
+        return shares(self.hits)
 
     def error(self, layer: int, head: int, direction: int) -> float:
         return clustered_error(self.hits[:, layer, head, direction], self.clusters)
@@ -73,11 +79,17 @@ def rows_of(label: str, pooled: set[str]) -> list[str]:
     return rows
 
 
+def shares(hits: np.ndarray) -> np.ndarray:
+    """The mean over the links that count; NaN where none does."""
+    counting = (~np.isnan(hits)).sum(0)
+    return np.where(counting > 0, np.nansum(hits, axis=0) / np.maximum(counting, 1), np.nan)
+
+
 def hits_of(seen: Seen) -> list[np.ndarray]:
     """For each dependency link of a document, whether each head finds it: ``(layer, head, direction)``."""
     layers, heads = seen.weights.shape[:2]
     links = dependencies_of(seen.document)
-    hits = [np.zeros((layers, heads, len(DIRECTIONS)), dtype=bool) for _ in links]
+    hits = [np.zeros((layers, heads, len(DIRECTIONS))) for _ in links]
     for layer in range(layers):
         for head in range(heads):
             words = word_weights(seen.weights[layer, head], seen.queries, seen.keys, len(seen.document.words))
@@ -85,6 +97,8 @@ def hits_of(seen: Seen) -> list[np.ndarray]:
                 row = [words[link.source, other] for other in range(len(words))]
                 column = [words[other, link.source] for other in range(len(words))]
                 hit[layer, head] = [best_other(line, link.source) == link.target for line in (row, column)]
+                if seen.is_causal:
+                    hit[layer, head, 0 if link.source < link.target else 1] = np.nan
     return hits
 
 

@@ -37,6 +37,12 @@ class Seen:
     queries: tuple[Token, ...]
     keys: tuple[Token, ...]
 
+    @property
+    def is_causal(self) -> bool:
+        """True of a decoder that is alone: no token sees a later one, and no start token stands before the text."""
+        ahead = [(q, k) for q, query in enumerate(self.queries) for k, key in enumerate(self.keys) if k > q]
+        return self.queries[0].position == 0 and not any(self.visible[:, q, k].any() for q, k in ahead)
+
 
 def see(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, document: Document) -> dict[str, Seen]:
     """The attention of each attention type of a model: ``encoder``, ``decoder``, ``cross``.

@@ -312,7 +312,7 @@ def _selection_frequency(ratio: Ratio, place: Mapping[str, xr.DataArray]) -> xr.
     """The share of random halves of the folds on which the head at `place` is the best."""
     random, folds = np.random.default_rng(0), ratio.denominator.sizes["fold"]
     chosen = [random.permutation(folds) < folds // 2 for _ in range(HALVES)]
-    halves = xr.DataArray(chosen, dims=("half", "fold")).astype(float)
+    halves, ratio = xr.DataArray(chosen, dims=("half", "fold")).astype(float), ratio.over_directions()
     above, below = (xr.dot(part, halves, dim="fold") for part in (ratio.numerator, ratio.denominator))
     return _is_same(place, locate_largest(above / below.where(below > 0))).mean("half")
 

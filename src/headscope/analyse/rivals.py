@@ -129,7 +129,7 @@ def describe_values(values: xr.DataArray, name: str, units: str) -> xr.Variable:
 
 def choose_best(ratio: Ratio, dims: tuple[str, ...] | None = None) -> dict[str, xr.DataArray]:
     """The coordinates of the best score, for each row if there are several; the first of equals."""
-    return locate_largest(ratio.value, dims)
+    return locate_largest(ratio.over_directions().value, dims)
 
 
 def locate_largest(scores: xr.DataArray, dims: tuple[str, ...] | None = None) -> dict[str, xr.DataArray]:

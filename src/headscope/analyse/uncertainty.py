@@ -54,6 +54,16 @@ class Ratio:
         """The sums of some folds."""
         return Ratio(self.numerator.isel(fold=folds), self.denominator.isel(fold=folds))
 
+    def over_directions(self) -> "Ratio":
+        """The same with the items of both directions in the denominator, where each direction has items of its own.
+
+        By it heads are chosen: a direction with few items is not the better one because a head is right about all of
+        these.
+        """
+        if "direction" not in self.denominator.dims:
+            return self
+        return Ratio(self.numerator, self.denominator.sum("direction"))
+
     @property
     def value(self) -> xr.DataArray:
         """The score; NaN where there is nothing to divide by."""

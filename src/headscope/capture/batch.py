@@ -75,6 +75,14 @@ class Batch:
         """The tokens that are attended to in `attention_type`."""
         return self._decoder() if attention_type == "decoder" else self.encoder
 
+    def is_causal(self, attention_type: str) -> bool:
+        """True where the text's tokens see only themselves and those before them: in a model that is a decoder alone.
+
+        Of an encoder-decoder the counts of all attention types are of the same items, so that its decoder is not asked
+        for less than its encoder.
+        """
+        return self.decoder is None and attention_type == "decoder"
+
     def select(self, rows: Int[Tensor, " row"]) -> "Batch":
         """Some of its documents, with the same padding."""
         documents = tuple(self.documents[row] for row in rows.tolist())

@@ -22,7 +22,7 @@ from headscope.files import MAX_NAME_BYTES, tell_apart, write_text
 from headscope.jobs.arguments import check_other_tables
 from headscope.jobs.folder import OutputFolder, write_csv
 from headscope.jobs.progress import Progress, ignore_progress, shows_progress
-from headscope.score import HEAD, Score, read_scores
+from headscope.score import HEAD, Score, over_directions, read_scores
 from headscope.view.comparison import render_markdown
 from headscope.view.comparison_frames import make_frames
 from headscope.view.figures import save
@@ -219,7 +219,7 @@ def _direction(before: xr.Dataset, score: Score, place: Mapping[str, str]) -> st
     reported = f"{score.report_prefix}reported_direction"
     if reported in before and (direction := str(before[reported].sel(place).item())):
         return direction
-    values = before[score.variable].sel(place)
+    values = over_directions(before, score.variable).sel(place)
     best = values.max([dim for dim in HEAD if dim in values.dims and dim != "direction"])
     return str(best["direction"].values[int(best.values.argmax())])
 

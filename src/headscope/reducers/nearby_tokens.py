@@ -103,7 +103,7 @@ class NearbyTokens:
         # A decoder's start token stands before the text.
         there = (queries.real & (queries.position >= 0))[..., None] & (position >= 0)
         there &= position < batch.encoder.real.sum(1)[:, None, None]
-        if batch.decoder is None and attention_type == "decoder":
+        if batch.is_causal(attention_type):
             there &= position <= queries.position[..., None]
         place = (position - keys.position[:, :1, None]).clamp(0, keys.length - 1)
         return _Facts(place, there, self.fold_assignment.folds(batch.documents, queries.ids.device))

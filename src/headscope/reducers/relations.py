@@ -17,21 +17,27 @@ from typing import ClassVar, Literal
 import numpy as np
 import torch
 import xarray as xr
-from jaxtyping import Bool, Int, Int64
+from jaxtyping import Bool
 from torch import Tensor
 
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
-from headscope.capture.words import Pointing
 from headscope.corpora.document import Link
 from headscope.corpora.summary import CorpusSummary
 from headscope.errors import CorpusError, HeadscopeError
 from headscope.reducers.reducer import Sums, missing_annotation
-from headscope.reducers.support.candidates import COUNTED, TARGET, Choices, lay_out_candidates, permute_targets
+from headscope.reducers.support.candidates import (
+    COUNTED,
+    TARGET,
+    Choices,
+    find_scored,
+    lay_out_candidates,
+    permute_targets,
+)
 from headscope.reducers.support.folds import FOLDS, Bins, FoldAssignment
-from headscope.reducers.support.links import Text, group_by_label, permute_sources
+from headscope.reducers.support.links import Links, Text, group_by_label, permute_sources
 from headscope.reducers.support.nearest import CLASSES, SIDES, find_by_class
-from headscope.reducers.support.permutations import AT_ONCE, Permutations
+from headscope.reducers.support.permutations import Permutations
 from headscope.reducers.support.ratios import Described, describe, mean, score_table
 from headscope.reducers.support.rules import ENDS, Rule, find_by_rules
 from headscope.score import OFFSETS, Rival, Score, offset_rival
@@ -85,7 +91,11 @@ class Relations:
 
     Attention *to* a split word is summed over its tokens, attention *from* it averaged; special
     tokens belong to no word and are left out. Of equal weights the first word counts. A word that
-    may attend to no other word (the first one under a causal mask) predicts nothing, and is wrong.
+    may attend to no other word predicts nothing, and is wrong.
+
+    In a decoder a word sees only what stands before it. There each direction is scored on the links that point back in
+    it, those of a dependent behind its head or of a head behind its dependent, and so are the rivals. So each link
+    counts in one of the two directions; ``relation_left_out`` says how many do not count in each.
 
     The sums are kept in folds of the corpus, so that `headscope.analyse` can say how far they vary,
     choose a head on one half of the corpus and score it on the other, without a second pass.
@@ -99,7 +109,8 @@ class Relations:
     A link with rivals is also a choice among its candidates, the target and the rivals: right if the target is the one
     that the source attends to most, or that attends to the source most. Of equal weights none is right. A choice counts
     if all of its candidates have tokens. Its rivals are a guess among the candidates and the candidate nearest to the
-    source; in the permutations any candidate is the right one.
+    source; in the permutations any candidate is the right one. In a decoder all candidates must stand on the side that
+    can be seen.
 
     Rules of your own are further rivals, of links and of choices: right if the rule leads from the source to the
     target or, taken from the other end, from the target to the source. The better end is chosen as the offset is.
@@ -186,7 +197,7 @@ class Relations:
             return f"{kind} {label}", f"{kind} {ALL}"
         return (name for name in (label, f"{base}:*", ALL if base != "punct" else "") if name in self.rows)
 
-    def prepare(self, batch: Batch, attention_type: str) -> "_Links":
+    def prepare(self, batch: Batch, attention_type: str) -> Links:
         """The links of a batch, where they count, what rules say of them, and where they go in each permutation."""
         device = batch.encoder.ids.device
         documents = enumerate(zip(batch.documents, batch.encoder.word.tolist(), strict=True))
@@ -200,10 +211,12 @@ class Relations:
             text.index * batch.words + permute_sources(self.permutations, text.document, text.links, text.inside)
             for text in texts
         ]
-        return _Links(
-            document_of, dependent, head, *self._assign_bins(links, device), group_by_label(links, self.links, device),
+        back, is_causal = torch.stack([head < dependent, dependent < head], dim=-1), batch.is_causal(attention_type)
+        return Links(
+            document_of, dependent, head, back if is_causal else torch.ones_like(back),
+            *self._assign_bins(links, device), group_by_label(links, self.links, device),
             torch.from_numpy(np.concatenate(permuted)).to(device), by_class.to(device), by_rule.to(device),
-            predicted.to(device), self._prepare_choices(texts, device) if self.candidates else None,
+            predicted.to(device), self._prepare_choices(texts, device, is_causal) if self.candidates else None,
         )  # fmt: skip
 
     def _apply_rules(self, texts: Sequence[Text]) -> tuple[Bool[Tensor, "link _"], ...]:
@@ -231,7 +244,7 @@ class Relations:
         link_of, fold_bin, length_bin = torch.tensor(bins, dtype=torch.long, device=device).reshape(-1, 3).T
         return Bins(link_of, fold_bin, len(row_of)), Bins(link_of, length_bin, len(row_of), len(LENGTHS))
 
-    def _prepare_choices(self, texts: Sequence[Text], device: torch.device) -> Choices:
+    def _prepare_choices(self, texts: Sequence[Text], device: torch.device, is_causal: bool) -> Choices:
         """The links of a batch that have rivals, all of them with tokens."""
         links = [(text, link) for text in texts for link in text.links]
         places = [place for place, (text, link) in enumerate(links) if text.is_choice(link)]
@@ -240,32 +253,36 @@ class Relations:
         ends = [(text.index, link.source) for text, link in chosen]
         document_of, source = torch.tensor(ends, dtype=torch.long, device=device).reshape(-1, 2).T
         folds, _ = self._assign_bins(chosen, device)
+        candidates = torch.from_numpy(lay_out_candidates([link for _, link in chosen])).to(device)
         return Choices(
-            torch.tensor(places, dtype=torch.long, device=device), document_of, source,
-            torch.from_numpy(lay_out_candidates([link for _, link in chosen])).to(device),
+            torch.tensor(places, dtype=torch.long, device=device), document_of, source, candidates,
+            find_scored(source, candidates, is_causal=is_causal),
             torch.from_numpy(np.concatenate(permuted)).to(device), folds, group_by_label(chosen, self.links, device),
         )  # fmt: skip
 
-    def count(self, facts: "_Links") -> Sums:
-        """The number of links, and of those that each fixed offset and each rule finds; the same of choices."""
+    def count(self, facts: Links) -> Sums:
+        """By direction, the links, and those that each fixed offset and each rule finds; the same of choices."""
         distance = (facts.head - facts.dependent)[:, None] == torch.tensor(OFFSETS, device=facts.head.device)
-        links = torch.ones_like(facts.head, dtype=torch.bool)[:, None]
         counts = {
-            "link": facts.folds.total(links)[..., 0],
-            "offset": facts.folds.total(distance),
-            "length": facts.lengths.total(links)[..., 0],
+            "link": facts.folds.total(facts.scored),
+            "left_out": facts.folds.total(~facts.scored).sum(1),
+            "offset": facts.folds.total(facts.by_direction(distance)),
+            "length": facts.lengths.total(facts.scored),
         }
         if self.upos:
-            counts["upos"] = facts.folds.total(facts.by_class)
+            scored = facts.scored.repeat_interleave(len(SIDES) * len(CLASSES), dim=1)
+            counts["upos"] = facts.folds.total(facts.by_class & scored)
         if self.rules:
-            counts |= {"rule": facts.folds.total(facts.by_rule), "rule_predicts": facts.predicted.sum(0)}
+            by_rule = facts.by_direction(facts.by_rule)
+            counts |= {"rule": facts.folds.total(by_rule), "rule_predicts": facts.predicted.sum(0)}
         if facts.choices is not None:
             counts |= facts.choices.count()
             if self.rules:
-                counts["candidate_rule"] = facts.choices.folds.total(facts.by_rule[facts.choices.link])
+                by_rule = facts.choices.by_direction(facts.by_rule[facts.choices.link])
+                counts["candidate_rule"] = facts.choices.folds.total(by_rule)
         return counts
 
-    def observe(self, facts: "_Links", attention: Attention) -> Sums:
+    def observe(self, facts: Links, attention: Attention) -> Sums:
         """The number of links, and of choices, that each head gets right, in each direction."""
         words = attention.words()
         by_direction = []
@@ -291,21 +308,21 @@ class Relations:
             HeadscopeError: a rule predicts nothing for any link.
         """
         self._check_rules(counts)
-        parts = {"fold_correct": sums["correct"], "fold_link": counts["link"], "fold_offset": counts["offset"]}
+        parts = {"fold_correct": sums["correct"], "fold_link": _split(counts, "link")}
+        parts["fold_offset"] = _split(counts, "offset", len(OFFSETS))
         if "upos" in counts:
-            by_class = counts["upos"].reshape(*counts["upos"].shape[:-1], len(DIRECTIONS), len(SIDES), len(CLASSES))
-            parts["fold_upos"] = np.moveaxis(by_class, 2, 0)
+            parts["fold_upos"] = _by_direction(counts["upos"], len(SIDES), len(CLASSES))
         if self.rules:
-            parts["fold_rule"] = self._split_by_end(counts["rule"])
+            parts["fold_rule"] = _split(counts, "rule", len(self.rules), len(ENDS))
         if "permuted" in sums:
             parts["relation_permuted"] = sums["permuted"]
         table = self._tabulate(ACCURACY, parts, CLARK)
         if self.candidates:
-            parts = {f"fold_{name}": counts[name] for name in COUNTED}
+            parts = {f"fold_{name}": _split(counts, name) for name in COUNTED}
             parts["fold_candidate_correct"] = sums["candidate_correct"]
             parts |= {name: sums[name] for name in ("candidate_permuted",) if name in sums}
             if self.rules:
-                parts["fold_candidate_rule"] = self._split_by_end(counts["candidate_rule"])
+                parts["fold_candidate_rule"] = _split(counts, "candidate_rule", len(self.rules), len(ENDS))
             table = table.assign(self._tabulate(CANDIDATES, parts, "headscope").data_vars)
         table = table.assign(self._describe_links(sums, counts)).assign_coords(
             offset=list(OFFSETS), length=list(LENGTHS)
@@ -314,7 +331,7 @@ class Relations:
             table = table.assign_coords(side=list(SIDES), word_class=list(CLASSES))
         if self.rules:
             table = table.assign_coords(rule=[rule.name for rule in self.rules], end=list(ENDS))
-        total = counts["link"].sum(-1)
+        total = _count_links(counts)
         by_count = sorted(range(len(total)), key=lambda row: (self.rows[row] != ALL, -total[row]))
         return table.isel(relation=by_count)
 
@@ -329,27 +346,31 @@ class Relations:
     def _describe_links(
         self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]
     ) -> dict[str, xr.Variable]:
-        """What fixed offsets find, and what heads find of links of each length."""
-        offsets = mean(counts["offset"].sum(1), counts["link"].sum(-1)[:, None])
-        at_length = mean(sums["at_length"].transpose(0, 1, 3, 2, 4), counts["length"][:, None])
+        """What fixed offsets find, what heads find of links of each length, and the links that do not count."""
+        is_causal = counts["left_out"].any()
+        at_offset, of_length = _split(counts, "offset", len(OFFSETS)), _split(counts, "length")
+        if is_causal:  # each link counts in one direction
+            at_offset, of_length = at_offset.sum(0), of_length.sum(0)
+        offsets = mean(at_offset.sum(1), _count_links(counts)[:, None])
+        scored = np.moveaxis(counts["length"], -1, 1)
+        at_length = mean(sums["at_length"].transpose(0, 1, 3, 2, 4), scored)
         by_length = ("layer", "head", "relation", "direction", "length")
         share, links = "share of links", "links"
         values: dict[str, Described] = {
             "offset_accuracy": (offsets, ("relation", "offset"), "links whose head stands at a fixed offset", share),
             "length_accuracy": (at_length, by_length, "links of a length that the head gets right", share),
-            "length_count": (counts["length"], ("relation", "length"), "links of a length", links),
+            "length_count": (of_length, ("relation", "length"), "links of a length", links),
         }
+        if is_causal:
+            what = "links that do not count, since they point ahead, where a decoder sees nothing"
+            values["relation_left_out"] = (counts["left_out"], ("relation", "direction"), what, links)
         return describe(values, CLARK)
-
-    def _split_by_end(self, count: np.ndarray) -> np.ndarray:
-        """Sums of the rules with an axis for each of rule and end."""
-        return count.reshape(*count.shape[:-1], len(self.rules), len(ENDS))
 
     def _check_rules(self, counts: Mapping[str, np.ndarray]) -> None:
         """Refuse a rule that is no rival, since it predicts nothing where there are links."""
         if not self.rules or not counts["link"].any():
             return
-        for rule, predicted in zip(self.rules, self._split_by_end(counts["rule_predicts"]), strict=True):
+        for rule, predicted in zip(self.rules, counts["rule_predicts"].reshape(-1, len(ENDS)), strict=True):
             if not predicted.any():
                 raise HeadscopeError(
                     f"the rule {rule.name!r} predicts no word for either end of any link of the corpus; correct its "
@@ -357,44 +378,18 @@ class Relations:
                 )
 
 
-@dataclass(frozen=True, eq=False)
-class _Links:
-    """The gold links of a batch.
+def _by_direction(count: np.ndarray, *options: int) -> np.ndarray:
+    """Sums by row, fold, direction and options: the direction first, and an axis for each of so many options."""
+    return np.moveaxis(count.reshape(*count.shape[:2], len(DIRECTIONS), *options), 2, 0)
 
-    Attributes:
-        document, dependent, head: of each link.
-        folds, lengths: where each link counts, by relation and fold, and by relation and length.
-        by_label: the links of each label that is there, which no two share.
-        permuted: where the dependent stands in each permutation, in the flattened axes document and word.
-        by_class: for each link, if there are parts of speech, the rules that find it by direction, side and class.
-        by_rule: for each link, the user's own rules that find it, by rule and end.
-        predicted: for each link, those that predict any word.
-        choices: the links that have rivals; None where the corpus has none.
-    """
 
-    document: Int[Tensor, " link"]
-    dependent: Int[Tensor, " link"]
-    head: Int[Tensor, " link"]
-    folds: Bins
-    lengths: Bins
-    by_label: Mapping[int, Int[Tensor, " item"]]
-    permuted: Int[Tensor, "link permutation"]
-    by_class: Bool[Tensor, "_ class"]
-    by_rule: Bool[Tensor, "link rule"]
-    predicted: Bool[Tensor, "link rule"]
-    choices: Choices | None
+def _split(counts: Mapping[str, np.ndarray], name: str, *options: int) -> np.ndarray:
+    """Sums by direction where the directions have links of their own; elsewhere they are the same for both."""
+    by_direction = _by_direction(counts[name], *options)
+    return by_direction if counts["left_out"].any() else by_direction[0]
 
-    def score_permutations(self, directions: Sequence[Pointing], labels: int) -> Int64[Tensor, "label permutation any"]:
-        """The links of each label that the heads get right in each permutation; the last axis is head and direction."""
-        distances = []
-        for pointing in directions:
-            word = torch.arange(pointing.word.shape[-1], device=pointing.word.device)
-            # No link has the length 0.
-            distances.append((pointing.word - word).where(pointing.weight > 0, 0).to(torch.int16))
-        by_word = torch.stack(distances, dim=-1).transpose(1, 2).flatten(0, 1).flatten(1)
-        length = (self.head - self.dependent).to(torch.int16)
-        total = by_word.new_zeros((labels, self.permuted.shape[1], by_word.shape[1]), dtype=torch.long)
-        for label, items in self.by_label.items():
-            for some in torch.split(items, AT_ONCE):
-                total[label] += (by_word[self.permuted[some]] == length[some, None, None]).sum(0, dtype=torch.uint8)
-        return total
+
+def _count_links(counts: Mapping[str, np.ndarray]) -> np.ndarray:
+    """The links of each relation, whichever direction they count in."""
+    total: np.ndarray = counts["link"][..., 0].sum(-1) + counts["left_out"][..., 0]
+    return total

@@ -15,7 +15,7 @@ import xarray as xr
 from jaxtyping import Bool
 
 from headscope.heads import head_name
-from headscope.score import HEAD
+from headscope.score import HEAD, over_directions
 from headscope.studies.study import Extractor, NotMeasuredError, Value
 
 PERCENT = 100.0
@@ -216,7 +216,7 @@ def _describe_head(where: Mapping[str, int | str], swapped: bool = False) -> str
 
 
 def _read_best_head(row: xr.Dataset, variable: str, prefix: str, score: str, *, swapped: bool = False) -> Value:
-    where = _find_best(row[variable])
+    where = _find_best(over_directions(row, variable))
     best = replace(_read_head(row, variable, where), detail=_describe_head(where, swapped))
     if f"{prefix}reported_layer" not in row or row[f"{prefix}reported_layer"].isnull():
         return best

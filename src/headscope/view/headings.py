@@ -35,10 +35,15 @@ def describe_causality(table: xr.Dataset) -> str:
     """Sentences about what a causal model can show of links; empty of other models, and of tables without links."""
     if "direction" not in table.dims or CAUSAL not in _list_attention_types(table):
         return ""
-    who = "In the decoder a word" if "attention_type" in table.dims else "This model is causal: a word"
+    if "attention_type" in table.dims:
+        return (
+            "In the decoder a word sees only itself and the words before it. In each direction a head can be right "
+            "about the links whose other end stands earlier, and about no others: of all links together about half, "
+            "of one relation all, some or none."
+        )
     return (
-        f"{who} sees only itself and the words before it. In each direction a head can only be right about the links "
-        "whose other end stands earlier: of all links together about half, of one relation all, some or none."
+        "This model is causal: a word sees only itself and the words before it. Each direction is scored on the links "
+        "whose other end stands earlier, and each link counts in one of the two directions."
     )
 
 

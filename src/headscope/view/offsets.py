@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-import numpy as np
 import xarray as xr
 
 from headscope.analyse.uncertainty import Ratio
@@ -18,15 +17,20 @@ class Offset(NamedTuple):
 
 
 def best_offset(table: xr.Dataset, score: Score, place: Mapping[str, str]) -> Offset | None:
-    """The fixed offset with the best score of a row, on all texts; None where no offset scores above 0."""
+    """The fixed offset with the best score of a row, on all texts; None where no offset scores above 0.
+
+    Where each direction has items of its own, it is the offset that finds most of all of them, and its score is that in
+    its direction.
+    """
     rival = next((rival for rival in score.rivals if rival.options == ("offset",) and rival.applies(table)), None)
     if rival is None:
         return None
-    values = Ratio.of_rival(table, rival).value.sel(place)
-    if not (values > 0).any():
+    ratio = Ratio.of_rival(table, rival)
+    values, shares = ratio.value.sel(place), ratio.over_directions().value.sel(place)
+    if not (shares > 0).any():
         return None
-    best = int(np.nanargmax(values.values))
-    return Offset(int(values["offset"].values[best]), float(values.values[best]))
+    best = shares.fillna(-1).argmax(...)
+    return Offset(int(values["offset"][best["offset"]]), float(values.isel(best)))
 
 
 def format_offset(offset: int) -> str:

@@ -362,7 +362,9 @@ def _list_parts(table: xr.Dataset, score: Score) -> list[tuple[Part, ...]]:
     by_row = (at_reported(table, variable, score.report_prefix), table[f"{dim}_count"])
     values, counts = (np.atleast_2d(of_parts.transpose(..., dim).values) for of_parts in by_row)
     lengths, has_report = table[dim].values, np.atleast_1d(table[layer].notnull().values)
-    present = [np.flatnonzero((of_row > 0) & has_report[row]) for row, of_row in enumerate(counts)]
+    # In a decoder, links of a length count in one direction only.
+    scored = (counts > 0) & ~np.isnan(values)
+    present = [np.flatnonzero(of_row & has_report[row]) for row, of_row in enumerate(scored)]
     return [
         tuple(Part(int(lengths[i]), int(counts[row, i]), float(values[row, i])) for i in places)
         for row, places in enumerate(present)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float, Float64, Int, Int64, Num
+from jaxtyping import Bool, Float, Float64, Int, Int64, Num
 from torch import Tensor
 
 from headscope.capture.words import Words
@@ -38,6 +38,7 @@ class Choices:
         link: of each choice, its place among the links of the batch.
         document, source: the place of its document in the batch, and the word from which its link leads.
         candidates: its candidates, the target first; behind the last `NO_WORD`.
+        scored: whether it counts in each direction.
         permuted: which candidate is the right one in each permutation.
         folds: where each choice counts, by relation and fold.
         by_label: the choices of each label that is there, which no two share.
@@ -47,15 +48,21 @@ class Choices:
     document: Int[Tensor, " choice"]
     source: Int[Tensor, " choice"]
     candidates: Int[Tensor, "choice candidate"]
+    scored: Bool[Tensor, "choice direction"]
     permuted: Int[Tensor, "choice permutation"]
     folds: Bins
     by_label: Mapping[int, Int[Tensor, " item"]]
 
-    def count(self) -> dict[str, Num[Tensor, "relation fold"]]:
-        """The sums of `COUNTED`."""
-        choices = torch.ones(len(self.link), 1, dtype=torch.bool, device=self.link.device)
+    def count(self) -> dict[str, Num[Tensor, "relation fold direction"]]:
+        """The sums of `COUNTED`, in each direction."""
+        choices = torch.ones(len(self.link), 1, dtype=torch.double, device=self.link.device)
         values = (choices, self.guess(), self.take_nearest())
-        return {name: self.folds.total(value)[..., 0] for name, value in zip(COUNTED, values, strict=True)}
+        totals = [self.folds.total(value * self.scored) for value in values]
+        return dict(zip(COUNTED, (totals[0].long(), *totals[1:]), strict=True))
+
+    def by_direction(self, right: Bool[Tensor, "choice option"]) -> Bool[Tensor, "choice any"]:
+        """What is right of each choice, in each direction in which it counts; the last axis is both."""
+        return (right[:, None] & self.scored[..., None]).flatten(1)
 
     def guess(self) -> Float64[Tensor, "choice 1"]:
         """The share of each choice that a guess among its candidates gets right: one over their number."""
@@ -71,14 +78,14 @@ class Choices:
     def choose(self, words: Words) -> Int[Tensor, "choice head direction"]:
         """The candidate that each head chooses: the one that the source attends to most, and that attends most to it.
 
-        It is `TIE` where several have the largest weight, or none has any.
+        It is `TIE` where several have the largest weight, or none has any, or the choice does not count.
         """
         document, source = self.document[:, None], self.source[:, None]
         present = self.candidates != NO_WORD
         there = self.candidates.clamp_min(0)
         directions = (words.weights[document, :, source, there], words.weights[document, :, there, source])
         chosen = [_take_largest(weights.where(present[..., None], 0)) for weights in directions]
-        return torch.stack(chosen, dim=-1)
+        return torch.stack(chosen, dim=-1).where(self.scored[:, None], TIE)
 
     def score_permutations(
         self, chosen: Int[Tensor, "choice any"], labels: int
@@ -96,6 +103,17 @@ def _take_largest(weights: Float[Tensor, "choice candidate head"]) -> Int[Tensor
     largest, candidate = weights.max(1)
     single = (weights == largest[:, None]).sum(1) == 1
     return candidate.where(single & (largest > 0), TIE)
+
+
+def find_scored(
+    source: Int[Tensor, " choice"], candidates: Int[Tensor, "choice candidate"], *, is_causal: bool
+) -> Bool[Tensor, "choice direction"]:
+    """Whether each choice counts in each direction: where a word sees only what stands before it, if all candidates
+    stand before the source, or all behind it.
+    """
+    none, there = candidates == NO_WORD, candidates - source[:, None]
+    sides = torch.stack([(none | (there < 0)).all(1), (none | (there > 0)).all(1)], dim=-1)
+    return sides if is_causal else torch.ones_like(sides)
 
 
 def permute_targets(

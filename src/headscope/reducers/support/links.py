@@ -1,17 +1,20 @@
 """The links of a batch that heads can be scored on, and where permutations put them."""
 
 from collections import defaultdict
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import torch
-from jaxtyping import Int
+from jaxtyping import Bool, Int, Int64
 from torch import Tensor
 
+from headscope.capture.words import Pointing
 from headscope.corpora.document import Document, Link
-from headscope.reducers.support.permutations import Permutations
+from headscope.reducers.support.candidates import Choices
+from headscope.reducers.support.folds import Bins
+from headscope.reducers.support.permutations import AT_ONCE, Permutations
 
 
 @dataclass(frozen=True)
@@ -68,3 +71,52 @@ def permute_sources(
     for row, far in enumerate(length.tolist()):
         permuted[row] = sources[far][permuted[row]]
     return permuted
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """The gold links of a batch.
+
+    Attributes:
+        document, dependent, head: of each link.
+        scored: whether it counts in each direction.
+        folds, lengths: where each link counts, by relation and fold, and by relation and length.
+        by_label: the links of each label that is there, which no two share.
+        permuted: where the dependent stands in each permutation, in the flattened axes document and word.
+        by_class: for each link, if there are parts of speech, the rules that find it by direction, side and class.
+        by_rule: for each link, the user's own rules that find it, by rule and end.
+        predicted: for each link, those that predict any word.
+        choices: the links that have rivals; None where the corpus has none.
+    """
+
+    document: Int[Tensor, " link"]
+    dependent: Int[Tensor, " link"]
+    head: Int[Tensor, " link"]
+    scored: Bool[Tensor, "link direction"]
+    folds: Bins
+    lengths: Bins
+    by_label: Mapping[int, Int[Tensor, " item"]]
+    permuted: Int[Tensor, "link permutation"]
+    by_class: Bool[Tensor, "_ class"]
+    by_rule: Bool[Tensor, "link rule"]
+    predicted: Bool[Tensor, "link rule"]
+    choices: Choices | None
+
+    def by_direction(self, right: Bool[Tensor, "link option"]) -> Bool[Tensor, "link any"]:
+        """What is right of each link, in each direction in which the link counts; the last axis is both."""
+        return (right[:, None] & self.scored[..., None]).flatten(1)
+
+    def score_permutations(self, directions: Sequence[Pointing], labels: int) -> Int64[Tensor, "label permutation any"]:
+        """The links of each label that the heads get right in each permutation; the last axis is head and direction."""
+        distances = []
+        for pointing in directions:
+            word = torch.arange(pointing.word.shape[-1], device=pointing.word.device)
+            # No link has the length 0.
+            distances.append((pointing.word - word).where(pointing.weight > 0, 0).to(torch.int16))
+        by_word = torch.stack(distances, dim=-1).transpose(1, 2).flatten(0, 1).flatten(1)
+        length = (self.head - self.dependent).to(torch.int16)
+        total = by_word.new_zeros((labels, self.permuted.shape[1], by_word.shape[1]), dtype=torch.long)
+        for label, items in self.by_label.items():
+            for some in torch.split(items, AT_ONCE):
+                total[label] += (by_word[self.permuted[some]] == length[some, None, None]).sum(0, dtype=torch.uint8)
+        return total
