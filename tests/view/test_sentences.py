@@ -1,6 +1,7 @@
 """The texts on the page, in a browser: words, weights, gold links, and what their words may hold."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -108,7 +109,7 @@ def test_the_words_attend_as_much_as_by_hand(browse: Browse) -> None:
 
 
 @pytest.mark.parametrize("direction", ["dependent_to_head", "head_to_dependent"])
-def test_gold_links_are_right_where_the_word_attends_most_to_the_other(browse: Browse, direction: str) -> None:
+def test_gold_links_are_right_as_the_score_counts_them(browse: Browse, direction: str) -> None:
     heads = [(layer, head) for layer in range(1, LAYERS + 1) for head in range(1, HEADS + 1)]
     outcomes = set()
     for layer, head in (heads[0], heads[13], heads[29]):
@@ -116,15 +117,30 @@ def test_gold_links_are_right_where_the_word_attends_most_to_the_other(browse: B
         by_word = words_by_hand(TEXTS[2], layer, head)[1:-1, 1:-1]
         right = 0
         for source, target, _ in TEXTS[2].links:
-            attends, to = (source, target) if direction == "dependent_to_head" else (target, source)
-            others = [weight for word, weight in enumerate(by_word[attends]) if word != attends]
-            right += by_word[attends, to] == max(others) > 0
+            # The score's: the word that the dependent attends to most, or the word that attends most to it.
+            weights = by_word[source] if direction == "dependent_to_head" else by_word[:, source]
+            others = [weight for word, weight in enumerate(weights) if word != source]
+            right += weights[target] == max(others) > 0
         about = text_of(page, "sentence-about")
         assert about.endswith(f"Dashed: gold links of obj; head {layer}-{head} gets {right} of 2 right.")
         assert sum("gold" in name for name in classes(page, "line")) == 2
         assert sum("gold right" in name for name in classes(page, "line")) == right
         outcomes.add(right)
     assert len(outcomes) > 1
+
+
+def test_of_a_decoder_links_that_point_ahead_do_not_count(browse: Browse) -> None:
+    links = ((2, 1, "obj"), (3, 1, "obj"), (0, 1, "obj"))
+    text = make_text("causal", TEXTS[2].words, links, types=("decoder",))
+    start = Side(text.sides["decoder"].tokens[1:], text.sides["decoder"].token_words[1:])
+    weights = {"decoder": text.weights["decoder"][..., 1:, 1:]}
+    text = replace(text, sides={"encoder": start, "decoder": start}, weights=weights)
+    table = head_table(relations=("nsubj", "obj", "det"))
+    html = render_page(table, figures={}, examples=pack([text], (), {}))
+    for direction, count in (("dependent_to_head", 2), ("head_to_dependent", 1)):
+        page = browse(html, address=f"#variable={ROW}&direction={direction}&head=2-3&text=0")
+        assert re.search(rf"head 2-3 gets \d of {count} right", text_of(page, "sentence-about"))
+        assert sum("gold" in name for name in classes(page, "line")) == count
 
 
 def test_a_row_opens_its_clear_example_and_lists_its_failures(browse: Browse) -> None:

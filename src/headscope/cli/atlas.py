@@ -20,6 +20,7 @@ def atlas(
                metavar="N"),
     ] = 0,
     patterns: options.PatternFile = None,
+    hops: options.Hops = 1,
     max_tokens: options.MaxTokens = None,
     cut: options.Cut = None,
     pair_tokens: options.PairTokens = None,
@@ -97,7 +98,7 @@ def atlas(
     check_figures(figures)
     check_views(views or ())
     check_reducers(reducers or ())
-    check_corpora(corpus, replicate, patterns=patterns, format=format, limit=limit, sample=sample, seed=seed)
+    check_corpora(corpus, replicate, patterns=patterns, format=format, hops=hops, limit=limit, sample=sample, seed=seed)
     check_model(model)
     disabled, probes = open_effects(effects), open_probes(probe)
     with show_progress_around(_print_table) as (progress, show):
@@ -106,10 +107,10 @@ def atlas(
         from headscope.jobs.atlas import atlas as run
 
         result = run(
-            model, corpus, out, format=format, patterns=patterns, limit=limit, sample=sample, device=device, seed=seed,
-            max_tokens=max_tokens, cut=cut, pair_tokens=pair_tokens, batch_tokens=batch_tokens, reducers=reducers or (),
-            replicate=replicate, permutations=permutations, views=views or (), effects=disabled, probe=probes,
-            map_documents=map_documents, examples=examples, figures=figures, pdf=pdf,
+            model, corpus, out, format=format, patterns=patterns, hops=hops, limit=limit, sample=sample, device=device,
+            seed=seed, max_tokens=max_tokens, cut=cut, pair_tokens=pair_tokens, batch_tokens=batch_tokens,
+            reducers=reducers or (), replicate=replicate, permutations=permutations, views=views or (),
+            effects=disabled, probe=probes, map_documents=map_documents, examples=examples, figures=figures, pdf=pdf,
             trust_remote_code=trust_remote_code, resume=resume, show=show, progress=progress,
         )  # fmt: skip
     print_written("Open", result.folder / "atlas.html", len(result.files))

@@ -48,6 +48,7 @@ def measure(
         int, option(options.CORPUS, "Random seed of --sample, such as 7. Default: 0.", metavar="N")
     ] = 0,
     patterns: options.PatternFile = None,
+    hops: options.Hops = 1,
     max_tokens: options.MaxTokens = None,
     cut: options.Cut = None,
     pair_tokens: options.PairTokens = None,
@@ -89,7 +90,7 @@ def measure(
 
     check_reducers(reducers)
     check_view(view)
-    check_corpora(corpus, replicate, patterns=patterns, format=format, limit=limit, sample=sample, seed=seed)
+    check_corpora(corpus, replicate, patterns=patterns, format=format, hops=hops, limit=limit, sample=sample, seed=seed)
     tuned = open_runs(runs, replicate)
     check_head(task, tuned)
     check_model(model)
@@ -102,7 +103,7 @@ def measure(
 
         table = run(
             model, corpus, add_offsets_and_classes(reducers, offset or [], words or []), out=out, format=format,
-            patterns=patterns, limit=limit, sample=sample, seed=seed, runs=tuned, task=task, device=device,
+            patterns=patterns, hops=hops, limit=limit, sample=sample, seed=seed, runs=tuned, task=task, device=device,
             max_tokens=max_tokens, cut=cut, pair_tokens=pair_tokens, batch_tokens=batch_tokens, replicate=replicate,
             permutations=permutations, view=view, trust_remote_code=trust_remote_code, resume=resume,
             progress=progress,

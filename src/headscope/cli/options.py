@@ -48,6 +48,11 @@ PatternFile = Annotated[
     option(CORPUS, "File of spaCy patterns, such as own.json; their matches are added to the corpus as links (extra "
            "`spacy`). Default: none.", metavar="FILE"),
 ]  # fmt: skip
+Hops = Annotated[
+    int,
+    option(CORPUS, "Of a treebank, add the most frequent paths of up to N dependencies as links, such as obl+case: "
+           "2 or 3. Default: 1, none.", metavar="N"),
+]  # fmt: skip
 Limit = Annotated[int | None, option(CORPUS, "Take the first N documents, such as 500. Default: all.", metavar="N")]
 Sample = Annotated[int | None, option(CORPUS, "Take N documents at random, such as 500. Default: all.", metavar="N")]
 MaxTokens = Annotated[
@@ -67,7 +72,7 @@ PairTokens = Annotated[
 Replicate = Annotated[
     str | None,
     option(MEASURED, "Another corpus, such as grammar:300:7, on which the heads that are chosen on CORPUS are scored "
-           "again; --format, --patterns, --limit and --sample hold for both. Default: none.", metavar="CORPUS"),
+           "again; --format, --patterns, --hops, --limit and --sample hold for both. Default: none.", metavar="CORPUS"),
 ]  # fmt: skip
 Trust = Annotated[
     bool, option(MODEL, "Run the Python code of the model's repository. Default: never.", "--trust-remote-code")

@@ -15,6 +15,7 @@ from headscope.corpora import grammar, needles, repeats, text
 from headscope.corpora.document import Document, Skipped
 from headscope.corpora.formats import FORMATS
 from headscope.corpora.memory import read_memory
+from headscope.corpora.paths import Paths, check_hops
 from headscope.corpora.patterns import Patterns
 from headscope.corpora.patterns import read as read_patterns
 from headscope.corpora.selection import Selection
@@ -47,6 +48,7 @@ class Corpus:
         patterns: add links and spans to the documents.
         held: the documents of a corpus in memory.
         selection: which of the documents are taken; by default all.
+        hops: of the dependency paths that become links (`headscope.corpora.paths`); 1 for none.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Corpus:
     patterns: Patterns | None = None
     held: Iterable[Document] = ()
     selection: Selection | None = None
+    hops: int = 1
 
     def __iter__(self) -> Iterator[Document]:
         return (part for part in self.read_parts() if isinstance(part, Document))
@@ -89,6 +92,7 @@ class Corpus:
         files = f", {len(self.files)} files" if len(self.files) > 1 else ""
         patterns = f", patterns={self.patterns.name!r}" if self.patterns is not None else ""
         part = f", {self.selection}" if self.selection is not None else ""
+        part += f", {self._names_hops}" if self.hops > 1 else ""
         return f"Corpus({self.name!r}{f', {self.format}' if self.format != self.name else ''}{files}{patterns}{part})"
 
     @property
@@ -108,7 +112,7 @@ class Corpus:
                 skipped = skipped or part
             else:
                 empty = False
-            yield part
+            yield part if self._paths is None or isinstance(part, Skipped) else self._paths.add_to(part)
         if empty and skipped is not None:
             raise CorpusError(f"the corpus {self.name!r} has nothing but {skipped.reason} (first {skipped.where}).")
         if empty:
@@ -126,8 +130,11 @@ class Corpus:
 
         For a generated corpus it is that of its documents as Python writes them. For a part of a corpus it is that of
         two lines, the SHA-256 of the whole and what is taken, as in `title`. With patterns it is that of two lines,
-        the SHA-256 without them and their own.
+        the SHA-256 without them and their own; with dependency paths that of two lines, the SHA-256 without them and
+        their hops.
         """
+        if self.hops > 1:
+            return _hash_lines((replace(self, hops=1).sha256, self._names_hops))
         if self.patterns is not None:
             return _hash_lines((replace(self, patterns=None).sha256, self.patterns.sha256))
         if self._chosen is not None:
@@ -148,6 +155,15 @@ class Corpus:
         """The places of the documents that are taken, counted from 0; None if they are all."""
         documents = (part for part in self._read_files() if isinstance(part, Document))
         return None if self.selection is None else self.selection.choose(documents)
+
+    @cached_property
+    def _paths(self) -> Paths | None:
+        """The paths that become links; all documents are read for them."""
+        return Paths.of_corpus(replace(self, hops=1), self.hops) if self.hops > 1 else None
+
+    @property
+    def _names_hops(self) -> str:
+        return f"paths of up to {self.hops} dependencies"
 
     def _read_files(self) -> Iterator[Document | Skipped]:
         if self.format in GENERATED:
@@ -174,6 +190,7 @@ def read(
     limit: int | None = None,
     sample: int | None = None,
     seed: int = 0,
+    hops: int = 1,
 ) -> Corpus:
     """The corpus in a file or folder, the generated one, or that of texts in memory.
 
@@ -196,13 +213,16 @@ def read(
         limit: take the first so many documents. Default: all.
         sample: take so many documents at random, in their order; all of a corpus that has no more. Default: all.
         seed: random seed of the sample.
+        hops: of a treebank, add the most frequent paths of up to 2 or 3 dependencies as links
+            (`headscope.corpora.paths`). Default: dependencies alone.
 
     Raises:
         CorpusError: there is no such file or folder, nothing in it can be read, its format cannot
-            be detected, an item in memory is no text, the patterns cannot be used, or `limit` or `sample` is no number
-            from 1 on. What is wrong inside a file, and that a pattern matches nothing, is raised when it is read;
-            `summarize` reads them all.
+            be detected, an item in memory is no text, the patterns cannot be used, `limit` or `sample` is no number
+            from 1 on, or `hops` is none from 1 to 3. What is wrong inside a file, and that a pattern matches nothing or
+            no path is frequent, is raised when it is read; `summarize` reads them all.
     """
+    check_hops(hops)
     on_disk = isinstance(corpus, str | Path)
     if format is not None and not on_disk:
         raise CorpusError("`format` is for a corpus on disk; leave it out, or give a path.")
@@ -220,7 +240,9 @@ def read(
                 f"of the corpus {located.name!r} a part is taken already; leave `limit` and `sample` out."
             )
         located = replace(located, selection=Selection(limit, sample, seed))
-    return located if patterns is None else replace(located, patterns=read_patterns(patterns))
+    if patterns is not None:
+        located = replace(located, patterns=read_patterns(patterns))
+    return located if hops == 1 else replace(located, hops=hops)
 
 
 def hash_documents(documents: Iterable[Document]) -> str:

@@ -95,6 +95,7 @@ def atlas(
     *,
     format: str | None = None,
     patterns: str | Path | None = None,
+    hops: int = 1,
     limit: int | None = None,
     sample: int | None = None,
     device: str = "cpu",
@@ -131,6 +132,7 @@ def atlas(
             it is replaced once the new one is complete; other files are left alone.
         format: format of the corpus. Detected automatically if omitted.
         patterns: a JSON file of spaCy patterns; their matches are added to the corpus as links.
+        hops: of a treebank, add the most frequent paths of up to 2 or 3 dependencies as links. Default: 1, none.
         limit: measure the first so many documents. Default: all.
         sample: measure so many documents at random, in their order; all of a corpus that has no more. Default: all.
         device: where to run the model; a loaded model stays where it is.
@@ -143,7 +145,7 @@ def atlas(
             ``"map_patterns"``, and your own, as ``module:Reducer`` or objects. One of yours with the name of a built-in
             reducer takes its place.
         replicate: another corpus, on which the heads that are chosen on the first are scored again, with `format`,
-            `patterns`, `limit` and `sample` of the first. Default: none.
+            `patterns`, `hops`, `limit` and `sample` of the first. Default: none.
         permutations: number of permutations for the p-values; 0 skips them. Default: as many as the number of rows
             needs, 999 at least (`headscope.reducers.support.permutations.Permutations.for_rows`). On `replicate`
             there are none, since nothing is chosen there.
@@ -181,7 +183,7 @@ def atlas(
     check_reducers(reducers)
     check_model(model)
     disabled, probes = open_effects(effects), open_probes(probe)
-    reading = partial(read, format=format, patterns=patterns, limit=limit, sample=sample, seed=seed)
+    reading = partial(read, format=format, patterns=patterns, hops=hops, limit=limit, sample=sample, seed=seed)
     with OutputFolder("the atlas", Path(out), "manifest.json", TABLES, resume, progress) as folder:
         documents = reading(corpus)
         progress("reading the corpus", 0, 0)
@@ -236,7 +238,7 @@ def atlas(
             texts = make_examples(model, documents, table, scoring, plan, size=examples, seed=seed, progress=progress)
         arguments = {
             "model": model.name, "corpus": documents.name, "format": format, "patterns": patterns and str(patterns),
-            "limit": limit, "sample": sample, "seed": seed, "max_tokens": max_tokens, "cut": cut,
+            "hops": hops, "limit": limit, "sample": sample, "seed": seed, "max_tokens": max_tokens, "cut": cut,
             "pair_tokens": pair_tokens, "batch_tokens": batch_tokens,
             "reducers": [str(reducer) for reducer in reducers],
             "replicate": second and second.documents.name, "permutations": permutations, "views": views,

@@ -87,7 +87,7 @@ def open_corpus(
     else:
         documents = read(
             call.corpus if corpus is None else corpus, format=call.format, patterns=call.patterns, limit=call.limit,
-            sample=call.sample, seed=call.seed,
+            sample=call.sample, seed=call.seed, hops=call.hops,
         )  # fmt: skip
     digest, recorded = hash_documents(documents), str(old.attrs["corpus_sha256"])
     if digest != recorded:

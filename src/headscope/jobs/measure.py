@@ -40,6 +40,7 @@ def measure(
     out: str | Path | None = None,
     format: str | None = None,
     patterns: str | Path | None = None,
+    hops: int = 1,
     limit: int | None = None,
     sample: int | None = None,
     seed: int = 0,
@@ -68,6 +69,7 @@ def measure(
         out: the netCDF file to write. Default: none; the table is returned only.
         format: format of the corpus. Detected automatically if omitted.
         patterns: a JSON file of spaCy patterns; their matches are added to the corpus as links.
+        hops: of a treebank, add the most frequent paths of up to 2 or 3 dependencies as links. Default: 1, none.
         limit: measure the first so many documents. Default: all.
         sample: measure so many documents at random, in their order; all of a corpus that has no more. Default: all.
         seed: random seed of the sample.
@@ -82,7 +84,7 @@ def measure(
         pair_tokens: cut pairs of paragraphs to this many tokens. Default: 128.
         batch_tokens: tokens in a batch, padding included.
         replicate: another corpus, on which the heads that are chosen on the first are scored again, with `format`,
-            `patterns`, `limit` and `sample` of the first. Not for runs. Default: none.
+            `patterns`, `hops`, `limit` and `sample` of the first. Not for runs. Default: none.
         permutations: number of permutations for the p-values; 0 skips them. Default: as many as the number of rows
             needs, 999 at least (`headscope.reducers.support.permutations.Permutations.for_rows`), and 0 for runs, whose
             chance level is tested when they are compared. A reducer that is given as an object keeps its own number.
@@ -108,7 +110,7 @@ def measure(
     check_reducers(reducers)
     check_view(view)
     check_model(model)
-    reading = partial(read, format=format, patterns=patterns, limit=limit, sample=sample, seed=seed)
+    reading = partial(read, format=format, patterns=patterns, hops=hops, limit=limit, sample=sample, seed=seed)
     with nullcontext() if out is None else reserve_file(Path(out)) as sums:
         documents = reading(corpus)
         progress("reading the corpus", 0, 0)

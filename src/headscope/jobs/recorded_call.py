@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
 _PART = re.compile(r"(?P<name>.*) \((?:first (?P<limit>\d[\d,]{,20})|(?P<sample>\d[\d,]{,20})) documents?"
@@ -29,7 +30,7 @@ class RecordedCall:
     Attributes:
         corpus: its name or path, as it was given.
         limit, sample, seed: the part of it that was taken.
-        format, patterns: of the corpus.
+        format, patterns, hops: of the corpus.
         max_tokens, cut, pair_tokens, batch_tokens: how it was read (`headscope.runner.Plan`).
         view: through which the model was measured; None for the weights.
         reducers: names of reducers that the call names, built-in ones and others.
@@ -41,6 +42,7 @@ class RecordedCall:
     seed: int = 0
     format: str | None = None
     patterns: str | None = None
+    hops: int = 1
     max_tokens: int | None = None
     cut: bool | None = None
     pair_tokens: int | None = None
@@ -64,6 +66,8 @@ def read_call(table: xr.Dataset) -> RecordedCall:
     longest = [_parse(match[1]) for match in map(_LEFT_OUT.fullmatch, json.loads(about["skipped"])) if match]
     if longest:
         known["max_tokens"] = min(longest)
+    if isinstance(hops := about.get("hops"), int | np.integer):
+        known["hops"] = int(hops)
     if "view" in about:
         known["view"] = str(about["view"])
     return RecordedCall(

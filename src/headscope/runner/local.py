@@ -343,5 +343,7 @@ def _identify(stream: Stream, reducers: Sequence[Reducer]) -> dict[str, Any]:
     if isinstance(documents, Corpus) and documents.patterns is not None:
         about["patterns"] = documents.patterns.content
         versions["spacy"] = metadata.version("spacy")
+    if isinstance(documents, Corpus) and documents.hops > 1:
+        about["hops"] = documents.hops
     about["versions"] = json.dumps(versions, sort_keys=True)
     return {"about": about, "reducers": [repr(reducer) for reducer in reducers], "plan": repr(stream.plan)}

@@ -90,15 +90,21 @@ function indexWords(units) {
   return places;
 }
 
-// For each link of a row with directions: {from, to, right}, in units; right if the word attends most, of all other
-// words, to the other end. Of several heads, the first.
+// True of a decoder that is alone: a word sees only what stands before it, and links that point ahead do not count.
+const isCausal = (text) => Object.keys(text.shapes).join() === "decoder";
+
+// For each link of a row with directions: {from, to, right}, in units, as the score counts it. From dependents: right if
+// the dependent attends most, of all other words, to its head. To dependents: right if, of all other words, the head
+// attends most to it. Of several heads, the first.
 export function judge(text, { key, directed }, direction, { from, to, maps: [map] }) {
   if (!directed) return [];
   const [queries, keys] = [from, to].map(indexWords);
-  const links = listLinks(text, key, direction).filter(([source, target]) => queries.has(source) && keys.has(target));
-  return links.map(([source, target]) => {
+  const counts = ([source, target]) => queries.has(source) && keys.has(target) && !(isCausal(text) && source < target);
+  return listLinks(text, key, direction).filter(counts).map(([source, target]) => {
     const [query, key] = [queries.get(source), keys.get(target)];
-    const others = to.map((unit, place) => (unit.word >= 0 && unit.word !== source ? map[query][place] : -1));
-    return { from: query, to: key, right: others[key] === Math.max(...others) && others[key] > 0 };
+    const others = direction === "head_to_dependent"
+      ? from.map((unit, place) => (unit.word >= 0 && unit.word !== target ? map[place][key] : -1))
+      : to.map((unit, place) => (unit.word >= 0 && unit.word !== source ? map[query][place] : -1));
+    return { from: query, to: key, right: map[query][key] === Math.max(...others) && map[query][key] > 0 };
   });
 }
