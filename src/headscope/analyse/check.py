@@ -9,6 +9,7 @@ from scipy.stats import t as student
 
 from headscope import heads
 from headscope.analyse.comparable import check_measured_alike, name_table
+from headscope.analyse.folding import find_folded
 from headscope.analyse.report import CLUSTERS, SCORED, STANDS_OUT, UNDECIDED, has_few_texts, locate_reported
 from headscope.analyse.rivals import SOURCE
 from headscope.analyse.significance import BENJAMINI, false_discoveries
@@ -130,9 +131,11 @@ def list_checked_scores(old: xr.Dataset, *, every: bool = False) -> list[Score]:
 
 
 def _select(old: xr.Dataset, score: Score, every: bool) -> xr.DataArray:
-    """True for the rows of a score whose reported head is checked."""
-    prefix = score.report_prefix
+    """True for the rows of a score whose reported head is checked; a row that says what another says is not."""
+    prefix, dim = score.report_prefix, score.row_dimension(old)
     reported: xr.DataArray = old[f"{prefix}reported_layer"] > 0
+    if folded := find_folded(old, score):
+        reported = reported & ~old[dim].isin([*folded])
     return reported if every else reported & (old[f"{prefix}reported_verdict"] == STANDS_OUT)
 
 

@@ -12,11 +12,11 @@ import numpy as np
 import xarray as xr
 
 from headscope.analyse import top_heads
+from headscope.analyse.folding import find_folded
 from headscope.analyse.report import STANDS_OUT, UNDECIDED, at_reported
 from headscope.analyse.rivals import UNTRAINED
 from headscope.heads import head_name
 from headscope.score import Rival, Score, read_scores
-from headscope.view.folding import find_folded
 from headscope.view.offsets import format_offset
 
 LEVEL = 0.05

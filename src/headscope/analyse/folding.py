@@ -17,7 +17,7 @@ def find_folded(table: xr.Dataset, score: Score) -> dict[str, str]:
     """The rows of a score that pool others, each with the single row that has as many items and all of its values."""
     dim = score.row_dimension(table)
     names = [str(name) for name in table[dim].values] if dim else []
-    pooled = [name for name in names if name.endswith((SUBTYPES, f" {ALL}")) or name == ALL]
+    pooled = [name for name in names if is_pooled(name)]
     if not pooled:
         return {}
     counts = {name: score.count(table, {dim: name}) for name in names}
@@ -29,6 +29,11 @@ def find_folded(table: xr.Dataset, score: Score) -> dict[str, str]:
         if single := next(same, None):
             folded[name] = single
     return folded
+
+
+def is_pooled(name: str) -> bool:
+    """True for the name of a row that pools others."""
+    return name.endswith((SUBTYPES, f" {ALL}")) or name == ALL
 
 
 def _pools(pooled: str, other: str) -> bool:

@@ -8,9 +8,9 @@ import pytest
 import xarray as xr
 from rich.console import Console
 
+from headscope.analyse.folding import find_folded
 from headscope.reducers import NegationScope
 from headscope.score import read_scores
-from headscope.view.folding import find_folded
 from headscope.view.page import render_page
 from headscope.view.reports import read_reports
 from headscope.view.terminal import print_table
