@@ -90,10 +90,10 @@ def test_the_help_says_what_is_written(helped, name: str) -> None:
 
 
 SENTENCES = {
-    "": "no command was given; there are atlas, explore, tune, measure, compare, disable, probe, patterns, check, "
-    "export, study and list, which `headscope --help` describes.",
-    "atlsa": "there is no command 'atlsa'; there are atlas, explore, tune, measure, compare, disable, probe, patterns, "
+    "": "no command was given; there are atlas, explore, tune, measure, compare, disable, lesions, probe, patterns, "
     "check, export, study and list, which `headscope --help` describes.",
+    "atlsa": "there is no command 'atlsa'; there are atlas, explore, tune, measure, compare, disable, lesions, probe, "
+    "patterns, check, export, study and list, which `headscope --help` describes.",
     "list": "missing argument 'KIND'; see headscope list --help.",
     "list reducer": "there is no list of 'reducer'; there are reducers, corpora, studies and tasks.",
     "atlas --limit 0": "`limit` is 0, and at least one document is needed; give a whole number from 1 on, or leave it "

@@ -5,6 +5,7 @@ from .analyse.behaviour import add_behaviours as add_behaviours
 from .analyse.behaviour import name_behaviours as name_behaviours
 from .analyse.compare import compare_variable as compare_variable
 from .analyse.head_map import add_head_map as add_head_map
+from .analyse.lesions import find_dissociations as find_dissociations
 from .analyse.match import match_heads as match_heads
 from .analyse.regression import add_regression as add_regression
 from .analyse.replicate import add_replication as add_replication
@@ -33,6 +34,7 @@ from .jobs.disable import measure_effects as measure_effects
 from .jobs.explore import explore as explore
 from .jobs.export import export as export
 from .jobs.label_maps import label_maps as label_maps
+from .jobs.lesions import measure_lesions as measure_lesions
 from .jobs.measure import measure as measure
 from .jobs.patterns import patterns as patterns
 from .jobs.probe import probe as probe

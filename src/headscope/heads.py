@@ -77,6 +77,7 @@ DIMENSIONS: Mapping[str, str] = {
     "subset": "all examples of an evaluation, or some: of BLiMP a field, a phenomenon or a paradigm",
     "key_value_head": "key/value head, counted from 1, which several query heads share",
     "pair": "two heads that are disabled together",
+    "set": "heads that are disabled together, such as those that lead a relation",
     "step": "step of a linkage, in which two clusters of heads are joined",
     "merge": "of a step of a linkage: the two that are joined, their distance, and how many heads they have",
     "probe": "a probe of all heads, or a baseline (`headscope probe`)",

@@ -13,7 +13,10 @@ from headscope.learn.settings import Settings
 
 COMMANDS = {command.callback.__name__: command.callback for command in cli.app.registered_commands if command.callback}
 
-FUNCTIONS = {"disable": "measure_effects"}  # `headscope.disable` disables heads while a block of Python runs
+FUNCTIONS = {
+    "disable": "measure_effects",
+    "lesions": "measure_lesions",
+}  # `headscope.disable` disables heads while a block of Python runs
 
 ONLY_ON_THE_TERMINAL = {
     "measure": {
@@ -30,8 +33,8 @@ ONLY_ON_THE_TERMINAL = {
 ONLY_IN_PYTHON = {
     "atlas": {"progress", "show"},  # the terminal shows bars, and the table
     "measure": {"progress"}, "compare": {"progress"}, "study": {"progress"}, "tune": {"progress"},
-    "explore": {"progress"}, "disable": {"progress"}, "probe": {"progress"}, "patterns": {"progress"},
-    "check": {"progress"}, "export": set(),
+    "explore": {"progress"}, "disable": {"progress"}, "lesions": {"progress"}, "probe": {"progress"},
+    "patterns": {"progress"}, "check": {"progress"}, "export": set(),
 }  # fmt: skip
 
 
@@ -46,7 +49,7 @@ def defaults(function: Any) -> dict[str, Any]:
 
 def test_every_command_but_list_is_a_function() -> None:
     functions = {FUNCTIONS.get(name, name) for name in set(COMMANDS) - {"list_"}}
-    names = "atlas tune measure compare study measure_effects probe patterns explore check export"
+    names = "atlas tune measure compare study measure_effects measure_lesions probe patterns explore check export"
     assert functions == set(names.split()) <= set(headscope.__all__)
 
 

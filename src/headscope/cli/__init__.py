@@ -14,6 +14,7 @@ from headscope.cli.compare import compare
 from headscope.cli.disable import disable
 from headscope.cli.explore import explore
 from headscope.cli.export import export
+from headscope.cli.lesions import lesions
 from headscope.cli.listing import list_
 from headscope.cli.measure import measure
 from headscope.cli.patterns import patterns
@@ -54,6 +55,11 @@ app.command(
     epilog="headscope disable headscope-runs/seed-1 mrpc --data corpora -o effects\n"
     "headscope disable smollm2 blimp --paradigm causative --limit 100 --start '<|endoftext|>' -o effects",
 )(disable)
+app.command(
+    cls=Command,
+    epilog="headscope lesions smollm2 blimp --atlas smollm2-atlas --data corpora --limit 20 -o lesions\n"
+    "headscope lesions smollm2 wiki.txt --atlas heads.nc --row obj --row nsubj --size 10 -o lesions",
+)(lesions)
 app.command(
     cls=Command,
     epilog="headscope probe minilm grammar:300 -o probe\n"

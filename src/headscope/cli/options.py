@@ -51,7 +51,7 @@ PatternFile = Annotated[
 Hops = Annotated[
     int,
     option(CORPUS, "Of a treebank, add the most frequent paths of up to N dependencies as links, such as obl+case: "
-           "2 or 3. Default: 1, none.", metavar="N"),
+           "2 or 3. Default: 1.", metavar="N"),
 ]  # fmt: skip
 Limit = Annotated[int | None, option(CORPUS, "Take the first N documents, such as 500. Default: all.", metavar="N")]
 Sample = Annotated[int | None, option(CORPUS, "Take N documents at random, such as 500. Default: all.", metavar="N")]

@@ -9,8 +9,8 @@ from headscope.analyse.effect_table import TOTAL
 from headscope.capture.model import Model
 from headscope.intervene.selection import Selection, count_groups, select_heads
 
-HEAD, LAYER, GROUP, PAIR = "head", "layer", "group", "pair"
-"""The kinds of units: a query head, a layer, the query heads that share a key/value head, and two heads."""
+HEAD, LAYER, GROUP, PAIR, SET = "head", "layer", "group", "pair", "set"
+"""The kinds of units: a query head, a layer, the query heads that share a key/value head, two heads, any heads."""
 
 
 @dataclass(frozen=True)
@@ -18,8 +18,8 @@ class Unit:
     """What is disabled at once.
 
     Attributes:
-        name: as `select_heads` reads it; of a pair, two names with a plus between.
-        kind: ``head``, ``layer``, ``group`` or ``pair``.
+        name: as `select_heads` reads it; of a pair, two names with a plus between; of a set, what it is of.
+        kind: ``head``, ``layer``, ``group``, ``pair`` or ``set``.
         selection: its heads.
     """
 
@@ -91,7 +91,7 @@ def _merge(first: Selection, second: Selection) -> Selection:
     return {layer: tuple(sorted({*first.get(layer, ()), *second.get(layer, ())})) for layer in layers}
 
 
-PLACEBOS = {HEAD: 1, GROUP: 1, LAYER: 2, PAIR: 0}
+PLACEBOS = {HEAD: 1, GROUP: 1, LAYER: 2, PAIR: 0, SET: 0}
 """Placebos of each kind of unit, in multiples: a layer shares the spread of its own with no other unit."""
 
 

@@ -97,10 +97,12 @@ def measure_units(
     if disabling.pairs and sum(unit.kind == HEAD for unit in units) < 2:
         raise HeadscopeError("pairs are made of two heads, and fewer are disabled; name more heads, or no pairs.")
     capture = capture_model(model)
-    projections = _find_projections(capture, needed=bool(disabling.placebos or disabling.direct))
+    projections = find_known_projections(capture, needed=bool(disabling.placebos or disabling.direct))
     stream = find_residual_stream(capture, collate_sample(model), projections) if disabling.direct else None
     measuring = _Measuring(folder, capture, evaluation, disabling, seed, projections, stream, run)
-    return measuring.measure(units).assign_attrs(_identify(model, evaluation) | {"content": evaluation.content})
+    return measuring.measure(units).assign_attrs(
+        identify_evaluation(model, evaluation) | {"content": evaluation.content}
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,27 +175,10 @@ class _Measuring:
 
     def _evaluate(self, name: str, ablations: Sequence[Ablation], ways: Ways) -> Outcomes:
         """The outcomes of some ablations; a run that was killed goes on."""
-        labels = [f"{each.unit.name} {each.how} {each.placebo} {each.path}" for each in ablations]
-        about = _identify(self.capture.model, self.evaluation)
-        identity = {"about": about, "ablations": labels, "seed": self.seed}
-        path, outcomes = self.folder.sums(name), Outcomes.empty(self.evaluation, len(ablations))
-        if self.run:
-            path = path.with_name(f"{path.stem}.{self.run}{path.suffix}")
-        if self.folder.resume and path.exists():
-            outcomes = Outcomes.from_sums(resume_sums(path, identity))
-        total, saved = len(self.evaluation.batches) * (len(ablations) + 1), time.monotonic()
-        what = "pairs of heads" if name == PAIRS else "heads"
-        step = f"disabling {what} of {name_model(self.capture.model.name)}"
-        for _ in measure_outcomes(
-            self.capture, self.evaluation, ablations, ways, self.projections, outcomes, stream=self.stream,
-            seed=self.seed,
-        ):  # fmt: skip
-            self.folder.progress(step, outcomes.steps, total)
-            if time.monotonic() - saved >= SAVE_EVERY:
-                save_sums(outcomes.as_sums(), path, identity=identity)
-                saved = time.monotonic()
-        save_sums(outcomes.as_sums(), path, identity=identity)
-        return outcomes
+        return evaluate_ablations(
+            self.folder, self.capture, self.evaluation, ablations, ways, self.projections, name=name,
+            noun="pairs of heads" if name == PAIRS else "heads", stream=self.stream, seed=self.seed, run=self.run,
+        )  # fmt: skip
 
     def _rank(self, ablations: Sequence[Ablation], outcomes: Outcomes) -> list[Unit]:
         """The heads in the order of their effects on the smooth metric, in the first way."""
@@ -211,7 +196,45 @@ class _Measuring:
         return [ablations[chosen[place]].unit for place in np.argsort(-np.abs(effects.values), kind="stable")]
 
 
-def _find_projections(capture: Capture, *, needed: bool) -> Mapping[Layer, Projection]:
+def evaluate_ablations(
+    folder: OutputFolder, capture: Capture, evaluation: Evaluation, ablations: Sequence[Ablation], ways: Ways,
+    projections: Mapping[Layer, Projection], *, name: str, noun: str, stream: ResidualStream | None = None,
+    seed: int = 0, run: str = "",
+) -> Outcomes:  # fmt: skip
+    """The outcomes of some ablations; a run that was killed goes on.
+
+    Args:
+        folder: what is measured is kept there, under `name`.
+        capture: of the model.
+        evaluation: of that model.
+        ablations: what is disabled, one after the other.
+        ways: what takes the place of outputs.
+        projections: the output projection of each layer, as far as they are known.
+        name: of what is kept.
+        noun: what is disabled, for the progress.
+        stream: the residual stream, for direct paths.
+        seed: of placebos.
+        run: the name of the model among several.
+    """
+    labels = [f"{each.unit.name} {each.how} {each.placebo} {each.path}" for each in ablations]
+    identity = {"about": identify_evaluation(capture.model, evaluation), "ablations": labels, "seed": seed}
+    path, outcomes = folder.sums(name), Outcomes.empty(evaluation, len(ablations))
+    if run:
+        path = path.with_name(f"{path.stem}.{run}{path.suffix}")
+    if folder.resume and path.exists():
+        outcomes = Outcomes.from_sums(resume_sums(path, identity))
+    total, saved = len(evaluation.batches) * (len(ablations) + 1), time.monotonic()
+    step = f"disabling {noun} of {name_model(capture.model.name)}"
+    for _ in measure_outcomes(capture, evaluation, ablations, ways, projections, outcomes, stream=stream, seed=seed):
+        folder.progress(step, outcomes.steps, total)
+        if time.monotonic() - saved >= SAVE_EVERY:
+            save_sums(outcomes.as_sums(), path, identity=identity)
+            saved = time.monotonic()
+    save_sums(outcomes.as_sums(), path, identity=identity)
+    return outcomes
+
+
+def find_known_projections(capture: Capture, *, needed: bool) -> Mapping[Layer, Projection]:
     """The output projections. Without them, placebos and direct effects aside, passes begin at a block.
 
     Raises:
@@ -251,7 +274,7 @@ def _place(unit: Unit) -> Place:
     return Place(unit.kind, unit.name, attention_type, layer, number)
 
 
-def _identify(model: Model, evaluation: Evaluation) -> dict[str, Any]:
+def identify_evaluation(model: Model, evaluation: Evaluation) -> dict[str, Any]:
     """Where a table comes from; a run that is resumed must have the same."""
     return identify_model(model) | {
         "corpus": evaluation.name, "corpus_sha256": evaluation.sha256, "documents": len({*evaluation.clusters}),

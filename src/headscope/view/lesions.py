@@ -1,0 +1,142 @@
+"""The lesion map as a tidy frame, and on the terminal."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+import xarray as xr
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from headscope.analyse.lesions import STATISTICS, SUFFERS, find_dissociations
+from headscope.analyse.metrics import read_metrics
+from headscope.analyse.uncertainty import ALPHA
+from headscope.heads import head_name
+from headscope.view.headings import name_corpus, name_model
+
+COLUMNS = {end: end.removeprefix("_") or "change" for end in STATISTICS}
+"""The columns of `list_lesions`, by the endings of the variables of the table."""
+
+SHOWN = 10
+"""Rows that the terminal shows of each table."""
+
+
+def list_lesions(table: xr.Dataset) -> pd.DataFrame:
+    """A row for each set of heads, metric and subset, with what was found and the verdict.
+
+    Columns are ``set``, ``heads``, ``metric``, ``subset``, ``examples``, ``whole`` (the metric of the whole model),
+    ``change`` with ``lower`` and ``upper``, ``random`` (the mean change with random sets), ``excess`` with
+    ``excess_lower`` and ``excess_upper``, ``p``, ``q`` and ``verdict``, which is ``suffers`` or empty.
+    """
+    heads, frames = list_members(table), []
+    for metric in read_metrics(table):
+        name = f"lesion_{metric['name']}"
+        variables = {column: table[f"{name}{end}"] for end, column in COLUMNS.items()}
+        variables |= {"examples": table["examples"], "whole": table[f"whole_{metric['name']}"]}
+        frame = xr.Dataset(variables).to_dataframe(dim_order=["set", "subset"]).reset_index()
+        sign = 1 if metric["better"] > 0 else -1
+        harmed = (frame["q"] < ALPHA) & (sign * frame["excess"] < 0) & (sign * frame["change"] < 0)
+        frames.append(
+            frame.assign(
+                metric=metric["name"], heads=frame["set"].map(heads), verdict=harmed.map({True: SUFFERS, False: ""})
+            )
+        )
+    order = ["set", "heads", "metric", "subset", "examples", "whole", *COLUMNS.values(), "verdict"]
+    return pd.concat(frames, ignore_index=True)[order]
+
+
+def list_members(table: xr.Dataset) -> dict[str, str]:
+    """The heads of each set: ``3-1, 4-2``."""
+    members = {}
+    for name in table["set"].values:
+        of_set = table["set_member"].sel(set=name)
+        stacked = of_set.stack(place=of_set.dims)
+        where = [dict(zip(of_set.dims, place, strict=True)) for place in stacked["place"].values[stacked.values > 0]]
+        members[str(name)] = ", ".join(
+            f"{place.get('attention_type', '')} {head_name(place['layer'], place['head'])}".strip() for place in where
+        )
+    return members
+
+
+def print_lesions(table: xr.Dataset, console: Console) -> None:
+    """Print what each set of heads harms most, and the double dissociations."""
+    scored = [metric for metric in read_metrics(table) if metric["better"]]
+    whole = ", ".join(f"{each['title']} {float(table['whole_' + each['name']].values[0]):.3f}" for each in scored)
+    console.print(
+        f"\n[bold]{escape(name_model(table.attrs['model']))}[/] on [bold]{escape(name_corpus(table.attrs['corpus']))}"
+        f"[/], {int(table['examples'].values[0]):,} {escape(table.attrs['content'])}: {whole}",
+        soft_wrap=True, highlight=False,
+    )  # fmt: skip
+    frame = list_lesions(table)
+    for metric in scored:
+        chosen = frame[frame["metric"] == metric["name"]]
+        _print_sets(chosen[chosen["subset"] == chosen["subset"].iloc[0]], metric, table, console)
+        _print_harmed(chosen, metric, console)
+    for metric in scored[-1:]:
+        _print_dissociations(table, metric, console)
+
+
+def _print_sets(frame: pd.DataFrame, metric: Mapping[str, Any], table: xr.Dataset, console: Console) -> None:
+    """Print what each set changes on all examples."""
+    console.print(
+        f"\n[bold]{len(frame)} sets of heads[/] disabled by {escape(table.attrs['how'])}, [bold]{metric['title']}[/] "
+        f"of all examples, beside {int(table.attrs['random_sets'])} random sets of as many heads in each layer",
+        soft_wrap=True, highlight=False,
+    )  # fmt: skip
+    lines = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for column in ("set", "change", "95 % interval", "random sets", "excess", "p", "", "heads"):
+        lines.add_column(
+            column, justify="left" if column in ("", "set", "heads") else "right", no_wrap=column != "heads"
+        )
+    for row in frame.to_dict("records"):
+        lines.add_row(
+            escape(row["set"]), f"{row['change']:+.3f}", f"{row['lower']:+.3f} to {row['upper']:+.3f}",
+            f"{row['random']:+.3f}", f"{row['excess']:+.3f}", _format_p(row["p"]), row["verdict"], row["heads"],
+        )  # fmt: skip
+    console.print(lines, highlight=False)
+
+
+def _print_harmed(frame: pd.DataFrame, metric: Mapping[str, Any], console: Console) -> None:
+    """Print the subsets that suffer most from a set."""
+    parts = frame[frame["subset"].str.startswith("phenomenon ")]
+    if parts.empty:
+        return
+    harmed = parts[parts["verdict"] == SUFFERS].sort_values("q", kind="stable")
+    console.print(
+        f"\n{len(harmed)} of {len(parts)} phenomena and sets: the {metric['title']} suffers beyond random sets (q "
+        f"below {ALPHA}){f'; the {SHOWN} surest' if len(harmed) > SHOWN else ''}",
+        soft_wrap=True, highlight=False,
+    )  # fmt: skip
+    if harmed.empty:
+        return
+    lines = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for column in ("set", "phenomenon", "whole", "change", "random sets", "q"):
+        lines.add_column(column, justify="left" if column in ("set", "phenomenon") else "right", no_wrap=True)
+    for row in harmed.head(SHOWN).to_dict("records"):
+        lines.add_row(
+            escape(row["set"]), escape(row["subset"].partition(" ")[2]), f"{row['whole']:.3f}", f"{row['change']:+.3f}",
+            f"{row['random']:+.3f}", _format_p(row["q"]),
+        )  # fmt: skip
+    console.print(lines, highlight=False)
+
+
+def _print_dissociations(table: xr.Dataset, metric: Mapping[str, Any], console: Console) -> None:
+    """Print the double dissociations between sets and phenomena."""
+    frame = find_dissociations(table, metric["name"])
+    console.print(
+        f"\n{len(frame)} double dissociations by {metric['title']}: each of two sets harms a phenomenon that the other "
+        f"harms less (q below {ALPHA})",
+        soft_wrap=True, highlight=False,
+    )  # fmt: skip
+    for row in frame.head(SHOWN).to_dict("records"):
+        (own, other) = (row[column].partition(" ")[2] for column in ("subset", "subset_other"))
+        console.print(
+            f"  {row['set']} harms {own} more than {row['set_other']} does ({row['harm']:+.3f}), which harms {other} "
+            f"more ({row['harm_other']:+.3f}); q {_format_p(row['q'])}",
+            soft_wrap=True, markup=False, highlight=False,
+        )  # fmt: skip
+
+
+def _format_p(p: float) -> str:
+    return "<.001" if p < 0.001 else f"{p:.3f}".removeprefix("0")
