@@ -17,6 +17,7 @@ from headscope.analyse.metrics import read_metrics
 from headscope.analyse.run_effects import COUNTED, name_count, summarize_effects
 from headscope.heads import head_name
 from headscope.view.headings import name_corpus, name_model
+from headscope.view.wording import format_brief_p
 
 SHOWN = 5
 """Units that the terminal shows of each kind."""
@@ -171,8 +172,8 @@ def _print_kind(frame: pd.DataFrame, kind: str, how: str, metric: Mapping[str, A
     for row in largest.to_dict("records"):
         lines.add_row(
             row["unit"], f"{row['effect']:+.3f}", _format_interval(row["lower"], row["upper"]),
-            _format_p(row["p_corrected"]), _format_interval(row["placebo_lower"], row["placebo_upper"]),
-            _format_p(row["placebo_p_corrected"]), BRIEF.get(row["verdict"], row["verdict"]),
+            format_brief_p(row["p_corrected"]), _format_interval(row["placebo_lower"], row["placebo_upper"]),
+            format_brief_p(row["placebo_p_corrected"]), BRIEF.get(row["verdict"], row["verdict"]),
         )  # fmt: skip
     console.print(lines, highlight=False)
 
@@ -232,7 +233,3 @@ def _print_estimates(table: xr.Dataset, metric: Mapping[str, Any], how: str, con
 
 def _format_interval(lower: float, upper: float) -> str:
     return "" if np.isnan(lower) else f"{lower:+.3f} to {upper:+.3f}"
-
-
-def _format_p(p: float) -> str:
-    return "" if np.isnan(p) else "<.001" if p < 0.001 else f"{p:.3f}".removeprefix("0")

@@ -14,6 +14,7 @@ from headscope.analyse.metrics import read_metrics
 from headscope.analyse.uncertainty import ALPHA
 from headscope.heads import head_name
 from headscope.view.headings import name_corpus, name_model
+from headscope.view.wording import format_brief_p
 
 COLUMNS = {end: end.removeprefix("_") or "change" for end in STATISTICS}
 """The columns of `list_lesions`, by the endings of the variables of the table."""
@@ -92,7 +93,7 @@ def _print_sets(frame: pd.DataFrame, metric: Mapping[str, Any], table: xr.Datase
     for row in frame.to_dict("records"):
         lines.add_row(
             escape(row["set"]), f"{row['change']:+.3f}", f"{row['lower']:+.3f} to {row['upper']:+.3f}",
-            f"{row['random']:+.3f}", f"{row['excess']:+.3f}", _format_p(row["p"]), row["verdict"], row["heads"],
+            f"{row['random']:+.3f}", f"{row['excess']:+.3f}", format_brief_p(row["p"]), row["verdict"], row["heads"],
         )  # fmt: skip
     console.print(lines, highlight=False)
 
@@ -116,7 +117,7 @@ def _print_harmed(frame: pd.DataFrame, metric: Mapping[str, Any], console: Conso
     for row in harmed.head(SHOWN).to_dict("records"):
         lines.add_row(
             escape(row["set"]), escape(row["subset"].partition(" ")[2]), f"{row['whole']:.3f}", f"{row['change']:+.3f}",
-            f"{row['random']:+.3f}", _format_p(row["q"]),
+            f"{row['random']:+.3f}", format_brief_p(row["q"]),
         )  # fmt: skip
     console.print(lines, highlight=False)
 
@@ -133,10 +134,6 @@ def _print_dissociations(table: xr.Dataset, metric: Mapping[str, Any], console: 
         (own, other) = (row[column].partition(" ")[2] for column in ("subset", "subset_other"))
         console.print(
             f"  {row['set']} harms {own} more than {row['set_other']} does ({row['harm']:+.3f}), which harms {other} "
-            f"more ({row['harm_other']:+.3f}); q {_format_p(row['q'])}",
+            f"more ({row['harm_other']:+.3f}); q {format_brief_p(row['q'])}",
             soft_wrap=True, markup=False, highlight=False,
         )  # fmt: skip
-
-
-def _format_p(p: float) -> str:
-    return "<.001" if p < 0.001 else f"{p:.3f}".removeprefix("0")

@@ -124,6 +124,11 @@ def format_p(p: float) -> str:
     return f"{p:.3e}" if p < 0.001 else f"{p:.4g}"
 
 
+def format_brief_p(p: float) -> str:
+    """A p-value with three digits; empty where there is none."""
+    return "" if math.isnan(p) else "<.001" if p < 0.001 else f"{p:.3f}".removeprefix("0")
+
+
 def describe_test(comparison: xr.Dataset) -> tuple[str, str]:
     """The test of a change, as names of variables begin and in words: against the control where there is one."""
     if "control" in list_groups(comparison):

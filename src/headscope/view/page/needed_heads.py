@@ -21,6 +21,7 @@ from headscope.view.need import (
 )
 from headscope.view.page.reported_heads import NONE
 from headscope.view.reports import Interval
+from headscope.view.wording import format_brief_p
 
 COLUMNS: Mapping[str, str] = {
     "head": "The layer and head, both counted from 1 (headscope).",
@@ -96,8 +97,8 @@ def _row(head: NeededHead, metric: Mapping[str, Any]) -> str:
         f'<span class="rivals">{escape(rows)}</span>' if rows else NONE,
         _format_change(head.effect),
         _format_change(head.placebo),
-        _format_p(head.p),
-        _format_p(head.placebo_p),
+        escape(format_brief_p(head.p)) or NONE,
+        escape(format_brief_p(head.placebo_p)) or NONE,
     ]
     values = [
         f"{head.share:.6f}", str(len(head.rows)), head.effect.value, head.placebo.value, head.p, head.placebo_p,
@@ -118,7 +119,3 @@ def _format_change(change: Interval) -> str:
         return NONE
     ends = f" <small>{format_ends(change).strip()}</small>" if math.isfinite(change.lower) else ""
     return format_change(change.value) + ends
-
-
-def _format_p(p: float) -> str:
-    return NONE if math.isnan(p) else "&lt;.001" if p < 0.001 else f"{p:.3f}".removeprefix("0")
