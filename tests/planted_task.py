@@ -7,6 +7,7 @@ that attention with equal weights says nothing. All other heads write to other n
 
 import random
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from types import MappingProxyType
 
 import torch
@@ -95,3 +96,15 @@ def make_task(count: int = 61, seed: int = 0) -> Task:
         sampler.shuffle(words)
         examples.append(Example(f"made:{number}", (" ".join(words),), label, group=f"source-{number // 2}"))
     return Task("nouns", "classification", LABELS, {TEST: tuple(examples)}, "accuracy", positive="dog")
+
+
+def save_task(folder: Path, heads: Collection[tuple[int, int]]) -> None:
+    """Write the model to ``model`` in a folder, and the task as TSV files to ``nouns``."""
+    model = plant_task(heads)
+    model.module.save_pretrained(folder / "model")
+    model.tokenizer.save_pretrained(folder / "model")
+    rows = make_task(61).splits["test"]
+    (folder / "nouns").mkdir()
+    for number, split in enumerate(("train", "validation", "test")):
+        lines = [f"{row.texts[0]}\t{row.label}\n" for row in rows[number::3]]
+        (folder / "nouns" / f"{split}.tsv").write_text("text\tlabel\n" + "".join(lines))

@@ -135,7 +135,7 @@ def test_an_atlas_is_checked_against(run, made, tmp_path) -> None:
     assert run("check", made / "without", "--against", tmp_path / "atlas")[0] == 3
 
 
-@pytest.mark.parametrize("part", [{"limit": 211}, {"sample": 211, "seed": 5}])
+@pytest.mark.parametrize("part", [{"limit": 211}, {"sample": 211, "seed": 5}, {"limit": 211, "hops": 2}])
 def test_the_part_of_the_corpus_and_the_lengths_are_those_of_the_old_table(made, tmp_path, part: dict) -> None:
     file = tmp_path / "part.nc"
     old = headscope.measure(str(made / "old"), made / "planted.conllu", ["relations"], permutations=0, max_tokens=13,

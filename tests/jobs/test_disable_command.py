@@ -10,22 +10,15 @@ import pytest
 import headscope
 from headscope import cli
 from headscope.errors import HeadscopeError
-from headscope.intervene import effect
-from planted_task import make_task, plant_task
+from jobs.interrupted import interrupt
+from planted_task import save_task
 
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a planted model, and its task as TSV files."""
     folder = tmp_path_factory.mktemp("inputs")
-    model = plant_task([(2, 3)])
-    model.module.save_pretrained(folder / "model")
-    model.tokenizer.save_pretrained(folder / "model")
-    rows = make_task(61).splits["test"]
-    (folder / "nouns").mkdir()
-    for number, split in enumerate(("train", "validation", "test")):
-        lines = [f"{row.texts[0]}\t{row.label}\n" for row in rows[number::3]]
-        (folder / "nouns" / f"{split}.tsv").write_text("text\tlabel\n" + "".join(lines))
+    save_task(folder, [(2, 3)])
     return folder
 
 
@@ -70,15 +63,7 @@ def test_a_killed_run_goes_on_and_gives_the_same(inputs: Path, tmp_path: Path, m
     task = headscope.read_task(str(inputs / "nouns"))
     expected = headscope.measure_effects(inputs / "model", task, tmp_path / "whole", **settings)
     monkeypatch.setattr("headscope.jobs.effects.SAVE_EVERY", 0.0)
-    true_step, steps = effect._Passes.run_from_heads, []
-
-    def fail_in_the_middle(*arguments):
-        steps.append(1)
-        if len(steps) == 9:
-            raise KeyboardInterrupt
-        return true_step(*arguments)
-
-    monkeypatch.setattr(effect._Passes, "run_from_heads", fail_in_the_middle)
+    interrupt(monkeypatch, step=9)
     with pytest.raises(KeyboardInterrupt):
         headscope.measure_effects(inputs / "model", task, tmp_path / "out", **settings)
     assert (tmp_path / "out" / ".effects.partial.npz").is_file()

@@ -11,8 +11,8 @@ import xarray as xr
 import headscope
 from headscope import cli
 from headscope.errors import HeadscopeError
-from headscope.intervene import effect
-from planted_task import make_task, plant_task
+from jobs.interrupted import interrupt
+from planted_task import save_task
 
 NEEDED = {"nouns": ["2-3"], "others": ["1-2", "3-1"]}
 
@@ -21,14 +21,7 @@ NEEDED = {"nouns": ["2-3"], "others": ["1-2", "3-1"]}
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a planted model that needs 2-3, its task as TSV files, and its head table."""
     folder = tmp_path_factory.mktemp("inputs")
-    model = plant_task([(2, 3)])
-    model.module.save_pretrained(folder / "model")
-    model.tokenizer.save_pretrained(folder / "model")
-    rows = make_task(61).splits["test"]
-    (folder / "nouns").mkdir()
-    for number, split in enumerate(("train", "validation", "test")):
-        lines = [f"{row.texts[0]}\t{row.label}\n" for row in rows[number::3]]
-        (folder / "nouns" / f"{split}.tsv").write_text("text\tlabel\n" + "".join(lines))
+    save_task(folder, [(2, 3)])
     headscope.measure(folder / "model", "grammar:60", "relations", out=folder / "heads.nc", permutations=0)
     return folder
 
@@ -69,15 +62,15 @@ def test_a_change_is_that_of_disabling_the_heads_by_hand(inputs: Path, lesions: 
 
 def test_the_folder_has_a_table_rows_and_maps(inputs: Path, tmp_path: Path, capsys, monkeypatch) -> None:
     code, printed, complaint = run(
-        capsys, monkeypatch, inputs / "model", inputs / "nouns", "--atlas", inputs / "heads.nc", "--row", "obj",
+        capsys, monkeypatch, inputs / "model", inputs / "nouns", "--atlas", inputs / "heads.nc", "--row", "nsubj",
         "--row", "det", "--size", 2, "--random", 4, "-o", tmp_path / "out",
     )  # fmt: skip
     assert code == 0, complaint
     assert "beside 4 random sets of as many heads in each layer" in " ".join(printed.split())
     frame = pd.read_csv(tmp_path / "out" / "lesions.csv")
-    assert frame["set"].unique().tolist() == ["obj", "det"]
+    assert frame["set"].unique().tolist() == ["nsubj", "det"]
     table = headscope.read_table(tmp_path / "out" / "lesions.nc")
-    for name in ("obj", "det"):
+    for name in ("nsubj", "det"):
         row = frame[(frame["set"] == name) & (frame["metric"] == "accuracy")].iloc[0]
         assert row["change"] == pytest.approx(float(table["lesion_accuracy"].sel(set=name, subset="all")), abs=1e-5)
         assert len(row["heads"].split(", ")) == 2
@@ -91,15 +84,7 @@ def test_a_killed_run_goes_on_and_gives_the_same(
 ) -> None:
     task = headscope.read_task(str(inputs / "nouns"))
     monkeypatch.setattr("headscope.jobs.effects.SAVE_EVERY", 0.0)
-    true_step, steps = effect._Passes.run_from_heads, []
-
-    def fail_in_the_middle(*arguments):
-        steps.append(1)
-        if len(steps) == 9:
-            raise KeyboardInterrupt
-        return true_step(*arguments)
-
-    monkeypatch.setattr(effect._Passes, "run_from_heads", fail_in_the_middle)
+    interrupt(monkeypatch, step=9)
     settings = {"random": 7, "progress": False}
     with pytest.raises(KeyboardInterrupt):
         headscope.measure_lesions(inputs / "model", task, NEEDED, tmp_path / "out", **settings)

@@ -17,13 +17,12 @@ from scipy.stats import t as student
 from headscope.analyse.effects import Quantities, compute_effects
 from headscope.analyse.folding import is_pooled
 from headscope.analyse.metrics import ATTRIBUTE, Metric, describe_metrics, read_metrics
-from headscope.analyse.rivals import locate_largest
 from headscope.analyse.significance import false_discoveries
 from headscope.analyse.uncertainty import ALPHA, LEVEL
 from headscope.corpora.paths import KIND as PATH
 from headscope.errors import TableError
 from headscope.heads import head_name, variable
-from headscope.score import HEAD, Score, over_directions, read_scores
+from headscope.score import HEAD, Score, read_scores
 
 STATISTICS: Mapping[str, str] = {
     "": "change of the {title} with the heads of the set disabled together",
@@ -82,7 +81,8 @@ def tabulate_lesions(measured: MeasuredSets) -> xr.Dataset:
     types = {"attention_type": [*measured.attention_types]} if len(measured.attention_types) > 1 else {}
     heads = types | {dim: np.arange(1, measured.sizes[dim] + 1) for dim in ("layer", "head")}
     coords = {"set": [*measured.sets], "subset": [*measured.subsets], **heads}
-    member = np.zeros((len(measured.sets), len(measured.attention_types), *measured.sizes.values()), dtype=np.int8)
+    shape = (measured.sizes["layer"], measured.sizes["head"])
+    member = np.zeros((len(measured.sets), len(measured.attention_types), *shape), dtype=np.int8)
     for row, of_set in enumerate(measured.sets.values()):
         for kind, layer, head in of_set:
             member[row, measured.attention_types.index(kind), layer - 1, head - 1] = 1
@@ -231,9 +231,12 @@ def choose_sets(
         for score in read_scores(table)
         if score.has_report and f"{score.report_prefix}reported_layer" in table
         for place in score.places(table)
+        if bool(table[f"{score.report_prefix}reported_layer"].sel(place) > 0)
     }
+    if not places:
+        raise TableError("no row of the table has a reported head; measure on more texts.")
     if unknown := [row for row in rows if row not in places]:
-        known = ", ".join([*places][:12]) or "none"
+        known = ", ".join([*places][:12])
         raise TableError(f"the table has no row {unknown[0]!r} with a reported head; it has {known}.")
     by_default = not rows
     if by_default:
@@ -241,30 +244,23 @@ def choose_sets(
         rows = [
             name
             for name in sorted(count, key=lambda name: -count[name])
-            if not is_pooled(name) and not name.startswith(f"{PATH} ") and _has_reported(table, *places[name])
+            if not is_pooled(name) and not name.startswith(f"{PATH} ")
         ]
     sets: dict[str, list[tuple[str, int, int]]] = {}
     for row in rows:
         chosen = _rank_in_row(table, *places[row])[:size]
         if not by_default or (len(sets) < most and sorted(chosen) not in map(sorted, sets.values())):
             sets[row] = chosen
-    if not sets:
-        raise TableError("no row of the table has a reported head; measure on more texts.")
     return sets
-
-
-def _has_reported(table: xr.Dataset, score: Score, place: Mapping[str, str]) -> bool:
-    return bool(table[f"{score.report_prefix}reported_layer"].sel(place) > 0)
 
 
 def _rank_in_row(table: xr.Dataset, score: Score, place: Mapping[str, str]) -> list[tuple[str, int, int]]:
     """The heads by their score in a row, in the direction of the reported head, the best first."""
-    values = over_directions(table, score.variable).sel(place)
+    values = table[score.variable].sel(place)
     if score.ascending:
         values = -values
     if "direction" in values.dims:
-        best = str(table[f"{score.report_prefix}reported_direction"].sel(place).item())
-        values = values.sel(direction=best or str(locate_largest(values)["direction"].item()))
+        values = values.sel(direction=str(table[f"{score.report_prefix}reported_direction"].sel(place).item()))
     dims = [dim for dim in HEAD if dim in values.dims]
     flat = values.transpose(*dims).values
     order = np.argsort(-np.nan_to_num(flat, nan=-np.inf), axis=None, kind="stable")

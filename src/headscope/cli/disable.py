@@ -18,34 +18,17 @@ def disable(
                  "files; minimal pairs, as blimp or their file; or texts, such as wiki.txt, for the loss of a language "
                  "model."),
     ],
-    data: Annotated[
-        Path,
-        option(CORPUS, "File or folder that holds the corpus of the task, or the folder blimp, such as corpora. "
-               "Default: $HEADSCOPE_DATA, else the current folder.", metavar="PATH", envvar="HEADSCOPE_DATA",
-               show_envvar=False),
-    ] = Path(),
+    data: options.TaskData = Path(),
     split: Annotated[
         str, option(CORPUS, "Split of the task: train, validation or test. Default: test.", metavar="SPLIT")
     ] = "test",
-    paradigms: Annotated[
-        list[str] | None,
-        option(CORPUS, "Paradigm of the minimal pairs, such as causative; may be repeated. Default: all.",
-               "--paradigm", metavar="NAME"),
-    ] = None,
-    limit: Annotated[
-        int | None,
-        option(CORPUS, "Take N examples of the task at random, the first N texts, or the first N pairs of each "
-               "paradigm, such as 100. Default: all.", metavar="N", min=2),
-    ] = None,
+    paradigms: options.Paradigms = None,
+    limit: options.Examples = None,
     seed: Annotated[
         int, option(CORPUS, "Random seed of the sample and of the placebos, such as 7. Default: 0.", metavar="N")
     ] = 0,
     max_tokens: options.MaxTokens = None,
-    start: Annotated[
-        str | None,
-        option(CORPUS, "Token from which a causal model predicts the first one of a text, such as <|endoftext|>. "
-               "Default: what the tokenizer puts there.", metavar="TOKEN"),
-    ] = None,
+    start: options.Start = None,
     runs: Annotated[
         Path | None,
         option(MODEL, "Folder of runs that were tuned on TASK from MODEL, such as headscope-runs: heads are disabled "

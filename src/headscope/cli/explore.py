@@ -23,11 +23,7 @@ def explore(
         option(MODEL, "For an atlas: its model, such as models/bert, where that lies elsewhere now. Default: the model "
                "that the atlas names.", metavar="MODEL"),
     ] = None,
-    start: Annotated[
-        str | None,
-        option(MODEL, "Token from which a causal model predicts the first one of a text, such as <|endoftext|>. "
-               "Default: what the tokenizer puts there.", metavar="TOKEN"),
-    ] = None,
+    start: options.Start = None,
     trust_remote_code: options.Trust = False,
     port: Annotated[
         int, option(OUTPUT, "Port of the page, such as 8765. Default: 0, a free one.", metavar="N", min=0, max=65535)

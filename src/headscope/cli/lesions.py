@@ -22,30 +22,13 @@ def lesions(
         option(MEASURED, "Folder of an atlas of MODEL, or its head table, such as heads.nc: the heads that lead each "
                "of its rows are disabled together.", "--atlas", metavar="ATLAS"),
     ],
-    data: Annotated[
-        Path,
-        option(CORPUS, "File or folder that holds the corpus of the task, or the folder blimp, such as corpora. "
-               "Default: $HEADSCOPE_DATA, else the current folder.", metavar="PATH", envvar="HEADSCOPE_DATA",
-               show_envvar=False),
-    ] = Path(),
-    paradigms: Annotated[
-        list[str] | None,
-        option(CORPUS, "Paradigm of the minimal pairs, such as causative; may be repeated. Default: all.",
-               "--paradigm", metavar="NAME"),
-    ] = None,
-    limit: Annotated[
-        int | None,
-        option(CORPUS, "Take N examples of the task at random, the first N texts, or the first N pairs of each "
-               "paradigm, such as 20. Default: all.", metavar="N", min=2),
-    ] = None,
+    data: options.TaskData = Path(),
+    paradigms: options.Paradigms = None,
+    limit: options.Examples = None,
     seed: Annotated[
         int, option(CORPUS, "Random seed of the random sets and of the sample, such as 7. Default: 0.", metavar="N")
     ] = 0,
-    start: Annotated[
-        str | None,
-        option(CORPUS, "Token from which a causal model predicts the first one of a text, such as <|endoftext|>. "
-               "Default: what the tokenizer puts there.", metavar="TOKEN"),
-    ] = None,
+    start: options.Start = None,
     rows: Annotated[
         list[str] | None,
         option(MEASURED, "Row of the table, such as obj; may be repeated. Default: the eight most frequent that have a "
@@ -80,10 +63,11 @@ def lesions(
     """
     from headscope.jobs.arguments import check_model, check_output_folder
     from headscope.jobs.evaluations import find_evaluation
-    from headscope.jobs.lesion_arguments import check_lesions
+    from headscope.jobs.lesion_arguments import check_lesions, name_heads
 
     check_lesions(how, size, random)
     check_model(model)
+    heads = name_heads(sets, size, rows or ())
     check_output_folder(out, "the lesions", "lesions.json")
     with show_progress() as progress:
         progress("reading the task", 0, 0)
@@ -93,7 +77,7 @@ def lesions(
         from headscope.view.lesions import print_lesions
 
         table = measure_lesions(
-            model, source, sets, out, rows=rows or (), size=size, random=random, how=how, seed=seed, start=start,
+            model, source, heads, out, size=size, random=random, how=how, seed=seed, start=start,
             batch_tokens=batch_tokens, device=device, trust_remote_code=trust_remote_code, resume=resume,
             progress=progress,
         )  # fmt: skip

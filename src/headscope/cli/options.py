@@ -55,6 +55,27 @@ Hops = Annotated[
 ]  # fmt: skip
 Limit = Annotated[int | None, option(CORPUS, "Take the first N documents, such as 500. Default: all.", metavar="N")]
 Sample = Annotated[int | None, option(CORPUS, "Take N documents at random, such as 500. Default: all.", metavar="N")]
+TaskData = Annotated[
+    Path,
+    option(CORPUS, "File or folder that holds the corpus of the task, or the folder blimp, such as corpora. "
+           "Default: $HEADSCOPE_DATA, else the current folder.", metavar="PATH", envvar="HEADSCOPE_DATA",
+           show_envvar=False),
+]  # fmt: skip
+Paradigms = Annotated[
+    list[str] | None,
+    option(CORPUS, "Paradigm of the minimal pairs, such as causative; may be repeated. Default: all.", "--paradigm",
+           metavar="NAME"),
+]  # fmt: skip
+Examples = Annotated[
+    int | None,
+    option(CORPUS, "Take N examples of the task at random, the first N texts, or the first N pairs of each paradigm, "
+           "such as 100. Default: all.", "--limit", metavar="N", min=2),
+]  # fmt: skip
+Start = Annotated[
+    str | None,
+    option(MODEL, "Token from which a causal model predicts the first one of a text, such as <|endoftext|>. Default: "
+           "what the tokenizer puts there.", metavar="TOKEN"),
+]  # fmt: skip
 MaxTokens = Annotated[
     int | None,
     option(CORPUS, "Longest text in tokens, such as 128. Default: the limit of the model.", metavar="N", min=3),

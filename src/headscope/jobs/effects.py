@@ -144,7 +144,8 @@ class _Measuring:
             metrics=evaluation.metrics, whole=gather(outcomes.whole), disabled=gather(outcomes.disabled),
             ablations=[Ablated(_place(each.unit), each.how, each.placebo, each.path) for each in ablations],
             norms=outcomes.norms, clusters=evaluation.clusters, subsets=evaluation.subsets,
-            sizes=_count(self.capture.model), attention_types=[*self.capture.model.layers], smooth=evaluation.smooth,
+            sizes=count_units(self.capture.model), attention_types=[*self.capture.model.layers],
+            smooth=evaluation.smooth,
             estimated=[Ablated(_place(unit), way) for way in how for unit in every_head],
             estimates=gather(_add_change(outcomes.whole, changes)), sample=sample,
         )  # fmt: skip
@@ -257,7 +258,7 @@ def _add_change(
     return estimated
 
 
-def _count(model: Model) -> dict[str, int]:
+def count_units(model: Model) -> dict[str, int]:
     """The sizes of the axes of a table."""
     groups = max(count_groups(model, attention_type) for attention_type in model.layers)
     sizes = {"layer": max(model.layers.values()), "head": max(model.shape.heads.values())}

@@ -1,10 +1,21 @@
 """The arguments of the lesion map, checked before anything is imported that takes seconds. No torch here."""
 
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import xarray as xr
+
+from headscope.analyse.lesions import choose_sets, name_set
 from headscope.errors import HeadscopeError
 from headscope.jobs.arguments import WAYS
+from headscope.jobs.tables import open_table
 
 FEWEST_RANDOM = 4
 """Random sets that say how much such sets differ."""
+
+
+HeadSets = str | Path | xr.Dataset | Mapping[str, Iterable[str]]
+"""The folder of an atlas, a head table or its file, or the heads of each set by its name."""
 
 
 def check_lesions(how: str, size: int, random: int) -> None:
@@ -21,3 +32,17 @@ def check_lesions(how: str, size: int, random: int) -> None:
         raise HeadscopeError(
             f"{random} random sets do not show how much such sets differ; give {FEWEST_RANDOM} or more."
         )
+
+
+def name_heads(sets: HeadSets, size: int, rows: Sequence[str] = ()) -> dict[str, list[str]]:
+    """The names of the heads of each set.
+
+    Raises:
+        HeadscopeError: there is no such table, its rows have no heads, or a set is empty.
+    """
+    if not isinstance(sets, Mapping) or isinstance(sets, xr.Dataset):
+        return {name: name_set(heads) for name, heads in choose_sets(open_table(sets), size, rows=rows).items()}
+    named = {name: [str(head) for head in heads] for name, heads in sets.items()}
+    if not named or not all(named.values()):
+        raise HeadscopeError("no set of heads is named, or one has no heads; give heads such as 3-1 for each set.")
+    return named

@@ -4,38 +4,32 @@ atlas --choose_sets--> sets --draw_random_sets--> units --evaluate_ablations--> 
 """
 
 import datetime
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import xarray as xr
 
-from headscope.analyse.lesions import MeasuredSets, choose_sets, name_set, tabulate_lesions
+from headscope.analyse.lesions import MeasuredSets, tabulate_lesions
 from headscope.capture.loading import Loadable, load
-from headscope.capture.model import Model
 from headscope.capture.stream import BATCH_TOKENS
-from headscope.errors import HeadscopeError
 from headscope.heads import write_table
 from headscope.intervene.ablation import Unit, list_ablations
 from headscope.intervene.edit import capture_model
 from headscope.intervene.head_sets import draw_random_sets, unite_heads
 from headscope.intervene.ways import prepare_ways
 from headscope.jobs.arguments import check_model
-from headscope.jobs.effects import evaluate_ablations, find_known_projections, identify_evaluation
+from headscope.jobs.effects import count_units, evaluate_ablations, find_known_projections, identify_evaluation
 from headscope.jobs.evaluations import EvaluationSource, find_evaluation
 from headscope.jobs.folder import OutputFolder, write_csv
-from headscope.jobs.lesion_arguments import check_lesions
+from headscope.jobs.lesion_arguments import HeadSets, check_lesions, name_heads
 from headscope.jobs.progress import Progress, ignore_progress, shows_progress
-from headscope.jobs.tables import open_table
 from headscope.view.figures import save
 from headscope.view.figures.lesions import draw_lesions
 from headscope.view.lesions import list_lesions
 
 MANIFEST, TABLE = "lesions.json", "lesions"
 """The manifest of the folder, and the name of its table."""
-
-HeadSets = str | Path | xr.Dataset | Mapping[str, Iterable[str]]
-"""The folder of an atlas, a head table or its file, or the heads of each set by its name."""
 
 
 @shows_progress
@@ -118,7 +112,7 @@ def measure_lesions(
             metrics=evaluation.metrics, whole=evaluation.gather(outcomes.whole),
             disabled=evaluation.gather(outcomes.disabled), sets={unit.name: _list_heads(unit) for unit in units},
             random=random, norms=outcomes.norms.reshape(len(units), -1), clusters=evaluation.clusters,
-            subsets=evaluation.subsets, sizes=_count(model), attention_types=[*model.layers],
+            subsets=evaluation.subsets, sizes=count_units(model), attention_types=[*model.layers],
         )  # fmt: skip
         arguments = {
             "model": model.name, "task": source.name, "sets": named, "paradigms": [*paradigms], "limit": limit,
@@ -137,26 +131,8 @@ def measure_lesions(
     return table
 
 
-def name_heads(sets: HeadSets, size: int, rows: Sequence[str] = ()) -> dict[str, list[str]]:
-    """The names of the heads of each set.
-
-    Raises:
-        HeadscopeError: there is no such table, its rows have no heads, or a set is empty.
-    """
-    if not isinstance(sets, Mapping) or isinstance(sets, xr.Dataset):
-        return {name: name_set(heads) for name, heads in choose_sets(open_table(sets), size, rows=rows).items()}
-    named = {name: [str(head) for head in heads] for name, heads in sets.items()}
-    if not named or not all(named.values()):
-        raise HeadscopeError("no set of heads is named, or one has no heads; give heads such as 3-1 for each set.")
-    return named
-
-
 def _list_heads(unit: Unit) -> list[tuple[str, int, int]]:
     return [(kind, layer, head + 1) for (kind, layer), heads in unit.selection.items() for head in heads]
-
-
-def _count(model: Model) -> dict[str, int]:
-    return {"layer": max(model.layers.values()), "head": max(model.shape.heads.values())}
 
 
 def _fill(fresh: Path, table: xr.Dataset) -> None:
