@@ -18,7 +18,8 @@ from headscope.capture.model import Model
 from headscope.capture.words import Words
 from headscope.corpora import Document, Link, summarize
 from headscope.reducers import Relations, Rule
-from headscope.reducers.support.candidates import TIE, Choices, find_scored, lay_out_candidates
+from headscope.reducers.support.candidates import TIE, Choices, lay_out_candidates
+from headscope.reducers.support.directions import find_scored
 from headscope.reducers.support.folds import Bins
 from headscope.reducers.support.permutations import Permutations, with_permutations
 from headscope.runner import Plan, measure

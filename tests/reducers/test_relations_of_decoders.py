@@ -35,15 +35,20 @@ def texts() -> list[Document]:
     return [document for document in read("repeats:997:5") if len(document.words) <= 60][:TEXTS]
 
 
-def test_a_direction_with_few_links_is_not_the_one_reported_because_a_head_gets_all_of_them(
-    texts: list[Document],
-) -> None:
+@pytest.fixture(scope="module")
+def mostly_ahead(texts: list[Document]) -> list[Document]:
     """Nearly all links lead from a word to the next one, or to that behind it, and one in each text leads back."""
     documents = []
     for document in texts:
         ahead = [Link(place, place + (2 if place % 5 == 0 else 1), "x") for place in range(3, 13)]
         documents.append(replace(document, links=(*ahead, Link(9, 5, "x"))))
-    row = judge([*IGNORANT, look_back(1), look_back(4)], documents)
+    return documents
+
+
+def test_a_direction_with_few_links_is_not_the_one_reported_because_a_head_gets_all_of_them(
+    mostly_ahead: list[Document],
+) -> None:
+    row = judge([*IGNORANT, look_back(1), look_back(4)], mostly_ahead)
     to_head, to_dependent = (
         row["relation_accuracy"].sel(direction=way) for way in ("dependent_to_head", "head_to_dependent")
     )
@@ -95,14 +100,7 @@ def test_a_head_that_finds_the_earlier_end_stands_out_and_beats_rivals_on_the_li
     assert (of_offsets.sel(direction="head_to_dependent").where(of_offsets["offset"] < 0, 0) == 0).all()
 
 
-def test_the_best_fixed_offset_is_that_which_finds_most_links(texts: list[Document]) -> None:
-    """Nine in ten links lead one or two words ahead, and all that lead back lead four words back."""
-    documents = []
-    for document in texts:
-        ahead = [Link(place, place + (2 if place % 5 == 0 else 1), "x") for place in range(3, 13)]
-        documents.append(replace(document, links=(*ahead, Link(9, 5, "x"))))
-    heads = [*IGNORANT, look_back(1)]
-    table = build(Relations.for_corpus(summarize(documents)), make("gpt2"), heads, documents)
-    best = best_offset(table, ACCURACY, {"relation": "all"})
-    assert best == (1, pytest.approx(0.8))
+def test_the_best_fixed_offset_is_that_which_finds_most_links(mostly_ahead: list[Document]) -> None:
+    table = build(Relations.for_corpus(summarize(mostly_ahead)), make("gpt2"), [*IGNORANT, look_back(1)], mostly_ahead)
+    assert best_offset(table, ACCURACY, {"relation": "all"}) == (1, pytest.approx(0.8))
     assert float(table["offset_accuracy"].sel(relation="all", offset=1)) == pytest.approx(8 / 11)

@@ -30,9 +30,14 @@ from headscope.reducers.support.candidates import (
     COUNTED,
     TARGET,
     Choices,
-    find_scored,
     lay_out_candidates,
     permute_targets,
+)
+from headscope.reducers.support.directions import (
+    DIRECTIONS,
+    count_by_direction,
+    find_scored,
+    put_direction_first,
 )
 from headscope.reducers.support.folds import FOLDS, Bins, FoldAssignment
 from headscope.reducers.support.links import Links, Text, group_by_label, permute_sources
@@ -43,7 +48,6 @@ from headscope.reducers.support.rules import ENDS, Rule, find_by_rules
 from headscope.score import OFFSETS, Rival, Score, offset_rival
 
 CLARK = "Clark et al. 2019, sections 4.1 and 4.2"
-DIRECTIONS = ("dependent_to_head", "head_to_dependent")
 LENGTHS = (-6, *OFFSETS, 6)
 """Lengths of links, from the source to the target in words, that are counted apart; the first and last are open."""
 
@@ -211,9 +215,9 @@ class Relations:
             text.index * batch.words + permute_sources(self.permutations, text.document, text.links, text.inside)
             for text in texts
         ]
-        back, is_causal = torch.stack([head < dependent, dependent < head], dim=-1), batch.is_causal(attention_type)
+        is_causal = batch.is_causal(attention_type)
         return Links(
-            document_of, dependent, head, back if is_causal else torch.ones_like(back),
+            document_of, dependent, head, find_scored(dependent, head[:, None], is_causal=is_causal),
             *self._assign_bins(links, device), group_by_label(links, self.links, device),
             torch.from_numpy(np.concatenate(permuted)).to(device), by_class.to(device), by_rule.to(device),
             predicted.to(device), self._prepare_choices(texts, device, is_causal) if self.candidates else None,
@@ -266,19 +270,19 @@ class Relations:
         counts = {
             "link": facts.folds.total(facts.scored),
             "left_out": facts.folds.total(~facts.scored).sum(1),
-            "offset": facts.folds.total(facts.by_direction(distance)),
+            "offset": facts.folds.total(count_by_direction(distance, facts.scored)),
             "length": facts.lengths.total(facts.scored),
         }
         if self.upos:
             scored = facts.scored.repeat_interleave(len(SIDES) * len(CLASSES), dim=1)
             counts["upos"] = facts.folds.total(facts.by_class & scored)
         if self.rules:
-            by_rule = facts.by_direction(facts.by_rule)
+            by_rule = count_by_direction(facts.by_rule, facts.scored)
             counts |= {"rule": facts.folds.total(by_rule), "rule_predicts": facts.predicted.sum(0)}
         if facts.choices is not None:
             counts |= facts.choices.count()
             if self.rules:
-                by_rule = facts.choices.by_direction(facts.by_rule[facts.choices.link])
+                by_rule = count_by_direction(facts.by_rule[facts.choices.link], facts.choices.scored)
                 counts["candidate_rule"] = facts.choices.folds.total(by_rule)
         return counts
 
@@ -311,7 +315,7 @@ class Relations:
         parts = {"fold_correct": sums["correct"], "fold_link": _split(counts, "link")}
         parts["fold_offset"] = _split(counts, "offset", len(OFFSETS))
         if "upos" in counts:
-            parts["fold_upos"] = _by_direction(counts["upos"], len(SIDES), len(CLASSES))
+            parts["fold_upos"] = put_direction_first(counts["upos"], len(SIDES), len(CLASSES))
         if self.rules:
             parts["fold_rule"] = _split(counts, "rule", len(self.rules), len(ENDS))
         if "permuted" in sums:
@@ -378,14 +382,9 @@ class Relations:
                 )
 
 
-def _by_direction(count: np.ndarray, *options: int) -> np.ndarray:
-    """Sums by row, fold, direction and options: the direction first, and an axis for each of so many options."""
-    return np.moveaxis(count.reshape(*count.shape[:2], len(DIRECTIONS), *options), 2, 0)
-
-
 def _split(counts: Mapping[str, np.ndarray], name: str, *options: int) -> np.ndarray:
     """Sums by direction where the directions have links of their own; elsewhere they are the same for both."""
-    by_direction = _by_direction(counts[name], *options)
+    by_direction = put_direction_first(counts[name], *options)
     return by_direction if counts["left_out"].any() else by_direction[0]
 
 

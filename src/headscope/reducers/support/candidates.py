@@ -14,6 +14,7 @@ from torch import Tensor
 
 from headscope.capture.words import Words
 from headscope.corpora.document import Document, Link
+from headscope.reducers.support.directions import NO_WORD
 from headscope.reducers.support.folds import Bins
 from headscope.reducers.support.permutations import AT_ONCE, Permutations
 
@@ -22,9 +23,6 @@ COUNTED = ("candidate", "candidate_chance", "candidate_nearest")
 
 TARGET = 0
 """The place of the target among the candidates."""
-
-NO_WORD = -1
-"""In the place of a candidate, where a link has fewer than another."""
 
 TIE = -1
 """What a head chooses that attends to several candidates alike, or to none."""
@@ -59,10 +57,6 @@ class Choices:
         values = (choices, self.guess(), self.take_nearest())
         totals = [self.folds.total(value * self.scored) for value in values]
         return dict(zip(COUNTED, (totals[0].long(), *totals[1:]), strict=True))
-
-    def by_direction(self, right: Bool[Tensor, "choice option"]) -> Bool[Tensor, "choice any"]:
-        """What is right of each choice, in each direction in which it counts; the last axis is both."""
-        return (right[:, None] & self.scored[..., None]).flatten(1)
 
     def guess(self) -> Float64[Tensor, "choice 1"]:
         """The share of each choice that a guess among its candidates gets right: one over their number."""
@@ -103,17 +97,6 @@ def _take_largest(weights: Float[Tensor, "choice candidate head"]) -> Int[Tensor
     largest, candidate = weights.max(1)
     single = (weights == largest[:, None]).sum(1) == 1
     return candidate.where(single & (largest > 0), TIE)
-
-
-def find_scored(
-    source: Int[Tensor, " choice"], candidates: Int[Tensor, "choice candidate"], *, is_causal: bool
-) -> Bool[Tensor, "choice direction"]:
-    """Whether each choice counts in each direction: where a word sees only what stands before it, if all candidates
-    stand before the source, or all behind it.
-    """
-    none, there = candidates == NO_WORD, candidates - source[:, None]
-    sides = torch.stack([(none | (there < 0)).all(1), (none | (there > 0)).all(1)], dim=-1)
-    return sides if is_causal else torch.ones_like(sides)
 
 
 def permute_targets(

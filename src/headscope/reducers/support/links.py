@@ -102,10 +102,6 @@ class Links:
     predicted: Bool[Tensor, "link rule"]
     choices: Choices | None
 
-    def by_direction(self, right: Bool[Tensor, "link option"]) -> Bool[Tensor, "link any"]:
-        """What is right of each link, in each direction in which the link counts; the last axis is both."""
-        return (right[:, None] & self.scored[..., None]).flatten(1)
-
     def score_permutations(self, directions: Sequence[Pointing], labels: int) -> Int64[Tensor, "label permutation any"]:
         """The links of each label that the heads get right in each permutation; the last axis is head and direction."""
         distances = []
