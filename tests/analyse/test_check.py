@@ -106,6 +106,13 @@ def adjust(p: np.ndarray) -> np.ndarray:
     return np.array([min(1, *(p[j] * n / rank[j] for j in range(n) if rank[j] >= rank[i])) for i in range(n)])
 
 
+def test_a_row_that_pools_a_single_other_is_checked_once() -> None:
+    hits = make_hits(np.random.default_rng(11), 0.6, rows=2).repeat(2, axis=-1)[..., [0, 1, 2]]
+    names = {"relation": ["compound:prt", "compound:*", "obj"]}
+    old, new = (table.assign_coords(names) for table in World(hits, hits).tables)
+    assert check_heads(old, new)["label"].values.tolist() == ["compound:prt", "obj"]
+
+
 @pytest.mark.parametrize("seed", [3, 5, 7])
 def test_the_numbers_are_those_of_plain_loops(seed: int) -> None:
     draw = np.random.default_rng(seed)

@@ -1,10 +1,13 @@
 """Paths of several dependencies: every path by a walk up the tree, the most frequent of a corpus, and errors."""
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+import witnesses
 from headscope.corpora import Document, Link, read, summarize
 from headscope.corpora.paths import FEWEST, KIND, MOST, list_paths
 from headscope.errors import CorpusError
@@ -40,6 +43,26 @@ def test_no_path_leads_through_punctuation_or_round_in_a_circle() -> None:
     assert {(link.source, link.target, link.label) for link in list_paths(circle, 3)} == {
         (0, 2, "y+x"), (1, 0, "z+y"), (2, 1, "x+z"),
     }  # fmt: skip
+
+
+def see_paths(documents: Iterable[Document]) -> int:
+    """The paths of some documents, which must be those that the witness finds."""
+    count = 0
+    for document in documents:
+        ours = [(link.source, link.target, link.label) for link in list_paths(document, 3)]
+        assert len(ours) == len({*ours})
+        assert {*ours} == witnesses.paths(document), document.id
+        count += len(ours)
+    return count
+
+
+def test_paths_are_all_chains_of_links() -> None:
+    assert see_paths(read("grammar:101:3")) > 500
+
+
+@pytest.mark.data
+def test_paths_of_a_treebank_are_all_chains_of_links(data: Path) -> None:
+    assert see_paths(read(data / "ud/UD_English-EWT/en_ewt-ud-dev.conllu", limit=307)) > 2000
 
 
 def test_the_most_frequent_paths_of_a_corpus_become_links() -> None:

@@ -17,6 +17,7 @@ from witnesses.map_patterns import map_patterns
 from witnesses.means import clustered_error, effective_clusters
 from witnesses.nearby_tokens import nearby_tokens
 from witnesses.norms import see_norms
+from witnesses.paths import paths
 from witnesses.permuted import permuted_coreference, permuted_relations, permuted_scope
 from witnesses.relations import DIRECTIONS, Relation, relations, shares
 from witnesses.retrieval import Retrieved, retrieval
@@ -58,6 +59,7 @@ __all__ = [
     "map_patterns",
     "masses",
     "nearby_tokens",
+    "paths",
     "permuted_candidates",
     "permuted_coreference",
     "permuted_relations",

@@ -92,7 +92,7 @@ class Corpus:
         files = f", {len(self.files)} files" if len(self.files) > 1 else ""
         patterns = f", patterns={self.patterns.name!r}" if self.patterns is not None else ""
         part = f", {self.selection}" if self.selection is not None else ""
-        part += f", {self._names_hops}" if self.hops > 1 else ""
+        part += f", {self._describe_hops}" if self.hops > 1 else ""
         return f"Corpus({self.name!r}{f', {self.format}' if self.format != self.name else ''}{files}{patterns}{part})"
 
     @property
@@ -110,9 +110,10 @@ class Corpus:
         for part in parts if self.patterns is None else self.patterns.annotate(parts, self.title):
             if isinstance(part, Skipped):
                 skipped = skipped or part
+                yield part
             else:
                 empty = False
-            yield part if self._paths is None or isinstance(part, Skipped) else self._paths.add_to(part)
+                yield part if self._paths is None else self._paths.add_to(part)
         if empty and skipped is not None:
             raise CorpusError(f"the corpus {self.name!r} has nothing but {skipped.reason} (first {skipped.where}).")
         if empty:
@@ -134,7 +135,7 @@ class Corpus:
         their hops.
         """
         if self.hops > 1:
-            return _hash_lines((replace(self, hops=1).sha256, self._names_hops))
+            return _hash_lines((replace(self, hops=1).sha256, self._describe_hops))
         if self.patterns is not None:
             return _hash_lines((replace(self, patterns=None).sha256, self.patterns.sha256))
         if self._chosen is not None:
@@ -162,7 +163,7 @@ class Corpus:
         return Paths.of_corpus(replace(self, hops=1), self.hops) if self.hops > 1 else None
 
     @property
-    def _names_hops(self) -> str:
+    def _describe_hops(self) -> str:
         return f"paths of up to {self.hops} dependencies"
 
     def _read_files(self) -> Iterator[Document | Skipped]:
