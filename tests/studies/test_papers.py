@@ -7,8 +7,8 @@ import pytest
 
 from headscope.jobs.arguments import PROBE_TABLE
 from headscope.studies import STUDIES, Claim
+from headscope.studies.findings import VERDICTS
 from headscope.studies.sheet import format_number
-from headscope.studies.study import VERDICTS
 
 CLARK_TABLE_1 = """\
 All	7-6	34.5	26.3 (1)

@@ -3,8 +3,9 @@
 import pytest
 
 from headscope.studies import STUDIES
+from headscope.studies.findings import Finding, judge
 from headscope.studies.probe_extractors import best_structural_probe, probe_accuracy, probe_gain
-from headscope.studies.study import Finding, NotMeasuredError, judge
+from headscope.studies.study import NotMeasuredError
 from probe_tables import CHOICES, FOLDS, SHARES, make_probes
 
 SUMS = CHOICES * FOLDS

@@ -15,9 +15,10 @@ from scipy.stats import kendalltau, mannwhitneyu, permutation_test, rankdata, wi
 from headscope.errors import CorpusError, HeadscopeError
 from headscope.jobs.study_recorded import study_recorded
 from headscope.studies import STUDIES
+from headscope.studies.findings import Finding
 from headscope.studies.recorded import judge_recording, render_markdown, show
 from headscope.studies.sheet import fit_table, lay_out, make_printed_tables
-from headscope.studies.study import Claim, Finding
+from headscope.studies.study import Claim, Value
 
 ZHAO = STUDIES["zhao2020"]
 LAYERS, HEADS, RUNS, CONTROLS = 7, 5, 11, 3
@@ -386,8 +387,6 @@ def test_no_torch_is_loaded(tmp_path) -> None:
 
 @pytest.mark.parametrize(("printed_p", "digits", "tolerance"), [(7.578e-05, 4, 5e-9), (0.002089, 4, 5e-7)])
 def test_the_tolerance_of_a_p_value_is_half_of_its_last_digit(printed_p, digits, tolerance) -> None:
-    from headscope.studies.study import Value
-
     claim = Claim("text", "p", (), Value(printed_p), lambda: Value(0.0), "p", significant=digits)
     assert claim.tolerance == pytest.approx(tolerance)
 

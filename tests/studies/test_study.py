@@ -6,18 +6,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from headscope.studies.findings import VERDICTS, judge
 from headscope.studies.sheet import count_verdicts
-from headscope.studies.study import (
-    RECORDED,
-    VERDICTS,
-    Claim,
-    Measurement,
-    NotMeasuredError,
-    Pattern,
-    Study,
-    Value,
-    judge,
-)
+from headscope.studies.study import RECORDED, Claim, Measurement, NotMeasuredError, Pattern, Study, Value
 
 OURS = "ab" * 32
 

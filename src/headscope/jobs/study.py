@@ -41,8 +41,9 @@ from headscope.reducers.support.permutations import with_permutations
 from headscope.runner import Plan, resolve_reducers
 from headscope.runs import CONTROL, Runs
 from headscope.studies import STUDIES, sheet
+from headscope.studies.findings import Finding, derive, judge
 from headscope.studies.locate import Texts, locate, sample_texts, select_documents
-from headscope.studies.study import Finding, Measurement, Study, derive, judge
+from headscope.studies.study import Measurement, Study
 from headscope.studies.tuning import TuningOptions, plan_tuning, tabulate_scores
 from headscope.view import figures
 

@@ -17,7 +17,8 @@ from headscope.corpora.text import format_count
 from headscope.errors import CorpusError
 from headscope.studies import sheet
 from headscope.studies.arrays import find_paper_model, read_recording
-from headscope.studies.study import Finding, Recording, Study, derive, judge
+from headscope.studies.findings import Finding, derive, judge
+from headscope.studies.study import Recording, Study
 
 TUNED = ("tuned_task", "tuned_control")
 

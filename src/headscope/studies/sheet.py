@@ -13,7 +13,8 @@ from rich.table import Table
 
 from headscope.corpora.text import format_count
 from headscope.runs import Runs
-from headscope.studies.study import VERDICTS, Finding, NotMeasuredError, Printed, Study, Value
+from headscope.studies.findings import VERDICTS, Finding
+from headscope.studies.study import NotMeasuredError, Printed, Study, Value
 from headscope.view import tuned
 from headscope.view.headings import name_model
 
