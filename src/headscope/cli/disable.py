@@ -15,8 +15,8 @@ def disable(
     task: Annotated[
         str,
         argument("TASK", "Task that the model was tuned on, such as mrpc (`headscope list tasks`) or a folder of TSV "
-                 "files; minimal pairs, as blimp or their file; or texts, such as wiki.txt, for the loss of a language "
-                 "model."),
+                 "files; minimal pairs, as blimp or their file; last-word:lambada.jsonl, for the last word of each "
+                 "text; or texts, such as wiki.txt, for the loss of a language model."),
     ],
     data: options.TaskData = Path(),
     split: Annotated[

@@ -1,4 +1,4 @@
-"""Texts and minimal pairs as an `Evaluation` of a language model."""
+"""Texts, minimal pairs and last words as an `Evaluation` of a language model."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -8,13 +8,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from headscope.analyse.metrics import ratio_metric
+from headscope.analyse.metrics import Metric, ratio_metric
 from headscope.capture.align import Aligned, Alignment
 from headscope.capture.batch import collate
 from headscope.capture.model import Model
 from headscope.capture.stream import BATCH_TOKENS
 from headscope.corpora.blimp import MinimalPair
 from headscope.corpora.document import Document
+from headscope.corpora.last_words import end_at_last_word
 from headscope.errors import CorpusError
 from headscope.intervene.evaluation import ALL, Evaluation, EvaluationBatch, compute_divergence
 from headscope.intervene.prediction import (
@@ -73,10 +74,7 @@ def prepare_texts(
     if not texts:
         raise CorpusError(f"{name} has no text with a token that {model.name!r} could predict; give longer texts.")
     rows = [next(make_rows(text, None)) if mask is None else mask_some(text, mask) for text in texts]
-    loss = replace(
-        ratio_metric("loss", "loss of the language model", "nats per token", -1, "log_probability", "tokens"),
-        compute=lambda sums: -sums["log_probability"] / sums["tokens"],
-    )
+    loss = _loss("loss of the language model", "nats per token", "tokens")
     return Evaluation(
         name=name, content="texts", batches=_collate(model, rows, range(len(rows)), batch_tokens),
         items=len(texts), quantities=QUANTITIES, quantify=_quantify, gather=_name, metrics=(loss, _DIVERGENCE),
@@ -130,6 +128,76 @@ def prepare_pairs(
     )  # fmt: skip
 
 
+def prepare_last_words(
+    model: Model,
+    documents: Iterable[Document],
+    *,
+    name: str,
+    start: str | None = None,
+    max_tokens: int | None = None,
+    batch_tokens: int = BATCH_TOKENS,
+) -> Evaluation:
+    """Texts of which a language model predicts the last word (Paperno et al. 2016, ACL: LAMBADA).
+
+    A word is right if each of its tokens is the most probable one, given the tokens before it. A masked model predicts
+    each token with a mask in its place, and sees the others of the word. The loss is that of the whole word.
+
+    The arguments and errors are those of `prepare_texts`. A text that is longer than `max_tokens`, or than the model
+    takes, is left out and counted: cut, it would end with another word.
+    """
+    mask = find_mask(model)
+    first = find_start(model, start, causal=mask is None)
+    given = [*documents]
+    passages = [passage for passage in map(end_at_last_word, given) if passage is not None]
+    limits = [limit for limit in (max_tokens, model.max_tokens and model.max_tokens - 1) if limit is not None]
+    aligned, skipped = Alignment.for_model(model, max_tokens=min(limits, default=None)).align(passages)
+    if mask is None:
+        aligned = [begin(text, first, model.tokenizer.bos_token_id) for text in aligned]
+    scored = [_find_last(text, causal=mask is None) for text in aligned]
+    texts = [text for text, places in zip(aligned, scored, strict=True) if places]
+    skipped["texts without a word behind the first"] = len(given) - len(passages)
+    skipped["texts whose last word has no token that could be predicted"] = len(aligned) - len(texts)
+    if not texts:
+        raise CorpusError(f"{name} has no text whose last word {model.name!r} could predict; give other texts.")
+    rows = [
+        (row, number)
+        for number, (text, places) in enumerate(zip(texts, filter(None, scored), strict=True))
+        for row in make_rows(text, mask, places)
+    ]
+
+    def gather(sums: Float[np.ndarray, "... item quantity"]) -> Mapping[str, Float[np.ndarray, "... example"]]:
+        of_words = _name(sums, (*QUANTITIES, "correct"))
+        right = (of_words["correct"] == of_words["tokens"]).astype(float)
+        return {**of_words, "right": right, "words": np.ones_like(right)}
+
+    return Evaluation(
+        name=name, content="texts",
+        batches=_collate(model, [row for row, _ in rows], [number for _, number in rows], batch_tokens),
+        items=len(texts), quantities=(*QUANTITIES, "correct"), quantify=_quantify_with_correct, gather=gather,
+        metrics=(
+            ratio_metric("accuracy", "accuracy", "share of last words", 1, "right", "words"),
+            _loss("loss of the last word", "nats per word", "words"),
+            _DIVERGENCE,
+        ),
+        smooth="loss",
+        examples=tuple(text.document.id for text in texts), clusters=tuple(_cluster(text) for text in texts),
+        subsets={ALL: np.ones(len(texts), dtype=bool)},
+        skipped={reason: count for reason, count in skipped.items() if count},
+    )  # fmt: skip
+
+
+def _find_last(text: Aligned, *, causal: bool) -> list[int]:
+    """The places of the tokens of the last word, if each can be predicted; none elsewhere."""
+    last = len(text.document.words) - 1
+    return [place for place in find_scored(text, causal=causal) if text.word[place] == last]
+
+
+def _loss(title: str, units: str, denominator: str) -> Metric:
+    """The loss: minus the log-probability of what is right."""
+    ratio = ratio_metric("loss", title, units, -1, "log_probability", denominator)
+    return replace(ratio, compute=lambda sums: -ratio.compute(sums))
+
+
 _DIVERGENCE = ratio_metric("kl", "divergence from the whole model", "nats per token", 0, "divergence", "tokens")
 
 
@@ -142,8 +210,10 @@ def _divide(pairs: Sequence[MinimalPair]) -> dict[str, np.ndarray]:
     return subsets
 
 
-def _name(sums: Float[np.ndarray, "... item quantity"]) -> dict[str, Float[np.ndarray, "... item"]]:
-    return {name: sums[..., number] for number, name in enumerate(QUANTITIES)}
+def _name(
+    sums: Float[np.ndarray, "... item quantity"], quantities: Sequence[str] = QUANTITIES
+) -> dict[str, Float[np.ndarray, "... item"]]:
+    return {name: sums[..., number] for number, name in enumerate(quantities)}
 
 
 def _cluster(text: Aligned) -> str:
@@ -173,3 +243,17 @@ def _quantify(batch: EvaluationBatch, logits: Tensor, whole: Tensor | None) -> F
         for row, row_logits, whole_row in zip(batch.targets, logits, whole, strict=True)
     ]
     return torch.stack([log_probability, tokens.double(), torch.stack(divergence)], dim=-1)
+
+
+def _quantify_with_correct(
+    batch: EvaluationBatch, logits: Tensor, whole: Tensor | None
+) -> Float[Tensor, "row quantity"]:
+    """As `_quantify`, and how many of the tokens are the most probable ones."""
+    quantities = _quantify(batch, logits, whole)
+    if whole is None:
+        return quantities
+    correct = [
+        (row_logits[row.places].argmax(-1) == torch.tensor(row.targets, device=logits.device)).sum()
+        for row, row_logits in zip(batch.targets, logits, strict=True)
+    ]
+    return torch.cat([quantities, torch.stack(correct).double()[:, None]], dim=-1)

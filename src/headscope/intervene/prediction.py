@@ -122,9 +122,12 @@ def find_scored(text: Aligned, *, causal: bool) -> list[int]:
     return [place for place, word in enumerate(text.word) if word >= 0 and not (causal and place == 0)]
 
 
-def make_rows(text: Aligned, mask: int | None) -> Iterator[Row]:
-    """The rows in which all tokens of a text are predicted: one of a causal model, and of others one for each token."""
-    sentence, scored = tuple(text.ids), find_scored(text, causal=mask is None)
+def make_rows(text: Aligned, mask: int | None, scored: Sequence[int] | None = None) -> Iterator[Row]:
+    """The rows in which tokens of a text are predicted: one of a causal model, and of others one for each token.
+
+    All tokens that can be predicted are, or those at the places `scored`.
+    """
+    sentence, scored = tuple(text.ids), find_scored(text, causal=mask is None) if scored is None else scored
     if mask is None:
         yield Row(sentence, text, [place - 1 for place in scored], [text.ids[place] for place in scored])
         return

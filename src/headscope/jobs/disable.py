@@ -74,8 +74,9 @@ def measure_effects(
             loaded model of transformers with its task head, alone or as ``(model, tokenizer)``; with `runs`, the model
             that they were tuned from.
         task: a task of `headscope.tune`, by name or as `headscope.read_task` gave it, or a folder of its TSV files;
-            minimal pairs, as ``blimp`` or their file or folder; or texts, as `headscope.read` takes them, for which
-            the loss of the language model is measured.
+            minimal pairs, as ``blimp`` or their file or folder; texts whose last word is predicted, as ``last-word:``
+            and their path; or texts, as `headscope.read` takes them, for which the loss of the language model is
+            measured.
         out: the folder for ``effects.nc``, ``effects.csv``, ``figures/`` and ``effects.json``, which lists them; of
             runs also for ``summary.csv``.
         data: the file or folder that holds the corpus of a named task, or the folder ``blimp``.

@@ -1,11 +1,11 @@
-"""The task of an evaluation, by name, file or folder: examples with labels, minimal pairs, or texts."""
+"""The task of an evaluation, by name, file or folder: examples with labels, minimal pairs, texts, or last words."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from headscope.capture.names import OWN_HEAD
 from headscope.corpora import read
@@ -23,8 +23,13 @@ if TYPE_CHECKING:  # a command reads its task before torch is loaded
     from headscope.capture.model import Model
     from headscope.intervene.evaluation import Evaluation
 
+T = TypeVar("T")
+
 BLIMP = "blimp"
 """The name of the minimal pairs of Warstadt et al. (2020), and of their folder and format."""
+
+LAST_WORDS = "last-word:"
+"""How the name of texts begins whose last word is predicted: ``last-word:lambada.jsonl``."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,7 @@ class EvaluationSource:
         task: examples with labels, of which those of `split` are taken; or none.
         pairs: minimal pairs; or none.
         corpus: texts; or none.
+        last_words: of the texts the last word alone is predicted.
         split: of the task.
         seed: of the sample of examples.
         limit: take so many examples, texts, or pairs of each paradigm. None: all.
@@ -45,6 +51,7 @@ class EvaluationSource:
     task: Task | None = None
     pairs: Sequence[MinimalPair] = ()
     corpus: Corpus | None = None
+    last_words: bool = False
     split: str = TEST
     limit: int | None = None
     seed: int = 0
@@ -86,12 +93,15 @@ class EvaluationSource:
             HeadscopeError: the examples cannot be scored with this model.
         """
         from headscope.intervene.labels import prepare_task
-        from headscope.intervene.language import prepare_pairs, prepare_texts
+        from headscope.intervene.language import prepare_last_words, prepare_pairs, prepare_texts
 
         if self.task is not None:
             if start is not None:
                 raise HeadscopeError(f"{self.name} has labels, and no token is predicted; leave out the start token.")
             return prepare_task(model, self._sample(self.task), split=self.split, **settings)
+        if self.corpus is not None and self.last_words:
+            chosen = self._choose([*self.corpus])
+            return prepare_last_words(model, chosen, name=self.name, start=start, **settings)
         if self.corpus is not None:
             return prepare_texts(model, self.corpus, name=self.name, start=start, **settings)
         if settings.pop("max_tokens", None) is not None:
@@ -99,12 +109,14 @@ class EvaluationSource:
         return prepare_pairs(model, self.pairs, name=self.name, start=start, **settings)
 
     def _sample(self, task: Task) -> Task:
-        """The task with so many examples of the split, chosen at random and in their order."""
-        examples = task.splits.get(self.split, ())
+        """The task with so many examples of the split."""
+        return replace(task, splits={**task.splits, self.split: self._choose(task.splits.get(self.split, ()))})
+
+    def _choose(self, examples: Sequence[T]) -> tuple[T, ...]:
+        """So many examples, chosen at random and in their order."""
         if self.limit is None or self.limit >= len(examples):
-            return task
-        chosen = sorted(Random(self.seed).sample(range(len(examples)), self.limit))
-        return replace(task, splits={**task.splits, self.split: tuple(examples[number] for number in chosen)})
+            return tuple(examples)
+        return tuple(examples[number] for number in sorted(Random(self.seed).sample(range(len(examples)), self.limit)))
 
 
 def find_evaluation(
@@ -120,11 +132,12 @@ def find_evaluation(
 
     Args:
         task: a task of `headscope tune`, by name or as a `Task`, or a folder of its TSV files; minimal pairs, as
-            ``blimp`` or as a file or folder in its format; or anything else that `headscope.read` takes: texts.
+            ``blimp`` or as a file or folder in its format; ``last-word:`` and the path of texts whose last word is
+            predicted; or anything else that `headscope.read` takes: texts.
         data: the file or folder of a task or of ``blimp``.
         split: of a task.
         paradigms: of the minimal pairs. Default: all.
-        limit: take so many examples at random, the first texts, or the first pairs of each paradigm.
+        limit: take so many examples or last words at random, the first texts, or the first pairs of each paradigm.
         seed: of the random sample.
 
     Raises:
@@ -144,6 +157,11 @@ def _find(task: Any, data: Path, split: str, paradigms: Sequence[str], limit: in
         if split not in SPLITS:
             raise HeadscopeError(f"there is no split {split!r}; name one of {', '.join(SPLITS)}.")
         return EvaluationSource(labelled.name, task=labelled, split=split, limit=limit)
+    if isinstance(task, str) and task.startswith(LAST_WORDS):
+        path = task.removeprefix(LAST_WORDS)
+        if not path:
+            raise CorpusError(f"{task!r} names no texts; write their path behind it, as in {LAST_WORDS}lambada.jsonl.")
+        return EvaluationSource(f"last words of {path}", corpus=read(path), last_words=True, limit=limit)
     where = task
     if task == BLIMP and not Path(BLIMP).exists():
         where = find_by_suffix(data, BLIMP)

@@ -1,0 +1,34 @@
+"""Texts that end with the word to be predicted, as those of LAMBADA do (Paperno et al. 2016, ACL, section 3).
+
+A text of LAMBADA is a passage of a novel of which people guess the last word from the whole passage, and not from its
+last sentence alone. Of any other corpus the texts end at their last word too, but nobody has tried to guess it.
+"""
+
+from dataclasses import replace
+
+from headscope.corpora.document import Document
+
+
+def end_at_last_word(document: Document) -> Document | None:
+    """A text without what follows its last word; None if that is the only word.
+
+    A word begins with a letter: punctuation, numbers, ``<unk>`` and ``'s`` are none. Punctuation that is written
+    together with it is cut off. Of two segments the second is taken alone, since the first need not lead to it.
+    Annotation is left out.
+
+    Args:
+        document: the text.
+
+    Returns:
+        A document whose last word is the one to be predicted.
+    """
+    words = document.words[document.boundary or 0 :]
+    last = next((place for place in range(len(words) - 1, 0, -1) if words[place][0].isalpha()), None)
+    if last is None:
+        return None
+    word = words[last]
+    end = max(place for place, letter in enumerate(word, start=1) if letter.isalnum())
+    return replace(
+        document, words=(*words[:last], word[:end]), links=(), spans=(), label=None, boundary=None,
+        random_tokens=document.random_tokens[: last + 1],
+    )  # fmt: skip
