@@ -79,6 +79,18 @@ def test_the_folder_has_a_table_rows_and_maps(inputs: Path, tmp_path: Path, caps
     assert {"lesions.nc", "lesions.csv", "figures/lesions-accuracy.png"} <= {*listed}
 
 
+def test_random_sets_may_have_as_many_heads_in_any_layer(inputs: Path, tmp_path: Path, capsys, monkeypatch) -> None:
+    code, printed, complaint = run(
+        capsys, monkeypatch, inputs / "model", inputs / "nouns", "--atlas", inputs / "heads.nc", "--row", "nsubj",
+        "--random", 4, "--match", "size", "-o", tmp_path / "out",
+    )  # fmt: skip
+    assert code == 0, complaint
+    assert "beside 4 random sets of as many heads\n" in printed
+    table = headscope.read_table(tmp_path / "out" / "lesions.nc")
+    assert table.attrs["match"] == "size"
+    assert "match='size'" in table.attrs["call"]
+
+
 def test_a_killed_run_goes_on_and_gives_the_same(
     inputs: Path, lesions: xr.Dataset, tmp_path: Path, monkeypatch
 ) -> None:
@@ -103,6 +115,7 @@ def test_a_killed_run_goes_on_and_gives_the_same(
         (["--size", "0"], "sets of 0 heads cannot be disabled; give 1 or more."),
         (["--size", "15"], "sets of 15 heads cannot be compared with others: the model has 15; give fewer."),
         (["--how", "prune"], "heads cannot be disabled by 'prune'; name one of uniform, zero, mean, resample."),
+        (["--match", "norm"], "random sets cannot match by 'norm'; name one of layer, size."),
         (["--row", "subject"], "the table has no row 'subject' with a reported head; it has"),
     ],
 )

@@ -1,7 +1,8 @@
 """The lesion map: on which examples a model gets worse without the heads of a relation, beyond other heads.
 
-Each set of heads is disabled together, and so are random sets with as many heads in each layer. What a set changes
-more than they do is its *lesion*. Two sets that each harm what the other does not are a double dissociation.
+Each set of heads is disabled together, and so are random sets with as many heads, in each layer or in whatever layers.
+What a set changes more than they do is its *lesion*. Two sets that each harm what the other does not are a double
+dissociation.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +29,7 @@ STATISTICS: Mapping[str, str] = {
     "": "change of the {title} with the heads of the set disabled together",
     "_lower": "the lower end of its interval of 95 %, paired and clustered by text",
     "_upper": "the upper end of its interval of 95 %, paired and clustered by text",
-    "_random": "mean change with random sets of as many heads in each layer",
+    "_random": "mean change with its random sets",
     "_excess": "change with the set less the mean change with random sets",
     "_excess_lower": "the lower end of its interval of 95 %, by how much random sets differ",
     "_excess_upper": "the upper end of its interval of 95 %, by how much random sets differ",
@@ -36,6 +37,12 @@ STATISTICS: Mapping[str, str] = {
     "_q": "false discovery rate at this p-value, over all sets and the subsets of the same level",
 }
 """The endings of variables ``lesion_<metric>``, and what they are of."""
+
+BY_LAYER, BY_SIZE = MATCHES = ("layer", "size")
+"""What random sets have in common with a set: the number of heads in each layer, or the number of heads."""
+
+MATCH = "match"
+"""The attribute of a table of lesions that says which of them its random sets have."""
 
 SUFFERS = "suffers"
 """The verdict on a subset that a set of heads harms more than random sets do."""

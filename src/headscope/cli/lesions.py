@@ -42,6 +42,11 @@ def lesions(
         option(MEASURED, "Random sets that each set is compared with, such as 20; each takes as long as the set. "
                "Default: 10.", metavar="N"),
     ] = 10,
+    match: Annotated[
+        str,
+        option(MEASURED, "What random sets have in common with the set, such as size: the number of heads in each "
+               "layer, or in the whole model (size). Default: layer.", metavar="WHAT"),
+    ] = "layer",
     how: Annotated[
         str,
         option(MEASURED, "What takes the place of the heads' output, such as zero: uniform (equal weights), zero, mean "
@@ -65,7 +70,7 @@ def lesions(
     from headscope.jobs.evaluations import find_evaluation
     from headscope.jobs.lesion_arguments import check_lesions, name_heads
 
-    check_lesions(how, size, random)
+    check_lesions(how, size, random, match)
     check_model(model)
     heads = name_heads(sets, size, rows or ())
     check_output_folder(out, "the lesions", "lesions.json")
@@ -77,7 +82,7 @@ def lesions(
         from headscope.view.lesions import print_lesions
 
         table = measure_lesions(
-            model, source, heads, out, size=size, random=random, how=how, seed=seed, start=start,
+            model, source, heads, out, size=size, random=random, match=match, how=how, seed=seed, start=start,
             batch_tokens=batch_tokens, device=device, trust_remote_code=trust_remote_code, resume=resume,
             progress=progress,
         )  # fmt: skip

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from random import Random
 
+from headscope.analyse.lesions import BY_LAYER
 from headscope.capture.model import Model
 from headscope.errors import HeadscopeError
 from headscope.intervene.ablation import SET, Unit
@@ -18,10 +19,16 @@ def unite_heads(model: Model, name: str, heads: Iterable[str]) -> Unit:
     return Unit(name, SET, select_heads(model, heads))
 
 
-def draw_random_sets(model: Model, unit: Unit, count: int, seed: int = 0) -> list[Unit]:
-    """So many random sets with as many heads in each layer as a set, none of which is in the set.
+def draw_random_sets(model: Model, unit: Unit, count: int, seed: int = 0, match: str = BY_LAYER) -> list[Unit]:
+    """So many random sets with as many heads as a set, none of which is in the set.
 
-    Where a layer has too few other heads, the rest comes from the nearest layers that have some.
+    Args:
+        model: a loaded model.
+        unit: the set.
+        count: of the random sets.
+        seed: random seed.
+        match: ``layer``: as many heads in each layer, and where a layer has too few others, the rest comes from the
+            nearest layers that have some; or ``size``: as many heads in whatever layers.
 
     Raises:
         HeadscopeError: the model has too few heads that are not in the set.
@@ -38,13 +45,23 @@ def draw_random_sets(model: Model, unit: Unit, count: int, seed: int = 0) -> lis
             f"the set {unit.name!r} has {size} heads, and the model only {left} others for random sets of as many; "
             "name fewer heads."
         )
+    draw = _draw_by_layer if match == BY_LAYER else _draw_by_size
     return [
-        Unit(f"{unit.name} random {number}", SET, _draw(chosen, others, Random(f"{seed} {unit.name} {number}")))
+        Unit(f"{unit.name} random {number}", SET, draw(chosen, others, Random(f"{seed} {unit.name} {number}")))
         for number in range(1, count + 1)
     ]
 
 
-def _draw(chosen: Selection, others: Mapping[tuple[str, int], list[int]], random: Random) -> Selection:
+def _draw_by_size(chosen: Selection, others: Mapping[tuple[str, int], list[int]], random: Random) -> Selection:
+    """Random heads, as many as are chosen."""
+    every = [(layer, head) for layer, heads in others.items() for head in heads]
+    placed: dict[tuple[str, int], list[int]] = {}
+    for layer, head in random.sample(every, sum(map(len, chosen.values()))):
+        placed.setdefault(layer, []).append(head)
+    return _sort(placed)
+
+
+def _draw_by_layer(chosen: Selection, others: Mapping[tuple[str, int], list[int]], random: Random) -> Selection:
     """Random heads, as many as are chosen in each layer."""
     left = {layer: random.sample(heads, len(heads)) for layer, heads in others.items()}
     placed: dict[tuple[str, int], list[int]] = {}
@@ -54,4 +71,8 @@ def _draw(chosen: Selection, others: Mapping[tuple[str, int], list[int]], random
         for _ in heads:
             place = next(other for other in near if left[other])
             placed.setdefault(place, []).append(left[place].pop())
+    return _sort(placed)
+
+
+def _sort(placed: Mapping[tuple[str, int], list[int]]) -> Selection:
     return {place: tuple(sorted(heads)) for place, heads in sorted(placed.items())}

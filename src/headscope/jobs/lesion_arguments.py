@@ -5,7 +5,7 @@ from pathlib import Path
 
 import xarray as xr
 
-from headscope.analyse.lesions import choose_sets, name_set
+from headscope.analyse.lesions import MATCHES, choose_sets, name_set
 from headscope.errors import HeadscopeError
 from headscope.jobs.arguments import WAYS
 from headscope.jobs.tables import open_table
@@ -18,14 +18,16 @@ HeadSets = str | Path | xr.Dataset | Mapping[str, Iterable[str]]
 """The folder of an atlas, a head table or its file, or the heads of each set by its name."""
 
 
-def check_lesions(how: str, size: int, random: int) -> None:
-    """Refuse ways to disable sets of heads that there are not, and numbers of heads or random sets that say nothing.
+def check_lesions(how: str, size: int, random: int, match: str) -> None:
+    """Refuse ways to disable or match sets that there are not, and numbers of heads or random sets that say nothing.
 
     Raises:
-        HeadscopeError: there is no such way, a set has no heads, or there are too few random sets.
+        HeadscopeError: there is no such way or match, a set has no heads, or there are too few random sets.
     """
     if how not in WAYS:
         raise HeadscopeError(f"heads cannot be disabled by {how!r}; name one of {', '.join(WAYS)}.")
+    if match not in MATCHES:
+        raise HeadscopeError(f"random sets cannot match by {match!r}; name one of {', '.join(MATCHES)}.")
     if size < 1:
         raise HeadscopeError(f"sets of {size} heads cannot be disabled; give 1 or more.")
     if random < FEWEST_RANDOM:

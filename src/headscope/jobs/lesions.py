@@ -10,7 +10,7 @@ from typing import Any
 
 import xarray as xr
 
-from headscope.analyse.lesions import MeasuredSets, tabulate_lesions
+from headscope.analyse.lesions import MATCH, MeasuredSets, tabulate_lesions
 from headscope.capture.loading import Loadable, load
 from headscope.capture.stream import BATCH_TOKENS
 from headscope.heads import write_table
@@ -45,6 +45,7 @@ def measure_lesions(
     rows: Sequence[str] = (),
     size: int = 5,
     random: int = 10,
+    match: str = "layer",
     how: str = "uniform",
     seed: int = 0,
     start: str | None = None,
@@ -69,6 +70,8 @@ def measure_lesions(
             head.
         size: heads of each set: those with the highest score in the row.
         random: random sets that each set is compared with. Each takes as long as the set itself.
+        match: what the random sets have in common with the set: the number of heads in each ``layer``, or the ``size``
+            alone, heads in the whole model.
         how: what takes the place of the heads' output: ``uniform``, ``zero``, ``mean`` or ``resample``.
         seed: random seed of the random sets, of the sample and of texts for ``resample``.
         start: the token from which a causal model predicts the first one of a text, such as ``<|endoftext|>``.
@@ -86,7 +89,7 @@ def measure_lesions(
     Raises:
         HeadscopeError: in one sentence, what was wrong with the model, the task, the sets, an argument or the folder.
     """
-    check_lesions(how, size, random)
+    check_lesions(how, size, random, match)
     check_model(model)
     named = name_heads(sets, size, rows)
     progress = progress if callable(progress) else ignore_progress
@@ -98,7 +101,7 @@ def measure_lesions(
         progress("loading the model", 0, 0)
         model = load(model, device=device, trust_remote_code=trust_remote_code, task=source.head)
         units = [unite_heads(model, name, heads) for name, heads in named.items()]
-        compared = [[unit, *draw_random_sets(model, unit, random, seed)] for unit in units]
+        compared = [[unit, *draw_random_sets(model, unit, random, seed, match)] for unit in units]
         evaluation = source.prepare(model, start=start, batch_tokens=batch_tokens or BATCH_TOKENS)
         capture = capture_model(model)
         progress("preparing what takes the place of heads", 0, 0)
@@ -116,13 +119,14 @@ def measure_lesions(
         )  # fmt: skip
         arguments = {
             "model": model.name, "task": source.name, "sets": named, "paradigms": [*paradigms], "limit": limit,
-            "random": random, "how": how, "seed": seed, "start": start,
+            "random": random, "match": match, "how": how, "seed": seed, "start": start,
         }  # fmt: skip
         table = tabulate_lesions(measured).assign_attrs(
             identify_evaluation(model, evaluation)
             | {
                 "content": evaluation.content,
                 "how": how,
+                MATCH: match,
                 "call": f"measure_lesions({', '.join(f'{name}={value!r}' for name, value in arguments.items())})",
                 "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             }

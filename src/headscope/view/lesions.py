@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from headscope.analyse.lesions import STATISTICS, SUFFERS, find_dissociations
+from headscope.analyse.lesions import BY_LAYER, MATCH, STATISTICS, SUFFERS, find_dissociations
 from headscope.analyse.metrics import read_metrics
 from headscope.analyse.uncertainty import ALPHA
 from headscope.heads import head_name
@@ -47,6 +47,12 @@ def list_lesions(table: xr.Dataset) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)[order]
 
 
+def describe_random_sets(table: xr.Dataset) -> str:
+    """The random sets of a table in words: ``10 random sets of as many heads in each layer``."""
+    where = " in each layer" if table.attrs.get(MATCH, BY_LAYER) == BY_LAYER else ""
+    return f"{int(table.attrs['random_sets'])} random sets of as many heads{where}"
+
+
 def list_members(table: xr.Dataset) -> dict[str, str]:
     """The heads of each set: ``3-1, 4-2``."""
     members = {}
@@ -82,7 +88,7 @@ def _print_sets(frame: pd.DataFrame, metric: Mapping[str, Any], table: xr.Datase
     """Print what each set changes on all examples."""
     console.print(
         f"\n[bold]{len(frame)} sets of heads[/] disabled by {escape(table.attrs['how'])}, [bold]{metric['title']}[/] "
-        f"of all examples, beside {int(table.attrs['random_sets'])} random sets of as many heads in each layer",
+        f"of all examples, beside {describe_random_sets(table)}",
         soft_wrap=True, highlight=False,
     )  # fmt: skip
     lines = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))

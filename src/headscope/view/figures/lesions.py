@@ -10,7 +10,7 @@ import xarray as xr
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from headscope.analyse.lesions import SUFFERS
+from headscope.analyse.lesions import BY_LAYER, MATCH, SUFFERS
 from headscope.analyse.metrics import read_metrics
 from headscope.view.figures.style import DIVERGING, STYLE, add_caption, add_colour_bar, add_title
 from headscope.view.lesions import list_lesions
@@ -63,9 +63,8 @@ def draw_lesion_map(table: xr.Dataset, metric: Mapping[str, Any], level: str = "
         axes.spines[:].set_visible(False)
         axes.tick_params(length=0)
         add_colour_bar(figure, axes, scale, colours, f"beyond random sets ({metric['units']})")
-        add_title(
-            figure, f"Heads disabled together: change of the {metric['title']} beyond random heads of the same layers"
-        )
+        where = " of the same layers" if table.attrs.get(MATCH, BY_LAYER) == BY_LAYER else ""
+        add_title(figure, f"Heads disabled together: change of the {metric['title']} beyond random heads{where}")
         random = int(table.attrs["random_sets"])
         add_caption(figure, table, f"{random} random sets each; dot: worse than these, q below 0.05" if len(down) else
                     f"{random} random sets each; none is surely worse than these")  # fmt: skip
