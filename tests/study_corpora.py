@@ -38,6 +38,11 @@ def write(folder: Path, count: int = 43) -> Path:
     for number in range(count):
         rows = (f"{i}\t{word}\t{cell}\n" for i, (word, cell) in enumerate(zip(WORDS, CHAINS, strict=True)))
         (chains / f"text{number}.conll").write_text(f"# begin document \n{''.join(rows)}# end document\n\n")
+    # Beside the pairs the release has the scores of models.
+    texts = {"blimp/order.jsonl": _pairs(count), "blimp/models_summary.jsonl": '{"model": "gpt2"}\n'}
+    for name, text in (texts | {"litbank_original/dogs.txt": _novel(count)}).items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
     (folder / "wikitext-2").mkdir()
     paragraphs = "".join(f" {' '.join(WORDS)} {' '.join(WORDS)} , {' '.join(WORDS)}\n" for _ in range(count))
     (folder / "wikitext-2" / "wiki.valid.tokens").write_text(f" = Dogs = \n{paragraphs}")
@@ -55,6 +60,22 @@ def write(folder: Path, count: int = 43) -> Path:
 
 def _sentences(columns: dict[str, str], count: int) -> str:
     return "".join(SENTENCE.format(number=number, **columns) for number in range(count))
+
+
+def _pairs(count: int) -> str:
+    """Minimal pairs, a line each."""
+    pairs = (
+        {"sentence_good": f"the dog sees {word} .", "sentence_bad": f"dog the sees {word} .", "field": "syntax",
+         "linguistics_term": "word_order", "UID": "order", "pairID": str(number)}
+        for number, word in zip(range(count), WORDS * count, strict=False)
+    )  # fmt: skip
+    return "".join(f"{json.dumps(pair)}\n" for pair in pairs)
+
+
+def _novel(count: int) -> str:
+    """Paragraphs that end with other words."""
+    words = WORDS * 3
+    return "\n\n".join(" ".join(words[: 20 + number % 3]) for number in range(count)) + "\n"
 
 
 def _frame(number: int) -> dict:

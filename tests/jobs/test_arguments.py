@@ -19,14 +19,13 @@ from headscope.jobs.arguments import (
     check_output_folder,
     check_reducers,
     check_runs_folder,
-    check_study,
-    check_study_inputs,
     check_task,
     check_training,
     check_views,
     open_runs,
     read_tables,
 )
+from headscope.jobs.study_arguments import check_lesions_of_study, check_study, check_study_inputs
 from headscope.runner import resolve_reducers
 from toys import classification
 
@@ -87,6 +86,26 @@ CASES = {
     "corpus of a table": (
         lambda: check_study_inputs("zhao2020", FOLDER, {"other": "a"}, NO_TUNING),
         lambda: headscope.study("zhao2020", data=FOLDER, corpora={"other": "a"}),
+    ),
+    "limit without lesions": (
+        lambda: check_lesions_of_study("zhao2020", {}, {"blimp": 3}, None),
+        lambda: headscope.study("zhao2020", data=FOLDER, limits={"blimp": 3}),
+    ),
+    "start without lesions": (
+        lambda: check_lesions_of_study("zhao2020", {}, None, "<s>"),
+        lambda: headscope.study("zhao2020", data=FOLDER, start="<s>"),
+    ),
+    "limit of other lesions": (
+        lambda: check_lesions_of_study("sashida2026", {}, {"lambada": 3}, None),
+        lambda: headscope.study("sashida2026", data=FOLDER, limits={"lambada": 3}),
+    ),
+    "one example of lesions": (
+        lambda: check_lesions_of_study("sashida2026", {}, {"blimp": 1}, None),
+        lambda: headscope.study("sashida2026", data=FOLDER, limits={"blimp": 1}),
+    ),
+    "lesions in memory": (
+        lambda: check_lesions_of_study("sashida2026", {"blimp": ["a b"]}, None, None),
+        lambda: headscope.study("sashida2026", data=FOLDER, corpora={"blimp": ["a b"]}),
     ),
     "split without runs": (
         lambda: check_study_inputs("zhao2020", FOLDER, {}, NO_TUNING | {"select": "test"}),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from headscope.jobs.arguments import PROBE_TABLE
+from headscope.jobs.study_arguments import PROBE_TABLE
 from headscope.studies import STUDIES, Claim
 from headscope.studies.findings import VERDICTS
 from headscope.studies.sheet import format_number
@@ -303,6 +303,24 @@ def test_the_page_on_minilm_has_the_claims_of_today_and_the_verdicts_that_they_a
     ]
 
 
+SASHIDA_ABSTRACT = """\
+BLiMP: DP = 1.35, MDP = 4.81, Mix = 7.11
+LAMBADA: DP = 4.70, MDP = 25.17, Mix = 32.99
+"""
+
+
+def test_sashida_abstract() -> None:
+    names = {"single-hop": "DP", "multi-hop": "MDP", "mixed": "Mix"}
+    drops = {}
+    for claim in claims("sashida2026", "abstract"):
+        task, _, what = claim.what.partition(", drop without ")
+        if (heads := what.removesuffix(" heads")) in names:
+            drops.setdefault(task, []).append(f"{names[heads]} = {printed(claim)}")
+    assert "".join(f"{task}: {', '.join(values)}\n" for task, values in drops.items()) == SASHIDA_ABSTRACT
+    differences = [printed(claim) for claim in claims("sashida2026", "abstract") if " less that " in claim.what]
+    assert differences == ["3.46", "2.30", "20.47", "7.82"]
+
+
 @pytest.mark.parametrize("name", STUDIES)
 def test_a_study_is_whole(name) -> None:
     study = STUDIES[name]
@@ -310,6 +328,8 @@ def test_a_study_is_whole(name) -> None:
     measured = set(study.measurements) | set(study.derived)
     measured |= {f"{table}_gradients" for table, measurement in study.measurements.items() if measurement.loss}
     measured |= {f"{table}_task" for table, measurement in study.measurements.items() if measurement.disabled_by}
+    measured |= {f"{table}_{match}" for table in study.lesions for match in ("layer", "size")}
+    assert {lesions.on for lesions in study.lesions.values()} <= set(study.measurements)
     if study.tuning:
         assert set(study.tuning.measured) <= set(study.measurements)
         assert set(study.tuning.corpora) == set(study.tuning.tasks)

@@ -15,6 +15,7 @@ from headscope.cli.options import (
     MaxExamples,
     Resume,
     Select,
+    Start,
     Trust,
     argument,
     option,
@@ -80,6 +81,13 @@ def study(
         option(MEASURED, "Folder that `headscope probe` wrote of MODEL, such as headscope-probe, for claims about "
                "probes. Default: none.", metavar="FOLDER"),
     ] = None,
+    limits: Annotated[
+        list[str] | None,
+        option(CORPUS, "Number of examples on which sets of heads are disabled, as TABLE=N such as blimp=20 (pairs of "
+               "each paradigm) or last_words=300 (texts, at random); may be repeated, for other tables. Default: all.",
+               "--limit", metavar="TABLE=N"),
+    ] = None,
+    start: Start = None,
     out: Annotated[
         Path, option(OUTPUT, "Folder to write, such as clark. Default: headscope-study.", "--out", "-o",
                      metavar="FOLDER")
@@ -93,13 +101,12 @@ def study(
     The folder holds STUDY.md (read this), STUDY.csv, a head table for each corpus (netCDF), figures/ and STUDY.json;
     with --seeds also the tuned models, in runs/.
     """
-    from headscope.jobs.arguments import (
-        check_model,
-        check_output_folder,
+    from headscope.jobs.arguments import check_model, check_output_folder, open_probes
+    from headscope.jobs.study_arguments import (
+        check_lesions_of_study,
         check_probes_of_study,
         check_study,
         check_study_inputs,
-        open_probes,
     )
 
     check_study(name)
@@ -110,7 +117,13 @@ def study(
             raise HeadscopeError(f"recorded scores need no fine-tuning; give --recorded or {other}, not both.")
         _study_recorded(name, recorded, out)
         return
-    paths = _split_corpora(corpora or ())
+    paths = _split_by_table("--corpus", corpora or (), "names no file", "TABLE=PATH", "treebank=wsj.conllu")
+    limited = _split_by_table("--limit", limits or (), "gives no number", "TABLE=N", "blimp=20")
+    if wrong := [table for table, limit in limited.items() if not limit.isdecimal()]:
+        raise HeadscopeError(
+            f"--limit {wrong[0]}={limited[wrong[0]]} gives no number; write TABLE=N, such as blimp=20."
+        )
+    numbers = {table: int(limit) for table, limit in limited.items()}
     tuning: dict[str, Any] = {
         "seeds": seeds, "epochs": epochs, "learning_rate": learning_rate, "task": task, "max_examples": max_examples,
         "select": select, "runs": runs,
@@ -120,29 +133,31 @@ def study(
         check_output_folder(out, "the study", f"{name}.json")
         check_study_inputs(name, data, paths, tuning)
         check_probes_of_study(probe, name)
+        check_lesions_of_study(name, paths, numbers, start)
         probes = open_probes(probe)
         from headscope.jobs.study import study as run
         from headscope.studies.sheet import show
 
         result = run(
             name, model, data, out, corpora=paths, device=device, seed=seed, batch_tokens=batch_tokens,
-            probe=probes, trust_remote_code=trust_remote_code, resume=resume, progress=progress, **tuning,
+            probe=probes, limits=numbers, start=start, trust_remote_code=trust_remote_code, resume=resume,
+            progress=progress, **tuning,
         )  # fmt: skip
     show(result.study, result.findings, result.tables, console)
     print_written("Read", result.folder / f"{name}.md", len(result.files))
 
 
-def _split_corpora(corpora: Iterable[str]) -> dict[str, str]:
-    """The paths by the tables that they are for."""
-    paths: dict[str, str] = {}
-    for text in corpora:
-        table, _, path = text.partition("=")
-        if not (table and path):
-            raise HeadscopeError(f"--corpus {text} names no file; write TABLE=PATH, such as treebank=wsj.conllu.")
-        if table in paths:
-            raise HeadscopeError(f"--corpus {table} is given twice, as {paths[table]} and as {path}; give it once.")
-        paths[table] = path
-    return paths
+def _split_by_table(name: str, texts: Iterable[str], lacks: str, form: str, example: str) -> dict[str, str]:
+    """What an option gives for each table: its values by the tables."""
+    given: dict[str, str] = {}
+    for text in texts:
+        table, _, value = text.partition("=")
+        if not (table and value):
+            raise HeadscopeError(f"{name} {text} {lacks}; write {form}, such as {example}.")
+        if table in given:
+            raise HeadscopeError(f"{name} {table} is given twice, as {given[table]} and as {value}; give it once.")
+        given[table] = value
+    return given
 
 
 def _study_recorded(name: str, recorded: Path, out: Path) -> None:

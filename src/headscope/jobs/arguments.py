@@ -5,7 +5,7 @@ script gets the same sentences before anything is read or loaded. What a functio
 so that it is not read twice.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,6 @@ from headscope.learn.tasks import read_task as read_task
 from headscope.reducers import names as reducer_names
 from headscope.runs import CONTROL, Runs
 from headscope.runs import read as read_runs
-from headscope.studies import names as study_names
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -32,9 +31,6 @@ WAYS = ("uniform", "zero", "mean", "resample")
 
 DECODING = ("word", "tree")
 """How a probe's choices are decoded."""
-
-PROBE_TABLE = "probe"
-"""The table of a study that `headscope probe` writes."""
 
 PROBE_PARTS = ("untrained", "control", "code-length", "structural")
 """Parts of `headscope probe` that can be left out."""
@@ -172,19 +168,6 @@ def open_probes(probes: "str | Path | xr.Dataset | None") -> "xr.Dataset | None"
     return probes
 
 
-def check_probes_of_study(probes: object, study: str) -> None:
-    """Refuse probes for a study that says nothing of them; None is none.
-
-    Raises:
-        HeadscopeError: the study has no claims about probes.
-    """
-    # The studies bring what they draw with.
-    from headscope.studies import STUDIES
-
-    if probes is not None and not any(PROBE_TABLE in claim.on for claim in STUDIES[study].claims):
-        raise HeadscopeError(f"the study {study} says nothing of probes; leave out --probe.")
-
-
 def check_views(views: Sequence[str]) -> None:
     """Refuse views that there are not, or one that is named twice.
 
@@ -195,40 +178,6 @@ def check_views(views: Sequence[str]) -> None:
         check_view(view)
     if len(set(views)) < len(views):
         raise HeadscopeError(f"of the views {', '.join(views)} one is named twice; name each once.")
-
-
-def check_study(name: str) -> None:
-    """Refuse a study that there is not.
-
-    Raises:
-        HeadscopeError: it is none of `headscope.studies.STUDIES`.
-    """
-    study_names.check_name(name)
-
-
-def check_study_inputs(name: str, data: Path, corpora: Mapping[str, str | Path], options: Mapping[str, Any]) -> None:
-    """Refuse corpora that a study cannot be made of, and options that it cannot be tuned with.
-
-    Args:
-        name: of a study that there is.
-        data: the folder that holds the corpora.
-        corpora: files or folders in place of those in `data`, by the names of the study's measurements.
-        options: the fields of `headscope.studies.tuning.TuningOptions`.
-
-    Raises:
-        CorpusError: a corpus is not there or is of no known format, or the study does not measure it.
-        HeadscopeError: the study fine-tunes nothing, or nothing can be trained with an option.
-    """
-    # The studies bring what they draw with; torch would take seconds more.
-    from headscope.studies import STUDIES
-    from headscope.studies.locate import locate
-    from headscope.studies.tuning import TuningOptions, plan_tuning
-
-    study, folder = STUDIES[name], data.expanduser()
-    given = {table: Path(corpus).expanduser() for table, corpus in corpora.items()}
-    plan_tuning(name, study, TuningOptions(**options), folder, given)
-    for corpus in locate(study, folder, given).values():
-        read(corpus)
 
 
 def check_task(name: str) -> None:

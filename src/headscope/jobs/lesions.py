@@ -4,7 +4,7 @@ atlas --choose_sets--> sets --draw_random_sets--> units --evaluate_ablations--> 
 """
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import xarray as xr
 
 from headscope.analyse.lesions import MATCH, MeasuredSets, tabulate_lesions
 from headscope.capture.loading import Loadable, load
+from headscope.capture.model import Model
 from headscope.capture.stream import BATCH_TOKENS
 from headscope.heads import write_table
 from headscope.intervene.ablation import Unit, list_ablations
@@ -100,39 +101,63 @@ def measure_lesions(
             source = find_evaluation(task, data, paradigms=paradigms, limit=limit, seed=seed)
         progress("loading the model", 0, 0)
         model = load(model, device=device, trust_remote_code=trust_remote_code, task=source.head)
-        units = [unite_heads(model, name, heads) for name, heads in named.items()]
-        compared = [[unit, *draw_random_sets(model, unit, random, seed, match)] for unit in units]
-        evaluation = source.prepare(model, start=start, batch_tokens=batch_tokens or BATCH_TOKENS)
-        capture = capture_model(model)
-        progress("preparing what takes the place of heads", 0, 0)
-        ways = prepare_ways(capture, evaluation, [how], seed=seed)
-        ablations = list_ablations([unit for each in compared for unit in each], [how], {})
-        outcomes = evaluate_ablations(
-            folder, capture, evaluation, ablations, ways, find_known_projections(capture, needed=False), name=TABLE,
-            noun="sets of heads", seed=seed,
-        )  # fmt: skip
-        measured = MeasuredSets(
-            metrics=evaluation.metrics, whole=evaluation.gather(outcomes.whole),
-            disabled=evaluation.gather(outcomes.disabled), sets={unit.name: _list_heads(unit) for unit in units},
-            random=random, norms=outcomes.norms.reshape(len(units), -1), clusters=evaluation.clusters,
-            subsets=evaluation.subsets, sizes=count_units(model), attention_types=[*model.layers],
+        table = disable_sets(
+            folder, TABLE, model, source, named, random=random, match=match, how=how, seed=seed, start=start,
+            batch_tokens=batch_tokens,
         )  # fmt: skip
         arguments = {
             "model": model.name, "task": source.name, "sets": named, "paradigms": [*paradigms], "limit": limit,
             "random": random, "match": match, "how": how, "seed": seed, "start": start,
         }  # fmt: skip
-        table = tabulate_lesions(measured).assign_attrs(
-            identify_evaluation(model, evaluation)
-            | {
-                "content": evaluation.content,
-                "how": how,
-                MATCH: match,
-                "call": f"measure_lesions({', '.join(f'{name}={value!r}' for name, value in arguments.items())})",
-                "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-            }
-        )
+        call = f"measure_lesions({', '.join(f'{name}={value!r}' for name, value in arguments.items())})"
+        table = table.assign_attrs(call=call)
         folder.write(lambda fresh: _fill(fresh, table), {"task": source.name, "model": model.name, "how": how})
     return table
+
+
+def disable_sets(
+    folder: OutputFolder, name: str, model: Model, source: EvaluationSource, sets: Mapping[str, Sequence[str]],
+    *, random: int, match: str, how: str, seed: int, start: str | None, batch_tokens: int | None,
+) -> xr.Dataset:  # fmt: skip
+    """The table of lesions of a loaded model; what is measured stays in the folder, from which a killed run goes on.
+
+    Args:
+        folder: of the job that writes the table.
+        name: of the table there.
+        model: with the head that the examples need.
+        source: the examples.
+        sets: the heads of each set, by its name.
+        random: random sets of each set.
+        match: what they have in common with it.
+        how: what takes the place of the heads' output.
+        seed: of the random sets, and of texts for ``resample``.
+        start: the token from which a causal model predicts the first one of a text.
+        batch_tokens: tokens in a batch.
+
+    Raises:
+        HeadscopeError: the examples cannot be scored with this model, a set leaves too few heads for random ones, or
+            the model has no such head.
+    """
+    units = [unite_heads(model, label, heads) for label, heads in sets.items()]
+    compared = [[unit, *draw_random_sets(model, unit, random, seed, match)] for unit in units]
+    evaluation = source.prepare(model, start=start, batch_tokens=batch_tokens or BATCH_TOKENS)
+    capture = capture_model(model)
+    folder.progress("preparing what takes the place of heads", 0, 0)
+    ways = prepare_ways(capture, evaluation, [how], seed=seed)
+    ablations = list_ablations([unit for each in compared for unit in each], [how], {})
+    outcomes = evaluate_ablations(
+        folder, capture, evaluation, ablations, ways, find_known_projections(capture, needed=False), name=name,
+        noun="sets of heads", seed=seed,
+    )  # fmt: skip
+    measured = MeasuredSets(
+        metrics=evaluation.metrics, whole=evaluation.gather(outcomes.whole),
+        disabled=evaluation.gather(outcomes.disabled), sets={unit.name: _list_heads(unit) for unit in units},
+        random=random, norms=outcomes.norms.reshape(len(units), -1), clusters=evaluation.clusters,
+        subsets=evaluation.subsets, sizes=count_units(model), attention_types=[*model.layers],
+    )  # fmt: skip
+    created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    about = {"content": evaluation.content, "how": how, MATCH: match, "created": created}
+    return tabulate_lesions(measured).assign_attrs(identify_evaluation(model, evaluation) | about)
 
 
 def _list_heads(unit: Unit) -> list[tuple[str, int, int]]:

@@ -1,6 +1,7 @@
 """A study: its corpora located and measured, its claims judged, and all of it written down.
 
 study, model --locate--> corpora --measure--> head tables --analyse--> with intervals --judge--> findings --> sheet
+       head tables --choose--> sets of heads --disable them--> tables of lesions ----------^
        model --tune--> runs of the task and its control --measure--> tables of them -------^
                        runs of the task --disable heads--> a table of effects -------------^
 """
@@ -17,23 +18,26 @@ import xarray as xr
 
 from headscope import heads
 from headscope.analyse import assess
+from headscope.analyse.lesions import MATCHES
 from headscope.capture.loading import Loadable, load
 from headscope.capture.loss import find_task
 from headscope.capture.model import Model
 from headscope.corpora import Corpus, read
 from headscope.errors import ModelError, TableError
 from headscope.files import write_text
-from headscope.jobs.arguments import (
-    PROBE_TABLE,
-    check_model,
-    check_probes_of_study,
-    check_study,
-    open_probes,
-)
+from headscope.jobs.arguments import check_model, open_probes
 from headscope.jobs.disable import measure_effects
+from headscope.jobs.evaluations import EvaluationSource, find_evaluation
 from headscope.jobs.folder import OutputFolder, write_csv
 from headscope.jobs.inputs import make_plan, refuse_other_probes
+from headscope.jobs.lesions import disable_sets
 from headscope.jobs.progress import Progress, ignore_progress, shows_progress
+from headscope.jobs.study_arguments import (
+    PROBE_TABLE,
+    check_lesions_of_study,
+    check_probes_of_study,
+    check_study,
+)
 from headscope.learn.folder import check_folder
 from headscope.learn.task import Task
 from headscope.learn.tune import tune
@@ -43,7 +47,7 @@ from headscope.runs import CONTROL, Runs
 from headscope.studies import STUDIES, sheet
 from headscope.studies.findings import Finding, derive, judge
 from headscope.studies.locate import Texts, locate, sample_texts, select_documents
-from headscope.studies.study import Measurement, Study
+from headscope.studies.study import Measurement, NotMeasuredError, Study
 from headscope.studies.tuning import TuningOptions, plan_tuning, tabulate_scores
 from headscope.view import figures
 
@@ -85,6 +89,8 @@ def study(
     select: str = "validation",
     runs: str | Path | None = None,
     probe: str | Path | xr.Dataset | None = None,
+    limits: Mapping[str, int] | None = None,
+    start: str | None = None,
     batch_tokens: int | None = None,
     trust_remote_code: bool = False,
     resume: bool = False,
@@ -113,6 +119,10 @@ def study(
             writes them; they are measured in place of new ones.
         probe: the folder that `headscope probe` wrote of the model, or its table, for the claims about probes. Default:
             none, and these claims are not measured.
+        limits: by the names of the study's lesions, how many texts are taken at random, or of each paradigm the first
+            pairs. Default: all, which takes days without a GPU.
+        start: the token from which a causal model predicts the first one of a text, such as ``<|endoftext|>``.
+            Default: what the tokenizer puts there.
         batch_tokens: tokens in a batch, padding included.
         trust_remote_code: run the Python code of the model's repository.
         resume: continue a killed run with the same arguments.
@@ -125,6 +135,7 @@ def study(
     check_study(name)
     check_model(model)
     check_probes_of_study(probe, name)
+    check_lesions_of_study(name, corpora or {}, limits, start)
     probes = open_probes(probe)
     chosen, progress = STUDIES[name], progress if callable(progress) else ignore_progress
     data = Path(data).expanduser()
@@ -139,13 +150,18 @@ def study(
     )
     tuning = plan_tuning(name, chosen, options, data, given)
     of_loss = [f"{table}_gradients" for table, measurement in chosen.measurements.items() if measurement.loss]
-    measured = (*chosen.measurements, *of_loss, *of_runs)
+    of_lesions = [f"{table}_{match}" for table in chosen.lesions for match in MATCHES]
+    measured = (*chosen.measurements, *of_loss, *of_runs, *of_lesions)
     with OutputFolder("the study", Path(out), f"{name}.json", measured, resume, progress) as folder:
         runs_folder = folder.path / "runs" / (tuning.task.name if tuning else "")
         if tuning and not tuning.finished:
             check_folder(runs_folder, resume)
             check_folder(runs_folder / CONTROL, resume)
         paths = locate(chosen, data, given)
+        examples = {
+            table: find_evaluation(f"{lesions.task}{paths.pop(table)}", limit=(limits or {}).get(table), seed=seed)
+            for table, lesions in chosen.lesions.items()
+        }
         progress("loading the model", 0, 0)
         given_model = model
         model = load(model, device=device, trust_remote_code=trust_remote_code)
@@ -174,10 +190,16 @@ def study(
                     trust_remote_code=trust_remote_code, resume=resume, progress=progress,
                 )  # fmt: skip
                 tables[f"{table}_task"] = _select_encoder(effects, model)
+        without_sets, without = _measure_lesions(
+            folder, chosen, loading, tables, examples, seed=seed, start=start, batch_tokens=batch_tokens
+        )
+        tables |= without_sets
+        absent |= without
         call = (
             f"study({name!r}, model={model.name!r}, data={str(data)!r}, "
             f"corpora={ {table: str(corpus) for table, corpus in given.items()} }, batch_tokens={batch_tokens}, "
-            f"seed={seed}{f', {options}' if tuning else ''})"
+            f"seed={seed}{f', {options}' if tuning else ''}"
+            f"{f', limits={limits}, start={start!r}' if chosen.lesions else ''})"
         )
         tables = {table: values.assign_attrs(call=call, seed=seed) for table, values in tables.items()}
         if probes is None:
@@ -229,6 +251,25 @@ def _measure_gradients(
         measured = folder.measure(name, model, texts[table].documents, resolved, plan=plan, summary=summary)
         tables[name] = _select_encoder(measured, model)
     return tables, absent
+
+
+def _measure_lesions(
+    folder: OutputFolder, study: Study, loading: Callable[..., Model], tables: Mapping[str, xr.Dataset],
+    examples: Mapping[str, EvaluationSource], **settings: Any,
+) -> tuple[dict[str, xr.Dataset], dict[str, str]]:  # fmt: skip
+    """What the model loses without sets of heads, and the reasons why other tables are missing."""
+    measured, absent = {}, {}
+    for name, lesions in study.lesions.items():
+        for table, match in {f"{name}_{match}": match for match in MATCHES}.items():
+            try:
+                sets, model = lesions.choose(tables[lesions.on]), loading(task=examples[name].head)
+                measured[table] = disable_sets(
+                    folder, table, model, examples[name], sets, random=lesions.random, match=match, how="uniform",
+                    **settings,
+                )  # fmt: skip
+            except (ModelError, NotMeasuredError) as error:
+                absent[table] = str(error).rstrip(".")
+    return measured, absent
 
 
 def _measure_runs(

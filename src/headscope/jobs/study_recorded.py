@@ -10,9 +10,9 @@ import xarray as xr
 
 from headscope.errors import HeadscopeError
 from headscope.files import write_text
-from headscope.jobs.arguments import check_study
 from headscope.jobs.folder import OutputFolder, write_csv
 from headscope.jobs.progress import Progress, ignore_progress, shows_progress
+from headscope.jobs.study_arguments import check_study
 from headscope.studies import STUDIES, sheet
 from headscope.studies.recorded import Recorded, judge_recording, list_figures, list_recordings, render_markdown
 from headscope.studies.study import RECORDED, Study

@@ -12,7 +12,7 @@ from headscope.corpora.document import Document
 from headscope.errors import CorpusError
 from headscope.files import find_by_suffix
 from headscope.learn.task import TEST, Task
-from headscope.studies.study import Measurement, Study
+from headscope.studies.study import Lesions, Measurement, Study
 
 T = TypeVar("T")
 
@@ -23,7 +23,8 @@ def locate(study: Study, data: Path, given: Mapping[str, Path | Corpus]) -> dict
     Raises:
         CorpusError: a corpus is missing, or one is given for a measurement that the study does not have.
     """
-    needed = {name: measurement for name, measurement in study.measurements.items() if not measurement.of_task}
+    measured = {name: measurement for name, measurement in study.measurements.items() if not measurement.of_task}
+    needed: dict[str, Measurement | Lesions] = {**measured, **study.lesions}
     for name in given:
         if name not in needed:
             raise CorpusError(
@@ -72,7 +73,7 @@ def select_documents(measurement: Measurement, source: Path | Corpus, seed: int)
     Raises:
         CorpusError: the corpus cannot be read, or has none of these documents.
     """
-    corpus = read(source)
+    corpus = read(source, hops=measurement.hops)
     summary = summarize(corpus)
     if not measurement.having and measurement.sample is None:
         return Texts(corpus.name, corpus.sha256, corpus, summary, "")

@@ -9,6 +9,8 @@ NAMES: Mapping[str, str] = {
     "zhao2020": "Zhao and Bethard 2020, How does BERT's attention change when you fine-tune?",
     "kovaleva2019": "Kovaleva, Romanov, Rogers and Rumshisky 2019, Revealing the Dark Secrets of BERT",
     "aspects2019": "What does a fine-tuned BERT model look at? (essay, 2019), measured head by head",
+    "sashida2026": "Sashida, Kojima, Iwasawa and Matsuo 2026, Revealing Redundant Syntax in Large Language Models "
+    "through Multi-Hop Dependency Paths",
 }
 """The title of each study of `headscope.studies.STUDIES`."""
 

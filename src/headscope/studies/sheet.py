@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from headscope.analyse.lesions import MATCHES
 from headscope.corpora.text import format_count
 from headscope.runs import Runs
 from headscope.studies.findings import VERDICTS, Finding
@@ -93,6 +94,7 @@ def render_markdown(
             path, part = str(attrs["corpus"]), f", {attrs['part']}" if "part" in attrs else ""
             corpus = measurement.corpus if measurement.corpus and path.endswith(measurement.corpus) else path
             lines.append(_render_row(table, measurement.paper, corpus + part, *counts, same))
+    lines += _list_examples(study, tables)
     lines += _describe_tuning(study, runs) if runs else []
     for of_paper, frame in printed:
         lines += ["", f"## {of_paper.title}", "", *render_grid(lay_out(of_paper, frame))]
@@ -101,6 +103,19 @@ def render_markdown(
         lines += ["", "## Figures", *render_pictures({figure: f"figures/{name}-{figure}.png" for figure in shown})]
     lines += ["", *(["## Notes", ""] if runs else []), *(f"- {note}" for note in study.notes)]
     return "\n".join(lines) + "\n"
+
+
+def _list_examples(study: Study, tables: Mapping[str, xr.Dataset]) -> list[str]:
+    """A row for the examples on which sets of heads are disabled."""
+    lines = []
+    for name, lesions in study.lesions.items():
+        measured = [tables[full] for match in MATCHES if (full := f"{name}_{match}") in tables]
+        for table in measured[:1]:
+            path = str(table.attrs["corpus"])
+            corpus = lesions.corpus if path.endswith(lesions.corpus) else path
+            count = f"{int(table['examples'].isel(subset=0)):,} {table.attrs['content']}"
+            lines.append(_render_row(name, lesions.paper, corpus, count, "", "no"))
+    return lines
 
 
 def _describe_tuning(study: Study, runs: Mapping[str, Runs]) -> list[str]:

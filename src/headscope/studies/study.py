@@ -124,6 +124,7 @@ class Measurement:
         max_tokens: documents are cut to this length.
         of_task: in place of a corpus, take the texts of the test split of the tuning task.
         tuned: further reducers for the runs: those that also need the model before tuning.
+        hops: of a treebank, dependencies of the longest paths that are links too.
         loss: a task head, and reducers of its loss, for weights that have it: table ``NAME_gradients``.
         disabled_by: in place of reducers, disable the heads of the runs so, on their task: table ``NAME_task`` alone.
     """
@@ -138,8 +139,34 @@ class Measurement:
     max_tokens: int | None = None
     of_task: bool = False
     tuned: tuple[str, ...] = ()
+    hops: int = 1
     loss: tuple[str, ...] = ()
     disabled_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Lesions:
+    """Sets of heads that are disabled together while a language model is evaluated, as `headscope lesions` does.
+
+    There is a table for each way in which random sets match: ``story_layer`` and ``story_size`` of lesions ``story``.
+
+    Attributes:
+        corpus: the path of the examples in a folder of corpora, or its end.
+        source: the name and origin of the corpus.
+        paper: the paper's own examples.
+        on: the measurement from whose table the sets are chosen.
+        choose: the heads of each set by its name, from that table.
+        task: stands before the path of the corpus in the name of the task: ``last-word:``, or nothing.
+        random: random sets of each set.
+    """
+
+    corpus: str
+    source: str
+    paper: str
+    on: str
+    choose: Callable[[xr.Dataset], Mapping[str, Sequence[str]]]
+    task: str = ""
+    random: int = 10
 
 
 @dataclass(frozen=True)
@@ -229,6 +256,7 @@ class Study:
         tuning: the fine-tuning, if there is any.
         derived: tables that are computed from measured tables, by name.
         printed: the paper's tables of the effects of fine-tuning, by name.
+        lesions: sets of heads that are disabled together, by name.
         misprints: of the paper, stated wherever its values are shown.
         recording: the layout of recorded scores, if the paper's are public.
     """
@@ -242,6 +270,7 @@ class Study:
     tuning: Tuning | None = None
     derived: Mapping[str, Derived] = field(default_factory=dict)
     printed: Mapping[str, Printed] = field(default_factory=dict)
+    lesions: Mapping[str, Lesions] = field(default_factory=dict)
     misprints: Sequence[str] = ()
     recording: Recording | None = None
 

@@ -1,0 +1,115 @@
+"""Sets of heads: the two scores by which they were chosen, and what a model loses without them."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import matplotlib as mpl
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from headscope.analyse.lesions import name_set
+from headscope.view.figures.intervals import lay_out_rows
+from headscope.view.figures.style import ABOVE, STYLE, add_body, add_caption, add_title
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73")
+"""Of the first set, of the second, and of what is in both (of Okabe and Ito)."""
+
+RANDOM: Mapping[str, dict[str, Any]] = {
+    "as many random heads": {"color": "0.3", "marker": "o", "markerfacecolor": "white"},
+    "as many random heads in each layer": {"color": "0.3", "marker": "s", "markerfacecolor": "white"},
+}
+"""The marks of random sets, in the order of the tables of `draw_drops`."""
+
+
+def draw_two_scores(
+    table: xr.Dataset,
+    across: xr.DataArray,
+    up: xr.DataArray,
+    sets: Mapping[str, Collection[str]],
+    *,
+    title: str,
+    labels: tuple[str, str],
+) -> Figure:
+    """A dot for each head at its two scores, in the colour of its set.
+
+    Args:
+        table: from which the scores are.
+        across: the first score of each head.
+        up: the second.
+        sets: the names of the heads of two sets.
+        title: of the figure.
+        labels: of the two axes.
+    """
+    stacked, other = (values.stack(place=across.dims) for values in (across, up))
+    dims = [str(dim) for dim in across.dims]
+    groups: dict[str, list[int]] = {name: [] for name in (*sets, "both", "neither")}
+    first, second = sets
+    for place, coordinates in enumerate(stacked["place"].values):
+        at = dict(zip(dims, coordinates, strict=True))
+        (name,) = name_set([(str(at.get("attention_type", "")), int(at["layer"]), int(at["head"]))])
+        inside = [group for group in sets if name in sets[group]]
+        groups["both" if len(inside) == 2 else inside[0] if inside else "neither"].append(place)
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(5.2, 4.4))
+        body = add_body(figure)
+        axes = body.subplots()
+        for group, colour in zip(("neither", first, second, "both"), ("0.75", *COLOURS), strict=True):
+            chosen = groups[group]
+            axes.plot(
+                stacked.values[chosen], other.values[chosen], linestyle="none", marker="o", markersize=4.5,
+                color=colour, label=f"{group} ({len(chosen)})", gid=group,
+            )  # fmt: skip
+        axes.set(xlabel=labels[0], ylabel=labels[1], xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
+        body.legend(**ABOVE, ncols=4)
+        add_title(figure, title)
+        add_caption(figure, table)
+    return figure
+
+
+def draw_drops(lesions: Mapping[str, tuple[xr.Dataset, xr.Dataset]]) -> Figure:
+    """The drop of the accuracy without each set of heads, in points, beside the mean drop without random sets.
+
+    The line through a dot is the interval of the drop by text; that through the mark of random sets is where 95 % of
+    them lie.
+
+    Args:
+        lesions: by the title of a panel, a table whose random sets have as many heads, and one whose random sets have
+            as many in each layer.
+    """
+    with mpl.rc_context(STYLE):
+        first = next(iter(lesions.values()))[0]
+        names = [str(name) for name in first["set"].values]
+        figure = Figure(figsize=(7.2, 1.6 + 0.42 * len(names)))
+        body = add_body(figure)
+        panels = body.subplots(1, len(lesions), sharey=True, squeeze=False)[0]
+        for axes, (title, tables) in zip(panels, lesions.items(), strict=True):
+            _draw_panel(axes, names, tables)
+            whole = 100 * float(tables[0]["whole_accuracy"].isel(subset=0))
+            axes.set(title=f"{title} (whole model: {whole:.1f} %)", xlabel="drop of the accuracy in points")
+        sizes = [int(first["set_member"].sel(set=name).sum()) for name in names]
+        lay_out_rows(panels[0], [f"{name} ({size} heads)" for name, size in zip(names, sizes, strict=True)])
+        handles = [Line2D([], [], color=COLOURS[0], marker="o", label="the set")]
+        handles += [Line2D([], [], label=label, **look) for label, look in RANDOM.items()]
+        body.legend(handles=handles, **ABOVE, ncols=3)
+        add_title(figure, "What the model loses without sets of heads, and without random heads")
+        add_caption(figure, first, f"{int(first.attrs['random_sets'])} random sets of each kind")
+    return figure
+
+
+def _draw_panel(axes: Axes, names: list[str], tables: tuple[xr.Dataset, xr.Dataset]) -> None:
+    for row, name in enumerate(names):
+        own = tables[0].sel(set=name).isel(subset=0)
+        ends = [-100 * float(own[f"lesion_accuracy_{end}"]) for end in ("upper", "lower")]
+        axes.plot(ends, [row - 0.2] * 2, color=COLOURS[0], linewidth=1.6)
+        axes.plot(-100 * float(own["lesion_accuracy"]), row - 0.2, "o", color=COLOURS[0], gid=f"drop {name}")
+        for place, (table, look) in enumerate(zip(tables, RANDOM.values(), strict=True)):
+            of_set = table.sel(set=name).isel(subset=0)
+            mean = -100 * float(of_set["lesion_accuracy_random"])
+            half = 50 * float(of_set["lesion_accuracy_excess_upper"] - of_set["lesion_accuracy_excess_lower"])
+            height = row + 0.2 * place
+            axes.plot([mean - half, mean + half], [height] * 2, color=look["color"], linewidth=0.9)
+            axes.plot(mean, height, linestyle="none", **look, gid=f"random {place} {name}")
+    axes.axvline(0, color="0.8", linewidth=0.8, zorder=0)
+    axes.grid(axis="x", color="0.92", linewidth=0.8)
