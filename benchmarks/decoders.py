@@ -1,6 +1,6 @@
 """The cost of all head types of a decoder, as a ratio to the bare model's forward passes.
 
-    python benchmarks/decoders.py [--model smollm2] [--texts 12] [--tokens 512] [--rounds 5]
+    python benchmarks/decoders.py [--model smollm2] [--texts 12] [--tokens 512] [--rounds 5] [--together]
 
 Everything runs in this one process and in turn, round after round. A ratio is taken within a round, and the median over
 the rounds is reported.
@@ -29,11 +29,13 @@ def main() -> None:
     arguments.add_argument("--texts", type=int, default=12)
     arguments.add_argument("--tokens", type=int, default=512)
     arguments.add_argument("--rounds", type=int, default=5)
+    arguments.add_argument("--together", action="store_true", help="not each of them alone, which takes longer")
     given = arguments.parse_args()
     model = headscope.load(given.model)
     documents = list(generate_texts(given.texts, given.tokens))
     prepared = [batch for portion in Stream(documents, (model,)) for batch in portion.batches]
-    chosen = {name: resolve_reducers([name], summarize(documents)) for name in HEAD_TYPES}
+    alone = () if given.together else HEAD_TYPES
+    chosen = {name: resolve_reducers([name], summarize(documents)) for name in alone}
     chosen["all of them"] = resolve_reducers(HEAD_TYPES, summarize(documents))
     ratios: dict[str, list[float]] = {name: [] for name in chosen}
     for _ in range(given.rounds):
@@ -46,6 +48,7 @@ def main() -> None:
             start = time.perf_counter()
             measure(model, documents, reducers)
             ratios[name].append((time.perf_counter() - start) / bare)
+        print(f"bare: {bare:.1f} s", {name: round(of_rounds[-1], 3) for name, of_rounds in ratios.items()}, flush=True)
     tokens = sum(int(batch.encoder.real.sum()) for batch in prepared)
     print(f"{given.model}, {given.texts} texts, {tokens:,} tokens, {given.rounds} rounds; bare: {bare:.1f} s")
     for name, of_rounds in ratios.items():
