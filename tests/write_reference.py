@@ -31,6 +31,7 @@ from headscope import cli, heads
 from headscope.corpora import FORMATS, summarize
 from headscope.learn.tasks import TASKS
 from headscope.reducers import REDUCERS, Relations, Rule, Surface, WordClass
+from headscope.reducers.reducer import reads_logits
 from headscope.reducers.support.permutations import with_permutations
 from headscope.runner import measure
 from headscope.score import read_scores
@@ -221,6 +222,7 @@ def steps() -> Iterator[tuple[str, dict[str, xr.DataArray]]]:
     with tempfile.TemporaryDirectory() as folder:
         model = headscope.load(tiny.save(Path(folder)))
     headed_model = headscope.Model.from_module(*headed.make("bert", "masked-lm"))
+    decoder = headscope.Model.from_module(*headed.make("llama", "causal-lm"))
     untrained, seen, elsewhere = headscope.untrained_model(model), set(), tiny.documents_with_roles(17)
     surface = Surface(offsets=(-2,), classes=(WordClass("determiners", ("the", "a")),))
     relations = Relations.for_corpus(summary, [Rule("first word", lambda document: [0] * len(document.words))])
@@ -229,14 +231,17 @@ def steps() -> Iterator[tuple[str, dict[str, xr.DataArray]]]:
     for name, reducer in REDUCERS.items():
         chosen = own.get(name) or reducer.for_corpus(summary)
         before = model if reducer.models == 2 else None
-        measured = headed_model if reducer.scope == "gradient" else model
+        measured = headed_model if reducer.scope == "gradient" else decoder if reads_logits(reducer) else model
         table = measure(measured, documents, [with_permutations(chosen, 7)], before=before)
         parts.append((f"Reducer `{name}`", table))
-        control = None if before or measured is headed_model else measure(untrained, documents, [chosen])
+        control = None if before or measured is not model else measure(untrained, documents, [chosen])
         assessed = headscope.assess(table, control)
         parts.append((f"Added to `{name}` by `headscope.assess`", assessed))
         if any(score.has_report for score in read_scores(assessed)):
-            others = [measure(subject, elsewhere, [chosen]) for subject in (model, untrained)]
+            others = [
+                measure(subject, elsewhere, [chosen])
+                for subject in ((model, untrained) if measured is model else (measured,) * 2)
+            ]
             replicated = headscope.add_replication(assessed, *others)
             parts.append((f"Added to `{name}` by `headscope.add_replication`", replicated))
     for title, add in (("add_head_map", headscope.add_head_map), ("add_behaviours", headscope.add_behaviours)):

@@ -25,6 +25,7 @@ from headscope.capture.through import see_through
 from headscope.corpora import Document, summarize
 from headscope.errors import HeadscopeError, ModelError
 from headscope.reducers import REDUCERS, Reducer
+from headscope.reducers.reducer import reads_logits
 from headscope.reducers.support.permutations import with_permutations
 from headscope.runner import Plan, measure, resolve_reducers
 from headscope.runner.checkpoint import RunSums
@@ -110,7 +111,11 @@ def test_reducers_count_them(family: str, task: str, view: str) -> None:
 def answering() -> tuple[list[Document], list[Reducer]]:
     """All reducers that read attention of one model, on documents for each."""
     documents = rivals.add_rivals(tiny.documents_with_roles(11))
-    named = [name for name, reducer in REDUCERS.items() if reducer.scope != "gradient" and reducer.models == 1]
+    named = [
+        name
+        for name, reducer in REDUCERS.items()
+        if reducer.scope != "gradient" and reducer.models == 1 and not reads_logits(reducer)
+    ]
     resolved = resolve_reducers(named, summarize(documents))
     return documents, [with_permutations(reducer, 7) for reducer in resolved]
 

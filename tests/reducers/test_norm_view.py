@@ -17,6 +17,7 @@ from headscope.capture.views import VIEWS
 from headscope.corpora import summarize
 from headscope.errors import HeadscopeError
 from headscope.reducers import REDUCERS
+from headscope.reducers.reducer import reads_logits
 from headscope.runner import Plan, measure, resolve_reducers
 from headscope.runner.table import name_view
 
@@ -114,7 +115,8 @@ def test_every_reducer_answers_through_the_view() -> None:
     module, tokenizer = tiny.make("bert")
     model, before = (Model.from_module(part, tokenizer, name="bert") for part in (module, tuned.perturb(module, 5)))
     resolved = resolve_reducers(list(REDUCERS), summarize(documents))
-    reducers = [reducer for reducer in resolved if reducer.scope != "gradient"]  # which read no attention
+    # Those of gradients read no attention, and those of logits need a task head.
+    reducers = [reducer for reducer in resolved if reducer.scope != "gradient" and not reads_logits(reducer)]
     weights, norms = (
         measure(model, documents, reducers, plan=Plan(view=view), before=before) for view in (None, "norm")
     )

@@ -20,6 +20,7 @@ from headscope.capture.words import Words
 from headscope.corpora import summarize
 from headscope.errors import HeadscopeError
 from headscope.reducers import REDUCERS, Reducer, Surface
+from headscope.reducers.reducer import reads_logits
 from headscope.runner import Plan, measure, resolve_reducers
 
 DOCUMENTS = tiny.documents(7)
@@ -78,7 +79,8 @@ def test_a_reducer_may_compare_two_models_and_all_their_layers() -> None:
 def test_facts_are_prepared_once_a_batch_and_attention_type(monkeypatch) -> None:
     prepared = []
     resolved = resolve_reducers(list(REDUCERS), summarize(tiny.documents_with_roles(5)))
-    reducers = [reducer for reducer in resolved if reducer.scope != "gradient"]  # which need a task head
+    # Others need a task head.
+    reducers = [reducer for reducer in resolved if reducer.scope != "gradient" and not reads_logits(reducer)]
     for kind in map(type, reducers):
 
         def prepare(self, batch, attention_type, real=kind.prepare):
@@ -157,7 +159,7 @@ def declared(**parts) -> object:
 NOT_REDUCERS = {
     "nosuch": "there is no reducer 'nosuch'; there are surface, relations, coreference, scope, aspects, classes, "
     "roles, similarity, gradients, head_distances, head_distances_before, map_patterns, "
-    "sparse_shapes, average_map, induction, nearby_tokens, sinks, retrieval, and your own as module:Reducer.",
+    "sparse_shapes, average_map, induction, nearby_tokens, sinks, retrieval, copying, and your own as module:Reducer.",
     "nosuch:Reducer": "the reducer 'nosuch:Reducer' needs a module 'nosuch', and none was found in FOLDER or among the "
     "installed packages; name it as in `import`, without .py.",
     "broken:Reducer": "the module of the reducer 'broken:Reducer' cannot be imported (ZeroDivisionError: division by "

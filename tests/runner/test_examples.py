@@ -15,7 +15,7 @@ from headscope.capture.model import Model
 from headscope.corpora import Document, summarize
 from headscope.examples import STEPS
 from headscope.reducers import REDUCERS
-from headscope.reducers.reducer import declared_scores, reports_heads
+from headscope.reducers.reducer import declared_scores, reads_logits, reports_heads
 from headscope.runner import Plan, resolve_reducers
 from headscope.runner.examples import measure_apart, read_texts
 
@@ -27,7 +27,14 @@ RETURNED = {
 """Where transformers returns the weights of each attention type."""
 
 DOCUMENTS = rivals.add_rivals(tiny.documents_with_roles(13))
-EVERY = (*(name for name, reducer in REDUCERS.items() if reducer.scope != "gradient" and reducer.models == 1), *own.OWN)
+EVERY = (
+    *(
+        name
+        for name, reducer in REDUCERS.items()
+        if reducer.scope != "gradient" and reducer.models == 1 and not reads_logits(reducer)
+    ),
+    *own.OWN,
+)
 
 
 @cache

@@ -8,6 +8,7 @@ from witnesses.aspects import aspects
 from witnesses.average_map import average_map
 from witnesses.candidates import candidates, permuted_candidates
 from witnesses.classes import CLASSES, classes
+from witnesses.copying import copying
 from witnesses.coreference import coreference
 from witnesses.gradients import gradients, hold_attention, see_gradients
 from witnesses.head_distances import head_distances
@@ -49,6 +50,7 @@ __all__ = [
     "candidates",
     "classes",
     "clustered_error",
+    "copying",
     "coreference",
     "effective_clusters",
     "gradients",

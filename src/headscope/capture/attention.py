@@ -12,6 +12,7 @@ from torch import Tensor
 
 from headscope.capture.batch import Batch, Tokens
 from headscope.capture.words import Words
+from headscope.errors import HeadscopeError
 
 
 @runtime_checkable
@@ -54,6 +55,20 @@ class Attention(Protocol):
         The columns are of all keys, the result of the rows that are held.
         """
 
+    def average_by_head(
+        self, columns: Float[Tensor, "batch head key feature"]
+    ) -> Float[Tensor, "batch head query feature"]:
+        """The average of columns of which each head has its own; otherwise as `average`."""
+
+    def raised(self) -> Int[Tensor, "batch head key"]:
+        """The token of the text whose logit the value of each key raises most; -1 for special tokens and padding.
+
+        What a value adds is read as `headscope.capture.unembedding` says.
+
+        Raises:
+            HeadscopeError: no reducer has declared that it reads logits.
+        """
+
     def entropy(self) -> Float[Tensor, "batch head query"]:
         """-sum_k a[q, k] ln a[q, k], in nats."""
 
@@ -88,3 +103,17 @@ class Attention(Protocol):
         Raises:
             HeadscopeError: a block of rows is held and not a layer.
         """
+
+
+def read_raised(tokens: Int[Tensor, "batch head key"] | None) -> Int[Tensor, "batch head key"]:
+    """The answer to `Attention.raised`, if there is one.
+
+    Raises:
+        HeadscopeError: there is none.
+    """
+    if tokens is None:
+        raise HeadscopeError(
+            "which tokens the values raise was asked of attention, and nobody reads logits here; declare reads_logits "
+            "= True in the reducer."
+        )
+    return tokens

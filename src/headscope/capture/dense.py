@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from headscope.capture.attention import Attention
+from headscope.capture.attention import Attention, read_raised
 from headscope.capture.batch import Batch
 from headscope.capture.norms import make_shares
 from headscope.capture.words import Words
@@ -25,6 +25,7 @@ class DenseRows(Attention):
         matrix: the weights as the model's own attention function made them, in float32.
         columns: the keys they are on; the mask hides all others from every row of the block.
         allowed: how many keys the mask leaves to each query.
+        raised_tokens: the answer to `raised`; None where nobody reads logits.
     """
 
     layer: int
@@ -34,6 +35,7 @@ class DenseRows(Attention):
     matrix: Float[Tensor, "batch head query held"]
     columns: slice
     allowed: Float[Tensor, "batch query"]
+    raised_tokens: Int[Tensor, "batch head key"] | None = None
 
     @property
     def heads(self) -> int:
@@ -53,6 +55,16 @@ class DenseRows(Attention):
             # So few are multiplied several times faster where the keys of each stand side by side.
             held_columns = held_columns.mT.contiguous().mT
         return torch.bmm(flat, held_columns).view(batch, head, query, columns.shape[-1])
+
+    def average_by_head(
+        self, columns: Float[Tensor, "batch head key feature"]
+    ) -> Float[Tensor, "batch head query feature"]:
+        """The average of columns of which each head has its own."""
+        return self.matrix @ columns[:, :, self.columns].float()
+
+    def raised(self) -> Int[Tensor, "batch head key"]:
+        """The token of the text whose logit the value of each key raises most."""
+        return read_raised(self.raised_tokens)
 
     def entropy(self) -> Float[Tensor, "batch head query"]:
         """-sum_k a[q, k] ln a[q, k], in nats; a weight of 0 adds nothing."""

@@ -12,7 +12,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from headscope.capture.kernel import products
-from headscope.errors import HeadscopeError
+from headscope.capture.model import Model
+from headscope.errors import HeadscopeError, ModelError
 
 Visible = Callable[[slice], Bool[Tensor, "batch query key"]]
 """True where a query of a block of rows may see a key; keys of padding are hidden."""
@@ -133,3 +134,11 @@ class HeadGradient:
     def by_weight(self, rows: slice) -> Float[Tensor, "batch head query key"]:
         """The gradient of the loss by each weight of a block of query rows; of hidden keys it means nothing."""
         return products(self.g[:, :, rows], self.v)
+
+
+def refuse_changes(model: Model) -> ModelError:
+    """The error for a model whose heads can only be observed."""
+    return ModelError(
+        f"the heads of {model.name!r} ({type(model.module).__name__}) cannot be edited or differentiated: the model "
+        "does not use transformers' attention interface; its attention can only be observed."
+    )

@@ -21,7 +21,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from headscope.capture import distance
-from headscope.capture.attention import Attention
+from headscope.capture.attention import Attention, read_raised
 from headscope.capture.batch import Batch
 from headscope.capture.kernel import Attended, attend, products
 from headscope.capture.mask import Reach, as_mask
@@ -46,6 +46,7 @@ class FusedRows(Attention):
         query, key: what the model hands to attention, in float32; several query heads may share a key head.
         scale: what the dot products are multiplied with.
         reach: which keys a query sees.
+        raised_tokens: the answer to `raised`; None where nobody reads logits.
     """
 
     layer: int
@@ -56,6 +57,7 @@ class FusedRows(Attention):
     key: Float[Tensor, "batch key_head key size"]
     scale: float
     reach: Reach
+    raised_tokens: Int[Tensor, "batch head key"] | None = None
     _swept: dict[tuple[int, ...], Swept] = field(default_factory=dict)
 
     @property
@@ -106,6 +108,21 @@ class FusedRows(Attention):
             blocks = self._blocks(BLOCK_WEIGHTS // max(1, most * self.heads * len(columns)))
             return torch.cat([self._weights(rows, chosen) @ held for rows in blocks], dim=2)
         return torch.cat([self.attend(values)[0][..., :width] for values, width in self._as_values(columns)], dim=-1)
+
+    def average_by_head(
+        self, columns: Float[Tensor, "batch head key feature"]
+    ) -> Float[Tensor, "batch head query feature"]:
+        """The average of columns of which each head has its own, as many a pass as a head is wide."""
+        key = self.key.repeat_interleave(self.heads // self.key.shape[1], dim=1)
+        apart, size = replace(self, key=key, _swept={}), key.shape[-1]
+        blocks = torch.split(columns.float(), size, -1)
+        values = (torch.nn.functional.pad(block, (0, size - block.shape[-1])) for block in blocks)
+        averages = torch.cat([apart.attend(each)[0] for each in values], dim=-1)
+        return averages[..., : columns.shape[-1]]
+
+    def raised(self) -> Int[Tensor, "batch head key"]:
+        """The token of the text whose logit the value of each key raises most."""
+        return read_raised(self.raised_tokens)
 
     def _ask(self, edges: tuple[int, ...] | None = None) -> Swept:
         """The answers of one pass over the rows; any pass knows the log-sum-exp and the entropy."""

@@ -32,7 +32,7 @@ from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
 from headscope.capture.dense import DenseRows
 from headscope.capture.dense_view import DenseView, turn_rows
-from headscope.capture.edit import Edit
+from headscope.capture.edit import Edit, refuse_changes
 from headscope.capture.fused import FusedRows
 from headscope.capture.installed import attend_edited, find_edits, install, suspend_edits
 from headscope.capture.layer import (
@@ -49,6 +49,7 @@ from headscope.capture.model import Model
 from headscope.capture.norms import Norms
 from headscope.capture.outputs import Loss, Outputs, differentiate, gather_outputs
 from headscope.capture.turns import hold, list_configs
+from headscope.capture.unembedding import Unembedding
 from headscope.capture.verify import are_finite, by_token, verify_rows, verify_same, verify_unpadded
 from headscope.capture.weights import quiet
 from headscope.errors import HeadscopeError, ModelError, first_line
@@ -79,6 +80,7 @@ class Capture:
         modules: the module of each layer whose attention it is, by type and number; none on route ``outputs``.
         norms: those by which `run` shows the norm view in place of the weights; None if it shows no such view.
         view: another view that it shows in their place.
+        unembedding: by which `run` finds which tokens the values raise; None if nobody reads logits.
     """
 
     model: Model
@@ -86,6 +88,7 @@ class Capture:
     modules: Mapping[tuple[str, int], nn.Module] = field(default_factory=dict, repr=False)
     norms: Norms | None = field(default=None, repr=False)
     view: DenseView | None = field(default=None, repr=False)
+    unembedding: Unembedding | None = field(default=None, repr=False)
 
     @classmethod
     def verified(cls, model: Model, batch: Batch) -> "Capture":
@@ -173,7 +176,10 @@ class Capture:
         reasons |= {"it was asked for": fused is False}
         because = next((reason for reason, holds in reasons.items() if holds), "")
         fused_from = FUSED_FROM if fused is None else 0
-        run = Pass(self.model, batch, observe, edit, gradients, rows, whole, verify, because, fused_from, self.norms)
+        run = Pass(
+            self.model, batch, observe, edit, gradients, rows, whole, verify, because, fused_from, self.norms,
+            self.unembedding,
+        )  # fmt: skip
         with (
             hold(self._configs),
             torch.inference_mode(not gradients),
@@ -385,14 +391,6 @@ def _edited_name(model: Model, config: PreTrainedConfig) -> str:
             "attn_implementation='sdpa' or 'eager'."
         )
     return EDITED[name]
-
-
-def refuse_changes(model: Model) -> ModelError:
-    """The error for a model whose heads can only be observed."""
-    return ModelError(
-        f"the heads of {model.name!r} ({type(model.module).__name__}) cannot be edited or differentiated: the model "
-        "does not use transformers' attention interface; its attention can only be observed."
-    )
 
 
 def _list_layers(layers: Mapping[str, int]) -> str:

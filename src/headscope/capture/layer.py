@@ -14,7 +14,7 @@ from functools import cached_property, partial
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from headscope.capture.attention import Attention
@@ -26,6 +26,7 @@ from headscope.capture.mask import Masks, Reach, hide
 from headscope.capture.model import Model
 from headscope.capture.norms import Norms, make_shares
 from headscope.capture.path import cut, find_scale, list_terms, may_leave_out, refuse_large_scores
+from headscope.capture.unembedding import Unembedding
 from headscope.capture.verify import verify_average, verify_fused
 from headscope.errors import ModelError
 
@@ -51,6 +52,7 @@ class Pass:
         matrix_because: why the matrix is needed in every layer; empty where it is not.
         fused_from: keys from which on layers do without the matrix.
         norms: those by which the norm view is shown in place of the weights; None where these are.
+        unembedding: by which it is found which tokens the values raise; None where nobody reads logits.
         layers: the calls of attention so far.
         paths: the way each layer was measured.
         masks: those that the model has asked for.
@@ -69,6 +71,7 @@ class Pass:
     matrix_because: str
     fused_from: int
     norms: Norms | None = None
+    unembedding: Unembedding | None = None
     layers: Counter[str] = field(default_factory=Counter)
     paths: Paths = field(default_factory=Counter)
     masks: Masks = field(default_factory=Masks)
@@ -87,6 +90,14 @@ class Pass:
             return None
         real = self.batch.keys(call.attention_type).real
         return self.norms.measure(call.attention_type, call.layer, call.value.detach(), real)
+
+    def find_raised(self, call: "Call") -> Int[Tensor, "batch head key"] | None:
+        """The token that the value of each key raises most; None where nobody reads logits."""
+        if self.unembedding is None:
+            return None
+        keys = self.batch.keys(call.attention_type)
+        with torch.no_grad():
+            return self.unembedding.find_raised(call.attention_type, call.layer, call.value, keys.ids, keys.word >= 0)
 
     def get_attention_type(self, queries: int, keys: int) -> str:
         """The attention type that a call belongs to, by its numbers of queries and keys."""
@@ -211,7 +222,7 @@ def attend_without_matrix(run: Pass, call: Call, attention: FusedRows) -> tuple[
     output = output.transpose(1, 2).contiguous()
     rows = _choose_rows(call.layer, call.query.shape[2])
     # Shown first: the check asks for entropies, which a pass that answers the reducers finds as well.
-    shown = attention if norms is None else attention.with_norms(norms)
+    shown = replace(attention if norms is None else attention.with_norms(norms), raised_tokens=run.find_raised(call))
     run.show(shown)
     with torch.no_grad():
         expected, weights = call.attend_exactly(run, rows)
@@ -224,11 +235,13 @@ def attend_with_matrix(run: Pass, call: Call) -> Tensor:
     """A layer's output by the model's own function, a block of rows at a time."""
     (batch, heads, queries, _), keys = call.query.shape, call.key.shape[2]
     partly = not run.whole and may_leave_out(call.terms)
-    norms, outputs, held = run.measure_norms(call), [], []
+    norms, raised, outputs, held = run.measure_norms(call), run.find_raised(call), [], []
     for rows in run.blocks(batch, heads, queries, keys):
         columns = call.reach.keys(rows, keys) if partly and call.reach is not None else slice(0, keys)
         output, weights, allowed = call.attend(run, rows, columns)
-        attention = DenseRows(call.layer, call.attention_type, rows, run.batch, weights.detach(), columns, allowed)
+        attention = DenseRows(
+            call.layer, call.attention_type, rows, run.batch, weights.detach(), columns, allowed, raised
+        )
         if run.verify:
             verify_average(run.model, attention, call.value[:, :, columns], output)
         if norms is not None:

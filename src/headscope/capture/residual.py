@@ -16,9 +16,10 @@ from torch import Tensor, nn
 
 from headscope.capture.batch import Batch
 from headscope.capture.blocks import Layer, Recorded, get_first, has_blocks, record_pass, replace_forward
-from headscope.capture.interface import Capture
+from headscope.capture.interface import Capture, prepare_inputs
 from headscope.capture.model import Model
-from headscope.capture.projection import Projection
+from headscope.capture.projection import Projection, find_projections
+from headscope.capture.unembedding import Unembedding
 from headscope.capture.verify import is_same
 from headscope.errors import ModelError
 
@@ -91,6 +92,64 @@ def find_residual_stream(capture: Capture, batch: Batch, projections: Mapping[La
         return _find_norm(model, recorded, watch)
 
 
+def find_unembedding(capture: Capture, batch: Batch) -> Unembedding:
+    """The way from the values of each head of a causal language model to its logits.
+
+    Args:
+        capture: the verified way to the model's attention.
+        batch: some text, on which it is verified that heads add to a sum that the output embeddings read.
+
+    Raises:
+        ModelError: the model gives no logits of tokens, has no residual stream, or does more than to read it.
+    """
+    model, embeddings = capture.model, capture.model.module.get_output_embeddings()
+    name = f"{model.name!r} ({type(model.module).__name__})"
+    if set(model.layers) != {"decoder"} or embeddings is None:
+        raise ModelError(
+            f"which tokens the heads of {name} copy is read from the logits of a causal language model, and it has "
+            "none; load one with its head, as by --task causal-lm."
+        )
+    projections = find_projections(capture, batch)
+    stream = find_residual_stream(capture, batch, projections)
+    with torch.no_grad():
+        if not _reads_norm(capture, batch, stream.norm, embeddings):
+            raise ModelError(
+                f"which tokens the heads of {name} copy cannot be seen: its output embeddings read something else than "
+                "its last norm; leave out the reducer that asks for it."
+            )
+        parts = {layer: projection.parts for layer, projection in projections.items()}
+        return Unembedding(parts, _read_norm(stream, embeddings.weight), embeddings.weight)
+
+
+def _reads_norm(capture: Capture, batch: Batch, norm: nn.Module, embeddings: nn.Module) -> bool:
+    """True if the output embeddings are given what the last norm returns."""
+    given: list[Tensor] = []
+
+    def keep(module: nn.Module, arguments: tuple[Any, ...]) -> None:
+        given.append(arguments[0])
+
+    def keep_returned(module: nn.Module, arguments: tuple[Any, ...], returned: Tensor) -> None:
+        given.append(returned)
+
+    hooks = [norm.register_forward_hook(keep_returned), embeddings.register_forward_pre_hook(keep)]
+    try:
+        capture.model.module(**prepare_inputs(capture.model, batch.inputs))
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return len(given) == 2 and given[0].shape == given[1].shape and is_same(capture.model, *given)
+
+
+def _read_norm(stream: ResidualStream, embeddings: Tensor) -> Float[Tensor, "model model"]:
+    """The last norm with its scale frozen, as the matrix that output embeddings are multiplied with."""
+    size = embeddings.shape[1]
+    # Any sum will do that is no multiple of a vector of ones, whose scale a layer norm does not know.
+    some = torch.linspace(-1, 1, size, device=embeddings.device, dtype=embeddings.dtype).expand(1, size, -1)
+    frozen = freeze_norm(stream.norm.forward, some, centers=stream.centers)
+    steps = torch.eye(size, device=embeddings.device, dtype=embeddings.dtype)
+    return (frozen(some + steps) - frozen(some))[0].float().mT
+
+
 @dataclass(eq=False)
 class _Watch:
     """A forward pass in which all modules are watched, in the order in which they end.
@@ -153,6 +212,6 @@ def _scales(model: Model, norm: nn.Module, stream: Stream, *, centers: bool) -> 
 
 def _refuse(model: Model, why: str) -> ModelError:
     return ModelError(
-        f"{model.name!r} ({type(model.module).__name__}) has no direct effects of heads: {why}; leave out --direct to "
-        "measure total effects."
+        f"{model.name!r} ({type(model.module).__name__}) has no direct effects of heads: {why}; leave out --direct, "
+        "or the reducer that reads logits."
     )

@@ -7,7 +7,7 @@ The batches depend on the documents, the models and the arguments alone, so whoe
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, tee, zip_longest
 
 import torch
@@ -18,6 +18,7 @@ from headscope.capture.align import PAIR_TOKENS, Alignment
 from headscope.capture.batch import Batch, collate
 from headscope.capture.interface import Capture, is_finite
 from headscope.capture.model import Model
+from headscope.capture.residual import find_unembedding
 from headscope.capture.through import see_through
 from headscope.capture.views import check_view
 from headscope.corpora.document import Document
@@ -109,6 +110,7 @@ class Stream:
         plan: how to batch.
         max_tokens: of a document, if neither the plan's limit nor a model's is lower still.
         held: the models of which the attention of all layers is held at once; their batches are kept small.
+        reads_logits: it is also found which tokens the values of the first model raise.
 
     Raises:
         ModelError: two models differ in their shape or device, read a document as other tokens, or their attention
@@ -120,6 +122,7 @@ class Stream:
     plan: Plan = Plan()
     max_tokens: int | None = None
     held: tuple[Model, ...] = ()
+    reads_logits: bool = False
 
     def __post_init__(self) -> None:
         """Refuse models that cannot read side by side."""
@@ -138,7 +141,11 @@ class Stream:
                 _refuse_other_tokens(other, first, batch, batch_beside)
             batches = tuple(batch for batch, _ in portions if batch is not None)
             if not captures:
-                captures = tuple(_capture(model, batches[0], self.plan) for model in self.models if batches)
+                captures = tuple(
+                    _capture(model, batches[0], self.plan, reads_logits=self.reads_logits and model is first)
+                    for model in self.models
+                    if batches
+                )
             yield Portion(batches, captures if batches else (), skipped)
 
     def _batches(self, model: Model, documents: Iterable[Document]) -> Iterator[tuple[Batch | None, Counter[str]]]:
@@ -170,12 +177,14 @@ class Stream:
         return max(1, count)
 
 
-def _capture(model: Model, batch: Batch, plan: Plan) -> Capture:
+def _capture(model: Model, batch: Batch, plan: Plan, *, reads_logits: bool) -> Capture:
     """The way to a model's attention, verified on the first document of a batch for which its outputs are finite."""
     for document in batch.documents:
         sample = _sample(model, document, batch.encoder.length, padded=plan.batch_tokens > 1)
         if is_finite(model, sample):
-            return see_through(plan.view, Capture.verified(model, sample), sample)
+            capture = Capture.verified(model, sample)
+            unembedding = find_unembedding(capture, sample) if reads_logits else None
+            return replace(see_through(plan.view, capture, sample), unembedding=unembedding)
     raise ModelError(
         f"the outputs of {model.name!r} are not finite (NaN or infinite) for {batch.documents[0].id!r} and "
         f"{len(batch.documents) - 1} documents beside it; its weights are damaged, or too large for half precision: "

@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 from headscope.capture.batch import Batch
+from headscope.capture.edit import refuse_changes
 from headscope.capture.gradient_view import GradientView
-from headscope.capture.interface import Capture, refuse_changes
+from headscope.capture.interface import Capture
 from headscope.capture.projection import find_norms
 from headscope.capture.rollout import Rollout
 from headscope.capture.value_zeroing import prepare_value_zeroing

@@ -1,6 +1,7 @@
 # What `headscope.reducers` gives, loaded by `__init__.py` when it is first asked for.
 from .aspects import Aspects as Aspects
 from .average_map import AverageMap as AverageMap
+from .copying import Copying as Copying
 from .coreference import Coreference as Coreference
 from .gradients import Gradients as Gradients
 from .head_distances import HeadDistances as HeadDistances

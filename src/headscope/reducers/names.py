@@ -43,6 +43,7 @@ NAMES: Mapping[str, str] = {
         "In how many texts each head has an attention sink: at one of the first tokens, or at the first delimiter."
     ),
     "retrieval": "How often each head, where a model is to give an answer, looks at the answer in the text.",
+    "copying": "How much each head attends to tokens that it copies, whose logits it raises above those of all others.",
 }
 """What each reducer of `headscope.reducers.REDUCERS` measures: the first line of its docstring."""
 

@@ -37,6 +37,8 @@ class Reducer(Protocol):
     A reducer that takes long may set ``on_sample``: where it is not asked for by name, it is measured on a random
     sample of the documents (`needs_sample`).
 
+    A reducer that asks which tokens the values raise sets ``reads_logits`` (`reads_logits`).
+
     A reducer whose result has scores declares them as ``scores``, a tuple of `Score` (`declared_scores`). Its ``repr``
     identifies a run that is resumed: it must say all that the sums depend on, and hold no address. The sums that
     `observe` returns have the same names for every layer.
@@ -82,6 +84,11 @@ def reports_heads(reducer: Reducer) -> bool:
 def needs_sample(reducer: Reducer | type[Reducer]) -> bool:
     """True if a reducer is measured on a sample of a corpus where it is not asked for by name."""
     return bool(getattr(reducer, "on_sample", False))
+
+
+def reads_logits(reducer: Reducer | type[Reducer]) -> bool:
+    """True if a reducer asks for `Attention.raised`, for which the model must be a causal language model."""
+    return bool(getattr(reducer, "reads_logits", False))
 
 
 class CorpusReducer(Reducer, Protocol):

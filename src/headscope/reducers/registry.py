@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from headscope.reducers.aspects import Aspects
 from headscope.reducers.average_map import AverageMap
+from headscope.reducers.copying import Copying
 from headscope.reducers.coreference import Coreference
 from headscope.reducers.gradients import Gradients
 from headscope.reducers.head_distances import HeadDistances
@@ -41,6 +42,7 @@ REDUCERS: Mapping[str, type[CorpusReducer]] = {
     "nearby_tokens": NearbyTokens,
     "sinks": Sinks,
     "retrieval": Retrieval,
+    "copying": Copying,
 }
 """All reducers by name."""
 

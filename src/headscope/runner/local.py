@@ -38,7 +38,7 @@ from headscope.corpora.document import Document
 from headscope.corpora.summary import CorpusSummary, summarize
 from headscope.errors import CorpusError, HeadscopeError, ModelError
 from headscope.reducers import DEFAULT
-from headscope.reducers.reducer import Reducer, Sums
+from headscope.reducers.reducer import Reducer, Sums, reads_logits
 from headscope.runner.checkpoint import ALL_LAYERS, COUNTED, Key, RunSums
 from headscope.runner.checkpoint import resume as resume_sums
 from headscope.runner.checkpoint import save as save_sums
@@ -172,7 +172,10 @@ def open_stream(
     every_layer = needs_head(reducers, plan.view) or any(reducer.scope == "pass" for reducer in reducers)
     beside = () if before is None else (before,)
     held = (model, *beside) if every_layer else beside
-    return Stream(documents, (model, *beside), plan, max_tokens=min(limits, default=None), held=held)
+    return Stream(
+        documents, (model, *beside), plan, max_tokens=min(limits, default=None), held=held,
+        reads_logits=any(map(reads_logits, reducers)),
+    )  # fmt: skip
 
 
 def try_views(

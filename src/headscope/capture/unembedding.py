@@ -1,0 +1,64 @@
+"""Which token each value raises: what a head adds, as the output embeddings of the model read it.
+
+A head adds ``sum_j a[i, j] * (v[j] @ W)`` to token i, where W is its part of the output projection. The part that
+reaches the logits with no layer between is read by the last norm and the output embeddings (Elhage et al. 2021, "OV
+circuits"). The norm scales all of it by one number above 0, so which logit the value of token j raises most depends on
+the token and the head alone, and not on who attends.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+HELD_LOGITS = 1 << 22
+"""Logits that are held at once (16 MiB)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Unembedding:
+    """The way from the values of each head to the logits.
+
+    Attributes:
+        projections: of each layer, by attention type and number, the part of the output projection of each head.
+        norm: the last norm as a matrix, up to its scale.
+        embeddings: the output embedding of each token.
+    """
+
+    projections: Mapping[tuple[str, int], Float[Tensor, "head width model"]]
+    norm: Float[Tensor, "model model"]
+    embeddings: Float[Tensor, "vocabulary model"]
+
+    def find_raised(
+        self,
+        attention_type: str,
+        layer: int,
+        values: Float[Tensor, "batch key_head key width"],
+        ids: Int[Tensor, "batch key"],
+        of_words: Bool[Tensor, "batch key"],
+    ) -> Int[Tensor, "batch head key"]:
+        """The token of the text whose logit the value of each key raises most, by query head; -1 for other keys.
+
+        Special tokens are neither asked about nor among those that may be raised.
+
+        Args:
+            attention_type: of the layer.
+            layer: whose values they are, counted from 1.
+            values: as attention takes them; query heads may share a key head.
+            ids: of the keys.
+            of_words: True for the tokens of words.
+        """
+        parts = self.projections[attention_type, layer].to(values.dtype)
+        raised = ids.new_full((len(ids), len(parts), ids.shape[1]), -1)
+        for row, (tokens, shown) in enumerate(zip(ids, of_words, strict=True)):
+            if not bool(shown.any()):
+                continue
+            types = tokens[shown].unique()
+            directions = parts @ (self.embeddings[types].to(self.norm.dtype) @ self.norm).mT.to(values.dtype)
+            heads = values[row, :, shown].repeat_interleave(len(parts) // values.shape[1], dim=0)
+            step = max(1, HELD_LOGITS // (len(parts) * len(types)))
+            largest = torch.cat([(some @ directions).argmax(-1) for some in torch.split(heads, step, 1)], dim=1)
+            raised[row, :, shown] = types[largest]
+        return raised

@@ -1,0 +1,141 @@
+"""Copying heads: what they attend to becomes more probable as the next token.
+
+Elhage et al. 2021, *A mathematical framework for transformer circuits* (OV circuits, copying); Olsson et al. 2022,
+*In-context learning and induction heads*, who ask the same of induction heads: do they raise the logit of the token
+that they attend to?
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+import numpy as np
+import torch
+import xarray as xr
+from jaxtyping import Bool, Float64, Int
+from torch import Tensor
+
+from headscope.capture.attention import Attention
+from headscope.capture.batch import Batch
+from headscope.corpora.summary import CorpusSummary
+from headscope.heads import SHARE
+from headscope.reducers.reducer import Sums
+from headscope.reducers.support.folds import FoldAssignment, total_by_fold
+from headscope.reducers.support.ratios import score_table
+from headscope.reducers.surface import SUMMED
+from headscope.score import Rival, Score
+
+ELHAGE = "Elhage et al. 2021, section on copying; Olsson et al. 2022, section on copying"
+
+MASS = Score(
+    "copying_mass",
+    "Copied tokens",
+    "the mean attention to tokens that the head copies: whose value raises the logit of the token itself above those "
+    "of all other tokens of the text",
+    numerator=("fold_copied",), denominator=("fold_copying",),
+    rivals=(
+        Rival("random", "a random token of the text", ("fold_copied_random",), ("fold_copying",)),
+        Rival("behind", "the same head and the token behind", ("fold_copied_behind",), ("fold_copying",)),
+    ),
+    items="tokens", attends="token",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Copying:
+    """How much each head attends to tokens that it copies, whose logits it raises above those of all others.
+
+    A head copies a token if the value of the token, behind the output projection, raises the logit of the token itself
+    above those of all other tokens of the same text (`headscope.capture.unembedding`; each token is one, however often
+    it stands there, and special tokens are none). ``copying_mass`` is the mean over the tokens of all texts of the
+    attention to tokens that the head copies. It is high only where a head attends to tokens and copies them: on the
+    corpus ``repeats`` of the head that completes a repetition, on any text of one that repeats what was said.
+
+    A value that raises some token at random raises its own once in as many times as there are different tokens in the
+    text. A head that raises the token which followed last time, and not the one that it attends to, has more attention
+    on tokens whose values raise the token behind them.
+
+    The model must be a causal language model with a residual stream that its output embeddings read.
+
+    Attributes:
+        fold_assignment: of the documents to the folds in which sums are kept.
+    """
+
+    fold_assignment: FoldAssignment = field(default_factory=FoldAssignment)
+
+    name: ClassVar[str] = "copying"
+    scores: ClassVar[tuple[Score, ...]] = (MASS,)
+    scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "rows"
+    models: ClassVar[Literal[1, 2]] = 1
+    max_tokens: ClassVar[int | None] = None
+    reads_logits: ClassVar[bool] = True
+
+    @classmethod
+    def supports(cls, summary: CorpusSummary) -> bool:
+        """No corpus has the task head that the model needs, so it is measured where it is asked for by name."""
+        return False
+
+    @classmethod
+    def for_corpus(cls, summary: CorpusSummary) -> "Copying":
+        """The reducer for any corpus."""
+        return cls(fold_assignment=FoldAssignment.for_corpus(summary))
+
+    def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
+        """The tokens of words, those behind them, and how many different ones there are in each text."""
+        queries, keys = batch.queries(attention_type), batch.keys(attention_type)
+        of_words = keys.word >= 0
+        tokens = keys.ids.where(of_words, NONE)
+        behind = tokens.roll(-1, 1)
+        behind[:, -1] = NONE
+        different = [len(ids[shown].unique()) for ids, shown in zip(keys.ids, of_words, strict=True)]
+        chance = 1 / torch.tensor(different, dtype=torch.float64, device=keys.ids.device).clamp_min(1)
+        folds = self.fold_assignment.folds(batch.documents, keys.ids.device)
+        return _Facts(tokens, behind, queries.word >= 0, chance, folds)
+
+    def count(self, facts: "_Facts") -> Sums:
+        """By fold: the tokens that attend, and how often a token at random is the right one."""
+        tokens = facts.queries.sum(1)
+        return {
+            "tokens": total_by_fold(tokens, facts.fold),
+            "random": total_by_fold(tokens * facts.chance, facts.fold),
+        }
+
+    def observe(self, facts: "_Facts", attention: Attention) -> Sums:
+        """By head and fold: the attention to tokens that the head copies, and to those whose next token it raises."""
+        raised = attention.raised()
+        columns = torch.stack([(raised == facts.tokens[:, None]), (raised == facts.behind[:, None])], dim=-1)
+        columns &= (raised >= 0)[..., None]
+        seen = attention.average_by_head(columns.float())
+        seen = seen.where(facts.queries[:, None, attention.rows, None], 0)
+        by_text = torch.stack([chunk.double().sum(2) for chunk in torch.split(seen, SUMMED, 2)]).sum(0)
+        copied, behind = total_by_fold(by_text, facts.fold).permute(2, 1, 0)
+        return {"copied": copied, "behind": behind}
+
+    def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
+        """The mean attention of each head to what it copies, NaN without tokens, and the sums by fold."""
+        by_fold = {"fold_copied": sums["copied"], "fold_copying": counts["tokens"]}
+        by_fold |= {"fold_copied_random": counts["random"], "fold_copied_behind": sums["behind"]}
+        return score_table(MASS, by_fold, source=ELHAGE, units=SHARE, fold_unit=self.fold_assignment.unit)
+
+
+NONE = -2
+"""In place of special tokens and padding: no token, and not what is raised by none."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Facts:
+    """The facts of a batch that need no attention.
+
+    Attributes:
+        tokens: of each key that is of a word; elsewhere `NONE`.
+        behind: the token behind each key, likewise.
+        queries: True for the tokens that attend: those of words.
+        chance: one by the number of different tokens of each text.
+        fold: of each document.
+    """
+
+    tokens: Int[Tensor, "batch key"]
+    behind: Int[Tensor, "batch key"]
+    queries: Bool[Tensor, "batch query"]
+    chance: Float64[Tensor, " batch"]
+    fold: Int[Tensor, " batch"]
