@@ -54,6 +54,7 @@ PRINTERS: dict[str, set[str]] = {
     "check.py": {"view"},
     "compare.py": {"view"},
     "disable.py": {"view"},
+    "ledger.py": {"view"},
     "lesions.py": {"view"},
     "measure.py": {"view"},
     "patterns.py": {"view"},

@@ -23,6 +23,7 @@ WRITTEN = {
     "tune": ("runs.json", "seed-1/", "control/"),
     "check": ("check.json", "check.csv"),
     "export": ("heads.json", "full_attention_heads.tsv", "heads.md"),
+    "ledger": ("ledger.nc", "ledger.csv", "content.csv", "tokens.csv", "figures/"),
     "measure": ("heads.nc",),
     "compare": ("comparison.md", "comparisons/", "figures/", "tables/", "comparison.json"),
     "probe": ("probe.nc", "probe.csv", "lengths.csv", "figures/"),
@@ -90,10 +91,10 @@ def test_the_help_says_what_is_written(helped, name: str) -> None:
 
 
 SENTENCES = {
-    "": "no command was given; there are atlas, explore, tune, measure, compare, disable, lesions, probe, patterns, "
-    "check, export, study and list, which `headscope --help` describes.",
-    "atlsa": "there is no command 'atlsa'; there are atlas, explore, tune, measure, compare, disable, lesions, probe, "
-    "patterns, check, export, study and list, which `headscope --help` describes.",
+    "": "no command was given; there are atlas, explore, tune, measure, compare, disable, lesions, ledger, "
+    "probe, patterns, check, export, study and list, which `headscope --help` describes.",
+    "atlsa": "there is no command 'atlsa'; there are atlas, explore, tune, measure, compare, disable, lesions, ledger, "
+    "probe, patterns, check, export, study and list, which `headscope --help` describes.",
     "list": "missing argument 'KIND'; see headscope list --help.",
     "list reducer": "there is no list of 'reducer'; there are reducers, corpora, studies and tasks.",
     "atlas --limit 0": "`limit` is 0, and at least one document is needed; give a whole number from 1 on, or leave it "

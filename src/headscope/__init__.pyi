@@ -34,6 +34,7 @@ from .jobs.disable import measure_effects as measure_effects
 from .jobs.explore import explore as explore
 from .jobs.export import export as export
 from .jobs.label_maps import label_maps as label_maps
+from .jobs.ledger import measure_ledger as measure_ledger
 from .jobs.lesions import measure_lesions as measure_lesions
 from .jobs.measure import measure as measure
 from .jobs.patterns import patterns as patterns

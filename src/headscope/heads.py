@@ -78,6 +78,8 @@ DIMENSIONS: Mapping[str, str] = {
     "key_value_head": "key/value head, counted from 1, which several query heads share",
     "pair": "two heads that are disabled together",
     "set": "heads that are disabled together, such as those that lead a relation",
+    "part": "part of what a model reads: system, document 1 and so on, question, template, or own text",
+    "slot": "place of a document in a prompt, counted from 1",
     "step": "step of a linkage, in which two clusters of heads are joined",
     "merge": "of a step of a linkage: the two that are joined, their distance, and how many heads they have",
     "probe": "a probe of all heads, or a baseline (`headscope probe`)",

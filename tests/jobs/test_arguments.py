@@ -25,6 +25,7 @@ from headscope.jobs.arguments import (
     open_runs,
     read_tables,
 )
+from headscope.jobs.ledger_arguments import check_tokens, read_prompts
 from headscope.jobs.study_arguments import check_lesions_of_study, check_study, check_study_inputs
 from headscope.runner import resolve_reducers
 from toys import classification
@@ -106,6 +107,16 @@ CASES = {
     "lesions in memory": (
         lambda: check_lesions_of_study("sashida2026", {"blimp": ["a b"]}, None, None),
         lambda: headscope.study("sashida2026", data=FOLDER, corpora={"blimp": ["a b"]}),
+    ),
+    "tokens of a ledger": (
+        lambda: check_tokens(0), lambda: headscope.measure_ledger("minilm", "nothing.jsonl", tokens=0),
+    ),
+    "prompts of a ledger": (
+        lambda: read_prompts("nothing.jsonl"), lambda: headscope.measure_ledger("minilm", "nothing.jsonl"),
+    ),
+    "folder of a ledger": (
+        lambda: check_output_folder(FILE, "the ledger", "ledger.json"),
+        lambda: headscope.measure_ledger("minilm", [{"documents": ["a", "b"], "question": "c"}], FILE),
     ),
     "split without runs": (
         lambda: check_study_inputs("zhao2020", FOLDER, {}, NO_TUNING | {"select": "test"}),

@@ -15,6 +15,7 @@ COMMANDS = {command.callback.__name__: command.callback for command in cli.app.r
 
 FUNCTIONS = {
     "disable": "measure_effects",
+    "ledger": "measure_ledger",
     "lesions": "measure_lesions",
 }  # `headscope.disable` disables heads while a block of Python runs
 
@@ -33,7 +34,8 @@ ONLY_ON_THE_TERMINAL = {
 ONLY_IN_PYTHON = {
     "atlas": {"progress", "show"},  # the terminal shows bars, and the table
     "measure": {"progress"}, "compare": {"progress"}, "study": {"progress"}, "tune": {"progress"},
-    "explore": {"progress"}, "disable": {"progress"}, "lesions": {"progress"}, "probe": {"progress"},
+    "explore": {"progress"}, "disable": {"progress"}, "lesions": {"progress"}, "ledger": {"progress"},
+    "probe": {"progress"},
     "patterns": {"progress"}, "check": {"progress"}, "export": set(),
 }  # fmt: skip
 
@@ -49,7 +51,8 @@ def defaults(function: Any) -> dict[str, Any]:
 
 def test_every_command_but_list_is_a_function() -> None:
     functions = {FUNCTIONS.get(name, name) for name in set(COMMANDS) - {"list_"}}
-    names = "atlas tune measure compare study measure_effects measure_lesions probe patterns explore check export"
+    names = "atlas tune measure compare study measure_effects measure_lesions measure_ledger probe patterns explore "
+    names += "check export"
     assert functions == set(names.split()) <= set(headscope.__all__)
 
 

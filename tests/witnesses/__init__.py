@@ -14,6 +14,7 @@ from witnesses.gradients import gradients, hold_attention, see_gradients
 from witnesses.head_distances import head_distances
 from witnesses.head_distances_before import head_distances_before
 from witnesses.induction import induction
+from witnesses.ledger import Step, content_effect, force_steps, generate_steps, ledger, mark_prompt
 from witnesses.map_patterns import map_patterns
 from witnesses.means import clustered_error, effective_clusters
 from witnesses.nearby_tokens import nearby_tokens
@@ -41,6 +42,7 @@ __all__ = [
     "Relation",
     "Retrieved",
     "Seen",
+    "Step",
     "ToCue",
     "Token",
     "aspects",
@@ -50,15 +52,20 @@ __all__ = [
     "candidates",
     "classes",
     "clustered_error",
+    "content_effect",
     "copying",
     "coreference",
     "effective_clusters",
+    "force_steps",
+    "generate_steps",
     "gradients",
     "head_distances",
     "head_distances_before",
     "hold_attention",
     "induction",
+    "ledger",
     "map_patterns",
+    "mark_prompt",
     "masses",
     "nearby_tokens",
     "paths",

@@ -14,6 +14,7 @@ from headscope.cli.compare import compare
 from headscope.cli.disable import disable
 from headscope.cli.explore import explore
 from headscope.cli.export import export
+from headscope.cli.ledger import ledger
 from headscope.cli.lesions import lesions
 from headscope.cli.listing import list_
 from headscope.cli.measure import measure
@@ -60,6 +61,11 @@ app.command(
     epilog="headscope lesions smollm2 blimp --atlas smollm2-atlas --data corpora --limit 20 -o lesions\n"
     "headscope lesions smollm2 wiki.txt --atlas heads.nc --row obj --row nsubj --size 10 -o lesions",
 )(lesions)
+app.command(
+    cls=Command,
+    epilog="headscope ledger smollm2 prompts.jsonl -o ledger\n"
+    "headscope ledger ./my-model prompts.jsonl --chat --tokens 64 -o ledger",
+)(ledger)
 app.command(
     cls=Command,
     epilog="headscope probe minilm grammar:300 -o probe\n"

@@ -1,0 +1,220 @@
+"""The context ledger: how much heads read from each part of a prompt, and what of it is the document and not its place.
+
+Each prompt is read in as many orders as it has documents, so that each document stands once in each slot. In the mean
+over orders all documents have had the same places; what they still differ in is read for what they say, or because one
+is longer than the others.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from jaxtyping import Float, Int
+from scipy.stats import t as student
+
+from headscope.analyse.significance import BENJAMINI, false_discoveries
+from headscope.analyse.uncertainty import ALPHA, LEVEL
+from headscope.corpora.prompts import name_parts
+from headscope.heads import SHARE, head_name, variable
+
+SOURCE = "headscope"
+
+FIRST_SLOT = 1
+"""The place of the first document among the parts."""
+
+ROUNDING = 1e-6
+"""Differences of shares up to this one are none: sums in single precision differ by as much."""
+
+SELECTED = "selected"
+"""The verdict on a head that reads the document with the answer beyond its place and its length."""
+
+CONTENT: Mapping[str, str] = {
+    "ledger_content": "content effect: attention to the document with the answer less that to the others, each in the "
+    "mean over all slots",
+    "ledger_content_lower": "the lower end of its interval of 95 %, clustered by prompt",
+    "ledger_content_upper": "the upper end of its interval of 95 %, clustered by prompt",
+    "ledger_content_length": "content effect of what the head gives all documents if it were shared by their lengths",
+    "ledger_content_p": "p-value of a content effect of 0 or less, or no larger than by lengths; the larger of the two "
+    "(one-sided)",
+    "ledger_content_q": "false discovery rate at this p-value, over all heads",
+}
+"""The variables of the content effect, and what they are."""
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredPrompts:
+    """What was measured of prompts with the same number of documents; means over the tokens of the model's own text.
+
+    Attributes:
+        shares: of attention, in each order of the documents: in the order r the slot s (from 0) holds the document
+            (s + r) mod the number of documents.
+        uniform: of uniform attention, in the given order.
+        lengths: tokens of each document.
+        gold: the document with the answer, counted from 1; 0 where it is not known.
+    """
+
+    shares: Float[np.ndarray, "prompt order layer head part"]
+    uniform: Float[np.ndarray, "prompt part"]
+    lengths: Float[np.ndarray, "prompt document"]
+    gold: Int[np.ndarray, " prompt"]
+
+    @property
+    def slots(self) -> int:
+        """The number of documents of a prompt."""
+        return int(self.lengths.shape[1])
+
+    @property
+    def by_slot(self) -> Float[np.ndarray, "prompt order layer head slot"]:
+        """The shares of the documents, by where they stand."""
+        return self.shares[..., FIRST_SLOT : FIRST_SLOT + self.slots]
+
+    @property
+    def by_document(self) -> Float[np.ndarray, "prompt document layer head"]:
+        """The shares of the documents, each in the mean over all slots."""
+        slots = range(self.slots)
+        return np.stack(
+            [
+                np.mean([self.by_slot[:, order, ..., (document - order) % self.slots] for order in slots], axis=0)
+                for document in slots
+            ],
+            axis=1,
+        )
+
+
+def tabulate_ledger(measured: MeasuredPrompts) -> xr.Dataset:
+    """The ledger as a head table, without the attributes that say where it came from.
+
+    Intervals and p-values are by Student's t over prompts, of which each counts once. Where fewer than two prompts say
+    which document has the answer there is no content effect.
+    """
+    layers, heads = measured.shares.shape[2:4]
+    given = measured.shares[:, 0]
+    lower, upper = _find_interval(given)
+    head, mass = ["layer", "head"], "mean share of attention, over the tokens of the model's own text and over prompts"
+    described = {
+        "ledger_mass": (given.mean(0), [*head, "part"], mass),
+        "ledger_mass_lower": (lower.clip(0), [*head, "part"], "the lower end of its interval of 95 %, by prompt"),
+        "ledger_mass_upper": (upper.clip(None, 1), [*head, "part"], "the upper end of its interval of 95 %, by prompt"),
+        "ledger_mass_uniform": (measured.uniform.mean(0), ["part"], "the same of uniform attention"),
+        "ledger_by_slot": (
+            measured.by_slot.mean((0, 1)), [*head, "slot"],
+            "mean share of attention to the documents that stand in a slot, all in turn",
+        ),
+    }  # fmt: skip
+    new = {
+        name: variable(values, dims, name=what, units=SHARE, source=SOURCE)
+        for name, (values, dims, what) in described.items()
+    }
+    new |= _tabulate_content(measured)
+    coords = {
+        "layer": np.arange(1, layers + 1), "head": np.arange(1, heads + 1), "part": name_parts(measured.slots),
+        "slot": np.arange(1, measured.slots + 1),
+    }  # fmt: skip
+    return xr.Dataset(new, coords=coords)
+
+
+def _tabulate_content(measured: MeasuredPrompts) -> dict[str, xr.Variable]:
+    """What is read of the document with the answer and of the others, in the same slots."""
+    known = measured.gold > 0
+    if known.sum() < 2:
+        return {}
+    documents, lengths, gold = measured.by_document[known], measured.lengths[known], measured.gold[known] - 1
+    own, others = _part_gold(documents, gold)
+    effect = own - others
+    length_own, length_others = _part_gold(lengths / lengths.sum(1, keepdims=True), gold)
+    expected = documents.sum(1) * (length_own - length_others)[:, None, None]
+    lower, upper = _find_interval(effect)
+    p = np.maximum(_test_above_zero(effect), _test_above_zero(effect - expected))
+    values = [effect.mean(0), lower.clip(-1), upper.clip(None, 1), expected.mean(0), p, false_discoveries(p)]
+    described = {
+        "ledger_gold": (own.mean(0), "mean share of attention to the document with the answer, over all slots"),
+        "ledger_other": (others.mean(0), "the same to the other documents in the same slots"),
+        **{name: (each, what) for each, (name, what) in zip(values, CONTENT.items(), strict=True)},
+    }
+    return {
+        name: variable(
+            each, ["layer", "head"], name=what, units="probability" if name.endswith(("_p", "_q")) else SHARE,
+            source=BENJAMINI if name.endswith("_q") else SOURCE,
+        )
+        for name, (each, what) in described.items()
+    }  # fmt: skip
+
+
+def _part_gold(
+    values: Float[np.ndarray, "prompt document ..."], gold: Int[np.ndarray, " prompt"]
+) -> tuple[Float[np.ndarray, "prompt ..."], Float[np.ndarray, "prompt ..."]]:
+    """The values of the document with the answer, and the mean of the others."""
+    own = values[np.arange(len(gold)), gold]
+    return own, (values.sum(1) - own) / (values.shape[1] - 1)
+
+
+def _find_error(values: Float[np.ndarray, "prompt ..."]) -> Float[np.ndarray, "..."]:
+    """The standard error of a mean over prompts; NaN for one prompt."""
+    count = len(values)
+    if count < 2:
+        return np.full(values.shape[1:], np.nan)
+    return np.asarray(values.std(0, ddof=1) / np.sqrt(count))
+
+
+def _find_interval(
+    values: Float[np.ndarray, "prompt ..."],
+) -> tuple[Float[np.ndarray, "..."], Float[np.ndarray, "..."]]:
+    mean, half = values.mean(0), _find_error(values) * student.ppf((1 + LEVEL) / 2, max(1, len(values) - 1))
+    return mean - half, mean + half
+
+
+def _test_above_zero(values: Float[np.ndarray, "prompt ..."]) -> Float[np.ndarray, "..."]:
+    """The one-sided p-value of a mean of 0 or less."""
+    exact = np.where(np.abs(values) < ROUNDING, 0.0, values)
+    mean, error = exact.mean(0), _find_error(exact)
+    # Where every prompt has the same value, its sign is certain.
+    certain = np.where(mean > 0, np.inf, -np.inf)
+    statistic = np.where(error > ROUNDING, mean / np.where(error > ROUNDING, error, 1), certain)
+    return np.asarray(student.sf(statistic, len(values) - 1))
+
+
+def rank_readers(table: xr.Dataset) -> list[tuple[int, int]]:
+    """The heads that read most of the document with the answer beyond its place; without any, of all documents.
+
+    Returns:
+        Layer and head, counted from 1, the one that reads most first.
+    """
+    values = table["ledger_content"] if "ledger_content" in table else table["ledger_by_slot"].sum("slot")
+    flat = values.transpose("layer", "head").values
+    order = np.argsort(-flat, axis=None, kind="stable")
+    return [(int(place) // flat.shape[1] + 1, int(place) % flat.shape[1] + 1) for place in order]
+
+
+def find_selected(table: xr.Dataset) -> xr.DataArray:
+    """True for the heads whose content effect has a false discovery rate below 0.05."""
+    return (table["ledger_content_q"] < ALPHA) & (table["ledger_content"] > 0)
+
+
+def tabulate_tokens(
+    texts: Sequence[tuple[str, Sequence[str], np.ndarray]], parts: Sequence[str], heads: Sequence[tuple[int, int]]
+) -> pd.DataFrame:
+    """A row for each generated token and head, and one for all heads together, with the share of each part.
+
+    Args:
+        texts: of each prompt the id, its own tokens, and their shares: token, layer, head, part.
+        parts: names of the parts.
+        heads: layer and head of those that have rows of their own.
+
+    Returns:
+        Columns are ``prompt``, ``number`` (of the token, from 1), ``token``, ``head`` (``all`` for the mean over all
+        heads) and a column for each part.
+    """
+    frames = []
+    for prompt, tokens, shares in texts:
+        chosen = {"all": shares.mean((1, 2))}
+        chosen |= {head_name(layer, head): shares[:, layer - 1, head - 1] for layer, head in heads}
+        for name, values in chosen.items():
+            frame = pd.DataFrame(values, columns=[*parts])
+            for column, content in (
+                ("head", name), ("token", [*tokens]), ("number", range(1, len(tokens) + 1)), ("prompt", prompt),
+            ):  # fmt: skip
+                frame.insert(0, column, content)
+            frames.append(frame)
+    return pd.concat(frames, ignore_index=True)

@@ -1,0 +1,106 @@
+"""The context ledger as tidy frames, and on the terminal."""
+
+import json
+
+import pandas as pd
+import xarray as xr
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from headscope.analyse.ledger import CONTENT, SELECTED, find_selected, rank_readers
+from headscope.analyse.uncertainty import ALPHA
+from headscope.heads import head_name
+from headscope.view.headings import name_corpus, name_model
+from headscope.view.wording import format_brief_p
+
+SHOWN = 10
+"""Heads that the terminal shows."""
+
+
+def list_parts(table: xr.Dataset) -> pd.DataFrame:
+    """A row for each head and part of the prompt.
+
+    Columns are ``layer``, ``head``, ``part``, ``mass`` with ``lower`` and ``upper``, and ``uniform``, the mass of
+    uniform attention.
+    """
+    columns = {"mass": "ledger_mass", "lower": "ledger_mass_lower", "upper": "ledger_mass_upper"}
+    columns["uniform"] = "ledger_mass_uniform"
+    chosen = xr.Dataset({column: table[name] for column, name in columns.items()})
+    return chosen.to_dataframe(dim_order=["layer", "head", "part"]).reset_index()
+
+
+def list_content(table: xr.Dataset) -> pd.DataFrame:
+    """A row for each head with what it reads of the document with the answer, the head that reads most first.
+
+    Columns are ``layer``, ``head``, ``gold`` and ``other`` (the mass of that document and of the others in the same
+    slots), ``content`` with ``lower`` and ``upper`` (their difference), ``length`` (what lengths alone explain of it),
+    ``p``, ``q`` and ``verdict``, which is ``selected`` or empty.
+    """
+    columns = {"gold": "ledger_gold", "other": "ledger_other"}
+    columns |= {name.removeprefix("ledger_").removeprefix("content_"): name for name in CONTENT}
+    chosen = xr.Dataset({column: table[name] for column, name in columns.items()} | {"verdict": find_selected(table)})
+    frame = chosen.to_dataframe(dim_order=["layer", "head"]).reset_index()
+    frame["verdict"] = frame["verdict"].map({True: SELECTED, False: ""})
+    return frame.sort_values("content", ascending=False, kind="stable", ignore_index=True)
+
+
+def print_ledger(table: xr.Dataset, console: Console) -> None:
+    """Print what all heads together read, and the heads that read the document with the answer beyond its place."""
+    about = table.attrs
+    console.print(
+        f"\n[bold]{escape(name_model(about['model']))}[/] on [bold]{escape(name_corpus(about['corpus']))}[/], "
+        f"{int(about['documents']):,} prompts, {int(about['own_tokens']):,} tokens of the model's own text",
+        soft_wrap=True, highlight=False,
+    )  # fmt: skip
+    for reason, count in json.loads(about["skipped"]).items():
+        console.print(f"left out: {count} {escape(reason)}", soft_wrap=True, highlight=False)
+    console.print("\n[bold]All heads[/], mean share of attention of each part", soft_wrap=True, highlight=False)
+    lines = _make_lines("part", "all heads", "uniform attention")
+    for part in table["part"].values:
+        mass = table["ledger_mass"].sel(part=part).mean()
+        lines.add_row(str(part), f"{float(mass):.3f}", f"{float(table['ledger_mass_uniform'].sel(part=part)):.3f}")
+    console.print(lines, highlight=False)
+    if "ledger_content" in table:
+        _print_content(table, console)
+    else:
+        _print_readers(table, console)
+
+
+def _print_content(table: xr.Dataset, console: Console) -> None:
+    frame = list_content(table)
+    selected = int((frame["verdict"] == SELECTED).sum())
+    console.print(
+        f"\n{selected} of {len(frame)} heads read the document with the answer more than the others in the same slots, "
+        f"beyond its length (q below {ALPHA}); the {SHOWN} that read most of it",
+        soft_wrap=True, highlight=False,
+    )  # fmt: skip
+    lines = _make_lines("head", "answer", "others", "content effect", "95 % interval", "by length", "q")
+    for row in frame.head(SHOWN).to_dict("records"):
+        lines.add_row(
+            head_name(row["layer"], row["head"]), f"{row['gold']:.3f}", f"{row['other']:.3f}", f"{row['content']:+.3f}",
+            f"{row['lower']:+.3f} to {row['upper']:+.3f}", f"{row['length']:+.3f}", format_brief_p(row["q"]),
+        )  # fmt: skip
+    console.print(lines, highlight=False)
+
+
+def _print_readers(table: xr.Dataset, console: Console) -> None:
+    """Print the heads that read most of the documents, where it is not known which of these holds the answer."""
+    console.print(
+        f'\nNo content effect: fewer than two prompts have "gold". The {SHOWN} heads that read most of the documents',
+        soft_wrap=True, highlight=False,
+    )  # fmt: skip
+    slots = [int(slot) for slot in table["slot"].values]
+    lines = _make_lines("head", *(f"slot {slot}" for slot in slots))
+    for layer, head in rank_readers(table)[:SHOWN]:
+        by_slot = table["ledger_by_slot"].sel(layer=layer, head=head)
+        lines.add_row(head_name(layer, head), *(f"{float(by_slot.sel(slot=slot)):.3f}" for slot in slots))
+    console.print(lines, highlight=False)
+
+
+def _make_lines(first: str, *others: str) -> Table:
+    lines = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    lines.add_column(first, no_wrap=True)
+    for column in others:
+        lines.add_column(column, justify="right", no_wrap=True)
+    return lines
