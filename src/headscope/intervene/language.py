@@ -1,5 +1,6 @@
 """Texts, minimal pairs and last words as an `Evaluation` of a language model."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -62,13 +63,7 @@ def prepare_texts(
         ModelError: the model is no language model, or does not know the token `start`.
     """
     mask = find_mask(model)
-    first = find_start(model, start, causal=mask is None)
-    # A token is put in front of some texts.
-    limits = [limit for limit in (max_tokens, model.max_tokens and model.max_tokens - 1) if limit is not None]
-    alignment = Alignment.for_model(model, max_tokens=min(limits, default=None), cut=True)
-    aligned, skipped = alignment.align([*documents])
-    if mask is None:
-        aligned = [begin(text, first, model.tokenizer.bos_token_id) for text in aligned]
+    aligned, skipped = _align(model, [*documents], mask, start, max_tokens, cut=True)
     texts = [text for text in aligned if find_scored(text, causal=mask is None)]
     skipped["texts without a token that could be predicted"] = len(aligned) - len(texts)
     if not texts:
@@ -145,14 +140,9 @@ def prepare_last_words(
     The arguments and errors are those of `prepare_texts`. A text that is longer than `max_tokens`, or than the model
     takes, is left out and counted: cut, it would end with another word.
     """
-    mask = find_mask(model)
-    first = find_start(model, start, causal=mask is None)
-    given = [*documents]
+    mask, given = find_mask(model), [*documents]
     passages = [passage for passage in map(end_at_last_word, given) if passage is not None]
-    limits = [limit for limit in (max_tokens, model.max_tokens and model.max_tokens - 1) if limit is not None]
-    aligned, skipped = Alignment.for_model(model, max_tokens=min(limits, default=None)).align(passages)
-    if mask is None:
-        aligned = [begin(text, first, model.tokenizer.bos_token_id) for text in aligned]
+    aligned, skipped = _align(model, passages, mask, start, max_tokens, cut=False)
     scored = [_find_last(text, causal=mask is None) for text in aligned]
     texts = [text for text, places in zip(aligned, scored, strict=True) if places]
     skipped["texts without a word behind the first"] = len(given) - len(passages)
@@ -184,6 +174,25 @@ def prepare_last_words(
         subsets={ALL: np.ones(len(texts), dtype=bool)},
         skipped={reason: count for reason, count in skipped.items() if count},
     )  # fmt: skip
+
+
+def _align(
+    model: Model,
+    documents: Sequence[Document],
+    mask: int | None,
+    start: str | None,
+    max_tokens: int | None,
+    *,
+    cut: bool,
+) -> tuple[list[Aligned], Counter[str]]:
+    """The texts as tokens, with that from which a causal model predicts the first one, and what was left out."""
+    first = find_start(model, start, causal=mask is None)
+    # A token is put in front of some texts.
+    limits = [limit for limit in (max_tokens, model.max_tokens and model.max_tokens - 1) if limit is not None]
+    aligned, skipped = Alignment.for_model(model, max_tokens=min(limits, default=None), cut=cut).align(documents)
+    if mask is None:
+        aligned = [begin(text, first, model.tokenizer.bos_token_id) for text in aligned]
+    return aligned, skipped
 
 
 def _find_last(text: Aligned, *, causal: bool) -> list[int]:
