@@ -18,12 +18,13 @@ from scipy.stats import t as student
 from headscope.analyse.effects import Quantities, compute_effects
 from headscope.analyse.folding import is_pooled
 from headscope.analyse.metrics import ATTRIBUTE, Metric, describe_metrics, read_metrics
+from headscope.analyse.rank import rank_heads
 from headscope.analyse.significance import false_discoveries
 from headscope.analyse.uncertainty import ALPHA, LEVEL
 from headscope.corpora.paths import KIND as PATH
 from headscope.errors import TableError
-from headscope.heads import head_name, variable
-from headscope.score import HEAD, Score, read_scores
+from headscope.heads import variable
+from headscope.score import Score, read_scores
 
 STATISTICS: Mapping[str, str] = {
     "": "change of the {title} with the heads of the set disabled together",
@@ -212,9 +213,7 @@ def _sign_of(table: xr.Dataset, metric: str) -> int:
     return 1 if better[metric] > 0 else -1
 
 
-def choose_sets(
-    table: xr.Dataset, size: int, *, rows: Sequence[str] = (), most: int = 8
-) -> dict[str, list[tuple[str, int, int]]]:
+def choose_sets(table: xr.Dataset, size: int, *, rows: Sequence[str] = (), most: int = 8) -> dict[str, list[str]]:
     """The heads that lead each row of the scores of a table, such as the five that find most objects.
 
     Args:
@@ -225,7 +224,7 @@ def choose_sets(
         most: rows that are taken by default.
 
     Returns:
-        By row, attention type (empty where the model has only one), layer and head.
+        The names of the heads by row, as `headscope.disable` reads them.
 
     Raises:
         TableError: the table has no such row, or none with a reported head; or the model has not more heads than a set.
@@ -253,7 +252,7 @@ def choose_sets(
             for name in sorted(count, key=lambda name: -count[name])
             if not is_pooled(name) and not name.startswith(f"{PATH} ")
         ]
-    sets: dict[str, list[tuple[str, int, int]]] = {}
+    sets: dict[str, list[str]] = {}
     for row in rows:
         chosen = _rank_in_row(table, *places[row])[:size]
         if not by_default or (len(sets) < most and sorted(chosen) not in map(sorted, sets.values())):
@@ -261,24 +260,11 @@ def choose_sets(
     return sets
 
 
-def _rank_in_row(table: xr.Dataset, score: Score, place: Mapping[str, str]) -> list[tuple[str, int, int]]:
-    """The heads by their score in a row, in the direction of the reported head, the best first."""
+def _rank_in_row(table: xr.Dataset, score: Score, place: Mapping[str, str]) -> list[str]:
+    """The names of the heads by their score in a row, in the direction of the reported head, the best first."""
     values = table[score.variable].sel(place)
     if score.ascending:
         values = -values
     if "direction" in values.dims:
         values = values.sel(direction=str(table[f"{score.report_prefix}reported_direction"].sel(place).item()))
-    dims = [dim for dim in HEAD if dim in values.dims]
-    flat = values.transpose(*dims).values
-    order = np.argsort(-np.nan_to_num(flat, nan=-np.inf), axis=None, kind="stable")
-    heads = []
-    for index in order:
-        where = dict(zip(dims, np.unravel_index(index, flat.shape), strict=True))
-        kind = str(table["attention_type"].values[where["attention_type"]]) if "attention_type" in where else ""
-        heads.append((kind, int(where["layer"]) + 1, int(where["head"]) + 1))
-    return heads
-
-
-def name_set(heads: Sequence[tuple[str, int, int]]) -> list[str]:
-    """The names of the heads of a set, as `headscope.disable` reads them."""
-    return [f"{kind} {head_name(layer, head)}".strip() for kind, layer, head in heads]
+    return [name for name, _ in rank_heads(values)]

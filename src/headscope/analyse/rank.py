@@ -6,6 +6,9 @@ import xarray as xr
 from headscope.errors import TableError
 from headscope.heads import head_name
 
+PLACE = ("attention_type", "layer", "head")
+"""The dimensions that say which head a value is of; the first only where a model has several attention types."""
+
 
 def values_of_heads(table: xr.Dataset, variable: str) -> xr.DataArray:
     """A variable with one value for each head; axes ``attention_type`` (where there are several), ``layer`` and
@@ -20,7 +23,7 @@ def values_of_heads(table: xr.Dataset, variable: str) -> xr.DataArray:
         ]
         raise TableError(f"the head table has no variable {variable!r}; of each head it has {', '.join(names)}.")
     values = table[variable]
-    dims = ("attention_type", "layer", "head") if "attention_type" in values.dims else ("layer", "head")
+    dims = PLACE if "attention_type" in values.dims else PLACE[1:]
     if set(values.dims) != set(dims):
         raise TableError(
             f"{variable!r} is not one value for each head; its dimensions are {', '.join(map(str, values.dims))}."
@@ -37,11 +40,19 @@ def top_heads(table: xr.Dataset, variable: str, count: int = 3) -> list[tuple[st
     Raises:
         TableError: there is no such variable, or it is not one value for each head.
     """
-    values = values_of_heads(table, variable)
+    return rank_heads(values_of_heads(table, variable))[:count]
+
+
+def rank_heads(values: xr.DataArray) -> list[tuple[str, float]]:
+    """All heads that have a value, by name, the one with the largest first; of equals the first.
+
+    Args:
+        values: one for each head; axes ``layer`` and ``head``, and ``attention_type`` where there are several.
+    """
+    values = values.transpose(*(dim for dim in PLACE if dim in values.dims))
     flat = values.values
-    order = np.argsort(-flat, axis=None, kind="stable")  # NaN comes last
     ranked = []
-    for place in order[:count]:
+    for place in np.argsort(-flat, axis=None, kind="stable"):  # NaN comes last
         where = np.unravel_index(place, flat.shape)
         if np.isnan(flat[where]):
             break

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import xarray as xr
 
-from headscope.analyse.lesions import MATCHES, choose_sets, name_set
+from headscope.analyse.lesions import MATCHES, choose_sets
 from headscope.errors import HeadscopeError
 from headscope.jobs.arguments import WAYS
 from headscope.jobs.tables import open_table
@@ -43,7 +43,7 @@ def name_heads(sets: HeadSets, size: int, rows: Sequence[str] = ()) -> dict[str,
         HeadscopeError: there is no such table, its rows have no heads, or a set is empty.
     """
     if not isinstance(sets, Mapping) or isinstance(sets, xr.Dataset):
-        return {name: name_set(heads) for name, heads in choose_sets(open_table(sets), size, rows=rows).items()}
+        return choose_sets(open_table(sets), size, rows=rows)
     named = {name: [str(head) for head in heads] for name, heads in sets.items()}
     if not named or not all(named.values()):
         raise HeadscopeError("no set of heads is named, or one has no heads; give heads such as 3-1 for each set.")

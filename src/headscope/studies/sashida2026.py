@@ -5,14 +5,13 @@ The figures are those of the abstract.
 
 import math
 
-import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
 from headscope.analyse.folding import is_pooled
-from headscope.analyse.lesions import BY_LAYER, BY_SIZE, name_set
+from headscope.analyse.lesions import BY_LAYER, BY_SIZE
+from headscope.analyse.rank import rank_heads
 from headscope.corpora.paths import FEWEST, KIND
-from headscope.score import HEAD
 from headscope.studies.lesion_extractors import drop, drop_beyond_random, drop_beyond_set
 from headscope.studies.study import Claim, Lesions, Measurement, NotMeasuredError, Pattern, Study, Value
 from headscope.view.figures.head_sets import draw_drops, draw_two_scores
@@ -35,13 +34,8 @@ def choose_top_heads(treebank: xr.Dataset) -> dict[str, list[str]]:
     """The tenth of the heads that score highest in a relation, that which does in a path, and both together."""
     sets: dict[str, list[str]] = {}
     for name, multi in ((SINGLE, False), (MULTI, True)):
-        scores = find_best_scores(treebank, multi=multi)
-        stacked = scores.stack(place=scores.dims)
-        count = max(1, round(SHARE * stacked.size))
-        best = np.argsort(-np.nan_to_num(stacked.values, nan=-np.inf), kind="stable")[:count]
-        chosen = [dict(zip(scores.dims, stacked["place"].values[place], strict=True)) for place in best]
-        heads = [(str(each.get("attention_type", "")), int(each["layer"]), int(each["head"])) for each in chosen]
-        sets[name] = name_set(heads)
+        ranked = rank_heads(find_best_scores(treebank, multi=multi))
+        sets[name] = [head for head, _ in ranked[: max(1, round(SHARE * len(ranked)))]]
     sets[MIXED] = [*dict.fromkeys([*sets[SINGLE], *sets[MULTI]])]
     return sets
 
@@ -62,7 +56,7 @@ def find_best_scores(treebank: xr.Dataset, *, multi: bool) -> xr.DataArray:
         raise NotMeasuredError(f"the treebank has no {kind} {FEWEST} times")
     of_kind = treebank.sel(relation=names)
     scores = of_kind["relation_accuracy"].where(of_kind["relation_count"] >= FEWEST)
-    return scores.max([dim for dim in scores.dims if dim not in HEAD or dim == "direction"])
+    return scores.max([dim for dim in ("relation", "direction") if dim in scores.dims])
 
 
 def _make_claims() -> list[Claim]:
@@ -95,7 +89,7 @@ def _make_claims() -> list[Claim]:
 
 def _draw_scores(treebank: xr.Dataset) -> Figure:
     """The best score of each head in a relation and in a path."""
-    single, multi = (find_best_scores(treebank, multi=multi) for multi in (False, True))
+    single, multi = (dict(rank_heads(find_best_scores(treebank, multi=multi))) for multi in (False, True))
     sets = choose_top_heads(treebank)
     return draw_two_scores(
         treebank, single, multi, {name: sets[name] for name in (SINGLE, MULTI)},

@@ -9,7 +9,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from headscope.analyse.lesions import name_set
 from headscope.view.figures.intervals import lay_out_rows
 from headscope.view.figures.style import ABOVE, STYLE, add_body, add_caption, add_title
 
@@ -25,8 +24,8 @@ RANDOM: Mapping[str, dict[str, Any]] = {
 
 def draw_two_scores(
     table: xr.Dataset,
-    across: xr.DataArray,
-    up: xr.DataArray,
+    across: Mapping[str, float],
+    up: Mapping[str, float],
     sets: Mapping[str, Collection[str]],
     *,
     title: str,
@@ -36,30 +35,28 @@ def draw_two_scores(
 
     Args:
         table: from which the scores are.
-        across: the first score of each head.
+        across: the first score of each head, by its name.
         up: the second.
         sets: the names of the heads of two sets.
         title: of the figure.
         labels: of the two axes.
     """
-    stacked, other = (values.stack(place=across.dims) for values in (across, up))
-    dims = [str(dim) for dim in across.dims]
-    groups: dict[str, list[int]] = {name: [] for name in (*sets, "both", "neither")}
-    first, second = sets
-    for place, coordinates in enumerate(stacked["place"].values):
-        at = dict(zip(dims, coordinates, strict=True))
-        (name,) = name_set([(str(at.get("attention_type", "")), int(at["layer"]), int(at["head"]))])
-        inside = [group for group in sets if name in sets[group]]
-        groups["both" if len(inside) == 2 else inside[0] if inside else "neither"].append(place)
+    (first, heads), (second, others) = ((name, {*of_set}) for name, of_set in sets.items())
+    groups = {
+        "neither": {*across} - heads - others,
+        first: heads - others,
+        second: others - heads,
+        "both": heads & others,
+    }
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(5.2, 4.4))
         body = add_body(figure)
         axes = body.subplots()
-        for group, colour in zip(("neither", first, second, "both"), ("0.75", *COLOURS), strict=True):
-            chosen = groups[group]
+        for (group, names), colour in zip(groups.items(), ("0.75", *COLOURS), strict=True):
+            shown = sorted(names & {*across} & {*up})
             axes.plot(
-                stacked.values[chosen], other.values[chosen], linestyle="none", marker="o", markersize=4.5,
-                color=colour, label=f"{group} ({len(chosen)})", gid=group,
+                [across[head] for head in shown], [up[head] for head in shown], linestyle="none", marker="o",
+                markersize=4.5, color=colour, label=f"{group} ({len(names)})", gid=group,
             )  # fmt: skip
         axes.set(xlabel=labels[0], ylabel=labels[1], xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
         body.legend(**ABOVE, ncols=4)
