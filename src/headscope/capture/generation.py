@@ -2,6 +2,9 @@
 
 In a cached step a token attends as it does in one pass over the whole text, so a text is generated first and its
 attention observed afterwards, in one pass of the seam.
+
+The ``generate`` of transformers takes what it is not told from the settings of the model, such as penalties for tokens
+that are repeated: to copy a document would cost something.
 """
 
 import inspect
