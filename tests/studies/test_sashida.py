@@ -89,6 +89,7 @@ def tabulate(changes: dict[str, np.ndarray]) -> xr.Dataset:
     of_sets = {f"lesion_accuracy{end}": (("set", "subset"), value[:, None]) for end, value in variables.items()}
     member = np.zeros((len(changes), LAYERS, HEADS), dtype=int)
     member[:, 0, :3] = 1
+    of_sets["examples"] = ("subset", [1000])
     return xr.Dataset(
         of_sets | {"set_member": (("set", "layer", "head"), member)},
         coords={"set": list(changes), "subset": ["all"]}, attrs={"model": "some/model"},
@@ -109,6 +110,18 @@ def test_verdicts_where_sets_are_like_random_ones() -> None:
         assert {*verdicts.values()} == {"unclear"}
 
 
+def test_verdicts_where_nothing_changes_in_few_examples() -> None:
+    """Then intervals by text have no width."""
+    values = np.zeros((3, 11))
+    table = tabulate(dict(zip(("single-hop", "multi-hop", "mixed"), values, strict=True)))
+    for end in ("_lower", "_upper"):
+        table[f"lesion_accuracy{end}"][:] = 0
+    table["examples"][:] = 13
+    findings = judge(STUDY, {f"{name}_{match}": table for name in STUDY.lesions for match in ("layer", "size")})
+    assert {finding.verdict for finding in findings} == {"unclear"}
+    assert {finding.ours.detail for finding in findings} == {"3 heads", "random sets 0.00", ""}
+
+
 def test_verdicts_where_the_paper_is_right_and_where_it_is_wrong() -> None:
     assert {*judge_world({"single-hop": 0.1, "multi-hop": 0.2, "mixed": 0.3}, 0.02).values()} == {"holds"}
     wrong = judge_world({"single-hop": 0.2, "multi-hop": 0.1, "mixed": 0.05}, 0.5)
@@ -124,13 +137,16 @@ def test_a_language_model_loses_what_disabling_the_heads_by_hand_loses(tmp_path)
     assert {*tables} == {"treebank", "blimp_layer", "blimp_size", "last_words_layer", "last_words_size"}
     sets = choose_top_heads(tables["treebank"])
     pairs = [*read_minimal_pairs(data / "blimp")][:31]
-    whole = (score_minimal_pairs(model, pairs)["difference"] > 0).mean()
+    whole = score_minimal_pairs(model, pairs)["difference"]
     for name, heads in sets.items():
         with headscope.disable(model, heads, "uniform"):
-            without = (score_minimal_pairs(model, pairs)["difference"] > 0).mean()
+            without = score_minimal_pairs(model, pairs)["difference"]
+        assert abs((without - whole).mean()) > 0.01
         for match in ("layer", "size"):
-            change = float(tables[f"blimp_{match}"]["lesion_accuracy"].sel(set=name, subset="all"))
-            assert change == pytest.approx(without - whole, abs=1e-9)
+            of_set = tables[f"blimp_{match}"].sel(set=name, subset="all")
+            assert float(of_set["lesion_margin"]) == pytest.approx((without - whole).mean(), abs=1e-4)
+            right = (without > 0).mean() - (whole > 0).mean()
+            assert float(of_set["lesion_accuracy"]) == pytest.approx(right, abs=1e-9)
     assert tables["last_words_size"].attrs["documents"] == 13
     assert tables["blimp_size"].attrs["match"] == "size"
     written = read_table(tmp_path / "out" / "blimp_size.nc")

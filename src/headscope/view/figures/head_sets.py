@@ -9,8 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from headscope.corpora.text import format_count
 from headscope.view.figures.intervals import lay_out_rows
 from headscope.view.figures.style import ABOVE, STYLE, add_body, add_caption, add_title
+from headscope.view.headings import name_corpus
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73")
 """Of the first set, of the second, and of what is in both (of Okabe and Ito)."""
@@ -86,12 +88,20 @@ def draw_drops(lesions: Mapping[str, tuple[xr.Dataset, xr.Dataset]]) -> Figure:
             whole = 100 * float(tables[0]["whole_accuracy"].isel(subset=0))
             axes.set(title=f"{title} (whole model: {whole:.1f} %)", xlabel="drop of the accuracy in points")
         sizes = [int(first["set_member"].sel(set=name).sum()) for name in names]
-        lay_out_rows(panels[0], [f"{name} ({size} heads)" for name, size in zip(names, sizes, strict=True)])
+        labels = [f"{name} ({format_count(size, 'head')})" for name, size in zip(names, sizes, strict=True)]
+        lay_out_rows(panels[0], labels)
         handles = [Line2D([], [], color=COLOURS[0], marker="o", label="the set")]
         handles += [Line2D([], [], label=label, **look) for label, look in RANDOM.items()]
         body.legend(handles=handles, **ABOVE, ncols=3)
         add_title(figure, "What the model loses without sets of heads, and without random heads")
-        add_caption(figure, first, f"{int(first.attrs['random_sets'])} random sets of each kind")
+        examples = [
+            f"{int(table['examples'].isel(subset=0)):,} {table.attrs['content']} ({name_corpus(table.attrs['corpus'])})"
+            for table, _ in lesions.values()
+        ]
+        model = xr.Dataset(attrs={"model": first.attrs["model"]})
+        add_caption(
+            figure, model, " · ".join([*examples, f"{int(first.attrs['random_sets'])} random sets of each kind"])
+        )
     return figure
 
 
