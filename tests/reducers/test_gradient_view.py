@@ -24,11 +24,11 @@ from headscope.capture.model import Model
 from headscope.capture.through import see_through
 from headscope.corpora import Document, summarize
 from headscope.errors import HeadscopeError, ModelError
-from headscope.reducers import REDUCERS, Reducer
-from headscope.reducers.reducer import reads_logits
+from headscope.reducers import Reducer
 from headscope.reducers.support.permutations import with_permutations
 from headscope.runner import Plan, measure, resolve_reducers
 from headscope.runner.checkpoint import RunSums
+from plain_reducers import OF_ONE_MODEL
 from reducers.test_gradients import Sizes
 
 DOCUMENTS = tiny.documents(7)
@@ -111,12 +111,7 @@ def test_reducers_count_them(family: str, task: str, view: str) -> None:
 def answering() -> tuple[list[Document], list[Reducer]]:
     """All reducers that read attention of one model, on documents for each."""
     documents = rivals.add_rivals(tiny.documents_with_roles(11))
-    named = [
-        name
-        for name, reducer in REDUCERS.items()
-        if reducer.scope != "gradient" and reducer.models == 1 and not reads_logits(reducer)
-    ]
-    resolved = resolve_reducers(named, summarize(documents))
+    resolved = resolve_reducers(OF_ONE_MODEL, summarize(documents))
     return documents, [with_permutations(reducer, 7) for reducer in resolved]
 
 

@@ -20,21 +20,17 @@ from headscope.capture.views import VIEWS
 from headscope.corpora import Document, summarize
 from headscope.errors import HeadscopeError
 from headscope.reducers import REDUCERS, HeadDistances, Reducer, Relations, Rule, Surface, WordClass
-from headscope.reducers.reducer import reads_logits
 from headscope.reducers.support.permutations import with_permutations
 from headscope.runner import Plan, measure, resolve_reducers
 from headscope.runner import local as run
 from headscope.runner.checkpoint import RunSums, load, save
+from plain_reducers import PLAIN
 
 DOCUMENTS = rivals.add_rivals(tiny.documents_with_roles(13))
 # One attention type, causal windows without and with other terms, three attention types; all reducers together, own
 # ones too, and those that can do without the matrix by themselves, since others would keep it for all.
 FAMILIES = ("bert", "mistral", "gemma2", "bart")
-# Those of gradients and of logits need a task head, and are in `test_gradients` and `test_copying`.
-EVERY = (
-    *(name for name, reducer in REDUCERS.items() if reducer.scope != "gradient" and not reads_logits(reducer)),
-    *own.OWN,
-)
+EVERY = (*PLAIN, *own.OWN)
 WITHOUT_MATRIX = tuple(
     reducer for reducer in EVERY if (REDUCERS[reducer] if isinstance(reducer, str) else reducer).scope == "rows"
 )

@@ -16,10 +16,9 @@ from headscope.capture.model import Model
 from headscope.capture.views import VIEWS
 from headscope.corpora import summarize
 from headscope.errors import HeadscopeError
-from headscope.reducers import REDUCERS
-from headscope.reducers.reducer import reads_logits
 from headscope.runner import Plan, measure, resolve_reducers
 from headscope.runner.table import name_view
+from plain_reducers import PLAIN
 
 DOCUMENTS = tiny.documents(7)
 FAMILIES = ("distilbert", "gpt2", "llama", "bart")
@@ -114,9 +113,7 @@ def test_every_reducer_answers_through_the_view() -> None:
     documents = rivals.add_rivals(tiny.documents_with_roles(7))
     module, tokenizer = tiny.make("bert")
     model, before = (Model.from_module(part, tokenizer, name="bert") for part in (module, tuned.perturb(module, 5)))
-    resolved = resolve_reducers(list(REDUCERS), summarize(documents))
-    # Those of gradients read no attention, and those of logits need a task head.
-    reducers = [reducer for reducer in resolved if reducer.scope != "gradient" and not reads_logits(reducer)]
+    reducers = resolve_reducers(PLAIN, summarize(documents))
     weights, norms = (
         measure(model, documents, reducers, plan=Plan(view=view), before=before) for view in (None, "norm")
     )

@@ -20,8 +20,8 @@ from headscope.capture.words import Words
 from headscope.corpora import summarize
 from headscope.errors import HeadscopeError
 from headscope.reducers import REDUCERS, Reducer, Surface
-from headscope.reducers.reducer import reads_logits
 from headscope.runner import Plan, measure, resolve_reducers
+from plain_reducers import PLAIN
 
 DOCUMENTS = tiny.documents(7)
 SUMMARY = summarize(DOCUMENTS)
@@ -78,9 +78,7 @@ def test_a_reducer_may_compare_two_models_and_all_their_layers() -> None:
 
 def test_facts_are_prepared_once_a_batch_and_attention_type(monkeypatch) -> None:
     prepared = []
-    resolved = resolve_reducers(list(REDUCERS), summarize(tiny.documents_with_roles(5)))
-    # Others need a task head.
-    reducers = [reducer for reducer in resolved if reducer.scope != "gradient" and not reads_logits(reducer)]
+    reducers = resolve_reducers(PLAIN, summarize(tiny.documents_with_roles(5)))
     for kind in map(type, reducers):
 
         def prepare(self, batch, attention_type, real=kind.prepare):

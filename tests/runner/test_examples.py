@@ -14,10 +14,10 @@ import tiny
 from headscope.capture.model import Model
 from headscope.corpora import Document, summarize
 from headscope.examples import STEPS
-from headscope.reducers import REDUCERS
-from headscope.reducers.reducer import declared_scores, reads_logits, reports_heads
+from headscope.reducers.reducer import declared_scores, reports_heads
 from headscope.runner import Plan, resolve_reducers
 from headscope.runner.examples import measure_apart, read_texts
+from plain_reducers import OF_ONE_MODEL
 
 RETURNED = {
     "bert": {"encoder": "attentions"},
@@ -27,14 +27,7 @@ RETURNED = {
 """Where transformers returns the weights of each attention type."""
 
 DOCUMENTS = rivals.add_rivals(tiny.documents_with_roles(13))
-EVERY = (
-    *(
-        name
-        for name, reducer in REDUCERS.items()
-        if reducer.scope != "gradient" and reducer.models == 1 and not reads_logits(reducer)
-    ),
-    *own.OWN,
-)
+EVERY = (*OF_ONE_MODEL, *own.OWN)
 
 
 @cache
