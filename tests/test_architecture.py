@@ -33,7 +33,7 @@ DRAWERS = {"utils", "util", "helpers", "helper", "misc", "common"}
 
 # Each file or folder of the package imports only from those before it.
 CHAINS = (
-    "errors files heads corpora capture reducers runner learn studies jobs cli",
+    "errors files layers heads corpora capture reducers runner learn studies jobs cli",
     "errors files score runs examples headlists analyse view studies jobs cli",
     "errors files heads score capture reducers runner intervene jobs cli",
 )
@@ -45,7 +45,7 @@ SCORES = (
 )
 
 # What loads no torch; import-linter's contract is about the first.
-WITHOUT_TORCH = ("analyse", "corpora", "examples", "headlists", "heads", "runs", "score", "view")
+WITHOUT_TORCH = ("analyse", "corpora", "examples", "headlists", "heads", "layers", "runs", "score", "view")
 FURTHER_WITHOUT_TORCH = ("errors", "files", "studies", "view.figures", "view.page")
 
 # What a command needs beside its job, to print what came of it.

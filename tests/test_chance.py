@@ -54,7 +54,8 @@ def table(seed: int, planted: float = 0.0) -> xr.Dataset:
         hits = relations.observe(links, attention)
         sums |= {("relations", "encoder", str(layer), name): value for name, value in hits.items()}
     done = RunSums.from_tensors(sums)
-    stacked, counts = done.collect_layers("relations", "encoder", LAYERS), done.select_counts("relations", "encoder")
+    stacked = done.collect_layers("relations", "encoder", range(1, LAYERS + 1))
+    counts = done.select_counts("relations", "encoder")
     values = relations.result(stacked, counts).assign_attrs(scores=write_scores(relations.scores))
     return values.assign_coords(layer=np.arange(1, LAYERS + 1), head=np.arange(1, HEADS + 1))
 

@@ -132,7 +132,7 @@ def measure_world(documents: Sequence[Document], pointing: np.ndarray, seed: int
     sums = {("coreference", "encoder", "-", name): value for name, value in reducer.count(facts).items()}
     sums |= {("coreference", "encoder", "1", name): value for name, value in reducer.observe(facts, heads).items()}
     done = RunSums.from_tensors(sums)
-    observed, counts = done.collect_layers("coreference", "encoder", 1), done.select_counts("coreference", "encoder")
+    observed, counts = done.collect_layers("coreference", "encoder", [1]), done.select_counts("coreference", "encoder")
     table = reducer.result(observed, counts).assign_attrs(scores=write_scores(reducer.scores))
     return add_significance(table.assign_coords(layer=[1], head=np.arange(1, HEADS + 1)))
 

@@ -308,6 +308,18 @@ def save(folder: Path, family: str = "bert") -> Path:
 def make(family: str, seed: int = 0) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
     """A tiny model of this family, in evaluation mode, and the tokenizer that goes with it."""
     plan = {**FAMILIES, **UNSUPPORTED}[family]
+    model, words = build(plan, family, seed)
+    config = model.config
+    layers = {"encoder": config.num_hidden_layers, "decoder": config.num_hidden_layers}
+    if config.is_encoder_decoder:
+        deep = config.decoder_layers if family == "bart" else config.num_decoder_layers
+        layers |= {"decoder": deep, "cross": deep}
+    assert {kind: layers[kind] for kind in plan.attention_types} == plan.attention_types, (family, layers)
+    return model, words
+
+
+def build(plan: Family, family: str, seed: int = 0) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    """A tiny model by its plan, in evaluation mode, and the tokenizer that goes with it."""
     words = tokenizer(plan.style)
     vocabulary = BYTE_VOCABULARY if plan.style.algorithm == "bytes" else VOCABULARY
     assert len(words) <= vocabulary, (family, len(words))
@@ -318,12 +330,6 @@ def make(family: str, seed: int = 0) -> tuple[PreTrainedModel, PreTrainedTokeniz
         torch.manual_seed(seed)
         model = plan.model(config).eval()
     _spread_out(model, seed, plan.spread)
-
-    layers = {"encoder": config.num_hidden_layers, "decoder": config.num_hidden_layers}
-    if config.is_encoder_decoder:
-        deep = config.decoder_layers if family == "bart" else config.num_decoder_layers
-        layers |= {"decoder": deep, "cross": deep}
-    assert {kind: layers[kind] for kind in plan.attention_types} == plan.attention_types, (family, layers)
     assert config.num_attention_heads == plan.heads, (family, config.num_attention_heads)
     assert config.hidden_size == plan.width, (family, config.hidden_size)
     assert model.num_parameters() < LARGEST, (family, model.num_parameters())

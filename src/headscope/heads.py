@@ -18,6 +18,8 @@ import xarray as xr
 
 from headscope.errors import HeadscopeError, TableError, quote
 from headscope.files import atomic_write, check_regular, parse_json
+from headscope.layers import ATTRIBUTE as WITHOUT_ATTENTION
+from headscope.layers import read_without_attention, refuse_layer
 
 FORMAT_ATTRIBUTE = "headscope_format"
 FORMAT = 4
@@ -36,7 +38,7 @@ _MOST_COMPRESSED = 1100
 """More than any file of deflate unpacks to, as a multiple of its bytes."""
 
 DIMENSIONS: Mapping[str, str] = {
-    "layer": "attention layer, counted from 1 in the order of the forward pass",
+    "layer": "layer, counted from 1 in the order of the forward pass; NaN in layers without attention",
     "head": "attention head, counted from 1",
     "layer_other": "layer of the other of two heads",
     "head_other": "number of the other of two heads",
@@ -299,7 +301,7 @@ _TEXTS = ("model", "weights_sha256", "corpus", "corpus_sha256", "call")
 _COUNTS = ("documents", "tokens")
 _JSON = {
     "skipped": dict, "replication_skipped": dict, "versions": dict, "paths": dict, "where": dict, "runs": list,
-    "scores": list,
+    "scores": list, WITHOUT_ATTENTION: dict,
 }  # fmt: skip
 """The attributes that are JSON, and the kind of its value."""
 
@@ -320,6 +322,7 @@ def _check_kinds(table: xr.Dataset) -> None:
             raise ValueError(f"{key} is no number")
         if key in _JSON and not isinstance(parse_json(value), _JSON[key]):
             raise ValueError(f"{key} is not as it was written")
+    read_without_attention(table)
     if not all(isinstance(run, dict) for run in parse_json(table.attrs.get("runs", "[]"))):
         raise ValueError("runs is not as it was written")
 
@@ -346,7 +349,9 @@ def parse_head(name: str, table: xr.Dataset) -> tuple[int, int]:
         TableError: the name is not of that form, or `table` has no such head.
     """
     try:
-        return find_head(name, table.sizes["layer"], table.sizes["head"])
+        layer, number = find_head(name, table.sizes["layer"], table.sizes["head"])
+        refuse_layer(read_without_attention(table), layer)
+        return layer, number
     except HeadscopeError as error:
         raise TableError(str(error)) from None
 

@@ -116,10 +116,11 @@ def test_without_gold_there_is_no_content_effect_and_with_one_prompt_no_interval
 
 def test_the_tokens_have_a_row_for_all_heads_and_for_some() -> None:
     shares = np.random.default_rng(13).dirichlet(np.ones(PARTS), (2, LAYERS, HEADS))
-    frame = tabulate_tokens([("p", ["a", "b"], shares), ("q", ["c"], shares[:1])], name_parts(SLOTS), [(2, 3)])
-    assert frame["head"].tolist() == ["all", "all", "2-3", "2-3", "all", "2-3"]
+    texts = [("p", ["a", "b"], shares), ("q", ["c"], shares[:1])]
+    frame = tabulate_tokens(texts, name_parts(SLOTS), (4, 7), [(7, 3)])  # of a model of which these have attention
+    assert frame["head"].tolist() == ["all", "all", "7-3", "7-3", "all", "7-3"]
     assert frame["token"].tolist() == ["a", "b", "a", "b", "c", "c"]
-    row = frame[(frame["prompt"] == "p") & (frame["number"] == 2) & (frame["head"] == "2-3")].iloc[0]
+    row = frame[(frame["prompt"] == "p") & (frame["number"] == 2) & (frame["head"] == "7-3")].iloc[0]
     np.testing.assert_allclose([row[part] for part in name_parts(SLOTS)], shares[1, 1, 2])
     first = frame[(frame["prompt"] == "p") & (frame["number"] == 1) & (frame["head"] == "all")].iloc[0]
     assert first["question"] == pytest.approx(shares[0, :, :, 1 + SLOTS].mean())

@@ -75,7 +75,7 @@ def test_hits_in_each_permutation_are_those_of_loops(family: str, plan: Plan) ->
     model, seen = see(family)
     relations = Relations.for_corpus(summarize(DOCUMENTS))
     sums = laws.add_up(model, DOCUMENTS, [with_permutations(relations, PERMUTED.count)], plan)
-    for attention_type, layers in model.layers.items():
+    for attention_type, layers in model.attention_layers.items():
         ours = sums.collect_layers("relations", attention_type, layers)["candidate_permuted"]
         theirs = [
             hits for maps in seen[attention_type] for hits in witnesses.permuted_candidates(maps, PERMUTED.choose)

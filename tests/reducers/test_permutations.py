@@ -100,7 +100,7 @@ def test_hits_in_each_permutation_are_those_of_loops(family: str, plan: Plan) ->
     for document in DOCUMENTS:
         for attention_type, maps in witnesses.see(module, tokenizer, document).items():
             seen.setdefault(attention_type, []).append(maps)
-    for attention_type, layers in model.layers.items():
+    for attention_type, layers in model.attention_layers.items():
         of_relations, of_mentions, of_scopes = (
             sums.collect_layers(name, attention_type, layers)["permuted"]
             for name in ("relations", "coreference", "scope")

@@ -32,7 +32,8 @@ def table() -> xr.Dataset:
 def tokens(table: xr.Dataset) -> pd.DataFrame:
     shares = np.random.default_rng(5).dirichlet(np.ones(PARTS), (TOKENS, LAYERS, HEADS))
     texts = [("first", [*"abcdefg"], shares), ("second", [*"hi"], shares[:2])]
-    return tabulate_tokens(texts, [str(part) for part in table["part"].values], rank_readers(table)[:3])
+    parts = [str(part) for part in table["part"].values]
+    return tabulate_tokens(texts, parts, range(1, LAYERS + 1), rank_readers(table)[:3])
 
 
 @pytest.fixture(scope="module")

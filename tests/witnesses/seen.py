@@ -10,7 +10,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from headscope.corpora.document import Document
 
-CAUSAL = {"gpt2", "llama", "qwen3", "mistral", "gemma2", "gpt_oss", "bloom", "falcon"}  # model types
+CAUSAL = {"gpt2", "llama", "qwen3", "mistral", "gemma2", "gpt_oss", "bloom", "falcon"}
+CAUSAL |= {"qwen3_5_text", "nemotron_h", "lfm2", "granite_swa"}  # model types
 
 
 @dataclass(frozen=True)

@@ -193,13 +193,17 @@ def find_selected(table: xr.Dataset) -> xr.DataArray:
 
 
 def tabulate_tokens(
-    texts: Sequence[tuple[str, Sequence[str], np.ndarray]], parts: Sequence[str], heads: Sequence[tuple[int, int]]
+    texts: Sequence[tuple[str, Sequence[str], np.ndarray]],
+    parts: Sequence[str],
+    layers: Sequence[int],
+    heads: Sequence[tuple[int, int]],
 ) -> pd.DataFrame:
     """A row for each generated token and head, and one for all heads together, with the share of each part.
 
     Args:
         texts: of each prompt the id, its own tokens, and their shares: token, layer, head, part.
         parts: names of the parts.
+        layers: numbers of the layers that the shares are of.
         heads: layer and head of those that have rows of their own.
 
     Returns:
@@ -209,7 +213,7 @@ def tabulate_tokens(
     frames = []
     for prompt, tokens, shares in texts:
         chosen = {"all": shares.mean((1, 2))}
-        chosen |= {head_name(layer, head): shares[:, layer - 1, head - 1] for layer, head in heads}
+        chosen |= {head_name(layer, head): shares[:, layers.index(layer), head - 1] for layer, head in heads}
         for name, values in chosen.items():
             frame = pd.DataFrame(values, columns=[*parts])
             for column, content in (

@@ -50,7 +50,7 @@ from headscope.capture.norms import Norms
 from headscope.capture.outputs import Loss, Outputs, differentiate, gather_outputs
 from headscope.capture.turns import hold, list_configs
 from headscope.capture.unembedding import Unembedding
-from headscope.capture.verify import are_finite, by_token, verify_rows, verify_same, verify_unpadded
+from headscope.capture.verify import are_finite, by_token, verify_numbers, verify_rows, verify_same, verify_unpadded
 from headscope.capture.weights import quiet
 from headscope.errors import HeadscopeError, ModelError, first_line
 
@@ -127,12 +127,14 @@ class Capture:
         if capture.route == "interface" and not outputs.layers:
             capture = cls(model, "outputs")
             outputs = capture.run(batch, check, **how)
-        if dict(outputs.layers) != dict(model.layers):
+        expected = {attention_type: len(numbers) for attention_type, numbers in model.attention_layers.items()}
+        if dict(outputs.layers) != expected:
             raise ModelError(
-                f"the attention of {model.name!r} cannot be captured: {_list_layers(model.layers)} were expected and "
+                f"the attention of {model.name!r} cannot be captured: {_list_layers(expected)} were expected and "
                 f"{_list_layers(outputs.layers)} seen. The model mixes attention with other layers, or computes it "
                 "apart."
             )
+        verify_numbers(model, outputs.modules)
         verify_same(model, batch, untouched, outputs.verified)
         return replace(capture, modules=outputs.modules)
 
@@ -290,8 +292,7 @@ def _attend(
     """Our attention implementation, chosen for the layer, which shows, edits and holds what the layer does."""
     run = _get_current()
     attention_type = run.get_attention_type(query.shape[2], key.shape[2])
-    run.layers[attention_type] += 1
-    layer, reach = run.layers[attention_type], run.masks.reach(attention_mask)
+    layer, reach = run.number_layer(attention_type), run.masks.reach(attention_mask)
     run.modules[attention_type, layer] = module
     width = torch.promote_types(query.dtype, torch.float32)
     call = Call(

@@ -108,6 +108,17 @@ class Pass:
             )
         return self._attention_types[queries, keys]
 
+    def number_layer(self, attention_type: str) -> int:
+        """The number of the layer whose attention is called next."""
+        self.layers[attention_type] += 1
+        calls, numbers = self.layers[attention_type], self._numbers[attention_type]
+        # What calls attention more often than it has layers is noticed by its count.
+        return numbers[calls - 1] if calls <= len(numbers) else self.model.layers[attention_type] + calls
+
+    @cached_property
+    def _numbers(self) -> Mapping[str, Sequence[int]]:
+        return self.model.attention_layers
+
     @cached_property
     def _attention_types(self) -> dict[tuple[int, int], str]:
         encoder = self.batch.encoder.length
@@ -191,8 +202,18 @@ class Call:
         mask, allowed = run.masks.block(self.attention_mask, rows, columns, query, keys)
         mask = mask if hidden is None else hide(mask, hidden, query.dtype)
         terms = {name: cut(term, rows, columns, queries, keys) for name, term in self.terms.items()}
-        output, weights = find_eager(self.module)(self.module, query, key, value, mask, **terms)
-        return output, weights.float(), allowed
+        eager = find_eager(self.module)
+        if self.terms.get("s_aux") is None:
+            output, weights = eager(self.module, query, key, value, mask, **terms)
+            return output, weights.float(), allowed
+        # Some families hide a sink in the output and return weights that sum to 1 (Granite): a value of 1 beside the
+        # others says what the weights behind the output sum to.
+        output, weights = eager(self.module, query, key, nn.functional.pad(value, (0, 1), value=1.0), mask, **terms)
+        sums = output[..., -1].detach().transpose(1, 2)[..., None].float()
+        weights = weights.float()
+        # Where a sink takes all, nothing is left to divide.
+        scaled = weights * (sums / weights.sum(-1, keepdim=True).clamp_min(torch.finfo(weights.dtype).tiny))
+        return output[..., :-1].contiguous(), scaled, allowed
 
 
 def fuse(run: Pass, call: Call) -> FusedRows | str:

@@ -15,6 +15,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.models.auto import modeling_auto
 
 from headscope.errors import ModelError
+from headscope.layers import list_ranges
 
 CAUSAL = frozenset(modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
 CAUSAL -= frozenset(modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES) | {"xlnet", "bert-generation"}
@@ -23,6 +24,9 @@ CAUSAL -= frozenset(modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES) | {"xlnet",
 They can predict the next token and not a masked one. Of the two left out, XLNet permutes what a token may see for that,
 and the other is BERT, causal only where its configuration says so.
 """
+
+WITHOUT_ATTENTION = frozenset({"linear_attention", "conv", "moe", "mlp"})
+"""Types of layers, as configurations of transformers name them, that have no attention of queries to keys."""
 
 _UNLIMITED = 10**6
 """Tokenizers without a limit state an astronomic one; above this we take their word for it."""
@@ -33,14 +37,17 @@ class Shape:
     """The layers, heads and vocabulary of a model; two models of one shape can be compared head by head.
 
     Attributes:
-        layers: the number of attention layers of each attention type.
+        layers: the number of layers of each attention type.
         heads: the number of query heads of these.
         vocabulary: the number of each token.
+        without_attention: the layers, by number, that have no attention in a model that mixes kinds of layers, and
+            what each is instead: ``linear_attention``, ``conv``, ``moe`` or ``mlp``.
     """
 
     layers: Mapping[str, int]
     heads: Mapping[str, int]
     vocabulary: Mapping[str, int] = field(default_factory=dict, repr=False)
+    without_attention: Mapping[int, str] = field(default_factory=dict)
 
     @classmethod
     def from_config(cls, config: Any, tokenizer: PreTrainedTokenizerBase | None = None) -> "Shape":
@@ -50,7 +57,9 @@ class Shape:
             text = config.get_text_config()
             attention_type = "decoder" if _is_causal(config, text) else "encoder"
             heads = _first(text, "num_attention_heads")
-            return cls({attention_type: text.num_hidden_layers}, {attention_type: heads}, vocabulary)
+            kinds = enumerate(getattr(text, "layer_types", None) or (), start=1)
+            others = {number: kind for number, kind in kinds if kind in WITHOUT_ATTENTION}
+            return cls({attention_type: text.num_hidden_layers}, {attention_type: heads}, vocabulary, others)
         encoder, decoder = getattr(config, "encoder", config), getattr(config, "decoder", config)
         first = getattr(encoder, "encoder_layers", encoder.num_hidden_layers)
         second = _first(decoder, "decoder_layers", "num_decoder_layers", "num_hidden_layers")
@@ -60,9 +69,17 @@ class Shape:
         return cls(layers, {"encoder": first_heads, "decoder": second_heads, "cross": second_heads}, vocabulary)
 
     @property
+    def attention_layers(self) -> Mapping[str, tuple[int, ...]]:
+        """The numbers of the layers that have attention, by attention type, counted from 1."""
+        return {
+            attention_type: tuple(number for number in range(1, layers + 1) if number not in self.without_attention)
+            for attention_type, layers in self.layers.items()
+        }
+
+    @property
     def together(self) -> int:
         """The heads of all layers."""
-        return sum(layers * self.heads[attention_type] for attention_type, layers in self.layers.items())
+        return sum(len(layers) * self.heads[kind] for kind, layers in self.attention_layers.items())
 
     def difference(self, other: "Shape") -> str:
         """The first difference between two shapes and what each has, in words; empty if they are alike."""
@@ -71,6 +88,9 @@ class Shape:
                 return f"their {what} ({_listed(ours)}; {_listed(theirs)})"
         if self.layers.keys() != other.layers.keys():
             return f"their attention ({', '.join(self.layers)}; {', '.join(other.layers)})"
+        if self.without_attention.keys() != other.without_attention.keys():
+            first, second = (list_ranges([*shape.without_attention]) or "none" for shape in (self, other))
+            return f"their layers without attention ({first}; {second})"
         if self.vocabulary != other.vocabulary:
             return f"their vocabularies (of {len(self.vocabulary):,} tokens; of {len(other.vocabulary):,})"
         return ""
@@ -110,9 +130,10 @@ class Model:
         The module is put into evaluation mode. Without a hash of the weights file, that of the parameters is taken.
 
         Raises:
-            ModelError: the tokenizer is a slow one, or has more tokens than the model.
+            ModelError: no layer has attention, or the tokenizer is a slow one, or has more tokens than the model.
         """
         name = name or type(module).__name__
+        _refuse_without_attention(module, name)
         _refuse_slow(tokenizer, name)
         _refuse_larger_vocabulary(module, tokenizer, name)
         digest = weights_sha256 or _sha256_of_parameters(module)
@@ -132,8 +153,13 @@ class Model:
 
     @property
     def layers(self) -> Mapping[str, int]:
-        """The number of attention layers of each attention type: ``encoder``, ``decoder`` (causal) or ``cross``."""
+        """The number of layers of each attention type: ``encoder``, ``decoder`` (causal) or ``cross``."""
         return Shape.from_config(self.module.config).layers
+
+    @property
+    def attention_layers(self) -> Mapping[str, tuple[int, ...]]:
+        """The numbers of the layers that have attention, by attention type: in hybrid models not all layers have."""
+        return Shape.from_config(self.module.config).attention_layers
 
     @property
     def shape(self) -> "Shape":
@@ -222,6 +248,15 @@ def _is_causal(config: Any, text: Any) -> bool:
     if getattr(text, "use_bidirectional_attention", None) in (True, "all"):  # Gemma as an encoder
         return False
     return bool(getattr(text, "is_decoder", False)) or not CAUSAL.isdisjoint((config.model_type, text.model_type))
+
+
+def _refuse_without_attention(module: PreTrainedModel, name: str) -> None:
+    kinds = dict.fromkeys(getattr(module.config.get_text_config(), "layer_types", None) or ())
+    if kinds and WITHOUT_ATTENTION.issuperset(kinds):
+        raise ModelError(
+            f"no layer of {name!r} ({type(module).__name__}) has attention ({', '.join(kinds).replace('_', ' ')}); "
+            "give a model that has heads."
+        )
 
 
 def _refuse_slow(tokenizer: PreTrainedTokenizerBase, name: str) -> None:

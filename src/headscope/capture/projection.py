@@ -67,12 +67,12 @@ def find_projections(capture: Capture, batch: Batch) -> dict[tuple[str, int], Pr
     watch = _Watch(batch)
     handles = [part.register_forward_pre_hook(watch.see) for part in model.module.modules()]
     try:
-        layers = capture.run(batch, edit=watch.start).layers
+        layers = [*capture.run(batch, edit=watch.start).modules]
     finally:
         for handle in handles:
             handle.remove()
     projections = {}
-    for layer in [(attention_type, number + 1) for attention_type, count in layers.items() for number in range(count)]:
+    for layer in layers:
         with torch.no_grad():
             parts = _read_projection(model, *watch.projected[layer]) if layer in watch.projected else None
         if parts is None:

@@ -1,8 +1,11 @@
 """Checks that the captured attention is what the model computes; each raises a `ModelError` where it is not."""
 
+import re
+from collections.abc import Mapping
+
 import torch
 from jaxtyping import Bool, Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
@@ -28,6 +31,23 @@ def verify_rows(model: Model, attention: Attention) -> None:
             f"layer {attention.layer} of {model.name!r} has attention rows that sum to {float(sums.min()):.6g} and no "
             "attention sinks that would explain it."
         )
+
+
+def verify_numbers(model: Model, modules: Mapping[tuple[str, int], nn.Module]) -> None:
+    """The layers of a hybrid model have the numbers of the blocks that their attention is in.
+
+    A block that is called again and again, as in Zamba, has the number of the first of its layers.
+    """
+    if not model.shape.without_attention:
+        return
+    places = {part: re.search(r"\.(\d+)\.", f".{name}.") for name, part in model.module.named_modules()}
+    for (attention_type, layer), module in modules.items():
+        place, layers = places[module], [number for (_, number), other in modules.items() if other is module]
+        if place is not None and int(place[1]) + 1 not in layers:
+            raise ModelError(
+                f"the attention of {model.name!r} cannot be captured: by its configuration {attention_type} layer "
+                f"{layer} has attention, and what was seen is that of block {int(place[1]) + 1}."
+            )
 
 
 def verify_average(

@@ -69,10 +69,9 @@ def pair_units(heads: Sequence[Unit]) -> list[Unit]:
 
 
 def _name_units(model: Model) -> Iterator[str]:
-    for attention_type, layers in model.layers.items():
+    for attention_type, numbers in model.attention_layers.items():
         prefix = f"{attention_type} " if len(model.layers) > 1 else ""
         heads, groups = model.shape.heads[attention_type], count_groups(model, attention_type)
-        numbers = range(1, layers + 1)
         yield from (f"{prefix}{layer}-{head}" for layer in numbers for head in range(1, heads + 1))
         yield from (f"{prefix}{layer}" for layer in numbers)
         if 1 < groups < heads:

@@ -36,8 +36,8 @@ def draw_random_sets(model: Model, unit: Unit, count: int, seed: int = 0, match:
     chosen = unit.selection
     others: Mapping[tuple[str, int], list[int]] = {
         (kind, layer): [head for head in range(model.shape.heads[kind]) if head not in chosen.get((kind, layer), ())]
-        for kind, layers in model.layers.items()
-        for layer in range(1, layers + 1)
+        for kind, layers in model.attention_layers.items()
+        for layer in layers
     }
     size, left = sum(map(len, chosen.values())), sum(map(len, others.values()))
     if left < size:

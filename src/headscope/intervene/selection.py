@@ -7,6 +7,7 @@ from typing import TypeAlias
 from headscope.capture.model import Model
 from headscope.errors import HeadscopeError, quote
 from headscope.heads import find_head
+from headscope.layers import refuse_layer
 
 Selection: TypeAlias = Mapping[tuple[str, int], tuple[int, ...]]
 """Of each layer, by attention type and number, the selected query heads, counted from 0."""
@@ -26,7 +27,8 @@ def select_heads(model: Model, names: HeadNames) -> Selection:
             them stands before: ``cross 3-1``. One string may hold several names: ``3-1,4-10``.
 
     Raises:
-        HeadscopeError: nothing is named, or the model has no such head, group, layer or attention type.
+        HeadscopeError: nothing is named, or the model has no such head, group, layer or attention type, or a layer has
+            no attention.
     """
     selected: dict[tuple[str, int], set[int]] = {}
     for name in list_names(names):
@@ -47,6 +49,7 @@ def select_heads(model: Model, names: HeadNames) -> Selection:
         else:
             layer, head = find_head(where, layers, heads)
             chosen = range(head - 1, head)
+        refuse_layer(model.shape.without_attention, layer)
         selected.setdefault((attention_type, layer), set()).update(chosen)
     if not selected:
         raise HeadscopeError("no head is named; give heads such as 3-1, or layers such as 3.")

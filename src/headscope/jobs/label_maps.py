@@ -101,7 +101,7 @@ def prepare_maps(
     documents = read_texts(corpus, data=data, format=format, limit=limit, sample=sample, seed=seed)
     progress("loading the model", 0, 0)
     model = load(model, device=device, trust_remote_code=trust_remote_code)
-    attention_type, layers = next(iter(model.layers.items()))
+    attention_type, layers = next(iter(model.attention_layers.items()))
     names = choose_maps(list(documents), layers, model.shape.heads[attention_type], maps, seed)
     by_name = {}
     for each in read_maps(model, list(documents), names):

@@ -33,6 +33,7 @@ from headscope.jobs.arguments import check_model
 from headscope.jobs.folder import OutputFolder, write_csv
 from headscope.jobs.ledger_arguments import check_tokens, read_prompts
 from headscope.jobs.progress import Progress, ignore_progress, shows_progress
+from headscope.layers import place_layers
 from headscope.runner.checkpoint import RunSums
 from headscope.runner.checkpoint import resume as resume_sums
 from headscope.runner.checkpoint import save as save_sums
@@ -196,19 +197,21 @@ class _Measuring:
         )
         gold = np.array([prompt.gold or 0 for _, prompt in written])
         documents = lengths[:, FIRST_SLOT : FIRST_SLOT + slots]
+        model = self.layout.model
+        ((_, layers),) = model.attention_layers.items()
         table = tabulate_ledger(MeasuredPrompts(shares, uniform, documents, gold))
+        table = place_layers(table, layers, model.layers["decoder"])
         own = sum(sums.values[number, "own"].size for number, _ in written)
         table = table.assign_attrs(
             documents=len(written), tokens=int(lengths.sum()) + own, own_tokens=own, skipped=json.dumps(dict(+skipped)),
             content="prompts",
         )  # fmt: skip
-        spell = self.layout.model.tokenizer
         texts = [
-            (prompt.id, [spell_token(spell, int(token)) for token in sums.values[number, "own"]],
+            (prompt.id, [spell_token(model.tokenizer, int(token)) for token in sums.values[number, "own"]],
              sums.values[number, "by_token"])
             for number, prompt in written if (number, "by_token") in sums.values
         ]  # fmt: skip
-        return table, tabulate_tokens(texts, name_parts(slots), rank_readers(table)[:READERS])
+        return table, tabulate_tokens(texts, name_parts(slots), layers, rank_readers(table)[:READERS])
 
     def _measure(self) -> RunSums:
         """What was measured of each prompt, by its number; a run that was killed goes on."""

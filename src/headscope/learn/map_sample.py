@@ -44,7 +44,9 @@ class HeadMap:
     separators: tuple[int, ...] = ()
 
 
-def choose_maps(documents: Sequence[Document], layers: int, heads: int, count: int, seed: int = 0) -> list[MapName]:
+def choose_maps(
+    documents: Sequence[Document], layers: Sequence[int], heads: int, count: int, seed: int = 0
+) -> list[MapName]:
     """The names of maps at random, as many of each head, and no two of one document.
 
     Where the count is no multiple of the number of heads, some heads have one map more.
@@ -58,10 +60,10 @@ def choose_maps(documents: Sequence[Document], layers: int, heads: int, count: i
         )
     generator = np.random.default_rng(seed)
     chosen = generator.permutation(len(documents))[:count]
-    rounds = [generator.permutation(layers * heads) for _ in range(-(-count // (layers * heads)))]
+    rounds = [generator.permutation(len(layers) * heads) for _ in range(-(-count // (len(layers) * heads)))]
     places = (divmod(int(place), heads) for place in np.concatenate(rounds or [np.empty(0, int)]))
     return [
-        MapName(documents[document].id, layer + 1, head + 1)
+        MapName(documents[document].id, layers[layer], head + 1)
         for document, (layer, head) in zip(chosen, places, strict=False)
     ]
 

@@ -236,8 +236,8 @@ def extract(
     folder.mkdir(parents=True, exist_ok=True)
     names = [
         (attention_type, layer, head)
-        for attention_type, layers in model.layers.items()
-        for layer in range(1, layers + 1)
+        for attention_type, numbers in model.attention_layers.items()
+        for layer in numbers
         for head in range(1, model.shape.heads[attention_type] + 1)
     ]
     blocks: list[tuple[Block, ...]] = []

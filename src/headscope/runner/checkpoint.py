@@ -1,7 +1,7 @@
 """Sums of a whole run: merged by ``+``, kept on disk so that a killed run can go on."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,13 +49,13 @@ class RunSums:
             merged[key] = np.asarray(merged[key] + value) if key in merged else value
         return RunSums(merged)
 
-    def collect_layers(self, reducer: str, attention_type: str, layers: int) -> dict[str, np.ndarray]:
-        """The sums of one reducer, layers as the first axis."""
+    def collect_layers(self, reducer: str, attention_type: str, layers: Sequence[int]) -> dict[str, np.ndarray]:
+        """The sums of one reducer, with these layers as the first axis."""
         observed = [key for key in self.values if key[:2] == (reducer, attention_type) and key[2] != COUNTED]
         return {
             name: self.values[reducer, attention_type, ALL_LAYERS, name]
             if (reducer, attention_type, ALL_LAYERS, name) in self.values
-            else np.stack([self.values[reducer, attention_type, str(layer), name] for layer in range(1, layers + 1)])
+            else np.stack([self.values[reducer, attention_type, str(layer), name] for layer in layers])
             for name in sorted({key[3] for key in observed})
         }
 

@@ -56,11 +56,22 @@ def read_texts(model: Model, documents: Sequence[Document], plan: Plan) -> list[
 
 
 def _read_weights(model: Model, capture: Capture, batch: Batch) -> Iterator[dict[str, np.ndarray]]:
-    """Of each text of a batch, by attention type, the weights of all heads of all layers."""
-    maps: dict[str, list[list[np.ndarray]]] = {name: [] for name in model.layers}
-    capture.run(batch, lambda attention: maps[attention.attention_type].append(_read_maps(attention)), whole=True)
+    """Of each text of a batch, by attention type, the weights of all heads of all layers; 0 where there is none."""
+    maps: dict[str, dict[int, list[np.ndarray]]] = {name: {} for name in model.layers}
+
+    def observe(attention: Attention) -> None:
+        maps[attention.attention_type][attention.layer] = _read_maps(attention)
+
+    capture.run(batch, observe, whole=True)
     for row in range(len(batch.documents)):
-        yield {name: np.stack([layer[row] for layer in layers]) for name, layers in maps.items()}
+        yield {
+            name: np.stack([
+                # A layer without attention has no weights.
+                layers[number][row] if number in layers else np.zeros_like(next(iter(layers.values()))[row])
+                for number in range(1, model.layers[name] + 1)
+            ])
+            for name, layers in maps.items()
+        }  # fmt: skip
 
 
 def _read_maps(attention: Attention) -> list[np.ndarray]:

@@ -5,6 +5,7 @@ from importlib import metadata
 from typing import Any
 
 from headscope.capture.model import Model
+from headscope.layers import write_without_attention
 
 PACKAGES = ("headscope", "torch", "transformers", "tokenizers", "numpy", "xarray")
 """Those whose versions every table states."""
@@ -19,7 +20,7 @@ def identify_model(model: Model) -> dict[str, Any]:
         "dtype": str(model.module.dtype).removeprefix("torch."),
         "device": str(model.device),
         "tokenizer": type(model.tokenizer).__name__,
-    }
+    } | write_without_attention(model.shape.without_attention)
 
 
 def list_versions() -> dict[str, str]:

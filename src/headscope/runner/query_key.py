@@ -16,6 +16,7 @@ from headscope.capture.stream import Plan, Stream
 from headscope.corpora.document import Document
 from headscope.errors import HeadscopeError
 from headscope.heads import find_head
+from headscope.layers import refuse_layer
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ def read_query_key(
     if attention_type not in model.layers:
         raise HeadscopeError(f"there is no {attention_type!r} attention; the model has {', '.join(model.layers)}.")
     number, row = find_head(head, model.layers[attention_type], model.shape.heads[attention_type])
+    refuse_layer(model.shape.without_attention, number)
     place = (attention_type, number)
     weights: list[Float[Tensor, "query key"]] = []
     answers: list[QueryKey] = []

@@ -10,6 +10,7 @@ from headscope.capture.model import Model
 from headscope.capture.views import VIEWS
 from headscope.errors import HeadscopeError, first_line
 from headscope.heads import SHARE
+from headscope.layers import place_layers
 from headscope.reducers.reducer import Reducer, declared_scores
 from headscope.runner.checkpoint import RunSums
 from headscope.score import ATTRIBUTE, Score, write_scores
@@ -18,14 +19,13 @@ from headscope.score import ATTRIBUTE, Score, write_scores
 def tabulate(done: RunSums, model: Model, reducers: Sequence[Reducer]) -> xr.Dataset:
     """The head table of sums, with what was counted and what was skipped."""
     attention_types = []
-    for attention_type, layers in model.layers.items():
+    for attention_type, numbers in model.attention_layers.items():
         reduced = []
         for reducer in reducers:
-            sums = done.collect_layers(reducer.name, attention_type, layers)
+            sums = done.collect_layers(reducer.name, attention_type, numbers)
             values = reducer.result(sums, done.select_counts(reducer.name, attention_type))
-            reduced.append(
-                values.assign_coords({dim: np.arange(1, values.sizes[dim] + 1) for dim in ("layer", "head")})
-            )
+            values = values.assign_coords(head=np.arange(1, values.sizes["head"] + 1))
+            reduced.append(place_layers(values, numbers, model.layers[attention_type]))
         try:
             attention_types.append(xr.merge(_align_permutations(reduced), join="exact", compat="no_conflicts"))
         except (xr.MergeError, ValueError) as error:

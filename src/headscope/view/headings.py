@@ -5,6 +5,8 @@ from pathlib import Path
 
 import xarray as xr
 
+from headscope.layers import describe_without_attention, read_without_attention
+
 CAUSAL = "decoder"
 """The attention type whose words see no later ones."""
 
@@ -24,6 +26,11 @@ def name_model(model: object) -> str:
 def describe_view(table: xr.Dataset) -> str:
     """The view that a table was measured through, and what it shows; empty where that is the weights."""
     return f"View “{table.attrs['view']}”: {table.attrs['view_shows']}." if "view" in table.attrs else ""
+
+
+def describe_layers(table: xr.Dataset) -> str:
+    """A sentence on the layers of a hybrid model that have no attention; empty if all have some."""
+    return describe_without_attention(read_without_attention(table))
 
 
 def name_replication(table: xr.Dataset) -> str:

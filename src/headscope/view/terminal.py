@@ -16,8 +16,9 @@ from headscope.analyse import top_heads
 from headscope.analyse.replicate import SURVIVES
 from headscope.analyse.report import UNDECIDED
 from headscope.heads import get_share
+from headscope.layers import list_ranges
 from headscope.score import read_scores
-from headscope.view.headings import describe_causality, describe_view, name_corpus, name_model
+from headscope.view.headings import describe_causality, describe_layers, describe_view, name_corpus, name_model
 from headscope.view.need import print_need
 from headscope.view.reports import Interval, Report, Reported, describe_regressions, read_reports
 from headscope.view.runs import print_runs
@@ -46,6 +47,8 @@ def print_table(table: xr.Dataset, console: Console) -> None:
         f"{table.sizes['layer']} layers of {table.sizes['head']} heads; {about['documents']:,} documents, "
         f"{about['words']:,} words, {about['tokens']:,} tokens"
     )
+    if sentence := describe_layers(table):
+        console.print(sentence, highlight=False)
     skipped = json.loads(about["skipped"])
     reasons = "; ".join(f"{count:,} {reason}" for reason, count in skipped.items())
     if about["tokens_unknown"]:
@@ -230,13 +233,6 @@ def print_paths(table: xr.Dataset, console: Console) -> None:
         grid.add_column(column, justify="right" if column == "texts" else "left")
     in_order = sorted(ways.items(), key=lambda item: (item[0][0], min(item[1]), item[0][1]))
     for (attention_type, way, texts), layers in in_order:
-        grid.add_row(*[attention_type] * several, _runs(sorted(layers)), f"{texts:,}", way)
+        grid.add_row(*[attention_type] * several, list_ranges(layers), f"{texts:,}", way)
     console.print("\nHow attention was measured:")
     console.print(grid)
-
-
-def _runs(layers: list[int]) -> str:
-    """Numbers as stretches: 1-3, 5."""
-    starts = [layer for layer in layers if layer - 1 not in layers]
-    ends = [layer for layer in layers if layer + 1 not in layers]
-    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in zip(starts, ends, strict=True))

@@ -199,12 +199,13 @@ def _draw_panel(
         look: dict[str, Any] = {"color": series.colour, "marker": series.marker}
         axes.scatter(x, y, s=14, alpha=0.55, linewidth=0, gid=series.variable, clip_on=False, **look)
         look |= {"markersize": 6, "markeredgecolor": "white", "markeredgewidth": 0.6}
-        means = values.mean("head")
-        (handles[series.label],) = axes.plot(layers, means, linewidth=1.6, gid=f"{series.variable}-mean", **look)
+        means = values.assign_coords(layer=layers).mean("head").dropna("layer")  # some layers may have no attention
+        gid = f"{series.variable}-mean"
+        (handles[series.label],) = axes.plot(means["layer"], means, linewidth=1.6, gid=gid, **look)
     if panel.baseline and _present(table, "entropy_uniform", attention_type):
         uniform = select_type(table["entropy_uniform"], attention_type)
         uniform = uniform if panel.baseline == UNIFORM else cast(xr.DataArray, np.exp(-uniform))
-        line = uniform.mean("head") if "head" in uniform.dims else uniform
+        line = (uniform.mean("head") if "head" in uniform.dims else uniform).dropna("layer")
         look = {"color": "0.25", "linestyle": (0, (4, 3)), "linewidth": 1.2, "gid": "baseline"}
         (handles["uniform attention"],) = axes.plot(line["layer"], line, **look)
     if shown:

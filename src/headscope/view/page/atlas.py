@@ -22,7 +22,7 @@ from headscope import heads
 from headscope.examples import READS, STEPS
 from headscope.files import atomic_write
 from headscope.score import ATTRIBUTE, read_scores
-from headscope.view.headings import describe_causality, describe_view, name_corpus, name_model
+from headscope.view.headings import describe_causality, describe_layers, describe_view, name_corpus, name_model
 from headscope.view.need import NeededHead, describe_need, list_needed_heads
 from headscope.view.page.average_maps import find_maps
 from headscope.view.page.needed_heads import render_needed_heads
@@ -136,6 +136,7 @@ def fill_page(
     needed = list_needed_heads(table, reports)
     permuted = has_permutations(reports)
     counts = f"{int(attrs['documents']):,} documents, {int(attrs['tokens']):,} tokens"
+    sizes = f"{table.sizes['layer']} layers of {table.sizes['head']} heads"
     style, script = _asset("page.css"), join_modules("main")
     causality, shown = describe_causality(table), describe_view(table)
     return Template(_asset("page.html")).substitute(
@@ -144,7 +145,7 @@ def fill_page(
         title=_escape(f"{name_model(attrs['model'])}: head atlas"),
         model=_escape(name_model(attrs["model"])),
         corpus=_escape(name_corpus(attrs["corpus"])),
-        counts=f"{counts}; {table.sizes['layer']} layers of {table.sizes['head']} heads",
+        counts=f"{counts}; {sizes}. {describe_layers(table)}".rstrip(". "),
         skipped=_escape(_skipped(attrs["skipped"])),
         view=f"<p>{_escape(shown)}</p>" if shown else "",
         style=style,

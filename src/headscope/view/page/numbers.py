@@ -12,6 +12,7 @@ import xarray as xr
 from headscope import heads
 from headscope.analyse.need import NEEDED
 from headscope.heads import head_name
+from headscope.layers import read_without_attention
 from headscope.score import HEAD, Score, read_scores
 from headscope.view.answers import describe_heads, describe_row
 from headscope.view.glosses import explain_relation
@@ -67,6 +68,7 @@ def describe_numbers(
     return {
         "layers": table.sizes["layer"],
         "heads": table.sizes["head"],
+        "without_attention": read_without_attention(table),
         "attention_types": _labels(table, "attention_type"),
         "directions": _labels(table, "direction"),
         "opening": opening and format_address(opening),

@@ -120,7 +120,10 @@ export async function drawSentences(state) {
   const absent = !hasHead(texts[place], state, state.head);
   picture.hidden = table.hidden = absent;
   if (absent) {
-    find("sentence-about").textContent = `${words(state.attention_type)} attention has no head ${headName(state.head)}.`;
+    const kind = page.without_attention[state.head.layer + 1];
+    find("sentence-about").textContent = kind
+      ? `Layer ${state.head.layer + 1} has no attention (${words(kind)}).`
+      : `${words(state.attention_type)} attention has no head ${headName(state.head)}.`;
     return;
   }
   const names = [headName(state.head), ...drawBeside(state).filter((name) => hasHead(texts[place], state, readHead(name)))];

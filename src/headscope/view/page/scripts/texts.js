@@ -1,5 +1,6 @@
 // The texts of the page with the attention of all heads, from the JSON in #sentences-data; a live page may begin without.
 import { find } from "./dom.js";
+import { page } from "./numbers.js";
 import { unpackBytes } from "./packed.js";
 
 const source = find("sentences-data") ?? find("live-data");
@@ -16,10 +17,11 @@ export const examplesOf = (row) => data.examples.filter((each) => each.row === r
 // The attention type of a text that is shown: the chosen one, or the only one that it has.
 const typeOf = (text, state) => state.attention_type || Object.keys(text.weights)[0];
 
-// True if the chosen attention type has a head: a decoder may have fewer layers than its encoder.
+// True if the chosen attention type has a head: a decoder may have fewer layers than its encoder, and in a hybrid model
+// not all layers have attention.
 export function hasHead(text, state, { layer, head }) {
   const [layers, heads] = text.shapes[typeOf(text, state)];
-  return layer < layers && head < heads;
+  return layer < layers && head < heads && !(layer + 1 in page.without_attention);
 }
 
 // A text of the page as the model behind it is asked about it. `tokens` is what the model reads of it, where that is cut.

@@ -1,0 +1,68 @@
+"""The numbers of layers: in a hybrid model only some have attention, and these keep their numbers in the model."""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+import xarray as xr
+
+from headscope.errors import HeadscopeError
+
+ATTRIBUTE = "layers_without_attention"
+"""The attribute of a table that says which layers have no attention and what each is instead, as JSON."""
+
+
+def place_layers(table: xr.Dataset, numbers: Sequence[int], layers: int) -> xr.Dataset:
+    """The table of the layers that have attention as one of all layers, with NaN in the others.
+
+    Args:
+        table: its dimensions ``layer``, ``layer_other`` and ``layer_before`` have an entry for each of `numbers`.
+        numbers: of the layers that have attention.
+        layers: of the model.
+    """
+    every, own = np.arange(1, layers + 1), np.asarray(numbers)
+    dims = [dim for dim in ("layer", "layer_other", "layer_before") if dim in table.dims]
+    placed = table.assign_coords(dict.fromkeys(dims, own))
+    return placed if np.array_equal(every, own) else placed.reindex(dict.fromkeys(dims, every))
+
+
+def write_without_attention(kinds: Mapping[int, str]) -> dict[str, str]:
+    """The attribute of a table whose model has layers without attention; none for other models."""
+    return {ATTRIBUTE: json.dumps({str(number): kind for number, kind in kinds.items()})} if kinds else {}
+
+
+def read_without_attention(table: xr.Dataset) -> dict[int, str]:
+    """The layers of a table's model that have no attention, by number, and what each is instead."""
+    return {int(number): str(kind) for number, kind in json.loads(table.attrs.get(ATTRIBUTE, "{}")).items()}
+
+
+def describe_without_attention(kinds: Mapping[int, str]) -> str:
+    """A sentence on the layers without attention; empty if all have some.
+
+    For example: *Layers 1-3, 5-7 have no attention (linear attention).*
+    """
+    if not kinds:
+        return ""
+    names = ", ".join(dict.fromkeys(kind.replace("_", " ") for kind in kinds.values()))
+    several = len(kinds) > 1
+    return f"Layer{'s' * several} {list_ranges([*kinds])} {'have' if several else 'has'} no attention ({names})."
+
+
+def refuse_layer(kinds: Mapping[int, str], layer: int) -> None:
+    """Refuse a layer that has no attention.
+
+    Raises:
+        HeadscopeError: it has none.
+    """
+    if layer in kinds:
+        raise HeadscopeError(
+            f"layer {layer} has no attention ({kinds[layer].replace('_', ' ')}); name a head of another layer than "
+            f"{list_ranges([*kinds])}."
+        )
+
+
+def list_ranges(numbers: Collection[int]) -> str:
+    """Numbers as ranges: 1-3, 5."""
+    starts = sorted(number for number in numbers if number - 1 not in numbers)
+    ends = sorted(number for number in numbers if number + 1 not in numbers)
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in zip(starts, ends, strict=True))
