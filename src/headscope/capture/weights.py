@@ -1,7 +1,7 @@
 """Weights on disk: loaded without the library's own reports, refused if some are missing, and identified by a hash."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -57,8 +57,11 @@ def sha256_of_weights(folder: Path) -> str:
     """
     patterns = ("model.safetensors", "model-*-of-*.safetensors", "pytorch_model.bin", "pytorch_model-*-of-*.bin")
     files = next((parts for pattern in patterns if (parts := sorted(folder.glob(pattern)))), [])
-    if not files:
-        return ""
+    return hash_files(files) if files else ""
+
+
+def hash_files(files: Iterable[Path]) -> str:
+    """The SHA-256 of the bytes of some files, one after the other."""
     digest = hashlib.sha256()
     for file in files:
         with file.open("rb") as opened:

@@ -52,6 +52,17 @@ def check_model(model: object) -> None:
         model_names.check_name(str(model))
 
 
+def is_adapter(model: object) -> bool:
+    """True for a model with an adapter, which can be compared with the model without it.
+
+    Raises:
+        ModelError: the folder of an adapter does not say which model it was trained for.
+    """
+    return bool(
+        model_names.find_base(str(model)) if isinstance(model, str | Path) else getattr(model, "adapter_of", "")
+    )
+
+
 def check_head(task: str | None, runs: object) -> None:
     """Refuse a task head that there is not, or that runs are not to have.
 

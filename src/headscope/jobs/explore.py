@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, cast
 from urllib.parse import SplitResult, parse_qs, urlsplit
 
 import xarray as xr
@@ -142,7 +142,7 @@ def explore(
         if model is not None:
             raise HeadscopeError("`model` is the model of an atlas, and no atlas was given; give the model first.")
         progress("loading the model", 0, 0)
-        loaded = _load_with_head(source, device, trust_remote_code)
+        loaded = _load_with_head(cast(Loadable, source), device, trust_remote_code)
         with TemporaryDirectory(prefix="headscope-explore-") as folder:
             out = Path(folder) / "atlas"
             atlas(loaded, corpus, out, figures="none", permutations=0, device=device, progress=progress)

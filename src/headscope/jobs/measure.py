@@ -18,7 +18,7 @@ from headscope.analyse import add_replication, assess
 from headscope.capture.loading import Loadable, load
 from headscope.corpora import CorpusSummary, read, summarize
 from headscope.errors import HeadscopeError
-from headscope.jobs.arguments import check_head, check_model, check_reducers, check_view, open_runs
+from headscope.jobs.arguments import check_head, check_model, check_reducers, check_view, is_adapter, open_runs
 from headscope.jobs.folder import reserve_file
 from headscope.jobs.inputs import find_head, make_plan
 from headscope.jobs.progress import Progress, ignore_progress, shows_progress
@@ -115,7 +115,8 @@ def measure(
         documents = reading(corpus)
         progress("reading the corpus", 0, 0)
         summary = summarize(documents)
-        chosen = _choose_reducers(reducers, summary, runs, permutations)
+        compares = runs is not None or is_adapter(model)
+        chosen = _choose_reducers(reducers, summary, runs, permutations, compares=compares)
         refuse_view(chosen, view)
         second = open_replication(replicate, documents, reducers, chosen, reading=reading, progress=progress)
         progress("loading the model", 0, 0)
@@ -146,19 +147,24 @@ def measure(
 
 
 def _choose_reducers(
-    reducers: Sequence[str | Reducer], summary: CorpusSummary, runs: Runs | None, permutations: int | None
+    reducers: Sequence[str | Reducer],
+    summary: CorpusSummary,
+    runs: Runs | None,
+    permutations: int | None,
+    *,
+    compares: bool,
 ) -> list[Reducer]:
     """The reducers that were named, for this corpus, with so many permutations.
 
     Raises:
-        HeadscopeError: one compares runs with the model before, and there are no runs.
+        HeadscopeError: one compares a model with what it was tuned from, and there is nothing to compare.
     """
     chosen = []
     for named, reducer in zip(reducers, resolve_reducers(reducers, summary), strict=True):
-        if runs is None and reducer.models == 2:
+        if not compares and reducer.models == 2:
             raise HeadscopeError(
-                f"the reducer `{reducer.name}` compares runs with the model that they were tuned from; "
-                "add --runs FOLDER."
+                f"the reducer `{reducer.name}` compares a model with what it was tuned from; add --runs FOLDER, or "
+                "give the folder of an adapter."
             )
         skipped = permutations is None and runs is not None and isinstance(named, str)
         chosen.append(with_permutations(reducer, 0 if skipped else permutations))

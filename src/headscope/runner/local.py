@@ -318,6 +318,7 @@ def _load_before(before: Loadable | None, model: Model, reducers: Sequence[Reduc
     comparing = next((reducer for reducer in reducers if reducer.models == 2), None)
     if comparing is None:
         return None
+    before = before or model.adapter_of or None
     if before is None:
         raise HeadscopeError(
             f"the reducer `{comparing.name}` compares two models, and one was given; give `before`, what it was tuned "

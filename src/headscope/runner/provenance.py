@@ -13,14 +13,16 @@ PACKAGES = ("headscope", "torch", "transformers", "tokenizers", "numpy", "xarray
 
 def identify_model(model: Model) -> dict[str, Any]:
     """The attributes of a table that say which weights it is of, and how they were run."""
-    return {
+    about = {
         "model": model.name,
         "revision": model.revision,
         "weights_sha256": model.weights_sha256,
         "dtype": str(model.module.dtype).removeprefix("torch."),
         "device": str(model.device),
         "tokenizer": type(model.tokenizer).__name__,
-    } | write_without_attention(model.shape.without_attention)
+    }
+    adapter = {"adapter_of": model.adapter_of} if model.adapter_of else {}
+    return about | adapter | write_without_attention(model.shape.without_attention)
 
 
 def list_versions() -> dict[str, str]:
