@@ -1,10 +1,15 @@
 """The reducers that any model and any annotated text will do for, whatever task head the model has."""
 
 from headscope.reducers import REDUCERS
-from headscope.reducers.reducer import reads_logits
+from headscope.reducers.reducer import reads_logits, reads_values
 
-PLAIN = tuple(name for name, reducer in REDUCERS.items() if reducer.scope != "gradient" and not reads_logits(reducer))
-"""Those of gradients and of logits need a task head; their laws are in `test_gradients` and `test_copying`."""
+PLAIN = tuple(
+    name
+    for name, reducer in REDUCERS.items()
+    if reducer.scope != "gradient" and not reads_logits(reducer) and not reads_values(reducer)
+)
+"""Those of gradients and of logits need a task head, and those of values a decoder without a view; their laws are in
+`test_gradients`, `test_copying` and `test_streaming`."""
 
 OF_ONE_MODEL = tuple(name for name in PLAIN if REDUCERS[name].models == 1)
 """Those of them that compare no two models."""

@@ -31,7 +31,7 @@ from headscope import cli, heads
 from headscope.corpora import FORMATS, summarize
 from headscope.learn.tasks import TASKS
 from headscope.reducers import REDUCERS, Relations, Rule, Surface, WordClass
-from headscope.reducers.reducer import reads_logits
+from headscope.reducers.reducer import reads_logits, reads_values
 from headscope.reducers.support.permutations import with_permutations
 from headscope.runner import measure
 from headscope.score import read_scores
@@ -231,7 +231,8 @@ def steps() -> Iterator[tuple[str, dict[str, xr.DataArray]]]:
     for name, reducer in REDUCERS.items():
         chosen = own.get(name) or reducer.for_corpus(summary)
         before = model if reducer.models == 2 else None
-        measured = headed_model if reducer.scope == "gradient" else decoder if reads_logits(reducer) else model
+        needs_decoder = reads_logits(reducer) or reads_values(reducer)
+        measured = headed_model if reducer.scope == "gradient" else decoder if needs_decoder else model
         table = measure(measured, documents, [with_permutations(chosen, 7)], before=before)
         parts.append((f"Reducer `{name}`", table))
         control = None if before or measured is not model else measure(untrained, documents, [chosen])

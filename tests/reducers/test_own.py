@@ -157,7 +157,8 @@ def declared(**parts) -> object:
 NOT_REDUCERS = {
     "nosuch": "there is no reducer 'nosuch'; there are surface, relations, coreference, scope, aspects, classes, "
     "roles, similarity, gradients, head_distances, head_distances_before, map_patterns, "
-    "sparse_shapes, average_map, induction, nearby_tokens, sinks, retrieval, copying, and your own as module:Reducer.",
+    "sparse_shapes, average_map, induction, nearby_tokens, sinks, retrieval, copying, streaming, and your own as "
+    "module:Reducer.",
     "nosuch:Reducer": "the reducer 'nosuch:Reducer' needs a module 'nosuch', and none was found in FOLDER or among the "
     "installed packages; name it as in `import`, without .py.",
     "broken:Reducer": "the module of the reducer 'broken:Reducer' cannot be imported (ZeroDivisionError: division by "

@@ -30,6 +30,7 @@ from witnesses.seen import CAUSAL, Seen, Token, see
 from witnesses.similarity import similarity
 from witnesses.sinks import sinks
 from witnesses.sparse_shapes import sparse_shapes
+from witnesses.streaming import streaming
 from witnesses.surface import SURFACE, masses, surface
 from witnesses.words import best_other, word_weights
 from witnesses.zeroing import see_zeroed
@@ -86,6 +87,7 @@ __all__ = [
     "similarity",
     "sinks",
     "sparse_shapes",
+    "streaming",
     "surface",
     "word_weights",
 ]

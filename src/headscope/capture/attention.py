@@ -69,6 +69,15 @@ class Attention(Protocol):
             HeadscopeError: no reducer has declared that it reads logits.
         """
 
+    def values(self) -> Float[Tensor, "batch key_head key width"]:
+        """The values of each key/value head, of which the output of a head before the output projection is the average.
+
+        Query heads share them in order: of 6 heads and 2 key/value heads, the first 3 have those of the first.
+
+        Raises:
+            HeadscopeError: a view is shown in place of attention, or the model shows no values.
+        """
+
     def entropy(self) -> Float[Tensor, "batch head query"]:
         """-sum_k a[q, k] ln a[q, k], in nats."""
 
@@ -117,3 +126,17 @@ def read_raised(tokens: Int[Tensor, "batch head key"] | None) -> Int[Tensor, "ba
             "= True in the reducer."
         )
     return tokens
+
+
+def read_values(values: Float[Tensor, "batch key_head key width"] | None) -> Float[Tensor, "batch key_head key width"]:
+    """The answer to `Attention.values`, if there is one.
+
+    Raises:
+        HeadscopeError: there is none.
+    """
+    if values is None:
+        raise HeadscopeError(
+            "the values were asked of a view, or of a model of which only the weights can be seen; declare "
+            "reads_values = True in the reducer, and measure attention itself in a model that can be captured."
+        )
+    return values

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from headscope.capture.attention import Attention, read_raised
+from headscope.capture.attention import Attention, read_raised, read_values
 from headscope.capture.batch import Batch
 from headscope.capture.norms import make_shares
 from headscope.capture.words import Words
@@ -26,6 +26,7 @@ class DenseRows(Attention):
         columns: the keys they are on; the mask hides all others from every row of the block.
         allowed: how many keys the mask leaves to each query.
         raised_tokens: the answer to `raised`; None where nobody reads logits.
+        value: the answer to `values`; None of a view, and where only the weights can be seen.
     """
 
     layer: int
@@ -36,6 +37,7 @@ class DenseRows(Attention):
     columns: slice
     allowed: Float[Tensor, "batch query"]
     raised_tokens: Int[Tensor, "batch head key"] | None = None
+    value: Float[Tensor, "batch key_head key width"] | None = None
 
     @property
     def heads(self) -> int:
@@ -44,7 +46,7 @@ class DenseRows(Attention):
 
     def with_norms(self, norms: Float[Tensor, "batch head key"]) -> "DenseRows":
         """The rows of the norm view, given the norms of what each head takes from each key."""
-        return replace(self, matrix=make_shares(self.matrix, norms[:, :, self.columns]))
+        return replace(self, matrix=make_shares(self.matrix, norms[:, :, self.columns]), value=None)
 
     def average(self, columns: Float[Tensor, "batch key feature"]) -> Float[Tensor, "batch head query feature"]:
         """The average of each column under the attention: sum_k a[q, k] * columns[k]."""
@@ -65,6 +67,10 @@ class DenseRows(Attention):
     def raised(self) -> Int[Tensor, "batch head key"]:
         """The token of the text whose logit the value of each key raises most."""
         return read_raised(self.raised_tokens)
+
+    def values(self) -> Float[Tensor, "batch key_head key width"]:
+        """The values of each key/value head."""
+        return read_values(self.value)
 
     def entropy(self) -> Float[Tensor, "batch head query"]:
         """-sum_k a[q, k] ln a[q, k], in nats; a weight of 0 adds nothing."""

@@ -1,6 +1,7 @@
 """Views whose rows are made from those of attention, with their matrix."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol, cast, runtime_checkable
 
 from headscope.capture.attention import Attention
@@ -34,6 +35,7 @@ def turn_rows(turn: Turn, observe: Observer) -> Observer:
     """An observer of attention with its matrix, who shows another one what it is turned into."""
 
     def observe_rows(attention: Attention) -> None:
-        observe(turn(cast(DenseRows, attention)))
+        # A view shows what its rows are shares of, and the values are averaged by none of that.
+        observe(replace(turn(cast(DenseRows, attention)), value=None))
 
     return observe_rows

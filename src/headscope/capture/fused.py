@@ -21,7 +21,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from headscope.capture import distance
-from headscope.capture.attention import Attention, read_raised
+from headscope.capture.attention import Attention, read_raised, read_values
 from headscope.capture.batch import Batch
 from headscope.capture.kernel import Attended, attend, products
 from headscope.capture.mask import Reach, as_mask
@@ -47,6 +47,7 @@ class FusedRows(Attention):
         scale: what the dot products are multiplied with.
         reach: which keys a query sees.
         raised_tokens: the answer to `raised`; None where nobody reads logits.
+        value: the answer to `values`; None of a view.
     """
 
     layer: int
@@ -58,6 +59,7 @@ class FusedRows(Attention):
     scale: float
     reach: Reach
     raised_tokens: Int[Tensor, "batch head key"] | None = None
+    value: Float[Tensor, "batch key_head key width"] | None = None
     _swept: dict[tuple[int, ...], Swept] = field(default_factory=dict)
 
     @property
@@ -76,7 +78,7 @@ class FusedRows(Attention):
         ones = self.query.new_full((*self.query.shape[:-1], 1), 1 / self.scale)
         query, key = torch.cat([self.query, ones], dim=-1), torch.cat([key, logarithms], dim=-1)
         query, key = (torch.nn.functional.pad(side, (0, -side.shape[-1] % ALIGNED)) for side in (query, key))
-        return replace(self, query=query, key=key, _swept={})
+        return replace(self, query=query, key=key, value=None, _swept={})
 
     def attend(self, values: Float[Tensor, "batch key_head key size"]) -> Attended:
         """The average of `values` under the attention, and the log-sum-exp of the scores."""
@@ -114,7 +116,7 @@ class FusedRows(Attention):
     ) -> Float[Tensor, "batch head query feature"]:
         """The average of columns of which each head has its own, as many a pass as a head is wide."""
         key = self.key.repeat_interleave(self.heads // self.key.shape[1], dim=1)
-        apart, size = replace(self, key=key, _swept={}), key.shape[-1]
+        apart, size = replace(self, key=key, value=None, _swept={}), key.shape[-1]
         blocks = torch.split(columns.float(), size, -1)
         values = (torch.nn.functional.pad(block, (0, size - block.shape[-1])) for block in blocks)
         averages = torch.cat([apart.attend(each)[0] for each in values], dim=-1)
@@ -123,6 +125,10 @@ class FusedRows(Attention):
     def raised(self) -> Int[Tensor, "batch head key"]:
         """The token of the text whose logit the value of each key raises most."""
         return read_raised(self.raised_tokens)
+
+    def values(self) -> Float[Tensor, "batch key_head key width"]:
+        """The values of each key/value head."""
+        return read_values(self.value)
 
     def _ask(self, edges: tuple[int, ...] | None = None) -> Swept:
         """The answers of one pass over the rows; any pass knows the log-sum-exp and the entropy."""

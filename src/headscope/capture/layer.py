@@ -228,7 +228,8 @@ def fuse(run: Pass, call: Call) -> FusedRows | str:
     if call.reach is None:
         return "the mask is of a kind that is not known"
     rows = slice(0, query.shape[2])
-    return FusedRows(call.layer, call.attention_type, rows, run.batch, query, key, call.scale, call.reach)
+    value = call.value.detach()
+    return FusedRows(call.layer, call.attention_type, rows, run.batch, query, key, call.scale, call.reach, value=value)
 
 
 def attend_without_matrix(run: Pass, call: Call, attention: FusedRows) -> tuple[Tensor | None, str]:
@@ -261,7 +262,15 @@ def attend_with_matrix(run: Pass, call: Call) -> Tensor:
         columns = call.reach.keys(rows, keys) if partly and call.reach is not None else slice(0, keys)
         output, weights, allowed = call.attend(run, rows, columns)
         attention = DenseRows(
-            call.layer, call.attention_type, rows, run.batch, weights.detach(), columns, allowed, raised
+            call.layer,
+            call.attention_type,
+            rows,
+            run.batch,
+            weights.detach(),
+            columns,
+            allowed,
+            raised,
+            call.value.detach(),
         )
         if run.verify:
             verify_average(run.model, attention, call.value[:, :, columns], output)

@@ -14,6 +14,9 @@ from headscope.headlists.head_list import GROUP, HEAD, HeadEntry, HeadList, List
 NAME = "duo-attention"
 SCORE, TITLE = "full_attention", "share of full attention (DuoAttention)"
 
+STREAMING = "streaming_kept"
+"""The score that is high where a head can do without the whole text, and these numbers are low: they are 1 less it."""
+
 
 def read(path: Path) -> HeadList:
     """The list of all key/value heads in a file, without intervals.
@@ -48,7 +51,7 @@ def render(heads: HeadList, key_value_heads: int | None = None) -> str:
 
     Args:
         heads: a list of one row.
-        key_value_heads: of a layer, where query heads share them; each has the largest value of its query heads, since
+        key_value_heads: of a layer, where query heads share them; each has the largest number of its query heads, since
             it is needed as much as the one that needs it most. By default each head has a column of its own.
 
     Raises:
@@ -63,13 +66,13 @@ def render(heads: HeadList, key_value_heads: int | None = None) -> str:
             f"the list has {width} key/value heads of a layer, and {key_value_heads} were asked for; leave the number "
             "out."
         )
-    values = {(entry.layer, entry.head): entry.value for entry in heads.entries}
-    if len(values) < layers * width:
+    entries = {(entry.layer, entry.head): entry for entry in heads.entries}
+    if len(entries) < layers * width:
         raise TableError(
-            f"the list has {len(values)} of {layers * width} heads, and DuoAttention needs a number for each; export "
+            f"the list has {len(entries)} of {layers * width} heads, and DuoAttention needs a number for each; export "
             "from the atlas, which has them all."
         )
-    rows = [[_share(values, (layer, head)) for head in range(1, width + 1)] for layer in range(1, layers + 1)]
+    rows = [[_share(entries[layer, head]) for head in range(1, width + 1)] for layer in range(1, layers + 1)]
     if key_value_heads is not None and heads.unit == HEAD:
         if key_value_heads < 1 or width % key_value_heads:
             raise TableError(
@@ -81,14 +84,14 @@ def render(heads: HeadList, key_value_heads: int | None = None) -> str:
     return "".join("\t".join(f"{value:.18e}" for value in row) + "\n" for row in rows)
 
 
-def _share(values: dict[tuple[int, int], float | None], place: tuple[int, int]) -> float:
-    value = values[place]
+def _share(entry: HeadEntry) -> float:
+    value = entry.value
     if value is None or not 0 <= value <= 1:
         raise TableError(
-            f"the head {place[0]}-{place[1]} has the value {value}, and DuoAttention takes numbers from 0 to 1; export "
-            "a score that is a share."
+            f"the head {entry.layer}-{entry.head} has the value {value}, and DuoAttention takes numbers from 0 to 1; "
+            "export a score that is a share."
         )
-    return value
+    return 1 - value if entry.score == STREAMING else value
 
 
 def _parse(cell: str, where: str) -> float:

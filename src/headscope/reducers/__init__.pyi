@@ -21,6 +21,7 @@ from .roles import Roles as Roles
 from .similarity import Similarity as Similarity
 from .sinks import Sinks as Sinks
 from .sparse_shapes import SparseShapes as SparseShapes
+from .streaming import Streaming as Streaming
 from .support.rules import Rule as Rule
 from .support.word_class import WordClass as WordClass
 from .surface import Surface as Surface

@@ -44,6 +44,9 @@ NAMES: Mapping[str, str] = {
     ),
     "retrieval": "How often each head, where a model is to give an answer, looks at the answer in the text.",
     "copying": "How much each head attends to tokens that it copies, whose logits it raises above those of all others.",
+    "streaming": (
+        "How much of each head's output stays the same if it sees only the first tokens of a text and the most recent."
+    ),
 }
 """What each reducer of `headscope.reducers.REDUCERS` measures: the first line of its docstring."""
 

@@ -39,6 +39,8 @@ class Reducer(Protocol):
 
     A reducer that asks which tokens the values raise sets ``reads_logits`` (`reads_logits`).
 
+    A reducer that asks for values (`Attention.values`) sets ``reads_values`` (`reads_values`).
+
     A reducer whose result has scores declares them as ``scores``, a tuple of `Score` (`declared_scores`). Its ``repr``
     identifies a run that is resumed: it must say all that the sums depend on, and hold no address. The sums that
     `observe` returns have the same names for every layer.
@@ -89,6 +91,11 @@ def needs_sample(reducer: Reducer | type[Reducer]) -> bool:
 def reads_logits(reducer: Reducer | type[Reducer]) -> bool:
     """True if a reducer asks for `Attention.raised`, for which the model must be a causal language model."""
     return bool(getattr(reducer, "reads_logits", False))
+
+
+def reads_values(reducer: Reducer | type[Reducer]) -> bool:
+    """True if a reducer asks for `Attention.values`, which views do not have."""
+    return bool(getattr(reducer, "reads_values", False))
 
 
 class CorpusReducer(Reducer, Protocol):

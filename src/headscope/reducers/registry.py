@@ -20,6 +20,7 @@ from headscope.reducers.roles import Roles
 from headscope.reducers.similarity import Similarity
 from headscope.reducers.sinks import Sinks
 from headscope.reducers.sparse_shapes import SparseShapes
+from headscope.reducers.streaming import Streaming
 from headscope.reducers.surface import Surface
 from headscope.reducers.token_classes import TokenClasses
 
@@ -43,6 +44,7 @@ REDUCERS: Mapping[str, type[CorpusReducer]] = {
     "sinks": Sinks,
     "retrieval": Retrieval,
     "copying": Copying,
+    "streaming": Streaming,
 }
 """All reducers by name."""
 

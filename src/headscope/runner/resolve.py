@@ -11,7 +11,7 @@ from headscope.corpora.summary import CorpusSummary
 from headscope.errors import HeadscopeError, first_line
 from headscope.reducers import REDUCERS
 from headscope.reducers.names import check_name
-from headscope.reducers.reducer import Reducer
+from headscope.reducers.reducer import Reducer, reads_values
 
 DECLARED = {name: get_args(hint)[0] for name, hint in get_type_hints(Reducer).items()}
 CHOICES = {name: get_args(kind) for name, kind in DECLARED.items() if get_origin(kind) is Literal}
@@ -30,7 +30,8 @@ def refuse_view(reducers: Sequence[Reducer], view: str | None) -> None:
     """Refuse a view with reducers that cannot be measured through it.
 
     Raises:
-        HeadscopeError: one of them reads gradients and no attention, or compares with a model that has no loss.
+        HeadscopeError: one of them reads gradients and no attention, reads values, or compares with a model that has
+            no loss.
     """
     if view is None:
         return
@@ -39,6 +40,12 @@ def refuse_view(reducers: Sequence[Reducer], view: str | None) -> None:
         raise HeadscopeError(
             f"the reducer `{reading.name}` reads gradients and not attention, so it has no view `{view}`; measure it "
             "apart, without --view."
+        )
+    averaging = next((reducer for reducer in reducers if reads_values(reducer)), None)
+    if averaging is not None:
+        raise HeadscopeError(
+            f"the reducer `{averaging.name}` reads the values that attention averages, so it has no view `{view}`; "
+            "measure it apart, without --view."
         )
     comparing = next((reducer for reducer in reducers if reducer.models == 2), None)
     if comparing is not None and VIEWS[view].of_loss:

@@ -1,0 +1,292 @@
+"""Streaming heads: what they add stays the same if they see only the first tokens of a text and the most recent ones.
+
+Xiao et al. 2024, *Efficient streaming language models with attention sinks*, keep the keys and values of these tokens
+alone; Xiao et al. 2024, *DuoAttention: Efficient long-context LLM inference with retrieval and streaming heads*, do so
+in the heads whose outputs can do without the others. They learn which by a gate in each head; here the output of each
+head is compared with itself.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+import numpy as np
+import torch
+import xarray as xr
+from jaxtyping import Bool, Float, Float64, Int
+from torch import Tensor
+
+from headscope.capture.attention import Attention
+from headscope.capture.batch import Batch
+from headscope.corpora.summary import CorpusSummary
+from headscope.errors import HeadscopeError, ModelError
+from headscope.heads import SHARE
+from headscope.reducers.reducer import Sums
+from headscope.reducers.support.folds import FoldAssignment, total_by_fold
+from headscope.reducers.support.ratios import describe, mean, score_table
+from headscope.score import Rival, Score
+
+XIAO = "Xiao et al. 2024 (StreamingLLM, DuoAttention)"
+
+HELD = 1 << 21
+"""Numbers of values that are held at once (16 MiB), each in the place of each key that a token keeps."""
+
+ROUNDING = 1e-4
+"""What a row of weights lacks to 1 is the share of a sink that is no token, if it is more than this.
+
+Weights are in float32, so where such a sink takes nearly all of a row, what is left is less exact than elsewhere."""
+
+KEPT = Score(
+    "streaming_kept",
+    "Streaming heads",
+    "the share of the head's output that stays the same where each token sees only the first tokens of the text and "
+    "the most recent ones",
+    numerator=("fold_streaming_kept",), denominator=("fold_streaming",),
+    rivals=(
+        Rival("others", "the same head and as many other tokens", ("fold_streaming_others",), ("fold_streaming",)),
+        Rival("uniform", "uniform attention to the same values", ("fold_streaming_uniform",), ("fold_streaming",)),
+    ),
+    items="tokens", attends="token",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Streaming:
+    """How much of each head's output stays the same if it sees only the first tokens of a text and the most recent.
+
+    Each token keeps the first 4 tokens of the text and the 32 most recent ones, itself among them; the weights on these
+    are scaled up to what the softmax would make of them alone. ``streaming_kept`` compares the output, before the
+    output projection, with that of the whole head: 1 less the length of the difference as a share of the length of the
+    output, and 0 where the difference is longer. In each text it is the mean over tokens by the lengths of their
+    outputs, since a head that rests on an attention sink adds next to nothing there; texts count by their tokens.
+    ``streaming_change`` is the length of the difference itself, and ``streaming_mass`` the attention to what is kept.
+    A head may have nearly all of its attention there and lose its output, if the sink that it rests on has a small
+    value.
+
+    A token counts if the head sees at least twice as many tokens there as are kept: of texts of 72 tokens or more. In
+    layers with a window these are the tokens in the window; one that shows less than that has no value.
+
+    The output of any head changes little if its values resemble each other. A streaming head keeps more of it than it
+    would of as many other tokens, evenly spaced between the first and the most recent ones; and more than uniform
+    attention to the same values would keep.
+
+    The model must be a decoder alone. Attention alone has an output, and what a view shows in its place has none.
+
+    Attributes:
+        fold_assignment: of the documents to the folds in which sums are kept.
+        first: how many of the first tokens of a text are kept, special tokens among them.
+        recent: how many of the most recent ones, each token itself among them.
+
+    Raises:
+        HeadscopeError: `first` is less than 0 or `recent` less than 1.
+    """
+
+    fold_assignment: FoldAssignment = field(default_factory=FoldAssignment)
+    first: int = 4
+    recent: int = 32
+
+    name: ClassVar[str] = "streaming"
+    scores: ClassVar[tuple[Score, ...]] = (KEPT,)
+    # A text's tokens weigh by the lengths of all of its outputs.
+    scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "layer"
+    models: ClassVar[Literal[1, 2]] = 1
+    max_tokens: ClassVar[int | None] = None
+    reads_values: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        """Refuse numbers of tokens that cannot be kept."""
+        if self.first < 0 or self.recent < 1:
+            raise HeadscopeError(
+                f"the first {self.first} and the most recent {self.recent} tokens cannot be kept; keep 0 or more of "
+                "the first, and 1 or more of the most recent."
+            )
+
+    @classmethod
+    def supports(cls, summary: CorpusSummary) -> bool:
+        """False: only decoders will do, and the reducer is measured where it is asked for by name."""
+        return False
+
+    @classmethod
+    def for_corpus(cls, summary: CorpusSummary) -> "Streaming":
+        """The reducer for any corpus."""
+        return cls(fold_assignment=FoldAssignment.for_corpus(summary))
+
+    def prepare(self, batch: Batch, attention_type: str) -> "_Facts":
+        """Which tokens are of texts, and their folds.
+
+        Raises:
+            ModelError: the model is no decoder, or not alone.
+        """
+        if not batch.is_causal(attention_type):
+            raise ModelError(
+                "the reducer `streaming` cuts each token off from those before it, and a model that is not a decoder "
+                "alone sees what stands behind it as well; measure a decoder, or leave the reducer out."
+            )
+        tokens = batch.queries(attention_type)
+        return _Facts(tokens.real, self.fold_assignment.folds(batch.documents, tokens.ids.device))
+
+    def count(self, facts: "_Facts") -> Sums:
+        """The tokens that count where no window hides a token from them."""
+        before = torch.arange(1, facts.real.shape[1] + 1, device=facts.real.device)
+        return {"tokens": (facts.real & (before >= 2 * (self.first + self.recent))).sum()}
+
+    def observe(self, facts: "_Facts", attention: Attention) -> Sums:
+        """By head and fold: the tokens that count, and what the head keeps of its output, as do its rivals; and by
+        head the attention to what is kept, and how much the output changes.
+        """
+        kept, others, counts = self._choose_keys(facts, attention)
+        values = attention.values().where(facts.real[:, None, :, None], 0)
+        groups, visible = attention.heads // values.shape[1], attention.visible()
+        # The sum of each row beside its average.
+        columns = torch.cat([values, torch.ones_like(values[..., :1])], dim=-1).repeat_interleave(groups, dim=1)
+        seen = attention.average_by_head(columns)
+        # In float64: what little weight there may be on some keys is scaled up.
+        values, output = values.double(), seen[..., :-1].double()
+        evenly = _average_evenly(values, visible)
+        missing = 1 - seen[..., -1]
+        missing = missing.where(missing > ROUNDING, 0)
+        on_kept, on_others = ((attention.at(keys.place) * keys.there[:, None]).double() for keys in (kept, others))
+        alike = kept.there[:, None].double().expand(-1, values.shape[1], -1, -1)
+        chunks = []
+        # Of a chunk of tokens at a time, since each has the values of all that it keeps.
+        step = max(1, HELD // max(1, values[:, :, 0].numel() * kept.place.shape[-1]))
+        for start in range(0, counts.shape[1], step):
+            rows = slice(start, start + step)
+            near, far = (_gather(values, keys, rows) for keys in (kept, others))
+            cut = _average_of(on_kept[:, :, rows], near, missing[:, :, rows])
+            cut_to_others = _average_of(on_others[:, :, rows], far, missing[:, :, rows])
+            cut_evenly = _average_of(alike[:, :, rows], near)
+            pairs = ((output, cut), (output, cut_to_others), (evenly, cut_evenly))
+            chunks.append([_compare(whole[:, :, rows], part, counts[:, rows]) for whole, part in pairs])
+        (kept_share, change), (others_share, _), (uniform_share, _) = (
+            _divide(torch.stack(parts).sum(0)) for parts in zip(*chunks, strict=True)
+        )
+        tokens = counts.sum(1)[:, None].expand(-1, attention.heads)
+        by_text = {
+            "tokens": tokens,
+            "kept": tokens * kept_share,
+            "others": tokens * others_share,
+            "uniform": tokens * uniform_share.repeat_interleave(groups, dim=1),
+        }
+        mass, uniform_mass = on_kept.sum(-1), kept.there.sum(-1) / visible.clamp_min(1)
+        return {name: total_by_fold(sums, facts.fold).T for name, sums in by_text.items()} | {
+            "change": (tokens * change).sum(0),
+            "mass": mass.double().where(counts[:, None], 0).sum((0, 2)),
+            "uniform_mass": uniform_mass.double().where(counts, 0).sum().expand(attention.heads),
+        }
+
+    def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
+        """What each head keeps of its output, NaN where no token counts, and the sums by fold."""
+        by_fold = {"fold_streaming_kept": sums["kept"], "fold_streaming": sums["tokens"]}
+        by_fold |= {"fold_streaming_others": sums["others"], "fold_streaming_uniform": sums["uniform"]}
+        table = score_table(KEPT, by_fold, source=XIAO, units="share of output")
+        # Layers with windows count other tokens, so that there are no sums of the corpus to say it of.
+        table["fold_streaming"].attrs["fold_unit"] = self.fold_assignment.unit
+        tokens, dims = sums["tokens"].sum(-1), ("layer", "head")
+        kept = f"the first {self.first} tokens and the {self.recent} most recent ones"
+        length = "share of the output's length"
+        values = {
+            "streaming_count": (counts["tokens"], (), "tokens scored where no window hides any", "tokens"),
+            "streaming_change": (
+                mean(sums["change"], tokens), dims, f"length of the change of the output cut to {kept}", length,
+            ),
+            "streaming_mass": (mean(sums["mass"], tokens), dims, f"mean attention to {kept}", SHARE),
+            "streaming_uniform": (mean(sums["uniform_mass"], tokens), dims, "the same of uniform attention", SHARE),
+        }  # fmt: skip
+        return table.assign(describe(values, XIAO))
+
+    def _choose_keys(self, facts: "_Facts", attention: Attention) -> "tuple[_Keys, _Keys, Bool[Tensor, 'batch query']]":
+        """The keys that each query keeps, as many others, and which queries count."""
+        place = torch.arange(facts.real.shape[1], device=facts.real.device)[:, None]
+        # What a decoder sees, in a window or without, ends with the token itself.
+        visible = attention.visible().long()[..., None]
+        lowest = place + 1 - visible
+        near = place - torch.arange(self.recent, device=place.device)
+        first = torch.arange(self.first, device=place.device).expand(len(place), -1)
+        kept = torch.cat([first, near], dim=1).expand(len(visible), -1, -1)
+        number = self.recent + (self.first - lowest).clamp(0, self.first)
+        counts = facts.real & (visible >= 2 * number)[..., 0]
+        rank = torch.arange(kept.shape[-1], device=place.device)
+        # Evenly spaced: the middle of each of as many parts of what is not kept.
+        others = lowest.clamp_min(self.first) + (2 * rank + 1) * (visible - number) // (2 * number)
+        is_there = counts[..., None]
+        return (
+            _Keys(kept.clamp_min(0), is_there & (kept >= lowest)),
+            _Keys(others.clamp(0, len(place) - 1), is_there & (rank < number)),
+            counts,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Facts:
+    """The facts of a batch that need no attention.
+
+    Attributes:
+        real: True for the tokens of texts.
+        fold: of each document.
+    """
+
+    real: Bool[Tensor, "batch query"]
+    fold: Int[Tensor, " batch"]
+
+
+@dataclass(frozen=True, eq=False)
+class _Keys:
+    """Keys of each query.
+
+    Attributes:
+        place: the keys, counted from 0; any where there is none.
+        there: whether there is one.
+    """
+
+    place: Int[Tensor, "batch query n"]
+    there: Bool[Tensor, "batch query n"]
+
+
+def _gather(
+    values: Float64[Tensor, "batch key_head key width"], keys: _Keys, rows: slice
+) -> Float64[Tensor, "batch key_head query n width"]:
+    """The values of the keys of some queries."""
+    text = torch.arange(len(values), device=values.device)[:, None, None]
+    return values.transpose(1, 2)[text, keys.place[:, rows]].movedim(3, 1)
+
+
+def _average_of(
+    weights: Float64[Tensor, "batch head query n"],
+    values: Float64[Tensor, "batch key_head query n width"],
+    missing: Float[Tensor, "batch head query"] | float = 0.0,
+) -> Float64[Tensor, "batch head query width"]:
+    """The average of values under weights that are scaled to a sum of 1, or less what is missing; 0 without weights."""
+    batch, heads, queries, n = weights.shape
+    grouped = weights.reshape(batch, values.shape[1], heads // values.shape[1], queries, n)
+    total = torch.einsum("bghqn,bgqnd->bghqd", grouped, values).flatten(1, 2)
+    sums = weights.sum(-1) + missing
+    return total / sums.clamp_min(torch.finfo(sums.dtype).tiny)[..., None]
+
+
+def _average_evenly(
+    values: Float64[Tensor, "batch key_head key width"], visible: Float[Tensor, "batch query"]
+) -> Float64[Tensor, "batch key_head query width"]:
+    """The mean of the values that each query sees, which end with its own."""
+    up_to = torch.nn.functional.pad(values.cumsum(2), (0, 0, 1, 0))
+    behind = torch.arange(1, values.shape[2] + 1, device=values.device)
+    first = (behind - visible.long()).clamp_min(0)[:, None, :, None].expand_as(values)
+    return (up_to[:, :, 1:] - up_to.gather(2, first)) / visible.clamp_min(1)[:, None, :, None]
+
+
+def _compare(
+    output: Float64[Tensor, "batch head query width"],
+    cut: Float64[Tensor, "batch head query width"],
+    counts: Bool[Tensor, "batch query"],
+) -> Float64[Tensor, "3 batch head"]:
+    """The lengths of outputs, what a cut leaves of them, and the lengths of their changes: sums over what counts."""
+    length, change = (torch.linalg.vector_norm(side, dim=-1) for side in (output, cut - output))
+    lengths = torch.stack([length, (length - change).clamp_min(0), change])
+    return lengths.where(counts[:, None], 0).sum(-1)
+
+
+def _divide(lengths: Float64[Tensor, "3 batch head"]) -> Float64[Tensor, "2 batch head"]:
+    """What a cut leaves of the outputs and how much it changes them, as shares of their lengths; 0 without outputs."""
+    length = lengths[0]
+    shares: Tensor = lengths[1:] / length.where(length > 0, 1)
+    return shares
