@@ -49,6 +49,7 @@ TREE = conllu(1) + conllu(2) + "\n"
 NOT_UTF_8 = [  # format, content in Latin-1, line, byte
     ("blimp", PAIR + PAIR.replace("a b", "caf\xe9"), 2, "e9"),
     ("conll2012", conll2012("w", "caf\xe9"), 3, "e9"),
+    ("alignments", "a ||| b ||| 0-0\ncaf\xe9 ||| b ||| 0-0", 2, "e9"),
     ("conllu", TREE * 300 + conllu(1, "caf\xe9"), 901, "e9"),
     ("frames", '[\n{"sent": {"s1_0": "caf\xe9"}, "negframe": []}]', 2, "e9"),
     ("linktable", HEADER + "caf\xe9 b\t0\t1\tx\n", 2, "e9"),
@@ -84,6 +85,10 @@ NO_DOCUMENT = {  # format: its sentence, and files that it refuses with it
         "no list of sentences; expected one object for each sentence: check that the file is whole, or name the format "
         "that it is in.",
         ["{}", "[]", '"sent"', '{"sent": {}}'],
+    ),
+    "alignments": (
+        "no pair; expected one a line, such as 'das Haus ||| the house ||| 0-0 1-1': check that the file is whole.",
+        ["", "\n \n"],
     ),
     "linktable": (
         "no text; expected a row for each link below the one that names the columns: check that the file is whole.",

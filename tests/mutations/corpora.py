@@ -72,6 +72,11 @@ SAMPLES = {
         "text\tsource\ttarget\tlabel\tkind\tid\nShe saw herself .\t«2»\t«0»\t«reflexive»\t«own»\t«a»\n"
         "She saw herself .\t«1»\t«0»\t«subject»\t\t«a»\nYes .\t\t\t\t\t«b»\n",
     ),
+    "alignments": (
+        "pairs.txt",
+        "«das» «ist» «ein» «Haus» ||| «this» «is» «a» «house» ||| «0»-«0» 1«-»1 «2»p«2» «3»-«3»\n\n"
+        "«ja» ||| «yes» «yes» ||| «0»-«0»\n",
+    ),
     "semeval": (
         "reviews.xml",
         '<sentences><sentence id="«1»"><text>Good soup, bad staff.</text>\n<aspectTerms><aspectTerm term="«soup»" '

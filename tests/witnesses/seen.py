@@ -50,21 +50,25 @@ def see(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, document: Do
 
     The decoder of an encoder-decoder reads the start token and then what the encoder read. A token of it has the
     position, the word and the kind of the encoder's token that it repeats; the start token is at -1, has no word and is
-    neither a CLS nor a SEP.
+    neither a CLS nor a SEP. Of a document with a translation the decoder reads that, and the words are those of it.
     """
     words, cut = list(document.words), document.boundary
     segments = [words] if cut is None else [words[:cut], words[cut:]]
     encoded = tokenizer(*segments, is_split_into_words=True, return_tensors="pt")
-    tokens = _tokens(tokenizer, encoded, cut or 0)
+    tokens = read = _tokens(tokenizer, encoded, cut or 0)
     inputs = dict(encoded)
     if model.config.is_encoder_decoder:
+        given = encoded
+        if document.translation:
+            given = tokenizer(text_target=list(document.translation), is_split_into_words=True, return_tensors="pt")
+            read = _tokens(tokenizer, given, 0)
         start = torch.tensor([[model.config.decoder_start_token_id]])
-        inputs["decoder_input_ids"] = torch.cat([start, encoded["input_ids"]], dim=1)
+        inputs["decoder_input_ids"] = torch.cat([start, given["input_ids"]], dim=1)
     output = _ask(model, inputs)
     if not model.config.is_encoder_decoder:
         attention_type = "decoder" if model.config.model_type in CAUSAL else "encoder"
         return {attention_type: _seen(model, attention_type, document, output.attentions, tokens, tokens)}
-    started = (Token(position=-1), *tokens)
+    started = (Token(position=-1), *read)
     return {
         "encoder": _seen(model, "encoder", document, output.encoder_attentions, tokens, tokens),
         "decoder": _seen(model, "decoder", document, output.decoder_attentions, started, started),

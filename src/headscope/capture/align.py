@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 
@@ -15,7 +15,22 @@ PAIR_TOKENS = 128
 """Pairs of segments are cut to this many tokens (Clark et al. 2019, section 3)."""
 
 TOO_LONG, CUT_DOCUMENTS, CUT_PAIRS = "documents longer than", "documents cut to", "pairs of segments cut to"
+TRANSLATION_TOO_LONG, CUT_TRANSLATIONS = "documents with translations longer than", "translations cut to"
 """How the reasons begin why a text, or the end of it, is left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class TranslationTokens:
+    """The translation of a document as tokens.
+
+    Attributes:
+        ids: vocabulary ids, special tokens included.
+        word: the word each token is part of, -1 for special tokens. The words of the translation are numbered on from
+            those of the document, so that none is taken for a word of it.
+    """
+
+    ids: list[int]
+    word: list[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +42,20 @@ class Aligned:
         ids: vocabulary ids, special tokens included.
         word: the word each token is part of, -1 for special tokens.
         segment: 0 for the first segment of a pair and 1 for the second.
+        translation: what a decoder reads in place of the text once more; None where the model has no decoder beside its
+            encoder, or the document no translation.
     """
 
     document: Document
     ids: list[int]
     word: list[int]
     segment: list[int]
+    translation: TranslationTokens | None = None
+
+    @property
+    def length(self) -> int:
+        """The tokens that the model reads on the longer of its sides, without a start token."""
+        return max(len(self.ids), 0 if self.translation is None else len(self.translation.ids))
 
 
 @dataclass(frozen=True)
@@ -44,12 +67,14 @@ class Alignment:
         max_tokens: what a single text may have; a longer one is skipped or cut, and counted.
         cut: a longer one is cut behind the last word that fits.
         pair_tokens: what a pair of segments may have; a longer one is cut, the longer side first.
+        reads_translation: translations are aligned too; otherwise they are passed over.
     """
 
     tokenizer: PreTrainedTokenizerFast
     max_tokens: int | None
     cut: bool
     pair_tokens: int
+    reads_translation: bool = False
 
     @classmethod
     def for_model(
@@ -57,7 +82,8 @@ class Alignment:
     ) -> "Alignment":
         """The alignment for `model`, whose limits can be lowered but not raised."""
         limits = [limit for limit in (model.max_tokens, max_tokens) if limit is not None]
-        return cls(model.tokenizer, min(limits, default=None), cut, min(pair_tokens, *limits))
+        longest = min(limits, default=None)
+        return cls(model.tokenizer, longest, cut, min(pair_tokens, *limits), model.start_id is not None)
 
     def align(self, documents: Sequence[Document]) -> tuple[list[Aligned], Counter[str]]:
         """The documents that the model can take, as tokens, and how much was left out, by reason.
@@ -78,6 +104,9 @@ class Alignment:
         for tokens, losses in chain.from_iterable(parts):
             skipped += losses
             aligned += [] if tokens is None else [tokens]
+        if self.reads_translation:
+            aligned, losses = self._align_translations(aligned)
+            skipped += losses
         return aligned, +skipped
 
     def _align(self, documents: list[Document], *, pairs: bool) -> Iterator[tuple[Aligned | None, Counter[str]]]:
@@ -105,6 +134,39 @@ class Alignment:
             else:
                 losses = _count_lost_words(document, word)
             yield Aligned(document, ids, word, encoding.type_ids), losses
+
+    def _align_translations(self, aligned: Sequence[Aligned]) -> tuple[list[Aligned], Counter[str]]:
+        """The documents with the tokens of their translations, but for those that are too long, and what is left out.
+
+        A translation is cut where documents are, behind the last word that fits.
+        """
+        words = [list(text.document.translation) for text in aligned if text.document.translation]
+        if not words:
+            return list(aligned), Counter()
+        # As a target: a tokenizer of several languages puts another special token there.
+        encoded = self.tokenizer(text_target=words, is_split_into_words=True, verbose=False)
+        read = iter(zip(encoded["input_ids"], encoded.encodings, strict=True))
+        kept, skipped = [], Counter[str]()
+        for text in aligned:
+            if not (translation := text.document.translation):
+                kept.append(text)
+                continue
+            ids, encoding = next(read)
+            if self.max_tokens is not None and len(ids) > self.max_tokens:
+                fit = words_that_fit(encoding.word_ids, self.max_tokens) if self.cut else 0
+                if fit == 0:
+                    skipped[f"{TRANSLATION_TOO_LONG} {self.max_tokens} tokens"] += 1
+                    continue
+                skipped[f"{CUT_TRANSLATIONS} {self.max_tokens} tokens (the rest is used)"] += 1
+                translation = translation[:fit]
+                short = self.tokenizer(text_target=list(translation), is_split_into_words=True)
+                ids, encoding = short["input_ids"], short.encodings[0]
+            first = len(text.document.words)
+            word = [-1 if number is None else first + number for number in encoding.word_ids]
+            if lost := len(translation) - len({*word} - {-1}):
+                skipped["words of translations without a token"] += lost
+            kept.append(replace(text, translation=TranslationTokens(ids, word)))
+        return kept, skipped
 
     def _look_up(self, document: Document) -> tuple[Aligned | None, Counter[str]]:
         """A text of random tokens between the special tokens of the tokenizer, unless it is too long.
@@ -162,7 +224,7 @@ def words_that_fit(word: Sequence[int | None], max_tokens: int) -> int:
 
 def is_cut(skipped: Mapping[str, int]) -> bool:
     """True if the end of a text is left out, from what `Alignment.align` left out and why."""
-    return any(reason.startswith((CUT_DOCUMENTS, CUT_PAIRS)) for reason in skipped)
+    return any(reason.startswith((CUT_DOCUMENTS, CUT_PAIRS, CUT_TRANSLATIONS)) for reason in skipped)
 
 
 def explain_unread(name: str, skipped: Mapping[str, int]) -> str:

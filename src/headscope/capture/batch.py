@@ -54,7 +54,8 @@ class Batch:
         documents: in the order of the batch axis.
         encoder: the tokens that the model (or its encoder) reads.
         decoder: the tokens that the decoder of an encoder-decoder reads: a start token, then the
-            same text once more, so that every word has a row and a column on both sides.
+            same text once more, so that every word has a row and a column on both sides; or the
+            translation, where a document has one.
         words: the number of words of the longest document.
         inputs: what the model is called with.
         rulers: distances from queries to keys, which layers share.
@@ -103,23 +104,28 @@ def collate(model: Model, aligned: Sequence[Aligned]) -> Batch:
         inputs["token_type_ids"] = _padded([text.segment for text in aligned], 0, device)
     decoder = None
     if model.start_id is not None:
-        start = model.start_id
-        decoder = _tokens(model, [([start, *text.ids], [-1, *text.word]) for text in aligned], first_position=-1)
+        read = [text.translation or text for text in aligned]
+        rows = [([model.start_id, *side.ids], [-1, *side.word]) for side in read]
+        # By their lengths the seam tells encoder, decoder and cross-attention, so the two must differ. Padding behind
+        # the last token does not change a decoder, whose tokens see only those before them.
+        same = max(len(ids) for ids, _ in rows) == encoder.length
+        decoder = _tokens(model, rows, first_position=-1, padding=int(same))
         inputs["decoder_input_ids"] = decoder.ids
         inputs["decoder_attention_mask"] = decoder.real.long()
     documents = tuple(text.document for text in aligned)
     return Batch(documents, encoder, decoder, max(len(d.words) for d in documents), inputs)
 
 
-def _tokens(model: Model, rows: list[tuple[list[int], list[int]]], *, first_position: int) -> Tokens:
+def _tokens(model: Model, rows: list[tuple[list[int], list[int]]], *, first_position: int, padding: int = 0) -> Tokens:
+    """The tokens of one side, behind the longest row so much padding."""
     tokenizer, device = model.tokenizer, model.device
     pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
-    ids = _padded([ids for ids, _ in rows], pad, device)
+    ids = _padded([ids for ids, _ in rows], pad, device, padding)
     lengths = torch.tensor([len(ids) for ids, _ in rows], device=device)
     index = torch.arange(ids.shape[1], device=device).expand_as(ids)
     real = index < lengths[:, None]
     position = index + first_position
-    word = _padded([word for _, word in rows], -1, device)
+    word = _padded([word for _, word in rows], -1, device, padding)
     text = real & (position >= 0)
     # A word of the text may be spelt like a special token; it is none.
     special = text & (word < 0)
@@ -131,6 +137,6 @@ def _is(ids: Int[Tensor, "batch token"], token_id: int | None) -> Bool[Tensor, "
     return torch.zeros_like(ids, dtype=torch.bool) if token_id is None else ids == token_id
 
 
-def _padded(rows: list[list[int]], filler: int, device: torch.device) -> Int[Tensor, "batch token"]:
-    longest = max(map(len, rows))
+def _padded(rows: list[list[int]], filler: int, device: torch.device, padding: int = 0) -> Int[Tensor, "batch token"]:
+    longest = max(map(len, rows)) + padding
     return torch.tensor([row + [filler] * (longest - len(row)) for row in rows], device=device)

@@ -374,8 +374,10 @@ def _verify_without_padding(model: Model, batch: Batch, untouched: Tensor) -> No
     alone = int(batch.encoder.real[row].sum())
     if alone == batch.encoder.length:
         return
-    # A decoder reads one token more than its encoder.
-    lengths = {name: alone + name.startswith("decoder") for name in batch.inputs if name != "labels"}
+    read_by_decoder = alone if batch.decoder is None else int(batch.decoder.real[row].sum())
+    lengths = {
+        name: read_by_decoder if name.startswith("decoder") else alone for name in batch.inputs if name != "labels"
+    }
     inputs = {name: batch.inputs[name][row : row + 1, :length] for name, length in lengths.items()}
     (output,) = _run_untouched(model, replace(batch, inputs=inputs))
     verify_unpadded(model, untouched[row, : len(output)] if by_token(batch, untouched) else untouched[row], output)

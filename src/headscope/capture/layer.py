@@ -124,7 +124,8 @@ class Pass:
         encoder = self.batch.encoder.length
         if self.batch.decoder is None:
             return {(encoder, encoder): next(iter(self.model.layers))}
-        # A decoder reads one token more than its encoder (its start token), so the two lengths tell.
+        # A decoder reads one token more than its encoder (its start token) or a translation, which is padded to another
+        # length (`headscope.capture.batch.collate`), so the two lengths tell.
         decoder = self.batch.decoder.length
         return {(encoder, encoder): "encoder", (decoder, decoder): "decoder", (decoder, encoder): "cross"}
 

@@ -160,10 +160,10 @@ class Stream:
         rest, skipped = iter(documents), Counter[str]()
         while window := list(islice(rest, WINDOW)):
             aligned, left_out = alignment.align(window)
-            aligned.sort(key=lambda text: -len(text.ids))
+            aligned.sort(key=lambda text: -text.length)
             skipped += left_out
             while aligned:
-                count = self._documents_of_batch(len(aligned[0].ids))
+                count = self._documents_of_batch(aligned[0].length)
                 yield collate(model, aligned[:count]), skipped
                 aligned, skipped = aligned[count:], Counter()
         if skipped:

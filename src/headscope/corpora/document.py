@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 from headscope.errors import CorpusError
 
@@ -67,6 +67,9 @@ class Link:
 
     For ``kind="pattern"`` a user's pattern has found both, and the label is its name.
 
+    For ``kind="alignment"`` the source is a word of the text and the target a word of its translation, counted from 0
+    there too; the label is ``sure`` or ``possible`` (Och and Ney 2003).
+
     The rivals are other words that one might take for the target, such as the other name to which a pronoun could
     refer. The target and its rivals are the *candidates* of the link. Most links have none.
     """
@@ -96,7 +99,11 @@ class Link:
         return ""
 
 
-@dataclass(frozen=True, slots=True)
+SURE, POSSIBLE = "sure", "possible"
+"""The labels of links between a word and a word of the translation."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Document:
     """A text that one forward pass sees: a sentence, a pair of segments, or a longer passage.
 
@@ -113,10 +120,15 @@ class Document:
             given a pair of segments.
         random_tokens: of a text of random tokens, where in the vocabulary each word lies, from 0 to 1: the model is
             given that token, and the word is only its name.
+        translation: the words of a translation, which the decoder of an encoder-decoder reads; without one it reads the
+            words of the text once more.
+        alignment: links from words to words of the translation.
 
     Raises:
         CorpusError: a span, link, rival or boundary points outside the words, a link joins a word to itself, a rival is
-            the source or the target of its link, or is there twice, or there are not as many random tokens as words.
+            the source or the target of its link, or is there twice, there are not as many random tokens as words, or
+            the alignment points outside the words or the translation, or has a label that is not ``sure`` or
+            ``possible``.
     """
 
     id: str
@@ -127,6 +139,14 @@ class Document:
     group: str = ""
     boundary: int | None = None
     random_tokens: tuple[float, ...] = field(default=(), repr=False)  # the words name them, so hashes need not
+    translation: tuple[str, ...] = ()
+    alignment: tuple[Link, ...] = ()
+
+    def __repr__(self) -> str:
+        """The fields; the translation only where there is one, so that other corpora keep their hashes."""
+        shown = [each.name for each in fields(self) if each.repr and each.name not in ("translation", "alignment")]
+        shown += [name for name in ("translation", "alignment") if getattr(self, name)]
+        return f"Document({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
 
     def __post_init__(self) -> None:
         n = len(self.words)
@@ -169,9 +189,24 @@ class Document:
                 f"document {self.id!r} has {n} words and {len(self.random_tokens)} random tokens; each word needs one: "
                 "a place in the vocabulary, from 0 up to 1."
             )
+        for link in self.alignment:
+            if not (0 <= link.source < n and 0 <= link.target < len(self.translation)):
+                raise CorpusError(
+                    f"document {self.id!r} has {n} words and {len(self.translation)} in its translation, but its "
+                    f"alignment joins word {link.source} to word {link.target} of the translation; both are numbered "
+                    "from 0."
+                )
+            if link.label not in (SURE, POSSIBLE):
+                raise CorpusError(
+                    f"document {self.id!r} has an alignment with the label {link.label!r}; the label of a link to a "
+                    f"word of the translation is {SURE!r} or {POSSIBLE!r}."
+                )
 
     def truncate(self, words: int) -> "Document":
-        """The first words, with the links and spans that lie among them; a link keeps all of its rivals or none."""
+        """The first words, and as many of the translation, with the links and spans that lie among them.
+
+        A link keeps all of its rivals or none.
+        """
         boundary = self.boundary if self.boundary is not None and self.boundary < words else None
         links = tuple(
             # Among fewer candidates the choice would be easier.
@@ -180,9 +215,10 @@ class Document:
             if max(link.source, link.target) < words
         )
         spans = tuple(span for span in self.spans if span.end <= words)
+        alignment = tuple(link for link in self.alignment if max(link.source, link.target) < words)
         return replace(
             self, words=self.words[:words], links=links, spans=spans, boundary=boundary,
-            random_tokens=self.random_tokens[:words],
+            random_tokens=self.random_tokens[:words], translation=self.translation[:words], alignment=alignment,
         )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headscope.corpora import (
+    alignments,
     blimp,
     conll2012,
     conllu,
@@ -79,6 +80,8 @@ _FORMATS = (
            records.read, records.recognise, suffixes=(".jsonl",)),
     Format("linktable", "table of your own links: columns text, source, target, label, separated by tabs",
            linktable.read, linktable.recognise),
+    Format("alignments", "word-aligned pairs, one a line: 'source words ||| target words ||| 0-0 1-2 3p4', sure links "
+           "with - and possible ones with p, counted from 0", alignments.read, alignments.recognise),
     Format("semeval", "SemEval-2014 restaurants, XML: each sentence asked about five aspect categories, as pairs",
            semeval.read, semeval.recognise),
     Format("wikitext", "WikiText: one paragraph a line, under headings like ' = Title = '",

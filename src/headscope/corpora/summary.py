@@ -5,7 +5,7 @@ from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
 from headscope.corpora.corpus import Corpus
-from headscope.corpora.document import Document, Skipped
+from headscope.corpora.document import SURE, Document, Skipped
 from headscope.errors import CorpusError, quote
 from headscope.files import MAX_NAME_BYTES, find_name_fault, has_surrogate
 
@@ -23,6 +23,7 @@ class CorpusSummary:
         spans: for each kind, how many spans.
         skipped: what was left out of the files, by reason.
         rivals: how many links have rivals.
+        aligned: how many words are surely aligned to a word of a translation, a link each.
     """
 
     documents: int
@@ -33,6 +34,7 @@ class CorpusSummary:
     spans: dict[str, int]
     skipped: dict[str, int]
     rivals: int = 0
+    aligned: int = 0
 
 
 def summarize(documents: Iterable[Document]) -> CorpusSummary:
@@ -43,7 +45,7 @@ def summarize(documents: Iterable[Document]) -> CorpusSummary:
             written in UTF-8, a label or kind cannot name a row of a table or a file (a control character, or more
             than 200 bytes), or reading them fails.
     """
-    words = pairs = rivals = 0
+    words = pairs = rivals = aligned = 0
     ids: set[str] = set()
     texts: set[str] = set()
     names: set[str] = set()
@@ -62,6 +64,11 @@ def summarize(documents: Iterable[Document]) -> CorpusSummary:
                 f"document {document.id!r} has {'an empty word' if document.words else 'no words'}; "
                 f"a document needs words, each with at least one visible character: leave it out or correct it."
             )
+        if not all(word.strip() for word in document.translation):
+            raise CorpusError(
+                f"document {document.id!r} has an empty word in its translation; a word has at least one visible "
+                "character: correct it."
+            )
         _check_text(document)
         names.update(_check_names(document, names))
         ids.add(document.id)
@@ -73,17 +80,18 @@ def summarize(documents: Iterable[Document]) -> CorpusSummary:
             links[link.kind][link.label] += 1
             rivals += bool(link.rivals)
         spans.update(span.kind for span in document.spans)
+        aligned += sum(link.label == SURE for link in document.alignment)
     if not ids:
         raise CorpusError("the corpus has no documents; at least one is needed: check the path and the format.")
     frequencies = {kind: dict(labels.most_common()) for kind, labels in links.items()}
     return CorpusSummary(
-        len(ids), words, len(texts) if named else 0, pairs, frequencies, dict(spans), dict(skipped), rivals
+        len(ids), words, len(texts) if named else 0, pairs, frequencies, dict(spans), dict(skipped), rivals, aligned
     )
 
 
 def _check_text(document: Document) -> None:
     """Refuse text that is not Unicode, which neither a tokenizer nor a hash takes."""
-    parts = (document.id, document.group, *document.words)
+    parts = (document.id, document.group, *document.words, *document.translation)
     if has_surrogate("".join(parts)):
         text = next(part for part in parts if has_surrogate(part))
         raise CorpusError(

@@ -90,7 +90,7 @@ def _describe_text(
         id=document.id,
         words=document.words,
         boundary=document.boundary,
-        sides={name: _describe_side(tokenizer, tokens, row) for name, tokens in sides.items()},
+        sides={name: _describe_side(tokenizer, tokens, row, len(document.words)) for name, tokens in sides.items()},
         links=tuple((link.source, link.target, link.label) for link in document.links),
         spans=tuple(
             (span.start, span.end, span.label, span.kind) for span in document.spans if span.kind not in HIDDEN_KINDS
@@ -100,9 +100,10 @@ def _describe_text(
     )
 
 
-def _describe_side(tokenizer: PreTrainedTokenizerFast, tokens: Tokens, row: int) -> Side:
+def _describe_side(tokenizer: PreTrainedTokenizerFast, tokens: Tokens, row: int, words: int) -> Side:
+    """One side of a text of so many words; the words of a translation, which are none of these, are shown as tokens."""
     real = tokens.real[row]
     return Side(
         tuple(spell_token(tokenizer, token) for token in tokens.ids[row][real].tolist()),
-        tuple(tokens.word[row][real].tolist()),
+        tuple(word if word < words else -1 for word in tokens.word[row][real].tolist()),
     )

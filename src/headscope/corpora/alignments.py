@@ -1,0 +1,90 @@
+"""Word-aligned pairs of sentences: a sentence, its translation and the links between their words, one pair a line.
+
+The parts of a line are separated by ``|||``, and the links are in the format of Pharaoh::
+
+    das ist ein Haus ||| this is a house ||| 0-0 1-1 2p2 3-3
+
+A link is the place of a source word, ``-`` if it is sure or ``p`` if it is possible (Och and Ney 2003), and the place
+of a target word; both are counted from 0.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from headscope.corpora.document import POSSIBLE, SURE, Document, Link, Skipped
+from headscope.corpora.text import format_count, read_lines
+from headscope.errors import CorpusError, quote
+
+SEPARATOR = "|||"
+KIND = "alignment"
+"""The kind of these links."""
+
+LABELS = {"-": SURE, "p": POSSIBLE}
+EXAMPLE = "'das Haus ||| the house ||| 0-0 1-1'"
+
+
+def read(path: Path, *, name: str | None = None) -> Iterator[Document | Skipped]:
+    """The pairs of one file; the words of each side are what white space parts.
+
+    Raises:
+        CorpusError: a line has not three parts, a side has no words, a link is malformed, points outside its sentence
+            or is there twice; or the file holds no pair or is not UTF-8.
+    """
+    prefix, empty = name or path.name, True
+    for number, line in read_lines(path):
+        where = f"{path}:{number}"
+        if not line.strip():
+            yield Skipped(where, "blank lines")
+            continue
+        empty = False
+        yield _parse_pair(where, f"{prefix}:{number}", line)
+    if empty:
+        raise CorpusError(f"{path} has no pair; expected one a line, such as {EXAMPLE}: check that the file is whole.")
+
+
+def recognise(beginning: Sequence[str]) -> bool:
+    """True if the first line that is not empty has a separator, be it in its right places or not."""
+    return SEPARATOR in next((line for line in beginning if line.strip()), "")
+
+
+def _parse_pair(where: str, identity: str, line: str) -> Document:
+    parts = line.split(SEPARATOR)
+    if len(parts) != 3:
+        raise CorpusError(
+            f"{where} has {SEPARATOR} {format_count(len(parts) - 1, 'time')}; a pair has it twice, as in {EXAMPLE}: "
+            "correct the line."
+        )
+    source, target, links = (tuple(part.split()) for part in parts)
+    for side, words in (("source", source), ("target", target)):
+        if not words:
+            raise CorpusError(
+                f"{where} has no {side} words; a pair has words on both sides, as in {EXAMPLE}: leave it out."
+            )
+    alignment = _parse_links(where, links, len(source), len(target))
+    return Document(identity, source, translation=target, alignment=alignment)
+
+
+def _parse_links(where: str, written: Sequence[str], source: int, target: int) -> tuple[Link, ...]:
+    links: dict[tuple[int, int], Link] = {}
+    for text in written:
+        match = re.fullmatch("([0-9]{1,9})([-p])([0-9]{1,9})", text)
+        if match is None:
+            raise CorpusError(
+                f"{where} has the link {quote(text)}; a link is two places, counted from 0, with - between them if it "
+                "is sure and p if it is possible, such as 0-1 or 0p1: correct it."
+            )
+        pair = int(match[1]), int(match[3])
+        for side, place, words in zip(("source", "target"), pair, (source, target), strict=True):
+            if place >= words:
+                raise CorpusError(
+                    f"{where} has the link {quote(text)}, and its {side} side has {format_count(words, 'word')}, "
+                    "counted from 0; correct the link."
+                )
+        if pair in links:
+            raise CorpusError(
+                f"{where} has two links between source word {pair[0]} and target word {pair[1]}; a pair of words is "
+                "linked once: leave one out."
+            )
+        links[pair] = Link(*pair, LABELS[match[2]], kind=KIND)
+    return tuple(links.values())
