@@ -3,10 +3,16 @@
 from headscope.reducers import REDUCERS
 from headscope.reducers.reducer import reads_logits, reads_values
 
+OF_TRANSLATIONS = ("alignment",)
+"""Those of translations need pairs of sentences and an encoder-decoder; their laws are in `test_alignment`."""
+
 PLAIN = tuple(
     name
     for name, reducer in REDUCERS.items()
-    if reducer.scope != "gradient" and not reads_logits(reducer) and not reads_values(reducer)
+    if reducer.scope != "gradient"
+    and not reads_logits(reducer)
+    and not reads_values(reducer)
+    and name not in OF_TRANSLATIONS
 )
 """Those of gradients and of logits need a task head, and those of values a decoder without a view; their laws are in
 `test_gradients`, `test_copying` and `test_streaming`."""

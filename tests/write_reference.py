@@ -26,6 +26,7 @@ import headed
 import headscope
 import rivals
 import tiny
+import tiny_pairs
 from analyse.run_tables import simulate
 from headscope import cli, heads
 from headscope.corpora import FORMATS, summarize
@@ -36,6 +37,7 @@ from headscope.reducers.support.permutations import with_permutations
 from headscope.runner import measure
 from headscope.score import read_scores
 from headscope.studies import STUDIES
+from plain_reducers import OF_TRANSLATIONS
 
 ROOT = Path(__file__).parents[1]
 
@@ -227,8 +229,12 @@ def steps() -> Iterator[tuple[str, dict[str, xr.DataArray]]]:
     surface = Surface(offsets=(-2,), classes=(WordClass("determiners", ("the", "a")),))
     relations = Relations.for_corpus(summary, [Rule("first word", lambda document: [0] * len(document.words))])
     own = {"surface": surface, "relations": relations}
+    translator, pairs = headscope.Model.from_module(*tiny.make("bart")), tiny_pairs.pairs(29)
     parts: list[tuple[str, xr.Dataset]] = []
     for name, reducer in REDUCERS.items():
+        if name in OF_TRANSLATIONS:
+            parts += list(tables_of_translations(name, translator, pairs))
+            continue
         chosen = own.get(name) or reducer.for_corpus(summary)
         before = model if reducer.models == 2 else None
         needs_decoder = reads_logits(reducer) or reads_values(reducer)
@@ -256,6 +262,20 @@ def steps() -> Iterator[tuple[str, dict[str, xr.DataArray]]]:
         seen |= added.keys()
         if added:
             yield title, added
+
+
+def tables_of_translations(
+    name: str, model: headscope.Model, pairs: list[headscope.Document]
+) -> Iterator[tuple[str, xr.Dataset]]:
+    """What a reducer of translations writes, and what the analysis adds to it, on made-up pairs."""
+    chosen = with_permutations(REDUCERS[name].for_corpus(summarize(pairs)), 7)
+    table, untrained = (measure(subject, pairs, [chosen]) for subject in (model, headscope.untrained_model(model)))
+    yield f"Reducer `{name}`", table
+    assessed = headscope.assess(table, untrained)
+    yield f"Added to `{name}` by `headscope.assess`", assessed
+    others = (measure(subject, tiny_pairs.pairs(31), [chosen]) for subject in (model, headscope.untrained_model(model)))
+    yield f"Added to `{name}` by `headscope.add_replication`", headscope.add_replication(assessed, *others)
+    yield f"Added to `{name}` by `headscope.shortlist_heads`", headscope.shortlist_heads(assessed, untrained)
 
 
 def comparison() -> xr.Dataset:

@@ -56,6 +56,8 @@ DIMENSIONS: Mapping[str, str] = {
     "answer": "a token of an answer: the first one, or a later one",
     "needle": "one of the needles of a text, counted from the end",
     "occurrence": "an earlier place of the same token: the last or the first",
+    "decoder_step": "step of a decoder at which a word is looked at: predicting, the one before it, or reading it",
+    "shift": "words by which a rule looks before or behind the source word that it names",
     "sink": "a token that may be an attention sink: one of the first three, or the first delimiter",
     "beside": "on which side of a token nearby: a token nearer, or a token farther away",
     "token_offset": "signed distance in tokens; -1 is the token before",

@@ -12,6 +12,7 @@ import pytest
 
 import own
 import tiny
+import tiny_pairs
 import tuned
 import witnesses
 from headscope.capture.attention import Attention
@@ -143,7 +144,8 @@ def test_module_and_name_stand_for_a_class_an_object_or_a_reducer_of_ours(folder
 
 
 def test_all_reducers_are_reducers() -> None:
-    reducers = resolve_reducers([*REDUCERS, *own.OWN], summarize(tiny.documents_with_roles(5)))
+    documents = [*tiny.documents_with_roles(5), *tiny_pairs.pairs(5)]
+    reducers = resolve_reducers([*REDUCERS, *own.OWN], summarize(documents))
     assert all(isinstance(reducer, Reducer) for reducer in reducers)
 
 
@@ -157,8 +159,8 @@ def declared(**parts) -> object:
 NOT_REDUCERS = {
     "nosuch": "there is no reducer 'nosuch'; there are surface, relations, coreference, scope, aspects, classes, "
     "roles, similarity, gradients, head_distances, head_distances_before, map_patterns, "
-    "sparse_shapes, average_map, induction, nearby_tokens, sinks, retrieval, copying, streaming, and your own as "
-    "module:Reducer.",
+    "sparse_shapes, average_map, induction, nearby_tokens, sinks, retrieval, copying, streaming, alignment, "
+    "and your own as module:Reducer.",
     "nosuch:Reducer": "the reducer 'nosuch:Reducer' needs a module 'nosuch', and none was found in FOLDER or among the "
     "installed packages; name it as in `import`, without .py.",
     "broken:Reducer": "the module of the reducer 'broken:Reducer' cannot be imported (ZeroDivisionError: division by "

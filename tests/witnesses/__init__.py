@@ -4,6 +4,7 @@ Nothing here comes from `headscope.capture` or `headscope.reducers`. One documen
 with ``output_attentions=True``, plain loops in float64. Each reducer has a function of its name, in a file of its name.
 """
 
+from witnesses.alignment import alignment
 from witnesses.aspects import aspects
 from witnesses.average_map import average_map
 from witnesses.candidates import candidates, permuted_candidates
@@ -46,6 +47,7 @@ __all__ = [
     "Step",
     "ToCue",
     "Token",
+    "alignment",
     "aspects",
     "attention_to_cues",
     "average_map",

@@ -6,6 +6,7 @@
 `add_significance`  p-values of heads and of the best of all heads, corrected for their number
 `add_report`        for each score, the head chosen on one half and scored on the other,
                     beside the best fixed offset and an untrained model
+`shortlist_heads`   all heads that stand out, chosen on one half and judged on the other
 `add_replication`   the score of the reported heads on another corpus, and whether their lift
                     survives there
 `add_regression`    what a head's attention depends on: the gold or the distance
@@ -33,6 +34,7 @@ from headscope.analyse.ranktests import rank_sum
 from headscope.analyse.regression import add_regression
 from headscope.analyse.replicate import add_replication
 from headscope.analyse.report import add_intervals, add_report, assess
+from headscope.analyse.shortlist import shortlist_heads
 from headscope.analyse.significance import add_significance
 
 __all__ = [
@@ -53,5 +55,6 @@ __all__ = [
     "match_heads",
     "name_behaviours",
     "rank_sum",
+    "shortlist_heads",
     "top_heads",
 ]

@@ -65,7 +65,7 @@ _UNITS = {
 }
 """What is assigned, and what follows for the intervals."""
 
-_CHOOSE, SCORED = slice(0, None, 2), slice(1, None, 2)
+CHOOSE, SCORED = slice(0, None, 2), slice(1, None, 2)
 """The folds on which a head is chosen, and those on which it is scored."""
 
 
@@ -144,8 +144,8 @@ def add_report(table: xr.Dataset, untrained: xr.Dataset | None = None, *, minimu
     scores = list_reported_scores(table)
     for score in scores:
         ratio = Ratio.of_heads(table, score)
-        place = choose_best(ratio.half(_CHOOSE))
-        rivals = choose_rivals(table, score, untrained, place, _CHOOSE, SCORED)
+        place = choose_best(ratio.half(CHOOSE))
+        rivals = choose_rivals(table, score, untrained, place, CHOOSE, SCORED)
         reported = _report(score, ratio, place, rivals, minimum)
         new |= {f"{score.report_prefix}{name}": values for name, values in reported.items()}
         new |= _against_permutations(table.assign(new), score)
@@ -179,7 +179,7 @@ def _report(
     """The variables that report the head at `place` for one score, but for what follows from permutations."""
     head = ratio.half(SCORED).at(**place)
     # The links of a relation are the same for all heads; what an F1 is of is not.
-    counts = [part.denominator.sum("fold") for part in (ratio.half(_CHOOSE).at(**place), head)]
+    counts = [part.denominator.sum("fold") for part in (ratio.half(CHOOSE).at(**place), head)]
     # Where all rows are of the same items, such as documents, these have no rows.
     enough = ((counts[0] >= minimum) & (counts[1] >= minimum)).broadcast_like(head.value)
     new = {}

@@ -1,4 +1,5 @@
 # What `headscope.reducers` gives, loaded by `__init__.py` when it is first asked for.
+from .alignment import WordAlignment as WordAlignment
 from .aspects import Aspects as Aspects
 from .average_map import AverageMap as AverageMap
 from .copying import Copying as Copying

@@ -47,6 +47,9 @@ NAMES: Mapping[str, str] = {
     "streaming": (
         "How much of each head's output stays the same if it sees only the first tokens of a text and the most recent."
     ),
+    "alignment": (
+        "How often each head of the cross-attention looks from a word of a translation at a word it is aligned to."
+    ),
 }
 """What each reducer of `headscope.reducers.REDUCERS` measures: the first line of its docstring."""
 

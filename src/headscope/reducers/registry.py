@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from headscope.reducers.alignment import WordAlignment
 from headscope.reducers.aspects import Aspects
 from headscope.reducers.average_map import AverageMap
 from headscope.reducers.copying import Copying
@@ -45,6 +46,7 @@ REDUCERS: Mapping[str, type[CorpusReducer]] = {
     "retrieval": Retrieval,
     "copying": Copying,
     "streaming": Streaming,
+    "alignment": WordAlignment,
 }
 """All reducers by name."""
 

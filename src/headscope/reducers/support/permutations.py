@@ -143,7 +143,8 @@ class Permuted:
             # One hit of a head that has one in a thousand permutations would be 30 deviations, and hide those of
             # others.
             z = (values - mean) / np.maximum(deviation, 1)
-            share = (values >= values[..., :1]).mean(-1)
+            # A head that has no score is not compared.
+            share = np.where(np.isnan(values[..., 0]), np.nan, (values >= values[..., :1]).mean(-1))
             parts.append((values[..., 1:].mean(-1), z[..., 0], share, z[..., 1:].reshape(-1, z.shape[-1] - 1).max(0)))
         mean, z, p, best = zip(*parts, strict=True)
         return cls(np.stack(mean, -1), np.stack(z, -1), np.stack(p, -1), np.stack(best))

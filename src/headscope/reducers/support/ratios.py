@@ -78,7 +78,8 @@ def score_table(
                 count, dims[:-1], name=f"{score.items} scored", units=score.items, source=source
             )
     table = xr.Dataset(new, coords={dim: list(labels) for dim, labels in rows.items()})
-    right, total = (add_up(table, names).sum("fold") for names in (score.numerator, score.denominator))
+    # A head that has no score is NaN, and stays so.
+    right, total = (add_up(table, names).sum("fold", skipna=False) for names in (score.numerator, score.denominator))
     ratio = (right / total).transpose("layer", "head", *rows)
     dims = [str(dim) for dim in ratio.dims]
     table[score.variable] = heads.variable(ratio.values, dims, name=score.definition, units=units, source=source)
@@ -90,7 +91,7 @@ def score_table(
     shape = (*ratio.shape, *([] if rows else [1]))
     # Of an F1 the hits count twice.
     items = (total / len(score.numerator)).broadcast_like(ratio).transpose(*ratio.dims).values.reshape(shape)
-    hits = table[score.numerator[0]].sum("fold").transpose(*ratio.dims).values.reshape(shape)
+    hits = table[score.numerator[0]].sum("fold", skipna=False).transpose(*ratio.dims).values.reshape(shape)
     if (scored := sums.get(f"{score.stem}_permuted_count")) is not None:
         permuted = _rescale(permuted, scored, items[..., None], hits[..., None])
     compared = Permuted.compare(hits, permuted, pooled or [[row] for row in range(shape[-1])])

@@ -1,0 +1,177 @@
+"""Word alignment: the source word that each head attends to where a decoder predicts or reads a word of a translation.
+
+Garg et al. 2019, *Jointly learning to align and translate with transformer models*; Chen et al. 2020, *Accurate word
+alignment induction from neural machine translation*.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+import numpy as np
+import torch
+import xarray as xr
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from headscope.capture.attention import Attention
+from headscope.capture.batch import Batch
+from headscope.capture.words import membership, pool_queries
+from headscope.corpora.summary import CorpusSummary
+from headscope.errors import HeadscopeError
+from headscope.reducers.reducer import Sums, missing_annotation
+from headscope.reducers.support.alignments import RULES, SHIFTS, AlignedWords
+from headscope.reducers.support.folds import FOLDS, FoldAssignment, total_by_fold
+from headscope.reducers.support.permutations import Permutations
+from headscope.reducers.support.ratios import Described, describe, score_table
+from headscope.score import Rival, Score
+
+GARG = "Garg et al. 2019; Chen et al. 2020"
+OCH = "Och and Ney 2003"
+
+CROSS = "cross"
+"""The attention type that looks from a translation at its source."""
+
+STEPS = ("predicting", "reading")
+"""The steps of a decoder at which a word of the translation is looked at: those whose output it is, one token before,
+and those whose input it is."""
+
+ACCURACY = Score(
+    "alignment_accuracy",
+    "Word alignment",
+    "the share of the words of translations at which the head attends, of all source words, most to one that they are "
+    "aligned to",
+    numerator=("fold_aligned",), denominator=("fold_alignment",),
+    rivals=(
+        Rival(
+            "index", "word with the same number", ("fold_alignment_index",), ("fold_alignment",), ("shift",),
+            "same number, shifted by {shift}",
+        ),
+        Rival(
+            "diagonal", "word at the same share of its sentence", ("fold_alignment_diagonal",),
+            ("fold_alignment",), ("shift",), "diagonal, shifted by {shift}",
+        ),
+    ),
+    items="words of translations", rows="steps of the decoder", label="align: {}", attends="transl.",
+    permuted="the score after moving what each word is aligned to along the pair, at the same distance",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class WordAlignment:
+    """How often each head of the cross-attention looks from a word of a translation at a word it is aligned to.
+
+    The decoder is given the translation. A word of it counts if it has a sure link; it is right if, of all source
+    words, the one that gets most attention is linked to it, be it surely or possibly. Attention to a source word is the
+    sum over its tokens, and from a word of the translation the mean over its tokens. ``predicting`` looks at the steps
+    whose output its tokens are (Garg et al. 2019), ``reading`` at those whose input they are, a token later (Chen et
+    al. 2020, who found the better alignments there).
+
+    ``alignment_error_rate`` is the error rate of Och and Ney (2003) where each word of a translation is linked to that
+    source word and to no other; words without any link count there too.
+
+    Beside the heads stand two rules that know the places of words alone: the source word with the same number, and the
+    one at the same share of its sentence (the diagonal), each with the best fixed shift from -5 to 5.
+
+    And there are permutations, in which what a word is aligned to moves along the pair: another word of the translation
+    gets source words as far from it. A head that looks at a fixed distance is not better than in these.
+
+    Attributes:
+        fold_assignment: of the documents to the folds in which sums are kept.
+        permutations: of what the words are aligned to.
+    """
+
+    fold_assignment: FoldAssignment = field(default_factory=FoldAssignment)
+    permutations: Permutations = field(default_factory=Permutations)
+
+    name: ClassVar[str] = "alignment"
+    scores: ClassVar[tuple[Score, ...]] = (ACCURACY,)
+    scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "layer"
+    models: ClassVar[Literal[1, 2]] = 1
+    max_tokens: ClassVar[int | None] = 4096
+
+    @classmethod
+    def supports(cls, summary: CorpusSummary) -> bool:
+        """True if a corpus has translations that are aligned word by word."""
+        return summary.aligned > 0
+
+    @classmethod
+    def for_corpus(cls, summary: CorpusSummary) -> "WordAlignment":
+        """The reducer for a corpus of word-aligned translations.
+
+        Raises:
+            CorpusError: it has no sure link.
+        """
+        if not cls.supports(summary):
+            raise missing_annotation(
+                cls.name, "sure links between words and those of a translation", "one in the format `alignments`"
+            )
+        return cls(FoldAssignment.for_corpus(summary), Permutations.for_rows(len(STEPS)))
+
+    def prepare(self, batch: Batch, attention_type: str) -> AlignedWords:
+        """The words of translations that count, and what they are aligned to.
+
+        Raises:
+            HeadscopeError: the model has no decoder that attends to an encoder.
+        """
+        if batch.decoder is None:
+            raise HeadscopeError(
+                f"the reducer `{self.name}` needs cross-attention, and the model has none; give an encoder-decoder."
+            )
+        return AlignedWords.find(batch, batch.decoder, self.fold_assignment, self.permutations)
+
+    def count(self, facts: AlignedWords) -> Sums:
+        """By step: the words that count, those that each rule finds, all words with tokens, and the sure links."""
+        device = facts.fold.device
+        counts = {
+            "word": total_by_fold(torch.ones_like(facts.fold), facts.fold),
+            "linked": torch.tensor(facts.words, device=device),
+            "sure": torch.tensor(facts.sure_links, device=device),
+        }
+        counts |= {name: facts.total(right) for name, right in facts.find_by_rule().items()}
+        # The same for each of the steps.
+        return {name: torch.stack([values] * len(STEPS)) for name, values in counts.items()}
+
+    def observe(self, facts: AlignedWords, attention: Attention) -> Sums:
+        """By head and step: the words at which a head is right, in the permutations too, and the links that are gold.
+
+        Heads of another attention type than `CROSS` look at no source from a translation; they have no score.
+        """
+        if attention.attention_type != CROSS:
+            shapes = {"right": (FOLDS,), "sure": (), "gold": ()}
+            shapes |= {"permuted": (self.permutations.count,)} if self.permutations.count else {}
+            none = torch.full((attention.heads, len(STEPS)), torch.nan, dtype=torch.float64, device=facts.fold.device)
+            return {name: none.view(*none.shape, *[1] * len(shape)).expand(*none.shape, *shape)
+                    for name, shape in shapes.items()}  # fmt: skip
+        columns = membership(attention.keys.word, facts.source_words)
+        average = attention.average(columns)
+        parts = []
+        for word in (facts.target_word.roll(-1, 1), facts.target_word):
+            chosen = _choose_words(average, membership(word, facts.target_words))
+            part = {"right": facts.total(facts.is_right(chosen)).T, **facts.count_links(chosen)}
+            parts.append(part | ({"permuted": facts.score_permutations(chosen)} if self.permutations.count else {}))
+        return {name: torch.stack([part[name].double() for part in parts], dim=1) for name in parts[0]}
+
+    def result(self, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
+        """Accuracies and error rates, NaN where no word counts and in other attention types, and the sums by fold."""
+        by_fold = {"fold_aligned": sums["right"], "fold_alignment": counts["word"]}
+        by_fold |= {f"fold_alignment_{name}": counts[name] for name in RULES}
+        if "permuted" in sums:
+            by_fold["alignment_permuted"] = sums["permuted"]
+        rows, unit = {"decoder_step": list(STEPS)}, self.fold_assignment.unit
+        table = score_table(ACCURACY, by_fold, rows, source=GARG, fold_unit=unit)
+        links = counts["linked"] + counts["sure"]
+        error = 1 - (sums["sure"] + sums["gold"]) / np.where(links > 0, links, np.nan)
+        what = "alignment error rate, each word of a translation linked to the source word that it attends to most"
+        values: dict[str, Described] = {
+            "alignment_error_rate": (error, ("layer", "head", "decoder_step"), what, "share of links"),
+        }
+        return table.assign(describe(values, OCH)).assign_coords(shift=list(SHIFTS))
+
+
+def _choose_words(
+    average: Float[Tensor, "batch head query word"], unit: Float[Tensor, "batch query target"]
+) -> Int[Tensor, "batch target head"]:
+    """The source word that each word of the translation attends to most; -1 where it attends to none."""
+    weight, word = pool_queries(average, unit).max(-1)
+    return word.where(weight > 0, -1).transpose(1, 2)
