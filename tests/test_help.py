@@ -20,6 +20,7 @@ GROUPS = {
 }
 WRITTEN = {
     "atlas": ("heads.nc", "untrained.nc", "figures/", "tables/", "manifest.json", "atlas.html", "replication.nc"),
+    "align": ("heads.nc", "untrained.nc", "alignment.csv", "generation_config.json"),
     "tune": ("runs.json", "seed-1/", "control/"),
     "check": ("check.json", "check.csv"),
     "export": ("heads.json", "full_attention_heads.tsv", "heads.md"),
@@ -92,9 +93,9 @@ def test_the_help_says_what_is_written(helped, name: str) -> None:
 
 SENTENCES = {
     "": "no command was given; there are atlas, explore, tune, measure, compare, disable, lesions, ledger, "
-    "probe, patterns, check, export, study and list, which `headscope --help` describes.",
+    "align, probe, patterns, check, export, study and list, which `headscope --help` describes.",
     "atlsa": "there is no command 'atlsa'; there are atlas, explore, tune, measure, compare, disable, lesions, ledger, "
-    "probe, patterns, check, export, study and list, which `headscope --help` describes.",
+    "align, probe, patterns, check, export, study and list, which `headscope --help` describes.",
     "list": "missing argument 'KIND'; see headscope list --help.",
     "list reducer": "there is no list of 'reducer'; there are reducers, corpora, studies and tasks.",
     "atlas --limit 0": "`limit` is 0, and at least one document is needed; give a whole number from 1 on, or leave it "

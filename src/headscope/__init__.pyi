@@ -13,6 +13,7 @@ from .analyse.report import add_intervals as add_intervals
 from .analyse.report import add_report as add_report
 from .analyse.report import assess as assess
 from .analyse.run_effects import summarize_effects as summarize_effects
+from .analyse.shortlist import shortlist_heads as shortlist_heads
 from .analyse.significance import add_significance as add_significance
 from .capture.loading import load as load
 from .capture.model import Model as Model
@@ -27,6 +28,7 @@ from .heads import head as head
 from .heads import read_table as read_table
 from .heads import write_table as write_table
 from .intervene.edit import disable as disable
+from .jobs.align import measure_alignment as measure_alignment
 from .jobs.atlas import atlas as atlas
 from .jobs.check import check as check
 from .jobs.compare import compare as compare

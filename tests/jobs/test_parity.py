@@ -14,6 +14,7 @@ from headscope.learn.settings import Settings
 COMMANDS = {command.callback.__name__: command.callback for command in cli.app.registered_commands if command.callback}
 
 FUNCTIONS = {
+    "align": "measure_alignment",
     "disable": "measure_effects",
     "ledger": "measure_ledger",
     "lesions": "measure_lesions",
@@ -35,7 +36,7 @@ ONLY_IN_PYTHON = {
     "atlas": {"progress", "show"},  # the terminal shows bars, and the table
     "measure": {"progress"}, "compare": {"progress"}, "study": {"progress"}, "tune": {"progress"},
     "explore": {"progress"}, "disable": {"progress"}, "lesions": {"progress"}, "ledger": {"progress"},
-    "probe": {"progress"},
+    "probe": {"progress"}, "align": {"progress"},
     "patterns": {"progress"}, "check": {"progress"}, "export": set(),
 }  # fmt: skip
 
@@ -52,7 +53,7 @@ def defaults(function: Any) -> dict[str, Any]:
 def test_every_command_but_list_is_a_function() -> None:
     functions = {FUNCTIONS.get(name, name) for name in set(COMMANDS) - {"list_"}}
     names = "atlas tune measure compare study measure_effects measure_lesions measure_ledger probe patterns explore "
-    names += "check export"
+    names += "check export measure_alignment"
     assert functions == set(names.split()) <= set(headscope.__all__)
 
 

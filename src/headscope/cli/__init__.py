@@ -7,6 +7,7 @@ import sys
 
 import typer
 
+from headscope.cli.align import align
 from headscope.cli.atlas import atlas
 from headscope.cli.check import check
 from headscope.cli.commands import Command, Commands
@@ -66,6 +67,11 @@ app.command(
     epilog="headscope ledger smollm2 prompts.jsonl -o ledger\n"
     "headscope ledger ./my-model prompts.jsonl --chat --tokens 64 -o ledger",
 )(ledger)
+app.command(
+    cls=Command,
+    epilog="headscope align ./my-translator pairs.txt -o aligned\n"
+    "headscope align facebook/nllb-200-distilled-600M pairs.txt --source eng_Latn --target fra_Latn --step reading",
+)(align)
 app.command(
     cls=Command,
     epilog="headscope probe minilm grammar:300 -o probe\n"

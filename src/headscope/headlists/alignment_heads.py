@@ -5,6 +5,7 @@ Pairs of layer and head, both counted from 0: ``[[2, 2], [3, 0]]``, alone or as 
 """
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -58,3 +59,12 @@ def render(heads: HeadList) -> str:
                 "row."
             )
     return f"{json.dumps([[entry.layer - 1, entry.head - 1] for entry in heads.entries])}\n"
+
+
+def render_settings(heads: HeadList, settings: Mapping[str, Any]) -> str:
+    """The text of a ``generation_config.json`` with these heads and other settings, which stay as they are.
+
+    Raises:
+        TableError: as of `render`.
+    """
+    return f"{json.dumps({**settings, FIELD: json.loads(render(heads))}, indent=2)}\n"

@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # jobs that measure nothing do not load torch
     from headscope.reducers.reducer import Reducer
     from headscope.runner import Plan
 
-OUTPUT_SUFFIXES = (".nc", ".html", ".csv", ".md", ".png", ".svg", ".pdf")
+OUTPUT_SUFFIXES = (".nc", ".html", ".csv", ".md", ".png", ".svg", ".pdf", ".json")
 """The files that jobs write, beside their manifests."""
 
 
