@@ -207,7 +207,7 @@ def _against_rivals(
     lifts = {name: Lift(head, rival.scored) for name, rival in rivals.items()}
     for name, rival in rivals.items():
         prefix = name if name == UNTRAINED else f"heldout_{name}"
-        what = f"{score.measure} of the {rival.title}, chosen and scored likewise"
+        what = f"{score.measure} of the {rival.title.removeprefix('the ')}, chosen and scored likewise"
         ratio = rival.scored
         new |= describe_with_ends(prefix, ratio.value, ratio.interval(), what, score, enough, score.measure)
         new |= describe_lift(lifts[name], f"lift_over_{name}", rival.title, score, enough)

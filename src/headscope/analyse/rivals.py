@@ -98,7 +98,8 @@ def describe_lift(
     lift: Lift, name: str, rival: str, score: Score, there: xr.DataArray, where: str = ""
 ) -> dict[str, xr.Variable]:
     """The lift over a rival and the ends of its interval, as variables; `where` says on which corpus."""
-    what = f"{score.measure} of the reported head less that of the {rival}, on the same {score.items}{where}"
+    beside = rival.removeprefix("the ")
+    what = f"{score.measure} of the reported head less that of the {beside}, on the same {score.items}{where}"
     return describe_with_ends(name, lift.value, lift.interval(), what, score, there)
 
 
