@@ -89,15 +89,18 @@ def largest_error(capture: Capture, batch: Batch, exact: PreTrainedModel, **how)
 
 @pytest.mark.parametrize("rows", [None, 3])
 @pytest.mark.parametrize("family", tiny.FAMILIES)
-def test_the_gradient_of_a_weight_is_g_times_v(family: str, rows: int | None) -> None:
+def test_the_gradient_of_a_weight_is_g_times_v(family: str, rows: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """In float64 throughout, a text at a time: the masks of some families overflow there in rows of padding."""
+    softmax = torch.nn.functional.softmax
+    # Many families take theirs in float32 whatever the weights are in, and a block of rows may round otherwise.
+    monkeypatch.setattr(torch.nn.functional, "softmax", lambda scores, dim, dtype=None: softmax(scores, dim))
     exact = make(family, 1.0, torch.float64)
     model = Model.from_module(
         make(family, 1.0, torch.float64), tiny.tokenizer(tiny.FAMILIES[family].style), name=family
     )
     for text in Alignment.for_model(model).align(DOCUMENTS)[0]:
         batch = collate(model, [text])
-        assert largest_error(Capture(model, "interface"), batch, exact, rows=rows) < 1e-6
+        assert largest_error(Capture(model, "interface"), batch, exact, rows=rows) < 1e-12
 
 
 @FUSED
