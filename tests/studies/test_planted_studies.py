@@ -29,7 +29,11 @@ def negated(document: Document) -> Document:
 
 
 def test_clark2019(model) -> None:
-    documents = planted.documents()
+    # With fewer determiners than objects, so that of all links together the head of the objects finds most.
+    documents = [
+        replace(document, links=tuple(link for link in document.links if number % 5 or link.label != "det"))
+        for number, document in enumerate(planted.documents())
+    ]
     tables = {
         "treebank": assess(measure(model, documents, ["relations"])),
         "text": measure(model, documents, [Surface()]),
