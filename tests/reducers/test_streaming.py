@@ -293,3 +293,6 @@ def test_what_duo_attention_gets_is_high_where_the_whole_text_is_needed(tmp_path
     assert Streaming.scores[0].variable == duo_attention.STREAMING
     everything = headscope.export(table, out=listed, top=6)
     assert len(everything.entries) == 6
+    # From a list of our own the numbers are turned around as well, and once; its reported head has its held-out score.
+    headscope.export(listed, out=path, format="duo-attention")
+    np.testing.assert_allclose(np.loadtxt(path, delimiter="\t"), 1 - kept, atol=1e-6)
