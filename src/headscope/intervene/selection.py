@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-from headscope.capture.model import Model
+from headscope.capture.model import Model, Shape
 from headscope.errors import HeadscopeError, quote
 from headscope.heads import find_head
 from headscope.layers import refuse_layer
@@ -30,10 +30,11 @@ def select_heads(model: Model, names: HeadNames) -> Selection:
         HeadscopeError: nothing is named, or the model has no such head, group, layer or attention type, or a layer has
             no attention.
     """
+    shape = Shape.from_config(model.module.config)  # not `model.shape`, which lists the vocabulary
     selected: dict[tuple[str, int], set[int]] = {}
     for name in list_names(names):
         attention_type, where = _split(model, name)
-        layers, heads = model.layers[attention_type], model.shape.heads[attention_type]
+        layers, heads = shape.layers[attention_type], shape.heads[attention_type]
         if match := re.fullmatch(r"(\d{1,9})(?:-kv(\d{1,9}))?", where):
             layer, groups = int(match[1]), count_groups(model, attention_type)
             group = int(match[2] or 1)
@@ -49,7 +50,7 @@ def select_heads(model: Model, names: HeadNames) -> Selection:
         else:
             layer, head = find_head(where, layers, heads)
             chosen = range(head - 1, head)
-        refuse_layer(model.shape.without_attention, layer)
+        refuse_layer(shape.without_attention, layer)
         selected.setdefault((attention_type, layer), set()).update(chosen)
     if not selected:
         raise HeadscopeError("no head is named; give heads such as 3-1, or layers such as 3.")
