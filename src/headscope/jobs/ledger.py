@@ -198,7 +198,7 @@ class _Measuring:
         gold = np.array([prompt.gold or 0 for _, prompt in written])
         documents = lengths[:, FIRST_SLOT : FIRST_SLOT + slots]
         model = self.layout.model
-        ((_, layers),) = model.attention_layers.items()
+        layers = model.attention_layers["decoder"]
         table = tabulate_ledger(MeasuredPrompts(shares, uniform, documents, gold))
         table = place_layers(table, layers, model.layers["decoder"])
         own = sum(sums.values[number, "own"].size for number, _ in written)

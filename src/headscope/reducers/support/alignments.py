@@ -90,7 +90,7 @@ class AlignedWords:
                 for link in document.alignment
                 if link.source in source and link.target in target
             ]
-        most = max(1, *(len(item.aligned) for item in items)) if items else 1
+        most = max((len(item.aligned) for item in items), default=1)
         distances = [
             [*(word - item.place for word in sorted(item.aligned)), *[_NOWHERE] * (most - len(item.aligned))]
             for item in items
@@ -101,7 +101,7 @@ class AlignedWords:
             _column([item.document for item in items], device), _column([item.place for item in items], device),
             _column(folds, device), _column(distances, device).reshape(-1, most),
             torch.from_numpy(np.concatenate(permuted)).to(device), _column(sizes, device).reshape(-1, 2), target_word,
-            batch.words, max(1, *(len(document.translation) for document in batch.documents), 1),
+            batch.words, max(1, *(len(document.translation) for document in batch.documents)),
             sum(len(target) for _, target in readable),
             sum(link.label == SURE for document in batch.documents for link in document.alignment),
             _column(links, device).reshape(-1, 4),
