@@ -51,7 +51,7 @@ def draw_two_scores(
         "both": heads & others,
     }
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(5.2, 4.4))
+        figure = Figure(figsize=(5.6, 4.6))
         body = add_body(figure)
         axes = body.subplots()
         for (group, names), colour in zip(groups.items(), ("0.75", *COLOURS), strict=True):
@@ -61,7 +61,7 @@ def draw_two_scores(
                 markersize=4.5, color=colour, label=f"{group} ({len(names)})", gid=group,
             )  # fmt: skip
         axes.set(xlabel=labels[0], ylabel=labels[1], xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
-        body.legend(**ABOVE, ncols=4)
+        body.legend(**ABOVE, ncols=4, fontsize="small", columnspacing=1.2, handletextpad=0.2)
         add_title(figure, title)
         add_caption(figure, table)
     return figure
