@@ -5,6 +5,7 @@ from .analyse.behaviour import add_behaviours as add_behaviours
 from .analyse.behaviour import name_behaviours as name_behaviours
 from .analyse.compare import compare_variable as compare_variable
 from .analyse.head_map import add_head_map as add_head_map
+from .analyse.key_value_heads import group_heads as group_heads
 from .analyse.lesions import find_dissociations as find_dissociations
 from .analyse.match import match_heads as match_heads
 from .analyse.regression import add_regression as add_regression

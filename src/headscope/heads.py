@@ -102,6 +102,9 @@ DIMENSIONS: Mapping[str, str] = {
 }
 """The dimensions a head table may have, and what each means."""
 
+KEY_VALUE_HEADS = "key_value_heads"
+"""The attribute of a table that says how many key/value heads a layer has, where its query heads share them."""
+
 SHARE = "share of attention"
 """The unit of the weights of attention."""
 

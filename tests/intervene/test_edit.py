@@ -12,7 +12,6 @@ import tiny
 from edited import DOCUMENTS, Subject, agree, make, read
 from headscope.corpora.document import Document
 from headscope.intervene import edit
-from headscope.intervene.selection import count_groups
 from projections import order_of_calls, replaced
 
 FAMILIES = pytest.mark.parametrize("family", tiny.FAMILIES)
@@ -191,7 +190,7 @@ def test_a_group_is_the_query_heads_that_share_a_key_head(family: str) -> None:
     heads = tiny.FAMILIES[family].heads
     layer = next(part for part in subject.model.module.modules() if hasattr(part, "k_proj"))
     groups = layer.k_proj.out_features // layer.head_dim
-    assert 1 < count_groups(subject.model, "decoder") == groups < heads
+    assert 1 < subject.model.shape.key_value_heads["decoder"] == groups < heads
     with edit.zero(subject.model, "2-kv2"):
         edited = subject.run()
     with ExitStack() as stack:

@@ -42,12 +42,15 @@ class Shape:
         vocabulary: the number of each token.
         without_attention: the layers, by number, that have no attention in a model that mixes kinds of layers, and
             what each is instead: ``linear_attention``, ``conv``, ``moe`` or ``mlp``.
+        key_value_heads: the number of key/value heads of each attention type: as many as query heads, where these do
+            not share any.
     """
 
     layers: Mapping[str, int]
     heads: Mapping[str, int]
     vocabulary: Mapping[str, int] = field(default_factory=dict, repr=False)
     without_attention: Mapping[int, str] = field(default_factory=dict)
+    key_value_heads: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def from_config(cls, config: Any, tokenizer: PreTrainedTokenizerBase | None = None) -> "Shape":
@@ -59,14 +62,18 @@ class Shape:
             heads = _first(text, "num_attention_heads")
             kinds = enumerate(getattr(text, "layer_types", None) or (), start=1)
             others = {number: kind for number, kind in kinds if kind in WITHOUT_ATTENTION}
-            return cls({attention_type: text.num_hidden_layers}, {attention_type: heads}, vocabulary, others)
+            shared = {attention_type: _count_key_value_heads(text, heads)}
+            return cls({attention_type: text.num_hidden_layers}, {attention_type: heads}, vocabulary, others, shared)
         encoder, decoder = getattr(config, "encoder", config), getattr(config, "decoder", config)
         first = getattr(encoder, "encoder_layers", encoder.num_hidden_layers)
         second = _first(decoder, "decoder_layers", "num_decoder_layers", "num_hidden_layers")
         first_heads = _first(encoder, "encoder_attention_heads", "num_attention_heads")
         second_heads = _first(decoder, "decoder_attention_heads", "num_attention_heads")
         layers = {"encoder": first, "decoder": second, "cross": second}
-        return cls(layers, {"encoder": first_heads, "decoder": second_heads, "cross": second_heads}, vocabulary)
+        heads = {"encoder": first_heads, "decoder": second_heads, "cross": second_heads}
+        configs = {"encoder": encoder, "decoder": decoder, "cross": decoder}
+        shared = {kind: _count_key_value_heads(configs[kind], count) for kind, count in heads.items()}
+        return cls(layers, heads, vocabulary, key_value_heads=shared)
 
     @property
     def attention_layers(self) -> Mapping[str, tuple[int, ...]]:
@@ -244,6 +251,10 @@ def _sha256_of_parameters(module: PreTrainedModel) -> str:
         digest.update(f"{name} {parameter.dtype} {tuple(parameter.shape)}\n".encode())
         digest.update(parameter.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
+
+
+def _count_key_value_heads(config: Any, heads: int) -> int:
+    return int(getattr(config, "num_key_value_heads", None) or heads)
 
 
 def _is_causal(config: Any, text: Any) -> bool:

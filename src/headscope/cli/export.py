@@ -34,7 +34,8 @@ def export(
     key_value_heads: Annotated[
         int | None,
         option(MEASURED, "For duo-attention: number of key/value heads of a layer, such as 8, of which each gets the "
-               "largest score of its query heads. Default: a number for each query head.", metavar="N", min=1),
+               "largest score of its query heads. Default: those of the model, if query heads share them.",
+               metavar="N", min=1),
     ] = None,
     out: Annotated[
         Path | None,

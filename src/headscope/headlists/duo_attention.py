@@ -52,7 +52,8 @@ def render(heads: HeadList, key_value_heads: int | None = None) -> str:
     Args:
         heads: a list of one row.
         key_value_heads: of a layer, where query heads share them; each has the largest number of its query heads, since
-            it is needed as much as the one that needs it most. By default each head has a column of its own.
+            it is needed as much as the one that needs it most. By default those of the model, where the list says
+            that its query heads share them; otherwise each head has a column of its own.
 
     Raises:
         TableError: a head is missing, or its value is none from 0 to 1; so many key/value heads cannot be shared by
@@ -73,13 +74,14 @@ def render(heads: HeadList, key_value_heads: int | None = None) -> str:
             "from the atlas, which has them all."
         )
     rows = [[_share(entries[layer, head]) for head in range(1, width + 1)] for layer in range(1, layers + 1)]
-    if key_value_heads is not None and heads.unit == HEAD:
-        if key_value_heads < 1 or width % key_value_heads:
+    shared = heads.model.key_value_heads if key_value_heads is None else key_value_heads
+    if shared is not None and heads.unit == HEAD:
+        if shared < 1 or width % shared:
             raise TableError(
-                f"{key_value_heads} key/value heads cannot be shared by {width} heads; give a number that divides "
+                f"{shared} key/value heads cannot be shared by {width} heads; give a number that divides "
                 f"{width}, which the configuration of the model has as num_key_value_heads."
             )
-        size = width // key_value_heads
+        size = width // shared
         rows = [[max(row[start : start + size]) for start in range(0, width, size)] for row in rows]
     return "".join("\t".join(f"{value:.18e}" for value in row) + "\n" for row in rows)
 

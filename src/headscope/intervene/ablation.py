@@ -7,7 +7,7 @@ from itertools import combinations
 
 from headscope.analyse.effect_table import TOTAL
 from headscope.capture.model import Model
-from headscope.intervene.selection import Selection, count_groups, select_heads
+from headscope.intervene.selection import Selection, select_heads
 
 HEAD, LAYER, GROUP, PAIR, SET = "head", "layer", "group", "pair", "set"
 """The kinds of units: a query head, a layer, the query heads that share a key/value head, two heads, any heads."""
@@ -71,7 +71,7 @@ def pair_units(heads: Sequence[Unit]) -> list[Unit]:
 def _name_units(model: Model) -> Iterator[str]:
     for attention_type, numbers in model.attention_layers.items():
         prefix = f"{attention_type} " if len(model.layers) > 1 else ""
-        heads, groups = model.shape.heads[attention_type], count_groups(model, attention_type)
+        heads, groups = (sizes[attention_type] for sizes in (model.shape.heads, model.shape.key_value_heads))
         yield from (f"{prefix}{layer}-{head}" for layer in numbers for head in range(1, heads + 1))
         yield from (f"{prefix}{layer}" for layer in numbers)
         if 1 < groups < heads:

@@ -36,7 +36,7 @@ def select_heads(model: Model, names: HeadNames) -> Selection:
         attention_type, where = _split(model, name)
         layers, heads = shape.layers[attention_type], shape.heads[attention_type]
         if match := re.fullmatch(r"(\d{1,9})(?:-kv(\d{1,9}))?", where):
-            layer, groups = int(match[1]), count_groups(model, attention_type)
+            layer, groups = int(match[1]), shape.key_value_heads[attention_type]
             group = int(match[2] or 1)
             if not 1 <= layer <= layers:
                 raise HeadscopeError(f"there is no layer {layer}; the model has {layers} layers, counted from 1.")
@@ -55,16 +55,6 @@ def select_heads(model: Model, names: HeadNames) -> Selection:
     if not selected:
         raise HeadscopeError("no head is named; give heads such as 3-1, or layers such as 3.")
     return {layer: tuple(sorted(selected[layer])) for layer in sorted(selected)}
-
-
-def count_groups(model: Model, attention_type: str) -> int:
-    """The number of key/value heads of a layer: as many as query heads, where these do not share any."""
-    config, heads = model.module.config, model.shape.heads[attention_type]
-    if config.is_encoder_decoder:
-        config = getattr(config, "encoder" if attention_type == "encoder" else "decoder", None)
-    else:
-        config = config.get_text_config()
-    return int(getattr(config, "num_key_value_heads", None) or heads)
 
 
 def list_names(names: HeadNames) -> list[str]:

@@ -38,7 +38,6 @@ from headscope.intervene.edit import capture_model, collate_sample
 from headscope.intervene.effect import Outcomes, measure_outcomes
 from headscope.intervene.estimate import estimate_changes
 from headscope.intervene.evaluation import ALL, Evaluation
-from headscope.intervene.selection import count_groups
 from headscope.intervene.ways import Ways, prepare_ways
 from headscope.jobs.folder import OutputFolder
 from headscope.runner.checkpoint import resume as resume_sums
@@ -260,7 +259,7 @@ def _add_change(
 
 def count_units(model: Model) -> dict[str, int]:
     """The sizes of the axes of a table."""
-    groups = max(count_groups(model, attention_type) for attention_type in model.layers)
+    groups = max(model.shape.key_value_heads.values())
     sizes = {"layer": max(model.layers.values()), "head": max(model.shape.heads.values())}
     return sizes | {"key_value_head": groups}
 

@@ -44,7 +44,8 @@ def export(
         top: further heads of each row beside the reported one, of a head table. DuoAttention and Retrieval_Head get all
             heads of it, each as scored on all documents.
         key_value_heads: for DuoAttention, the number of key/value heads of a layer, of which each gets the largest
-            score of the query heads that share it. Default: each head has a number of its own.
+            score of the query heads that share it. Default: those of the model, where query heads share them; otherwise
+            each head has a number of its own.
 
     Raises:
         HeadscopeError: in one sentence, what was wrong with the source, the format, the row or the file.

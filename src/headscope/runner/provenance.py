@@ -5,6 +5,7 @@ from importlib import metadata
 from typing import Any
 
 from headscope.capture.model import Model
+from headscope.heads import KEY_VALUE_HEADS
 from headscope.layers import write_without_attention
 
 PACKAGES = ("headscope", "torch", "transformers", "tokenizers", "numpy", "xarray")
@@ -13,7 +14,7 @@ PACKAGES = ("headscope", "torch", "transformers", "tokenizers", "numpy", "xarray
 
 def identify_model(model: Model) -> dict[str, Any]:
     """The attributes of a table that say which weights it is of, and how they were run."""
-    about = {
+    about: dict[str, Any] = {
         "model": model.name,
         "revision": model.revision,
         "weights_sha256": model.weights_sha256,
@@ -22,6 +23,10 @@ def identify_model(model: Model) -> dict[str, Any]:
         "tokenizer": type(model.tokenizer).__name__,
     }
     adapter = {"adapter_of": model.adapter_of} if model.adapter_of else {}
+    groups = {*model.shape.key_value_heads.values()}
+    shared = groups != {*model.shape.heads.values()} and len(groups) == 1
+    if shared:
+        about[KEY_VALUE_HEADS] = groups.pop()
     return about | adapter | write_without_attention(model.shape.without_attention)
 
 

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import xarray as xr
 
 from headscope.errors import TableError
 from headscope.headlists import HeadEntry, HeadList, ListedModel
+from headscope.heads import KEY_VALUE_HEADS
 from headscope.score import Score
 from headscope.view.reports import Interval, Report, Reported, read_reports
 
@@ -126,12 +127,12 @@ def _known(value: float) -> float | None:
 def _describe(table: xr.Dataset, entries: list[HeadEntry], method: str) -> HeadList:
     about = table.attrs
     versions = json.loads(about.get("versions", "{}"))
-    model = ListedModel(str(about["model"]), str(about["weights_sha256"]), *_count_sizes(table))
+    shared = about.get(KEY_VALUE_HEADS)
+    model = ListedModel(
+        str(about["model"]), str(about["weights_sha256"]), table.sizes["layer"], table.sizes["head"],
+        None if shared is None else int(shared),
+    )  # fmt: skip
     return HeadList(
         tuple(entries), model, corpus=str(about["corpus"]), corpus_sha256=str(about["corpus_sha256"]),
         headscope=str(versions.get("headscope", "")), created=str(about.get("created", "")), method=method,
     )  # fmt: skip
-
-
-def _count_sizes(table: xr.Dataset) -> Iterator[int]:
-    return (table.sizes[dim] for dim in ("layer", "head"))
