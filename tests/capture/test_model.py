@@ -194,3 +194,17 @@ def test_the_configuration_may_say_otherwise() -> None:
     ]
     for config, kind in kinds:
         assert Shape.from_config(config).layers == {kind: 3}
+
+
+@pytest.mark.parametrize("where", ["a layer", "all"])
+def test_a_model_that_is_spread_over_devices_is_refused(where: str) -> None:
+    module, tokenizer = tiny.make("llama")
+    # The device "meta" stands in for a second one: so transformers leaves what it keeps on disk.
+    (module.layers[1] if where == "a layer" else module).to("meta")
+    with pytest.raises(ModelError) as refused:
+        load(module, tokenizer)
+    there = "cpu and no device (meta)" if where == "a layer" else "no device (meta)"
+    assert str(refused.value) == (
+        f"the weights of 'LlamaModel' lie on {there}, and a model is measured on one device; load it without "
+        "device_map, in bfloat16 if it is too large for one."
+    )

@@ -140,10 +140,12 @@ class Model:
         The module is put into evaluation mode. Without a hash of the weights file, that of the parameters is taken.
 
         Raises:
-            ModelError: no layer has attention, or the tokenizer is a slow one, or has more tokens than the model.
+            ModelError: no layer has attention, the weights lie on several devices, or the tokenizer is a slow one, or
+                has more tokens than the model.
         """
         name = name or type(module).__name__
         _refuse_without_attention(module, name)
+        _refuse_several_devices(module, name)
         _refuse_slow(tokenizer, name)
         _refuse_larger_vocabulary(module, tokenizer, name)
         digest = weights_sha256 or _sha256_of_parameters(module)
@@ -270,6 +272,16 @@ def _refuse_without_attention(module: PreTrainedModel, name: str) -> None:
         raise ModelError(
             f"no layer of {name!r} ({type(module).__name__}) has attention ({', '.join(kinds).replace('_', ' ')}); "
             "give a model that has heads."
+        )
+
+
+def _refuse_several_devices(module: PreTrainedModel, name: str) -> None:
+    devices = sorted({str(parameter.device) for parameter in module.parameters()})
+    if len(devices) > 1 or devices == ["meta"]:
+        there = " and ".join(devices).replace("meta", "no device (meta)")
+        raise ModelError(
+            f"the weights of {name!r} lie on {there}, and a model is measured on one device; load it without "
+            "device_map, in bfloat16 if it is too large for one."
         )
 
 
