@@ -1,9 +1,11 @@
 """What holds for every test: no network, no display, one thread, where the real corpora are, and how one types."""
 
+import functools
 import importlib.util
 import os
 import shutil
 import sys
+import typing
 from collections.abc import Iterator
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # before transformers is imported, which reads it once
@@ -16,6 +18,13 @@ import pytest
 import torch
 
 torch.set_num_threads(1)  # for tiny models a second thread costs more than it saves
+
+if sys.version_info < (3, 12):
+    # Shapes are checked at each call, and so is who conforms to a protocol. Later versions of Python ask first whether
+    # a class derives from it, and remember its members; this one asks each member, and so works out each property.
+    _ask = typing._ProtocolMeta.__instancecheck__
+    typing._ProtocolMeta.__instancecheck__ = lambda cls, instance: cls in type(instance).__mro__ or _ask(cls, instance)
+    typing._get_protocol_attrs = functools.cache(typing._get_protocol_attrs)
 
 CHROMIUM = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 """Options of the browser."""

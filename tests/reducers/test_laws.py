@@ -1,5 +1,6 @@
 """The laws, over all reducers at once: any order, split, padding, batch size or block of rows, the same table."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, partial
 from itertools import pairwise
@@ -37,18 +38,33 @@ WITHOUT_MATRIX = tuple(
 # Through a view, those with windows and groups, and with three attention types.
 # Those of a loss need a task head, and are in `test_gradient_view`.
 SHOWN = [name for name, view in VIEWS.items() if not view.of_loss]
-CASES = [(family, None) for family in FAMILIES] + [(family, view) for family in ("mistral", "bart") for view in SHOWN]
-CASES.remove(("bart", "value-zeroing"))  # which runs each block for each head and token
-# A view of texts of a limited length has the matrix for all reducers alike, so it is enough to run all of them.
-LAW = pytest.mark.parametrize(
-    ("family", "view", "names"),
-    [
-        pytest.param(family, view, names, id=f"{family}-{view or 'weights'}-{which}")
-        for family, view in CASES
-        for which, names in (("all", EVERY), ("without the matrix", WITHOUT_MATRIX))
-        if names is EVERY or view is None or VIEWS[view].max_tokens is None
-    ],
+SEEN = [(family, view) for family in ("mistral", "bart") for view in SHOWN]
+SEEN.remove(("bart", "value-zeroing"))  # which runs each block for each head and token
+
+
+def mark_laws(cases: Sequence[tuple[str, str | None]]) -> pytest.MarkDecorator:
+    """A test of each case with all reducers, and with those that can do without the matrix.
+
+    A view of texts of a limited length has the matrix for all reducers alike, so it is enough to run all of them.
+    """
+    return pytest.mark.parametrize(
+        ("family", "view", "names"),
+        [
+            pytest.param(family, view, names, id=f"{family}-{view or 'weights'}-{which}")
+            for family, view in cases
+            for which, names in (("all", EVERY), ("without the matrix", WITHOUT_MATRIX))
+            if names is EVERY or view is None or VIEWS[view].max_tokens is None
+        ],
+    )
+
+
+CUTS = given(
+    plan=laws.PLANS,
+    order=st.permutations(range(len(DOCUMENTS))),
+    cuts=st.sets(st.integers(1, len(DOCUMENTS) - 1), max_size=5),
+    data=st.data(),
 )
+"""A plan, an order, a split and, by `data`, an order of merging."""
 
 
 @cache
@@ -92,25 +108,29 @@ def expected(family: str, names: tuple[str | Reducer, ...], view: str | None) ->
     return laws.tabulate_sums(done, model(family), reducers(names))
 
 
-@LAW
+@mark_laws([(family, None) for family in FAMILIES])
 @settings(max_examples=12, deadline=None)
-@given(plan=laws.PLANS, order=st.permutations(range(len(DOCUMENTS))))
-def test_any_order_padding_batch_and_block(
-    family: str, view: str | None, names: tuple, plan: Plan, order: list
+@CUTS
+def test_any_order_split_padding_batch_block_and_order_of_merging(
+    family: str, view: None, names: tuple, plan: Plan, order: list, cuts: set, data: st.DataObject
+) -> None:
+    check_law(family, view, names, plan, order, cuts, data)
+
+
+@mark_laws(SEEN)
+@settings(max_examples=5, deadline=None)
+@CUTS
+def test_through_a_view_too(
+    family: str, view: str, names: tuple, plan: Plan, order: list, cuts: set, data: st.DataObject
+) -> None:
+    check_law(family, view, names, plan, order, cuts, data)
+
+
+def check_law(
+    family: str, view: str | None, names: tuple, plan: Plan, order: list, cuts: set, data: st.DataObject
 ) -> None:
     permuted, plan = [DOCUMENTS[place] for place in order], replace(plan, view=view)
-    done = laws.add_up(model(family), permuted, reducers(names), plan, before=before(family, names))
-    laws.assert_same(laws.tabulate_sums(done, model(family), reducers(names)), expected(family, names, view))
-
-
-@LAW
-@settings(max_examples=12, deadline=None)
-@given(plan=laws.PLANS, cuts=st.sets(st.integers(1, len(DOCUMENTS) - 1), min_size=1, max_size=5), data=st.data())
-def test_any_split_and_any_order_of_merging(
-    family: str, view: str | None, names: tuple, plan: Plan, cuts: set, data: st.DataObject
-) -> None:
-    edges, plan = [0, *sorted(cuts), len(DOCUMENTS)], replace(plan, view=view)
-    parts = [DOCUMENTS[start:end] for start, end in pairwise(edges)]
+    parts = [permuted[start:end] for start, end in pairwise([0, *sorted(cuts), len(DOCUMENTS)])]
     sums = [laws.add_up(model(family), part, reducers(names), plan, before=before(family, names)) for part in parts]
     merged = RunSums({})
     for part in data.draw(st.permutations(sums)):

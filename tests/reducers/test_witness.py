@@ -1,7 +1,8 @@
 """Every number of every reducer, against naive loops over the attention that the model returns itself."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,24 +10,14 @@ import xarray as xr
 
 import tiny
 import witnesses
+from family_maps import ask, make, see_all
 from headscope.capture.model import Model
-from headscope.corpora import Document
 from headscope.errors import ModelError
 from headscope.reducers import Surface, WordClass
 from headscope.reducers.roles import Roles
 from headscope.runner import Plan, measure
 
-DOCUMENTS = tiny.documents(11)
-
-
-def asked(family: str, documents: Sequence[Document] = DOCUMENTS) -> tuple[Model, dict[str, list[witnesses.Seen]]]:
-    """A tiny model, and what the witness saw of it in each attention type."""
-    module, tokenizer = tiny.make(family)
-    seen: dict[str, list[witnesses.Seen]] = {}
-    for document in documents:
-        for attention_type, maps in witnesses.see(module, tokenizer, document).items():
-            seen.setdefault(attention_type, []).append(maps)
-    return Model.from_module(module, tokenizer, name=family), seen
+DOCUMENTS = tuple(tiny.documents(11))
 
 
 def of_attention_type(table: xr.Dataset, attention_type: str) -> xr.Dataset:
@@ -41,6 +32,11 @@ def of_attention_type(table: xr.Dataset, attention_type: str) -> xr.Dataset:
     return table.sel(attention_type=attention_type).dropna("layer", how="all", subset=[by_head])
 
 
+def beside(table: xr.Dataset, witness: Callable, family: str, attention_type: str) -> tuple[xr.Dataset, Any]:
+    """What a table and what a witness say of one attention type."""
+    return of_attention_type(table, attention_type), ask(witness, family, DOCUMENTS, attention_type)
+
+
 PLANS = pytest.mark.parametrize(
     "plan",
     [Plan(), Plan(batch_tokens=1, rows=3), Plan(fused=True), Plan(batch_tokens=1, fused=True)],
@@ -51,10 +47,9 @@ PLANS = pytest.mark.parametrize(
 @pytest.mark.parametrize("family", tiny.FAMILIES)
 @PLANS
 def test_surface(family: str, plan: Plan) -> None:
-    model, seen = asked(family)
-    table = measure(model, DOCUMENTS, ["surface"], plan=plan)
-    for attention_type, maps in seen.items():
-        ours, theirs = of_attention_type(table, attention_type), witnesses.surface(maps)
+    table = measure(make(family), DOCUMENTS, ["surface"], plan=plan)
+    for attention_type in make(family).layers:
+        ours, theirs = beside(table, witnesses.surface, family, attention_type)
         assert set(ours.data_vars) == {*theirs, "mass_distance"}
         for name, expected in theirs.items():
             relative = 1e-6 if name == "mean_distance" else 0
@@ -66,10 +61,10 @@ def test_surface(family: str, plan: Plan) -> None:
 @pytest.mark.parametrize("family", tiny.FAMILIES)
 @PLANS
 def test_surface_by_distance_offset_and_class(family: str, plan: Plan) -> None:
-    model, seen = asked(family)
+    seen = see_all(family, DOCUMENTS)
     words = {"determiners": ("THE", "a"), "of nothing": ("zebra",), "split": ("walking", "readers", "naïve")}
     surface = Surface((-2, 3), tuple(WordClass(name, members) for name, members in words.items()), edges=(1, 2, 5, 11))
-    table = measure(model, DOCUMENTS, [surface], plan=plan)
+    table = measure(make(family), DOCUMENTS, [surface], plan=plan)
     buckets = {0: (0, 0), 1: (1, 1), 2: (2, 4), 5: (5, 10), 11: (11, 999)}
     buckets |= {-nearest: (-last, -first) for nearest, (first, last) in buckets.items()}
     assert sorted(buckets) == table["distance"].values.tolist()
@@ -114,10 +109,9 @@ def test_surface_by_distance_offset_and_class(family: str, plan: Plan) -> None:
 @pytest.mark.parametrize("family", tiny.FAMILIES)
 @pytest.mark.parametrize("plan", [Plan(), Plan(batch_tokens=1, rows=3)], ids=["batched", "alone, 3 rows"])
 def test_relations(family: str, plan: Plan) -> None:
-    model, seen = asked(family)
-    table = measure(model, DOCUMENTS, ["relations", "surface"], plan=plan)
-    for attention_type, maps in seen.items():
-        ours, theirs = of_attention_type(table, attention_type), witnesses.relations(maps)
+    table = measure(make(family), DOCUMENTS, ["relations", "surface"], plan=plan)
+    for attention_type in make(family).layers:
+        ours, theirs = beside(table, witnesses.relations, family, attention_type)
         assert set(theirs) == set(ours["relation"].values)
         for name, expected in theirs.items():
             row = ours.sel(relation=name)
@@ -145,17 +139,16 @@ def test_relations(family: str, plan: Plan) -> None:
 @pytest.mark.parametrize("family", tiny.FAMILIES)
 @pytest.mark.parametrize("plan", [Plan(), Plan(batch_tokens=1, rows=3)], ids=["batched", "alone, 3 rows"])
 def test_scope(family: str, plan: Plan) -> None:
-    model, seen = asked(family)
-    table = measure(model, DOCUMENTS, ["scope", "relations"], plan=plan)
+    table = measure(make(family), DOCUMENTS, ["scope", "relations"], plan=plan)
     scores = ("precision", "recall", "f1")
-    for attention_type, maps in seen.items():
-        ours, theirs = of_attention_type(table, attention_type), witnesses.scope(maps)
+    for attention_type in make(family).layers:
+        ours, theirs = beside(table, witnesses.scope, family, attention_type)
         for place, score in enumerate(scores):
             np.testing.assert_allclose(ours[f"scope_{score}"].values, theirs["heads"][..., place])
             assert ours[f"scope_all_{score}"].item() == pytest.approx(theirs["all"][place])
             for offset, expected in theirs["offsets"].items():
                 assert ours[f"scope_offset_{score}"].sel(offset=offset).item() == pytest.approx(expected[place])
-        words = witnesses.attention_to_cues(maps)
+        words = ask(witnesses.attention_to_cues, family, DOCUMENTS, attention_type)
         regressors = np.array([(1, word.in_scope, word.distance) for word in words])
         to_cue = np.stack([word.attention for word in words])
         np.testing.assert_array_equal(ours["fold_scope_regressors"].sum("fold"), regressors.T @ regressors)
@@ -170,17 +163,17 @@ def test_scope(family: str, plan: Plan) -> None:
 @pytest.mark.parametrize("family", tiny.FAMILIES)
 @pytest.mark.parametrize("plan", [Plan(), Plan(batch_tokens=1, rows=3)], ids=["batched", "alone, 3 rows"])
 def test_classes(family: str, plan: Plan) -> None:
-    model, seen = asked(family)
-    table = measure(model, DOCUMENTS, ["classes"], plan=plan)
-    for attention_type, maps in seen.items():
-        ours, theirs = of_attention_type(table, attention_type), witnesses.classes(maps)
+    table = measure(make(family), DOCUMENTS, ["classes"], plan=plan)
+    for attention_type in make(family).layers:
+        ours, theirs = beside(table, witnesses.classes, family, attention_type)
         assert tuple(ours["token_class"].values) == witnesses.CLASSES
         for name, expected in theirs.items():
             row = ours.sel(token_class=name)
             for variable in ("attention", "attention_from_cls", "mass", "mass_from_cls"):
                 np.testing.assert_allclose(row[f"token_class_{variable}"], expected[variable], atol=1e-6, rtol=0)
     # What is counted without attention is that of the first attention type.
-    for name, expected in witnesses.classes(seen["encoder" if "encoder" in seen else "decoder"]).items():
+    first = next(iter(make(family).layers))
+    for name, expected in ask(witnesses.classes, family, DOCUMENTS, first).items():
         for variable in ("share", "uniform"):
             value = table[f"token_class_{variable}"].sel(token_class=name).item()
             assert value == pytest.approx(expected[variable], nan_ok=True)
@@ -194,11 +187,10 @@ def test_classes(family: str, plan: Plan) -> None:
     "limits", [{}, {"max_words": 13, "max_element": 2, "min_distance": 3}], ids=["paper", "others"]
 )
 def test_roles(family: str, plan: Plan, limits: dict[str, int]) -> None:
-    documents = tiny.documents_with_roles(11)
-    model, seen = asked(family, documents)
+    documents = tuple(tiny.documents_with_roles(11))
     roles = Roles(("ARG0", "ARG1"), **limits)
-    table = measure(model, documents, [roles], plan=plan)
-    for attention_type, maps in seen.items():
+    table = measure(make(family), documents, [roles], plan=plan)
+    for attention_type, maps in see_all(family, documents).items():
         ours, theirs = of_attention_type(table, attention_type), witnesses.roles(maps, roles.labels, **limits)
         for variable in ("weight", "weight_from_argument", "weight_from_predicate", "weight_anywhere"):
             expected = theirs[variable.removeprefix("weight_")]
@@ -212,13 +204,12 @@ def test_roles(family: str, plan: Plan, limits: dict[str, int]) -> None:
 
 @pytest.mark.parametrize("family", sorted(set(tiny.UNSUPPORTED) - {"falcon"}))
 def test_a_family_without_the_interface_is_measured_through_its_outputs(family: str) -> None:
-    model, seen = asked(family)
-    table = measure(model, DOCUMENTS, ["surface", "relations"])
-    (maps,) = seen.values()
-    for name, expected in witnesses.surface(maps).items():
+    table = measure(make(family), DOCUMENTS, ["surface", "relations"])
+    (attention_type,) = make(family).layers
+    for name, expected in ask(witnesses.surface, family, DOCUMENTS, attention_type).items():
         relative = 1e-6 if name == "mean_distance" else 0
         np.testing.assert_allclose(table[name].values, expected, atol=1e-5, rtol=relative, err_msg=name)
-    for name, relation in witnesses.relations(maps).items():
+    for name, relation in ask(witnesses.relations, family, DOCUMENTS, attention_type).items():
         accuracy = table["relation_accuracy"].sel(relation=name, direction=list(witnesses.DIRECTIONS))
         np.testing.assert_allclose(accuracy.transpose("layer", "head", "direction").values, relation.accuracy)
 
