@@ -25,7 +25,7 @@ KNOWN = (
     "offset, distance, match, back, nearby, answer, needle, occurrence, decoder_step, shift, sink, beside, "
     "token_offset, class, token_class, mention, "
     "target, length, permutation, run, group, fold, side, word_class, before, behind, rule, end, how, "
-    "how_other, subset, key_value_head, pair, set, part, slot, step, merge, probe, "
+    "how_other, subset, key_value_head, pair, set, set_other, part, slot, step, merge, probe, "
     "baseline, controlled, seed, pattern, kept, shape, query_bin, key_bin, side_special, hidden_layer, regressor, "
     "regressor_other"
 )

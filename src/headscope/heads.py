@@ -82,6 +82,7 @@ DIMENSIONS: Mapping[str, str] = {
     "key_value_head": "key/value head, counted from 1, which several query heads share",
     "pair": "two heads that are disabled together",
     "set": "heads that are disabled together, such as those that lead a relation",
+    "set_other": "another set of heads, with which a set is compared",
     "part": "part of what a model reads: system, document 1 and so on, question, template, or own text",
     "slot": "place of a document in a prompt, counted from 1",
     "step": "step of a linkage, in which two clusters of heads are joined",

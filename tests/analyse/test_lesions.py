@@ -109,6 +109,25 @@ def test_changes_and_random_sets_are_those_of_loops() -> None:
     np.testing.assert_allclose(q, scipy.stats.false_discovery_control(p.ravel()).reshape(p.shape))
 
 
+def test_two_sets_are_compared_on_the_same_examples_as_by_scipy() -> None:
+    """Each pair is a text of its own here, so that the jackknife of a mean is Student's paired t."""
+    margins = draw_margins(7)
+    table = tabulate_lesions(measure(margins))
+    by_set = margins[1:].reshape(len(SETS), 1 + RANDOM, -1)[:, 0]
+    for row, name in enumerate(SETS):
+        for column, other in enumerate(SETS):
+            at = table.sel(set=name, set_other=other, subset="all")
+            if row == column:
+                assert float(at["lesion_margin_less"]) == float(at["lesion_margin_less_upper"]) == 0
+                continue
+            for metric, values in (("margin", by_set), ("accuracy", (by_set > 0).astype(float))):
+                test = scipy.stats.ttest_rel(values[row], values[column])
+                ends = test.confidence_interval(0.95)
+                assert float(at[f"lesion_{metric}_less"]) == pytest.approx((values[row] - values[column]).mean())
+                assert float(at[f"lesion_{metric}_less_lower"]) == pytest.approx(ends.low)
+                assert float(at[f"lesion_{metric}_less_upper"]) == pytest.approx(ends.high)
+
+
 def test_where_sets_are_like_random_ones_few_worlds_have_a_lesion_and_none_a_dissociation() -> None:
     worlds, lesions, dissociations = 200, 0, 0
     for seed in range(worlds):

@@ -2,10 +2,12 @@
 
 import shutil
 from collections.abc import Mapping
+from itertools import permutations
 
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.stats
 import xarray as xr
 
 import headscope
@@ -90,9 +92,12 @@ def tabulate(changes: dict[str, np.ndarray]) -> xr.Dataset:
     member = np.zeros((len(changes), LAYERS, HEADS), dtype=int)
     member[:, 0, :3] = 1
     of_sets["examples"] = ("subset", [1000])
+    less = values[:, None, 0] - values[None, :, 0]
+    for end, away in (("", 0.0), ("_lower", -half), ("_upper", half)):
+        of_sets[f"lesion_accuracy_less{end}"] = (("set", "set_other", "subset"), (less + away)[..., None])
     return xr.Dataset(
         of_sets | {"set_member": (("set", "layer", "head"), member)},
-        coords={"set": list(changes), "subset": ["all"]}, attrs={"model": "some/model"},
+        coords={"set": list(changes), "set_other": list(changes), "subset": ["all"]}, attrs={"model": "some/model"},
     )  # fmt: skip
 
 
@@ -116,6 +121,7 @@ def test_verdicts_where_nothing_changes_in_few_examples() -> None:
     table = tabulate(dict(zip(("single-hop", "multi-hop", "mixed"), values, strict=True)))
     for end in ("_lower", "_upper"):
         table[f"lesion_accuracy{end}"][:] = 0
+        table[f"lesion_accuracy_less{end}"][:] = 0
     table["examples"][:] = 13
     findings = judge(STUDY, {f"{name}_{match}": table for name in STUDY.lesions for match in ("layer", "size")})
     assert {finding.verdict for finding in findings} == {"unclear"}
@@ -138,6 +144,7 @@ def test_a_language_model_loses_what_disabling_the_heads_by_hand_loses(tmp_path)
     sets = choose_top_heads(tables["treebank"])
     pairs = [*read_minimal_pairs(data / "blimp")][:31]
     whole = score_minimal_pairs(model, pairs)["difference"]
+    margins: dict[str, np.ndarray] = {}
     for name, heads in sets.items():
         with headscope.disable(model, heads, "uniform"):
             without = score_minimal_pairs(model, pairs)["difference"]
@@ -147,6 +154,13 @@ def test_a_language_model_loses_what_disabling_the_heads_by_hand_loses(tmp_path)
             assert float(of_set["lesion_margin"]) == pytest.approx((without - whole).mean(), abs=1e-4)
             right = (without > 0).mean() - (whole > 0).mean()
             assert float(of_set["lesion_accuracy"]) == pytest.approx(right, abs=1e-9)
+        margins[name] = without
+    for name, other in permutations(sets, 2):
+        less = tables["blimp_size"].sel(set=name, set_other=other, subset="all")
+        expected = scipy.stats.ttest_rel(margins[name], margins[other]).confidence_interval(0.95)
+        assert float(less["lesion_margin_less"]) == pytest.approx((margins[name] - margins[other]).mean(), abs=1e-4)
+        assert float(less["lesion_margin_less_lower"]) == pytest.approx(expected.low, abs=1e-3)
+        assert float(less["lesion_margin_less_upper"]) == pytest.approx(expected.high, abs=1e-3)
     assert tables["last_words_size"].attrs["documents"] == 13
     assert tables["blimp_size"].attrs["match"] == "size"
     written = read_table(tmp_path / "out" / "blimp_size.nc")
@@ -157,6 +171,27 @@ def test_a_language_model_loses_what_disabling_the_heads_by_hand_loses(tmp_path)
     assert "31 minimal pairs" in sheet
     assert "13 texts" in sheet
     assert "sashida2026-drops.png" in sheet
+
+
+def test_the_difference_of_two_sets_is_paired() -> None:
+    """Both lose much, and on the same examples: their own intervals overlap, that of the difference is above 0."""
+    changes = {"single-hop": -0.2, "multi-hop": -0.25, "mixed": -0.25}
+    table = tabulate({name: np.array([drop, *np.linspace(-0.01, 0.01, 10)]) for name, drop in changes.items()})
+    for end, away in (("_lower", -0.1), ("_upper", 0.1)):
+        table[f"lesion_accuracy{end}"] = table["lesion_accuracy"] + away
+    findings = judge(STUDY, {f"{name}_{match}": table for name in STUDY.lesions for match in ("layer", "size")})
+    (finding,) = (
+        finding for finding in findings
+        if finding.claim.what == "BLiMP, drop without multi-hop heads less that without single-hop ones"
+    )  # fmt: skip
+    ours = finding.ours
+    assert (ours.number, ours.lower, ours.upper) == pytest.approx((5, 4, 6))
+    assert finding.verdict == "holds"
+    older = table.drop_vars([name for name in table if "_less" in name])
+    findings = judge(STUDY, {f"{name}_{match}": older for name in STUDY.lesions for match in ("layer", "size")})
+    assert {finding.why for finding in findings if finding.verdict == "not measured"} == {
+        "the table does not compare sets of heads with each other"
+    }
 
 
 class KilledError(Exception):

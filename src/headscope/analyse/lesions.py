@@ -39,6 +39,13 @@ STATISTICS: Mapping[str, str] = {
 }
 """The endings of variables ``lesion_<metric>``, and what they are of."""
 
+BETWEEN_SETS: Mapping[str, str] = {
+    "_less": "change of the {title} with the heads of the set disabled less that with those of the other set",
+    "_less_lower": "the lower end of its interval of 95 %, paired and clustered by text",
+    "_less_upper": "the upper end of its interval of 95 %, paired and clustered by text",
+}
+"""The endings of those that compare two sets."""
+
 BY_LAYER, BY_SIZE = MATCHES = ("layer", "size")
 """What random sets have in common with a set: the number of heads in each layer, or the number of heads."""
 
@@ -88,7 +95,7 @@ def tabulate_lesions(measured: MeasuredSets) -> xr.Dataset:
     """
     types = {"attention_type": [*measured.attention_types]} if len(measured.attention_types) > 1 else {}
     heads = types | {dim: np.arange(1, measured.sizes[dim] + 1) for dim in ("layer", "head")}
-    coords = {"set": [*measured.sets], "subset": [*measured.subsets], **heads}
+    coords = {"set": [*measured.sets], "set_other": [*measured.sets], "subset": [*measured.subsets], **heads}
     shape = (measured.sizes["layer"], measured.sizes["head"])
     member = np.zeros((len(measured.sets), len(measured.attention_types), *shape), dtype=np.int8)
     for row, of_set in enumerate(measured.sets.values()):
@@ -114,8 +121,9 @@ def tabulate_lesions(measured: MeasuredSets) -> xr.Dataset:
 
 
 def _tabulate_metric(measured: MeasuredSets, metric: Metric) -> dict[str, xr.Variable]:
-    shape = (len(measured.sets), len(measured.subsets))
+    sets, shape = len(measured.sets), (len(measured.sets), len(measured.subsets))
     values = {end: np.full(shape, np.nan) for end in STATISTICS}
+    between = {end: np.full((sets, *shape), np.nan) for end in BETWEEN_SETS}
     whole, examples = np.full(shape[1], np.nan), np.zeros(shape[1], dtype=int)
     for place, subset in enumerate(measured.subsets.values()):
         effects = compute_effects(metric, measured.whole, measured.disabled, measured.clusters, subset)
@@ -125,6 +133,11 @@ def _tabulate_metric(measured: MeasuredSets, metric: Metric) -> dict[str, xr.Var
         values[""][:, place], values["_lower"][:, place], values["_upper"][:, place] = by_set[:, 0], *ends
         for end, statistic in compare_with_random(by_set, metric.better, int(examples[place])).items():
             values[end][:, place] = statistic
+        own = effects.select(np.arange(sets) * by_set.shape[1])
+        for other in range(sets):
+            less = own.less(own.select(np.full(sets, other)))
+            for end, statistic in zip(BETWEEN_SETS, (less.values, *less.interval()), strict=True):
+                between[end][:, other, place] = statistic
     levels = np.array([name.partition(" ")[0] for name in measured.subsets])
     for level in dict.fromkeys(levels):
         at = levels == level
@@ -135,6 +148,13 @@ def _tabulate_metric(measured: MeasuredSets, metric: Metric) -> dict[str, xr.Var
             units="probability" if end in ("_p", "_q") else metric.units, source=SOURCE,
         )
         for end, text in STATISTICS.items()
+    }  # fmt: skip
+    new |= {
+        f"lesion_{metric.name}{end}": variable(
+            between[end], ["set", "set_other", "subset"], name=text.format(title=metric.title), units=metric.units,
+            source=SOURCE,
+        )
+        for end, text in BETWEEN_SETS.items()
     }  # fmt: skip
     title = f"{metric.title} of the whole model"
     new[f"whole_{metric.name}"] = variable(whole, ["subset"], name=title, units=metric.units, source=SOURCE)

@@ -3,8 +3,6 @@
 A drop is above 0 where the model is worse without the heads.
 """
 
-import math
-
 import xarray as xr
 
 from headscope.corpora.text import format_count
@@ -42,20 +40,22 @@ def drop_beyond_random(name: str) -> Extractor:
 
 
 def drop_beyond_set(name: str, *others: str) -> Extractor:
-    """The drop without a set less the largest drop without some others.
+    """The drop without a set less the largest drop without some others, with its interval by text.
 
-    Its interval takes the drops as independent. They are of the same examples, so it is mostly too wide. It reaches at
-    least as far as it would if no example had changed: what happens in none of n examples may happen in 3 of n (the
-    rule of three, Hanley and Lippman-Hand 1983).
+    Both drops are of the same examples, and so the interval is paired. It reaches at least as far as it would if no
+    example had changed: what happens in none of n examples may happen in 3 of n (the rule of three, Hanley and
+    Lippman-Hand 1983).
     """
 
     def read(lesions: xr.Dataset) -> Value:
-        own = drop(name)(lesions)
-        largest = max((drop(other)(lesions) for other in others), key=lambda value: value.number)
-        difference = own.number - largest.number
-        half = math.hypot(*((value.upper - value.lower) / 2 for value in (own, largest)))
-        half = max(half, PERCENT * 3 / int(lesions["examples"].isel(subset=0)))
-        return Value(difference, "", difference - half, difference + half)
+        own, drops = _select(lesions, name), {other: drop(other)(lesions).number for other in others}
+        if f"{ACCURACY}_less" not in own:
+            raise NotMeasuredError("the table does not compare sets of heads with each other")
+        less = own.sel(set_other=max(drops, key=lambda other: drops[other]))
+        difference = -PERCENT * float(less[f"{ACCURACY}_less"]) + 0.0  # so that none is "-0.00"
+        upper, lower = (-PERCENT * float(less[f"{ACCURACY}_less_{end}"]) for end in ("lower", "upper"))
+        least = PERCENT * 3 / int(own["examples"])
+        return Value(difference, "", min(lower, difference - least), max(upper, difference + least))
 
     return read
 
