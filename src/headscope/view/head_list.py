@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ def list_heads(table: xr.Dataset, top: int = TOP) -> HeadList:
     entries: list[HeadEntry] = []
     for report, row in _list_rows(table):
         entries += [_list_reported(report.score, row), *_list_best(table, report.score, row)[:top]]
-    return _describe(table, entries, f"{_CHOICE} {_OTHERS} {table.attrs.get('split', '')}".strip())
+    return make_head_list(table, entries, f"{_CHOICE} {_OTHERS} {table.attrs.get('split', '')}".strip())
 
 
 def list_all_heads(table: xr.Dataset, row: str | None) -> HeadList:
@@ -51,7 +51,7 @@ def list_all_heads(table: xr.Dataset, row: str | None) -> HeadList:
     report, of_row = rows[reported.index(chosen)]
     every = _list_best(table, report.score, of_row, with_reported=True)
     entries = sorted(every, key=lambda entry: (entry.layer, entry.head))
-    return _describe(table, entries, "All heads of a row, each scored on all documents. Intervals are of 95 %.")
+    return make_head_list(table, entries, "All heads of a row, each scored on all documents. Intervals are of 95 %.")
 
 
 def _list_rows(table: xr.Dataset) -> list[tuple[Report, Reported]]:
@@ -124,7 +124,8 @@ def _known(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-def _describe(table: xr.Dataset, entries: list[HeadEntry], method: str) -> HeadList:
+def make_head_list(table: xr.Dataset, entries: Iterable[HeadEntry], method: str) -> HeadList:
+    """Heads of a table as a list that says of which model and corpus they are, and by which method."""
     about = table.attrs
     versions = json.loads(about.get("versions", "{}"))
     shared = about.get(KEY_VALUE_HEADS)

@@ -1,7 +1,5 @@
 """The heads that stand out by a score (`headscope.analyse.shortlist`): as a tidy frame, as a list, on the terminal."""
 
-import json
-
 import pandas as pd
 import xarray as xr
 from rich.console import Console
@@ -11,9 +9,10 @@ from rich.table import Table
 from headscope.analyse.report import DOES_NOT, STANDS_OUT, UNDECIDED
 from headscope.analyse.rivals import UNTRAINED
 from headscope.analyse.uncertainty import ALPHA
-from headscope.headlists import HeadEntry, HeadList, ListedModel
+from headscope.headlists import HeadEntry, HeadList
 from headscope.heads import head_name
 from headscope.score import Score, main_score
+from headscope.view.head_list import make_head_list
 from headscope.view.wording import format_brief_p
 
 SHOWN = 10
@@ -63,12 +62,7 @@ def list_shortlisted(table: xr.Dataset, row: str, top: int | None = None) -> Hea
         )
         for each in chosen.head(len(chosen) if top is None else top).to_dict("records")
     )  # fmt: skip
-    about = table.attrs
-    return HeadList(
-        entries, ListedModel(str(about["model"]), str(about["weights_sha256"])), corpus=str(about["corpus"]),
-        corpus_sha256=str(about["corpus_sha256"]), headscope=str(json.loads(about["versions"])["headscope"]),
-        created=str(about["created"]), method=f"All heads that stand out. {about.get('split', '')}".strip(),
-    )  # fmt: skip
+    return make_head_list(table, entries, f"All heads that stand out. {table.attrs.get('split', '')}".strip())
 
 
 def print_shortlist(table: xr.Dataset, console: Console) -> None:
