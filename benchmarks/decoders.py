@@ -19,7 +19,7 @@ from headscope.capture.stream import Stream
 from headscope.corpora import Document, Span, summarize
 from headscope.runner import measure, resolve_reducers
 
-HEAD_TYPES = ("nearby_tokens", "sinks", "induction", "retrieval")
+HEAD_TYPES = ("nearby_tokens", "sinks", "induction", "retrieval", "streaming", "copying")
 
 
 def main() -> None:
@@ -31,7 +31,7 @@ def main() -> None:
     arguments.add_argument("--rounds", type=int, default=5)
     arguments.add_argument("--together", action="store_true", help="not each of them alone, which takes longer")
     given = arguments.parse_args()
-    model = headscope.load(given.model)
+    model = headscope.load(given.model, task="causal-lm")  # whose logits `copying` reads
     documents = list(generate_texts(given.texts, given.tokens))
     prepared = [batch for portion in Stream(documents, (model,)) for batch in portion.batches]
     alone = () if given.together else HEAD_TYPES
