@@ -1,6 +1,9 @@
 """What must hold of every reducer, whatever it measures: how a corpus is cut up does not change the table."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from functools import reduce
+from itertools import pairwise
+from operator import add
 
 import numpy as np
 import xarray as xr
@@ -36,6 +39,37 @@ def add_up(
     for sums in accumulate(open_stream(model, documents, reducers, plan, before=before), reducers):
         done = RunSums.from_tensors(sums)
     return done
+
+
+def add_up_parts(
+    model: Model,
+    documents: Sequence[Document],
+    cuts: Collection[int],
+    reducers: Sequence[Reducer],
+    plan: Plan,
+    *,
+    before: Model | None = None,
+) -> list[RunSums]:
+    """The sums over each part of some documents, which are cut before those of these numbers."""
+    edges = [0, *sorted(cuts), len(documents)]
+    return [add_up(model, documents[start:end], reducers, plan, before=before) for start, end in pairwise(edges)]
+
+
+def merge(sums: Sequence[RunSums]) -> RunSums:
+    return reduce(add, sums, RunSums({}))
+
+
+def tabulate_alone(
+    model: Model,
+    documents: Sequence[Document],
+    reducers: Sequence[Reducer],
+    plan: Plan | None = None,
+    *,
+    before: Model | None = None,
+) -> xr.Dataset:
+    """The table of one document after the other, each alone and unpadded: what any other way must give."""
+    alone = add_up_parts(model, documents, range(1, len(documents)), reducers, plan or Plan(), before=before)
+    return tabulate_sums(merge(alone), model, reducers)
 
 
 def tabulate_sums(done: RunSums, model: Model, reducers: Sequence[Reducer]) -> xr.Dataset:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -25,7 +24,6 @@ from headscope.errors import CorpusError, HeadscopeError
 from headscope.reducers import REDUCERS, WordAlignment
 from headscope.reducers.support.permutations import Permutations
 from headscope.runner import Plan, measure
-from headscope.runner.checkpoint import RunSums
 
 PAIRS = tiny_pairs.pairs(29)
 FEW = PAIRS[:11]  # for the laws
@@ -105,11 +103,7 @@ def reducer() -> WordAlignment:
 
 @cache
 def expected(family: str) -> xr.Dataset:
-    """One pair after the other, each alone and unpadded."""
-    done = RunSums({})
-    for document in FEW:
-        done = done + laws.add_up(make(family), [document], [reducer()], Plan())
-    return laws.tabulate_sums(done, make(family), [reducer()])
+    return laws.tabulate_alone(make(family), FEW, [reducer()])
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -120,9 +114,8 @@ def expected(family: str) -> xr.Dataset:
     cuts=st.sets(st.integers(1, len(FEW) - 1), max_size=5),
 )
 def test_any_order_split_padding_batch_and_block(family: str, plan: Plan, order: list, cuts: set) -> None:
-    permuted, done = [FEW[place] for place in order], RunSums({})
-    for start, end in pairwise([0, *sorted(cuts), len(FEW)]):
-        done = done + laws.add_up(make(family), permuted[start:end], [reducer()], plan)
+    permuted = [FEW[place] for place in order]
+    done = laws.merge(laws.add_up_parts(make(family), permuted, cuts, [reducer()], plan))
     laws.assert_same(laws.tabulate_sums(done, make(family), [reducer()]), expected(family))
 
 

@@ -21,7 +21,6 @@ from headscope.corpora import Document, read
 from headscope.errors import HeadscopeError, ModelError
 from headscope.reducers import Copying, Reducer, Surface
 from headscope.runner import Plan, measure
-from headscope.runner.checkpoint import RunSums
 
 DOCUMENTS = [*tiny.documents(11), Document("again", ("the", "dog", "sees", "the", "dog", "."))]
 FAMILIES = ("gpt2", "llama", "qwen3", "mistral")
@@ -50,15 +49,21 @@ def test_copying_is_what_plain_loops_say(family: str, plan: Plan) -> None:
     assert expected["behind"].max() > 0.01
 
 
+LAWFUL = (Surface(), Copying())
+
+
+@cache
+def tabulate_alone() -> xr.Dataset:
+    return laws.tabulate_alone(load("mistral"), DOCUMENTS, LAWFUL)
+
+
 @settings(max_examples=12, deadline=None)
 @given(plan=laws.PLANS, order=st.permutations(range(len(DOCUMENTS))), cut=st.integers(1, len(DOCUMENTS) - 1))
 def test_any_order_split_padding_batch_and_block(plan: Plan, order: list, cut: int) -> None:
-    model, reducers = load("mistral"), (Surface(), Copying())
+    model, reducers = load("mistral"), LAWFUL
     permuted = [DOCUMENTS[place] for place in order]
-    parts = [laws.add_up(model, part, reducers, plan) for part in (permuted[cut:], permuted[:cut])]
-    done = RunSums({}) + parts[0] + parts[1]
-    whole = laws.add_up(model, DOCUMENTS, reducers, Plan(batch_tokens=1))
-    laws.assert_same(laws.tabulate_sums(done, model, reducers), laws.tabulate_sums(whole, model, reducers))
+    done = laws.merge(laws.add_up_parts(model, permuted, [cut], reducers, plan)[::-1])
+    laws.assert_same(laws.tabulate_sums(done, model, reducers), tabulate_alone())
 
 
 LAYERS, HEADS, KEY_HEADS, WIDTH, TOKENS = 2, 6, 3, 14, 89

@@ -27,7 +27,6 @@ from headscope.errors import HeadscopeError, ModelError
 from headscope.reducers import Reducer
 from headscope.reducers.support.permutations import with_permutations
 from headscope.runner import Plan, measure, resolve_reducers
-from headscope.runner.checkpoint import RunSums
 from plain_reducers import OF_ONE_MODEL
 from reducers.test_gradients import Sizes
 
@@ -136,19 +135,15 @@ def test_any_split_order_padding_batch_and_block(
     documents, reducers = answering()
     model, how = load(family, task), {"rows": plan.rows, "fused": plan.fused, "batch_tokens": plan.batch_tokens}
     permuted = [documents[place] for place in order]
-    done = RunSums({})
-    for part in (permuted[cut:], permuted[:cut]):
-        done = done + laws.add_up(model, part, reducers, Plan(**how, view=view))
+    sums = laws.add_up_parts(model, permuted, [cut], reducers, Plan(**how, view=view))
+    done = laws.merge(sums[::-1])
     laws.assert_same(laws.tabulate_sums(done, model, reducers), expected(family, task, view))
 
 
 @cache
 def expected(family: str, task: str, view: str):
-    """One document after the other, each alone and unpadded."""
-    (documents, reducers), model, done = answering(), load(family, task), RunSums({})
-    for document in documents:
-        done = done + laws.add_up(model, [document], reducers, Plan(view=view))
-    return laws.tabulate_sums(done, model, reducers)
+    documents, reducers = answering()
+    return laws.tabulate_alone(load(family, task), documents, reducers, Plan(view=view))
 
 
 @VIEWS

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, partial
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -24,7 +23,7 @@ from headscope.reducers import REDUCERS, HeadDistances, Reducer, Relations, Rule
 from headscope.reducers.support.permutations import with_permutations
 from headscope.runner import Plan, measure, resolve_reducers
 from headscope.runner import local as run
-from headscope.runner.checkpoint import RunSums, load, save
+from headscope.runner.checkpoint import load, save
 from plain_reducers import PLAIN
 
 DOCUMENTS = rivals.add_rivals(tiny.documents_with_roles(13))
@@ -101,11 +100,7 @@ def reducers(names: tuple[str | Reducer, ...] = EVERY) -> tuple[Reducer, ...]:
 
 @cache
 def expected(family: str, names: tuple[str | Reducer, ...], view: str | None) -> xr.Dataset:
-    """One document after the other, each alone and unpadded."""
-    done, plan = RunSums({}), Plan(view=view)
-    for document in DOCUMENTS:
-        done = done + laws.add_up(model(family), [document], reducers(names), plan, before=before(family, names))
-    return laws.tabulate_sums(done, model(family), reducers(names))
+    return laws.tabulate_alone(model(family), DOCUMENTS, reducers(names), Plan(view=view), before=before(family, names))
 
 
 @mark_laws([(family, None) for family in FAMILIES])
@@ -130,11 +125,8 @@ def check_law(
     family: str, view: str | None, names: tuple, plan: Plan, order: list, cuts: set, data: st.DataObject
 ) -> None:
     permuted, plan = [DOCUMENTS[place] for place in order], replace(plan, view=view)
-    parts = [permuted[start:end] for start, end in pairwise([0, *sorted(cuts), len(DOCUMENTS)])]
-    sums = [laws.add_up(model(family), part, reducers(names), plan, before=before(family, names)) for part in parts]
-    merged = RunSums({})
-    for part in data.draw(st.permutations(sums)):
-        merged = merged + part
+    sums = laws.add_up_parts(model(family), permuted, cuts, reducers(names), plan, before=before(family, names))
+    merged = laws.merge(data.draw(st.permutations(sums)))
     laws.assert_same(laws.tabulate_sums(merged, model(family), reducers(names)), expected(family, names, view))
 
 

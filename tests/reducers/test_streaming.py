@@ -28,7 +28,6 @@ from headscope.headlists.formats import read_heads
 from headscope.reducers import Reducer, Streaming, Surface
 from headscope.reducers.support.folds import FoldAssignment
 from headscope.runner import Plan, measure
-from headscope.runner.checkpoint import RunSums
 from planted import Rule
 from witnesses.streaming import choose
 
@@ -109,18 +108,15 @@ LAWFUL = DOCUMENTS[:7]
 
 @cache
 def add_up_alone(family: str) -> xr.Dataset:
-    """One document after the other, each alone and unpadded."""
-    done = laws.add_up(make(family), LAWFUL, [SHORT], Plan(batch_tokens=1))
-    return laws.tabulate_sums(done, make(family), [SHORT])
+    return laws.tabulate_alone(make(family), LAWFUL, [SHORT])
 
 
 @settings(max_examples=6, deadline=None)
 @given(plan=laws.PLANS, order=st.permutations(range(len(LAWFUL))), cut=st.integers(1, len(LAWFUL) - 1))
 @pytest.mark.parametrize("family", ["mistral", "gemma2"])
 def test_any_order_split_padding_batch_and_block(family: str, plan: Plan, order: list, cut: int) -> None:
-    permuted, done = [LAWFUL[place] for place in order], RunSums({})
-    for part in (permuted[cut:], permuted[:cut]):
-        done = done + laws.add_up(make(family), part, [SHORT], plan)
+    permuted = [LAWFUL[place] for place in order]
+    done = laws.merge(laws.add_up_parts(make(family), permuted, [cut], [SHORT], plan)[::-1])
     laws.assert_same(laws.tabulate_sums(done, make(family), [SHORT]), add_up_alone(family))
 
 
