@@ -56,9 +56,9 @@ class Attention(Protocol):
         """
 
     def average_by_head(
-        self, columns: Float[Tensor, "batch head key feature"]
+        self, columns: Float[Tensor, "batch key_head key feature"]
     ) -> Float[Tensor, "batch head query feature"]:
-        """The average of columns of which each head has its own; otherwise as `average`."""
+        """The average of columns of which each head, or each key/value head, has its own; otherwise as `average`."""
 
     def raised(self) -> Int[Tensor, "batch head key"]:
         """The token of the text whose logit the value of each key raises most; -1 for special tokens and padding.
@@ -76,6 +76,13 @@ class Attention(Protocol):
 
         Raises:
             HeadscopeError: a view is shown in place of attention, or the model shows no values.
+        """
+
+    def output(self) -> Float[Tensor, "batch head query width"]:
+        """What each head gives to each row that is held, before the output projection: the average of its values.
+
+        Raises:
+            HeadscopeError: as `values`.
         """
 
     def entropy(self) -> Float[Tensor, "batch head query"]:
@@ -128,8 +135,8 @@ def read_raised(tokens: Int[Tensor, "batch head key"] | None) -> Int[Tensor, "ba
     return tokens
 
 
-def read_values(values: Float[Tensor, "batch key_head key width"] | None) -> Float[Tensor, "batch key_head key width"]:
-    """The answer to `Attention.values`, if there is one.
+def read_values(values: Float[Tensor, "batch head token width"] | None) -> Float[Tensor, "batch head token width"]:
+    """The answer to `Attention.values` or `Attention.output`, if there is one.
 
     Raises:
         HeadscopeError: there is none.

@@ -9,12 +9,13 @@ from torch import Tensor
 
 from headscope.capture.attention import Attention, read_raised, read_values
 from headscope.capture.batch import Batch
+from headscope.capture.kernel import averages
 from headscope.capture.norms import make_shares
 from headscope.capture.words import Words
 from headscope.errors import HeadscopeError
 
 FEW_COLUMNS = 16
-"""Up to so many columns are averaged in another layout."""
+"""Up to so many columns are averaged in another layout, which is several times faster."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +28,7 @@ class DenseRows(Attention):
         allowed: how many keys the mask leaves to each query.
         raised_tokens: the answer to `raised`; None where nobody reads logits.
         value: the answer to `values`; None of a view, and where only the weights can be seen.
+        averaged: the answer to `output`, likewise.
     """
 
     layer: int
@@ -38,6 +40,7 @@ class DenseRows(Attention):
     allowed: Float[Tensor, "batch query"]
     raised_tokens: Int[Tensor, "batch head key"] | None = None
     value: Float[Tensor, "batch key_head key width"] | None = None
+    averaged: Float[Tensor, "batch head query width"] | None = None
 
     @property
     def heads(self) -> int:
@@ -46,23 +49,21 @@ class DenseRows(Attention):
 
     def with_norms(self, norms: Float[Tensor, "batch head key"]) -> "DenseRows":
         """The rows of the norm view, given the norms of what each head takes from each key."""
-        return replace(self, matrix=make_shares(self.matrix, norms[:, :, self.columns]), value=None)
+        return replace(self, matrix=make_shares(self.matrix, norms[:, :, self.columns]), value=None, averaged=None)
 
     def average(self, columns: Float[Tensor, "batch key feature"]) -> Float[Tensor, "batch head query feature"]:
         """The average of each column under the attention: sum_k a[q, k] * columns[k]."""
         batch, head, query, held = self.matrix.shape
         # Heads and queries as one axis: one product a document instead of one a head.
-        flat, held_columns = self.matrix.reshape(batch, head * query, held), columns[:, self.columns].float()
-        if columns.shape[-1] <= FEW_COLUMNS:
-            # So few are multiplied several times faster where the keys of each stand side by side.
-            held_columns = held_columns.mT.contiguous().mT
-        return torch.bmm(flat, held_columns).view(batch, head, query, columns.shape[-1])
+        flat, width = self.matrix.reshape(batch, head * query, held), columns.shape[-1]
+        averages = torch.bmm(flat, _lay_out(columns[:, self.columns].float()))
+        return averages[..., :width].view(batch, head, query, width)
 
     def average_by_head(
-        self, columns: Float[Tensor, "batch head key feature"]
+        self, columns: Float[Tensor, "batch key_head key feature"]
     ) -> Float[Tensor, "batch head query feature"]:
-        """The average of columns of which each head has its own."""
-        return self.matrix @ columns[:, :, self.columns].float()
+        """The average of columns of which each head, or each key/value head, has its own."""
+        return averages(self.matrix, _lay_out(columns[:, :, self.columns].float()))[..., : columns.shape[-1]]
 
     def raised(self) -> Int[Tensor, "batch head key"]:
         """The token of the text whose logit the value of each key raises most."""
@@ -71,6 +72,10 @@ class DenseRows(Attention):
     def values(self) -> Float[Tensor, "batch key_head key width"]:
         """The values of each key/value head."""
         return read_values(self.value)
+
+    def output(self) -> Float[Tensor, "batch head query width"]:
+        """The average of its values that each head gives to each row."""
+        return read_values(self.averaged)
 
     def entropy(self) -> Float[Tensor, "batch head query"]:
         """-sum_k a[q, k] ln a[q, k], in nats; a weight of 0 adds nothing."""
@@ -122,3 +127,9 @@ class DenseRows(Attention):
                 'declare scope = "layer" in the reducer.'
             )
         return Words.from_average(self.average, self.queries.word[:, self.rows], self.keys.word, self.batch.words)
+
+
+def _lay_out(columns: Float[Tensor, "*batch key feature"]) -> Float[Tensor, "*batch key laid"]:
+    """The columns as they are multiplied fastest: few of them with the keys of each side by side, and never one."""
+    few = columns.shape[-1]
+    return torch.nn.functional.pad(columns, (0, max(0, 2 - few))).mT.contiguous().mT if few <= FEW_COLUMNS else columns

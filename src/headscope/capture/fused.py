@@ -48,6 +48,7 @@ class FusedRows(Attention):
         reach: which keys a query sees.
         raised_tokens: the answer to `raised`; None where nobody reads logits.
         value: the answer to `values`; None of a view.
+        averaged: the answer to `output`, likewise.
     """
 
     layer: int
@@ -60,6 +61,7 @@ class FusedRows(Attention):
     reach: Reach
     raised_tokens: Int[Tensor, "batch head key"] | None = None
     value: Float[Tensor, "batch key_head key width"] | None = None
+    averaged: Float[Tensor, "batch head query width"] | None = None
     _swept: dict[tuple[int, ...], Swept] = field(default_factory=dict)
 
     @property
@@ -78,7 +80,7 @@ class FusedRows(Attention):
         ones = self.query.new_full((*self.query.shape[:-1], 1), 1 / self.scale)
         query, key = torch.cat([self.query, ones], dim=-1), torch.cat([key, logarithms], dim=-1)
         query, key = (torch.nn.functional.pad(side, (0, -side.shape[-1] % ALIGNED)) for side in (query, key))
-        return replace(self, query=query, key=key, value=None, _swept={})
+        return replace(self, query=query, key=key, value=None, averaged=None, _swept={})
 
     def attend(self, values: Float[Tensor, "batch key_head key size"]) -> Attended:
         """The average of `values` under the attention, and the log-sum-exp of the scores."""
@@ -112,11 +114,13 @@ class FusedRows(Attention):
         return torch.cat([self.attend(values)[0][..., :width] for values, width in self._as_values(columns)], dim=-1)
 
     def average_by_head(
-        self, columns: Float[Tensor, "batch head key feature"]
+        self, columns: Float[Tensor, "batch key_head key feature"]
     ) -> Float[Tensor, "batch head query feature"]:
-        """The average of columns of which each head has its own, as many a pass as a head is wide."""
-        key = self.key.repeat_interleave(self.heads // self.key.shape[1], dim=1)
-        apart, size = replace(self, key=key, value=None, _swept={}), key.shape[-1]
+        """The average of columns of which each head, or each key/value head, has its own; as many a pass as a head is
+        wide.
+        """
+        key = self.key.repeat_interleave(columns.shape[1] // self.key.shape[1], dim=1)
+        apart, size = replace(self, key=key, value=None, averaged=None, _swept={}), key.shape[-1]
         blocks = torch.split(columns.float(), size, -1)
         values = (torch.nn.functional.pad(block, (0, size - block.shape[-1])) for block in blocks)
         averages = torch.cat([apart.attend(each)[0] for each in values], dim=-1)
@@ -129,6 +133,10 @@ class FusedRows(Attention):
     def values(self) -> Float[Tensor, "batch key_head key width"]:
         """The values of each key/value head."""
         return read_values(self.value)
+
+    def output(self) -> Float[Tensor, "batch head query width"]:
+        """The average of its values that each head gives to each row."""
+        return read_values(self.averaged)
 
     def _ask(self, edges: tuple[int, ...] | None = None) -> Swept:
         """The answers of one pass over the rows; any pass knows the log-sum-exp and the entropy."""

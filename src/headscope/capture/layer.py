@@ -26,7 +26,7 @@ from headscope.capture.mask import Masks, Reach, hide
 from headscope.capture.model import Model
 from headscope.capture.norms import Norms, make_shares
 from headscope.capture.path import cut, find_scale, list_terms, may_leave_out, refuse_large_scores
-from headscope.capture.unembedding import Unembedding
+from headscope.capture.unembedding import Unembedding, Vocabulary
 from headscope.capture.verify import verify_average, verify_fused
 from headscope.errors import ModelError
 
@@ -95,9 +95,8 @@ class Pass:
         """The token that the value of each key raises most; None where nobody reads logits."""
         if self.unembedding is None:
             return None
-        keys = self.batch.keys(call.attention_type)
         with torch.no_grad():
-            return self.unembedding.find_raised(call.attention_type, call.layer, call.value, keys.ids, keys.word >= 0)
+            return self.unembedding.find_raised(call.attention_type, call.layer, call.value, self._vocabularies)
 
     def get_attention_type(self, queries: int, keys: int) -> str:
         """The attention type that a call belongs to, by its numbers of queries and keys."""
@@ -114,6 +113,12 @@ class Pass:
         calls, numbers = self.layers[attention_type], self._numbers[attention_type]
         # What calls attention more often than it has layers is noticed by its count.
         return numbers[calls - 1] if calls <= len(numbers) else self.model.layers[attention_type] + calls
+
+    @cached_property
+    def _vocabularies(self) -> Sequence[Vocabulary]:
+        # Only a decoder alone has logits that are read; all of its layers see the same tokens.
+        keys = self.batch.keys("decoder")
+        return () if self.unembedding is None else self.unembedding.read(keys.ids, keys.word >= 0)
 
     @cached_property
     def _numbers(self) -> Mapping[str, Sequence[int]]:
@@ -242,6 +247,7 @@ def attend_without_matrix(run: Pass, call: Call, attention: FusedRows) -> tuple[
     output, log_sum = replace(attention, query=call.query, key=call.key).attend(call.value)
     if because := refuse_large_scores(log_sum.detach(), attention.queries.real):
         return None, because
+    attention = replace(attention, averaged=output.detach())
     output = output.transpose(1, 2).contiguous()
     rows = _choose_rows(call.layer, call.query.shape[2])
     # Shown first: the check asks for entropies, which a pass that answers the reducers finds as well.
@@ -272,6 +278,7 @@ def attend_with_matrix(run: Pass, call: Call) -> Tensor:
             allowed,
             raised,
             call.value.detach(),
+            output.detach().transpose(1, 2),
         )
         if run.verify:
             verify_average(run.model, attention, call.value[:, :, columns], output)
@@ -324,8 +331,12 @@ def _gather(blocks: list[DenseRows]) -> DenseRows:
     if not others:
         return first
     rows = slice(first.rows.start, blocks[-1].rows.stop)
-    matrix = torch.cat([block.matrix for block in blocks], dim=2)
-    return replace(first, rows=rows, matrix=matrix, allowed=torch.cat([block.allowed for block in blocks], dim=1))
+    matrix, allowed = (
+        torch.cat([block.matrix for block in blocks], 2),
+        torch.cat([block.allowed for block in blocks], 1),
+    )
+    averaged = None if first.averaged is None else torch.cat([block.output() for block in blocks], dim=2)
+    return replace(first, rows=rows, matrix=matrix, allowed=allowed, averaged=averaged)
 
 
 def find_eager(module: nn.Module) -> Callable[..., tuple[Tensor, Tensor]]:

@@ -6,7 +6,7 @@ circuits"). The norm scales all of it by one number above 0, so which logit the 
 the token and the head alone, and not on who attends.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -31,13 +31,25 @@ class Unembedding:
     norm: Float[Tensor, "model model"]
     embeddings: Float[Tensor, "vocabulary model"]
 
+    def read(self, ids: Int[Tensor, "batch key"], of_words: Bool[Tensor, "batch key"]) -> "list[Vocabulary]":
+        """The different tokens of each text, special tokens left out, and how the logit of each is read.
+
+        Args:
+            ids: of the keys.
+            of_words: True for the tokens of words.
+        """
+        different = [tokens[shown].unique() for tokens, shown in zip(ids, of_words, strict=True)]
+        return [
+            Vocabulary(types, (self.embeddings[types].to(self.norm.dtype) @ self.norm).mT, shown)
+            for types, shown in zip(different, of_words, strict=True)
+        ]
+
     def find_raised(
         self,
         attention_type: str,
         layer: int,
         values: Float[Tensor, "batch key_head key width"],
-        ids: Int[Tensor, "batch key"],
-        of_words: Bool[Tensor, "batch key"],
+        vocabularies: "Sequence[Vocabulary]",
     ) -> Int[Tensor, "batch head key"]:
         """The token of the text whose logit the value of each key raises most, by query head; -1 for other keys.
 
@@ -47,18 +59,32 @@ class Unembedding:
             attention_type: of the layer.
             layer: whose values they are, counted from 1.
             values: as attention takes them; query heads may share a key head.
-            ids: of the keys.
-            of_words: True for the tokens of words.
+            vocabularies: of the texts.
         """
         parts = self.projections[attention_type, layer].to(values.dtype)
-        raised = ids.new_full((len(ids), len(parts), ids.shape[1]), -1)
-        for row, (tokens, shown) in enumerate(zip(ids, of_words, strict=True)):
-            if not bool(shown.any()):
+        raised = torch.full((len(values), len(parts), values.shape[2]), -1, device=values.device)
+        for row, vocabulary in enumerate(vocabularies):
+            types, shown = vocabulary.types, vocabulary.shown
+            if not len(types):
                 continue
-            types = tokens[shown].unique()
-            directions = parts @ (self.embeddings[types].to(self.norm.dtype) @ self.norm).mT.to(values.dtype)
+            directions = parts @ vocabulary.unembeddings.to(values.dtype)
             heads = values[row, :, shown].repeat_interleave(len(parts) // values.shape[1], dim=0)
             step = max(1, HELD_LOGITS // (len(parts) * len(types)))
             largest = torch.cat([(some @ directions).argmax(-1) for some in torch.split(heads, step, 1)], dim=1)
             raised[row, :, shown] = types[largest]
         return raised
+
+
+@dataclass(frozen=True, eq=False)
+class Vocabulary:
+    """The different tokens of a text.
+
+    Attributes:
+        types: their ids.
+        unembeddings: what the residual stream is multiplied with for the logit of each, but for the last norm's scale.
+        shown: True for the keys that are one of them.
+    """
+
+    types: Int[Tensor, " type"]
+    unembeddings: Float[Tensor, "model type"]
+    shown: Bool[Tensor, " key"]

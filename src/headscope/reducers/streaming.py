@@ -28,9 +28,6 @@ from headscope.score import Rival, Score
 
 XIAO = "Xiao et al. 2024 (StreamingLLM, DuoAttention)"
 
-HELD = 1 << 21
-"""Numbers of values that are held at once (16 MiB), each in the place of each key that a token keeps."""
-
 ROUNDING = 1e-4
 """What a row of weights lacks to 1 is the share of a sink that is no token, if it is more than this.
 
@@ -135,38 +132,21 @@ class Streaming:
         head the attention to what is kept, and how much the output changes.
         """
         kept, others, counts = self._choose_keys(facts, attention)
-        values = attention.values().where(facts.real[:, None, :, None], 0)
-        groups, visible = attention.heads // values.shape[1], attention.visible()
-        # The sum of each row beside its average.
-        columns = torch.cat([values, torch.ones_like(values[..., :1])], dim=-1).repeat_interleave(groups, dim=1)
-        seen = attention.average_by_head(columns)
-        # In float64: what little weight there may be on some keys is scaled up.
-        values, output = values.double(), seen[..., :-1].double()
-        evenly = _average_evenly(values, visible)
-        missing = 1 - seen[..., -1]
+        values, visible = attention.values().where(facts.real[:, None, :, None], 0), attention.visible()
+        output = attention.output()
+        missing = 1 - attention.average(torch.ones_like(values[:, 0, :, :1]))[..., 0]
         missing = missing.where(missing > ROUNDING, 0)
-        on_kept, on_others = ((attention.at(keys.place) * keys.there[:, None]).double() for keys in (kept, others))
-        alike = kept.there[:, None].double().expand(-1, values.shape[1], -1, -1)
-        chunks = []
-        # Of a chunk of tokens at a time, since each has the values of all that it keeps.
-        step = max(1, HELD // max(1, values[:, :, 0].numel() * kept.place.shape[-1]))
-        for start in range(0, counts.shape[1], step):
-            rows = slice(start, start + step)
-            near, far = (_gather(values, keys, rows) for keys in (kept, others))
-            cut = _average_of(on_kept[:, :, rows], near, missing[:, :, rows])
-            cut_to_others = _average_of(on_others[:, :, rows], far, missing[:, :, rows])
-            cut_evenly = _average_of(alike[:, :, rows], near)
-            pairs = ((output, cut), (output, cut_to_others), (evenly, cut_evenly))
-            chunks.append([_compare(whole[:, :, rows], part, counts[:, rows]) for whole, part in pairs])
-        (kept_share, change), (others_share, _), (uniform_share, _) = (
-            _divide(torch.stack(parts).sum(0)) for parts in zip(*chunks, strict=True)
-        )
+        on_kept, on_others = (attention.at(keys.place) * keys.there[:, None] for keys in (kept, others))
+        alike = kept.there[:, None].to(values.dtype).expand(-1, values.shape[1], -1, -1)
+        kept_share, change = _compare(output, _average_of(on_kept, values, kept, missing), counts)
+        others_share, _ = _compare(output, _average_of(on_others, values, others, missing), counts)
+        uniform_share, _ = _compare(_average_evenly(values, visible), _average_of(alike, values, kept), counts)
         tokens = counts.sum(1)[:, None].expand(-1, attention.heads)
         by_text = {
             "tokens": tokens,
             "kept": tokens * kept_share,
             "others": tokens * others_share,
-            "uniform": tokens * uniform_share.repeat_interleave(groups, dim=1),
+            "uniform": tokens * uniform_share.repeat_interleave(attention.heads // values.shape[1], dim=1),
         }
         mass, uniform_mass = on_kept.sum(-1), kept.there.sum(-1) / visible.clamp_min(1)
         return {name: total_by_fold(sums, facts.fold).T for name, sums in by_text.items()} | {
@@ -243,50 +223,44 @@ class _Keys:
     there: Bool[Tensor, "batch query n"]
 
 
-def _gather(
-    values: Float64[Tensor, "batch key_head key width"], keys: _Keys, rows: slice
-) -> Float64[Tensor, "batch key_head query n width"]:
-    """The values of the keys of some queries."""
-    text = torch.arange(len(values), device=values.device)[:, None, None]
-    return values.transpose(1, 2)[text, keys.place[:, rows]].movedim(3, 1)
-
-
 def _average_of(
-    weights: Float64[Tensor, "batch head query n"],
-    values: Float64[Tensor, "batch key_head query n width"],
+    weights: Float[Tensor, "batch head query n"],
+    values: Float[Tensor, "batch key_head key width"],
+    keys: _Keys,
     missing: Float[Tensor, "batch head query"] | float = 0.0,
-) -> Float64[Tensor, "batch head query width"]:
-    """The average of values under weights that are scaled to a sum of 1, or less what is missing; 0 without weights."""
-    batch, heads, queries, n = weights.shape
-    grouped = weights.reshape(batch, values.shape[1], heads // values.shape[1], queries, n)
-    total = torch.einsum("bghqn,bgqnd->bghqd", grouped, values).flatten(1, 2)
+) -> Float[Tensor, "batch head query width"]:
+    """The average of the values of some keys under weights that are scaled to a sum of 1, or less what is missing."""
+    (batch, heads, queries, n), (_, key_heads, length, width) = weights.shape, values.shape
     sums = weights.sum(-1) + missing
-    return total / sums.clamp_min(torch.finfo(sums.dtype).tiny)[..., None]
+    scaled = weights / sums.clamp_min(torch.finfo(sums.dtype).tiny)[..., None]
+    # The values of all texts and key heads below each other, and where those of each head begin.
+    below = values.reshape(-1, width)
+    begins = torch.arange(batch * key_heads, device=values.device).repeat_interleave(heads // key_heads) * length
+    places = keys.place[:, None] + begins.view(batch, heads, 1, 1)
+    averages = torch.nn.functional.embedding_bag(
+        places.view(-1, n), below, per_sample_weights=scaled.reshape(-1, n).to(below.dtype), mode="sum"
+    )
+    return averages.view(batch, heads, queries, width)
 
 
 def _average_evenly(
-    values: Float64[Tensor, "batch key_head key width"], visible: Float[Tensor, "batch query"]
-) -> Float64[Tensor, "batch key_head query width"]:
+    values: Float[Tensor, "batch key_head key width"], visible: Float[Tensor, "batch query"]
+) -> Float[Tensor, "batch key_head query width"]:
     """The mean of the values that each query sees, which end with its own."""
-    up_to = torch.nn.functional.pad(values.cumsum(2), (0, 0, 1, 0))
+    # In float64: the difference of two sums over all that stands before.
+    up_to = torch.nn.functional.pad(values.double().cumsum(2), (0, 0, 1, 0))
     behind = torch.arange(1, values.shape[2] + 1, device=values.device)
     first = (behind - visible.long()).clamp_min(0)[:, None, :, None].expand_as(values)
-    return (up_to[:, :, 1:] - up_to.gather(2, first)) / visible.clamp_min(1)[:, None, :, None]
+    return ((up_to[:, :, 1:] - up_to.gather(2, first)) / visible.clamp_min(1)[:, None, :, None]).to(values.dtype)
 
 
 def _compare(
-    output: Float64[Tensor, "batch head query width"],
-    cut: Float64[Tensor, "batch head query width"],
+    output: Float[Tensor, "batch head query width"],
+    cut: Float[Tensor, "batch head query width"],
     counts: Bool[Tensor, "batch query"],
-) -> Float64[Tensor, "3 batch head"]:
-    """The lengths of outputs, what a cut leaves of them, and the lengths of their changes: sums over what counts."""
-    length, change = (torch.linalg.vector_norm(side, dim=-1) for side in (output, cut - output))
-    lengths = torch.stack([length, (length - change).clamp_min(0), change])
-    return lengths.where(counts[:, None], 0).sum(-1)
-
-
-def _divide(lengths: Float64[Tensor, "3 batch head"]) -> Float64[Tensor, "2 batch head"]:
+) -> Float64[Tensor, "2 batch head"]:
     """What a cut leaves of the outputs and how much it changes them, as shares of their lengths; 0 without outputs."""
-    length = lengths[0]
-    shares: Tensor = lengths[1:] / length.where(length > 0, 1)
+    length, change = (torch.linalg.vector_norm(side, dim=-1).double() for side in (output, cut - output))
+    lengths = torch.stack([length, (length - change).clamp_min(0), change]).where(counts[:, None], 0).sum(-1)
+    shares: Tensor = lengths[1:] / lengths[0].where(lengths[0] > 0, 1)
     return shares
