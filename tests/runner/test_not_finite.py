@@ -12,7 +12,7 @@ from headscope.corpora import Document
 from headscope.errors import ModelError
 from headscope.runner import Plan, measure
 from headscope.runner.examples import read_texts
-from headscope.runner.local import NOT_FINITE
+from headscope.runner.table import NOT_FINITE
 
 BAD = "house"
 

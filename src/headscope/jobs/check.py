@@ -28,7 +28,7 @@ from headscope.reducers import REDUCERS
 from headscope.reducers.reducer import Reducer, declared_scores
 from headscope.reducers.support.permutations import with_permutations
 from headscope.runner import Plan, count_read, list_reducers, measure, resolve_reducers
-from headscope.runner.local import NOT_FINITE
+from headscope.runner.table import NOT_FINITE
 from headscope.score import Score
 from headscope.view.check import make_check_frame
 from headscope.view.headings import name_model

@@ -19,8 +19,9 @@ from headscope.corpora.document import Document
 from headscope.examples import READS, Side, Text, quantize
 from headscope.reducers.reducer import Reducer
 from headscope.reducers.support.folds import FOLDS, keep_apart
+from headscope.runner.accumulate import accumulate
 from headscope.runner.checkpoint import RunSums
-from headscope.runner.local import accumulate, open_stream
+from headscope.runner.local import open_stream
 from headscope.runner.table import tabulate
 
 HIDDEN_KINDS = frozenset({"upos"})
@@ -37,7 +38,7 @@ def measure_apart(
         *_, sums = accumulate(open_stream(model, part, apart, plan), apart)
         done = RunSums.from_tensors(sums)
         if done.select_run("seen").get("documents"):
-            yield part, tabulate(done, model, apart)
+            yield part, tabulate(done, model.shape, apart)
 
 
 def read_texts(model: Model, documents: Sequence[Document], plan: Plan) -> list[Text]:

@@ -1,56 +1,38 @@
-"""Documents and a model in, a head table out: a fold over the stream of batches.
+"""Documents and a model in, a head table out.
 
-documents --Stream--> Portion --capture--> Attention --reducers--> sums --+--> RunSums --tabulate--> head table
-
-Where a reducer compares two models, the model before reads the same batches, and its layers are held while the other
-one runs.
+documents --Stream--> Portion --accumulate--> RunSums --complete_table--> head table
 """
 
-import datetime
 import json
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import metadata
-from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
 import xarray as xr
-from jaxtyping import Bool
 from torch import Tensor
 
-from headscope.capture.attention import Attention
-from headscope.capture.batch import Batch
-from headscope.capture.interface import Capture
 from headscope.capture.loading import Loadable, load
-from headscope.capture.loss import check_loss, make_loss
+from headscope.capture.loss import check_loss
 from headscope.capture.model import Model
-from headscope.capture.outputs import Outputs
-from headscope.capture.stream import Plan, Portion, Stream
-from headscope.capture.verify import are_finite
+from headscope.capture.stream import Plan, Stream
 from headscope.capture.views import VIEWS
 from headscope.corpora.corpus import Corpus, hash_documents, name_documents
 from headscope.corpora.document import Document
 from headscope.corpora.summary import CorpusSummary, summarize
-from headscope.errors import CorpusError, HeadscopeError, ModelError
+from headscope.errors import HeadscopeError
 from headscope.reducers import DEFAULT
-from headscope.reducers.reducer import Reducer, Sums, reads_logits
-from headscope.runner.checkpoint import ALL_LAYERS, COUNTED, Key, RunSums
+from headscope.reducers.reducer import Reducer, reads_logits
+from headscope.runner.accumulate import accumulate, count_portion
+from headscope.runner.checkpoint import Key, RunSums
 from headscope.runner.checkpoint import resume as resume_sums
 from headscope.runner.checkpoint import save as save_sums
 from headscope.runner.provenance import identify_model, list_versions
 from headscope.runner.resolve import list_reducers, needs_head, refuse_view, resolve_reducers
-from headscope.runner.table import name_view, tabulate
-
-NOT_FINITE = "documents for which the model's outputs are not finite"
-"""Why a document is left out: a weight that is NaN or infinite would count as one that is wrong."""
-
-MOST_NOT_FINITE = 0.1
-"""The share of all documents beyond which the model is refused."""
+from headscope.runner.table import complete_table, refuse_not_finite
 
 SAVE_EVERY = 20.0
 """Seconds between two savings of the sums so far."""
@@ -93,44 +75,81 @@ def measure(
         ModelError: a model cannot be loaded, its attention cannot be captured faithfully, or two cannot be compared.
         HeadscopeError: the checkpoint belongs to another run, or there is nothing to compare with.
     """
-    model = load(model)
-    if isinstance(documents, Iterator):
-        documents = list(documents)
-    summary = summary or summarize(documents)
-    resolved = resolve_reducers(list_reducers(reducers), summary)
-    plan = _decide_cut(plan or Plan(), summary)
-    refuse_view(resolved, plan.view)
-    stream = open_stream(model, documents, resolved, plan, before=_load_before(before, model, resolved))
-    identity = _identify(stream, resolved)
-    done = RunSums({})
-    if resume and checkpoint is not None and checkpoint.exists():
-        done = resume_sums(checkpoint, identity)
-    sums: Mapping[Key, Tensor] = {}
-    saved = time.monotonic()
-    for sums in accumulate(stream, resolved, done=done):
-        if checkpoint is not None and time.monotonic() - saved >= SAVE_EVERY:
-            save_sums(RunSums.from_tensors(sums), checkpoint, identity=identity)
-            saved = time.monotonic()
-        if progress is not None and ("seen", "words") in sums:
-            progress(int(sums["seen", "words"]), summary.words)
-    if sums:
-        done = RunSums.from_tensors(sums)
-    # What the readers left out is known before the model runs, and so is no part of what is resumed.
-    total = done + RunSums({("skipped", reason): np.asarray(n) for reason, n in summary.skipped.items() if n})
-    _refuse_not_finite(model, total)
-    if not total.select_run("seen").get("documents"):
-        reasons = ", ".join(f"{count} {reason}" for reason, count in total.select_run("skipped").items())
-        raise CorpusError(
-            f"none of the {summary.documents} documents could be measured ({reasons or 'all were left out'}); "
-            "give shorter documents or a model that takes longer ones."
-        )
-    if checkpoint is not None:
-        save_sums(done, checkpoint, identity=identity)
-    call = f"measure(model={model.name!r}, reducers={[reducer.name for reducer in resolved]}, plan={plan})"
-    paths = json.dumps(total.select_run("path"))
-    created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    about = identity["about"] | {"call": call, "paths": paths, "created": created}
-    return name_view(tabulate(total, model, resolved), plan.view).assign_attrs(about)
+    run = Run.open(model, documents, reducers, plan=plan, summary=summary, before=before)
+    done = run.add_up(checkpoint=checkpoint, resume=resume, progress=progress)
+    return complete_table(done, run.summary, run.model.shape, run.reducers, run.identity, run.stream.plan.view)
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Documents, a model and reducers that go together, all of them checked.
+
+    Attributes:
+        stream: of the batches; the first of its models is the one that is measured.
+        reducers: those that are asked.
+        summary: of the corpus.
+        identity: what the run is of, which says whether sums are its own.
+    """
+
+    stream: Stream
+    reducers: Sequence[Reducer]
+    summary: CorpusSummary
+    identity: Mapping[str, Any]
+
+    @classmethod
+    def open(
+        cls,
+        model: Loadable,
+        documents: Iterable[Document],
+        reducers: str | Reducer | Sequence[str | Reducer],
+        *,
+        plan: Plan | None = None,
+        summary: CorpusSummary | None = None,
+        before: Loadable | None = None,
+    ) -> "Run":
+        """The run of these arguments, which are those of `measure`.
+
+        Raises:
+            CorpusError: the corpus cannot be read or lacks what a reducer needs.
+            ModelError: a model cannot be loaded, or has no loss where gradients are asked for.
+            HeadscopeError: a reducer has no such view, or there is nothing to compare with.
+        """
+        model = load(model)
+        if isinstance(documents, Iterator):
+            documents = list(documents)
+        summary = summary or summarize(documents)
+        resolved = resolve_reducers(list_reducers(reducers), summary)
+        plan = _decide_cut(plan or Plan(), summary)
+        refuse_view(resolved, plan.view)
+        stream = open_stream(model, documents, resolved, plan, before=_load_before(before, model, resolved))
+        return cls(stream, resolved, summary, _identify(stream, resolved))
+
+    @property
+    def model(self) -> Model:
+        """The model that is measured."""
+        return self.stream.models[0]
+
+    def add_up(
+        self, *, checkpoint: Path | None = None, resume: bool = False, progress: Progress | None = None
+    ) -> RunSums:
+        """The sums over all that is read; the arguments are those of `measure`."""
+        done = RunSums({})
+        if resume and checkpoint is not None and checkpoint.exists():
+            done = resume_sums(checkpoint, self.identity)
+        sums: Mapping[Key, Tensor] = {}
+        saved = time.monotonic()
+        for sums in accumulate(self.stream, self.reducers, done=done):
+            if checkpoint is not None and time.monotonic() - saved >= SAVE_EVERY:
+                save_sums(RunSums.from_tensors(sums), checkpoint, identity=self.identity)
+                saved = time.monotonic()
+            if progress is not None and ("seen", "words") in sums:
+                progress(int(sums["seen", "words"]), self.summary.words)
+        if sums:
+            done = RunSums.from_tensors(sums)
+        refuse_not_finite(self.model.name, done)
+        if checkpoint is not None:
+            save_sums(done, checkpoint, identity=self.identity)
+        return done
 
 
 def count_read(
@@ -142,23 +161,13 @@ def count_read(
     """
     total: Counter[str] = Counter()
     for portion in open_stream(model, documents, reducers, _decide_cut(plan, summary)):
-        total.update({name: int(n) for (kind, name), n in _count_portion(portion).items() if kind == "seen"})
+        total.update({name: int(n) for (kind, name), n in count_portion(portion).items() if kind == "seen"})
     return {name: total[name] for name in ("documents", "tokens")}
 
 
 def _decide_cut(plan: Plan, summary: CorpusSummary) -> Plan:
     """The plan, which cuts documents where the corpus has coreference unless it says otherwise."""
     return replace(plan, cut="mention" in summary.spans) if plan.cut is None else plan
-
-
-def _refuse_not_finite(model: Model, done: RunSums) -> None:
-    left_out, measured = done.select_run("skipped").get(NOT_FINITE, 0), done.select_run("seen").get("documents", 0)
-    if left_out > MOST_NOT_FINITE * (left_out + measured):
-        raise ModelError(
-            f"the outputs of {model.name!r} are not finite (NaN or infinite) for {left_out} of "
-            f"{left_out + measured} documents; its weights are damaged, or too large for half precision: give whole "
-            "weights, or load it in float32."
-        )
 
 
 def open_stream(
@@ -192,125 +201,6 @@ def try_views(
         if VIEWS[view].of_loss:
             check_loss(model)
         next(iter(open_stream(model, documents, reducers, replace(plan, view=view))), None)
-
-
-def accumulate(
-    stream: Stream, reducers: Sequence[Reducer], *, done: RunSums | None = None
-) -> Iterator[Mapping[Key, Tensor]]:
-    """The sums over a stream, yielded after each portion as they have grown; the last ones are complete.
-
-    Portions that are in `done`, which a stream of the same documents in the same order left, are not measured again.
-    """
-    done = done or RunSums({})
-    sums = {key: torch.as_tensor(value, device=stream.models[0].device) for key, value in done.values.items()}
-    for portion in islice(stream, done.select_run("seen").get("portions", 0), None):
-        observed: Mapping[Key, Tensor] = {}
-        while portion.batches:
-            observed, finite = _observe_portion(portion, reducers, stream.plan)
-            if bool(finite.all()):
-                break
-            portion, observed = portion.leave_out(~finite, NOT_FINITE), {}
-        _add(sums, _count_portion(portion))
-        _add(sums, observed)
-        yield sums
-
-
-def _count_portion(portion: Portion) -> dict[Key, Tensor]:
-    """The counts of what was read and left out."""
-    counts = {("seen", "portions"): 1} | {("skipped", reason): count for reason, count in portion.skipped.items()}
-    sums: dict[Key, Tensor] = {key: torch.tensor(count) for key, count in counts.items()}
-    if portion.batches:
-        batch, unknown = portion.batches[0], portion.captures[0].model.tokenizer.unk_token_id
-        is_unknown = batch.encoder.ids[batch.encoder.word >= 0] == (-1 if unknown is None else unknown)
-        sums |= {
-            ("seen", "documents"): torch.tensor(len(batch.documents)),
-            ("seen", "words"): torch.tensor(sum(len(document.words) for document in batch.documents)),
-            ("seen", "tokens"): batch.encoder.real.sum(),
-            ("seen", "unknown"): is_unknown.sum(),
-        }
-    return sums
-
-
-def _observe_portion(
-    portion: Portion, reducers: Sequence[Reducer], plan: Plan
-) -> tuple[dict[Key, Tensor], Bool[Tensor, " document"]]:
-    """The sums that the reducers count and observe on a batch, and for which documents the models' outputs are finite.
-
-    The sums are good for nothing unless all are.
-    """
-    (capture, *captures_beside), (batch, *batches_beside) = portion.captures, portion.batches
-    by_gradient = [reducer for reducer in reducers if reducer.scope == "gradient"]
-    posed, loss = make_loss(capture.model, batch) if needs_head(reducers, plan.view) else (batch, None)
-    sums: dict[Key, Tensor] = {}
-    facts: dict[tuple[str, str], Any] = {}
-
-    def add(reducer: Reducer, attention_type: str, layer: str, values: Sums) -> None:
-        _add(sums, {(reducer.name, attention_type, layer, name): value for name, value in values.items()})
-
-    for reducer in reducers:
-        for attention_type in capture.model.layers:
-            read = posed if reducer.scope == "gradient" or plan.view is not None else batch
-            prepared = facts[reducer.name, attention_type] = reducer.prepare(read, attention_type)
-            add(reducer, attention_type, COUNTED, reducer.count(prepared))
-    held, outputs_beside = [], []
-    for capture_beside, batch_beside in zip(captures_beside, batches_beside, strict=True):
-        layers_beside, outputs = _hold_layers(capture_beside, batch_beside, plan)
-        held.append(layers_beside)
-        outputs_beside.append(outputs)
-    passes: defaultdict[str, list[tuple[Attention, ...]]] = defaultdict(list)
-    by_pass = [reducer for reducer in reducers if reducer.scope == "pass"]
-    by_layer = [reducer for reducer in reducers if reducer.scope in ("rows", "layer")]
-
-    def see(attention: Attention) -> None:
-        attention_type, layer = attention.attention_type, attention.layer
-        # Each layer is let go of when it has been compared.
-        attentions = (attention, *(layers.pop((attention_type, layer)) for layers in held))
-        for reducer in by_layer:
-            values = reducer.observe(facts[reducer.name, attention_type], *attentions[: reducer.models])
-            add(reducer, attention_type, str(layer), values)
-        if by_pass:
-            passes[attention_type].append(attentions)
-
-    whole = any(reducer.scope in ("layer", "pass") or reducer.models > 1 for reducer in reducers)
-    # Where words are masked for the loss, other reducers see the text as it is, in a pass of their own; a view of the
-    # loss shows what it depends on.
-    together = posed is batch or plan.view is not None or len(by_gradient) == len(reducers)
-    seen = capture.run(
-        posed if together else batch, see, gradients=bool(by_gradient) and together, loss=loss, rows=plan.rows,
-        whole=whole, fused=plan.fused,
-    )  # fmt: skip
-    differentiated = seen
-    if not together:
-        differentiated = capture.run(posed, gradients=True, loss=loss, rows=plan.rows, fused=plan.fused)
-    for (attention_type, layer), gradient in differentiated.gradients.items():
-        for reducer in by_gradient:
-            add(reducer, attention_type, str(layer), reducer.observe(facts[reducer.name, attention_type], gradient))
-    for reducer in by_pass:
-        for attention_type, layers in passes.items():
-            # All layers of the model, and behind them those of the one before.
-            attentions = chain.from_iterable(list(zip(*layers, strict=True))[: reducer.models])
-            values = reducer.observe(facts[reducer.name, attention_type], *attentions)
-            add(reducer, attention_type, ALL_LAYERS, values)
-    for (attention_type, layer, way), texts in seen.paths.items():
-        sums["path", f"{attention_type} {layer} {way}"] = torch.tensor(texts)
-    finite = [are_finite(batch, outputs.verified) for outputs in (seen, differentiated, *outputs_beside)]
-    return sums, torch.stack(finite).all(0)
-
-
-def _hold_layers(capture: Capture, batch: Batch, plan: Plan) -> tuple[dict[tuple[str, int], Attention], Outputs]:
-    """The attention of all layers of a batch, by attention type and layer, and the outputs of the model."""
-    held: dict[tuple[str, int], Attention] = {}
-
-    def hold(attention: Attention) -> None:
-        held[attention.attention_type, attention.layer] = attention
-
-    outputs = capture.run(batch, hold, rows=plan.rows, whole=True)
-    return held, outputs
-
-
-def _add(sums: dict[Key, Tensor], values: Mapping[Key, Tensor]) -> None:
-    for key, value in values.items():
-        sums[key] = sums[key] + value if key in sums else value
 
 
 def _load_before(before: Loadable | None, model: Model, reducers: Sequence[Reducer]) -> Model | None:

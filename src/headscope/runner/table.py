@@ -1,31 +1,94 @@
 """Sums -> head table; tables of several attention types or runs -> one."""
 
+import datetime
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from headscope.capture.model import Model
+from headscope.capture.model import Shape
 from headscope.capture.views import VIEWS
-from headscope.errors import HeadscopeError, first_line
+from headscope.corpora.summary import CorpusSummary
+from headscope.errors import CorpusError, HeadscopeError, ModelError, first_line
 from headscope.heads import SHARE
 from headscope.layers import place_layers
 from headscope.reducers.reducer import Reducer, declared_scores
 from headscope.runner.checkpoint import RunSums
 from headscope.score import ATTRIBUTE, Score, write_scores
 
+NOT_FINITE = "documents for which the model's outputs are not finite"
+"""Why a document is left out: a weight that is NaN or infinite would count as one that is wrong."""
 
-def tabulate(done: RunSums, model: Model, reducers: Sequence[Reducer]) -> xr.Dataset:
+MOST_NOT_FINITE = 0.1
+"""The share of all documents beyond which the model is refused."""
+
+
+def complete_table(
+    done: RunSums,
+    summary: CorpusSummary,
+    shape: Shape,
+    reducers: Sequence[Reducer],
+    identity: Mapping[str, Any],
+    view: str | None,
+) -> xr.Dataset:
+    """The head table of the sums over a whole corpus, which says what it is of and when it was made.
+
+    Args:
+        done: the sums.
+        summary: of the corpus.
+        shape: of the model.
+        reducers: those that added them up.
+        identity: of the run.
+        view: what was measured in place of the weights.
+
+    Raises:
+        CorpusError: no document could be measured.
+        ModelError: the model's outputs are not finite for too many documents.
+    """
+    # What the readers left out is known before the model runs, and so is no part of what is resumed.
+    total = done + RunSums({("skipped", reason): np.asarray(n) for reason, n in summary.skipped.items() if n})
+    refuse_not_finite(identity["about"]["model"], total)
+    if not total.select_run("seen").get("documents"):
+        reasons = ", ".join(f"{count} {reason}" for reason, count in total.select_run("skipped").items())
+        raise CorpusError(
+            f"none of the {summary.documents} documents could be measured ({reasons or 'all were left out'}); "
+            "give shorter documents or a model that takes longer ones."
+        )
+    paths = json.dumps(total.select_run("path"))
+    created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    names, model = [reducer.name for reducer in reducers], identity["about"]["model"]
+    call = f"measure(model={model!r}, reducers={names}, plan={identity['plan']})"
+    about = identity["about"] | {"call": call, "paths": paths, "created": created}
+    return name_view(tabulate(total, shape, reducers), view).assign_attrs(about)
+
+
+def refuse_not_finite(model: str, done: RunSums) -> None:
+    """Refuse a model whose outputs are not finite for too many of the documents that were added up.
+
+    Raises:
+        ModelError: they are for more than `MOST_NOT_FINITE`.
+    """
+    left_out, measured = done.select_run("skipped").get(NOT_FINITE, 0), done.select_run("seen").get("documents", 0)
+    if left_out > MOST_NOT_FINITE * (left_out + measured):
+        raise ModelError(
+            f"the outputs of {model!r} are not finite (NaN or infinite) for {left_out} of "
+            f"{left_out + measured} documents; its weights are damaged, or too large for half precision: give whole "
+            "weights, or load it in float32."
+        )
+
+
+def tabulate(done: RunSums, shape: Shape, reducers: Sequence[Reducer]) -> xr.Dataset:
     """The head table of sums, with what was counted and what was skipped."""
     attention_types = []
-    for attention_type, numbers in model.attention_layers.items():
+    for attention_type, numbers in shape.attention_layers.items():
         reduced = []
         for reducer in reducers:
             sums = done.collect_layers(reducer.name, attention_type, numbers)
             values = reducer.result(sums, done.select_counts(reducer.name, attention_type))
             values = values.assign_coords(head=np.arange(1, values.sizes["head"] + 1))
-            reduced.append(place_layers(values, numbers, model.layers[attention_type]))
+            reduced.append(place_layers(values, numbers, shape.layers[attention_type]))
         try:
             attention_types.append(xr.merge(_align_permutations(reduced), join="exact", compat="no_conflicts"))
         except (xr.MergeError, ValueError) as error:
@@ -36,7 +99,7 @@ def tabulate(done: RunSums, model: Model, reducers: Sequence[Reducer]) -> xr.Dat
     table = (
         attention_types[0]
         if len(attention_types) == 1
-        else side_by_side(attention_types, "attention_type", list(model.layers))
+        else side_by_side(attention_types, "attention_type", list(shape.layers))
     )
     seen = done.select_run("seen")
     scores = [score for reducer in reducers for score in declared_scores(reducer)]

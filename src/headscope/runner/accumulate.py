@@ -1,0 +1,148 @@
+"""The sums over a stream of batches.
+
+Portion --capture--> Attention --reducers--> sums --+--> sums so far
+
+Where a reducer compares two models, the model before reads the same batches, and its layers are held while the other
+one runs.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice
+from typing import Any
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from headscope.capture.attention import Attention
+from headscope.capture.batch import Batch
+from headscope.capture.interface import Capture
+from headscope.capture.loss import make_loss
+from headscope.capture.outputs import Outputs
+from headscope.capture.stream import Plan, Portion, Stream
+from headscope.capture.verify import are_finite
+from headscope.reducers.reducer import Reducer, Sums
+from headscope.runner.checkpoint import ALL_LAYERS, COUNTED, Key, RunSums
+from headscope.runner.resolve import needs_head
+from headscope.runner.table import NOT_FINITE
+
+
+def accumulate(
+    stream: Stream, reducers: Sequence[Reducer], *, done: RunSums | None = None
+) -> Iterator[Mapping[Key, Tensor]]:
+    """The sums over a stream, yielded after each portion as they have grown; the last ones are complete.
+
+    Portions that are in `done`, which a stream of the same documents in the same order left, are not measured again.
+    """
+    done = done or RunSums({})
+    sums = {key: torch.as_tensor(value, device=stream.models[0].device) for key, value in done.values.items()}
+    for portion in islice(stream, done.select_run("seen").get("portions", 0), None):
+        observed: Mapping[Key, Tensor] = {}
+        while portion.batches:
+            observed, finite = _observe_portion(portion, reducers, stream.plan)
+            if bool(finite.all()):
+                break
+            portion, observed = portion.leave_out(~finite, NOT_FINITE), {}
+        _add(sums, count_portion(portion))
+        _add(sums, observed)
+        yield sums
+
+
+def count_portion(portion: Portion) -> dict[Key, Tensor]:
+    """The counts of what was read and left out."""
+    counts = {("seen", "portions"): 1} | {("skipped", reason): count for reason, count in portion.skipped.items()}
+    sums: dict[Key, Tensor] = {key: torch.tensor(count) for key, count in counts.items()}
+    if portion.batches:
+        batch, unknown = portion.batches[0], portion.captures[0].model.tokenizer.unk_token_id
+        is_unknown = batch.encoder.ids[batch.encoder.word >= 0] == (-1 if unknown is None else unknown)
+        sums |= {
+            ("seen", "documents"): torch.tensor(len(batch.documents)),
+            ("seen", "words"): torch.tensor(sum(len(document.words) for document in batch.documents)),
+            ("seen", "tokens"): batch.encoder.real.sum(),
+            ("seen", "unknown"): is_unknown.sum(),
+        }
+    return sums
+
+
+def _observe_portion(
+    portion: Portion, reducers: Sequence[Reducer], plan: Plan
+) -> tuple[dict[Key, Tensor], Bool[Tensor, " document"]]:
+    """The sums that the reducers count and observe on a batch, and for which documents the models' outputs are finite.
+
+    The sums are good for nothing unless all are.
+    """
+    (capture, *captures_beside), (batch, *batches_beside) = portion.captures, portion.batches
+    by_gradient = [reducer for reducer in reducers if reducer.scope == "gradient"]
+    posed, loss = make_loss(capture.model, batch) if needs_head(reducers, plan.view) else (batch, None)
+    sums: dict[Key, Tensor] = {}
+    facts: dict[tuple[str, str], Any] = {}
+
+    def add(reducer: Reducer, attention_type: str, layer: str, values: Sums) -> None:
+        _add(sums, {(reducer.name, attention_type, layer, name): value for name, value in values.items()})
+
+    for reducer in reducers:
+        for attention_type in capture.model.layers:
+            read = posed if reducer.scope == "gradient" or plan.view is not None else batch
+            prepared = facts[reducer.name, attention_type] = reducer.prepare(read, attention_type)
+            add(reducer, attention_type, COUNTED, reducer.count(prepared))
+    held, outputs_beside = [], []
+    for capture_beside, batch_beside in zip(captures_beside, batches_beside, strict=True):
+        layers_beside, outputs = _hold_layers(capture_beside, batch_beside, plan)
+        held.append(layers_beside)
+        outputs_beside.append(outputs)
+    passes: defaultdict[str, list[tuple[Attention, ...]]] = defaultdict(list)
+    by_pass = [reducer for reducer in reducers if reducer.scope == "pass"]
+    by_layer = [reducer for reducer in reducers if reducer.scope in ("rows", "layer")]
+
+    def see(attention: Attention) -> None:
+        attention_type, layer = attention.attention_type, attention.layer
+        # Each layer is let go of when it has been compared.
+        attentions = (attention, *(layers.pop((attention_type, layer)) for layers in held))
+        for reducer in by_layer:
+            values = reducer.observe(facts[reducer.name, attention_type], *attentions[: reducer.models])
+            add(reducer, attention_type, str(layer), values)
+        if by_pass:
+            passes[attention_type].append(attentions)
+
+    whole = any(reducer.scope in ("layer", "pass") or reducer.models > 1 for reducer in reducers)
+    # Where words are masked for the loss, other reducers see the text as it is, in a pass of their own; a view of the
+    # loss shows what it depends on.
+    together = posed is batch or plan.view is not None or len(by_gradient) == len(reducers)
+    seen = capture.run(
+        posed if together else batch, see, gradients=bool(by_gradient) and together, loss=loss, rows=plan.rows,
+        whole=whole, fused=plan.fused,
+    )  # fmt: skip
+    differentiated = seen
+    if not together:
+        differentiated = capture.run(posed, gradients=True, loss=loss, rows=plan.rows, fused=plan.fused)
+    for (attention_type, layer), gradient in differentiated.gradients.items():
+        for reducer in by_gradient:
+            add(reducer, attention_type, str(layer), reducer.observe(facts[reducer.name, attention_type], gradient))
+    for reducer in by_pass:
+        for attention_type, layers in passes.items():
+            # All layers of the model, and behind them those of the one before.
+            attentions = chain.from_iterable(list(zip(*layers, strict=True))[: reducer.models])
+            values = reducer.observe(facts[reducer.name, attention_type], *attentions)
+            add(reducer, attention_type, ALL_LAYERS, values)
+    for (attention_type, layer, way), texts in seen.paths.items():
+        sums["path", f"{attention_type} {layer} {way}"] = torch.tensor(texts)
+    passes_run = [seen, *outputs_beside] if together else [seen, differentiated, *outputs_beside]
+    finite = [are_finite(batch, outputs.verified) for outputs in passes_run]
+    return sums, torch.stack(finite).all(0)
+
+
+def _hold_layers(capture: Capture, batch: Batch, plan: Plan) -> tuple[dict[tuple[str, int], Attention], Outputs]:
+    """The attention of all layers of a batch, by attention type and layer, and the outputs of the model."""
+    held: dict[tuple[str, int], Attention] = {}
+
+    def hold(attention: Attention) -> None:
+        held[attention.attention_type, attention.layer] = attention
+
+    outputs = capture.run(batch, hold, rows=plan.rows, whole=True)
+    return held, outputs
+
+
+def _add(sums: dict[Key, Tensor], values: Mapping[Key, Tensor]) -> None:
+    for key, value in values.items():
+        sums[key] = sums[key] + value if key in sums else value
