@@ -61,6 +61,7 @@ PRINTERS: dict[str, set[str]] = {
     "ledger.py": {"view"},
     "lesions.py": {"view"},
     "measure.py": {"view"},
+    "merge.py": {"view"},
     "patterns.py": {"view"},
     "probe.py": {"view"},
     "study.py": {"studies"},

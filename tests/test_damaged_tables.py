@@ -48,7 +48,8 @@ def test_every_bit_is_checked(path: Path) -> None:
         path.write_bytes(content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :])
         assert refusal(path) in (
             CHANGED.format(path),
-            f"{path} is not a netCDF-4 file; a head table is written by `headscope atlas` or `headscope measure`.",
+            f"{path} is not a netCDF-4 file; a head table is written by `headscope atlas`, `headscope measure` or "
+            "`headscope merge`.",
         )
 
 

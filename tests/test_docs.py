@@ -52,7 +52,7 @@ def test_every_command_shown_exists_with_its_options(page) -> None:
     for line in shell_lines(page):
         for part in line.split("&&"):
             words = shlex.split(part, comments=True)
-            if words[0] != "headscope":
+            if words[:1] != ["headscope"]:
                 continue
             command = COMMANDS[words[1]]
             known = {name for parameter in command.params for name in parameter.opts + parameter.secondary_opts}

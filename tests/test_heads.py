@@ -197,7 +197,9 @@ def assert_not_read(path: Path, sentence: str) -> None:
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     for path in (tmp_path / "heads.nc", tmp_path):
         assert_not_read(
-            path, f"there is no file {path}; a head table is written by `headscope atlas` or `headscope measure`."
+            path,
+            f"there is no file {path}; a head table is written by `headscope atlas`, `headscope measure` or "
+            "`headscope merge`.",
         )
 
 
@@ -206,7 +208,9 @@ def test_a_file_that_is_not_netcdf_4(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "heads.nc"
     path.write_bytes(content)
     assert_not_read(
-        path, f"{path} is not a netCDF-4 file; a head table is written by `headscope atlas` or `headscope measure`."
+        path,
+        f"{path} is not a netCDF-4 file; a head table is written by `headscope atlas`, `headscope measure` or "
+        "`headscope merge`.",
     )
 
 

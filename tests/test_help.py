@@ -26,6 +26,7 @@ WRITTEN = {
     "export": ("heads.json", "full_attention_heads.tsv", "heads.md"),
     "ledger": ("ledger.nc", "ledger.csv", "content.csv", "tokens.csv", "figures/"),
     "measure": ("heads.nc",),
+    "merge": ("heads.nc",),
     "compare": ("comparison.md", "comparisons/", "figures/", "tables/", "comparison.json"),
     "probe": ("probe.nc", "probe.csv", "lengths.csv", "figures/"),
     "study": ("STUDY.md", "STUDY.csv", "STUDY.json", "figures/", "runs/"),
@@ -92,10 +93,10 @@ def test_the_help_says_what_is_written(helped, name: str) -> None:
 
 
 SENTENCES = {
-    "": "no command was given; there are atlas, explore, tune, measure, compare, disable, lesions, ledger, "
-    "align, probe, patterns, check, export, study and list, which `headscope --help` describes.",
-    "atlsa": "there is no command 'atlsa'; there are atlas, explore, tune, measure, compare, disable, lesions, ledger, "
-    "align, probe, patterns, check, export, study and list, which `headscope --help` describes.",
+    "": "no command was given; there are atlas, explore, tune, measure, merge, compare, disable, lesions, "
+    "ledger, align, probe, patterns, check, export, study and list, which `headscope --help` describes.",
+    "atlsa": "there is no command 'atlsa'; there are atlas, explore, tune, measure, merge, compare, disable, lesions, "
+    "ledger, align, probe, patterns, check, export, study and list, which `headscope --help` describes.",
     "list": "missing argument 'KIND'; see headscope list --help.",
     "list reducer": "there is no list of 'reducer'; there are reducers, corpora, studies and tasks.",
     "atlas --limit 0": "`limit` is 0, and at least one document is needed; give a whole number from 1 on, or leave it "

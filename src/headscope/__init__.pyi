@@ -42,6 +42,8 @@ from .jobs.lesions import measure_lesions as measure_lesions
 from .jobs.measure import measure as measure
 from .jobs.patterns import patterns as patterns
 from .jobs.probe import probe as probe
+from .jobs.shards import measure_shard as measure_shard
+from .jobs.shards import merge as merge
 from .jobs.study import study as study
 from .jobs.study_recorded import study_recorded as study_recorded
 from .jobs.tune import tune as tune

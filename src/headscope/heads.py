@@ -224,7 +224,9 @@ def read_table(path: str | Path) -> xr.Dataset:
     check_regular(path)
     if not path.is_file() or not h5py.is_hdf5(path):
         fault = f"{path} is not a netCDF-4 file" if path.is_file() else f"there is no file {path}"
-        raise TableError(f"{fault}; a head table is written by `headscope atlas` or `headscope measure`.")
+        raise TableError(
+            f"{fault}; a head table is written by `headscope atlas`, `headscope measure` or `headscope merge`."
+        )
     try:
         _check_stored(path)
         # Axes without names get some, which the schema refuses.

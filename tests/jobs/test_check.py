@@ -272,7 +272,7 @@ REFUSALS = {
     "no atlas": (("{made}/old", "--against", "{made}/old"), "{made}/old is neither the folder of an atlas nor a head "
                  "table (.nc); give what `headscope atlas` or `headscope measure` wrote."),
     "no table": (("{made}/old", "--against", "{tmp}/no.nc"), "there is no file {tmp}/no.nc; a head table is written by "
-                 "`headscope atlas` or `headscope measure`."),
+                 "`headscope atlas`, `headscope measure` or `headscope merge`."),
     "a tolerance of all": (("{made}/old", "--against", "{made}/heads.nc", "--tolerance", "1"), "the tolerance is 1; "
                            "give the loss of a score that counts as none, from 0 to below 1, such as 0.05."),
     "no model": (("{tmp}/none", "--against", "{made}/heads.nc"), "there is no folder '{tmp}/none'; give a hub id, a "

@@ -25,7 +25,9 @@ ONLY_ON_THE_TERMINAL = {
         "out",  # a function returns the table, and writes it if asked to
         "offset", "words",  # parts of the reducer `Surface`, which a function takes as an object
         "explain",  # prints what the attribute `paths` of the table holds
+        "shard",  # a function of its own, `headscope.measure_shard`
     },
+    "merge": {"out"},  # a function returns the table, and writes it if asked to
     "check": {"strict"},  # says which exit code it has
     "tune": {"seed"},  # a function takes seeds in `seeds`
     "patterns": {"annotate", "maps", "second"},  # a function of its own, `headscope.label_maps`
@@ -38,6 +40,7 @@ ONLY_IN_PYTHON = {
     "explore": {"progress"}, "disable": {"progress"}, "lesions": {"progress"}, "ledger": {"progress"},
     "probe": {"progress"}, "align": {"progress"},
     "patterns": {"progress"}, "check": {"progress"}, "export": set(),
+    "merge": set(),
 }  # fmt: skip
 
 
@@ -53,7 +56,7 @@ def defaults(function: Any) -> dict[str, Any]:
 def test_every_command_but_list_is_a_function() -> None:
     functions = {FUNCTIONS.get(name, name) for name in set(COMMANDS) - {"list_"}}
     names = "atlas tune measure compare study measure_effects measure_lesions measure_ledger probe patterns explore "
-    names += "check export measure_alignment"
+    names += "check export measure_alignment merge"
     assert functions == set(names.split()) <= set(headscope.__all__)
 
 
@@ -67,6 +70,12 @@ def test_a_command_has_the_parameters_and_defaults_of_its_function(name: str) ->
     assert shared == {
         parameter: value for parameter, value in called.items() if parameter not in in_python | on_terminal
     }
+
+
+def test_a_shard_is_measured_with_the_parameters_and_defaults_of_measure() -> None:
+    whole, shard = defaults(headscope.measure), defaults(headscope.measure_shard)
+    assert {"out", "shard"} == {name for name in shard if name not in whole or shard[name] != whole[name]}
+    assert {"runs", "replicate"} == set(whole) - set(shard)
 
 
 def test_the_settings_of_training_have_the_defaults_of_tune() -> None:

@@ -19,6 +19,7 @@ from headscope.cli.ledger import ledger
 from headscope.cli.lesions import lesions
 from headscope.cli.listing import list_
 from headscope.cli.measure import measure
+from headscope.cli.merge import merge
 from headscope.cli.patterns import patterns
 from headscope.cli.probe import probe
 from headscope.cli.study import study
@@ -49,8 +50,11 @@ app.command(
     epilog="headscope measure minilm grammar:300 -r scope -o before.nc\n"
     "headscope measure minilm grammar:300 -r relations --replicate grammar:300:7 -o heads.nc\n"
     "headscope measure minilm grammar:300 -r scope --runs negation -o after.nc\n"
-    "headscope measure minilm grammar:300 -r scope --runs negation/control -o control.nc",
+    "headscope measure minilm grammar:300 -r scope --runs negation/control -o control.nc\n"
+    "headscope measure minilm grammar:300 -r surface --shard 1/2 -o first.npz\n"
+    "headscope measure minilm grammar:300 -r surface --shard 2/2 -o second.npz",
 )(measure)
+app.command(cls=Command, epilog="headscope merge first.npz second.npz -o joined.nc")(merge)
 app.command(cls=Command, epilog="headscope compare before.nc after.nc --control control.nc -o changes")(compare)
 app.command(
     cls=Command,

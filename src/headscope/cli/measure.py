@@ -1,12 +1,12 @@
 """`headscope measure`: a head table of the reducers that are named."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from rich.markup import escape
 
 from headscope.cli import options
-from headscope.cli.options import MEASURED, MODEL, OUTPUT, option
+from headscope.cli.options import CORPUS, MEASURED, MODEL, OUTPUT, option
 from headscope.cli.terminal import LOADING, console, show_progress
 
 
@@ -49,6 +49,11 @@ def measure(
     ] = 0,
     patterns: options.PatternFile = None,
     hops: options.Hops = 1,
+    shard: Annotated[
+        str | None,
+        option(CORPUS, "Measure one shard of the corpus, such as 2/8 for the second of eight; `headscope merge` joins "
+               "the files of all shards. Default: the whole corpus.", metavar="K/N"),
+    ] = None,
     max_tokens: options.MaxTokens = None,
     cut: options.Cut = None,
     pair_tokens: options.PairTokens = None,
@@ -64,8 +69,10 @@ def measure(
     ] = None,
     trust_remote_code: options.Trust = False,
     out: Annotated[
-        Path, option(OUTPUT, "File to write, such as before.nc. Default: heads.nc.", "--out", "-o", metavar="FILE")
-    ] = Path("heads.nc"),
+        Path | None,
+        option(OUTPUT, "File to write, such as before.nc. Default: heads.nc, or heads.2-of-8.npz for a shard.", "--out",
+               "-o", metavar="FILE"),
+    ] = None,
     explain: Annotated[
         bool,
         option(OUTPUT, "Print for each layer how its attention was computed, and why. Default: no.", "--explain"),
@@ -76,7 +83,8 @@ def measure(
 ) -> None:  # fmt: skip
     """Measure every head of a model with one or more reducers, into one file.
 
-    The file is a head table in netCDF (heads.nc), which `headscope compare` and `headscope.read_table` read.
+    The file is a head table in netCDF (heads.nc), which `headscope compare` and `headscope.read_table` read. With
+    --shard it holds the sums over a part of the corpus, which `headscope merge` reads.
     """
     from headscope.jobs.arguments import (
         check_corpora,
@@ -86,6 +94,7 @@ def measure(
         check_reducers,
         check_view,
         open_runs,
+        parse_shard,
     )
 
     check_reducers(reducers)
@@ -94,20 +103,34 @@ def measure(
     tuned = open_runs(runs, replicate)
     check_head(task, tuned)
     check_model(model)
+    part = parse_shard(shard, runs=runs, replicate=replicate, explain=explain)
+    out = out or Path("heads.nc" if part is None else f"heads.{part.number}-of-{part.count}.npz")
     check_output_file(out)
     with show_progress() as progress:
         progress(LOADING, 0, 0)
         from headscope.jobs.inputs import add_offsets_and_classes
         from headscope.jobs.measure import measure as run
+        from headscope.jobs.shards import measure_shard
         from headscope.view.terminal import print_paths, print_table
 
-        table = run(
-            model, corpus, add_offsets_and_classes(reducers, offset or [], words or []), out=out, format=format,
-            patterns=patterns, hops=hops, limit=limit, sample=sample, seed=seed, runs=tuned, task=task, device=device,
-            max_tokens=max_tokens, cut=cut, pair_tokens=pair_tokens, batch_tokens=batch_tokens, replicate=replicate,
-            permutations=permutations, view=view, trust_remote_code=trust_remote_code, resume=resume,
-            progress=progress,
+        chosen = add_offsets_and_classes(reducers, offset or [], words or [])
+        settings: dict[str, Any] = {
+            "format": format, "patterns": patterns, "hops": hops, "limit": limit, "sample": sample, "seed": seed,
+            "task": task, "device": device, "max_tokens": max_tokens, "cut": cut, "pair_tokens": pair_tokens,
+            "batch_tokens": batch_tokens, "permutations": permutations, "view": view,
+            "trust_remote_code": trust_remote_code, "resume": resume, "progress": progress,
+        }  # fmt: skip
+        if part is not None:
+            counts = measure_shard(model, corpus, chosen, part, out=out, **settings).counts
+        else:
+            table = run(model, corpus, chosen, out=out, runs=tuned, replicate=replicate, **settings)
+    if part is not None:
+        console.print(
+            f"Shard {part}: {counts['documents']:,} documents, {counts['words']:,} words, {counts['tokens']:,} tokens."
+            f"\n\nWrote {escape(str(out))}. When all {part.count} are written, join them with `headscope merge`.",
+            soft_wrap=True,
         )  # fmt: skip
+        return
     print_table(table, console)
     if explain:
         print_paths(table, console)

@@ -5,6 +5,7 @@
 `summarize`           documents -> `CorpusSummary`: check them all and count words, groups, links and spans
 `Document`            words, and what is annotated on them: `Span`, `Link`, a label, a boundary
 `FORMATS`             the formats that `read` knows, each a `Format`
+`Shard`               one of several parts of a corpus of about as many tokens
 `read_minimal_pairs`  a file or folder of BLiMP -> each `MinimalPair`, two sentences that are compared
 ====================  ==============================================================================
 
@@ -19,6 +20,7 @@ from headscope.corpora.corpus import Corpus, read
 from headscope.corpora.document import Document, Link, Skipped, Span
 from headscope.corpora.formats import FORMATS, Format
 from headscope.corpora.minimalpairs import read_minimal_pairs
+from headscope.corpora.shard import Shard
 from headscope.corpora.summary import CorpusSummary, summarize
 
 __all__ = [
@@ -29,6 +31,7 @@ __all__ = [
     "Format",
     "Link",
     "MinimalPair",
+    "Shard",
     "Skipped",
     "Span",
     "read",

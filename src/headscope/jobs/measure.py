@@ -116,7 +116,7 @@ def measure(
         progress("reading the corpus", 0, 0)
         summary = summarize(documents)
         compares = runs is not None or is_adapter(model)
-        chosen = _choose_reducers(reducers, summary, runs, permutations, compares=compares)
+        chosen = choose_reducers(reducers, summary, runs, permutations, compares=compares)
         refuse_view(chosen, view)
         second = open_replication(replicate, documents, reducers, chosen, reading=reading, progress=progress)
         progress("loading the model", 0, 0)
@@ -146,7 +146,7 @@ def measure(
     return table
 
 
-def _choose_reducers(
+def choose_reducers(
     reducers: Sequence[str | Reducer],
     summary: CorpusSummary,
     runs: Runs | None,

@@ -75,20 +75,29 @@ def save(sums: RunSums, path: Path, *, identity: Mapping[str, Any]) -> None:
         HeadscopeError: the disk refuses the file.
     """
     arrays = {json.dumps(key): value for key, value in sums.values.items()}
-    header = json.dumps({"schema": SCHEMA, "identity": dict(identity)}, sort_keys=True)
+    # In their order, in which attention types and relations are listed.
+    header = json.dumps({"schema": SCHEMA, "identity": dict(identity)})
     with atomic_write(path) as temporary, temporary.open("wb") as file:
         np.savez(file, allow_pickle=False, header=np.array(header), **arrays)
 
 
-def load(path: Path) -> tuple[RunSums, dict[str, Any]]:
+def load(
+    path: Path,
+    *,
+    content: str = "the sums of an interrupted run",
+    advice: str = "delete it, or run without --resume",
+) -> tuple[RunSums, dict[str, Any]]:
     """The sums that `save` wrote, and of which run they are.
+
+    Args:
+        path: the file.
+        content: what is wanted of it, for messages.
+        advice: what to do if it holds something else.
 
     Raises:
         HeadscopeError: the file is not one of those, or was written by another version.
     """
-    refusal = HeadscopeError(
-        f"{path} does not hold the sums of an interrupted run; delete it, or run without --resume."
-    )
+    refusal = HeadscopeError(f"{path} does not hold {content}; {advice}.")
     try:
         with reading(path) as file:
             # `save` compresses nothing, so what unpacks to more is none of its files.
@@ -100,7 +109,7 @@ def load(path: Path) -> tuple[RunSums, dict[str, Any]]:
             if header["schema"] != SCHEMA:
                 raise HeadscopeError(
                     f"{path} was written by another version of headscope (its schema is {header['schema']}, not "
-                    f"{SCHEMA}), so the run cannot go on from it; delete it, or run without --resume."
+                    f"{SCHEMA}), so it cannot be used; {advice}."
                 )
             values = {tuple(json.loads(name)): stored[name] for name in stored.files if name != "header"}
             return RunSums(values), dict(header["identity"])

@@ -22,6 +22,7 @@ from headscope.capture.stream import Plan, Stream
 from headscope.capture.views import VIEWS
 from headscope.corpora.corpus import Corpus, hash_documents, name_documents
 from headscope.corpora.document import Document
+from headscope.corpora.shard import Shard
 from headscope.corpora.summary import CorpusSummary, summarize
 from headscope.errors import HeadscopeError
 from headscope.reducers import DEFAULT
@@ -87,14 +88,16 @@ class Run:
     Attributes:
         stream: of the batches; the first of its models is the one that is measured.
         reducers: those that are asked.
-        summary: of the corpus.
+        summary: of the whole corpus, also where a shard of it is read.
         identity: what the run is of, which says whether sums are its own.
+        shard: the part of the corpus that is read; None for all of it.
     """
 
     stream: Stream
     reducers: Sequence[Reducer]
     summary: CorpusSummary
     identity: Mapping[str, Any]
+    shard: Shard | None = None
 
     @classmethod
     def open(
@@ -106,6 +109,7 @@ class Run:
         plan: Plan | None = None,
         summary: CorpusSummary | None = None,
         before: Loadable | None = None,
+        shard: Shard | None = None,
     ) -> "Run":
         """The run of these arguments, which are those of `measure`.
 
@@ -122,7 +126,11 @@ class Run:
         plan = _decide_cut(plan or Plan(), summary)
         refuse_view(resolved, plan.view)
         stream = open_stream(model, documents, resolved, plan, before=_load_before(before, model, resolved))
-        return cls(stream, resolved, summary, _identify(stream, resolved))
+        identity = _identify(stream, resolved)
+        if shard is not None:
+            stream = replace(stream, documents=shard.select(documents))
+            identity |= {"shard": str(shard)}
+        return cls(stream, resolved, summary, identity, shard)
 
     @property
     def model(self) -> Model:
@@ -136,6 +144,8 @@ class Run:
         done = RunSums({})
         if resume and checkpoint is not None and checkpoint.exists():
             done = resume_sums(checkpoint, self.identity)
+        # Shards have about as many words each.
+        words = self.summary.words // (1 if self.shard is None else self.shard.count)
         sums: Mapping[Key, Tensor] = {}
         saved = time.monotonic()
         for sums in accumulate(self.stream, self.reducers, done=done):
@@ -143,10 +153,12 @@ class Run:
                 save_sums(RunSums.from_tensors(sums), checkpoint, identity=self.identity)
                 saved = time.monotonic()
             if progress is not None and ("seen", "words") in sums:
-                progress(int(sums["seen", "words"]), self.summary.words)
+                seen = int(sums["seen", "words"])
+                progress(seen, max(seen, words))
         if sums:
             done = RunSums.from_tensors(sums)
-        refuse_not_finite(self.model.name, done)
+        if self.shard is None:  # of shards, the share in all of them counts
+            refuse_not_finite(self.model.name, done)
         if checkpoint is not None:
             save_sums(done, checkpoint, identity=self.identity)
         return done

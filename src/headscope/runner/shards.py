@@ -1,0 +1,230 @@
+"""The sums over a shard of a corpus, in a file of its own, and the head table of all shards.
+
+documents, Shard --measure_shard--> file of sums;  files of all shards --merge_shards--> head table
+
+A file says all that the table needs, so that neither the weights nor the corpus are read again.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from headscope.capture.loading import Loadable
+from headscope.capture.model import Shape
+from headscope.capture.stream import Plan
+from headscope.corpora.document import Document
+from headscope.corpora.shard import Shard
+from headscope.corpora.summary import CorpusSummary
+from headscope.errors import HeadscopeError
+from headscope.reducers.reducer import Reducer
+from headscope.reducers.settings import read_settings, write_settings
+from headscope.runner.checkpoint import RunSums, load, save
+from headscope.runner.local import Progress, Run
+from headscope.runner.resolve import list_reducers, resolve_reducers
+from headscope.runner.table import complete_table
+
+DEVICE = "device"
+"""Several devices of one kind measure a corpus together."""
+
+MODEL = "model"
+"""Each machine has it in a place of its own; its weights are compared. The names of files are in those of texts."""
+
+CONTENT = "the sums of a shard"
+ADVICE = "give files that `headscope measure --shard` wrote"
+
+
+@dataclass(frozen=True, eq=False)
+class ShardSums:
+    """The sums over a shard, and what the table of all of them needs.
+
+    Attributes:
+        shard: which of how many.
+        done: the sums.
+        identity: of the run, the same in all shards.
+        summary: of the whole corpus.
+        shape: of the model, without its vocabulary.
+        reducers: the name and the settings of each (`headscope.reducers.settings`).
+        view: what was measured in place of the weights; None for the weights.
+    """
+
+    shard: Shard
+    done: RunSums
+    identity: Mapping[str, Any]
+    summary: CorpusSummary
+    shape: Shape
+    reducers: Sequence[tuple[str, Mapping[str, Any]]]
+    view: str | None
+
+    @classmethod
+    def of_run(cls, run: Run, shard: Shard, done: RunSums) -> "ShardSums":
+        """The sums of a run over a shard."""
+        settings = [(reducer.name, write_settings(reducer)) for reducer in run.reducers]
+        identity = {name: value for name, value in run.identity.items() if name != "shard"}
+        return cls(shard, done, identity, run.summary, run.model.shape, settings, run.stream.plan.view)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The numbers of ``documents``, ``words`` and ``tokens`` that were read."""
+        seen = self.done.select_run("seen")
+        return {name: seen.get(name, 0) for name in ("documents", "words", "tokens")}
+
+    def write(self, path: Path) -> None:
+        """Write the file, whole or not at all.
+
+        Raises:
+            HeadscopeError: the disk refuses it.
+        """
+        shape = {field.name: dict(getattr(self.shape, field.name)) for field in fields(Shape)} | {"vocabulary": {}}
+        about: dict[str, Any] = {
+            "shard": [self.shard.number, self.shard.count], "summary": asdict(self.summary), "shape": shape,
+            "reducers": self.reducers, "view": self.view,
+        }  # fmt: skip
+        save(self.done, path, identity={**self.identity, "shards": about})
+
+    @classmethod
+    def read(cls, path: Path) -> "ShardSums":
+        """The sums that `write` wrote.
+
+        Raises:
+            HeadscopeError: the file holds no sums of a shard, or those of another version of headscope.
+        """
+        done, identity = load(path, content=CONTENT, advice=ADVICE)
+        try:
+            about = identity.pop("shards")
+            shape = about["shape"]
+            # JSON has only text for keys.
+            others = {int(number): kind for number, kind in shape["without_attention"].items()}
+            reducers = [(name, settings) for name, settings in about["reducers"]]
+            if not isinstance(identity["about"][DEVICE], str) or len(identity["reducers"]) != len(reducers):
+                raise ValueError("this is not what `write` wrote")
+            return cls(
+                Shard(*about["shard"]), done, identity, CorpusSummary(**about["summary"]),
+                Shape(**shape | {"without_attention": others}), reducers, about["view"],
+            )  # fmt: skip
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise HeadscopeError(f"{path} does not hold {CONTENT}; {ADVICE}.") from error
+
+
+def measure_shard(
+    model: Loadable,
+    documents: Iterable[Document],
+    reducers: str | Reducer | Sequence[str | Reducer],
+    shard: Shard,
+    *,
+    plan: Plan | None = None,
+    checkpoint: Path | None = None,
+    resume: bool = False,
+    progress: Progress | None = None,
+    summary: CorpusSummary | None = None,
+    before: Loadable | None = None,
+) -> ShardSums:
+    """The sums over a shard of a corpus; the other arguments are those of `headscope.runner.measure`.
+
+    Raises:
+        HeadscopeError: as `headscope.runner.measure`, or there are more shards than documents.
+    """
+    run = Run.open(model, documents, reducers, plan=plan, summary=summary, before=before, shard=shard)
+    shard.check(run.summary.documents)
+    return ShardSums.of_run(run, shard, run.add_up(checkpoint=checkpoint, resume=resume, progress=progress))
+
+
+def merge_shards(paths: Sequence[Path], reducers: str | Reducer | Sequence[str | Reducer] = ()) -> xr.Dataset:
+    """The head table of all shards of a corpus.
+
+    They are added up in the order of their numbers, whatever that of the files, so that the table is always the same
+    to the last bit. It differs from that of one run over the whole corpus by rounding alone.
+
+    Args:
+        paths: the files of all shards.
+        reducers: your own ones, which no file can bring, by ``module:Reducer`` or as objects.
+
+    Raises:
+        HeadscopeError: a shard is missing or given twice, two are of different runs, or a reducer is not known.
+    """
+    shards = {path: ShardSums.read(path) for path in paths}
+    _refuse_other_shards(paths, shards)
+    ordered = sorted(shards.values(), key=lambda sums: sums.shard.number)
+    first, *others = ordered
+    resolved = _make_reducers(first, reducers)
+    done = first.done
+    for sums in others:
+        done += sums.done
+    table = complete_table(done, first.summary, first.shape, resolved, first.identity, first.view)
+    devices = dict.fromkeys(sums.identity["about"][DEVICE] for sums in ordered)
+    return table.assign_attrs({DEVICE: ", ".join(devices), "shards": first.shard.count})
+
+
+def _refuse_other_shards(paths: Sequence[Path], shards: Mapping[Path, ShardSums]) -> None:
+    """Refuse shards that are not those of one run, each of them once."""
+    if not paths:
+        raise HeadscopeError("no shard was given; give the files of all shards of a corpus.")
+    path, first = next(iter(shards.items()))
+    for other, sums in shards.items():
+        if difference := _find_difference(first, sums):
+            raise HeadscopeError(
+                f"{path} and {other} are shards of different runs (they differ in {difference}); give the shards of "
+                "one run."
+            )
+    names: dict[int, Path] = {}
+    for other in paths:
+        number = shards[other].shard.number
+        if number in names:
+            raise HeadscopeError(
+                f"shard {shards[other].shard} was given twice, as {names[number]} and {other}; give each shard once."
+            )
+        names[number] = other
+    missing = [f"{number}/{first.shard.count}" for number in range(1, first.shard.count + 1) if number not in names]
+    if missing:
+        shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+        raise HeadscopeError(
+            f"of the {first.shard.count} shards {len(missing)} {'is' if len(missing) == 1 else 'are'} missing "
+            f"({shown}); measure {'it' if len(missing) == 1 else 'them'}, or give the files as well."
+        )
+
+
+def _find_difference(first: ShardSums, other: ShardSums) -> str:
+    """In what two shards differ that those of one run have in common; empty if in nothing."""
+    if first.shard.count != other.shard.count:
+        return f"the number of shards, {first.shard.count} and {other.shard.count}"
+    ours, theirs = ({**sums.identity["about"]} for sums in (first, other))
+    kinds = [about.pop(DEVICE).partition(":")[0] for about in (ours, theirs)]
+    compared = (ours.keys() | theirs.keys()) - {MODEL}
+    different = [name for name in compared if ours.get(name) != theirs.get(name)]
+    if different:
+        name = min(different)
+        return f"{name}, {ours.get(name)!r} and {theirs.get(name)!r}"
+    if kinds[0] != kinds[1]:
+        return f"{DEVICE}, {kinds[0]!r} and {kinds[1]!r}"
+    if first.summary != other.summary:
+        return "what was read of the corpus"
+    return next((name for name in ("reducers", "plan") if first.identity[name] != other.identity[name]), "")
+
+
+def _make_reducers(sums: ShardSums, own: str | Reducer | Sequence[str | Reducer]) -> list[Reducer]:
+    """The reducers that added up a shard: headscope's own, and in the place of others those that are given."""
+    given = list_reducers(own)
+    brought = {reducer.name: reducer for reducer in (resolve_reducers(given, sums.summary) if given else [])}
+    names = Counter(name for name, _ in sums.reducers)
+    if unknown := next((name for name in brought if name not in names), None):
+        raise HeadscopeError(
+            f"the reducer `{unknown}` was not measured in these shards, which have {', '.join(names)}; leave it out."
+        )
+    resolved = []
+    for (name, settings), wanted in zip(sums.reducers, sums.identity["reducers"], strict=True):
+        reducer = brought.get(name) or read_settings(name, settings, sums.summary)
+        if reducer is None:
+            raise HeadscopeError(
+                f"the shards were measured with the reducer `{name}`, which is not one of headscope's; give it again, "
+                "as by -r module:Reducer."
+            )
+        if repr(reducer) != wanted:
+            raise HeadscopeError(
+                f"the reducer `{name}` has other settings ({reducer!r}) than the one of the shards ({wanted}); in "
+                "Python, give `headscope.merge` the same object again."
+            )
+        resolved.append(reducer)
+    return resolved
