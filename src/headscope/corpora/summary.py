@@ -1,8 +1,11 @@
 """What a corpus holds, in numbers; its documents are checked as they are counted."""
 
+from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
+
+import numpy as np
 
 from headscope.corpora.corpus import Corpus
 from headscope.corpora.document import SURE, Document, Skipped
@@ -45,9 +48,10 @@ def summarize(documents: Iterable[Document]) -> CorpusSummary:
             written in UTF-8, a label or kind cannot name a row of a table or a file (a control character, or more
             than 200 bytes), or reading them fails.
     """
+    documents = list(documents) if isinstance(documents, Iterator) else documents
     words = pairs = rivals = aligned = 0
-    ids: set[str] = set()
-    texts: set[str] = set()
+    # Eight bytes each: the names themselves would fill the memory with those of a large corpus.
+    ids, texts = array("q"), array("q")
     names: set[str] = set()
     named = False
     links: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -57,8 +61,6 @@ def summarize(documents: Iterable[Document]) -> CorpusSummary:
         if isinstance(document, Skipped):
             skipped[document.reason] += 1
             continue
-        if document.id in ids:
-            raise CorpusError(f"two documents have the id {document.id!r}; each needs its own: rename one of them.")
         if not all(word.strip() for word in document.words) or not document.words:
             raise CorpusError(
                 f"document {document.id!r} has {'an empty word' if document.words else 'no words'}; "
@@ -71,8 +73,8 @@ def summarize(documents: Iterable[Document]) -> CorpusSummary:
             )
         _check_text(document)
         names.update(_check_names(document, names))
-        ids.add(document.id)
-        texts.add(document.group or document.id)
+        ids.append(hash(document.id))
+        texts.append(hash(document.group or document.id))
         named |= document.group not in ("", document.id)
         words += len(document.words)
         pairs += document.boundary is not None
@@ -83,10 +85,23 @@ def summarize(documents: Iterable[Document]) -> CorpusSummary:
         aligned += sum(link.label == SURE for link in document.alignment)
     if not ids:
         raise CorpusError("the corpus has no documents; at least one is needed: check the path and the format.")
+    _refuse_repeated(documents, ids)
     frequencies = {kind: dict(labels.most_common()) for kind, labels in links.items()}
-    return CorpusSummary(
-        len(ids), words, len(texts) if named else 0, pairs, frequencies, dict(spans), dict(skipped), rivals, aligned
-    )
+    groups = len(np.unique(texts)) if named else 0
+    return CorpusSummary(len(ids), words, groups, pairs, frequencies, dict(spans), dict(skipped), rivals, aligned)
+
+
+def _refuse_repeated(documents: Iterable[Document | Skipped], hashes: "array[int]") -> None:
+    """Refuse two documents with the same id; only where two hashes are the same the documents are read again."""
+    values, counts = np.unique(hashes, return_counts=True)
+    doubtful, ids = {*values[counts > 1].tolist()}, set[str]()
+    for document in documents if doubtful else ():
+        if isinstance(document, Skipped):
+            continue
+        if document.id in ids:
+            raise CorpusError(f"two documents have the id {document.id!r}; each needs its own: rename one of them.")
+        if hash(document.id) in doubtful:
+            ids.add(document.id)
 
 
 def _check_text(document: Document) -> None:
