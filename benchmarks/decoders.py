@@ -1,58 +1,68 @@
 """The cost of all head types of a decoder, as a ratio to the bare model's forward passes.
 
-    python benchmarks/decoders.py [--model smollm2] [--texts 12] [--tokens 512] [--rounds 5] [--together]
+    python benchmarks/decoders.py [--model smollm2] [--texts 200] [--tokens 512] [--apart]
 
-Everything runs in this one process and in turn, round after round. A ratio is taken within a round, and the median over
-the rounds is reported.
+Every batch is run bare and then measured, in this one process, so that both sides share what else the machine does.
+The first batch, on which the capture is verified, is told apart.
 """
 
 import argparse
 import time
 from collections.abc import Iterator
 from random import Random
-from statistics import median
+from statistics import quantiles
 
 import torch
 
 import headscope
-from headscope.capture.stream import Stream
+from headscope.capture.stream import Plan, Stream
 from headscope.corpora import Document, Span, summarize
-from headscope.runner import measure, resolve_reducers
+from headscope.runner import resolve_reducers
+from headscope.runner.accumulate import accumulate
+from headscope.runner.local import open_stream
 
 HEAD_TYPES = ("nearby_tokens", "sinks", "induction", "retrieval", "streaming", "copying")
 
 
 def main() -> None:
-    """Print the ratio of each head type and of all of them together."""
+    """Print the ratio of all head types together, or of each of them alone."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--model", default="smollm2")
-    arguments.add_argument("--texts", type=int, default=12)
+    arguments.add_argument("--texts", type=int, default=200)
     arguments.add_argument("--tokens", type=int, default=512)
-    arguments.add_argument("--rounds", type=int, default=5)
-    arguments.add_argument("--together", action="store_true", help="not each of them alone, which takes longer")
+    arguments.add_argument("--apart", action="store_true", help="each of them alone as well, which takes longer")
     given = arguments.parse_args()
     model = headscope.load(given.model, task="causal-lm")  # whose logits `copying` reads
-    documents = list(generate_texts(given.texts, given.tokens))
-    prepared = [batch for portion in Stream(documents, (model,)) for batch in portion.batches]
-    alone = () if given.together else HEAD_TYPES
-    chosen = {name: resolve_reducers([name], summarize(documents)) for name in alone}
-    chosen["all of them"] = resolve_reducers(HEAD_TYPES, summarize(documents))
-    ratios: dict[str, list[float]] = {name: [] for name in chosen}
-    for _ in range(given.rounds):
+    documents, plan = list(generate_texts(given.texts, given.tokens)), Plan(cut=False)
+    summary = summarize(documents)
+    chosen = {"all of them": resolve_reducers(HEAD_TYPES, summary)}
+    chosen |= {name: resolve_reducers([name], summary) for name in (HEAD_TYPES if given.apart else ())}
+    measuring = {
+        name: accumulate(open_stream(model, documents, reducers, plan), reducers) for name, reducers in chosen.items()
+    }
+    bare: list[float] = []
+    seconds: dict[str, list[float]] = {name: [] for name in chosen}
+    for portion in Stream(documents, (model,)):
         start = time.perf_counter()
         with torch.inference_mode():
-            for batch in prepared:
-                model.module(**batch.inputs)
-        bare = time.perf_counter() - start
-        for name, reducers in chosen.items():
+            model.module(**portion.batches[0].inputs)
+        bare.append(time.perf_counter() - start)
+        for name, sums in measuring.items():
             start = time.perf_counter()
-            measure(model, documents, reducers)
-            ratios[name].append((time.perf_counter() - start) / bare)
-        print(f"bare: {bare:.1f} s", {name: round(of_rounds[-1], 3) for name, of_rounds in ratios.items()}, flush=True)
-    tokens = sum(int(batch.encoder.real.sum()) for batch in prepared)
-    print(f"{given.model}, {given.texts} texts, {tokens:,} tokens, {given.rounds} rounds; bare: {bare:.1f} s")
-    for name, of_rounds in ratios.items():
-        print(f"{name}: {median(of_rounds):.2f} ({min(of_rounds):.2f} to {max(of_rounds):.2f})")
+            next(sums)
+            seconds[name].append(time.perf_counter() - start)
+    tokens = given.texts * (given.tokens - 1)
+    print(
+        f"{given.model}, {given.texts} texts, about {tokens:,} tokens in {len(bare)} batches; bare: {sum(bare):.1f} s"
+    )
+    for name, of_batches in seconds.items():
+        ratios = [measured / alone for measured, alone in zip(of_batches, bare, strict=True)]
+        low, median, high = quantiles(ratios[1:], n=4)
+        print(
+            f"{name}: {sum(of_batches) / sum(bare):.2f} in all; the first batch {ratios[0]:.2f}, the others "
+            f"{median:.2f} (half of them {low:.2f} to {high:.2f})",
+            flush=True,
+        )
 
 
 def generate_texts(count: int, tokens: int) -> Iterator[Document]:
