@@ -33,7 +33,7 @@ from headscope.runner.checkpoint import resume as resume_sums
 from headscope.runner.checkpoint import save as save_sums
 from headscope.runner.provenance import identify_model, list_versions
 from headscope.runner.resolve import list_reducers, needs_head, refuse_view, resolve_reducers
-from headscope.runner.table import complete_table, refuse_not_finite
+from headscope.runner.table import complete_table
 
 SAVE_EVERY = 20.0
 """Seconds between two savings of the sums so far."""
@@ -157,8 +157,6 @@ class Run:
                 progress(seen, max(seen, words))
         if sums:
             done = RunSums.from_tensors(sums)
-        if self.shard is None:  # of shards, the share in all of them counts
-            refuse_not_finite(self.model.name, done)
         if checkpoint is not None:
             save_sums(done, checkpoint, identity=self.identity)
         return done

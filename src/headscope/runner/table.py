@@ -49,7 +49,7 @@ def complete_table(
     """
     # What the readers left out is known before the model runs, and so is no part of what is resumed.
     total = done + RunSums({("skipped", reason): np.asarray(n) for reason, n in summary.skipped.items() if n})
-    refuse_not_finite(identity["about"]["model"], total)
+    _refuse_not_finite(identity["about"]["model"], total)
     if not total.select_run("seen").get("documents"):
         reasons = ", ".join(f"{count} {reason}" for reason, count in total.select_run("skipped").items())
         raise CorpusError(
@@ -64,12 +64,7 @@ def complete_table(
     return name_view(tabulate(total, shape, reducers), view).assign_attrs(about)
 
 
-def refuse_not_finite(model: str, done: RunSums) -> None:
-    """Refuse a model whose outputs are not finite for too many of the documents that were added up.
-
-    Raises:
-        ModelError: they are for more than `MOST_NOT_FINITE`.
-    """
+def _refuse_not_finite(model: str, done: RunSums) -> None:
     left_out, measured = done.select_run("skipped").get(NOT_FINITE, 0), done.select_run("seen").get("documents", 0)
     if left_out > MOST_NOT_FINITE * (left_out + measured):
         raise ModelError(
