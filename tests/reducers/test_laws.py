@@ -194,7 +194,7 @@ def test_another_run_cannot_be_resumed(tmp_path) -> None:
     with pytest.raises(HeadscopeError) as refused:
         measure(model("bert"), DOCUMENTS, ["relations"], checkpoint=saved, resume=True)
     assert str(refused.value) == (
-        f"{saved} was left by another run (its reducers or plan differ from what is asked for now); "
+        f"{saved} was left by another run (its reducers differ from what is asked for now); "
         "delete it, or run without --resume."
     )
     other = [replace(DOCUMENTS[0], words=("another", *DOCUMENTS[0].words[1:])), *DOCUMENTS[1:]]
@@ -221,8 +221,8 @@ def test_a_checkpoint_of_another_version_is_refused(tmp_path, schema: int) -> No
     with pytest.raises(HeadscopeError) as refused:
         measure(model("bert"), DOCUMENTS, ["surface"], checkpoint=saved, resume=True)
     assert str(refused.value) == (
-        f"{saved} was written by another version of headscope (its schema is {schema}, not 2), so the run cannot go on "
-        "from it; delete it, or run without --resume."
+        f"{saved} was written by another version of headscope (its schema is {schema}, not 2), so it cannot be used; "
+        "delete it, or run without --resume."
     )
 
 
@@ -242,7 +242,7 @@ def test_a_word_class_is_known_by_the_name_of_its_function(tmp_path) -> None:
     table = measure(model("bert"), DOCUMENTS, [reducers["rarest"]], checkpoint=saved)
     again = measure(model("bert"), DOCUMENTS, [reducers["rarest"]], checkpoint=saved, resume=True)
     xr.testing.assert_identical(again.drop_attrs(), table.drop_attrs())
-    with pytest.raises(HeadscopeError, match=r"\(its reducers or plan differ from what is asked for now\)"):
+    with pytest.raises(HeadscopeError, match=r"\(its reducers differ from what is asked for now\)"):
         measure(model("bert"), DOCUMENTS, [reducers["longest"]], checkpoint=saved, resume=True)
     assert repr(WordClass("some", rarest)) == f"WordClass(name='some', words={__name__}.rarest)"
     unnamed = repr(WordClass("some", lambda document: [0]))

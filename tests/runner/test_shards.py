@@ -242,3 +242,14 @@ def test_a_damaged_header_is_refused(tmp_path: Path) -> None:
     sums = ShardSums.read(path)
     save(sums.done, path, identity={**sums.identity, "shards": {"shard": [1, 3]}})
     assert refuse([path]).startswith(f"{path} does not hold the sums of a shard; ")
+
+
+def test_what_a_killed_run_was_of_is_named(tmp_path: Path) -> None:
+    checkpoint, text = tmp_path / "partial.npz", tmp_path / "text.txt"
+    measure_shard(make(), DOCUMENTS, ["surface"], Shard(1, 2), checkpoint=checkpoint)
+    with pytest.raises(HeadscopeError, match=r"\(its shard differ from what is asked for now\)"):
+        measure(make(), DOCUMENTS, ["surface"], checkpoint=checkpoint, resume=True)
+    text.write_text(" ".join(["the"] * 23) + "\n" + " ".join(["old"] * 23) + "\n")
+    measure(make(), headscope.read(text, format="text-lines"), ["surface"], checkpoint=checkpoint)
+    with pytest.raises(HeadscopeError, match=r"\(its format differ from what is asked for now\)"):
+        measure(make(), headscope.read(text, format="sentences"), ["surface"], checkpoint=checkpoint, resume=True)

@@ -129,8 +129,9 @@ def resume(path: Path, identity: Mapping[str, Any]) -> RunSums:
     done, left_by = load(path)
     if left_by != json.loads(json.dumps(identity)):
         before, now = left_by.get("about", {}), identity["about"]
-        others = " or ".join(name for name in identity if name != "about")
-        different = [key for key in now if before.get(key) != now[key]] or [others]
+        others = [name for name in (*identity, *left_by) if left_by.get(name) != identity.get(name)]
+        # What only one of the runs has, such as a shard, is named as well.
+        different = [key for key in now if before.get(key) != now[key]] or [*dict.fromkeys(others)]
         raise HeadscopeError(
             f"{path} was left by another run (its {', '.join(different)} differ from what is asked for now); "
             "delete it, or run without --resume."

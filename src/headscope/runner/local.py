@@ -20,7 +20,7 @@ from headscope.capture.loss import check_loss
 from headscope.capture.model import Model
 from headscope.capture.stream import Plan, Stream
 from headscope.capture.views import VIEWS
-from headscope.corpora.corpus import Corpus, hash_documents, name_documents
+from headscope.corpora.corpus import MEMORY, Corpus, hash_documents, name_documents
 from headscope.corpora.document import Document
 from headscope.corpora.shard import Shard
 from headscope.corpora.summary import CorpusSummary, summarize
@@ -250,4 +250,10 @@ def _identify(stream: Stream, reducers: Sequence[Reducer]) -> dict[str, Any]:
     if isinstance(documents, Corpus) and documents.hops > 1:
         about["hops"] = documents.hops
     about["versions"] = json.dumps(versions, sort_keys=True)
-    return {"about": about, "reducers": [repr(reducer) for reducer in reducers], "plan": repr(stream.plan)}
+    return {
+        "about": about,
+        # Bytes that are read in another format are other documents.
+        "format": documents.format if isinstance(documents, Corpus) else MEMORY,
+        "reducers": [repr(reducer) for reducer in reducers],
+        "plan": repr(stream.plan),
+    }
