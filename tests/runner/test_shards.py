@@ -14,10 +14,10 @@ import headscope
 import laws
 import tiny
 from headscope.capture.model import Model
-from headscope.corpora import Document, Shard, summarize
+from headscope.corpora import CorpusSummary, Document, Shard, summarize
 from headscope.errors import CorpusError, HeadscopeError
 from headscope.reducers import Surface, WordClass
-from headscope.runner import Plan, ShardSums, local, measure, measure_shard, merge_shards, resolve_reducers
+from headscope.runner import Plan, Run, ShardSums, local, measure, merge_shards, resolve_reducers
 from headscope.runner.checkpoint import save
 from own import LastToken
 from plain_reducers import OF_ONE_MODEL
@@ -30,6 +30,20 @@ def make(family: str = "bert") -> Model:
     """A tiny model; in float64 where its own rounding, from padding to padding, grows to that of the statistics."""
     module, tokenizer = tiny.make(family)
     return Model.from_module(module.double() if family == "bart" else module, tokenizer, name=family)
+
+
+def measure_shard(
+    model: Model,
+    documents: Sequence[Document],
+    reducers: Sequence,
+    shard: Shard,
+    *,
+    plan: Plan | None = None,
+    summary: CorpusSummary | None = None,
+    **settings,
+) -> ShardSums:
+    run = Run.open(model, documents, reducers, shard=shard, plan=plan, summary=summary)
+    return ShardSums.of_run(run, run.add_up(**settings))
 
 
 def write(
@@ -78,7 +92,7 @@ def test_what_readers_left_out_is_counted_once(tmp_path: Path) -> None:
     for number, path in enumerate(paths, start=1):
         sums = measure_shard(
             make(), [long, *DOCUMENTS], ["surface"], Shard(number, 2), plan=Plan(max_tokens=48, cut=False),
-            summary=headscope.corpora.CorpusSummary(**{**vars(summary), "skipped": {"lines without words": 5}}),
+            summary=CorpusSummary(**{**vars(summary), "skipped": {"lines without words": 5}}),
         )  # fmt: skip
         sums.write(path)
     skipped = json.loads(merge_shards(paths).attrs["skipped"])
@@ -189,12 +203,11 @@ def test_machines_may_have_the_model_in_other_places(tmp_path: Path) -> None:
     assert merge_shards(paths).attrs["model"] == "bert"
 
 
-def test_more_shards_than_documents_are_refused() -> None:
+def test_a_run_over_a_whole_corpus_is_no_shard() -> None:
+    run = Run.open(make(), DOCUMENTS, ["surface"])
     with pytest.raises(HeadscopeError) as refused:
-        measure_shard(make(), DOCUMENTS, ["surface"], Shard(2, 19))
-    assert str(refused.value) == (
-        "a corpus of 17 documents cannot be divided into 19 shards; ask for at most as many shards as documents."
-    )
+        ShardSums.of_run(run, run.add_up())
+    assert str(refused.value) == "the run was over a whole corpus and has no shard; open it with one."
 
 
 def test_what_is_no_shard_is_refused(tmp_path: Path) -> None:

@@ -20,8 +20,7 @@ from headscope.jobs.inputs import find_head, make_plan
 from headscope.jobs.measure import choose_reducers
 from headscope.jobs.progress import Progress, ignore_progress, shows_progress
 from headscope.reducers.reducer import Reducer
-from headscope.runner import ShardSums, list_reducers, merge_shards, refuse_view
-from headscope.runner import measure_shard as run
+from headscope.runner import Run, ShardSums, list_reducers, merge_shards, refuse_view
 from headscope.view.headings import name_model
 
 
@@ -80,11 +79,10 @@ def measure_shard(
         refuse_view(chosen, view)
         progress("loading the model", 0, 0)
         model = load(model, device=device, trust_remote_code=trust_remote_code, task=find_head(task, chosen, view))
-        sums = run(
-            model, documents, chosen, shard, plan=make_plan(max_tokens, cut, pair_tokens, batch_tokens, view),
-            checkpoint=checkpoint, resume=resume, summary=summary,
-            progress=partial(progress, f"measuring shard {shard} with {name_model(model.name)}"),
-        )  # fmt: skip
+        plan = make_plan(max_tokens, cut, pair_tokens, batch_tokens, view)
+        run = Run.open(model, documents, chosen, plan=plan, summary=summary, shard=shard)
+        step = partial(progress, f"measuring shard {shard} with {name_model(model.name)}")
+        sums = ShardSums.of_run(run, run.add_up(checkpoint=checkpoint, resume=resume, progress=step))
         sums.write(Path(out))
     return sums
 

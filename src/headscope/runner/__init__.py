@@ -4,7 +4,8 @@
 `measure`           model and documents -> head table; ``headscope.measure`` adds the analysis
 `measure_runs`      the same for all models of a folder of runs, with the dimension ``run``
 `measure_pair`      two models of one shape, compared; this is ``headscope.measure_pair``
-`measure_shard`     model and documents -> `ShardSums`, the sums over a shard of the corpus
+`Run`               documents, a model and reducers that go together -> sums, of a shard if there is one
+`ShardSums`         the sums of a run over a shard, in a file
 `merge_shards`      the files of all shards -> head table
 `count_read`        how many documents and tokens `measure` would read
 `list_reducers`     one reducer, one name or several of them -> a list
@@ -17,20 +18,20 @@
 """
 
 from headscope.capture.stream import Plan
-from headscope.runner.local import count_read, measure, try_views
+from headscope.runner.local import Run, count_read, measure, try_views
 from headscope.runner.resolve import list_reducers, needs_head, refuse_view, resolve_reducers
 from headscope.runner.runs import measure_pair, measure_runs
-from headscope.runner.shards import ShardSums, measure_shard, merge_shards
+from headscope.runner.shards import ShardSums, merge_shards
 
 __all__ = [
     "Plan",
+    "Run",
     "ShardSums",
     "count_read",
     "list_reducers",
     "measure",
     "measure_pair",
     "measure_runs",
-    "measure_shard",
     "merge_shards",
     "needs_head",
     "refuse_view",

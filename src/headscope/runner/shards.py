@@ -1,29 +1,26 @@
 """The sums over a shard of a corpus, in a file of its own, and the head table of all shards.
 
-documents, Shard --measure_shard--> file of sums;  files of all shards --merge_shards--> head table
+Run over a shard --ShardSums--> file;  files of all shards --merge_shards--> head table
 
 A file says all that the table needs, so that neither the weights nor the corpus are read again.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import xarray as xr
 
-from headscope.capture.loading import Loadable
 from headscope.capture.model import Shape
-from headscope.capture.stream import Plan
-from headscope.corpora.document import Document
 from headscope.corpora.shard import Shard
 from headscope.corpora.summary import CorpusSummary
 from headscope.errors import HeadscopeError
 from headscope.reducers.reducer import Reducer
 from headscope.reducers.settings import read_settings, write_settings
 from headscope.runner.checkpoint import RunSums, load, save
-from headscope.runner.local import Progress, Run
+from headscope.runner.local import Run
 from headscope.runner.resolve import list_reducers, resolve_reducers
 from headscope.runner.table import complete_table
 
@@ -60,11 +57,17 @@ class ShardSums:
     view: str | None
 
     @classmethod
-    def of_run(cls, run: Run, shard: Shard, done: RunSums) -> "ShardSums":
-        """The sums of a run over a shard."""
+    def of_run(cls, run: Run, done: RunSums) -> "ShardSums":
+        """What a run over a shard has added up.
+
+        Raises:
+            HeadscopeError: the run was over a whole corpus.
+        """
+        if run.shard is None:
+            raise HeadscopeError("the run was over a whole corpus and has no shard; open it with one.")
         settings = [(reducer.name, write_settings(reducer)) for reducer in run.reducers]
         identity = {name: value for name, value in run.identity.items() if name != "shard"}
-        return cls(shard, done, identity, run.summary, run.model.shape, settings, run.stream.plan.view)
+        return cls(run.shard, done, identity, run.summary, run.model.shape, settings, run.stream.plan.view)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -107,29 +110,6 @@ class ShardSums:
             )  # fmt: skip
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise HeadscopeError(f"{path} does not hold {CONTENT}; {ADVICE}.") from error
-
-
-def measure_shard(
-    model: Loadable,
-    documents: Iterable[Document],
-    reducers: str | Reducer | Sequence[str | Reducer],
-    shard: Shard,
-    *,
-    plan: Plan | None = None,
-    checkpoint: Path | None = None,
-    resume: bool = False,
-    progress: Progress | None = None,
-    summary: CorpusSummary | None = None,
-    before: Loadable | None = None,
-) -> ShardSums:
-    """The sums over a shard of a corpus; the other arguments are those of `headscope.runner.measure`.
-
-    Raises:
-        HeadscopeError: as `headscope.runner.measure`, or there are more shards than documents.
-    """
-    run = Run.open(model, documents, reducers, plan=plan, summary=summary, before=before, shard=shard)
-    shard.check(run.summary.documents)
-    return ShardSums.of_run(run, shard, run.add_up(checkpoint=checkpoint, resume=resume, progress=progress))
 
 
 def merge_shards(paths: Sequence[Path], reducers: str | Reducer | Sequence[str | Reducer] = ()) -> xr.Dataset:
