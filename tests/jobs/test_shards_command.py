@@ -96,10 +96,22 @@ def test_files_that_cannot_be_joined_are_refused(run, model: Path, tmp_path: Pat
     assert complaint.endswith(
         "\nheadscope: of the 2 shards 1 is missing (2/2); measure it, or give the files as well.\n"
     )
+    content = first.read_bytes()
+    code, _, complaint = run("merge", first, "-o", first)
+    sentence = f"headscope: {first} is one of the shards and would be overwritten; name another file as `out` (-o).\n"
+    assert code == 2
+    assert complaint.endswith(sentence)
+    assert first.read_bytes() == content
     code, _, complaint = run("merge", first, tmp_path / "second.npz")
     assert code == 2
     assert str(tmp_path / "second.npz") in complaint
     assert not (tmp_path / "heads.nc").exists()
+
+
+def test_one_shard_is_a_whole_corpus(model: Path, tmp_path: Path) -> None:
+    headscope.measure_shard(model, CORPUS, "surface", "1/1", out=tmp_path / "only.npz")
+    table = headscope.merge(tmp_path / "only.npz")
+    assert table.attrs["documents"] == headscope.measure(model, CORPUS, "surface").attrs["documents"]
 
 
 def test_a_killed_shard_leaves_what_resume_needs(model: Path, tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ import tiny
 import tiny_pairs
 from headscope.corpora import CorpusSummary, summarize
 from headscope.reducers import REDUCERS, Streaming, Surface, WordClass
-from headscope.reducers.settings import read_settings, write_settings
+from headscope.reducers.settings import apply_settings, write_settings
 from headscope.reducers.support.permutations import with_permutations
+from own import LastToken
 
 
 def find_summary(name: str) -> CorpusSummary:
@@ -26,15 +27,14 @@ def test_every_reducer_is_read_as_it_was_written(name: str) -> None:
     summary = find_summary(name)
     reducer = with_permutations(REDUCERS[name].for_corpus(summary), 13)
     written = json.loads(json.dumps(write_settings(reducer)))
-    assert repr(read_settings(name, written, summary)) == repr(reducer)
+    assert repr(apply_settings(REDUCERS[name].for_corpus(summary), written)) == repr(reducer)
 
 
 def test_what_was_set_is_kept() -> None:
-    summary = find_summary("surface")
     surface = Surface(offsets=(-2, 3), classes=(WordClass("no", ("no", "n't")),), edges=(1, 2, 4))
     for reducer in (surface, Streaming(first=2, recent=7)):
         written = json.loads(json.dumps(write_settings(reducer)))
-        assert read_settings(reducer.name, written, summary) == reducer
+        assert apply_settings(type(reducer)(), written) == reducer
 
 
 def test_functions_are_not_written() -> None:
@@ -42,5 +42,11 @@ def test_functions_are_not_written() -> None:
     assert "classes" not in write_settings(reducer)
 
 
-def test_a_reducer_that_is_not_of_headscope_is_not_made() -> None:
-    assert read_settings("os:system", {}, find_summary("surface")) is None
+def test_nothing_but_parts_of_settings_is_made() -> None:
+    with pytest.raises(KeyError):
+        apply_settings(Surface(), {"edges": {"part": "Path"}})
+
+
+def test_a_reducer_without_settings_stays_as_it_is() -> None:
+    own = LastToken()
+    assert apply_settings(own, write_settings(own)) is own

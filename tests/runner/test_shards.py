@@ -4,6 +4,8 @@ import itertools
 import json
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +20,7 @@ from headscope.corpora import CorpusSummary, Document, Shard, summarize
 from headscope.errors import CorpusError, HeadscopeError
 from headscope.reducers import Surface, WordClass
 from headscope.runner import Plan, Run, ShardSums, local, measure, merge_shards, resolve_reducers
-from headscope.runner.checkpoint import save
+from headscope.runner.checkpoint import RunSums, load, save
 from own import LastToken
 from plain_reducers import OF_ONE_MODEL
 
@@ -175,31 +177,46 @@ def test_shards_of_different_runs_are_refused(tmp_path: Path, monkeypatch) -> No
     untrained = headscope.untrained_model(make())
     assert refuse_with(write(tmp_path, ["surface"], model=untrained, name="other-")[1]).startswith("weights_sha256, ")
     sums = ShardSums.read(paths[1])
-    for attribute, value in (("weights_sha256", "0" * 64), ("versions", '{"headscope": "0.1"}')):
-        about = sums.identity["about"] | {attribute: value}
+    versions = json.loads(sums.identity["about"]["versions"])
+    for attribute, value, difference in (
+        ("weights_sha256", "0" * 64, f"weights_sha256, {sums.identity['about']['weights_sha256']!r} and {'0' * 64!r}"),
+        ("versions", json.dumps(versions | {"torch": "2.1"}), f"torch, {versions['torch']!r} and '2.1'"),
+        ("patterns", "long " * 100, "patterns"),
+    ):
         other = tmp_path / f"{attribute}.npz"
-        ShardSums(**vars(sums) | {"identity": sums.identity | {"about": about}}).write(other)
-        assert refuse_with(other).startswith(f"{attribute}, ")
+        change(sums, {attribute: value}).write(other)
+        assert refuse_with(other) == difference
+
+
+def change(sums: ShardSums, about: dict) -> ShardSums:
+    """The same sums, said to be of something else."""
+    return replace(sums, identity=sums.identity | {"about": sums.identity["about"] | about})
+
+
+def test_shards_are_joined_by_the_version_that_measured_them(tmp_path: Path) -> None:
+    path = write(tmp_path, ["surface"])[0]
+    change(ShardSums.read(path), {"versions": '{"headscope": "0.0.1"}'}).write(path)
+    assert refuse([path]) == (
+        f"{path} was written by headscope 0.0.1, and this is headscope {version('headscope')}; join the shards with "
+        "the version that measured them."
+    )
 
 
 def test_shards_may_come_from_several_devices_of_a_kind(tmp_path: Path) -> None:
     paths = write(tmp_path, ["surface"])
     for number, path in enumerate(paths):
         sums = ShardSums.read(path)
-        about = sums.identity["about"] | {"device": f"cuda:{number}"}
-        ShardSums(**vars(sums) | {"identity": sums.identity | {"about": about}}).write(path)
+        change(sums, {"device": f"cuda:{number}"}).write(path)
     assert merge_shards(paths).attrs["device"] == "cuda:0, cuda:1, cuda:2"
     sums = ShardSums.read(paths[0])
-    about = sums.identity["about"] | {"device": "cpu"}
-    ShardSums(**vars(sums) | {"identity": sums.identity | {"about": about}}).write(paths[0])
+    change(sums, {"device": "cpu"}).write(paths[0])
     assert "they differ in device, 'cpu' and 'cuda'" in refuse(paths)
 
 
 def test_machines_may_have_the_model_in_other_places(tmp_path: Path) -> None:
     paths = write(tmp_path, ["surface"])
     sums = ShardSums.read(paths[1])
-    about = sums.identity["about"] | {"model": "/mnt/model"}
-    ShardSums(**vars(sums) | {"identity": sums.identity | {"about": about}}).write(paths[1])
+    change(sums, {"model": "/mnt/model"}).write(paths[1])
     assert merge_shards(paths).attrs["model"] == "bert"
 
 
@@ -219,7 +236,8 @@ def test_what_is_no_shard_is_refused(tmp_path: Path) -> None:
         assert refuse([path]) == (
             f"{path} does not hold the sums of a shard; give files that `headscope measure --shard` wrote."
         )
-    assert str(tmp_path / "none.npz") in refuse([tmp_path / "none.npz"])
+    none = tmp_path / "heads.*.npz"
+    assert refuse([none]) == f"there is no file {none}; give files that `headscope measure --shard` wrote."
     with pytest.raises(HeadscopeError) as refused:
         headscope.read_table(write(tmp_path, ["surface"])[0])
     assert "headscope merge" in str(refused.value)
@@ -232,7 +250,7 @@ def test_own_reducers_are_given_again(tmp_path: Path) -> None:
         "-r module:Reducer."
     )
     whole = measure(make(), DOCUMENTS, ["surface", LastToken()])
-    for own in (LastToken(), "own:LastToken"):
+    for own in (LastToken(), "own:LastToken", [LastToken()]):
         np.testing.assert_allclose(merge_shards(paths, own)["mass_last"], whole["mass_last"], atol=1e-7)
     assert refuse(write(tmp_path, ["surface"], name="plain-"), [LastToken()]) == (
         "the reducer `last_token` was not measured in these shards, which have surface; leave it out."
@@ -246,15 +264,65 @@ def test_settings_that_no_file_can_keep_are_given_again(tmp_path: Path) -> None:
     assert "odd" in merge_shards(paths, [surface])["class"]
 
 
+def test_a_named_reducer_is_made_with_what_it_was_measured_with(tmp_path: Path) -> None:
+    reducer = "headscope.reducers:Surface"
+    paths = write(tmp_path, [Surface(offsets=(-2,))])
+    assert -2 in merge_shards(paths, reducer)["token_offset"]
+    assert refuse(paths, [Surface()]).startswith("the reducer `surface` has other settings (Surface(offsets=(),")
+
+
 def find_odd(document: Document) -> range:
     return range(1, len(document.words), 2)
 
 
-def test_a_damaged_header_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"shard": [1, 3]}, {"shard": [1.0, 1.5]}, {"shard": "1/3"}, {"reducers": []}, {"summary": {"documents": 3}},
+        {"shape": {"layers": {"encoder": 2}}}, {"versions": None}, {"model": 5}, {"plan": None},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_header_that_was_not_written_so_is_refused(tmp_path: Path, header: dict) -> None:
     path = write(tmp_path, ["surface"])[0]
-    sums = ShardSums.read(path)
-    save(sums.done, path, identity={**sums.identity, "shards": {"shard": [1, 3]}})
-    assert refuse([path]).startswith(f"{path} does not hold the sums of a shard; ")
+    done, identity = load(path)
+    shards, about = identity["shards"], identity["about"]
+    if header == {"shard": [1, 3]}:
+        shards = header
+    shards |= {name: value for name, value in header.items() if name in shards}
+    about |= {name: value for name, value in header.items() if name in about}
+    plan = header.get("plan", identity["plan"])
+    save(done, path, identity={**identity, "about": about, "shards": shards, "plan": plan})
+    assert refuse([path]) == (
+        f"{path} does not hold the sums of a shard; give files that `headscope measure --shard` wrote."
+    )
+
+
+def test_sums_that_do_not_go_together_are_refused(tmp_path: Path) -> None:
+    paths = write(tmp_path, ["surface"])
+    sums = ShardSums.read(paths[1])
+    beginning = f"{paths[0]} and the shards beside it do not hold what their reducers add up ("
+    other_shapes = {
+        key: np.zeros((13, 17)) if key[0] == "surface" else value for key, value in sums.done.values.items()
+    }
+    for values, settings in (
+        (other_shapes, sums.reducers[0][1]), (sums.done.values, {"part": 1}),
+        (sums.done.values, {"edges": {"part": "os"}}),
+    ):  # fmt: skip
+        for path in paths:
+            changed = replace(ShardSums.read(path), reducers=[("surface", settings)])
+            (replace(changed, done=RunSums(values)) if path == paths[1] else changed).write(path)
+        assert refuse(paths).startswith(beginning)
+
+
+def test_many_missing_shards_are_counted_and_some_named(tmp_path: Path) -> None:
+    path = write(tmp_path, ["surface"])[0]
+    replace(ShardSums.read(path), shard=Shard(2, 10**9)).write(path)
+    some = ", ".join(f"{number}/1000000000" for number in (1, 3, 4, 5, 6))
+    assert refuse([path]) == (
+        f"of the 1000000000 shards 999999999 are missing ({some} and 999999994 more); measure them, or give the files "
+        "as well."
+    )
 
 
 def test_what_a_killed_run_was_of_is_named(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from headscope import heads
 from headscope.analyse import assess
 from headscope.capture.loading import Loadable, load
 from headscope.corpora import Shard, read, summarize
-from headscope.jobs.arguments import check_head, check_model, check_reducers, check_view, is_adapter
+from headscope.errors import HeadscopeError
+from headscope.jobs.arguments import check_head, check_model, check_output_file, check_reducers, check_view, is_adapter
 from headscope.jobs.folder import reserve_file
 from headscope.jobs.inputs import find_head, make_plan
 from headscope.jobs.measure import choose_reducers
@@ -88,7 +89,7 @@ def measure_shard(
 
 
 def merge(
-    shards: Sequence[str | Path],
+    shards: str | Path | Sequence[str | Path],
     reducers: str | Reducer | Sequence[str | Reducer] = (),
     *,
     out: str | Path | None = None,
@@ -108,7 +109,14 @@ def merge(
         HeadscopeError: in one sentence, which shard is missing, is given twice or is of another run, or what is wrong
             with a reducer or a file.
     """
-    table = assess(merge_shards([Path(path) for path in shards], reducers))
+    paths = [Path(path) for path in ([shards] if isinstance(shards, str | Path) else shards)]
+    if out is not None:
+        check_output_file(Path(out))
+        if Path(out).resolve() in {path.resolve() for path in paths}:
+            raise HeadscopeError(
+                f"{out} is one of the shards and would be overwritten; name another file as `out` (-o)."
+            )
+    table = assess(merge_shards(paths, reducers))
     if out is not None:
         heads.write_table(table, out)
     return table

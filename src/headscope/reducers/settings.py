@@ -1,15 +1,13 @@
-"""The settings of a reducer as plain values that a file can keep, and the reducer again.
+"""The settings of a reducer as plain values that a file can keep, and a reducer with them.
 
-Only headscope's own reducers are made again, by their names, so that no file can have anything imported.
+Nothing but plain values and a few records of headscope is read, so that no file can have anything imported.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from headscope.corpora.summary import CorpusSummary
 from headscope.reducers.reducer import Reducer
-from headscope.reducers.registry import REDUCERS
 from headscope.reducers.support.folds import FoldAssignment
 from headscope.reducers.support.permutations import Permutations
 from headscope.reducers.support.word_class import WordClass
@@ -33,16 +31,11 @@ def write_settings(reducer: Reducer) -> dict[str, Any]:
     return settings
 
 
-def read_settings(name: str, settings: Mapping[str, Any], summary: CorpusSummary) -> Reducer | None:
-    """The reducer of headscope that is made for a corpus, with these settings; None if it has none of this name.
-
-    Settings that were not written are those for the corpus.
-    """
-    if name not in REDUCERS:
-        return None
-    for_corpus: Any = REDUCERS[name].for_corpus(summary)
-    reducer: Reducer = replace(for_corpus, **{setting: _read(value) for setting, value in settings.items()})
-    return reducer
+def apply_settings(reducer: Reducer, settings: Mapping[str, Any]) -> Reducer:
+    """The same reducer with settings that `write_settings` wrote; those that were not written stay as they are."""
+    given: Any = reducer
+    changed: Reducer = replace(given, **{name: _read(value) for name, value in settings.items()}) if settings else given
+    return changed
 
 
 def _list_settings(reducer: Any) -> list[str]:

@@ -5,9 +5,12 @@ Run over a shard --ShardSums--> file;  files of all shards --merge_shards--> hea
 A file says all that the table needs, so that neither the weights nor the corpus are read again.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import reduce
+from importlib import metadata
+from itertools import islice
+from operator import add
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +19,11 @@ import xarray as xr
 from headscope.capture.model import Shape
 from headscope.corpora.shard import Shard
 from headscope.corpora.summary import CorpusSummary
-from headscope.errors import HeadscopeError
+from headscope.errors import HeadscopeError, first_line
+from headscope.files import parse_json
+from headscope.reducers import REDUCERS
 from headscope.reducers.reducer import Reducer
-from headscope.reducers.settings import read_settings, write_settings
+from headscope.reducers.settings import apply_settings, write_settings
 from headscope.runner.checkpoint import RunSums, load, save
 from headscope.runner.local import Run
 from headscope.runner.resolve import list_reducers, resolve_reducers
@@ -29,6 +34,9 @@ DEVICE = "device"
 
 MODEL = "model"
 """Each machine has it in a place of its own; its weights are compared. The names of files are in those of texts."""
+
+SHOWN = 200
+"""Characters of values that differ; more would hide what is said."""
 
 CONTENT = "the sums of a shard"
 ADVICE = "give files that `headscope measure --shard` wrote"
@@ -95,21 +103,32 @@ class ShardSums:
         Raises:
             HeadscopeError: the file holds no sums of a shard, or those of another version of headscope.
         """
+        if not path.is_file():
+            raise HeadscopeError(f"there is no file {path}; {ADVICE}.")
         done, identity = load(path, content=CONTENT, advice=ADVICE)
         try:
-            about = identity.pop("shards")
+            about, run = identity.pop("shards"), identity["about"]
+            written = parse_json(run["versions"])["headscope"]
+            number, count = about["shard"]
             shape = about["shape"]
             # JSON has only text for keys.
-            others = {int(number): kind for number, kind in shape["without_attention"].items()}
+            others = {int(layer): kind for layer, kind in shape["without_attention"].items()}
             reducers = [(name, settings) for name, settings in about["reducers"]]
-            if not isinstance(identity["about"][DEVICE], str) or len(identity["reducers"]) != len(reducers):
+            whole = all(isinstance(run[name], str) for name in (DEVICE, MODEL)) and isinstance(identity["plan"], str)
+            if not whole or len(identity["reducers"]) != len(reducers) or {type(number), type(count)} != {int}:
                 raise ValueError("this is not what `write` wrote")
-            return cls(
-                Shard(*about["shard"]), done, identity, CorpusSummary(**about["summary"]),
+            sums = cls(
+                Shard(number, count), done, identity, CorpusSummary(**about["summary"]),
                 Shape(**shape | {"without_attention": others}), reducers, about["view"],
             )  # fmt: skip
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise HeadscopeError(f"{path} does not hold {CONTENT}; {ADVICE}.") from error
+        if written != (ours := metadata.version("headscope")):
+            raise HeadscopeError(
+                f"{path} was written by headscope {written}, and this is headscope {ours}; join the shards with the "
+                "version that measured them."
+            )
+        return sums
 
 
 def merge_shards(paths: Sequence[Path], reducers: str | Reducer | Sequence[str | Reducer] = ()) -> xr.Dataset:
@@ -128,12 +147,18 @@ def merge_shards(paths: Sequence[Path], reducers: str | Reducer | Sequence[str |
     shards = {path: ShardSums.read(path) for path in paths}
     _refuse_other_shards(paths, shards)
     ordered = sorted(shards.values(), key=lambda sums: sums.shard.number)
-    first, *others = ordered
-    resolved = _make_reducers(first, reducers)
-    done = first.done
-    for sums in others:
-        done += sums.done
-    table = complete_table(done, first.summary, first.shape, resolved, first.identity, first.view)
+    first = ordered[0]
+    try:
+        resolved = _make_reducers(first, reducers)
+        done = reduce(add, (sums.done for sums in ordered))
+        table = complete_table(done, first.summary, first.shape, resolved, first.identity, first.view)
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        if list_reducers(reducers):  # whose own errors are for who wrote them
+            raise
+        raise HeadscopeError(
+            f"{paths[0]} and the shards beside it do not hold what their reducers add up ({first_line(error)}); "
+            "measure them again."
+        ) from error
     devices = dict.fromkeys(sums.identity["about"][DEVICE] for sums in ordered)
     return table.assign_attrs({DEVICE: ", ".join(devices), "shards": first.shard.count})
 
@@ -157,12 +182,13 @@ def _refuse_other_shards(paths: Sequence[Path], shards: Mapping[Path, ShardSums]
                 f"shard {shards[other].shard} was given twice, as {names[number]} and {other}; give each shard once."
             )
         names[number] = other
-    missing = [f"{number}/{first.shard.count}" for number in range(1, first.shard.count + 1) if number not in names]
-    if missing:
-        shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+    count = first.shard.count
+    if missing := count - len(names):
+        some = [*islice((f"{number}/{count}" for number in range(1, count + 1) if number not in names), 5)]
+        shown = ", ".join(some) + (f" and {missing - len(some)} more" if missing > len(some) else "")
         raise HeadscopeError(
-            f"of the {first.shard.count} shards {len(missing)} {'is' if len(missing) == 1 else 'are'} missing "
-            f"({shown}); measure {'it' if len(missing) == 1 else 'them'}, or give the files as well."
+            f"of the {count} shards {missing} {'is' if missing == 1 else 'are'} missing ({shown}); measure "
+            f"{'it' if missing == 1 else 'them'}, or give the files as well."
         )
 
 
@@ -174,9 +200,13 @@ def _find_difference(first: ShardSums, other: ShardSums) -> str:
     kinds = [about.pop(DEVICE).partition(":")[0] for about in (ours, theirs)]
     compared = (ours.keys() | theirs.keys()) - {MODEL}
     different = [name for name in compared if ours.get(name) != theirs.get(name)]
+    if "versions" in different:
+        ours, theirs = (dict(parse_json(about["versions"])) for about in (ours, theirs))
+        different = [name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name)]
     if different:
         name = min(different)
-        return f"{name}, {ours.get(name)!r} and {theirs.get(name)!r}"
+        values = f"{ours.get(name)!r} and {theirs.get(name)!r}"
+        return f"{name}, {values}" if len(values) <= SHOWN else name
     if kinds[0] != kinds[1]:
         return f"{DEVICE}, {kinds[0]!r} and {kinds[1]!r}"
     if first.summary != other.summary:
@@ -188,19 +218,22 @@ def _make_reducers(sums: ShardSums, own: str | Reducer | Sequence[str | Reducer]
     """The reducers that added up a shard: headscope's own, and in the place of others those that are given."""
     given = list_reducers(own)
     brought = {reducer.name: reducer for reducer in (resolve_reducers(given, sums.summary) if given else [])}
-    names = Counter(name for name, _ in sums.reducers)
+    objects = {name for name, reducer in zip(brought, given, strict=True) if not isinstance(reducer, str)}
+    names = [name for name, _ in sums.reducers]
     if unknown := next((name for name in brought if name not in names), None):
         raise HeadscopeError(
             f"the reducer `{unknown}` was not measured in these shards, which have {', '.join(names)}; leave it out."
         )
     resolved = []
     for (name, settings), wanted in zip(sums.reducers, sums.identity["reducers"], strict=True):
-        reducer = brought.get(name) or read_settings(name, settings, sums.summary)
-        if reducer is None:
+        if name not in brought and name not in REDUCERS:
             raise HeadscopeError(
                 f"the shards were measured with the reducer `{name}`, which is not one of headscope's; give it again, "
                 "as by -r module:Reducer."
             )
+        reducer = brought[name] if name in brought else REDUCERS[name].for_corpus(sums.summary)
+        if name not in objects:
+            reducer = apply_settings(reducer, settings)
         if repr(reducer) != wanted:
             raise HeadscopeError(
                 f"the reducer `{name}` has other settings ({reducer!r}) than the one of the shards ({wanted}); in "
