@@ -38,11 +38,7 @@ def check(
         option(OUTPUT, "Exit with code 4 if no head is lost and some cannot be decided. Default: a warning, and code "
                "0.", "--strict"),
     ] = False,
-    reducers: Annotated[
-        list[str] | None,
-        option(MEASURED, "A reducer of your own with which ATLAS was measured, such as repetition:Repetition "
-               "(module:Reducer); may be repeated. Default: built-in ones only.", "--reducer", "-r", metavar="NAME"),
-    ] = None,
+    reducers: options.OwnReducers = None,
     corpus: Annotated[
         str | None,
         option(CORPUS, "Where the corpus is now, such as data/en_ewt-ud-dev.conllu. Default: where it was when ATLAS "

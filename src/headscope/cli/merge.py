@@ -5,7 +5,8 @@ from typing import Annotated
 
 from rich.markup import escape
 
-from headscope.cli.options import MEASURED, OUTPUT, argument, option
+from headscope.cli import options
+from headscope.cli.options import OUTPUT, argument, option
 from headscope.cli.terminal import console, show_progress
 
 
@@ -14,11 +15,7 @@ def merge(
         list[Path],
         argument("SHARDS", "The files that `headscope measure --shard` wrote, all of them, such as heads.*-of-8.npz."),
     ],
-    reducers: Annotated[
-        list[str] | None,
-        option(MEASURED, "A reducer of your own that was measured, such as repetition:Repetition (module:Reducer); may "
-               "be repeated. Default: built-in ones only.", "--reducer", "-r", metavar="NAME"),
-    ] = None,
+    reducers: options.OwnReducers = None,
     out: Annotated[
         Path, option(OUTPUT, "File to write, such as before.nc. Default: heads.nc.", "--out", "-o", metavar="FILE")
     ] = Path("heads.nc"),

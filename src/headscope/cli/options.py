@@ -95,6 +95,11 @@ Replicate = Annotated[
     option(MEASURED, "Another corpus, such as grammar:300:7, on which the heads that are chosen on CORPUS are scored "
            "again; --format, --patterns, --hops, --limit and --sample hold for both. Default: none.", metavar="CORPUS"),
 ]  # fmt: skip
+OwnReducers = Annotated[
+    list[str] | None,
+    option(MEASURED, "A reducer of your own that was measured, such as repetition:Repetition (module:Reducer); may be "
+           "repeated. Default: built-in ones only.", "--reducer", "-r", metavar="NAME"),
+]  # fmt: skip
 Trust = Annotated[
     bool, option(MODEL, "Run the Python code of the model's repository. Default: never.", "--trust-remote-code")
 ]
