@@ -120,6 +120,13 @@ def test_any_order_split_padding_batch_and_block(family: str, plan: Plan, order:
     laws.assert_same(laws.tabulate_sums(done, make(family), [SHORT]), add_up_alone(family))
 
 
+def test_blocks_of_tokens_add_up(monkeypatch) -> None:
+    whole = laws.add_up(make("llama"), DOCUMENTS, [SHORT], Plan())
+    monkeypatch.setattr("headscope.reducers.streaming.HELD", 1)
+    one_by_one = laws.add_up(make("llama"), DOCUMENTS, [SHORT], Plan())
+    laws.assert_same(*(laws.tabulate_sums(done, make("llama"), [SHORT]) for done in (one_by_one, whole)))
+
+
 @pytest.mark.parametrize("family", ["bert", "bart", "t5"])
 def test_models_that_are_no_decoder_alone_are_refused(family: str) -> None:
     with pytest.raises(ModelError) as refused:

@@ -28,6 +28,9 @@ from headscope.score import Rival, Score
 
 XIAO = "Xiao et al. 2024 (StreamingLLM, DuoAttention)"
 
+HELD = 1 << 24
+"""Numbers that are held of a block of tokens at once (64 MiB), of what a long text has too many of for all tokens."""
+
 ROUNDING = 1e-4
 """What a row of weights lacks to 1 is the share of a sink that is no token, if it is more than this.
 
@@ -137,10 +140,20 @@ class Streaming:
         missing = 1 - attention.average(torch.ones_like(values[:, 0, :, :1]))[..., 0]
         missing = missing.where(missing > ROUNDING, 0)
         on_kept, on_others = (attention.at(keys.place) * keys.there[:, None] for keys in (kept, others))
-        alike = kept.there[:, None].to(values.dtype).expand(-1, values.shape[1], -1, -1)
-        kept_share, change = _compare(output, _average_of(on_kept, values, kept, missing), counts)
-        others_share, _ = _compare(output, _average_of(on_others, values, others, missing), counts)
-        uniform_share, _ = _compare(_average_evenly(values, visible), _average_of(alike, values, kept), counts)
+        alike, evenly = kept.there[:, None].expand(-1, values.shape[1], -1, -1), _average_evenly(values, visible)
+        blocks = []
+        step = max(1, HELD // (output[:, :, 0].numel() + on_kept[:, :, 0].numel()))
+        for start in range(0, counts.shape[1], step):
+            rows = slice(start, start + step)
+            near, far = (_Keys(keys.place[:, rows], keys.there[:, rows]) for keys in (kept, others))
+            cut = _average_of(on_kept[:, :, rows], values, near, missing[:, :, rows])
+            cut_to_others = _average_of(on_others[:, :, rows], values, far, missing[:, :, rows])
+            cut_evenly = _average_of(alike[:, :, rows].to(values.dtype), values, near)
+            pairs = ((output, cut), (output, cut_to_others), (evenly, cut_evenly))
+            blocks.append([_compare(whole[:, :, rows], part, counts[:, rows]) for whole, part in pairs])
+        (kept_share, change), (others_share, _), (uniform_share, _) = (
+            _divide(torch.stack(lengths).sum(0)) for lengths in zip(*blocks, strict=True)
+        )
         tokens = counts.sum(1)[:, None].expand(-1, attention.heads)
         by_text = {
             "tokens": tokens,
@@ -258,9 +271,13 @@ def _compare(
     output: Float[Tensor, "batch head query width"],
     cut: Float[Tensor, "batch head query width"],
     counts: Bool[Tensor, "batch query"],
-) -> Float64[Tensor, "2 batch head"]:
-    """What a cut leaves of the outputs and how much it changes them, as shares of their lengths; 0 without outputs."""
+) -> Float64[Tensor, "3 batch head"]:
+    """The lengths of outputs, what a cut leaves of them, and the lengths of their changes: sums over what counts."""
     length, change = (torch.linalg.vector_norm(side, dim=-1).double() for side in (output, cut - output))
-    lengths = torch.stack([length, (length - change).clamp_min(0), change]).where(counts[:, None], 0).sum(-1)
+    return torch.stack([length, (length - change).clamp_min(0), change]).where(counts[:, None], 0).sum(-1)
+
+
+def _divide(lengths: Float64[Tensor, "3 batch head"]) -> Float64[Tensor, "2 batch head"]:
+    """What a cut leaves of the outputs and how much it changes them, as shares of their lengths; 0 without outputs."""
     shares: Tensor = lengths[1:] / lengths[0].where(lengths[0] > 0, 1)
     return shares
