@@ -119,7 +119,9 @@ class FusedRows(Attention):
         """The average of columns of which each head, or each key/value head, has its own; as many a pass as a head is
         wide.
         """
-        key = self.key.repeat_interleave(columns.shape[1] // self.key.shape[1], dim=1)
+        # A view has more key heads than columns may have.
+        heads = max(columns.shape[1], self.key.shape[1])
+        key, columns = (side.repeat_interleave(heads // side.shape[1], dim=1) for side in (self.key, columns))
         apart, size = replace(self, key=key, value=None, averaged=None, _swept={}), key.shape[-1]
         blocks = torch.split(columns.float(), size, -1)
         values = (torch.nn.functional.pad(block, (0, size - block.shape[-1])) for block in blocks)

@@ -39,7 +39,8 @@ class Reducer(Protocol):
 
     A reducer that asks which tokens the values raise sets ``reads_logits`` (`reads_logits`).
 
-    A reducer that asks for values (`Attention.values`) sets ``reads_values`` (`reads_values`).
+    A reducer that asks for values or outputs (`Attention.values`, `Attention.output`) sets ``reads_values``
+    (`reads_values`).
 
     A reducer whose result has scores declares them as ``scores``, a tuple of `Score` (`declared_scores`). Its ``repr``
     identifies a run that is resumed: it must say all that the sums depend on, and hold no address. The sums that
