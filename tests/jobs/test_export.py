@@ -97,8 +97,8 @@ REFUSALS = {
                      "with --row: {keys}."),
     "no source": (("nothing.json",), "there is no file nothing.json; name a list of heads, such as heads.json of "
                   "`headscope export`."),
-    "no table": (("nothing.nc",), "there is no file nothing.nc; a head table is written by `headscope atlas` or "
-                 "`headscope measure`."),
+    "no table": (("nothing.nc",), "there is no file nothing.nc; a head table is written by `headscope atlas`, "
+                 "`headscope measure` or `headscope merge`."),
     "a list over itself": (("{made}/list.json", "-o", "{made}/list.json"), "{made}/list.json is read, and would be "
                            "overwritten; name another file with --out."),
     "no source by its length": (("x" * 300,), "{long} cannot be read (File name too long); check the name."),
