@@ -44,7 +44,7 @@ def measure_shard(
     summary: CorpusSummary | None = None,
     **settings,
 ) -> ShardSums:
-    run = Run.open(model, documents, reducers, shard=shard, plan=plan, summary=summary)
+    run = Run.open(model, documents, reducers, plan=plan, summary=summary).select(shard)
     return ShardSums.of_run(run, run.add_up(**settings))
 
 

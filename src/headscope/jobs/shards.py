@@ -81,7 +81,7 @@ def measure_shard(
         progress("loading the model", 0, 0)
         model = load(model, device=device, trust_remote_code=trust_remote_code, task=find_head(task, chosen, view))
         plan = make_plan(max_tokens, cut, pair_tokens, batch_tokens, view)
-        run = Run.open(model, documents, chosen, plan=plan, summary=summary, shard=shard)
+        run = Run.open(model, documents, chosen, plan=plan, summary=summary).select(shard)
         step = partial(progress, f"measuring shard {shard} with {name_model(model.name)}")
         sums = ShardSums.of_run(run, run.add_up(checkpoint=checkpoint, resume=resume, progress=step))
         sums.write(Path(out))

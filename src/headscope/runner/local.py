@@ -109,7 +109,6 @@ class Run:
         plan: Plan | None = None,
         summary: CorpusSummary | None = None,
         before: Loadable | None = None,
-        shard: Shard | None = None,
     ) -> "Run":
         """The run of these arguments, which are those of `measure`.
 
@@ -126,11 +125,12 @@ class Run:
         plan = _decide_cut(plan or Plan(), summary)
         refuse_view(resolved, plan.view)
         stream = open_stream(model, documents, resolved, plan, before=_load_before(before, model, resolved))
-        identity = _identify(stream, resolved)
-        if shard is not None:
-            stream = replace(stream, documents=shard.select(documents))
-            identity |= {"shard": str(shard)}
-        return cls(stream, resolved, summary, identity, shard)
+        return cls(stream, resolved, summary, _identify(stream, resolved))
+
+    def select(self, shard: Shard) -> "Run":
+        """The same run over a shard of the corpus; of a run over a whole corpus."""
+        stream = replace(self.stream, documents=shard.select(self.stream.documents))
+        return replace(self, stream=stream, identity={**self.identity, "shard": str(shard)}, shard=shard)
 
     @property
     def model(self) -> Model:

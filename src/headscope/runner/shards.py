@@ -192,11 +192,9 @@ def _refuse_other_shards(paths: Sequence[Path], shards: Mapping[Path, ShardSums]
         )
 
 
-def _find_difference(first: ShardSums, other: ShardSums) -> str:
-    """In what two shards differ that those of one run have in common; empty if in nothing."""
-    if first.shard.count != other.shard.count:
-        return f"the number of shards, {first.shard.count} and {other.shard.count}"
-    ours, theirs = ({**sums.identity["about"]} for sums in (first, other))
+def find_difference(first: Mapping[str, Any], other: Mapping[str, Any]) -> str:
+    """In what two identities differ that shards of one run have in common; empty if in nothing."""
+    ours, theirs = ({**identity["about"]} for identity in (first, other))
     kinds = [about.pop(DEVICE).partition(":")[0] for about in (ours, theirs)]
     compared = (ours.keys() | theirs.keys()) - {MODEL}
     different = [name for name in compared if ours.get(name) != theirs.get(name)]
@@ -209,9 +207,15 @@ def _find_difference(first: ShardSums, other: ShardSums) -> str:
         return f"{name}, {values}" if len(values) <= SHOWN else name
     if kinds[0] != kinds[1]:
         return f"{DEVICE}, {kinds[0]!r} and {kinds[1]!r}"
-    if first.summary != other.summary:
-        return "what was read of the corpus"
-    return next((name for name in ("reducers", "plan") if first.identity[name] != other.identity[name]), "")
+    return next((name for name in ("reducers", "plan") if first[name] != other[name]), "")
+
+
+def _find_difference(first: ShardSums, other: ShardSums) -> str:
+    """In what two shards differ that those of one run have in common; empty if in nothing."""
+    if first.shard.count != other.shard.count:
+        return f"the number of shards, {first.shard.count} and {other.shard.count}"
+    different = find_difference(first.identity, other.identity)
+    return different or ("what was read of the corpus" if first.summary != other.summary else "")
 
 
 def _make_reducers(sums: ShardSums, own: str | Reducer | Sequence[str | Reducer]) -> list[Reducer]:
