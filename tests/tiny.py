@@ -305,6 +305,16 @@ def save(folder: Path, family: str = "bert") -> Path:
     return folder
 
 
+def save_other(folder: Path, family: str = "bert") -> Path:
+    """The same as `save`, but for the weights."""
+    module, tokenizer = make(family)
+    for weights in module.parameters():
+        weights.data.mul_(1.25)
+    for part in (module, tokenizer):
+        part.save_pretrained(folder)
+    return folder
+
+
 def make(family: str, seed: int = 0) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
     """A tiny model of this family, in evaluation mode, and the tokenizer that goes with it."""
     plan = {**FAMILIES, **UNSUPPORTED}[family]

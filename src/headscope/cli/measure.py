@@ -80,6 +80,16 @@ def measure(
     resume: options.Resume = False,
     device: options.Device = "cpu",
     batch_tokens: options.BatchTokens = None,
+    engine: Annotated[
+        str,
+        option(options.SPEED, "Who measures: local, or ray for the workers of a Ray cluster (extra `ray`), the one "
+               "that RAY_ADDRESS names or one that is started on this machine. Default: local.", metavar="NAME"),
+    ] = "local",
+    workers: Annotated[
+        int | None,
+        option(options.SPEED, "Number of workers on Ray, such as 4; each loads the model. Default: one for each core, "
+               "or for each GPU with --device cuda.", metavar="N"),
+    ] = None,
 ) -> None:  # fmt: skip
     """Measure every head of a model with one or more reducers, into one file.
 
@@ -94,8 +104,8 @@ def measure(
         check_reducers,
         check_view,
         open_runs,
-        parse_shard,
     )
+    from headscope.jobs.shard_arguments import check_engine, parse_shard
 
     check_reducers(reducers)
     check_view(view)
@@ -104,6 +114,7 @@ def measure(
     check_head(task, tuned)
     check_model(model)
     part = parse_shard(shard, runs=runs, replicate=replicate, explain=explain)
+    check_engine(engine, workers, model, device, shard=shard, runs=runs, replicate=replicate, explain=explain)
     out = out or Path("heads.nc" if part is None else f"heads.{part.number}-of-{part.count}.npz")
     check_output_file(out)
     with show_progress() as progress:
@@ -123,7 +134,10 @@ def measure(
         if part is not None:
             counts = measure_shard(model, corpus, chosen, part, out=out, **settings).counts
         else:
-            table = run(model, corpus, chosen, out=out, runs=tuned, replicate=replicate, **settings)
+            table = run(
+                model, corpus, chosen, out=out, runs=tuned, replicate=replicate, engine=engine, workers=workers,
+                **settings,
+            )  # fmt: skip
     if part is not None:
         console.print(
             f"Shard {part}: {counts['documents']:,} documents, {counts['words']:,} words, {counts['tokens']:,} tokens."

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from headscope.capture import names as model_names
 from headscope.capture.views import check_view as check_view
-from headscope.corpora import Shard, read
 from headscope.corpora import patterns as pattern_files
+from headscope.corpora import read
 from headscope.errors import HeadscopeError, TableError
 from headscope.files import writable
 from headscope.learn import tasks
@@ -128,25 +128,6 @@ def open_runs(runs: str | Path | Runs | None, replicate: object) -> Runs | None:
             "out --replicate."
         )
     return runs if isinstance(runs, Runs) else read_runs(runs)
-
-
-def parse_shard(shard: str | None, **others: object) -> Shard | None:
-    """The shard of a corpus to measure, or None for the whole corpus.
-
-    Args:
-        shard: as it is written, such as ``2/8``.
-        others: options that are for a whole corpus alone, by name; what is None or False was not given.
-
-    Raises:
-        HeadscopeError: it is written in another way, there is no such shard, or one of the others was given.
-    """
-    if shard is None:
-        return None
-    if given := next((name for name, value in others.items() if value), None):
-        raise HeadscopeError(
-            f"--{given} needs the whole corpus, and a shard is a part of it; leave out --{given} or --shard."
-        )
-    return Shard.parse(shard)
 
 
 def open_effects(effects: "str | Path | xr.Dataset | None") -> "xr.Dataset | None":

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import xarray as xr
@@ -16,16 +17,24 @@ import xarray as xr
 from headscope import heads
 from headscope.analyse import add_replication, assess
 from headscope.capture.loading import Loadable, load
-from headscope.corpora import CorpusSummary, read, summarize
+from headscope.corpora import Corpus, CorpusSummary, read, summarize
 from headscope.errors import HeadscopeError
-from headscope.jobs.arguments import check_head, check_model, check_reducers, check_view, is_adapter, open_runs
+from headscope.jobs.arguments import (
+    check_head,
+    check_model,
+    check_reducers,
+    check_view,
+    is_adapter,
+    open_runs,
+)
 from headscope.jobs.folder import reserve_file
 from headscope.jobs.inputs import find_head, make_plan
 from headscope.jobs.progress import Progress, ignore_progress, shows_progress
 from headscope.jobs.replication import open_replication
+from headscope.jobs.shard_arguments import RAY, check_engine
 from headscope.reducers.reducer import Reducer
 from headscope.reducers.support.permutations import with_permutations
-from headscope.runner import list_reducers, measure_runs, refuse_view, resolve_reducers
+from headscope.runner import Plan, list_reducers, measure_runs, refuse_view, resolve_reducers
 from headscope.runner import measure as run
 from headscope.runs import Runs
 from headscope.view.headings import name_model
@@ -56,6 +65,8 @@ def measure(
     view: str | None = None,
     trust_remote_code: bool = False,
     resume: bool = False,
+    engine: str = "local",
+    workers: int | None = None,
     progress: Progress | bool | None = None,
 ) -> xr.Dataset:
     """The head table of a model on a corpus, with intervals, reported heads and p-values.
@@ -95,6 +106,9 @@ def measure(
             what changes without each token's value (`headscope.capture.views.VIEWS`). Default: the weights.
         trust_remote_code: run the Python code of the model's repository.
         resume: continue a killed run with the same arguments.
+        engine: ``local`` for this process, or ``ray`` for the workers of a Ray cluster (extra ``ray``): the one that
+            the environment variable RAY_ADDRESS names, or one that is started on this machine.
+        workers: number of workers on Ray. Default: one for each core, or for each GPU if the device is ``cuda``.
         progress: True shows it, False does not; a function is called with the step, how much of it is done, and how
             much there is. Default: shown on a terminal and in a notebook.
 
@@ -110,6 +124,7 @@ def measure(
     check_reducers(reducers)
     check_view(view)
     check_model(model)
+    check_engine(engine, workers, model, device, runs=runs, replicate=replicate)
     reading = partial(read, format=format, patterns=patterns, hops=hops, limit=limit, sample=sample, seed=seed)
     with nullcontext() if out is None else reserve_file(Path(out)) as sums:
         documents = reading(corpus)
@@ -118,9 +133,18 @@ def measure(
         compares = runs is not None or is_adapter(model)
         chosen = choose_reducers(reducers, summary, runs, permutations, compares=compares)
         refuse_view(chosen, view)
+        head = find_head(task, chosen, view) if runs is None else None
+        if engine == RAY:
+            table = _measure_on_ray(
+                str(model), documents, chosen, plan=make_plan(max_tokens, cut, pair_tokens, batch_tokens, view),
+                summary=summary, sums=sums, workers=workers, resume=resume, progress=progress,
+                device=device, trust_remote_code=trust_remote_code, task=head,
+            )  # fmt: skip
+            if out is not None:
+                heads.write_table(table, out)
+            return table
         second = open_replication(replicate, documents, reducers, chosen, reading=reading, progress=progress)
         progress("loading the model", 0, 0)
-        head = find_head(task, chosen, view) if runs is None else None
         model = load(model, device=device, trust_remote_code=trust_remote_code, task=head)
 
         def make_settings(step: str, summary: CorpusSummary, checkpoint: Path | None) -> dict[str, Any]:
@@ -144,6 +168,31 @@ def measure(
         if out is not None:
             heads.write_table(table, out)
     return table
+
+
+def _measure_on_ray(
+    model: str,
+    documents: Corpus,
+    reducers: Sequence[Reducer],
+    *,
+    plan: Plan,
+    summary: CorpusSummary,
+    sums: Path | None,
+    workers: int | None,
+    resume: bool,
+    progress: Progress,
+    **loading: Any,
+) -> xr.Dataset:
+    """The head table that the workers of a Ray cluster measure; without `sums` nothing is kept for resuming."""
+    # Ray is an extra, and takes seconds to import.
+    from headscope.runner import ray
+
+    progress("starting the workers", 0, 0)
+    work = ray.make_work(model, documents, reducers, plan=plan, summary=summary, **loading)
+    step = partial(progress, f"measuring {name_model(model)}")
+    with TemporaryDirectory() as folder:
+        sums = sums or Path(folder) / "sums.npz"
+        return assess(ray.measure(work, sums, workers=workers, resume=resume, progress=step))
 
 
 def choose_reducers(
