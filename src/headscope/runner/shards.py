@@ -207,7 +207,7 @@ def find_difference(first: Mapping[str, Any], other: Mapping[str, Any]) -> str:
         return f"{name}, {values}" if len(values) <= SHOWN else name
     if kinds[0] != kinds[1]:
         return f"{DEVICE}, {kinds[0]!r} and {kinds[1]!r}"
-    return next((name for name in ("reducers", "plan") if first[name] != other[name]), "")
+    return next((name for name in ("format", "reducers", "plan") if first.get(name) != other.get(name)), "")
 
 
 def _find_difference(first: ShardSums, other: ShardSums) -> str:
