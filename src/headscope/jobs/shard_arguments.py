@@ -53,7 +53,7 @@ def check_engine(engine: str, workers: int | None, model: object, device: str = 
     if workers is not None and workers < 1:
         raise HeadscopeError(f"{workers} workers measure nothing; give 1 or more.")
     if given := next((name for name, value in others.items() if value), None):
-        raise HeadscopeError(f"--{given} is not there on Ray; leave out --{given} or --engine.")
+        raise HeadscopeError(f"--{given} does not work with --engine ray; leave out one of them.")
     if not isinstance(model, str | Path):
         raise HeadscopeError(
             "each worker loads the model by itself, and a loaded one was given; give its name or its folder."
