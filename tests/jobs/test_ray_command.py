@@ -1,13 +1,14 @@
 """`headscope measure --engine ray`: the same table as that of shards, whatever is killed meanwhile."""
 
+import errno
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -16,22 +17,21 @@ import pytest
 import headscope
 import tiny
 from headscope.jobs.shard_arguments import check_engine
+from headscope.runner.ray import SHARDS_PER_WORKER
 
 CORPUS = "grammar:1201"
 CHOSEN = ("-r", "surface", "-r", "relations", "--permutations", "0", "--batch-tokens", "256")
 WORKERS = 2
-SHARDS = 2 * WORKERS
+SHARDS = SHARDS_PER_WORKER * WORKERS
 PATIENCE = 240.0
-
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """The environment in which commands find a cluster of two cores; processes have one core each, with Ray or not."""
-    temporary = tmp_path_factory.mktemp("ray")
-    # The names of sockets are short.
-    folder = Path("/tmp") / f"ray-{os.getpid()}"
+    log = tmp_path_factory.mktemp("ray") / "log"
+    # Not in the folder of the tests, since the names of sockets must be short.
+    folder = tempfile.mkdtemp(prefix="ray")
     settings = {"OMP_NUM_THREADS": "1", "RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
     environment = os.environ | settings
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -41,15 +41,15 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
         ray, "start", "--head", f"--port={port}", f"--num-cpus={WORKERS}", "--include-dashboard=false", "--block",
         f"--temp-dir={folder}", "--object-store-memory=100000000",
     ]  # fmt: skip
-    with (temporary / "log").open("w") as log:
-        process = subprocess.Popen([*map(str, start)], env=environment, stdout=log, stderr=log, start_new_session=True)
+    with log.open("w") as file:
+        process = subprocess.Popen([*map(str, start)], env=environment, stdout=file, stderr=file)
     try:
+        await_that(lambda: "Ray runtime started" in log.read_text())
         yield environment | {"RAY_ADDRESS": f"127.0.0.1:{port}", "CLUSTER": str(process.pid)}
     finally:
-        family = [process.pid, *(child.pid for child in psutil.Process(process.pid).children(recursive=True))]
-        for pid in family:
-            if psutil.pid_exists(pid):
-                os.kill(pid, signal.SIGKILL)
+        for child in psutil.Process(process.pid).children(recursive=True):
+            child.kill()
+        process.kill()
         process.wait()
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -90,12 +90,21 @@ def measuring(model: Path, *options: object) -> tuple[object, ...]:
     return ("measure", model, CORPUS, *CHOSEN, "--engine", "ray", "--workers", WORKERS, *options)
 
 
-def await_first_shard(folder: Path) -> None:
-    """Wait until a shard of four is done, so that the workers are at those after it."""
+def await_that(condition: Callable[[], object]) -> None:
     until = time.monotonic() + PATIENCE
-    while not [*folder.glob(".heads.nc.partial.*-of-*.npz")]:
+    while not condition():
         assert time.monotonic() < until
         time.sleep(0.02)
+
+
+def list_kept(folder: Path) -> dict[str, int]:
+    """The files of finished shards, and when each was written."""
+    return {path.name: path.stat().st_mtime_ns for path in folder.glob(".heads.nc.partial.*-of-*.npz")}
+
+
+def await_first_shard(folder: Path) -> None:
+    """Wait until a shard of four is done, so that the workers are at those after it."""
+    await_that(lambda: list_kept(folder))
 
 
 def list_workers(environment: dict[str, str]) -> list[psutil.Process]:
@@ -137,7 +146,7 @@ def test_a_killed_command_goes_on_with_the_shards_that_are_left(
     await_first_shard(tmp_path)
     process.kill()
     process.communicate(timeout=PATIENCE)
-    kept = {path.name: path.stat().st_mtime_ns for path in tmp_path.glob(".heads.nc.partial.*")}
+    kept = list_kept(tmp_path)
     assert 0 < len(kept) < SHARDS
 
     other = tiny.save_other(tmp_path / "other")
@@ -146,10 +155,11 @@ def test_a_killed_command_goes_on_with_the_shards_that_are_left(
     assert process.returncode == 2
     assert "differ in weights_sha256" in complaint
     assert "leave out --resume if they have changed" in complaint
+    assert list_kept(tmp_path) == kept
 
     headscope_in(tmp_path, cluster, *measuring(model), "--resume")
     assert_same(tmp_path / "heads.nc", joined)
-    assert not [*tmp_path.glob(".heads.nc.partial.*")]
+    assert not list_kept(tmp_path)
 
 
 def test_what_is_wrong_on_a_worker_is_one_sentence(cluster, model: Path, tmp_path: Path) -> None:
@@ -182,8 +192,9 @@ def test_a_cluster_that_is_not_there_is_refused_at_once(run, model: Path, monkey
     code, _, complaint = run("measure", model, "grammar:7", "-r", "surface", "--engine", "ray", "-o", tmp_path / "a.nc")
     assert code == 2
     assert complaint.endswith(
-        "headscope: no Ray cluster answers at RAY_ADDRESS=127.0.0.1:9 ([Errno 111] Connection refused); start one "
-        "there (`ray start --head`), or unset RAY_ADDRESS to have one started on this machine.\n"
+        f"headscope: no Ray cluster answers at RAY_ADDRESS=127.0.0.1:9 ([Errno {errno.ECONNREFUSED}] "
+        "Connection refused); start one there (`ray start --head`), or unset RAY_ADDRESS to have one started on this "
+        "machine.\n"
     )
 
 
@@ -191,8 +202,8 @@ REFUSALS = {
     "engine": (("--engine", "spark"), "there is no engine 'spark'; name one of local, ray."),
     "workers": (("--workers", 2), "only Ray has workers; add --engine ray, or leave out --workers."),
     "none": (("--engine", "ray", "--workers", 0), "0 workers measure nothing; give 1 or more."),
-    "shard": (("--engine", "ray", "--shard", "1/2"), "--shard is not there on Ray; leave out --shard or --engine."),
-    "explain": (("--engine", "ray", "--explain"), "--explain is not there on Ray; leave out --explain or --engine."),
+    "shard": (("--engine", "ray", "--shard", "1/2"), "--shard does not work with --engine ray; leave out one of them."),
+    "explain": (("--engine", "ray", "--explain"), "--explain does not work with --engine ray; leave out one of them."),
     "device": (("--engine", "ray", "--device", "cuda:1"), "Ray gives each worker a device, and 'cuda:1' was asked for; "
                "give cpu, or cuda for one GPU each."),
 }  # fmt: skip

@@ -1,17 +1,22 @@
 """What workers of Ray compare with each other, and how cores are divided among them; nothing here starts a cluster."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import ray
+import xarray as xr
 
 import tiny
 from headscope.corpora import Shard, read, summarize
 from headscope.errors import HeadscopeError
 from headscope.runner import Plan, resolve_reducers
 from headscope.runner import ray as engine
-from headscope.runner.ray import Coordinator, Work, make_work
+from headscope.runner.ray import Coordinator, Work, Worker
+from headscope.runner.ray_cluster import divide_cores
 
 
 @pytest.fixture
@@ -21,7 +26,7 @@ def work(tmp_path: Path) -> Work:
     documents = read(path)
     summary = summarize(documents)
     model = str(tiny.save(tmp_path / "model"))
-    return make_work(
+    return Work.describe(
         model, documents, resolve_reducers(["surface"], summary), plan=Plan(), summary=summary, device="cpu"
     )
 
@@ -79,13 +84,13 @@ def nodes(*resources: dict[str, float]) -> list[dict]:
 )
 def test_all_workers_find_a_place(monkeypatch, cluster, workers, gpu: bool, expected: tuple[int, int]) -> None:
     monkeypatch.setattr(ray, "nodes", lambda: cluster)
-    assert engine._divide_cores(workers, gpu=gpu) == expected
+    assert divide_cores(workers, gpu=gpu) == expected
 
 
 def test_a_cluster_without_a_gpu_is_refused(monkeypatch) -> None:
     monkeypatch.setattr(ray, "nodes", lambda: nodes({"CPU": 8.0}))
     with pytest.raises(HeadscopeError, match=r"^1 worker was asked for, and the Ray cluster has 0 GPUs"):
-        engine._divide_cores(None, gpu=True)
+        divide_cores(None, gpu=True)
 
 
 def test_shards_of_another_table_are_not_taken(tmp_path: Path) -> None:
@@ -94,3 +99,83 @@ def test_shards_of_another_table_are_not_taken(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     assert engine._find_kept(sums) == {Shard(3, 5): tmp_path / ".heads[1].nc.partial.3-of-5.npz"}
     assert engine._name_kept(sums, Shard(3, 5)).name == ".heads[1].nc.partial.3-of-5.npz"
+
+
+class Local:
+    """An actor of Ray in this process: its methods are called by ``.remote``, and `ray.get` gives what they return."""
+
+    def __init__(self, instance: object) -> None:
+        self.instance = instance
+
+    def __getattr__(self, name: str) -> SimpleNamespace:
+        return SimpleNamespace(remote=getattr(self.instance, name))
+
+
+@pytest.fixture
+def measured(monkeypatch) -> list[Shard]:
+    """The shards that workers were given; there is one worker, in this process, and no cluster."""
+    given: list[Shard] = []
+
+    def map_shards(shards, work, coordinator, workers, cores):
+        worker = Worker(work, coordinator)
+        for shard in reversed(shards):
+            given.append(shard)
+            row = worker({"number": np.array([shard.number]), "count": np.array([shard.count])})
+            yield {name: value[0] for name, value in row.items()}
+
+    monkeypatch.setattr(engine, "connected", nullcontext)
+    monkeypatch.setattr(engine, "divide_cores", lambda workers, *, gpu: (workers, 1))
+    monkeypatch.setattr(engine, "_start_coordinator", lambda *arguments: Local(Coordinator(*arguments)))
+    monkeypatch.setattr(engine, "_map_shards", map_shards)
+    monkeypatch.setattr(ray, "get", lambda value: value)
+    return given
+
+
+@pytest.fixture
+def long_work(tmp_path: Path) -> Work:
+    documents = read("grammar:29")
+    summary = summarize(documents)
+    reducers = resolve_reducers(["surface"], summary)
+    model = str(tiny.save(tmp_path / "model"))
+    return Work.describe(model, documents, reducers, plan=Plan(), summary=summary, device="cpu")
+
+
+def without_time(table: xr.Dataset) -> xr.Dataset:
+    return table.assign_attrs(created="")
+
+
+def test_only_the_shards_that_are_left_are_measured(measured: list[Shard], long_work: Work, tmp_path: Path) -> None:
+    sums = tmp_path / "sums.npz"
+    whole = without_time(engine.measure(long_work, sums, workers=2))
+    assert measured == [Shard(number, 4) for number in (4, 3, 2, 1)]
+    for left, expected in (((2, 3), [3, 2]), ((), [4]), ((4,), [4])):
+        for number in left:
+            (tmp_path / f"sums.{number}-of-4.npz").unlink()
+        measured.clear()
+        # The number of shards is that of the killed run, whatever the number of workers.
+        resumed = without_time(engine.measure(long_work, sums, workers=3, resume=True))
+        assert measured == [Shard(number, 4) for number in expected]
+        assert resumed.identical(whole)
+
+
+def test_without_resume_what_was_left_is_measured_again(measured: list[Shard], long_work: Work, tmp_path: Path) -> None:
+    sums = tmp_path / "sums.npz"
+    engine.measure(long_work, sums, workers=2)
+    measured.clear()
+    engine.measure(long_work, sums, workers=3)
+    assert sorted(measured, key=str) == [Shard(number, 6) for number in range(1, 7)]
+    assert len([*tmp_path.glob("sums.*")]) == 6
+
+
+def test_shards_of_other_weights_are_not_gone_on_with(measured: list[Shard], long_work: Work, tmp_path: Path) -> None:
+    sums = tmp_path / "sums.npz"
+    engine.measure(long_work, sums, workers=2)
+    other = replace(long_work, model=str(tiny.save_other(tmp_path / "other")))
+    with pytest.raises(HeadscopeError, match=r"sums\.1-of-4\.npz and the worker on \S+ differ in weights_sha256"):
+        engine.measure(other, sums, workers=2, resume=True)
+
+
+def test_a_corpus_in_another_format_is_another_run(long_work: Work) -> None:
+    identity = long_work.open().identity
+    coordinator = Coordinator("the worker on a", identity)
+    assert coordinator.compare("the worker on b", {**identity, "format": "text-lines"}).endswith(" differ in format")

@@ -19,14 +19,7 @@ from headscope.analyse import add_replication, assess
 from headscope.capture.loading import Loadable, load
 from headscope.corpora import Corpus, CorpusSummary, read, summarize
 from headscope.errors import HeadscopeError
-from headscope.jobs.arguments import (
-    check_head,
-    check_model,
-    check_reducers,
-    check_view,
-    is_adapter,
-    open_runs,
-)
+from headscope.jobs.arguments import check_head, check_model, check_reducers, check_view, is_adapter, open_runs
 from headscope.jobs.folder import reserve_file
 from headscope.jobs.inputs import find_head, make_plan
 from headscope.jobs.progress import Progress, ignore_progress, shows_progress
@@ -188,7 +181,7 @@ def _measure_on_ray(
     from headscope.runner import ray
 
     progress("starting the workers", 0, 0)
-    work = ray.make_work(model, documents, reducers, plan=plan, summary=summary, **loading)
+    work = ray.Work.describe(model, documents, reducers, plan=plan, summary=summary, **loading)
     step = partial(progress, f"measuring {name_model(model)}")
     with TemporaryDirectory() as folder:
         sums = sums or Path(folder) / "sums.npz"

@@ -5,16 +5,11 @@ shards --map_batches--> workers, each with the model --sums--> files of all shar
 Descriptions of shards go to the workers, and sums come back: each worker reads the corpus itself.
 """
 
-import logging
 import os
 import platform
 import re
-import signal
-import socket
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from glob import escape
@@ -33,18 +28,16 @@ from headscope.capture.stream import Plan
 from headscope.corpora.corpus import Corpus
 from headscope.corpora.shard import Shard
 from headscope.corpora.summary import CorpusSummary
-from headscope.errors import HeadscopeError, first_line
+from headscope.errors import HeadscopeError
 from headscope.files import atomic_write
 from headscope.reducers.reducer import Reducer
 from headscope.runner.local import Progress, Run
 from headscope.runner.provenance import list_versions
+from headscope.runner.ray_cluster import connected, divide_cores
 from headscope.runner.shards import ShardSums, find_difference, merge_shards
 
-SHARDS = 2
-"""Shards for each worker. More are lost less of when a worker dies, but each is a reading of the whole corpus."""
-
-PATIENCE = 10.0
-"""Seconds in which a cluster must answer. Ray itself tries for a quarter of an hour."""
+SHARDS_PER_WORKER = 2
+"""With more, less is lost when a worker dies; but the whole corpus is read for each shard."""
 
 POLL = 0.5
 """Seconds between two questions how far the workers are."""
@@ -73,6 +66,26 @@ class Work:
     folder: str = field(default_factory=os.getcwd)
     versions: Mapping[str, str] = field(default_factory=list_versions)
 
+    @classmethod
+    def describe(
+        cls,
+        model: str,
+        documents: Corpus,
+        reducers: Sequence[Reducer],
+        *,
+        plan: Plan,
+        summary: CorpusSummary,
+        **loading: Any,
+    ) -> "Work":
+        """The work of these arguments, which are those of `headscope.runner.Run.open` and `headscope.load`."""
+        # A copy, since a corpus remembers its hash, and each worker is to look at its own files.
+        return cls(model, loading, replace(documents), reducers, plan, summary, documents.sha256)
+
+    @property
+    def on_gpus(self) -> bool:
+        """Whether the model is to be on GPUs."""
+        return bool(self.loading["device"] != "cpu")
+
     def open(self) -> Run:
         """The run over the whole corpus, on the machine on which this is called.
 
@@ -87,8 +100,6 @@ class Work:
                     f"{where} has {package} {there}, and {here} is installed here; install the same version on all "
                     "machines."
                 )
-        if Path(self.folder).is_dir():
-            os.chdir(self.folder)
         if self.documents.sha256 != self.corpus_sha256:
             raise HeadscopeError(
                 f"{where} reads another corpus as {self.documents.name} than there is here; copy the same files to all "
@@ -142,6 +153,8 @@ class Worker:
         Raises:
             HeadscopeError: it is another, or cannot be opened here.
         """
+        if Path(self.work.folder).is_dir():
+            os.chdir(self.work.folder)
         run = self.work.open()
         name = f"the worker on {platform.node()}"
         if wrong := ray.get(self.coordinator.compare.remote(name, run.identity)):
@@ -194,55 +207,33 @@ def measure(
         HeadscopeError: there is no such cluster or it has no room, the workers are not fit for the work or are not the
             same, or something is wrong with the model, the corpus or a reducer.
     """
-    kept = _find_kept(sums)
-    if not resume:
-        for path in kept.values():
-            path.unlink()
-        kept = {}
-    with ThreadPoolExecutor(1) as pool, _connected():
-        workers, cores = _divide_cores(workers, gpu=work.loading["device"] != "cpu")
-        count = next(iter(kept)).count if kept else min(SHARDS * workers, work.summary.documents)
+    with ThreadPoolExecutor(1) as pool, connected():
+        workers, cores = divide_cores(workers, gpu=work.on_gpus)
+        kept = _find_kept(sums)
+        if not resume:
+            for path in kept.values():
+                path.unlink()
+            kept = {}
+        count = next(iter(kept)).count if kept else min(SHARDS_PER_WORKER * workers, work.summary.documents)
         paths = {Shard(number, count): _name_kept(sums, Shard(number, count)) for number in range(1, count + 1)}
         # The last one is measured again if all are there, so that somebody compares them with the model and the corpus.
         left = [shard for shard in paths if shard not in kept] or [Shard(count, count)]
-        before = {shard: ShardSums.read(path) for shard, path in kept.items() if shard not in left}
+        before = {shard: ShardSums.read(kept[shard]) for shard in paths if shard in kept and shard not in left}
         name, identity = next(((str(kept[shard]), done.identity) for shard, done in before.items()), ("", None))
         coordinator = _start_coordinator(name, identity)
-        rows = iter(_map_shards(left, work, coordinator, workers, cores, gpu=work.loading["device"] != "cpu"))
         words = sum(done.counts["words"] for done in before.values())
-        try:
-            for _ in left:
-                row = pool.submit(partial(next, rows))
-                while not wait([row], timeout=POLL).done:
-                    if progress is not None and (seen := words + ray.get(coordinator.count.remote())):
-                        progress(seen, max(seen, work.summary.words))
-                shard = Shard(row.result()["number"], count)
-                if wrong := row.result()["wrong"]:
-                    raise HeadscopeError(wrong)
-                with atomic_write(paths[shard]) as temporary:
-                    temporary.write_bytes(row.result()["sums"])
-        except ray.exceptions.RayTaskError:  # the error of somebody's own reducer, which is for who wrote it
-            raise
-        except ray.exceptions.RayError as error:
-            raise HeadscopeError(
-                f"the workers of the Ray cluster failed ({str(error).strip().splitlines()[-1]}); see that all machines "
-                "have headscope and enough memory for the model."
-            ) from error
+
+        def report() -> None:
+            if progress is not None and (seen := words + ray.get(coordinator.count.remote())):
+                progress(seen, max(seen, work.summary.words))
+
+        rows = _map_shards(left, work, coordinator, min(workers, len(left)), cores)
+        for row in _await_each(rows, pool, meanwhile=report):
+            if row["wrong"]:
+                raise HeadscopeError(row["wrong"])
+            with atomic_write(paths[Shard(row["number"], count)]) as temporary:
+                temporary.write_bytes(row["sums"])
     return merge_shards([*paths.values()], work.reducers)
-
-
-def make_work(
-    model: str,
-    documents: Corpus,
-    reducers: Sequence[Reducer],
-    *,
-    plan: Plan,
-    summary: CorpusSummary,
-    **loading: Any,
-) -> Work:
-    """What workers are told of these arguments, which are those of `Run.open` and of `headscope.load`."""
-    # A copy, since a corpus remembers its hash, and each worker is to look at its own files.
-    return Work(model, loading, replace(documents), reducers, plan, summary, documents.sha256)
 
 
 def _name_kept(sums: Path, shard: Shard) -> Path:
@@ -256,85 +247,6 @@ def _find_kept(sums: Path) -> dict[Shard, Path]:
     return {Shard(int(match[1]), int(match[2])): path for match, path in matches if match is not None}
 
 
-@contextmanager
-def _connected() -> Iterator[None]:
-    """The connection to the cluster that RAY_ADDRESS names, or to one that is started here.
-
-    Raises:
-        HeadscopeError: this process is connected already, or no cluster answers.
-    """
-    if ray.is_initialized():
-        raise HeadscopeError("this process is connected to a Ray cluster already; call ray.shutdown() first.")
-    address = os.environ.get("RAY_ADDRESS", "")
-    wanted = "start one there (`ray start --head`), or unset RAY_ADDRESS to have one started on this machine"
-    host, _, port = address.rpartition(":")
-    if port.isdecimal() and "/" not in host:
-        try:
-            socket.create_connection((host, int(port)), PATIENCE).close()
-        except (OSError, OverflowError) as error:
-            reason = first_line(error)
-            raise HeadscopeError(f"no Ray cluster answers at RAY_ADDRESS={address} ({reason}); {wanted}.") from error
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
-    logging.getLogger("ray.data").setLevel(logging.CRITICAL)
-    ray.data.DataContext.get_current().enable_progress_bars = False
-    # Ray would end the process where headscope says how to go on.
-    ended = signal.getsignal(signal.SIGTERM)
-    try:
-        with _silenced():
-            ray.init(
-                address=address or "local", include_dashboard=None if address else False, log_to_driver=False,
-                logging_level=logging.CRITICAL,
-            )  # fmt: skip
-    except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
-        # Ray says "Failed to connect" of a wrong token as well; the reason is below.
-        reason = first_line(error.__cause__ or error.__context__ or error)
-        raise HeadscopeError(
-            f"no connection to a Ray cluster at {address or 'this machine'} ({reason}); {wanted}."
-        ) from error
-    try:
-        if ended is not None and signal.getsignal(signal.SIGTERM) is not ended:
-            signal.signal(signal.SIGTERM, ended)
-        yield
-    finally:
-        ray.shutdown()
-
-
-@contextmanager
-def _silenced() -> Iterator[None]:
-    """Without what the compiled part of Ray prints, which says at what level it will print."""
-    sys.stderr.flush()
-    shown, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(nothing, 2)
-        yield
-    finally:
-        os.dup2(shown, 2)
-        os.close(shown)
-        os.close(nothing)
-
-
-def _divide_cores(workers: int | None, *, gpu: bool) -> tuple[int, int]:
-    """The number of workers, and the number of cores that each can have so that all find a place.
-
-    Raises:
-        HeadscopeError: there is not a core or a GPU for each.
-    """
-    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    kind, named = ("GPU", "GPUs") if gpu else ("CPU", "cores")
-    room = sum(int(node.get(kind, 0)) for node in nodes)
-    workers = workers or max(room, 1)
-    if workers > room:
-        raise HeadscopeError(
-            f"{workers} {'worker was' if workers == 1 else 'workers were'} asked for, and the Ray cluster has {room} "
-            f"{named}; ask for fewer workers (--workers), or for another device."
-        )
-    if gpu:
-        return workers, 1
-    cores = [int(node.get("CPU", 0)) for node in nodes]
-    return workers, next(n for n in range(max(cores), 0, -1) if sum(held // n for held in cores) >= workers)
-
-
 def _start_coordinator(name: str, identity: Mapping[str, Any] | None) -> Any:
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True)
     actor = ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1, scheduling_strategy=here)(Coordinator)
@@ -342,14 +254,39 @@ def _start_coordinator(name: str, identity: Mapping[str, Any] | None) -> Any:
 
 
 def _map_shards(
-    shards: Sequence[Shard], work: Work, coordinator: Any, workers: int, cores: int, *, gpu: bool
+    shards: Sequence[Shard], work: Work, coordinator: Any, workers: int, cores: int
 ) -> Iterator[Mapping[str, Any]]:
-    """A row for each shard, when it is measured; Ray starts a dead worker anew and gives it the shard again."""
+    """A row for each shard, when it is measured; Ray starts a dead worker anew and gives it the shard again.
+
+    Raises:
+        HeadscopeError: workers cannot be started.
+    """
     rows = [{"number": shard.number, "count": shard.count} for shard in shards]
     # One block for each shard, and one shard at a time for each worker, so that none waits while another has several.
-    pool = ray.data.ActorPoolStrategy(size=min(workers, len(shards)), max_tasks_in_flight_per_actor=1)
-    resources = {"num_cpus": cores} | ({"num_gpus": 1} if gpu else {})
+    pool = ray.data.ActorPoolStrategy(size=workers, max_tasks_in_flight_per_actor=1)
     dataset = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
-        Worker, batch_size=1, compute=pool, fn_constructor_args=(work, coordinator), **resources
-    )
-    yield from dataset.iter_rows()
+        Worker, batch_size=1, compute=pool, fn_constructor_args=(work, coordinator), num_cpus=cores,
+        num_gpus=1 if work.on_gpus else None,
+    )  # fmt: skip
+    try:
+        yield from dataset.iter_rows()
+    except ray.exceptions.RayTaskError:  # the error of somebody's own reducer, which is for who wrote it
+        raise
+    except ray.exceptions.RayError as error:
+        raise HeadscopeError(
+            f"the workers of the Ray cluster failed ({str(error).strip().splitlines()[-1]}); see that all machines "
+            "have headscope and enough memory for the model."
+        ) from error
+
+
+def _await_each(
+    rows: Iterator[Mapping[str, Any]], pool: ThreadPoolExecutor, *, meanwhile: Callable[[], None]
+) -> Iterator[Mapping[str, Any]]:
+    """The rows, which a thread waits for, so that something can be done `meanwhile`."""
+    while True:
+        row = pool.submit(partial(next, rows, None))
+        while not wait([row], timeout=POLL).done:
+            meanwhile()
+        if (result := row.result()) is None:
+            return
+        yield result
