@@ -325,7 +325,7 @@ def test_heads_are_ticked_off_and_the_model_is_asked(page: playwright.Page) -> N
     page.locator("#what-if-text").fill(TEXT)
     page.locator("#what-if-add").click()
     page.locator('#grid button[aria-pressed="false"]').first.click()
-    page.locator("#what-if-add").click()
+    page.locator("#what-if-add", has_text="Tick off head").click()  # waits until the page shows the other head
     assert page.locator("#what-if-heads button").count() == 2
     page.locator("#what-if-run").click()
     page.locator("#what-if-parts[aria-busy]").wait_for(state="detached")

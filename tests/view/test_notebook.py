@@ -158,10 +158,10 @@ def test_an_answer_is_of_what_was_asked_whatever_the_reader_does_meanwhile(open_
     frame.locator("#grid button").nth(9).click()
     asked = {"words": [*words], "boundary": 2, "random_tokens": [], "tokens": 10}
 
-    frame.locator("#what-if-add").click()
+    frame.locator("#what-if-add", has_text="2-3").click()
     frame.locator("#what-if-run").click()
     frame.locator("#grid button").nth(3).click()
-    frame.locator("#what-if-add").click()
+    frame.locator("#what-if-add", has_text="1-4").click()
     page.wait_for_function("questions.length === 1")
     assert page.evaluate("questions[0].question") == {**asked, "heads": ["2-3"], "how": "zero"}
     answer = {
