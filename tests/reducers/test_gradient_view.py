@@ -183,7 +183,7 @@ def test_nothing_of_size_query_times_key_is_made_for_a_long_text(view: str, monk
     tokenizer.model_max_length = length
     model = Model.from_module(headed.HEADS["llama", "causal-lm"](body.config), tokenizer, name="long")
     document = Document("long", ("dog", "sees", "the", ".") * (length // 4 - 1))
-    monkeypatch.setattr("headscope.capture.layer.BLOCK_WEIGHTS", 1 << 18)
+    monkeypatch.setattr("headscope.capture.call.BLOCK_WEIGHTS", 1 << 18)
     with Sizes() as sizes:
         table = measure(model, [document], ["surface"], plan=Plan(view=view))
     assert float(table["entropy"].min()) > 0

@@ -26,7 +26,7 @@ class Attention(Protocol):
     Attributes:
         layer: counted from 1 in the order of the forward pass, in each attention type by itself.
         attention_type: ``encoder``, ``decoder`` (also of a model that is a decoder alone) or ``cross``.
-        rows: the query positions held.
+        rows: the query positions held: those that follow each other, or every so manieth from the first on.
         batch: the documents, their tokens and words.
     """
 

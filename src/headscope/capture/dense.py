@@ -94,7 +94,8 @@ class DenseRows(Attention):
 
     def largest(self, queries: Int[Tensor, "batch n"]) -> Int[Tensor, "batch head n"]:
         """The key on which the weight of some of the rows is largest."""
-        index = (queries - self.rows.start)[:, None, :, None].expand(-1, self.heads, -1, self.matrix.shape[-1])
+        place = (queries - self.rows.start) // (self.rows.step or 1)
+        index = place[:, None, :, None].expand(-1, self.heads, -1, self.matrix.shape[-1])
         keys: Tensor = self.matrix.gather(2, index).argmax(-1) + self.columns.start
         return keys
 
@@ -103,7 +104,8 @@ class DenseRows(Attention):
     ) -> tuple[Float[Tensor, "batch head query bucket"], Float[Tensor, "batch head query"]]:
         """The mass in each bucket of distance, and the mean distance, in tokens."""
         first = int(self.keys.position[0, self.columns.start] - self.queries.position[0, self.rows.start])
-        together = self.batch.rulers.total(self.matrix, ((first, first + self.matrix.shape[-1]),), edges)
+        keys = ((first, first + self.matrix.shape[-1]),)
+        together = self.batch.rulers.total(self.matrix, keys, edges, self.rows.step or 1)
         return together[..., :-1], together[..., -1]
 
     def visible(self) -> Float[Tensor, "batch query"]:

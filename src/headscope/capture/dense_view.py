@@ -6,8 +6,8 @@ from typing import Protocol, cast, runtime_checkable
 
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
+from headscope.capture.call import Observer
 from headscope.capture.dense import DenseRows
-from headscope.capture.layer import Observer
 from headscope.capture.outputs import Loss
 
 Turn = Callable[[DenseRows], DenseRows]

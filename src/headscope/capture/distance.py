@@ -51,16 +51,16 @@ Stretches = tuple[tuple[int, int], ...]
 class Rulers:
     """The rulers of a batch: every layer asks for the same blocks of rows, which are kept while they are small."""
 
-    _kept: dict[tuple[Stretches, int, tuple[int, ...]], _Ruler] = field(default_factory=dict)
+    _kept: dict[tuple[Stretches, int, int, tuple[int, ...]], _Ruler] = field(default_factory=dict)
 
     def total(
-        self, weights: Float[Tensor, "batch head query key"], keys: Stretches, edges: tuple[int, ...]
+        self, weights: Float[Tensor, "batch head query key"], keys: Stretches, edges: tuple[int, ...], step: int = 1
     ) -> Float[Tensor, "batch head query feature"]:
         """The weight of each query's keys in each bucket of distance; last, their distances, weighted and added up.
 
-        The queries follow each other, and the buckets begin at the edges.
+        Each query stands `step` places behind the one before, and the buckets begin at the edges.
         """
-        block = (keys, weights.shape[2], edges)
+        block = (keys, weights.shape[2], step, edges)
         if block not in self._kept:
             if sum(ruler.away.numel() for ruler in self._kept.values()) > KEPT:
                 self._kept.clear()
@@ -73,9 +73,9 @@ class Rulers:
         return torch.cat([up_to[..., :1], up_to[..., 1:] - up_to[..., :-1], mean[..., None]], dim=-1)
 
 
-def _lay_ruler(keys: Stretches, queries: int, edges: tuple[int, ...], device: torch.device) -> _Ruler:
+def _lay_ruler(keys: Stretches, queries: int, step: int, edges: tuple[int, ...], device: torch.device) -> _Ruler:
     from_first = torch.cat([torch.arange(*stretch, device=device) for stretch in keys])
-    distance = from_first - torch.arange(queries, device=device)[:, None]
+    distance = from_first - step * torch.arange(queries, device=device)[:, None]
     borders = torch.tensor([*(1 - edge for edge in reversed(edges)), *edges], device=device)
     inner = torch.searchsorted(distance, borders.expand(queries, -1).contiguous())
     ends = torch.nn.functional.pad(inner, (0, 1), value=distance.shape[1])

@@ -30,21 +30,12 @@ from transformers.masking_utils import eager_mask, sdpa_mask
 
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
+from headscope.capture.call import Call, Observer, Pass, find_eager
 from headscope.capture.dense import DenseRows
 from headscope.capture.dense_view import DenseView, turn_rows
 from headscope.capture.edit import Edit, refuse_changes
-from headscope.capture.fused import FusedRows
 from headscope.capture.installed import attend_edited, find_edits, install, suspend_edits
-from headscope.capture.layer import (
-    Call,
-    Observer,
-    Pass,
-    attend_with_matrix,
-    attend_without_matrix,
-    find_eager,
-    fuse,
-    pass_on,
-)
+from headscope.capture.layer import attend_with_all_rows, attend_with_chosen_rows, pass_on
 from headscope.capture.model import Model
 from headscope.capture.norms import Norms
 from headscope.capture.outputs import Loss, Outputs, differentiate, gather_outputs
@@ -150,6 +141,7 @@ class Capture:
         whole: bool = False,
         fused: bool | None = None,
         verify: bool = False,
+        chosen_rows: Mapping[str, Sequence[slice]] | None = None,
     ) -> Outputs:
         """The outputs of the model on `batch`, whose heads are observed, edited and differentiated on the way.
 
@@ -165,6 +157,7 @@ class Capture:
             whole: gather the blocks, so that `observe` gets all rows of a layer at once, with their matrix.
             fused: do without the matrix where a layer allows it; by default from `FUSED_FROM` keys on.
             verify: check that the values averaged by the weights are what the layer returns.
+            chosen_rows: the blocks of rows to show, by attention type. Default: all rows.
 
         Raises:
             ModelError: the model does not use the attention interface, and cannot be edited or differentiated.
@@ -180,7 +173,7 @@ class Capture:
         fused_from = FUSED_FROM if fused is None else 0
         run = Pass(
             self.model, batch, observe, edit, gradients, rows, whole, verify, because, fused_from, self.norms,
-            self.unembedding,
+            self.unembedding, chosen_rows or {},
         )  # fmt: skip
         with (
             hold(self._configs),
@@ -298,16 +291,11 @@ def _attend(
     call = Call(
         module, attention_type, layer, query.to(width), key.to(width), value.to(width), attention_mask, reach, terms
     )
-    few = f"fewer than {FUSED_FROM:,} keys, for which it is faster" if key.shape[2] < run.fused_from else ""
-    attention, output = run.matrix_because or few or fuse(run, call), None
-    if isinstance(attention, FusedRows):
-        output, because = attend_without_matrix(run, call, attention)
+    if (chosen := run.chosen_rows.get(attention_type)) is not None:
+        output, way = attend_with_chosen_rows(run, call, chosen)
     else:
-        because = attention
-    way = f"with the matrix: {because}" if because else f"without the matrix: {reach}"
+        output, way = attend_with_all_rows(run, call)
     run.paths[attention_type, layer, way] += len(query)
-    if output is None:
-        output = attend_with_matrix(run, call)
     edits = (*find_edits(module), *([run.edit] if run.edit else []))
     return pass_on(run, call, output, edits).to(query.dtype), None
 

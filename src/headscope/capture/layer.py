@@ -6,223 +6,47 @@ block and not with the square of the length. Without it, a fused kernel answers,
 model's own.
 """
 
-import sys
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 
 import torch
-from jaxtyping import Bool, Float, Int
-from torch import Tensor, nn
+from jaxtyping import Float
+from torch import Tensor
 
-from headscope.capture.attention import Attention
-from headscope.capture.batch import Batch
+from headscope.capture.call import Call, Pass
 from headscope.capture.dense import DenseRows
-from headscope.capture.edit import Edit, EditedLayer, Visible, apply_edits, silence
+from headscope.capture.edit import Edit, EditedLayer, Visible, apply_edits
 from headscope.capture.fused import FusedRows
-from headscope.capture.mask import Masks, Reach, hide
-from headscope.capture.model import Model
-from headscope.capture.norms import Norms, make_shares
-from headscope.capture.path import cut, find_scale, list_terms, may_leave_out, refuse_large_scores
-from headscope.capture.unembedding import Unembedding, Vocabulary
-from headscope.capture.verify import verify_average, verify_fused
-from headscope.errors import ModelError
+from headscope.capture.mask import count_rows
+from headscope.capture.norms import make_shares
+from headscope.capture.path import list_terms, may_leave_out, refuse_large_scores
+from headscope.capture.verify import verify_average, verify_entropy, verify_output
 
-BLOCK_WEIGHTS = 1 << 20
-"""Attention weights of a block when no number of rows is asked for (4 MiB, about a processor's cache)."""
+GROUP_WEIGHTS = 1 << 24
+"""Attention weights of small blocks of rows that are worked out together (64 MiB)."""
+
+MOST_HIDDEN = 1.2
+"""The weights of these blocks, hidden ones included, for each that need not be hidden."""
 
 CHECKED_ROWS = 3
 """Rows of every layer of every batch that are compared with the model's own function."""
 
-Observer = Callable[[Attention], None]
 
-Paths = Counter[tuple[str, int, str]]
-"""The number of texts measured, by attention type, layer and way: with the matrix or without it, and why."""
-
-
-@dataclass(eq=False)
-class Pass:
-    """The state of one forward pass under our implementation.
-
-    Attributes:
-        model, batch: what is run on what.
-        observe, edit, gradients, block_rows, whole, verify: as in `headscope.capture.interface.Capture.run`.
-        matrix_because: why the matrix is needed in every layer; empty where it is not.
-        fused_from: keys from which on layers do without the matrix.
-        norms: those by which the norm view is shown in place of the weights; None where these are.
-        unembedding: by which it is found which tokens the values raise; None where nobody reads logits.
-        layers: the calls of attention so far.
-        paths: the way each layer was measured.
-        masks: those that the model has asked for.
-        modules: the module of each layer, whose attention it is.
-        outputs: z as it went on, v, and the keys that may be seen, of each layer, where gradients are asked for.
-    """
-
-    model: Model
-    batch: Batch
-    observe: Observer | None
-    edit: Edit | None
-    gradients: bool
-    block_rows: int | None
-    whole: bool
-    verify: bool
-    matrix_because: str
-    fused_from: int
-    norms: Norms | None = None
-    unembedding: Unembedding | None = None
-    layers: Counter[str] = field(default_factory=Counter)
-    paths: Paths = field(default_factory=Counter)
-    masks: Masks = field(default_factory=Masks)
-    modules: dict[tuple[str, int], nn.Module] = field(default_factory=dict)
-    outputs: dict[tuple[str, int], tuple[Tensor, Tensor, Visible]] = field(default_factory=dict)
-
-    def show(self, attention: Attention) -> None:
-        """Hand a layer's attention to the observer, who is no part of what is differentiated."""
-        if self.observe is not None:
-            with torch.no_grad():
-                self.observe(attention)
-
-    def measure_norms(self, call: "Call") -> Float[Tensor, "batch head key"] | None:
-        """The norms of what each head takes from each key; None where the weights themselves are shown."""
-        if self.norms is None:
-            return None
-        real = self.batch.keys(call.attention_type).real
-        return self.norms.measure(call.attention_type, call.layer, call.value.detach(), real)
-
-    def find_raised(self, call: "Call") -> Int[Tensor, "batch head key"] | None:
-        """The token that the value of each key raises most; None where nobody reads logits."""
-        if self.unembedding is None:
-            return None
-        with torch.no_grad():
-            return self.unembedding.find_raised(call.attention_type, call.layer, call.value, self._vocabularies)
-
-    def get_attention_type(self, queries: int, keys: int) -> str:
-        """The attention type that a call belongs to, by its numbers of queries and keys."""
-        if (queries, keys) not in self._attention_types:
-            raise ModelError(
-                f"{self.model.name!r} calls attention on {queries} queries and {keys} keys for a text of "
-                f"{self.batch.encoder.length} tokens; only attention over the whole text can be captured."
-            )
-        return self._attention_types[queries, keys]
-
-    def number_layer(self, attention_type: str) -> int:
-        """The number of the layer whose attention is called next."""
-        self.layers[attention_type] += 1
-        calls, numbers = self.layers[attention_type], self._numbers[attention_type]
-        # What calls attention more often than it has layers is noticed by its count.
-        return numbers[calls - 1] if calls <= len(numbers) else self.model.layers[attention_type] + calls
-
-    @cached_property
-    def _vocabularies(self) -> Sequence[Vocabulary]:
-        # Only a decoder alone has logits that are read; all of its layers see the same tokens.
-        keys = self.batch.keys("decoder")
-        return () if self.unembedding is None else self.unembedding.read(keys.ids, keys.word >= 0)
-
-    @cached_property
-    def _numbers(self) -> Mapping[str, Sequence[int]]:
-        return self.model.attention_layers
-
-    @cached_property
-    def _attention_types(self) -> dict[tuple[int, int], str]:
-        encoder = self.batch.encoder.length
-        if self.batch.decoder is None:
-            return {(encoder, encoder): next(iter(self.model.layers))}
-        # A decoder reads one token more than its encoder (its start token) or a translation, which is padded to another
-        # length (`headscope.capture.batch.collate`), so the two lengths tell.
-        decoder = self.batch.decoder.length
-        return {(encoder, encoder): "encoder", (decoder, decoder): "decoder", (decoder, encoder): "cross"}
-
-    def blocks(self, batch: int, heads: int, queries: int, keys: int) -> Iterator[slice]:
-        """Blocks of query rows, as long as was asked for or as `BLOCK_WEIGHTS` allows."""
-        rows = self.block_rows or max(1, BLOCK_WEIGHTS // (batch * heads * keys))
-        for start in range(0, queries, rows):
-            yield slice(start, min(start + rows, queries))
+def attend_with_all_rows(run: Pass, call: Call) -> tuple[Tensor, str]:
+    """A layer's output, all of whose rows are shown; and the way that was chosen."""
+    few = f"fewer than {run.fused_from:,} keys, for which it is faster" if call.key.shape[2] < run.fused_from else ""
+    attention, output = run.matrix_because or few or _fuse(run, call), None
+    if isinstance(attention, FusedRows):
+        output, because = _attend_without_matrix(run, call, attention)
+    else:
+        because = attention
+    if output is None:
+        output = _attend_with_matrix(run, call)
+    return output, f"with the matrix: {because}" if because else f"without the matrix: {call.reach}"
 
 
-@dataclass(frozen=True, eq=False)
-class Call:
-    """One call of attention by a model, its queries, keys and values in float32 at least.
-
-    In less the statistics would be rounded with the weights. What goes back to the model is rounded once.
-    """
-
-    module: nn.Module
-    attention_type: str
-    layer: int
-    query: Float[Tensor, "batch head query size"]
-    key: Float[Tensor, "batch key_head key size"]
-    value: Float[Tensor, "batch key_head key width"]
-    attention_mask: Tensor | None
-    reach: Reach | None
-    terms: Mapping[str, Any]
-
-    @property
-    def scale(self) -> float:
-        """By which the products of queries and keys are multiplied."""
-        return find_scale(self.terms, self.query.shape[-1])
-
-    def attend(self, run: Pass, rows: slice, columns: slice) -> tuple[Tensor, Tensor, Tensor]:
-        """The output and weights of the model's own function for some rows and keys; how many keys each row sees."""
-        key, value = self.key[:, :, columns], self.value[:, :, columns]
-        return self._eager(run, self.query[:, :, rows], key, value, rows, columns)
-
-    def attend_without(
-        self, run: Pass, edges: Bool[Tensor, "#batch #head query key"]
-    ) -> Float[Tensor, "batch head query width"]:
-        """Z of the model's own function, with some keys out of sight of some queries."""
-        (batch, heads, queries, _), keys, outputs = self.query.shape, self.key.shape[2], []
-        for rows in run.blocks(batch, heads, queries, keys):
-            hidden, query = edges[:, :, rows], self.query[:, :, rows]
-            output, _, _ = self._eager(run, query, self.key, self.value, rows, slice(0, keys), hidden)
-            visible = run.masks.visible(self.attention_mask, rows, self.query, keys)
-            outputs.append(silence(output.transpose(1, 2), visible, hidden))
-        return torch.cat(outputs, dim=2)
-
-    def attend_exactly(self, run: Pass, rows: slice) -> tuple[Tensor, Tensor]:
-        """The same for a few rows and all keys, in float64 and a key head at a time, which takes little memory.
-
-        For so few rows a sum over tens of thousands of keys is further off in float32 than the fused kernel's is.
-        """
-        groups = self.query[:, :, rows].double().chunk(self.key.shape[1], dim=1)
-        outputs, weights = [], []
-        for head, query in enumerate(groups):
-            key, value = (side[:, head : head + 1].double() for side in (self.key, self.value))
-            output, weight, _ = self._eager(run, query, key, value, rows, slice(0, self.key.shape[2]))
-            outputs.append(output)
-            weights.append(weight)
-        return torch.cat(outputs, dim=2), torch.cat(weights, dim=1)
-
-    def _eager(
-        self,
-        run: Pass,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        rows: slice,
-        columns: slice,
-        hidden: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        queries, keys = self.query.shape[2], self.key.shape[2]
-        mask, allowed = run.masks.block(self.attention_mask, rows, columns, query, keys)
-        mask = mask if hidden is None else hide(mask, hidden, query.dtype)
-        terms = {name: cut(term, rows, columns, queries, keys) for name, term in self.terms.items()}
-        eager = find_eager(self.module)
-        if self.terms.get("s_aux") is None:
-            output, weights = eager(self.module, query, key, value, mask, **terms)
-            return output, weights.float(), allowed
-        # Some families hide a sink in the output and return weights that sum to 1 (Granite): a value of 1 beside the
-        # others says what the weights behind the output sum to.
-        output, weights = eager(self.module, query, key, nn.functional.pad(value, (0, 1), value=1.0), mask, **terms)
-        sums = output[..., -1].detach().transpose(1, 2)[..., None].float()
-        weights = weights.float()
-        # Where a sink takes all, nothing is left to divide.
-        scaled = weights * (sums / weights.sum(-1, keepdim=True).clamp_min(torch.finfo(weights.dtype).tiny))
-        return output[..., :-1].contiguous(), scaled, allowed
-
-
-def fuse(run: Pass, call: Call) -> FusedRows | str:
+def _fuse(run: Pass, call: Call) -> FusedRows | str:
     """A call of attention as plain ``softmax(scale * q . k)`` under a mask, or why it is, or may be, more than that."""
     query, key = call.query.detach(), call.key.detach()
     if query.dtype != torch.float32:
@@ -238,7 +62,7 @@ def fuse(run: Pass, call: Call) -> FusedRows | str:
     return FusedRows(call.layer, call.attention_type, rows, run.batch, query, key, call.scale, call.reach, value=value)
 
 
-def attend_without_matrix(run: Pass, call: Call, attention: FusedRows) -> tuple[Tensor | None, str]:
+def _attend_without_matrix(run: Pass, call: Call, attention: FusedRows) -> tuple[Tensor | None, str]:
     """A layer's output by a fused kernel, a few rows compared with the model's own; or why it cannot be had so."""
     norms = run.measure_norms(call)
     if norms is not None and not bool(norms.all()):
@@ -256,34 +80,16 @@ def attend_without_matrix(run: Pass, call: Call, attention: FusedRows) -> tuple[
     with torch.no_grad():
         expected, weights = call.attend_exactly(run, rows)
         weights = weights if norms is None else make_shares(weights, norms)
-        verify_fused(run.model, shown, rows, output[:, rows], expected, weights)
+        verify_output(run.model, shown, rows, output[:, rows], expected)
+        verify_entropy(run.model, shown, rows, weights)
     return output, ""
 
 
-def attend_with_matrix(run: Pass, call: Call) -> Tensor:
+def _attend_with_matrix(run: Pass, call: Call) -> Tensor:
     """A layer's output by the model's own function, a block of rows at a time."""
     (batch, heads, queries, _), keys = call.query.shape, call.key.shape[2]
-    partly = not run.whole and may_leave_out(call.terms)
-    norms, raised, outputs, held = run.measure_norms(call), run.find_raised(call), [], []
-    for rows in run.blocks(batch, heads, queries, keys):
-        columns = call.reach.keys(rows, keys) if partly and call.reach is not None else slice(0, keys)
-        output, weights, allowed = call.attend(run, rows, columns)
-        attention = DenseRows(
-            call.layer,
-            call.attention_type,
-            rows,
-            run.batch,
-            weights.detach(),
-            columns,
-            allowed,
-            raised,
-            call.value.detach(),
-            output.detach().transpose(1, 2),
-        )
-        if run.verify:
-            verify_average(run.model, attention, call.value[:, :, columns], output)
-        if norms is not None:
-            attention = attention.with_norms(norms)
+    outputs, held = [], []
+    for output, attention in _make_rows(run, call, ([rows] for rows in run.blocks(batch, heads, queries, keys))):
         outputs.append(output)
         if run.whole:
             held.append(attention)
@@ -291,7 +97,82 @@ def attend_with_matrix(run: Pass, call: Call) -> Tensor:
             run.show(attention)
     if run.whole:
         run.show(_gather(held))
-    return outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=1)
+    return _join_rows(outputs)
+
+
+def attend_with_chosen_rows(run: Pass, call: Call, chosen: Sequence[slice]) -> tuple[Tensor, str]:
+    """A layer's output, and the way to it; some blocks of its rows are shown.
+
+    The output is that of a fused kernel where that may be, and a few rows of it are compared with the model's own.
+    """
+    fused, way = _fuse(run, call), f"some rows; the output without the matrix: {call.reach}"
+    if isinstance(fused, FusedRows):
+        output = replace(fused, query=call.query, key=call.key).attend(call.value)[0].transpose(1, 2).contiguous()
+        rows = _choose_rows(call.layer, call.query.shape[2])
+        with torch.no_grad():
+            expected, _ = call.attend_exactly(run, rows)
+            verify_output(run.model, fused, rows, output[:, rows], expected)
+    else:
+        way = f"some rows; the output with the matrix: {fused}"
+        (batch, heads, queries, _), keys = call.query.shape, call.key.shape[2]
+        blocks = run.blocks(batch, heads, queries, keys)
+        output = _join_rows([call.attend(run, rows, _find_columns(run, call, [rows]))[0] for rows in blocks])
+    for _, attention in _make_rows(run, call, _group_blocks(run, call, chosen)):
+        run.show(attention)
+    return output, way
+
+
+def _make_rows(run: Pass, call: Call, groups: Iterable[Sequence[slice]]) -> Iterator[tuple[Tensor, DenseRows]]:
+    """The output of blocks of rows by the model's own function, and their attention as it is shown."""
+    norms, raised = run.measure_norms(call), run.find_raised(call)
+    for blocks in groups:
+        columns = _find_columns(run, call, blocks)
+        for rows, (output, weights, allowed) in zip(blocks, call.attend_in_blocks(run, blocks, columns), strict=True):
+            attention = DenseRows(
+                call.layer,
+                call.attention_type,
+                rows,
+                run.batch,
+                weights.detach(),
+                columns,
+                allowed,
+                raised,
+                call.value.detach(),
+                output.detach().transpose(1, 2),
+            )
+            if run.verify:
+                verify_average(run.model, attention, call.value[:, :, columns], output)
+            yield output, attention if norms is None else attention.with_norms(norms)
+
+
+def _group_blocks(run: Pass, call: Call, blocks: Iterable[slice]) -> Iterator[list[slice]]:
+    """The blocks that are worked out together: not too many weights, and few of keys that no row of a block sees."""
+    batch, heads, _, _ = call.query.shape
+    group: list[slice] = []
+    rows = weights = 0
+    for block in blocks:
+        together, own = _find_columns(run, call, [*group, block]), _find_columns(run, call, [block])
+        size = count_rows(block)
+        seen, most = weights + size * (own.stop - own.start), (rows + size) * (together.stop - together.start)
+        if group and (batch * heads * most > GROUP_WEIGHTS or most > MOST_HIDDEN * seen):
+            yield group
+            group, rows, seen = [], 0, size * (own.stop - own.start)
+        group.append(block)
+        rows, weights = rows + size, seen
+    yield group
+
+
+def _find_columns(run: Pass, call: Call, blocks: Sequence[slice]) -> slice:
+    """The keys with which blocks of rows are worked out: all but those that no row of them sees."""
+    keys = call.key.shape[2]
+    if call.reach is None or run.whole or not may_leave_out(call.terms):
+        return slice(0, keys)
+    seen = [call.reach.keys(rows, keys) for rows in blocks]
+    return slice(min(columns.start for columns in seen), max(columns.stop for columns in seen))
+
+
+def _join_rows(outputs: Sequence[Tensor]) -> Tensor:
+    return outputs[0] if len(outputs) == 1 else torch.cat(list(outputs), dim=1)
 
 
 def pass_on(run: Pass, call: Call, output: Float[Tensor, "batch query head width"], edits: Sequence[Edit]) -> Tensor:
@@ -337,16 +218,3 @@ def _gather(blocks: list[DenseRows]) -> DenseRows:
     )
     averaged = None if first.averaged is None else torch.cat([block.output() for block in blocks], dim=2)
     return replace(first, rows=rows, matrix=matrix, allowed=allowed, averaged=averaged)
-
-
-def find_eager(module: nn.Module) -> Callable[..., tuple[Tensor, Tensor]]:
-    """The eager attention function beside the class of `module`, or beside a class it derives from."""
-    for owner in type(module).__mro__:
-        beside = vars(sys.modules[owner.__module__])
-        if "eager_attention_forward" in beside:
-            function: Callable[..., tuple[Tensor, Tensor]] = beside["eager_attention_forward"]
-            return function
-    raise ModelError(
-        f"{type(module).__module__} defines {type(module).__name__} without an eager_attention_forward beside it, "
-        "so its attention cannot be captured."
-    )

@@ -1,7 +1,7 @@
 """Attention masks as blocks of rows, never whole."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -82,6 +82,11 @@ class Reach:
         return as_mask(self.hidden[:, keys], dtype)[:, None, None].expand(-1, 1, queries, -1)
 
 
+def count_rows(rows: slice) -> int:
+    """The number of rows of a block, which may be every so manieth row from the first on."""
+    return len(range(rows.start, rows.stop, rows.step or 1))
+
+
 def as_mask(hidden: Bool[Tensor, "..."], dtype: torch.dtype) -> Float[Tensor, "..."]:
     """A mask that is added to scores: finite, so that a row of which all is hidden has a sum, of nothing."""
     return torch.zeros_like(hidden, dtype=dtype).masked_fill_(hidden, torch.finfo(dtype).min)
@@ -109,13 +114,15 @@ class _Kept:
     ticket: Tensor
     arguments: dict[str, Any]
     reach: Reach | None
-    blocks: dict[tuple[int, int, int, int, torch.dtype], tuple[Tensor | None, Tensor]] = field(default_factory=dict)
+    blocks: dict[tuple[int, int, int, int, int, torch.dtype], tuple[Tensor | None, Tensor]] = field(
+        default_factory=dict
+    )
 
     def block(self, rows: slice, keys: slice, dtype: torch.dtype) -> tuple[Tensor | None, Tensor]:
         """The mask that is added to the scores (None where every key may be seen), and the number of visible keys."""
-        block = (rows.start, rows.stop, keys.start, keys.stop, dtype)
+        block = (rows.start, rows.stop, rows.step or 1, keys.start, keys.stop, dtype)
         if block not in self.blocks:
-            seen, size = self._seen(rows, keys), (self.arguments["batch_size"], rows.stop - rows.start)
+            seen, size = self._seen(rows, keys), (self.arguments["batch_size"], count_rows(rows))
             if seen is None:
                 allowed = torch.full(size, float(keys.stop - keys.start), device=self.arguments["device"])
             else:
@@ -130,11 +137,11 @@ class _Kept:
         if self.reach is None:
             size = {"q_length": rows.stop - rows.start, "q_offset": self.arguments["q_offset"] + rows.start}
             seen: Tensor | None = sdpa_mask(**self.arguments | size)
-            return seen
+            return seen if seen is None else seen[:, :, :: rows.step or 1]
         if self.reach.everywhere:
             return None
         device = self.arguments["device"]
-        places = (torch.arange(part.start, part.stop, device=device) for part in (rows, keys))
+        places = (torch.arange(part.start, part.stop, part.step or 1, device=device) for part in (rows, keys))
         return self.reach.sees(*places)[:, None]
 
 
@@ -179,7 +186,7 @@ class Masks:
         Raises:
             ModelError: the model has made something else of its ticket.
         """
-        size = (query.shape[0], rows.stop - rows.start)
+        size = (query.shape[0], count_rows(rows))
         if attention_mask is None:
             return None, torch.full(size, float(keys), device=query.device)
         kept = self._kept.get(id(attention_mask))
@@ -193,11 +200,22 @@ class Masks:
         own = attention_mask if attention_mask.shape[-2] == 1 else attention_mask[:, :, rows]
         return own, shown(own)[:, 0].sum(-1, dtype=torch.float32).expand(size)
 
+    def blocks(
+        self, attention_mask: Tensor | None, blocks: Sequence[slice], columns: slice, query: Tensor, keys: int
+    ) -> tuple[Tensor | None, Float[Tensor, "batch query"]]:
+        """Several blocks as one, one below the other; the arguments are those of `block`."""
+        masks, allowed = zip(*(self.block(attention_mask, rows, columns, query, keys) for rows in blocks), strict=True)
+        if len(blocks) == 1 or masks[0] is None:
+            return masks[0], torch.cat(allowed, dim=1)
+        # A mask of the model's own may have one row for all.
+        whole = [mask.expand(*mask.shape[:-2], count_rows(rows), -1) for mask, rows in zip(masks, blocks, strict=True)]
+        return torch.cat(whole, dim=-2), torch.cat(allowed, dim=1)
+
     def visible(
         self, attention_mask: Tensor | None, rows: slice, query: Tensor, keys: int
     ) -> Bool[Tensor, "batch query key"]:
         """The keys that a mask shows to each query of a block of rows; the arguments are those of `block`."""
-        size = (query.shape[0], rows.stop - rows.start, keys)
+        size = (query.shape[0], count_rows(rows), keys)
         mask, _ = self.block(attention_mask, rows, slice(0, keys), query, keys)
         if mask is None:
             return torch.ones(size, dtype=torch.bool, device=query.device)

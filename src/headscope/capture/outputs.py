@@ -8,8 +8,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from headscope.capture.call import Pass, Paths
 from headscope.capture.edit import HeadGradient
-from headscope.capture.layer import Pass, Paths
 from headscope.errors import HeadscopeError, ModelError
 
 Loss = Callable[[Any], Tensor]

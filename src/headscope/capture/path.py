@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 LEAVES_SCORES_ALONE = frozenset(
@@ -47,7 +47,7 @@ def may_leave_out(terms: Mapping[str, Any]) -> bool:
     return all(term is None or name in LEAVES_SCORES_ALONE | KEY_BY_KEY for name, term in terms.items())
 
 
-def cut(term: Any, rows: slice, columns: slice, queries: int, keys: int) -> Any:
+def cut(term: Any, rows: slice | Int[Tensor, " row"], columns: slice, queries: int, keys: int) -> Any:
     """A term of the scores with axes of queries and keys (T5's position bias), cut to those of a block."""
     if isinstance(term, Tensor) and term.ndim == 4 and term.shape[-2:] == (queries, keys):
         return term[:, :, rows, columns]

@@ -58,6 +58,9 @@ class Plan:
             default only for long texts, where it is the faster way.
         view: what is measured in place of the weights, a name from `headscope.capture.views.VIEWS`; None for the
             weights.
+        sample_queries: estimate the statistics of longer texts from about so many of their query rows, at random
+            (`headscope.runner.row_sample`); None for all rows.
+        seed: random seed of that sample.
     """
 
     max_tokens: int | None = None
@@ -67,6 +70,8 @@ class Plan:
     rows: int | None = None
     fused: bool | None = None
     view: str | None = None
+    sample_queries: int | None = None
+    seed: int = 0
 
     def __post_init__(self) -> None:
         """Refuse blocks of no rows, and a view that there is not."""

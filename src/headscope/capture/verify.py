@@ -64,25 +64,34 @@ def verify_average(
     _verify_close(model, expected[real], output.float()[real], what, heads.abs().max())
 
 
-def verify_fused(
+def verify_output(
     model: Model,
     attention: FusedRows,
     rows: slice,
     output: Float[Tensor, "batch query head size"],
     expected: Float[Tensor, "batch query head size"],
-    weights: Float[Tensor, "batch head query key"],
 ) -> None:
-    """Some rows of a layer without its matrix are those of the model's own function, which has these weights."""
+    """Some rows of what a layer returns without its matrix are those of the model's own function."""
     real = attention.queries.real[:, rows]
-    if not bool(torch.isfinite(expected[real]).all()):
-        return  # so are the model's outputs, and the text is left out (`are_finite`)
-    layer = f"layer {attention.layer} without its matrix"
-    _verify_close(model, expected[real], output[real], f"the outputs of {layer}", expected.abs().max())
+    # Where they are not finite, neither are the model's outputs, and the text is left out (`are_finite`).
+    if bool(torch.isfinite(expected[real]).all()):
+        what = f"the outputs of layer {attention.layer} without its matrix"
+        _verify_close(model, expected[real], output[real], what, expected.abs().max())
+
+
+def verify_entropy(
+    model: Model, attention: FusedRows, rows: slice, weights: Float[Tensor, "batch head query key"]
+) -> None:
+    """The entropies of some rows of a layer without its matrix are those of these weights."""
+    real = attention.queries.real[:, rows]
     entropy = torch.special.entr(weights.float()).sum(-1).transpose(1, 2)[real]
+    if not bool(torch.isfinite(entropy).all()):
+        return
     fused = attention.entropy()[:, :, rows].transpose(1, 2)[real]
     # An entropy is the difference of two numbers of the size of the log-sum-exp.
     size = attention.log_sum[:, :, rows].transpose(1, 2)[real].abs().amax() if bool(real.any()) else torch.zeros(())
-    _verify_close(model, entropy, fused, f"the entropies of {layer}", size)
+    what = f"the entropies of layer {attention.layer} without its matrix"
+    _verify_close(model, entropy, fused, what, size)
 
 
 def verify_same(

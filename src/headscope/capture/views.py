@@ -39,8 +39,11 @@ _ROLLOUT = (
     "of a token in the residual stream and mixes the rest by the mean attention of its heads"
 )
 
+NORM = "norm"
+"""The view whose weights are those of attention times a number of each key."""
+
 VIEWS: Mapping[str, View] = {
-    "norm": View(
+    NORM: View(
         "share of what flows",
         "the norm of what flows from each token (its value behind the output projection, times its weight), as a share "
         "of the sum of these norms over all tokens (Kobayashi et al. 2020, section 3)",
