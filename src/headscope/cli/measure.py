@@ -41,11 +41,17 @@ def measure(
                "Default: the weights.",
                metavar="NAME"),
     ] = None,
+    sample_queries: Annotated[
+        int | None,
+        option(MEASURED, "Estimate the statistics of long texts from about so many of their tokens as queries, at "
+               "random, such as 256: nearly at the cost of the model alone, and with an interval for each value. "
+               "Default: all tokens.", metavar="N", min=32),
+    ] = None,
     format: options.Format = None,
     limit: options.Limit = None,
     sample: options.Sample = None,
     seed: Annotated[
-        int, option(options.CORPUS, "Random seed of --sample, such as 7. Default: 0.", metavar="N")
+        int, option(options.CORPUS, "Random seed of --sample and --sample-queries, such as 7. Default: 0.", metavar="N")
     ] = 0,
     patterns: options.PatternFile = None,
     hops: options.Hops = 1,
@@ -128,7 +134,7 @@ def measure(
         settings: dict[str, Any] = {
             "format": format, "patterns": patterns, "hops": hops, "limit": limit, "sample": sample, "seed": seed,
             "task": task, "device": device, "max_tokens": max_tokens, "cut": cut, "pair_tokens": pair_tokens,
-            "batch_tokens": batch_tokens, "permutations": permutations, "view": view,
+            "batch_tokens": batch_tokens, "permutations": permutations, "view": view, "sample_queries": sample_queries,
             "trust_remote_code": trust_remote_code, "resume": resume, "progress": progress,
         }  # fmt: skip
         if part is not None:

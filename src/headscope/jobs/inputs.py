@@ -23,14 +23,21 @@ def make_plan(
     pair_tokens: int | None,
     batch_tokens: int | None,
     view: str | None = None,
+    sample_queries: int | None = None,
+    seed: int = 0,
 ) -> Plan:
-    """The plan of these options; a size that is None has the default of `Plan`."""
+    """The plan of these options; a size that is None has the default of `Plan`.
+
+    The seed is that of the sample of query rows; without one it changes nothing, and is left out.
+    """
     return Plan(
         max_tokens=max_tokens,
         cut=cut,
         pair_tokens=Plan.pair_tokens if pair_tokens is None else pair_tokens,
         batch_tokens=Plan.batch_tokens if batch_tokens is None else batch_tokens,
         view=view,
+        sample_queries=sample_queries,
+        seed=Plan.seed if sample_queries is None else seed,
     )
 
 

@@ -27,7 +27,7 @@ from headscope.jobs.replication import open_replication
 from headscope.jobs.shard_arguments import RAY, check_engine
 from headscope.reducers.reducer import Reducer
 from headscope.reducers.support.permutations import with_permutations
-from headscope.runner import Plan, list_reducers, measure_runs, refuse_view, resolve_reducers
+from headscope.runner import Plan, list_reducers, measure_runs, refuse_sample, refuse_view, resolve_reducers
 from headscope.runner import measure as run
 from headscope.runs import Runs
 from headscope.view.headings import name_model
@@ -56,6 +56,7 @@ def measure(
     replicate: str | Path | Iterable[Any] | None = None,
     permutations: int | None = None,
     view: str | None = None,
+    sample_queries: int | None = None,
     trust_remote_code: bool = False,
     resume: bool = False,
     engine: str = "local",
@@ -76,7 +77,7 @@ def measure(
         hops: of a treebank, add the most frequent paths of up to 2 or 3 dependencies as links. Default: 1, none.
         limit: measure the first so many documents. Default: all.
         sample: measure so many documents at random, in their order; all of a corpus that has no more. Default: all.
-        seed: random seed of the sample.
+        seed: random seed of `sample` and `sample_queries`.
         runs: a folder of runs that were tuned from the model: each run is measured instead of the model, and the table
             has the dimension ``run``.
         task: the task head whose loss reducers and views of gradients differentiate: ``masked-lm``, ``causal-lm``,
@@ -97,6 +98,10 @@ def measure(
             ``gradient`` or ``gradient-x-attention`` for that of what the loss depends on, ``rollout`` or
             ``rollout-without-sink`` for that of what comes from each token of the input, ``value-zeroing`` for that of
             what changes without each token's value (`headscope.capture.views.VIEWS`). Default: the weights.
+        sample_queries: estimate the statistics of long texts from about so many of their tokens as queries, such as
+            256, at random: nearly at the cost of the model alone, with the variables ``*_lower`` and ``*_upper`` as
+            the ends of an interval around each value (`headscope.runner.row_sample`). Not every reducer takes a
+            sample. Default: all tokens.
         trust_remote_code: run the Python code of the model's repository.
         resume: continue a killed run with the same arguments.
         engine: ``local`` for this process, or ``ray`` for the workers of a Ray cluster (extra ``ray``): the one that
@@ -118,6 +123,7 @@ def measure(
     check_view(view)
     check_model(model)
     check_engine(engine, workers, model, device, runs=runs, replicate=replicate)
+    plan = make_plan(max_tokens, cut, pair_tokens, batch_tokens, view, sample_queries, seed)
     reading = partial(read, format=format, patterns=patterns, hops=hops, limit=limit, sample=sample, seed=seed)
     with nullcontext() if out is None else reserve_file(Path(out)) as sums:
         documents = reading(corpus)
@@ -126,10 +132,11 @@ def measure(
         compares = runs is not None or is_adapter(model)
         chosen = choose_reducers(reducers, summary, runs, permutations, compares=compares)
         refuse_view(chosen, view)
+        refuse_sample(chosen, plan)
         head = find_head(task, chosen, view) if runs is None else None
         if engine == RAY:
             table = _measure_on_ray(
-                str(model), documents, chosen, plan=make_plan(max_tokens, cut, pair_tokens, batch_tokens, view),
+                str(model), documents, chosen, plan=plan,
                 summary=summary, sums=sums, workers=workers, resume=resume, progress=progress,
                 device=device, trust_remote_code=trust_remote_code, task=head,
             )  # fmt: skip
@@ -142,7 +149,7 @@ def measure(
 
         def make_settings(step: str, summary: CorpusSummary, checkpoint: Path | None) -> dict[str, Any]:
             return {
-                "plan": make_plan(max_tokens, cut, pair_tokens, batch_tokens, view), "summary": summary,
+                "plan": plan, "summary": summary,
                 "checkpoint": checkpoint, "resume": resume, "progress": lambda done, total: progress(step, done, total),
             }  # fmt: skip
 

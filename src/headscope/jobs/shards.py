@@ -21,7 +21,7 @@ from headscope.jobs.inputs import find_head, make_plan
 from headscope.jobs.measure import choose_reducers
 from headscope.jobs.progress import Progress, ignore_progress, shows_progress
 from headscope.reducers.reducer import Reducer
-from headscope.runner import Run, ShardSums, list_reducers, merge_shards, refuse_view
+from headscope.runner import Run, ShardSums, list_reducers, merge_shards, refuse_sample, refuse_view
 from headscope.view.headings import name_model
 
 
@@ -47,6 +47,7 @@ def measure_shard(
     batch_tokens: int | None = None,
     permutations: int | None = None,
     view: str | None = None,
+    sample_queries: int | None = None,
     trust_remote_code: bool = False,
     resume: bool = False,
     progress: Progress | bool | None = None,
@@ -71,6 +72,7 @@ def measure_shard(
     check_reducers(reducers)
     check_view(view)
     check_model(model)
+    plan = make_plan(max_tokens, cut, pair_tokens, batch_tokens, view, sample_queries, seed)
     with reserve_file(Path(out)) as checkpoint:
         documents = read(corpus, format=format, patterns=patterns, hops=hops, limit=limit, sample=sample, seed=seed)
         progress("reading the corpus", 0, 0)
@@ -78,9 +80,9 @@ def measure_shard(
         shard.check(summary.documents)
         chosen = choose_reducers(reducers, summary, None, permutations, compares=is_adapter(model))
         refuse_view(chosen, view)
+        refuse_sample(chosen, plan)
         progress("loading the model", 0, 0)
         model = load(model, device=device, trust_remote_code=trust_remote_code, task=find_head(task, chosen, view))
-        plan = make_plan(max_tokens, cut, pair_tokens, batch_tokens, view)
         run = Run.open(model, documents, chosen, plan=plan, summary=summary).select(shard)
         step = partial(progress, f"measuring shard {shard} with {name_model(model.name)}")
         sums = ShardSums.of_run(run, run.add_up(checkpoint=checkpoint, resume=resume, progress=step))

@@ -56,6 +56,7 @@ class AverageMap:
     scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "rows"
     models: ClassVar[Literal[1, 2]] = 1
     max_tokens: ClassVar[int | None] = None
+    samples_queries: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Refuse what is no number of parts."""

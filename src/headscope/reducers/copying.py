@@ -68,6 +68,7 @@ class Copying:
     scope: ClassVar[Literal["rows", "layer", "pass", "gradient"]] = "rows"
     models: ClassVar[Literal[1, 2]] = 1
     max_tokens: ClassVar[int | None] = None
+    samples_queries: ClassVar[bool] = True
     reads_logits: ClassVar[bool] = True
 
     @classmethod

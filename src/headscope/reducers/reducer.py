@@ -37,6 +37,9 @@ class Reducer(Protocol):
     A reducer that takes long may set ``on_sample``: where it is not asked for by name, it is measured on a random
     sample of the documents (`needs_sample`).
 
+    A reducer with the scope ``rows`` whose values are means over most of the tokens of a text sets ``samples_queries``:
+    they can be estimated from a sample of the query rows (`samples_queries`).
+
     A reducer that asks which tokens the values raise sets ``reads_logits`` (`reads_logits`).
 
     A reducer that asks for values or outputs (`Attention.values`, `Attention.output`) sets ``reads_values``
@@ -87,6 +90,11 @@ def reports_heads(reducer: Reducer) -> bool:
 def needs_sample(reducer: Reducer | type[Reducer]) -> bool:
     """True if a reducer is measured on a sample of a corpus where it is not asked for by name."""
     return bool(getattr(reducer, "on_sample", False))
+
+
+def samples_queries(reducer: Reducer | type[Reducer]) -> bool:
+    """True if the values of a reducer can be estimated from a sample of the query rows of long texts."""
+    return bool(getattr(reducer, "samples_queries", False))
 
 
 def reads_logits(reducer: Reducer | type[Reducer]) -> bool:

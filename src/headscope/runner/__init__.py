@@ -11,6 +11,7 @@
 `list_reducers`     one reducer, one name or several of them -> a list
 `needs_head`        whether reducers need gradients, and so a model with a task head
 `refuse_view`       refuses a view with reducers that cannot be measured through it
+`refuse_sample`     refuses a sample of query rows with reducers that need all of them
 `try_views`         tries whether a model can be seen through views
 `resolve_reducers`  names, ``module:Reducer`` and objects -> reducers for a corpus
 `Plan`              how to batch
@@ -19,7 +20,7 @@
 
 from headscope.capture.stream import Plan
 from headscope.runner.local import Run, count_read, measure, try_views
-from headscope.runner.resolve import list_reducers, needs_head, refuse_view, resolve_reducers
+from headscope.runner.resolve import list_reducers, needs_head, refuse_sample, refuse_view, resolve_reducers
 from headscope.runner.runs import measure_pair, measure_runs
 from headscope.runner.shards import ShardSums, merge_shards
 
@@ -34,6 +35,7 @@ __all__ = [
     "measure_runs",
     "merge_shards",
     "needs_head",
+    "refuse_sample",
     "refuse_view",
     "resolve_reducers",
     "try_views",

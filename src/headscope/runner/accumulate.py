@@ -19,12 +19,14 @@ from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
 from headscope.capture.interface import Capture
 from headscope.capture.loss import make_loss
+from headscope.capture.model import Model
 from headscope.capture.outputs import Outputs
 from headscope.capture.stream import Plan, Portion, Stream
 from headscope.capture.verify import are_finite
 from headscope.reducers.reducer import Reducer, Sums
 from headscope.runner.checkpoint import ALL_LAYERS, COUNTED, Key, RunSums
 from headscope.runner.resolve import needs_head
+from headscope.runner.row_sample import RowSample, add_no_deviations
 from headscope.runner.table import NOT_FINITE
 
 
@@ -91,6 +93,8 @@ def _observe_portion(
         layers_beside, outputs = _hold_layers(capture_beside, batch_beside, plan)
         held.append(layers_beside)
         outputs_beside.append(outputs)
+    samples = _draw_rows(capture.model, batch, plan)
+    by_place: defaultdict[tuple[str, str, str], list[tuple[slice, Sums]]] = defaultdict(list)
     passes: defaultdict[str, list[tuple[Attention, ...]]] = defaultdict(list)
     by_pass = [reducer for reducer in reducers if reducer.scope == "pass"]
     by_layer = [reducer for reducer in reducers if reducer.scope in ("rows", "layer")]
@@ -101,7 +105,11 @@ def _observe_portion(
         attentions = (attention, *(layers.pop((attention_type, layer)) for layers in held))
         for reducer in by_layer:
             values = reducer.observe(facts[reducer.name, attention_type], *attentions[: reducer.models])
-            add(reducer, attention_type, str(layer), values)
+            if attention_type in samples:
+                by_place[reducer.name, attention_type, str(layer)].append((attention.rows, values))
+            else:
+                exact = values if plan.sample_queries is None else add_no_deviations(values)
+                add(reducer, attention_type, str(layer), exact)
         if by_pass:
             passes[attention_type].append(attentions)
 
@@ -111,8 +119,12 @@ def _observe_portion(
     together = posed is batch or plan.view is not None or len(by_gradient) == len(reducers)
     seen = capture.run(
         posed if together else batch, see, gradients=bool(by_gradient) and together, loss=loss, rows=plan.rows,
-        whole=whole, fused=plan.fused,
+        whole=whole, fused=plan.fused, chosen_rows={name: [*sample.blocks] for name, sample in samples.items()},
     )  # fmt: skip
+    for place, observed in by_place.items():
+        _, attention_type, _ = place
+        estimates = samples[attention_type].estimate(observed)
+        _add(sums, {(*place, name): value for name, value in estimates.items()})
     differentiated = seen
     if not together:
         differentiated = capture.run(posed, gradients=True, loss=loss, rows=plan.rows, fused=plan.fused)
@@ -130,6 +142,14 @@ def _observe_portion(
     passes_run = [seen, *outputs_beside] if together else [seen, differentiated, *outputs_beside]
     finite = [are_finite(batch, outputs.verified) for outputs in passes_run]
     return sums, torch.stack(finite).all(0)
+
+
+def _draw_rows(model: Model, batch: Batch, plan: Plan) -> dict[str, RowSample]:
+    """The rows that are measured, by attention type; a type of which all are is left out."""
+    if plan.sample_queries is None:
+        return {}
+    samples = {name: RowSample.draw(batch, name, plan.sample_queries, plan.seed) for name in model.layers}
+    return {name: sample for name, sample in samples.items() if sample is not None}
 
 
 def _hold_layers(capture: Capture, batch: Batch, plan: Plan) -> tuple[dict[tuple[str, int], Attention], Outputs]:

@@ -32,7 +32,7 @@ from headscope.runner.checkpoint import Key, RunSums
 from headscope.runner.checkpoint import resume as resume_sums
 from headscope.runner.checkpoint import save as save_sums
 from headscope.runner.provenance import identify_model, list_versions
-from headscope.runner.resolve import list_reducers, needs_head, refuse_view, resolve_reducers
+from headscope.runner.resolve import list_reducers, needs_head, refuse_sample, refuse_view, resolve_reducers
 from headscope.runner.table import complete_table
 
 SAVE_EVERY = 20.0
@@ -124,6 +124,7 @@ class Run:
         resolved = resolve_reducers(list_reducers(reducers), summary)
         plan = _decide_cut(plan or Plan(), summary)
         refuse_view(resolved, plan.view)
+        refuse_sample(resolved, plan)
         stream = open_stream(model, documents, resolved, plan, before=_load_before(before, model, resolved))
         return cls(stream, resolved, summary, _identify(stream, resolved))
 
@@ -247,6 +248,8 @@ def _identify(stream: Stream, reducers: Sequence[Reducer]) -> dict[str, Any]:
     if isinstance(documents, Corpus) and documents.patterns is not None:
         about["patterns"] = documents.patterns.content
         versions["spacy"] = metadata.version("spacy")
+    if stream.plan.sample_queries is not None:
+        about |= {"sample_queries": stream.plan.sample_queries, "sample_seed": stream.plan.seed}
     if isinstance(documents, Corpus) and documents.hops > 1:
         about["hops"] = documents.hops
     about["versions"] = json.dumps(versions, sort_keys=True)

@@ -6,12 +6,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from headscope.capture.views import VIEWS
+from headscope.capture.stream import Plan
+from headscope.capture.views import NORM, VIEWS
 from headscope.corpora.summary import CorpusSummary
 from headscope.errors import HeadscopeError, first_line
 from headscope.reducers import REDUCERS
 from headscope.reducers.names import check_name
-from headscope.reducers.reducer import Reducer, reads_values
+from headscope.reducers.reducer import Reducer, reads_values, samples_queries
+from headscope.runner.row_sample import LEAST_ROWS
 
 DECLARED = {name: get_args(hint)[0] for name, hint in get_type_hints(Reducer).items()}
 CHOICES = {name: get_args(kind) for name, kind in DECLARED.items() if get_origin(kind) is Literal}
@@ -52,6 +54,32 @@ def refuse_view(reducers: Sequence[Reducer], view: str | None) -> None:
         raise HeadscopeError(
             f"the reducer `{comparing.name}` compares two models, which have no loss in common, so it has no view "
             f"`{view}`; measure it apart, without --view or with --view norm."
+        )
+
+
+def refuse_sample(reducers: Sequence[Reducer], plan: Plan) -> None:
+    """Refuse too small a sample of query rows, and reducers or a view that cannot be estimated from one.
+
+    Raises:
+        HeadscopeError: the sample has fewer than `LEAST_ROWS` rows, or a reducer or the view needs all rows of a text.
+    """
+    if plan.sample_queries is None:
+        return
+    if plan.sample_queries < LEAST_ROWS:
+        raise HeadscopeError(
+            f"a sample of {plan.sample_queries} query rows does not show how far off it is; give {LEAST_ROWS} or more, "
+            "such as 256."
+        )
+    if plan.view not in (None, NORM):
+        raise HeadscopeError(
+            f"the view `{plan.view}` needs all query rows of a text; leave out --sample-queries, or measure the "
+            f"weights or --view {NORM}."
+        )
+    if whole := [reducer.name for reducer in reducers if not samples_queries(reducer)]:
+        able = ", ".join(name for name, reducer in REDUCERS.items() if samples_queries(reducer))
+        raise HeadscopeError(
+            f"the reducer `{whole[0]}` needs all query rows of a text; measure it apart, without --sample-queries (a "
+            f"sample will do for {able})."
         )
 
 

@@ -16,6 +16,7 @@ from headscope.heads import SHARE
 from headscope.layers import place_layers
 from headscope.reducers.reducer import Reducer, declared_scores
 from headscope.runner.checkpoint import RunSums
+from headscope.runner.row_sample import find_result
 from headscope.score import ATTRIBUTE, Score, write_scores
 
 NOT_FINITE = "documents for which the model's outputs are not finite"
@@ -81,7 +82,7 @@ def tabulate(done: RunSums, shape: Shape, reducers: Sequence[Reducer]) -> xr.Dat
         reduced = []
         for reducer in reducers:
             sums = done.collect_layers(reducer.name, attention_type, numbers)
-            values = reducer.result(sums, done.select_counts(reducer.name, attention_type))
+            values = find_result(reducer, sums, done.select_counts(reducer.name, attention_type))
             values = values.assign_coords(head=np.arange(1, values.sizes["head"] + 1))
             reduced.append(place_layers(values, numbers, shape.layers[attention_type]))
         try:

@@ -28,6 +28,16 @@ def describe_view(table: xr.Dataset) -> str:
     return f"View “{table.attrs['view']}”: {table.attrs['view_shows']}." if "view" in table.attrs else ""
 
 
+def describe_sample(table: xr.Dataset) -> str:
+    """The sample of query rows from which a table was estimated; empty where all rows were measured."""
+    if "sample_queries" not in table.attrs:
+        return ""
+    return (
+        f"Estimated from about {table.attrs['sample_queries']:,} tokens of each long text as queries, at random (seed "
+        f"{table.attrs['sample_seed']}). Intervals of 95 % say where the values of all tokens may lie."
+    )
+
+
 def describe_layers(table: xr.Dataset) -> str:
     """A sentence on the layers of a hybrid model that have no attention; empty if all have some."""
     return describe_without_attention(read_without_attention(table))

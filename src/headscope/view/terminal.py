@@ -13,12 +13,20 @@ from rich.table import Table
 from rich.text import Text
 
 from headscope.analyse import top_heads
+from headscope.analyse.rank import rank_heads, values_of_heads
 from headscope.analyse.replicate import SURVIVES
 from headscope.analyse.report import UNDECIDED
 from headscope.heads import get_share
 from headscope.layers import list_ranges
 from headscope.score import read_scores
-from headscope.view.headings import describe_causality, describe_layers, describe_view, name_corpus, name_model
+from headscope.view.headings import (
+    describe_causality,
+    describe_layers,
+    describe_sample,
+    describe_view,
+    name_corpus,
+    name_model,
+)
 from headscope.view.need import print_need
 from headscope.view.reports import Interval, Report, Reported, describe_regressions, read_reports
 from headscope.view.runs import print_runs
@@ -56,6 +64,8 @@ def print_table(table: xr.Dataset, console: Console) -> None:
     console.print(f"Skipped: {reasons or 'nothing'}", style="yellow" if skipped else "")
     if view := describe_view(table):
         console.print(escape(view), style="bold", highlight=False)
+    if sample := describe_sample(table):
+        console.print(sample, style="bold", highlight=False)
     if "run" in table.dims:
         print_runs(table, console)
         return
@@ -81,11 +91,22 @@ def _print_targets(table: xr.Dataset, console: Console) -> None:
         if any(np.allclose(values, other, rtol=1e-6, equal_nan=True) for other in shown):
             continue
         shown.append(values)
-        best = top_heads(table, str(name))
-        lines.add_row(Text(target), "   ".join(f"[bold]{head}[/] {value:.2f}" for head, value in best))
+        lines.add_row(Text(target), _list_top_heads(table, str(name)))
     if lines.row_count:
         console.print(f"\nThe heads that look most at ... (mean {get_share(table)}, all texts)")
         console.print(lines)
+
+
+def _list_top_heads(table: xr.Dataset, variable: str) -> str:
+    """The heads with the largest values, each with its interval if the table was estimated from a sample."""
+    ends = [f"{variable}_{end}" for end in ("lower", "upper")]
+    if ends[0] not in table:
+        return "   ".join(f"[bold]{head}[/] {value:.2f}" for head, value in top_heads(table, variable))
+    lower, upper = (dict(rank_heads(values_of_heads(table, end))) for end in ends)
+    return "  ".join(
+        f"[bold]{head}[/] {value:.2f} \\[{_short(lower[head])} {_short(upper[head])}]"
+        for head, value in top_heads(table, variable)
+    )
 
 
 def _print_descriptions(table: xr.Dataset, console: Console) -> None:

@@ -1,0 +1,171 @@
+"""Statistics of long texts, estimated from a random sample of their query rows, and how far off they may be.
+
+batch --RowSample.draw--> blocks of rows --observe--> sums of each block --estimate--> sums, and how samples deviate
+
+A batch is sampled `SAMPLES` times. Each sample is of every so manieth row, from a random row on, so that it has rows
+from all over the text: systematic samples with several random starts (Gautschi 1957, Some remarks on systematic
+sampling). Each estimates the sum over all rows without bias; their mean is the estimate, and how far they lie apart
+says how far off it may be, whatever the reducer makes of the sums. The rows that are like no others, the first and
+those of special tokens, are measured in any case.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import xarray as xr
+from jaxtyping import Float64
+from scipy.stats import t as student
+from torch import Tensor
+
+from headscope import heads
+from headscope.capture.batch import Batch
+from headscope.reducers.reducer import Reducer, Sums
+
+SAMPLES = 16
+"""Samples of each batch."""
+
+LEAST_ROWS = 2 * SAMPLES
+"""Rows of all samples together, at least."""
+
+FIRST_ROWS = 64
+"""The first rows of a text are measured in any case: where a token sees few others, its attention is like no other's,
+and a few of them make up most of what many heads give to a neighbour."""
+
+PARTS = 4
+"""Parts of a text; the rows of a sample in each of them are a block."""
+
+LEVEL = 0.95
+"""Of the intervals."""
+
+DEVIATION = ":deviation"
+"""What the names of deviations end in; before it stands the name of the sum. Their last axis is that of the samples."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowSample:
+    """The rows of the texts of a batch that are measured.
+
+    Attributes:
+        length: all rows.
+        step: each sample is of every so manieth row.
+        starts: the first row of each sample, counted from 0.
+        special: the rows behind the first ones that are measured beside the samples: those of special tokens, which
+            are few, and of which some statistics are.
+    """
+
+    length: int
+    step: int
+    starts: Sequence[int]
+    special: Sequence[int]
+
+    @classmethod
+    def draw(cls, batch: Batch, attention_type: str, rows: int, seed: int) -> "RowSample | None":
+        """A sample of about so many rows of each text, the same for the same texts and seed; None for all rows."""
+        queries = batch.queries(attention_type)
+        step = -(-(queries.length - FIRST_ROWS) * SAMPLES // rows)
+        if step <= SAMPLES:
+            return None
+        identity = repr((seed, attention_type, [document.id for document in batch.documents]))
+        generator = np.random.default_rng(int.from_bytes(hashlib.sha256(identity.encode()).digest()[:8]))
+        starts = FIRST_ROWS + generator.choice(step, SAMPLES, replace=False)
+        special = (queries.cls | queries.sep)[:, FIRST_ROWS:].any(0).nonzero()[:, 0] + FIRST_ROWS
+        return cls(queries.length, step, starts.tolist(), special.tolist())
+
+    @property
+    def blocks(self) -> Iterator[slice]:
+        """The rows in blocks: the first ones, each special one, and those of each sample."""
+        yield slice(0, FIRST_ROWS)
+        for row in self.special:
+            yield slice(row, row + 1)
+        # Part by part of the text, since the rows of a part see about the same keys.
+        rest = self.length - FIRST_ROWS
+        part = self.step * -(-rest // (self.step * PARTS))
+        for begin in range(0, rest, part):
+            for start in self.starts:
+                block = slice(begin + start, min(FIRST_ROWS + begin + part, self.length), self.step)
+                if block.start < block.stop:
+                    yield block
+
+    def estimate(self, observed: Sequence[tuple[slice, Sums]]) -> Sums:
+        """The sums over all rows, and the deviation of each sample from them, given those of each block.
+
+        Samples are drawn without replacement, so that their deviations shrink with the share of the rows that is drawn
+        (Cochran 1977, section 2.6).
+        """
+        certain: Sums = {}
+        samples: dict[int, Sums] = {start % self.step: {} for start in self.starts}
+        for rows, sums in observed:
+            sample = samples.get(rows.start % self.step, {})
+            if rows.step is not None:
+                _add(sample, sums, self.step)
+                continue
+            _add(certain, sums, 1)
+            if rows.start >= FIRST_ROWS:
+                _add(sample, sums, -self.step)  # a sample that has this special row too
+        shrink = (1 - len(self.starts) / self.step) ** 0.5
+        estimates: Sums = {}
+        for name, total in certain.items():
+            by_sample = torch.stack([total + sums[name] for sums in samples.values()], dim=-1)
+            estimates[name] = by_sample.mean(-1)
+            estimates[f"{name}{DEVIATION}"] = (by_sample - estimates[name][..., None]) * shrink
+        return estimates
+
+
+def add_no_deviations(sums: Sums) -> Sums:
+    """The sums over all rows of a batch, from which no sample deviates."""
+    return sums | {f"{name}{DEVIATION}": value.new_zeros((*value.shape, SAMPLES)) for name, value in sums.items()}
+
+
+def find_result(reducer: Reducer, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
+    """The result of a reducer; of estimated sums with the ends of the interval of each value of a head."""
+    deviations = {name.removesuffix(DEVIATION): sums[name] for name in sums if name.endswith(DEVIATION)}
+    if not deviations:
+        return reducer.result(sums, counts)
+    estimates = {name: sums[name] for name in deviations}
+    values = reducer.result(estimates, counts)
+    samples = [
+        reducer.result({name: estimates[name] + deviations[name][..., sample] for name in estimates}, counts)
+        for sample in range(SAMPLES)
+    ]
+    ends: dict[str, xr.Variable] = {}
+    for name, value in values.data_vars.items():
+        # Sums by fold are what scores are made of, and no values themselves.
+        if {"layer", "head"} <= {*value.dims} and "fold" not in value.dims:
+            interval = find_interval(value.values, np.stack([sample[name].values for sample in samples]))
+            for side, end in zip(("lower", "upper"), interval, strict=True):
+                what = f"{side} end of the 95 % interval of {name} on these texts, from a sample of their query rows"
+                about = {"units": value.attrs["units"], "source": value.attrs["source"]}
+                ends[f"{name}_{side}"] = heads.variable(end, [*map(str, value.dims)], name=what, **about)
+    return values.assign(ends)
+
+
+def find_interval(
+    value: Float64[np.ndarray, "..."], samples: Float64[np.ndarray, "..."]
+) -> tuple[Float64[np.ndarray, "..."], Float64[np.ndarray, "..."]]:
+    """The ends of the intervals of values, given what each of several independent samples says, along a first axis.
+
+    Student's t, turned so that it allows for skewness (Hall 1992, On the removal of skewness by transformation): much
+    of what a head gives to a neighbour comes from few rows, and samples that have missed them lie close together.
+    """
+    count = len(samples)
+    deviations = samples - value
+    spread = samples.std(0, ddof=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        skewness = np.nan_to_num((deviations**3).mean(0) / spread**3)
+    # Where there is no skewness the transformation is none.
+    skewness = np.where(np.abs(skewness) < 1e-6, 1e-6, skewness)
+    quantiles = student.ppf([(1 + LEVEL) / 2, (1 - LEVEL) / 2], count - 1)
+    low, high = (
+        value - spread * 3 / skewness * (np.cbrt(1 + skewness * (t / count**0.5 - skewness / (6 * count))) - 1)
+        for t in quantiles
+    )
+    return np.asarray(low), np.asarray(high)
+
+
+def _add(total: Sums, sums: Mapping[str, Tensor], weight: int) -> None:
+    for name, value in sums.items():
+        weighted = weight * value.double()
+        total[name] = total[name] + weighted if name in total else weighted
