@@ -4,6 +4,7 @@ import pytest
 
 from headscope.corpora import Document
 from headscope.corpora.text import (
+    read_lines,
     read_sentences,
     read_text_lines,
     read_text_wrapped,
@@ -13,6 +14,7 @@ from headscope.corpora.text import (
     recognise_text_wrapped,
     recognise_wikitext,
 )
+from headscope.errors import CorpusError
 
 FILE = "book.txt"
 
@@ -173,3 +175,12 @@ def test_novels_have_the_count_of_their_readme(data):
     assert sum(1 for path in files for _ in read_text_wrapped(path)) == 5043
     # 14,477 paragraphs in 14 files of one run each
     assert sum(1 for path in files for _ in read_text_wrapped(path, min_words=1)) == 14477 - 14
+
+
+def test_a_byte_order_mark_is_not_counted_where_a_bad_byte_is_named(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"\xef\xbb\xbfcaf\xe9 au lait\n")
+    with pytest.raises(CorpusError, match=r"a\.txt:1 holds the byte 0xe9, which is not UTF-8;"):
+        list(read_lines(path))
+    path.write_bytes(b"\xef\xbb\xbfcafe\r\n\xef\xbb\xbfau lait")
+    assert list(read_lines(path)) == [(1, "cafe"), (2, "\ufeffau lait")]

@@ -5,7 +5,8 @@ the package forgets line numbers, takes lines with missing columns, and splits a
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from functools import lru_cache
+from itertools import count
 from pathlib import Path
 
 from conllu.exceptions import ParseException
@@ -20,15 +21,74 @@ _ID, _FORM, _UPOS, _FEATS, _HEAD, _DEPREL = map(_COLUMNS.index, ("ID", "FORM", "
 _NEGATIVE = ("Polarity", "PronType")
 """The features of which the value ``Neg`` marks a word of negation: *not*, *no*, *never*, *nothing*, *nor*."""
 
+_COMMENTS = ("sent_id", "newdoc")
+"""What the comments begin with that say something about a document."""
 
-@dataclass(frozen=True, slots=True)
-class _Word:
-    line: int
-    form: str
-    upos: str
-    negation: str
-    head: int | None
-    relation: str
+
+class _Parser:
+    """The words of the sentences of one file, and their links and tags.
+
+    Ids, heads, links and tags that were made are kept as long as the parser, since a file has the same ones many times.
+    """
+
+    def __init__(self, path: Path, *, extended: bool) -> None:
+        self.path, self.extended = path, extended
+        self._parse_id = lru_cache(maxsize=1 << 10)(_parse_id)
+        self._parse_head = lru_cache(maxsize=1 << 10)(parse_int_value)
+        self._make_link = lru_cache(maxsize=1 << 14)(Link)
+        self._make_tag = lru_cache(maxsize=1 << 14)(_make_tag)
+
+    def parse_words(self, lines: Iterable[tuple[int, str]]) -> tuple[list[list[str]], list[Link]]:
+        """The columns of each word of a sentence, and the links between them."""
+        rows: list[list[str]] = []
+        heads: list[int | None] = []
+        numbers: list[int] = []
+        last_of_token, line_of_token = 0, 0
+        for number, line in lines:
+            columns = line.split("\t")
+            if len(columns) <= len(_COLUMNS) if self.extended else len(columns) != len(_COLUMNS):
+                raise CorpusError(
+                    f"{self.path}:{number} has {format_count(len(columns), 'column')}; CoNLL-U needs "
+                    f"{_describe_columns(self.extended)}, separated by tabs: correct the line, or name the format that "
+                    f"the file is in."
+                )
+            word_id = self._parse_id(columns[_ID])
+            if word_id == len(rows) + 1:
+                if not (columns[_FORM].strip() and columns[_DEPREL].strip()):
+                    _refuse_empty_column(self.path, number, columns)
+                try:
+                    heads.append(self._parse_head(columns[_HEAD]))
+                except (ParseException, ValueError) as error:
+                    _refuse_head(self.path, number, columns[_HEAD], error)
+                rows.append(columns)
+                numbers.append(number)
+                continue
+            match word_id:
+                case (int(first), "-", int(last)) if first == len(rows) + 1:
+                    last_of_token, line_of_token = last, number
+                case (int(previous), ".", int()) if previous == len(rows):
+                    pass
+                case _:
+                    raise CorpusError(
+                        f"{self.path}:{number} has the id {quote(columns[_ID])} where {len(rows) + 1} is expected; "
+                        f"number the words of a sentence 1, 2, 3 ... and leave an empty line after its last."
+                    )
+        if last_of_token > len(rows):
+            raise CorpusError(
+                f"{self.path}:{line_of_token} has a token of several words that goes to word {last_of_token}, but its "
+                f"sentence ends at word {len(rows)}: check that the sentence is whole."
+            )
+        for word, (number, head) in enumerate(zip(numbers, heads, strict=True), start=1):
+            if head is not None and (head == word or not 0 <= head <= len(rows)):
+                raise CorpusError(
+                    f"{self.path}:{number} gives word {word} of {len(rows)} the head {head}; a head is 0 for the root, "
+                    f"the id of another word of the sentence, or '_' if there is none: correct column {_HEAD + 1}."
+                )
+        return rows, [self._make_link(i, head - 1, rows[i][_DEPREL]) for i, head in enumerate(heads) if head]
+
+    def make_tags(self, rows: Sequence[Sequence[str]]) -> Iterator[Span]:
+        """The spans of the parts of speech, of the words that have one."""
+        return filter(None, map(self._make_tag, count(), [columns[_UPOS] for columns in rows]))
 
 
 def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
@@ -55,21 +115,23 @@ def read_sentences(
     With `extended`, a line has more than ten columns; those after the tenth are not looked at.
     """
     prefix = name or path.name
+    parser = _Parser(path, extended=extended)
     text: str | None = None
     identities: set[str] = set()
     for block in read_blocks(path):
         sentence, line_of_block = "", block[0][0]
+        lines: list[tuple[int, str]] = []
         for number, line in block:
             if not line.startswith("#"):
-                continue
-            for key, value in parse_comment_line(line):
-                if key == "sent_id":
-                    sentence = value
-                elif key in ("newdoc", "newdoc id"):
-                    text = value or str(number)
-        lines = [(number, line) for number, line in block if not line.startswith("#")]
-        words = _parse_words(path, lines, extended)
-        if not words:
+                lines.append((number, line))
+            elif line[1:].lstrip().startswith(_COMMENTS):
+                for key, value in parse_comment_line(line):
+                    if key == "sent_id":
+                        sentence = value
+                    elif key in ("newdoc", "newdoc id"):
+                        text = value or str(number)
+        rows, links = parser.parse_words(lines)
+        if not rows:
             continue
         identity = f"{prefix}:{sentence or line_of_block}"
         if identity in identities:
@@ -78,12 +140,9 @@ def read_sentences(
         identities.add(identity)
         document = Document(
             identity,
-            words=tuple(word.form for word in words),
-            links=tuple(Link(i, word.head - 1, word.relation) for i, word in enumerate(words) if word.head),
-            spans=(
-                *(Span(i, i + 1, word.upos, kind="upos") for i, word in enumerate(words) if word.upos != "_"),
-                *(Span(i, i + 1, word.negation, kind="negation") for i, word in enumerate(words) if word.negation),
-            ),
+            words=tuple([columns[_FORM] for columns in rows]),
+            links=tuple(links),
+            spans=(*parser.make_tags(rows), *_find_negations(rows)),
             group=identity if text is None else f"{prefix}:{text}",
         )
         yield document, lines
@@ -111,61 +170,34 @@ def _describe_columns(extended: bool) -> str:
     return f"more than {len(_COLUMNS)}" if extended else str(len(_COLUMNS))
 
 
-def _parse_words(path: Path, lines: Iterable[tuple[int, str]], extended: bool) -> list[_Word]:
-    words: list[_Word] = []
-    last_of_token, line_of_token = 0, 0
-    for number, line in lines:
-        columns = line.split("\t")
-        if len(columns) <= len(_COLUMNS) if extended else len(columns) != len(_COLUMNS):
-            raise CorpusError(
-                f"{path}:{number} has {format_count(len(columns), 'column')}; CoNLL-U needs "
-                f"{_describe_columns(extended)}, separated by tabs: correct the line, or name the format that "
-                f"the file is in."
-            )
-        match _parse_id(columns[_ID]):
-            case int(word_id) if word_id == len(words) + 1:
-                words.append(_parse_word(path, number, columns))
-            case (int(first), "-", int(last)) if first == len(words) + 1:
-                last_of_token, line_of_token = last, number
-            case (int(previous), ".", int()) if previous == len(words):
-                pass
-            case _:
-                raise CorpusError(
-                    f"{path}:{number} has the id {quote(columns[_ID])} where {len(words) + 1} is expected; "
-                    f"number the words of a sentence 1, 2, 3 ... and leave an empty line after its last."
-                )
-    if last_of_token > len(words):
-        raise CorpusError(
-            f"{path}:{line_of_token} has a token of several words that goes to word {last_of_token}, but its sentence "
-            f"ends at word {len(words)}: check that the sentence is whole."
-        )
-    for i, word in enumerate(words, start=1):
-        if word.head is not None and (word.head == i or not 0 <= word.head <= len(words)):
-            raise CorpusError(
-                f"{path}:{word.line} gives word {i} of {len(words)} the head {word.head}; a head is 0 for the root, "
-                f"the id of another word of the sentence, or '_' if there is none: correct column {_HEAD + 1}."
-            )
-    return words
-
-
-def _parse_word(path: Path, number: int, columns: Sequence[str]) -> _Word:
+def _refuse_empty_column(path: Path, number: int, columns: Sequence[str]) -> None:
     for column in (_FORM, _DEPREL):
         if not columns[column].strip():
             raise CorpusError(
                 f"{path}:{number} has nothing in column {column + 1} ({_COLUMNS[column]}); CoNLL-U leaves no column "
                 f"empty: write the value, or '_' if it is not known."
             )
-    try:
-        head: int | None = parse_int_value(columns[_HEAD])
-    except (ParseException, ValueError) as error:
-        # Python takes no number of more than 4,300 digits.
-        fault = "not a number" if isinstance(error, ParseException) else "too long a number"
-        raise CorpusError(
-            f"{path}:{number} has the head {quote(columns[_HEAD])}, which is {fault}; a head is 0 for the root, "
-            f"the id of another word of the sentence, or '_' if there is none: correct column {_HEAD + 1}."
-        ) from None
-    upos = columns[_UPOS].strip() or "_"
-    return _Word(number, columns[_FORM], upos, _find_negation(columns[_FEATS]), head, columns[_DEPREL])
+
+
+def _refuse_head(path: Path, number: int, head: str, error: Exception) -> None:
+    # Python takes no number of more than 4,300 digits.
+    fault = "not a number" if isinstance(error, ParseException) else "too long a number"
+    raise CorpusError(
+        f"{path}:{number} has the head {quote(head)}, which is {fault}; a head is 0 for the root, "
+        f"the id of another word of the sentence, or '_' if there is none: correct column {_HEAD + 1}."
+    ) from None
+
+
+def _make_tag(word: int, upos: str) -> Span | None:
+    """The span of a word's part of speech; None if it has none."""
+    upos = upos.strip()
+    return Span(word, word + 1, upos, kind="upos") if upos not in ("", "_") else None
+
+
+def _find_negations(rows: Iterable[Sequence[str]]) -> Iterator[Span]:
+    for i, columns in enumerate(rows):
+        if "Neg" in columns[_FEATS] and (negation := _find_negation(columns[_FEATS])):
+            yield Span(i, i + 1, negation, "negation")
 
 
 def _find_negation(features: str) -> str:

@@ -161,6 +161,8 @@ class Document:
                     f"document {self.id!r} has a link {link.label!r} from word {link.source} to itself; "
                     "a link joins two words: leave it out."
                 )
+            if not link.rivals:
+                continue
             if outside := [rival for rival in link.rivals if not 0 <= rival < n]:
                 raise CorpusError(
                     f"document {self.id!r} has {n} words, but its link {link.label!r} has the rival {outside[0]}; "

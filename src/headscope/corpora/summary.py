@@ -1,8 +1,8 @@
 """What a corpus holds, in numbers; its documents are checked as they are counted."""
 
 from array import array
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Set
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,41 +52,46 @@ def summarize(documents: Iterable[Document]) -> CorpusSummary:
     words = pairs = rivals = aligned = 0
     # Eight bytes each: the names themselves would fill the memory with those of a large corpus.
     ids, texts = array("q"), array("q")
-    names: set[str] = set()
     named = False
-    links: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    # By kind and label; by kind.
+    links: Counter[tuple[str, str]] = Counter()
     spans: Counter[str] = Counter()
     skipped: Counter[str] = Counter()
     for document in documents.read_parts() if isinstance(documents, Corpus) else documents:
         if isinstance(document, Skipped):
             skipped[document.reason] += 1
             continue
-        if not all(word.strip() for word in document.words) or not document.words:
+        if not all(map(str.strip, document.words)) or not document.words:
             raise CorpusError(
                 f"document {document.id!r} has {'an empty word' if document.words else 'no words'}; "
                 f"a document needs words, each with at least one visible character: leave it out or correct it."
             )
-        if not all(word.strip() for word in document.translation):
+        if not all(map(str.strip, document.translation)):
             raise CorpusError(
                 f"document {document.id!r} has an empty word in its translation; a word has at least one visible "
                 "character: correct it."
             )
         _check_text(document)
-        names.update(_check_names(document, names))
+        known = len(links), len(spans)
+        for link in document.links:
+            links[link.kind, link.label] += 1
+            rivals += bool(link.rivals)
+        for span in document.spans:
+            spans[span.kind] += 1
+        if known != (len(links), len(spans)):
+            _check_names(document)
         ids.append(hash(document.id))
         texts.append(hash(document.group or document.id))
         named |= document.group not in ("", document.id)
         words += len(document.words)
         pairs += document.boundary is not None
-        for link in document.links:
-            links[link.kind][link.label] += 1
-            rivals += bool(link.rivals)
-        spans.update(span.kind for span in document.spans)
         aligned += sum(link.label == SURE for link in document.alignment)
     if not ids:
         raise CorpusError("the corpus has no documents; at least one is needed: check the path and the format.")
     _refuse_repeated(documents, ids)
-    frequencies = {kind: dict(labels.most_common()) for kind, labels in links.items()}
+    frequencies: dict[str, dict[str, int]] = {kind: {} for kind, _ in links}
+    for (kind, label), count in links.most_common():
+        frequencies[kind][label] = count
     groups = len(np.unique(texts)) if named else 0
     return CorpusSummary(len(ids), words, groups, pairs, frequencies, dict(spans), dict(skipped), rivals, aligned)
 
@@ -115,15 +120,13 @@ def _check_text(document: Document) -> None:
         )
 
 
-def _check_names(document: Document, known: Set[str]) -> set[str]:
-    """The labels and kinds that are not known yet, if each can name a row of the table and a file."""
+def _check_names(document: Document) -> None:
+    """Refuse a label or kind that cannot name a row of the table and a file."""
     names = {span.kind: "kind" for span in document.spans} | {link.kind: "kind" for link in document.links}
     names |= {link.label: "label" for link in document.links}
-    fresh = names.keys() - known
-    for name in fresh:
+    for name, noun in names.items():
         if fault := find_name_fault(name):
             raise CorpusError(
-                f"document {quote(document.id)} has the {names[name]} {quote(name)}, which {fault}; it names a row of "
+                f"document {quote(document.id)} has the {noun} {quote(name)}, which {fault}; it names a row of "
                 f"the table and files: write visible characters, of at most {MAX_NAME_BYTES} bytes in UTF-8."
             )
-    return fresh

@@ -47,20 +47,28 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     with reading(path) as file:
         for number, line in enumerate(file, start=1):
             try:
-                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+                text = line.decode()
             except UnicodeDecodeError as error:
                 raise CorpusError(
                     f"{path}:{number} holds the byte 0x{line[error.start]:02x}, which is not UTF-8; headscope reads "
                     f"UTF-8: convert the file, for instance with `iconv -f LATIN1 -t UTF-8`."
                 ) from None
+            if number == 1:
+                text = text.removeprefix("\ufeff")
             yield number, text.rstrip("\r\n")
 
 
 def read_blocks(path: Path, blank: str | None = " ") -> Iterator[list[tuple[int, str]]]:
     """The runs of lines between those of nothing but `blank` (None: any white space), numbered as by `read_lines`."""
-    for filled, block in groupby(read_lines(path), key=lambda numbered: bool(numbered[1].strip(blank))):
-        if filled:
-            yield list(block)
+    block: list[tuple[int, str]] = []
+    for numbered in read_lines(path):
+        if numbered[1].strip(blank):
+            block.append(numbered)
+        elif block:
+            yield block
+            block = []
+    if block:
+        yield block
 
 
 def read_text_lines(path: Path, *, name: str | None = None, min_words: int = MIN_WORDS) -> Iterator[Document]:
