@@ -32,6 +32,8 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 _MAX_DEPTH = 100
 """The deepest brackets in JSON: what is read must not be too deep to be written again."""
 
+_CONTAINERS = (dict, list)
+
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
@@ -224,10 +226,12 @@ def parse_json(text: str | bytes, object_pairs_hook: Callable[[list[tuple[str, A
         value = json.loads(text, object_pairs_hook=object_pairs_hook)
     except RecursionError:
         raise too_deep from None
-    level = [value]
+    level = [value] if isinstance(value, _CONTAINERS) else []
     for _ in range(_MAX_DEPTH):
-        inner = (item.values() if isinstance(item, dict) else item for item in level if isinstance(item, dict | list))
-        level = [item for items in inner for item in items if isinstance(item, dict | list)]
+        if not level:
+            return value
+        inner = (item.values() if isinstance(item, dict) else item for item in level)
+        level = [item for items in inner for item in items if isinstance(item, _CONTAINERS)]
     if level:
         raise too_deep
     return value

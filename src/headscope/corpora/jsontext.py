@@ -1,6 +1,7 @@
 """JSON as users write it: objects that have each key once, and values as messages show them."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,15 +25,14 @@ def parse_json(where: str, text: str, *, drop_null: bool = False) -> Any:
     """
 
     def build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        record: dict[str, Any] = {}
-        for key, value in pairs:
-            if key in record:
-                raise CorpusError(
-                    f"{where} has the key {show(key)} twice in one object, of which one would be lost; "
-                    f"expected each key once: join the two, or leave one out."
-                )
-            record[key] = value
-        return {key: value for key, value in record.items() if not (drop_null and value is None)}
+        record = dict(pairs)
+        if len(record) < len(pairs):
+            repeated = next(key for key, times in Counter(key for key, _ in pairs).items() if times > 1)
+            raise CorpusError(
+                f"{where} has the key {show(repeated)} twice in one object, of which one would be lost; "
+                f"expected each key once: join the two, or leave one out."
+            )
+        return {key: value for key, value in pairs if value is not None} if drop_null else record
 
     return files.parse_json(text, build_object)
 

@@ -100,7 +100,7 @@ def check_links(where: str, count: int, links: Iterable[Link]) -> tuple[Link, ..
     """
     unique: dict[Link, Link] = {}
     for link in links:
-        ends = [("source", link.source), ("target", link.target), *(("rival", rival) for rival in link.rivals)]
+        ends = [("source", link.source), ("target", link.target), *[("rival", rival) for rival in link.rivals]]
         for end, position in ends:
             if not 0 <= position < count:
                 raise CorpusError(
@@ -113,12 +113,12 @@ def check_links(where: str, count: int, links: Iterable[Link]) -> tuple[Link, ..
                 f"{where} has a link {show(link.label)} from word {link.source} to itself; a link joins two "
                 f"different words: correct the link or leave it out."
             )
-        if wrong := link.wrong_rivals:
+        if link.rivals and (wrong := link.wrong_rivals):
             raise CorpusError(
                 f"{where} has a link {show(link.label)} with {wrong}; the target is a candidate by itself, and its "
                 f"rivals are other words, each named once: leave it out."
             )
-        same = replace(link, rivals=())
+        same = replace(link, rivals=()) if link.rivals else link
         if same in unique:
             raise CorpusError(
                 f"{where} has the link {show(link.label)} from word {link.source} to word {link.target} twice; "
@@ -176,12 +176,12 @@ def _parse_words(where: str, record: Mapping[str, Any]) -> tuple[str, ...]:
             f'{where} has {problem}; a text needs the list of its words, such as ["She", "left"], or a string as its '
             '"text": write them there.'
         )
-    for position, word in enumerate(words):
-        if not is_text(word):
-            raise CorpusError(
-                f"{where} has {show(word)} as word {position}, counted from 0; a word is a string with at least one "
-                f"visible character: correct it, or leave it out and count the words anew in links and spans."
-            )
+    if not all(map(is_text, words)):
+        position, word = next((position, word) for position, word in enumerate(words) if not is_text(word))
+        raise CorpusError(
+            f"{where} has {show(word)} as word {position}, counted from 0; a word is a string with at least one "
+            f"visible character: correct it, or leave it out and count the words anew in links and spans."
+        )
     return tuple(words)
 
 
@@ -206,17 +206,19 @@ def _parse_entries(
         raise CorpusError(
             f'{where} has the "{key}" {show(entries)}; expected a list of them, even of one: put it in brackets.'
         )
+    required, known = {*names}, {*names, *optional}
     for entry in entries:
-        is_short = isinstance(entry, list) and len(entry) == len(names)
-        fields = dict(zip(names, entry, strict=True)) if is_short else entry
-        if not isinstance(fields, dict) or not set(names) <= set(fields) <= {*names, *optional}:
+        if isinstance(entry, list) and len(entry) == len(names):
+            values = [*entry, *optional.values()]
+        elif isinstance(entry, dict) and required <= entry.keys() <= known:
+            values = [entry.get(name, optional.get(name)) for name in (*names, *optional)]
+        else:
             raise CorpusError(
-                f"{where} has {show(entry)} among its {key}{_describe_keys(fields, names, optional)}; a {noun} is "
+                f"{where} has {show(entry)} among its {key}{_describe_keys(entry, names, optional)}; a {noun} is "
                 f"{_EXAMPLES[key]}: correct it."
             )
-        values: list[Any] = [fields.get(name, optional.get(name)) for name in (*names, *optional)]
         first, second, label, kind, *_ = values
-        for name, position in zip(names, (first, second), strict=False):
+        for name, position in ((names[0], first), (names[1], second)):
             # True is an int in Python, and no position.
             if type(position) is not int:
                 raise CorpusError(
