@@ -6,13 +6,14 @@ the package forgets line numbers, takes lines with missing columns, and splits a
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 
 from conllu.exceptions import ParseException
 from conllu.parser import parse_comment_line, parse_id_value, parse_int_value
 
 from headscope.corpora.document import Document, Link, Span
+from headscope.corpora.identities import Identities
 from headscope.corpora.text import format_count, read_blocks
 from headscope.errors import CorpusError, quote
 
@@ -117,7 +118,8 @@ def read_sentences(
     prefix = name or path.name
     parser = _Parser(path, extended=extended)
     text: str | None = None
-    identities: set[str] = set()
+    identities = Identities()
+    known: set[str] | None = None
     for block in read_blocks(path):
         sentence, line_of_block = "", block[0][0]
         lines: list[tuple[int, str]] = []
@@ -134,10 +136,14 @@ def read_sentences(
         if not rows:
             continue
         identity = f"{prefix}:{sentence or line_of_block}"
-        if identity in identities:
-            # Parsers number the sentences of each text anew, so files joined from their output repeat a sent_id.
-            identity = f"{identity}@{line_of_block}"
-        identities.add(identity)
+        if known is None and not identities.add(identity):
+            before = islice(read_sentences(path, name=name, extended=extended), len(identities))
+            known = {document.id for document, _ in before}
+        if known is not None:
+            if identity in known:
+                # Parsers number the sentences of each text anew, so files joined from their output repeat a sent_id.
+                identity = f"{identity}@{line_of_block}"
+            known.add(identity)
         document = Document(
             identity,
             words=tuple([columns[_FORM] for columns in rows]),

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from headscope.corpora.document import Document, Link, Span
+from headscope.corpora.identities import Identities
 from headscope.corpora.jsontext import get_text, is_text, parse_object, show
 from headscope.corpora.text import format_count, read_lines
 from headscope.errors import CorpusError
@@ -65,21 +66,18 @@ def read(path: Path, *, name: str | None = None) -> Iterator[Document]:
             the file holds no line or is not UTF-8.
     """
     prefix = name or path.name
-    lines: dict[str, int] = {}
-    for number, line in read_lines(path):
-        if not line.strip():
-            continue
+    identities = Identities()
+    for number, text_id, record in _parse_lines(path):
         where = f"{path}:{number}"
-        record = _parse_record(where, line)
-        text_id = get_text(where, record, "id") or str(number)
-        if text_id in lines:
-            raise CorpusError(
-                f"{where} has the id {show(text_id)}{'' if record.get('id') else ', which is its number,'} as line "
-                f"{lines[text_id]} has; a text needs an id of its own: rename one of them, or leave all ids out."
-            )
-        lines[text_id] = number
+        if not identities.add(text_id):
+            earlier = next(other for other, other_id, _ in _parse_lines(path) if other_id == text_id)
+            if earlier < number:
+                raise CorpusError(
+                    f"{where} has the id {show(text_id)}{'' if record.get('id') else ', which is its number,'} as line "
+                    f"{earlier} has; a text needs an id of its own: rename one of them, or leave all ids out."
+                )
         yield _build_document(where, prefix, text_id, record)
-    if not lines:
+    if not identities:
         raise CorpusError(
             f'{path} has no text; expected a JSON object with "words" on each line: check that the file is whole.'
         )
@@ -153,6 +151,15 @@ def _build_document(where: str, prefix: str, text_id: str, record: Mapping[str, 
         group=f"{prefix}:{text_id if group is None else group}",
         boundary=_get_boundary(where, record, len(words)),
     )
+
+
+def _parse_lines(path: Path) -> Iterator[tuple[int, str, dict[str, Any]]]:
+    """For each line with a text its number, the id and the object."""
+    for number, line in read_lines(path):
+        if line.strip():
+            where = f"{path}:{number}"
+            record = _parse_record(where, line)
+            yield number, get_text(where, record, "id") or str(number), record
 
 
 def _parse_record(where: str, line: str) -> dict[str, Any]:
