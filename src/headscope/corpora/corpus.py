@@ -14,7 +14,7 @@ from typing import Any
 from headscope.corpora import grammar, needles, repeats, text
 from headscope.corpora.document import Document, Skipped
 from headscope.corpora.formats import FORMATS
-from headscope.corpora.memory import read_memory
+from headscope.corpora.memory import StreamedDataset, read_memory
 from headscope.corpora.paths import Paths, check_hops
 from headscope.corpora.patterns import Patterns
 from headscope.corpora.patterns import read as read_patterns
@@ -130,26 +130,33 @@ class Corpus:
         Files that are read beside others are among them.
 
         For a generated corpus it is that of its documents as Python writes them. For a part of a corpus it is that of
-        two lines, the SHA-256 of the whole and what is taken, as in `title`. With patterns it is that of two lines,
-        the SHA-256 without them and their own; with dependency paths that of two lines, the SHA-256 without them and
-        their hops.
+        two lines, the SHA-256 of the whole and what is taken, as in `title`; of the first documents of a dataset that
+        is streamed, that of these documents stands for the whole, which is not read. With patterns it is that of two
+        lines, the SHA-256 without them and their own; with dependency paths that of two lines, the SHA-256 without them
+        and their hops.
         """
         if self.hops > 1:
             return _hash_lines((replace(self, hops=1).sha256, self._describe_hops))
         if self.patterns is not None:
             return _hash_lines((replace(self, patterns=None).sha256, self.patterns.sha256))
         if self._chosen is not None:
-            return _hash_lines((replace(self, selection=None).sha256, str(self.selection)))
+            return _hash_lines((self._hash_before_selection(), str(self.selection)))
         if self.format in GENERATED:
             return _hash_lines(repr(document) for document in self)
         if self.format == MEMORY:
-            return _hash_in_memory(self.held)
+            return self.held.sha256 if isinstance(self.held, StreamedDataset) else _hash_in_memory(self.held)
         paths = [file for path in self.files for file in (path, *FORMATS[self.format].companions(path))]
         digests = [sha256(path) for path in paths]
         if len(digests) == 1:
             return digests[0]
         names = [self._name_file(path) for path in paths]
         return _hash_lines(f"{digest}  {name}" for digest, name in zip(digests, names, strict=True))
+
+    def _hash_before_selection(self) -> str:
+        whole = replace(self, selection=None)
+        if isinstance(self.held, StreamedDataset) and self.selection is not None and self.selection.limit is not None:
+            return _hash_in_memory(islice(whole, self.selection.limit))
+        return whole.sha256
 
     @cached_property
     def _chosen(self) -> frozenset[int] | None:
@@ -206,7 +213,8 @@ def read(
         corpus: a file, a folder, or ``grammar``, ``grammar:COUNT`` or ``grammar:COUNT:SEED`` for
             sentences made by the grammar that ships with headscope; ``repeats`` likewise for random tokens that are
             repeated, and ``needles`` for facts in long texts that are asked for. A `Path` is always a file or folder.
-            In memory: strings, lists of words, a dataset, Docs of spaCy, or documents (`headscope.corpora.memory`).
+            In memory: strings, lists of words, a dataset (one that is streamed is not kept), Docs of spaCy, or
+            documents (`headscope.corpora.memory`).
         format: a name of `FORMATS`, for files.
         patterns: a file of spaCy's patterns (`headscope.corpora.patterns`), which add links and spans.
         column: name of the column of a dataset that has the texts. Default: ``text``, ``sentence``, ``words`` or

@@ -3,7 +3,10 @@
 Neither `datasets`, `pandas` nor `spacy` is imported: their objects are known by what they can do.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import hashlib
+from array import array
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from itertools import chain
 from typing import Any
 
@@ -20,6 +23,70 @@ EXPECTED = (
 )
 
 
+class StreamedDataset:
+    """The documents of a dataset that is streamed: its rows are read anew each time, and none is kept.
+
+    Eight bytes are kept for each document, so that a dataset that gives other texts the next time is refused.
+
+    Args:
+        rows: gives an iterator over all rows each time it is asked for one.
+        column: of the texts.
+    """
+
+    def __init__(self, rows: Iterable[Mapping[str, Any]], column: str) -> None:
+        self.rows, self.column = rows, column
+        self._sha256: str | None = None
+        # For each document the beginning of the SHA-256 of all up to it.
+        self._beginnings = array("Q")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Without what was read, since another process has to read for itself."""
+        return StreamedDataset, (self.rows, self.column)
+
+    def __iter__(self) -> Iterator[Document]:
+        """The documents.
+
+        Raises:
+            CorpusError: a row has no text, or the dataset was read before and gave other texts.
+        """
+        digest, place = hashlib.sha256(), 0
+        for document in chain.from_iterable(self._convert_row(place, row) for place, row in enumerate(self.rows)):
+            digest.update(repr(document).encode())
+            beginning = int.from_bytes(digest.digest()[:8])
+            if place == len(self._beginnings) and self._sha256 is None:
+                self._beginnings.append(beginning)
+            elif self._beginnings[place : place + 1] != array("Q", [beginning]):
+                raise _refuse_other_texts(place)
+            place += 1
+            yield document
+        if place < len(self._beginnings):
+            raise _refuse_other_texts(place)
+        self._sha256 = digest.hexdigest()
+
+    @property
+    def sha256(self) -> str:
+        """The SHA-256 of the documents as Python writes them; they are read for it unless they were read before."""
+        if self._sha256 is None:
+            deque(self, maxlen=0)
+        return str(self._sha256)
+
+    def _convert_row(self, place: int, row: Mapping[str, Any]) -> Iterator[Document]:
+        if self.column not in row:
+            raise CorpusError(
+                f"item {place} of the corpus, counted from 0, has no column {self.column!r}; its columns are "
+                f"{', '.join(map(str, row)) or 'none'}: leave it out, or name the column that all items have."
+            )
+        return _convert(place, row[self.column])
+
+
+def _refuse_other_texts(place: int) -> CorpusError:
+    return CorpusError(
+        f"document {place} of the dataset, counted from 0, is another than when the dataset was read before; it is "
+        "streamed, so it is read several times and has to give the same texts in the same order: give its shuffling a "
+        "seed and leave its epoch alone, or write it to a file."
+    )
+
+
 def read_memory(corpus: Iterable[Any], *, column: str | None = None) -> Iterable[Document]:
     """The documents of a corpus in memory; they can be read again and again.
 
@@ -33,23 +100,41 @@ def read_memory(corpus: Iterable[Any], *, column: str | None = None) -> Iterable
     a `Document`         stays as it is
     ===================  ==========================================================================================
 
+    The rows of a dataset that is streamed are read anew each time and become documents then. What an iterator gives is
+    kept, since it can be read only once.
+
     Args:
-        corpus: the items; or a dataset (of `datasets`, or a data frame), whose column has them.
+        corpus: the items; or a dataset (of `datasets`, streamed or not, or a data frame), whose column has them.
         column: name of that column. Default: the first of `COLUMNS` that is there.
 
     Raises:
-        CorpusError: there is no such column, there are no items, or one is of no such kind or empty.
+        CorpusError: there is no such column, there are no items, or one is of no such kind or empty. Of a dataset that
+            is streamed, what is wrong with a row is raised when it is read.
     """
+    if hasattr(corpus, "column_names") and not isinstance(corpus, Sized):
+        return _open_stream(corpus, column)
     items = _select_column(corpus, column)
     if isinstance(items, Iterator):
         items = list(items)
     first = next(iter(items), None)
     if first is None:
-        raise CorpusError(f"the corpus is an empty {type(corpus).__name__}; give {EXPECTED}.")
+        raise _refuse_empty(corpus)
     if isinstance(first, Document):
         _refuse_others(items)
         return items
     return tuple(chain.from_iterable(_convert(place, item) for place, item in enumerate(items)))
+
+
+def _open_stream(dataset: Any, column: str | None) -> StreamedDataset:
+    first = next(iter(dataset), None)
+    if first is None:
+        raise _refuse_empty(dataset)
+    # Some datasets do not know their columns before they are read.
+    return StreamedDataset(dataset, _choose_column(dataset.column_names or first, column))
+
+
+def _refuse_empty(corpus: Any) -> CorpusError:
+    return CorpusError(f"the corpus is an empty {type(corpus).__name__}; give {EXPECTED}.")
 
 
 def _select_column(corpus: Any, column: str | None) -> Iterable[Any]:
@@ -69,6 +154,11 @@ def _select_column(corpus: Any, column: str | None) -> Iterable[Any]:
         if isinstance(corpus, str | bytes | Mapping) or not isinstance(corpus, Iterable):
             raise CorpusError(f"the corpus is of type {kind}; give {EXPECTED}.")
         return corpus
+    chosen = _choose_column(names, column)
+    return [row[chosen] for row in corpus] if hasattr(corpus, "column_names") else list(corpus[chosen])
+
+
+def _choose_column(names: Iterable[Any], column: str | None) -> str:
     known = [str(name) for name in names]
     chosen = next((name for name in COLUMNS if name in known), None) if column is None else column
     if chosen not in known:
@@ -77,7 +167,7 @@ def _select_column(corpus: Any, column: str | None) -> Iterable[Any]:
             f"the dataset {wanted}; its columns are {', '.join(known) or 'none'}: name the one with the texts, as in "
             "headscope.read(dataset, column='review')."
         )
-    return [row[chosen] for row in corpus] if hasattr(corpus, "column_names") else list(corpus[chosen])
+    return chosen
 
 
 def _refuse_others(items: Iterable[Any]) -> None:
