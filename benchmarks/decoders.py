@@ -1,6 +1,7 @@
-"""The cost of all head types of a decoder, as a ratio to the bare model's forward passes.
+"""The cost of all head types of a decoder, or of other reducers, as a ratio to the bare model's forward passes.
 
     python benchmarks/decoders.py [--model smollm2] [--texts 200] [--tokens 512] [--apart]
+    python benchmarks/decoders.py --corpus en_ewt-ud-dev.conllu --reducers surface relations
 
 Every batch is run bare and then measured, in this one process, so that both sides share what else the machine does.
 The first batch, on which the capture is verified, is told apart.
@@ -30,31 +31,33 @@ def main() -> None:
     arguments.add_argument("--model", default="smollm2")
     arguments.add_argument("--texts", type=int, default=200)
     arguments.add_argument("--tokens", type=int, default=512)
+    arguments.add_argument("--corpus", help="in place of generated texts")
+    arguments.add_argument("--reducers", nargs="+", default=HEAD_TYPES)
     arguments.add_argument("--apart", action="store_true", help="each of them alone as well, which takes longer")
     given = arguments.parse_args()
     model = headscope.load(given.model, task="causal-lm")  # whose logits `copying` reads
-    documents, plan = list(generate_texts(given.texts, given.tokens)), Plan(cut=False)
+    generated = generate_texts(given.texts, given.tokens)
+    documents, plan = list(headscope.read(given.corpus) if given.corpus else generated), Plan(cut=False)
     summary = summarize(documents)
-    chosen = {"all of them": resolve_reducers(HEAD_TYPES, summary)}
-    chosen |= {name: resolve_reducers([name], summary) for name in (HEAD_TYPES if given.apart else ())}
+    chosen = {"all of them": resolve_reducers(given.reducers, summary)}
+    chosen |= {name: resolve_reducers([name], summary) for name in (given.reducers if given.apart else ())}
     measuring = {
         name: accumulate(open_stream(model, documents, reducers, plan), reducers) for name, reducers in chosen.items()
     }
     bare: list[float] = []
+    tokens = 0
     seconds: dict[str, list[float]] = {name: [] for name in chosen}
     for portion in Stream(documents, (model,)):
         start = time.perf_counter()
         with torch.inference_mode():
             model.module(**portion.batches[0].inputs)
         bare.append(time.perf_counter() - start)
+        tokens += int(portion.batches[0].encoder.real.sum())
         for name, sums in measuring.items():
             start = time.perf_counter()
             next(sums)
             seconds[name].append(time.perf_counter() - start)
-    tokens = given.texts * (given.tokens - 1)
-    print(
-        f"{given.model}, {given.texts} texts, about {tokens:,} tokens in {len(bare)} batches; bare: {sum(bare):.1f} s"
-    )
+    print(f"{given.model}, {len(documents):,} texts, {tokens:,} tokens in {len(bare)} batches; bare: {sum(bare):.1f} s")
     for name, of_batches in seconds.items():
         ratios = [measured / alone for measured, alone in zip(of_batches, bare, strict=True)]
         low, median, high = quantiles(ratios[1:], n=4)
