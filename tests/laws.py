@@ -60,6 +60,18 @@ def merge(sums: Sequence[RunSums]) -> RunSums:
     return reduce(add, sums, RunSums({}))
 
 
+def add_up_alone(
+    model: Model,
+    documents: Sequence[Document],
+    reducers: Sequence[Reducer],
+    plan: Plan | None = None,
+    *,
+    before: Model | None = None,
+) -> RunSums:
+    """The sums of one document after the other, each alone and unpadded: what any other way must give."""
+    return merge(add_up_parts(model, documents, range(1, len(documents)), reducers, plan or Plan(), before=before))
+
+
 def tabulate_alone(
     model: Model,
     documents: Sequence[Document],
@@ -68,9 +80,8 @@ def tabulate_alone(
     *,
     before: Model | None = None,
 ) -> xr.Dataset:
-    """The table of one document after the other, each alone and unpadded: what any other way must give."""
-    alone = add_up_parts(model, documents, range(1, len(documents)), reducers, plan or Plan(), before=before)
-    return tabulate_sums(merge(alone), model, reducers)
+    """The table of one document after the other."""
+    return tabulate_sums(add_up_alone(model, documents, reducers, plan, before=before), model, reducers)
 
 
 def tabulate_sums(done: RunSums, model: Model, reducers: Sequence[Reducer]) -> xr.Dataset:

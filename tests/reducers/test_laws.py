@@ -23,7 +23,7 @@ from headscope.reducers import REDUCERS, HeadDistances, Reducer, Relations, Rule
 from headscope.reducers.support.permutations import with_permutations
 from headscope.runner import Plan, measure, resolve_reducers
 from headscope.runner import local as run
-from headscope.runner.checkpoint import load, save
+from headscope.runner.checkpoint import RunSums, load, save
 from plain_reducers import PLAIN
 
 DOCUMENTS = rivals.add_rivals(tiny.documents_with_roles(13))
@@ -99,8 +99,14 @@ def reducers(names: tuple[str | Reducer, ...] = EVERY) -> tuple[Reducer, ...]:
 
 
 @cache
+def alone(family: str, view: str | None) -> RunSums:
+    """The sums of all reducers; those that can do without the matrix must agree with what they are with it."""
+    return laws.add_up_alone(model(family), DOCUMENTS, reducers(), Plan(view=view), before=before(family))
+
+
+@cache
 def expected(family: str, names: tuple[str | Reducer, ...], view: str | None) -> xr.Dataset:
-    return laws.tabulate_alone(model(family), DOCUMENTS, reducers(names), Plan(view=view), before=before(family, names))
+    return laws.tabulate_sums(alone(family, view), model(family), reducers(names))
 
 
 @mark_laws([(family, None) for family in FAMILIES])
@@ -155,12 +161,22 @@ class KilledError(Exception):
     """What ends a run in the middle."""
 
 
+IN_BATCHES = {"reducers": list(EVERY), "plan": Plan(batch_tokens=31)}
+
+
+@pytest.fixture(scope="module")
+def whole() -> tuple[xr.Dataset, int]:
+    """The table of a run that nothing kills, and its number of batches."""
+    done = laws.add_up(model("bert"), DOCUMENTS, reducers(), IN_BATCHES["plan"], before=before("bert"))
+    table = measure(model("bert"), DOCUMENTS, **IN_BATCHES, before=before("bert"))
+    return table, done.select_run("seen")["portions"]
+
+
 @pytest.mark.parametrize("after", [1, 2, 5])
-def test_a_killed_run_goes_on_to_the_same_table_to_the_last_bit(tmp_path, monkeypatch, after: int) -> None:
+def test_a_killed_run_goes_on_to_the_same_table_to_the_last_bit(tmp_path, monkeypatch, whole, after: int) -> None:
     monkeypatch.setattr(run, "SAVE_EVERY", 0.0)
-    plan = Plan(batch_tokens=31)
-    asked = {"reducers": list(EVERY), "plan": plan, "before": before("bert")}
-    whole = measure(model("bert"), DOCUMENTS, **asked)
+    asked = {**IN_BATCHES, "before": before("bert")}
+    table, portions = whole
     saved = tmp_path / "sums.npz"
     reports = []
 
@@ -178,14 +194,9 @@ def test_a_killed_run_goes_on_to_the_same_table_to_the_last_bit(tmp_path, monkey
         model("bert"), DOCUMENTS, **asked, checkpoint=saved, resume=True,
         progress=lambda done, total: batches.append(done),
     )  # fmt: skip
-    assert len(batches) == finished_batches(plan) - after
-    xr.testing.assert_identical(resumed.drop_attrs(), whole.drop_attrs())
-    assert resumed.attrs | {"created": ""} == whole.attrs | {"created": ""}
-
-
-def finished_batches(plan: Plan) -> int:
-    done = laws.add_up(model("bert"), DOCUMENTS, reducers(), plan, before=before("bert"))
-    return done.select_run("seen")["portions"]
+    assert len(batches) == portions - after
+    xr.testing.assert_identical(resumed.drop_attrs(), table.drop_attrs())
+    assert resumed.attrs | {"created": ""} == table.attrs | {"created": ""}
 
 
 def test_another_run_cannot_be_resumed(tmp_path) -> None:
