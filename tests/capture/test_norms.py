@@ -1,6 +1,7 @@
 """What flows from each token, against a loop over vectors; and where the output projection is."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from headscope.capture.batch import Batch
 from headscope.capture.interface import Capture
 from headscope.capture.model import Model
 from headscope.capture.projection import find_norms
+from headscope.corpora import Document
 from headscope.errors import ModelError
 
 DOCUMENTS = tiny.documents(7)
@@ -41,6 +43,15 @@ def shown(capture: Capture, batch: Batch, **how) -> dict[tuple[str, int], torch.
     return {layer: torch.cat(rows, dim=2) for layer, rows in blocks.items()}
 
 
+@cache
+def see(family: str, dtype: torch.dtype, document: Document) -> list[tuple[str, witnesses.Seen, witnesses.Seen]]:
+    """The maps of each attention type, and beside them those of what flows."""
+    module, tokenizer = tiny.make(family)
+    module = module.to(dtype)
+    plain = witnesses.see(module, tokenizer, document)
+    return [(name, plain[name], seen) for name, seen in witnesses.see_norms(module, tokenizer, document).items()]
+
+
 @pytest.mark.parametrize("how", [{}, {"rows": 3}, {"fused": True}], ids=["dense", "3 rows", "fused"])
 @pytest.mark.parametrize("family", tiny.FAMILIES)
 def test_a_row_has_the_shares_of_the_norms_of_what_flows(family: str, how: dict) -> None:
@@ -53,12 +64,11 @@ def test_a_row_has_the_shares_of_the_norms_of_what_flows(family: str, how: dict)
     batch = edited.read(model, DOCUMENTS)
     ours, far = shown(through_norms(model, batch), batch, **how), 0.0
     for place, document in enumerate(batch.documents):
-        plain = witnesses.see(module, tokenizer, document)
-        for attention_type, seen in witnesses.see_norms(module, tokenizer, document).items():
+        for attention_type, plain, seen in see(family, module.dtype, document):
             for layer, expected in enumerate(seen.weights, start=1):
                 rows = ours[attention_type, layer][place, :, : expected.shape[1], : expected.shape[2]]
                 np.testing.assert_allclose(rows, expected, atol=bound, rtol=0)
-                far = max(far, abs(expected - plain[attention_type].weights[layer - 1]).max())
+                far = max(far, abs(expected - plain.weights[layer - 1]).max())
     assert far > 0.1  # the view is not the weights
 
 

@@ -56,6 +56,7 @@ def find_masked(model: Model, task: str, document: Document) -> list[int]:
     return choose_masked(text.ids, words) if task == "masked-lm" else []
 
 
+@cache
 def see(family: str, task: str, view: str, document: Document) -> dict[str, witnesses.Seen]:
     plain = witnesses.see(*tiny.make(family), document)
     exact, tokenizer = make(family, task)

@@ -69,14 +69,20 @@ def assert_close(ours: np.ndarray, theirs: np.ndarray, share: float, name: str) 
     np.testing.assert_allclose(ours, theirs, atol=share * np.nanmax(np.abs(theirs)), rtol=0, err_msg=name)
 
 
-@HEAD
-@pytest.mark.parametrize("plan", [Plan(), Plan(batch_tokens=1, rows=3)], ids=["batched", "alone, 3 rows"])
-def test_gradients(family: str, task: str, plan: Plan) -> None:
+@cache
+def witness(family: str, task: str) -> dict[str, dict[str, np.ndarray]]:
+    """The variables of each attention type, by autograd."""
     body, tokenizer = tiny.make(family)
     seen = [witnesses.see(body, tokenizer, document) for document in DOCUMENTS]
     masked = [find_masked(load(family, task), document) if task == "masked-lm" else [] for document in DOCUMENTS]
     exact, _ = headed.make(family, task, dtype=torch.float64)
-    expected = witnesses.gradients(exact, tokenizer, task, seen, masked)
+    return witnesses.gradients(exact, tokenizer, task, seen, masked)
+
+
+@HEAD
+@pytest.mark.parametrize("plan", [Plan(), Plan(batch_tokens=1, rows=3)], ids=["batched", "alone, 3 rows"])
+def test_gradients(family: str, task: str, plan: Plan) -> None:
+    expected = witness(family, task)
     # The masks of ModernBERT overflow in float64, in rows of padding.
     dtype, share = (torch.float32, ROUNDING) if family == "modernbert" else (torch.float64, EXACT)
     table = measure(load(family, task, dtype), DOCUMENTS, ["gradients"], plan=plan)
@@ -93,11 +99,16 @@ def test_gradients(family: str, task: str, plan: Plan) -> None:
 PLANS = pytest.mark.parametrize("plan", [Plan(batch_tokens=1), Plan(batch_tokens=47, fused=True), Plan(rows=3)])
 
 
+@cache
+def measure_exactly(family: str, task: str) -> xr.Dataset:
+    return measure(load(family, task, torch.float64, 0.25), DOCUMENTS, ["gradients"], plan=Plan(batch_tokens=1))
+
+
 @PLANS
 @pytest.mark.parametrize("family", ["bert", "llama", "modernbert"])
 def test_in_float32_with_and_without_the_matrix(family: str, plan: Plan) -> None:
     task = "causal-lm" if family == "llama" else "masked-lm"
-    exact = measure(load(family, task, torch.float64, 0.25), DOCUMENTS, ["gradients"], plan=Plan(batch_tokens=1))
+    exact = measure_exactly(family, task)
     ours = measure(load(family, task, torch.float32, 0.25), DOCUMENTS, ["gradients"], plan=plan)
     assert ("without the matrix" in ours.attrs["paths"]) == bool(plan.fused)
     for name in exact.data_vars:

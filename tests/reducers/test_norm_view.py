@@ -1,6 +1,7 @@
 """Reducers through the norm view: the same statistics as of attention, of what flows."""
 
 import json
+from functools import cache
 
 import numpy as np
 import pytest
@@ -25,15 +26,20 @@ FAMILIES = ("distilbert", "gpt2", "llama", "bart")
 """One of each way to the values: a matrix of their own, one with queries and keys, grouped, and crossing over."""
 
 
+@cache
+def see(family: str) -> dict[str, list[witnesses.Seen]]:
+    """What flows, by attention type."""
+    seen: dict[str, list[witnesses.Seen]] = {}
+    for document in DOCUMENTS:
+        for attention_type, maps in witnesses.see_norms(*tiny.make(family), document).items():
+            seen.setdefault(attention_type, []).append(maps)
+    return seen
+
+
 @pytest.mark.parametrize("plan", [Plan(view="norm"), Plan(batch_tokens=1, fused=True, view="norm")], ids=["", "fused"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_reducers_count_what_flows(family: str, plan: Plan) -> None:
-    module, tokenizer = tiny.make(family)
-    seen: dict[str, list[witnesses.Seen]] = {}
-    for document in DOCUMENTS:
-        for attention_type, maps in witnesses.see_norms(module, tokenizer, document).items():
-            seen.setdefault(attention_type, []).append(maps)
-    model = Model.from_module(module, tokenizer, name=family)
+    seen, model = see(family), Model.from_module(*tiny.make(family), name=family)
     surface = measure(model, DOCUMENTS, "surface", plan=plan)
     relations = measure(model, DOCUMENTS, ["relations", "classes"], plan=plan)
     for attention_type, maps in seen.items():
