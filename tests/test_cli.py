@@ -3,15 +3,18 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
 import pytest
 import xarray as xr
 
+import headscope
 import tiny
 from headscope import heads
 from headscope.capture import interface
@@ -30,6 +33,8 @@ TREEBANK = """\
 
 """
 
+LITTLE = ("--permutations", 0, "--map-documents", 0, "--examples", 0, "--figures", "none")
+
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory) -> Path:
@@ -37,10 +42,20 @@ def model(tmp_path_factory) -> Path:
     return tiny.save(tmp_path_factory.mktemp("model"))
 
 
-@pytest.fixture(autouse=True)
-def _few_figures(monkeypatch) -> None:
+@pytest.fixture(scope="module", autouse=True)
+def _few_figures() -> Iterator[None]:
     """One heatmap shows as well as twelve that they are drawn."""
-    monkeypatch.setattr("headscope.view.figures.atlas.FREQUENT", 3)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("headscope.view.figures.atlas.FREQUENT", 3)
+        yield
+
+
+@pytest.fixture(scope="module")
+def made(_few_figures, model, tmp_path_factory) -> Path:
+    """An atlas, to be copied."""
+    out = tmp_path_factory.mktemp("made") / "atlas"
+    headscope.atlas(str(model), "grammar:101", out, permutations=0, progress=False)
+    return out
 
 
 def test_measure_writes_a_head_table_and_says_what_it_found(run, model, tmp_path) -> None:
@@ -163,7 +178,7 @@ def test_what_patterns_find_is_in_the_atlas_and_the_patterns_are_in_its_manifest
     }
     file, out = tmp_path / "own.json", tmp_path / "atlas"
     file.write_text(json.dumps(own))
-    code, _, _ = run("atlas", model, "grammar:103", "--patterns", file, "-o", out)
+    code, _, _ = run("atlas", model, "grammar:103", "--patterns", file, *LITTLE, "-o", out)
     assert code == 0
     table = heads.read_table(out / "heads.nc")
     assert table["relation_count"].sel(relation="own the") > 23
@@ -188,12 +203,11 @@ def test_an_atlas_of_plain_text_has_no_relations(run, model, tmp_path) -> None:
     assert "relation_accuracy" not in heads.read_table(tmp_path / "atlas" / "heads.nc")
 
 
-def test_a_second_atlas_takes_the_place_of_the_first(run, model, tmp_path) -> None:
-    out = tmp_path / "atlas"
-    run("atlas", model, "grammar:101", "-o", out)
+def test_a_second_atlas_takes_the_place_of_the_first(run, model, made, tmp_path) -> None:
+    out = shutil.copytree(made, tmp_path / "atlas")
     (out / "notes.txt").write_text("mine")
     (out / "figures" / "mine.png").write_text("mine too")
-    code, _, _ = run("atlas", model, "grammar:103", "-o", out)
+    code, _, _ = run("atlas", model, "grammar:103", "--permutations", 0, "-o", out)
     assert code == 0
     assert heads.read_table(out / "heads.nc").attrs["corpus"] == "grammar:103"
     assert (out / "notes.txt").read_text() == "mine"
@@ -221,23 +235,22 @@ def test_what_killed_runs_left_unfinished_is_removed(run, model, tmp_path) -> No
         tmp_path / ".heads.abcd_123.nc",
     ):
         path.write_text("half")
-    assert run("atlas", model, "grammar:101", "-o", out)[0] == 0
+    assert run("atlas", model, "grammar:101", *LITTLE, "-o", out)[0] == 0
     assert [path.name for path in out.iterdir() if path.name.startswith(".")] == [".mine.new-abc"]
     assert run("measure", model, "grammar:23", "-r", "surface", "-o", tmp_path / "heads.nc")[0] == 0
     assert {path.name for path in tmp_path.iterdir()} == {"atlas", "heads.nc"}
 
 
 @pytest.mark.parametrize("stage", ["save", "write_page"])
-def test_a_failure_while_writing_leaves_the_old_atlas_whole(run, model, tmp_path, monkeypatch, stage) -> None:
-    out = tmp_path / "atlas"
-    run("atlas", model, "grammar:101", "-o", out)
+def test_a_failure_while_writing_leaves_the_old_atlas_whole(run, model, made, tmp_path, monkeypatch, stage) -> None:
+    out = shutil.copytree(made, tmp_path / "atlas")
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
 
     def full(*arguments: object, **more: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(atlas_job, stage, full)
-    code, _, complaint = run("atlas", model, "grammar:103", "-o", out)
+    code, _, complaint = run("atlas", model, "grammar:103", "--permutations", 0, "-o", out)
     assert code == 2
     assert complaint.splitlines()[-1] == (
         f"headscope: the atlas could not be written to {out} (No space left on device); "
@@ -358,36 +371,30 @@ def test_help_of_each_command_has_an_example(run, command) -> None:
 
 
 def test_the_lists_name_what_there_is(run) -> None:
-
     for what, names in (("corpora", [*FORMATS, "grammar"]), ("reducers", REDUCERS), ("studies", STUDIES)):
         code, said, _ = run("list", what)
         assert code == 0
         assert all(name in said for name in names)
 
 
-def test_a_run_that_was_killed_goes_on_and_ends_in_the_same_table(model, tmp_path) -> None:
+def test_a_run_that_was_killed_goes_on_and_ends_in_the_same_table(run, model, tmp_path) -> None:
     """A real process, really killed, between two savings."""
     command = ["measure", str(model), "grammar:503", "-r", "surface", "-r", "relations", "--batch-tokens", "499"]
     script = "import headscope.runner.local as r; r.SAVE_EVERY = 0.0; import headscope.cli; headscope.cli.main()"
 
-    def start(out: Path, *more: str) -> subprocess.Popen:
-        return subprocess.Popen(
-            [sys.executable, "-c", script, *command, "-o", str(out), *more],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=os.environ | {"OMP_NUM_THREADS": "1"},
-        )  # fmt: skip
-
     killed, whole = tmp_path / "killed.nc", tmp_path / "whole.nc"
     checkpoint = tmp_path / ".killed.nc.partial.npz"
-    process = start(killed)
+    started = [sys.executable, "-c", script, *command, "-o", str(killed)]
+    how = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "env": os.environ | {"OMP_NUM_THREADS": "1"}}
+    process = subprocess.Popen(started, **how)
     while not checkpoint.exists() and process.poll() is None:
         time.sleep(0.01)
     process.kill()
     process.communicate()
     assert checkpoint.exists()
     assert not killed.exists()
-    resumed, straight = start(killed, "--resume"), start(whole)
-    for process in (resumed, straight):
-        said, _ = process.communicate()
-        assert process.returncode == 0, said.decode()
+    resumed = subprocess.run([*started, "--resume"], **how)
+    assert resumed.returncode == 0, resumed.stdout.decode()
+    assert run(*command, "-o", whole)[0] == 0
     xr.testing.assert_identical(heads.read_table(killed).drop_attrs(), heads.read_table(whole).drop_attrs())
     assert not checkpoint.exists()

@@ -36,18 +36,17 @@ WRITTEN: dict[str, Callable[[xr.Dataset], Any]] = {
 
 
 @pytest.fixture(scope="module", params=sorted(ATTENTION_TYPES))
-def atlas(request, tmp_path_factory) -> tuple[str, Path]:
+def atlas(request, tmp_path_factory) -> tuple[str, Path, xr.Dataset]:
     model, out = (tmp_path_factory.mktemp(name) for name in ("model", "atlas"))
     headscope.atlas(
-        tiny.save(model, request.param), "grammar:31", out, permutations=0, map_documents=0, figures="none",
+        tiny.save(model, request.param), "grammar:31", out, permutations=0, map_documents=0, examples=0, figures="none",
         progress=False,
     )  # fmt: skip
-    return request.param, out
+    return request.param, out, heads.read_table(out / "heads.nc")
 
 
 def test_every_head_has_an_average_map(atlas) -> None:
-    family, out = atlas
-    table = heads.read_table(out / "heads.nc")
+    family, out, table = atlas
     maps = table["average_map"]
     assert maps.sizes["query_bin"] == maps.sizes["key_bin"] == 16
     assert maps.sizes.get("attention_type", 1) == ATTENTION_TYPES[family]
@@ -63,7 +62,7 @@ def test_every_head_has_an_average_map(atlas) -> None:
 
 @pytest.mark.parametrize("where", WRITTEN)
 def test_neither_terminal_nor_tables_nor_figures_show_them(atlas, where: str) -> None:
-    table = heads.read_table(atlas[1] / "heads.nc")
+    *_, table = atlas
     assert WRITTEN[where](table) == WRITTEN[where](table.drop_vars(MAPS))
 
 

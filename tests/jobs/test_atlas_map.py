@@ -16,7 +16,11 @@ from headscope.reducers import HeadDistances
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
     model, out = (tmp_path_factory.mktemp(name) for name in ("model", "atlas"))
-    headscope.atlas(tiny.save(model, "bart"), "grammar:31", out, permutations=0, map_documents=13, progress=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("headscope.view.figures.atlas.FREQUENT", 1)  # one heatmap is enough beside those of the map
+        headscope.atlas(
+            tiny.save(model, "bart"), "grammar:31", out, permutations=0, map_documents=13, examples=0, progress=False
+        )
     return out
 
 
@@ -61,7 +65,9 @@ def test_a_single_text_has_a_map_of_unknown_stability(tmp_path) -> None:
 
 def test_a_reducer_of_distances_that_is_named_is_measured_on_the_whole_corpus(tmp_path) -> None:
     model, exact = tiny.save(tmp_path / "model"), HeadDistances()
-    result = headscope.atlas(model, "grammar:7", tmp_path / "a", reducers=exact, figures="none", progress=False)
+    result = headscope.atlas(
+        model, "grammar:7", tmp_path / "a", reducers=exact, permutations=0, examples=0, figures="none", progress=False
+    )
     assert result.table["js_distance_count"] == 7
     assert "head_map_x" in result.table
     assert "head-distances.nc" not in result.files

@@ -14,6 +14,9 @@ from headscope.examples import read_examples
 from headscope.jobs import atlas as atlas_job
 from headscope.view.page import render_page
 
+LITTLE = ("--permutations", 0, "--map-documents", 0, "--examples", 0)
+"""An atlas of what a test looks at."""
+
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory) -> Path:
@@ -83,7 +86,7 @@ def test_the_command_prints_the_table_even_if_the_figures_then_fail(run, model, 
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(atlas_job, "list_figures", full)
-    code, said, complaint = run("atlas", model, "grammar:53", "--permutations", 0, "-o", tmp_path / "atlas")
+    code, said, complaint = run("atlas", model, "grammar:53", *LITTLE, "-o", tmp_path / "atlas")
     assert code == 2
     assert "2 layers of 5 heads" in said
     assert "Open" not in said
@@ -102,15 +105,16 @@ def test_the_table_is_shown_before_anything_is_drawn_or_written(model, tmp_path,
         return {name: (name, lambda name=name: events.append(f"{name} drawn") or Figure()) for name in ("one", "two")}
 
     monkeypatch.setattr(atlas_job, "list_figures", list_two)
-    headscope.atlas(model, "grammar:53", tmp_path, permutations=0, figures=figures, show=show,
-                    progress=lambda *step: events.append(step))  # fmt: skip
+    headscope.atlas(model, "grammar:53", tmp_path, permutations=0, map_documents=0, examples=0, figures=figures,
+                    show=show, progress=lambda *step: events.append(step))  # fmt: skip
     drawing = [("drawing 2 figures", 0, 2), "one drawn", ("drawing 2 figures", 1, 2), "two drawn"]
     assert events[-7:] == [("shown", "grammar:53", False), ("writing", 0, 0), every, *drawing]
     assert (tmp_path / "atlas.html").exists()
 
 
-def test_figures_are_written_as_pdf_where_one_asks_for_it(run, model, tmp_path) -> None:
-    code, _, _ = run("atlas", model, "grammar:53", "--permutations", 0, "--pdf", "-o", tmp_path)
+def test_figures_are_written_as_pdf_where_one_asks_for_it(run, model, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("headscope.view.figures.atlas.FREQUENT", 1)
+    code, _, _ = run("atlas", model, "grammar:53", *LITTLE, "--pdf", "-o", tmp_path)
     assert code == 0
     figures = {path.suffix: path.read_bytes() for path in (tmp_path / "figures").glob("special-tokens.*")}
     assert sorted(figures) == [".pdf", ".png", ".svg"]

@@ -149,7 +149,8 @@ def test_measure_goes_on_after_a_kill_in_either_phase(model, tmp_path, monkeypat
 @pytest.mark.parametrize("phase", ["replicating on", "replicating the untrained"])
 def test_an_atlas_goes_on_after_a_kill_in_the_replication(model, tmp_path, monkeypatch, phase) -> None:
     out = tmp_path / "atlas"
-    settings = {"replicate": THERE, "permutations": 3, "batch_tokens": 499}
+    only = {"map_documents": 0, "examples": 0, "figures": "none"}
+    settings = {"replicate": THERE, "permutations": 3, "batch_tokens": 499, **only}
     with pytest.raises(Killed):
         headscope.atlas(model, HERE, out, **settings, progress=kill_after(monkeypatch, phase))
     left = {path.name for path in out.iterdir()}
