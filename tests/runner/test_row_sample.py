@@ -20,6 +20,7 @@ from headscope.corpora import Document, Shard, summarize
 from headscope.errors import HeadscopeError
 from headscope.reducers import REDUCERS
 from headscope.reducers.reducer import Reducer, Sums, reads_logits, samples_queries
+from headscope.reducers.sinks import Sinks
 from headscope.runner import Plan, Run, ShardSums, measure, merge_shards, resolve_reducers, row_sample
 from headscope.runner.row_sample import FIRST_ROWS, LEAST_ROWS, SAMPLES, RowSample, find_interval, find_result
 
@@ -238,10 +239,17 @@ def test_a_run_is_resumed_and_shards_are_joined(tmp_path: Path, monkeypatch) -> 
     assert joined.attrs["sample_queries"] == ROWS
 
 
+class Sinking(Sinks):
+    """A reducer that says that it can be sampled, and needs a whole layer."""
+
+    samples_queries = True
+
+
 @pytest.mark.parametrize(
     ("reducer", "plan", "refusal"),
     [
         ("sinks", Plan(sample_queries=ROWS), "the reducer `sinks` needs all query rows of a text; measure it apart"),
+        (Sinking(), Plan(sample_queries=ROWS), "the reducer `sinks` needs all query rows of a text"),
         ("surface", Plan(sample_queries=ROWS, view="rollout"), "the view `rollout` needs all query rows of a text"),
         ("surface", Plan(sample_queries=LEAST_ROWS - 1), "a sample of 31 query rows does not show how far off it is"),
     ],

@@ -94,7 +94,7 @@ def needs_sample(reducer: Reducer | type[Reducer]) -> bool:
 
 def samples_queries(reducer: Reducer | type[Reducer]) -> bool:
     """True if the values of a reducer can be estimated from a sample of the query rows of long texts."""
-    return bool(getattr(reducer, "samples_queries", False))
+    return reducer.scope == "rows" and bool(getattr(reducer, "samples_queries", False))
 
 
 def reads_logits(reducer: Reducer | type[Reducer]) -> bool:

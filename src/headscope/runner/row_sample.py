@@ -32,7 +32,7 @@ LEAST_ROWS = 2 * SAMPLES
 
 FIRST_ROWS = 64
 """The first rows of a text are measured in any case: where a token sees few others, its attention is like no other's,
-and a few of them make up most of what many heads give to a neighbour."""
+and some heads give most of what they give to a neighbour there."""
 
 PARTS = 4
 """Parts of a text; the rows of a sample in each of them are a block."""
