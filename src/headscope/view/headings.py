@@ -28,7 +28,7 @@ def describe_view(table: xr.Dataset) -> str:
     return f"View “{table.attrs['view']}”: {table.attrs['view_shows']}." if "view" in table.attrs else ""
 
 
-def describe_sample(table: xr.Dataset) -> str:
+def _describe_sample(table: xr.Dataset) -> str:
     """The sample of query rows from which a table was estimated; empty where all rows were measured."""
     if "sample_queries" not in table.attrs:
         return ""
@@ -36,6 +36,11 @@ def describe_sample(table: xr.Dataset) -> str:
         f"Estimated from about {table.attrs['sample_queries']:,} tokens of each long text as queries, at random (seed "
         f"{table.attrs['sample_seed']}). Intervals of 95 % say where the values of all tokens may lie."
     )
+
+
+def describe_measured(table: xr.Dataset) -> str:
+    """What was measured in place of the weights of all tokens: the view and the sample; empty if these were."""
+    return " ".join(filter(None, (describe_view(table), _describe_sample(table))))
 
 
 def describe_layers(table: xr.Dataset) -> str:

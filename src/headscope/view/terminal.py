@@ -19,14 +19,7 @@ from headscope.analyse.report import UNDECIDED
 from headscope.heads import get_share
 from headscope.layers import list_ranges
 from headscope.score import read_scores
-from headscope.view.headings import (
-    describe_causality,
-    describe_layers,
-    describe_sample,
-    describe_view,
-    name_corpus,
-    name_model,
-)
+from headscope.view.headings import describe_causality, describe_layers, describe_measured, name_corpus, name_model
 from headscope.view.need import print_need
 from headscope.view.reports import Interval, Report, Reported, describe_regressions, read_reports
 from headscope.view.runs import print_runs
@@ -62,10 +55,8 @@ def print_table(table: xr.Dataset, console: Console) -> None:
     if about["tokens_unknown"]:
         console.print(f"Unknown to the tokenizer: {about['tokens_unknown']:,} tokens", style="yellow")
     console.print(f"Skipped: {reasons or 'nothing'}", style="yellow" if skipped else "")
-    if view := describe_view(table):
-        console.print(escape(view), style="bold", highlight=False)
-    if sample := describe_sample(table):
-        console.print(sample, style="bold", highlight=False)
+    if measured := describe_measured(table):
+        console.print(escape(measured), style="bold", highlight=False)
     if "run" in table.dims:
         print_runs(table, console)
         return

@@ -22,14 +22,7 @@ from headscope import heads
 from headscope.examples import READS, STEPS
 from headscope.files import atomic_write
 from headscope.score import ATTRIBUTE, read_scores
-from headscope.view.headings import (
-    describe_causality,
-    describe_layers,
-    describe_sample,
-    describe_view,
-    name_corpus,
-    name_model,
-)
+from headscope.view.headings import describe_causality, describe_layers, describe_measured, name_corpus, name_model
 from headscope.view.need import NeededHead, describe_need, list_needed_heads
 from headscope.view.page.average_maps import find_maps
 from headscope.view.page.needed_heads import render_needed_heads
@@ -145,7 +138,7 @@ def fill_page(
     counts = f"{int(attrs['documents']):,} documents, {int(attrs['tokens']):,} tokens"
     sizes = f"{table.sizes['layer']} layers of {table.sizes['head']} heads"
     style, script = _asset("page.css"), join_modules("main")
-    causality, shown = describe_causality(table), f"{describe_view(table)} {describe_sample(table)}".strip()
+    causality, shown = describe_causality(table), describe_measured(table)
     return Template(_asset("page.html")).substitute(
         policy=POLICY.format(style=_hash(style), script=_hash(script)) + (ASKS if live else ""),
         live=_write_element("live-data", asdict(live) | {"steps": STEPS, "reads": READS}) if live else "",
