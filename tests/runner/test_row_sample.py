@@ -12,13 +12,14 @@ import pytest
 import scipy.stats
 import xarray as xr
 
+import headed
 import laws
 import tiny
 from headscope.capture.model import Model
 from headscope.capture.stream import Stream
 from headscope.corpora import Document, Shard, summarize
 from headscope.errors import HeadscopeError
-from headscope.reducers import REDUCERS
+from headscope.reducers import REDUCERS, Copying
 from headscope.reducers.reducer import Reducer, Sums, reads_logits, samples_queries
 from headscope.reducers.sinks import Sinks
 from headscope.runner import Plan, Run, ShardSums, measure, merge_shards, resolve_reducers, row_sample
@@ -45,8 +46,10 @@ def make(family: str, positions: int | None = None) -> Model:
     return Model.from_module(module, tokenizer, name=family)
 
 
-def tabulate(model: Model, plan: Plan, documents: Sequence[Document] = DOCUMENTS) -> xr.Dataset:
-    return laws.tabulate_sums(laws.add_up(model, documents, REDUCED, plan), model, REDUCED)
+def tabulate(
+    model: Model, plan: Plan, documents: Sequence[Document] = DOCUMENTS, reducers: Sequence[Reducer] = REDUCED
+) -> xr.Dataset:
+    return laws.tabulate_sums(laws.add_up(model, documents, reducers, plan), model, reducers)
 
 
 def list_intervals(table: xr.Dataset) -> list[str]:
@@ -62,24 +65,54 @@ def draw_all(batch, attention_type: str, rows: int, seed: int) -> RowSample:
     return RowSample(queries.length, STEP, starts, special.tolist())
 
 
-@pytest.mark.parametrize(("family", "view"), [*((family, None) for family in tiny.FAMILIES), ("llama", "norm")])
-def test_the_samples_of_all_starts_come_to_all_rows(family, view, monkeypatch) -> None:
-    """Each row is in one of them, so that their mean is what a sample is in the mean: an estimate without bias."""
-    model = make(family)
-    exact = tabulate(model, Plan(batch_tokens=307, view=view))
+def assert_all_starts_are_all_rows(
+    monkeypatch, model: Model, plan: Plan, reducers: Sequence[Reducer] = REDUCED
+) -> list[str]:
+    """The variables with an interval of a table that is exact.
+
+    Each row is in one of the samples, so that their mean is what a sample is in the mean: an estimate without bias.
+    """
+    exact = tabulate(model, plan, reducers=reducers)
     monkeypatch.setattr(row_sample, "FIRST_ROWS", 7)
     monkeypatch.setattr(row_sample, "PARTS", 3)
     monkeypatch.setattr(row_sample, "SAMPLES", STEP)
     monkeypatch.setattr(RowSample, "draw", draw_all)
-    table = tabulate(model, Plan(batch_tokens=307, view=view, sample_queries=ROWS))
+    table = tabulate(model, replace(plan, sample_queries=ROWS), reducers=reducers)
     for name, values in exact.data_vars.items():
         relative = 1e-6 if values.attrs["units"] == "tokens" else 0
         np.testing.assert_allclose(table[name], values, atol=3e-6, rtol=relative, err_msg=str(name))
-    intervals = list_intervals(table)
-    assert {"mass_self", "entropy", "mean_distance", "mass_distance", "average_map", "match_mass"} <= {*intervals}
-    for name in intervals:  # nothing is left out that could be otherwise
+    for name in list_intervals(table):  # nothing is left out that could be otherwise
         for end in ("lower", "upper"):
             np.testing.assert_allclose(table[f"{name}_{end}"], table[name], atol=1e-12, rtol=1e-9)
+    return list_intervals(table)
+
+
+@pytest.mark.parametrize(("family", "view"), [*((family, None) for family in tiny.FAMILIES), ("llama", "norm")])
+def test_the_samples_of_all_starts_come_to_all_rows(family, view, monkeypatch) -> None:
+    intervals = assert_all_starts_are_all_rows(monkeypatch, make(family), Plan(batch_tokens=307, view=view))
+    assert {"mass_self", "entropy", "mean_distance", "mass_distance", "average_map", "match_mass"} <= {*intervals}
+
+
+def test_what_heads_copy_is_sampled_too(monkeypatch) -> None:
+    model = Model.from_module(*headed.make("mistral", "causal-lm"), name="mistral")
+    assert assert_all_starts_are_all_rows(monkeypatch, model, Plan(batch_tokens=307), [Copying()]) == ["copying_mass"]
+
+
+@pytest.mark.parametrize("family", ["deberta", "mpnet"])
+def test_a_model_that_returns_its_attention_is_measured_whole(family) -> None:
+    model = make(family)
+    table, exact = (tabulate(model, Plan(sample_queries=rows)) for rows in (ROWS, None))
+    assert_is_exact(table, exact)
+
+
+def assert_is_exact(table: xr.Dataset, exact: xr.Dataset) -> None:
+    """A table that was to be estimated, and of which nothing had to be."""
+    assert list_intervals(table)
+    assert not list_intervals(exact)
+    for name, values in exact.data_vars.items():
+        np.testing.assert_array_equal(table[name], values, err_msg=str(name))
+    for name in list_intervals(table):
+        np.testing.assert_allclose(table[f"{name}_lower"], table[f"{name}_upper"], atol=1e-12, rtol=1e-9)
 
 
 @pytest.mark.parametrize("family", ["bert", "gemma2", "t5"])
@@ -99,6 +132,17 @@ def test_a_sample_is_of_some_rows_and_says_so(family) -> None:
     assert ways - {short} >= sampled[family]
 
 
+def test_the_output_is_made_with_the_matrix_where_that_is_asked_for() -> None:
+    model = make("llama")
+    done, other = (
+        laws.add_up(model, DOCUMENTS, REDUCED, Plan(sample_queries=ROWS, fused=how)) for how in (False, None)
+    )
+    ways = {way.split(maxsplit=2)[2] for way in done.select_run("path")}
+    assert "some rows; the output with the matrix: it was asked for" in ways
+    table, expected = (laws.tabulate_sums(each, model, REDUCED) for each in (done, other))
+    np.testing.assert_allclose(table["entropy"], expected["entropy"], atol=2e-6)
+
+
 def test_rows_of_special_tokens_are_measured_in_any_case() -> None:
     model = make("bert")
     table, exact = tabulate(model, Plan(sample_queries=ROWS)), tabulate(model, Plan())
@@ -111,12 +155,7 @@ def test_rows_of_special_tokens_are_measured_in_any_case() -> None:
 def test_short_texts_are_measured_whole() -> None:
     model, documents = make("bert"), tiny.documents(7)
     table, exact = (tabulate(model, Plan(sample_queries=rows), documents) for rows in (ROWS, None))
-    assert list_intervals(table)
-    assert not list_intervals(exact)
-    for name, values in exact.data_vars.items():
-        np.testing.assert_array_equal(table[name], values, err_msg=str(name))
-    for name in list_intervals(table):
-        np.testing.assert_allclose(table[f"{name}_lower"], table[f"{name}_upper"], atol=1e-12, rtol=1e-9)
+    assert_is_exact(table, exact)
 
 
 def test_a_seed_gives_one_sample_and_another_gives_another() -> None:

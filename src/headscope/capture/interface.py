@@ -157,7 +157,8 @@ class Capture:
             whole: gather the blocks, so that `observe` gets all rows of a layer at once, with their matrix.
             fused: do without the matrix where a layer allows it; by default from `FUSED_FROM` keys on.
             verify: check that the values averaged by the weights are what the layer returns.
-            chosen_rows: the blocks of rows to show, by attention type. Default: all rows.
+            chosen_rows: the blocks of rows to show, by attention type. Default: all rows, which route ``outputs``
+                always shows.
 
         Raises:
             ModelError: the model does not use the attention interface, and cannot be edited or differentiated.

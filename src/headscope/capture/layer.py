@@ -105,7 +105,7 @@ def attend_with_chosen_rows(run: Pass, call: Call, chosen: Sequence[slice]) -> t
 
     The output is that of a fused kernel where that may be, and a few rows of it are compared with the model's own.
     """
-    fused, way = _fuse(run, call), f"some rows; the output without the matrix: {call.reach}"
+    fused, way = run.matrix_because or _fuse(run, call), f"some rows; the output without the matrix: {call.reach}"
     if isinstance(fused, FusedRows):
         output = replace(fused, query=call.query, key=call.key).attend(call.value)[0].transpose(1, 2).contiguous()
         rows = _choose_rows(call.layer, call.query.shape[2])

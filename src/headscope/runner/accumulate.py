@@ -19,7 +19,6 @@ from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
 from headscope.capture.interface import Capture
 from headscope.capture.loss import make_loss
-from headscope.capture.model import Model
 from headscope.capture.outputs import Outputs
 from headscope.capture.stream import Plan, Portion, Stream
 from headscope.capture.verify import are_finite
@@ -93,7 +92,7 @@ def _observe_portion(
         layers_beside, outputs = _hold_layers(capture_beside, batch_beside, plan)
         held.append(layers_beside)
         outputs_beside.append(outputs)
-    samples = _draw_rows(capture.model, batch, plan)
+    samples = _draw_rows(capture, batch, plan)
     by_place: defaultdict[tuple[str, str, str], list[tuple[slice, Sums]]] = defaultdict(list)
     passes: defaultdict[str, list[tuple[Attention, ...]]] = defaultdict(list)
     by_pass = [reducer for reducer in reducers if reducer.scope == "pass"]
@@ -144,11 +143,12 @@ def _observe_portion(
     return sums, torch.stack(finite).all(0)
 
 
-def _draw_rows(model: Model, batch: Batch, plan: Plan) -> dict[str, RowSample]:
+def _draw_rows(capture: Capture, batch: Batch, plan: Plan) -> dict[str, RowSample]:
     """The rows that are measured, by attention type; a type of which all are is left out."""
-    if plan.sample_queries is None:
+    # A model that returns its attention has made all rows before any can be chosen.
+    if plan.sample_queries is None or capture.route == "outputs":
         return {}
-    samples = {name: RowSample.draw(batch, name, plan.sample_queries, plan.seed) for name in model.layers}
+    samples = {name: RowSample.draw(batch, name, plan.sample_queries, plan.seed) for name in capture.model.layers}
     return {name: sample for name, sample in samples.items() if sample is not None}
 
 
