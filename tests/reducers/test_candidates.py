@@ -21,7 +21,7 @@ from headscope.reducers import Relations, Rule
 from headscope.reducers.support.candidates import TIE, Choices, lay_out_candidates
 from headscope.reducers.support.directions import find_scored
 from headscope.reducers.support.folds import Bins
-from headscope.reducers.support.permutations import Permutations, with_permutations
+from headscope.reducers.support.permutations import Permutations, PermutedItems, with_permutations
 from headscope.runner import Plan, measure
 from headscope.view.frames import make_frames
 from headscope.view.page import render_page
@@ -99,10 +99,12 @@ def words() -> Words:
 def choices(*links: Link) -> Choices:
     """Choices of one text each."""
     number = torch.arange(len(links))
-    candidates, permuted = torch.from_numpy(lay_out_candidates(links)), torch.zeros(len(links), 0, dtype=torch.long)
+    candidates = torch.from_numpy(lay_out_candidates(links))
+    no_places = np.zeros((len(links), 0), dtype=np.int64)
+    permuted = PermutedItems.group(no_places, np.zeros(len(links), dtype=np.int64), 1, number.device)
     source = torch.tensor([link.source for link in links])
     scored = find_scored(source, candidates, is_causal=False)
-    return Choices(number, number, source, candidates, scored, permuted, Bins(number, number, len(links)), {})
+    return Choices(number, number, source, candidates, scored, permuted, Bins(number, number, len(links)))
 
 
 def test_ties_and_heads_that_see_no_candidate_choose_none() -> None:

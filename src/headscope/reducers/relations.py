@@ -40,9 +40,9 @@ from headscope.reducers.support.directions import (
     put_direction_first,
 )
 from headscope.reducers.support.folds import FOLDS, Bins, FoldAssignment
-from headscope.reducers.support.links import Links, Text, group_by_label, permute_sources
+from headscope.reducers.support.links import Links, Text, number_labels, permute_links
 from headscope.reducers.support.nearest import CLASSES, SIDES, find_by_class
-from headscope.reducers.support.permutations import Permutations
+from headscope.reducers.support.permutations import Permutations, PermutedItems
 from headscope.reducers.support.ratios import Described, describe, mean, score_table
 from headscope.reducers.support.rules import ENDS, Rule, find_by_rules
 from headscope.score import OFFSETS, Rival, Score, offset_rival
@@ -211,16 +211,14 @@ class Relations:
         ends = [(text.index, link.source, link.target) for text, link in links]
         document_of, dependent, head = torch.tensor(ends, dtype=torch.long, device=device).reshape(-1, 3).T
         by_class, by_rule, predicted = self._apply_rules(texts)
-        permuted = [
-            text.index * batch.words + permute_sources(self.permutations, text.document, text.links, text.inside)
-            for text in texts
-        ]
+        permuted, places = permute_links(self.permutations, texts, batch.words)
+        items = PermutedItems.group(permuted, number_labels(links, self.links), len(self.links), device)
         is_causal = batch.is_causal(attention_type)
         return Links(
             document_of, dependent, head, find_scored(dependent, head[:, None], is_causal=is_causal),
-            *self._assign_bins(links, device), group_by_label(links, self.links, device),
-            torch.from_numpy(np.concatenate(permuted)).to(device), by_class.to(device), by_rule.to(device),
-            predicted.to(device), self._prepare_choices(texts, device, is_causal) if self.candidates else None,
+            *self._assign_bins(links, device), items, torch.from_numpy(places).to(device), by_class.to(device),
+            by_rule.to(device), predicted.to(device),
+            self._prepare_choices(texts, device, is_causal) if self.candidates else None,
         )  # fmt: skip
 
     def _apply_rules(self, texts: Sequence[Text]) -> tuple[Bool[Tensor, "link _"], ...]:
@@ -253,15 +251,16 @@ class Relations:
         links = [(text, link) for text in texts for link in text.links]
         places = [place for place, (text, link) in enumerate(links) if text.is_choice(link)]
         chosen = [links[place] for place in places]
-        permuted = [permute_targets(self.permutations, text.document, text.choices) for text in texts]
+        permuted = np.concatenate([permute_targets(self.permutations, text.document, text.choices) for text in texts])
         ends = [(text.index, link.source) for text, link in chosen]
         document_of, source = torch.tensor(ends, dtype=torch.long, device=device).reshape(-1, 2).T
         folds, _ = self._assign_bins(chosen, device)
         candidates = torch.from_numpy(lay_out_candidates([link for _, link in chosen])).to(device)
+        permuted += np.arange(len(chosen))[:, None] * candidates.shape[1]
+        items = PermutedItems.group(permuted, number_labels(chosen, self.links), len(self.links), device)
         return Choices(
             torch.tensor(places, dtype=torch.long, device=device), document_of, source, candidates,
-            find_scored(source, candidates, is_causal=is_causal),
-            torch.from_numpy(np.concatenate(permuted)).to(device), folds, group_by_label(chosen, self.links, device),
+            find_scored(source, candidates, is_causal=is_causal), items, folds,
         )  # fmt: skip
 
     def count(self, facts: Links) -> Sums:
@@ -296,12 +295,12 @@ class Relations:
         right = torch.stack(by_direction, dim=-1).flatten(1)
         hits = {"correct": facts.folds.total(right), "at_length": facts.lengths.total(right)}
         if self.permutations.count:
-            hits["permuted"] = facts.score_permutations((words.attends, words.attended), len(self.links))
+            hits["permuted"] = facts.score_permutations((words.attends, words.attended))
         if facts.choices is not None:
             chosen = facts.choices.choose(words).flatten(1)
             hits["candidate_correct"] = facts.choices.folds.total(chosen == TARGET)
             if self.permutations.count:
-                hits["candidate_permuted"] = facts.choices.score_permutations(chosen, len(self.links))
+                hits["candidate_permuted"] = facts.choices.score_permutations(chosen)
         by_head = (attention.heads, len(DIRECTIONS))
         return {name: count.view(*count.shape[:-1], *by_head).movedim((2, 3), (0, 1)) for name, count in hits.items()}
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from headscope.capture.batch import Batch, Tokens
 from headscope.corpora.document import SURE, Document
 from headscope.reducers.support.folds import FoldAssignment, total_by_fold
-from headscope.reducers.support.permutations import AT_ONCE, Permutations
+from headscope.reducers.support.permutations import Permutations, PermutedItems
 
 SHIFTS = tuple(range(-5, 6))
 """Words by which the rules look before or behind the place that they name."""
@@ -44,7 +44,8 @@ class AlignedWords:
         fold: of each item.
         distances: for each item, how far before or behind its own place its source words stand; `_NOWHERE` behind the
             last.
-        permuted: for each item, the word of the translation that gets its source words in each permutation.
+        permuted: the items in each permutation, in which any word of the translation may get the source words of an
+            item; the places are the flattened axes item and word of the translation.
         sizes: of each item, the words of the text and of the translation.
         target_word: of each token of the decoder, its word in the translation; -1 for others.
         source_words, target_words: of the longest text and translation.
@@ -58,7 +59,7 @@ class AlignedWords:
     item_word: Int[Tensor, " item"]
     fold: Int[Tensor, " item"]
     distances: Int[Tensor, "item aligned"]
-    permuted: Int[Tensor, "item permutation"]
+    permuted: PermutedItems
     sizes: Int[Tensor, "item 2"]
     target_word: Int[Tensor, "batch query"]
     source_words: int
@@ -95,13 +96,15 @@ class AlignedWords:
             [*(word - item.place for word in sorted(item.aligned)), *[_NOWHERE] * (most - len(item.aligned))]
             for item in items
         ]
+        words = max(1, *(len(document.translation) for document in batch.documents))
+        places = np.concatenate(permuted) + np.arange(len(items))[:, None] * words
+        every = PermutedItems.group(places, np.zeros(len(items), dtype=np.int64), 1, device)
         sizes = [(len(batch.documents[i.document].words), len(batch.documents[i.document].translation)) for i in items]
         folds = [fold_assignment.fold(batch.documents[item.document]) for item in items]
         return cls(
             _column([item.document for item in items], device), _column([item.place for item in items], device),
             _column(folds, device), _column(distances, device).reshape(-1, most),
-            torch.from_numpy(np.concatenate(permuted)).to(device), _column(sizes, device).reshape(-1, 2), target_word,
-            batch.words, max(1, *(len(document.translation) for document in batch.documents)),
+            every, _column(sizes, device).reshape(-1, 2), target_word, batch.words, words,
             sum(len(target) for _, target in readable),
             sum(link.label == SURE for document in batch.documents for link in document.alignment),
             _column(links, device).reshape(-1, 4),
@@ -138,14 +141,11 @@ class AlignedWords:
     def score_permutations(self, chosen: Int[Tensor, "batch target head"]) -> Int64[Tensor, "head permutation"]:
         """The items that each head gets right in each permutation."""
         place = torch.arange(chosen.shape[1], device=chosen.device)[None, :, None]
-        away = (chosen - place).where(chosen >= 0, -_NOWHERE).to(torch.int16)
-        distances = self.distances.to(torch.int16)
-        total = torch.zeros(self.permuted.shape[1], chosen.shape[2], dtype=torch.long, device=chosen.device)
-        for some in torch.split(torch.arange(len(distances), device=chosen.device), AT_ONCE):
-            looked = away[self.document[some, None], self.permuted[some]]
-            right = (looked[..., None] == distances[some, None, None]).any(-1)
-            total += right.sum(0, dtype=torch.uint8)
-        return total.T
+        away = (chosen - place).where(chosen >= 0, -_NOWHERE).to(torch.int16).index_select(0, self.document)
+        hits = torch.zeros_like(away, dtype=torch.bool)
+        for distance in self.distances.to(torch.int16).unbind(1):
+            hits |= away == distance[:, None, None]
+        return self.permuted.count_hits(hits.flatten(0, 1))[0].T
 
     def _is_aligned(self, distance: Int[Tensor, "item any"]) -> Bool[Tensor, "item any"]:
         """True where an item has a source word at a distance from its own place."""

@@ -4,7 +4,7 @@ A pronoun that could refer to one of two names is such an item (Webster et al. 2
 solves none of them: whoever guesses is right for half.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,7 @@ from headscope.capture.words import Words
 from headscope.corpora.document import Document, Link
 from headscope.reducers.support.directions import NO_WORD
 from headscope.reducers.support.folds import Bins
-from headscope.reducers.support.permutations import AT_ONCE, Permutations
+from headscope.reducers.support.permutations import Permutations, PermutedItems
 
 COUNTED = ("candidate", "candidate_chance", "candidate_nearest")
 """The sums of choices that need no attention: how many there are, and what a guess and the nearest candidate hit."""
@@ -37,9 +37,9 @@ class Choices:
         document, source: the place of its document in the batch, and the word from which its link leads.
         candidates: its candidates, the target first; behind the last `NO_WORD`.
         scored: whether it counts in each direction.
-        permuted: which candidate is the right one in each permutation.
+        permuted: the choices in each permutation, in which the right one may be any candidate; the places are the
+            flattened axes choice and candidate.
         folds: where each choice counts, by relation and fold.
-        by_label: the choices of each label that is there, which no two share.
     """
 
     link: Int[Tensor, " choice"]
@@ -47,9 +47,8 @@ class Choices:
     source: Int[Tensor, " choice"]
     candidates: Int[Tensor, "choice candidate"]
     scored: Bool[Tensor, "choice direction"]
-    permuted: Int[Tensor, "choice permutation"]
+    permuted: PermutedItems
     folds: Bins
-    by_label: Mapping[int, Int[Tensor, " item"]]
 
     def count(self) -> dict[str, Num[Tensor, "relation fold direction"]]:
         """The sums of `COUNTED`, in each direction."""
@@ -81,15 +80,10 @@ class Choices:
         chosen = [_take_largest(weights.where(present[..., None], 0)) for weights in directions]
         return torch.stack(chosen, dim=-1).where(self.scored[:, None], TIE)
 
-    def score_permutations(
-        self, chosen: Int[Tensor, "choice any"], labels: int
-    ) -> Int64[Tensor, "label permutation any"]:
+    def score_permutations(self, chosen: Int[Tensor, "choice any"]) -> Int64[Tensor, "label permutation any"]:
         """The choices of each label that the heads get right in each permutation."""
-        total = chosen.new_zeros((labels, self.permuted.shape[1], chosen.shape[1]), dtype=torch.long)
-        for label, items in self.by_label.items():
-            for some in torch.split(items, AT_ONCE):
-                total[label] += (chosen[some, None] == self.permuted[some, :, None]).sum(0, dtype=torch.uint8)
-        return total
+        candidate = torch.arange(self.candidates.shape[1], device=chosen.device)
+        return self.permuted.count_hits((chosen[:, None] == candidate[:, None]).flatten(0, 1))
 
 
 def _take_largest(weights: Float[Tensor, "choice candidate head"]) -> Int[Tensor, "choice head"]:

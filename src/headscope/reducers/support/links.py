@@ -1,7 +1,6 @@
 """The links of a batch that heads can be scored on, and where permutations put them."""
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,7 +13,10 @@ from headscope.capture.words import Pointing
 from headscope.corpora.document import Document, Link
 from headscope.reducers.support.candidates import Choices
 from headscope.reducers.support.folds import Bins
-from headscope.reducers.support.permutations import AT_ONCE, Permutations
+from headscope.reducers.support.permutations import Permutations, PermutedItems
+
+AT_ONCE = 1 << 23
+"""Places and heads that are looked at together (32 MiB)."""
 
 
 @dataclass(frozen=True)
@@ -48,29 +50,42 @@ class Text:
         return bool(link.rivals) and self.inside.issuperset(link.rivals)
 
 
-def group_by_label(
-    links: Sequence[tuple[Text, Link]], labels: Sequence[tuple[str, str]], device: torch.device
-) -> dict[int, Int[Tensor, " item"]]:
-    """The places of the links of each kind and label that is there, by its place among these."""
-    label_of = {label: index for index, label in enumerate(labels)}
-    items: defaultdict[int, list[int]] = defaultdict(list)
-    for item, (_, link) in enumerate(links):
-        items[label_of[link.kind, link.label]].append(item)
-    return {label: torch.tensor(items_of, device=device) for label, items_of in items.items()}
+def number_labels(links: Sequence[tuple[Text, Link]], labels: Sequence[tuple[str, str]]) -> Int[np.ndarray, " link"]:
+    """The place of the kind and label of each link among these."""
+    number = {label: index for index, label in enumerate(labels)}
+    return np.array([number[link.kind, link.label] for _, link in links], dtype=np.int64)
 
 
-def permute_sources(
-    permutations: Permutations, document: Document, links: Sequence[Link], words: Set[int]
-) -> Int[np.ndarray, "link permutation"]:
-    """The source of each link in each permutation: any word of these from which another stands at the length of the
-    link.
+def permute_links(
+    permutations: Permutations, texts: Sequence[Text], words: int
+) -> tuple[Int[np.ndarray, "link permutation"], Int[np.ndarray, "place 2"]]:
+    """The place of each link in each permutation, and all places: the source of a link, in the flattened axes text and
+    word, and its length.
+
+    A link keeps its length, and its source is any word with tokens from which another stands at this length.
     """
-    length = np.array([link.target - link.source for link in links], dtype=np.int64)
-    sources = {far: np.array([word for word in sorted(words) if word + far in words]) for far in set(length.tolist())}
-    permuted = permutations.choose(document, [len(sources[far]) for far in length.tolist()])
-    for row, far in enumerate(length.tolist()):
-        permuted[row] = sources[far][permuted[row]]
-    return permuted
+    permuted, places, first = [], [], 0
+    for text in texts:
+        own, own_places = _permute_links_of_text(permutations, text)
+        permuted.append(first + own)
+        places.append(own_places + np.array([text.index * words, 0]))
+        first += len(own_places)
+    return np.concatenate(permuted), np.concatenate(places)
+
+
+def _permute_links_of_text(
+    permutations: Permutations, text: Text
+) -> tuple[Int[np.ndarray, "link permutation"], Int[np.ndarray, "place 2"]]:
+    lengths = [link.target - link.source for link in text.links]
+    places: list[tuple[int, int]] = []
+    first, count = {}, {}
+    for length in sorted(set(lengths)):
+        sources = [word for word in sorted(text.inside) if word + length in text.inside]
+        first[length], count[length] = len(places), len(sources)
+        places += [(word, length) for word in sources]
+    permuted = permutations.choose(text.document, [count[length] for length in lengths])
+    permuted += np.array([first[length] for length in lengths], dtype=np.int64).reshape(-1, 1)
+    return permuted, np.array(places, dtype=np.int64).reshape(-1, 2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,8 +96,8 @@ class Links:
         document, dependent, head: of each link.
         scored: whether it counts in each direction.
         folds, lengths: where each link counts, by relation and fold, and by relation and length.
-        by_label: the links of each label that is there, which no two share.
-        permuted: where the dependent stands in each permutation, in the flattened axes document and word.
+        permuted: the links in each permutation.
+        places: where they may stand: the dependent, in the flattened axes document and word, and the length.
         by_class: for each link, if there are parts of speech, the rules that find it by direction, side and class.
         by_rule: for each link, the user's own rules that find it, by rule and end.
         predicted: for each link, those that predict any word.
@@ -95,14 +110,14 @@ class Links:
     scored: Bool[Tensor, "link direction"]
     folds: Bins
     lengths: Bins
-    by_label: Mapping[int, Int[Tensor, " item"]]
-    permuted: Int[Tensor, "link permutation"]
+    permuted: PermutedItems
+    places: Int[Tensor, "place 2"]
     by_class: Bool[Tensor, "_ class"]
     by_rule: Bool[Tensor, "link rule"]
     predicted: Bool[Tensor, "link rule"]
     choices: Choices | None
 
-    def score_permutations(self, directions: Sequence[Pointing], labels: int) -> Int64[Tensor, "label permutation any"]:
+    def score_permutations(self, directions: Sequence[Pointing]) -> Int64[Tensor, "label permutation any"]:
         """The links of each label that the heads get right in each permutation; the last axis is head and direction."""
         distances = []
         for pointing in directions:
@@ -110,9 +125,9 @@ class Links:
             # No link has the length 0.
             distances.append((pointing.word - word).where(pointing.weight > 0, 0).to(torch.int16))
         by_word = torch.stack(distances, dim=-1).transpose(1, 2).flatten(0, 1).flatten(1)
-        length = (self.head - self.dependent).to(torch.int16)
-        total = by_word.new_zeros((labels, self.permuted.shape[1], by_word.shape[1]), dtype=torch.long)
-        for label, items in self.by_label.items():
-            for some in torch.split(items, AT_ONCE):
-                total[label] += (by_word[self.permuted[some]] == length[some, None, None]).sum(0, dtype=torch.uint8)
-        return total
+        dependent, length = self.places[:, 0], self.places[:, 1, None].to(torch.int16)
+        # A long text has hundreds of thousands of places, each with all heads.
+        some = max(1, AT_ONCE // max(1, len(dependent)))
+        parts = torch.split(by_word, some, dim=1)
+        counts = [self.permuted.count_hits(part.index_select(0, dependent) == length) for part in parts]
+        return torch.cat(counts, dim=-1)

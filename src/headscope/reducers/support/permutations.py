@@ -30,8 +30,11 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
+import torch
 import xarray as xr
-from jaxtyping import Float, Int, Num
+from jaxtyping import Bool, Float, Int, Int64, Num
+from torch import Tensor
+from torch.nn.functional import embedding_bag
 
 from headscope import heads
 from headscope.corpora.document import Document
@@ -45,12 +48,6 @@ MOST = 5000
 
 LEVEL = 0.05
 """The false discovery rate below which one row must be able to come alone."""
-
-AT_ONCE = 64
-"""Links whose permutations are looked up together: a long text has thousands, each with all heads.
-
-Fewer than 256, so that how many of them are right fits into a byte, which is summed twice as fast.
-"""
 
 SOURCE = "Westfall and Young 1993 (maximum statistic)"
 
@@ -94,6 +91,43 @@ class Permutations:
         uniform = np.random.default_rng(int.from_bytes(digest[:8])).random((len(choices), self.count))
         places: np.ndarray = uniform * np.array(choices, dtype=float).reshape(-1, 1)
         return places.astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class PermutedItems:
+    """Items of a batch in all permutations, each of which takes one of the places where such items may stand.
+
+    Attributes:
+        place: of each item in each permutation, its place; grouped by label, in each of these by permutation.
+        start: where each group begins.
+        labels: the number of labels.
+    """
+
+    place: Int64[Tensor, " taken"]
+    start: Int64[Tensor, " group"]
+    labels: int
+
+    @classmethod
+    def group(
+        cls,
+        places: Int[np.ndarray, "item permutation"],
+        label: Int[np.ndarray, " item"],
+        labels: int,
+        device: torch.device,
+    ) -> "PermutedItems":
+        """The items, each of a label, which take a place in each permutation."""
+        size = np.bincount(label, minlength=labels)
+        by_label = np.split(places[np.argsort(label, kind="stable")], size.cumsum()[:-1])
+        end = np.repeat(size, places.shape[1]).cumsum()
+        start = np.concatenate([np.zeros(1, dtype=np.int64), end])[: len(end)]
+        place = np.concatenate([of_label.T.ravel() for of_label in by_label])
+        return cls(torch.from_numpy(place).to(device), torch.from_numpy(start).to(device), labels)
+
+    def count_hits(self, hits: Bool[Tensor, "place any"]) -> Int64[Tensor, "label permutation any"]:
+        """The items of each label that are right in each permutation, from what is right at each place."""
+        # Floats hold such numbers exactly up to 2 ** 24, and their rows are added many times as fast.
+        count = embedding_bag(self.place, hits.float(), self.start, mode="sum")
+        return count.view(self.labels, -1, hits.shape[1]).long()
 
 
 def with_permutations(reducer: R, permutations: int | None) -> R:
