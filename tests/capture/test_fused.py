@@ -1,6 +1,7 @@
 """Attention without its matrix gives the answers of the matrix, and is used only where it may be."""
 
 import re
+from dataclasses import replace
 
 import pytest
 import torch
@@ -42,6 +43,7 @@ def real(attention: Attention, values: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize("family", PLAIN)
 def test_the_answers_are_those_of_the_matrix(family: str) -> None:
+    """Of the same queries and keys: from pass to pass these differ by what layers below have rounded."""
     model, batch = load(family)
     for dense, fused in zip(observe(model, batch, fused=False), observe(model, batch, fused=True), strict=True):
         assert (type(dense), type(fused)) == (DenseRows, FusedRows)
@@ -49,19 +51,21 @@ def test_the_answers_are_those_of_the_matrix(family: str) -> None:
             fused.attention_type, fused.layer, fused.rows, fused.heads,
         )  # fmt: skip
         close = {"atol": 1e-5, "rtol": 0}
-        torch.testing.assert_close(real(fused, fused.weights()), real(dense, dense.weights()), **close)
+        exact = replace(dense, matrix=make_weights(fused).float())
+        torch.testing.assert_close(real(fused, exact.matrix), real(dense, dense.matrix), **close)
+        torch.testing.assert_close(real(fused, fused.weights()), real(exact, exact.weights()), **close)
         torch.testing.assert_close(
-            real(fused, fused.entropy()[..., None]), real(dense, dense.entropy()[..., None]), **close
+            real(fused, fused.entropy()[..., None]), real(exact, exact.entropy()[..., None]), **close
         )
         # More columns than a head is wide, and a number that its width does not divide.
         columns = torch.rand(len(DOCUMENTS), fused.keys.length, 17, generator=torch.Generator().manual_seed(3))
-        torch.testing.assert_close(real(fused, fused.average(columns)), real(dense, dense.average(columns)), **close)
+        torch.testing.assert_close(real(fused, fused.average(columns)), real(exact, exact.average(columns)), **close)
         keys = torch.randint(
             fused.keys.length, (len(DOCUMENTS), fused.queries.length, 3), generator=torch.Generator().manual_seed(5)
         )
-        torch.testing.assert_close(real(fused, fused.at(keys)), real(dense, dense.at(keys)), **close)
+        torch.testing.assert_close(real(fused, fused.at(keys)), real(exact, exact.at(keys)), **close)
         few = columns * (torch.arange(fused.keys.length) % 11 == 3)[:, None]
-        torch.testing.assert_close(real(fused, fused.average(few)), real(dense, dense.average(few)), **close)
+        torch.testing.assert_close(real(fused, fused.average(few)), real(exact, exact.average(few)), **close)
         visible = [attention.visible()[attention.queries.real] for attention in (fused, dense)]
         torch.testing.assert_close(*visible)
 
@@ -80,6 +84,29 @@ def test_distances_are_those_of_the_matrix(family: str, edges: tuple[int, ...], 
             if theirs.ndim == 3:  # a distance may be 30 tokens, and is as exact as that makes it
                 theirs, ours = theirs[..., None] / 30, ours[..., None] / 30
             torch.testing.assert_close(real(fused, ours), real(dense, theirs), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("weights", [1, 331, 1 << 21])
+@pytest.mark.parametrize("family", ["bert", "llama", "modernbert", "bart"])
+def test_a_pass_answers_the_same_whatever_heads_it_takes_together(family: str, weights: int, monkeypatch) -> None:
+    """One head, some that share a key head, or all heads: the entropies, the distances, and what each head returns."""
+    monkeypatch.setattr("headscope.capture.sweep.ROWS", 3)
+    monkeypatch.setattr("headscope.capture.sweep.BLOCK_WEIGHTS", weights)
+    for fused in observe(*load(family), fused=True):
+        exact, values = (
+            make_weights(fused),
+            fused.values().double().repeat_interleave(fused.heads // fused.key.shape[1], 1),
+        )
+        close = {"atol": 1e-5, "rtol": 0}
+        torch.testing.assert_close(real(fused, fused.output().double()), real(fused, exact @ values), **close)
+        entropy = torch.special.entr(exact).sum(-1)[..., None]
+        torch.testing.assert_close(real(fused, fused.entropy().double()[..., None]), real(fused, entropy), **close)
+        away = fused.keys.position[:, None] - fused.queries.position[:, :, None]
+        masses, mean = fused.distances((1, 2, 5, 11))
+        apart = (exact * away.abs()[:, None]).sum(-1)[..., None]
+        torch.testing.assert_close(real(fused, mean.double()[..., None]) / 30, real(fused, apart) / 30, **close)
+        before = (exact * (away <= -11)[:, None]).sum(-1)[..., None]
+        torch.testing.assert_close(real(fused, masses[..., :1].double()), real(fused, before), **close)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -101,8 +128,8 @@ def test_in_half_precision_the_statistics_are_those_of_float32(family: str, dtyp
                 assert (real(attention, attention.weights()) - weights).abs().max() < 1e-5
 
 
-def in_float64(fused: FusedRows) -> tuple[torch.Tensor, torch.Tensor]:
-    """The weights and entropies of real rows, by plain softmax of all scores."""
+def make_weights(fused: FusedRows) -> torch.Tensor:
+    """The weights in float64, by plain softmax of all scores."""
     groups = fused.heads // fused.key.shape[1]
     scores = fused.scale * fused.query.double() @ fused.key.double().repeat_interleave(groups, 1).transpose(-1, -2)
     place, key = torch.arange(fused.queries.length)[:, None], torch.arange(fused.keys.length)
@@ -111,7 +138,12 @@ def in_float64(fused: FusedRows) -> tuple[torch.Tensor, torch.Tensor]:
         seen = seen & (place - key <= fused.reach.before)
     if fused.reach.after is not None:
         seen = seen & (key - place <= fused.reach.after)
-    weights = scores.masked_fill(~seen, -torch.inf).softmax(-1)
+    return scores.masked_fill(~seen, -torch.inf).softmax(-1)
+
+
+def in_float64(fused: FusedRows) -> tuple[torch.Tensor, torch.Tensor]:
+    """The weights and entropies of real rows."""
+    weights = make_weights(fused)
     return real(fused, weights), real(fused, torch.special.entr(weights).sum(-1, keepdim=True))[..., 0]
 
 

@@ -12,6 +12,7 @@ returns the logarithm of each row's sum of exponentials, lse. With it
 Nothing of size query x key exists, so memory grows with the length and not with its square.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -23,9 +24,9 @@ from torch import Tensor
 from headscope.capture import distance
 from headscope.capture.attention import Attention, read_raised, read_values
 from headscope.capture.batch import Batch
-from headscope.capture.kernel import Attended, attend, products
+from headscope.capture.kernel import ALIGNED, Attended, attend, products
 from headscope.capture.mask import Reach, as_mask
-from headscope.capture.sweep import ALIGNED, Swept, sweep
+from headscope.capture.sweep import Swept, sweep
 from headscope.capture.words import Words
 
 WINDOW_ROWS = 512
@@ -47,8 +48,7 @@ class FusedRows(Attention):
         scale: what the dot products are multiplied with.
         reach: which keys a query sees.
         raised_tokens: the answer to `raised`; None where nobody reads logits.
-        value: the answer to `values`; None of a view.
-        averaged: the answer to `output`, likewise.
+        value: the answer to `values`, the average of which is that to `output`; None of a view.
     """
 
     layer: int
@@ -61,7 +61,6 @@ class FusedRows(Attention):
     reach: Reach
     raised_tokens: Int[Tensor, "batch head key"] | None = None
     value: Float[Tensor, "batch key_head key width"] | None = None
-    averaged: Float[Tensor, "batch head query width"] | None = None
     _swept: dict[tuple[int, ...], Swept] = field(default_factory=dict)
 
     @property
@@ -80,7 +79,7 @@ class FusedRows(Attention):
         ones = self.query.new_full((*self.query.shape[:-1], 1), 1 / self.scale)
         query, key = torch.cat([self.query, ones], dim=-1), torch.cat([key, logarithms], dim=-1)
         query, key = (torch.nn.functional.pad(side, (0, -side.shape[-1] % ALIGNED)) for side in (query, key))
-        return replace(self, query=query, key=key, value=None, averaged=None, _swept={})
+        return replace(self, query=query, key=key, value=None, _swept={})
 
     def attend(self, values: Float[Tensor, "batch key_head key size"]) -> Attended:
         """The average of `values` under the attention, and the log-sum-exp of the scores."""
@@ -122,7 +121,7 @@ class FusedRows(Attention):
         # A view has more key heads than columns may have.
         heads = max(columns.shape[1], self.key.shape[1])
         key, columns = (side.repeat_interleave(heads // side.shape[1], dim=1) for side in (self.key, columns))
-        apart, size = replace(self, key=key, value=None, averaged=None, _swept={}), key.shape[-1]
+        apart, size = replace(self, key=key, value=None, _swept={}), key.shape[-1]
         blocks = torch.split(columns.float(), size, -1)
         values = (torch.nn.functional.pad(block, (0, size - block.shape[-1])) for block in blocks)
         averages = torch.cat([apart.attend(each)[0] for each in values], dim=-1)
@@ -138,19 +137,25 @@ class FusedRows(Attention):
 
     def output(self) -> Float[Tensor, "batch head query width"]:
         """The average of its values that each head gives to each row."""
-        return read_values(self.averaged)
+        read_values(self.value)
+        return self._ask().output
 
     def _ask(self, edges: tuple[int, ...] | None = None) -> Swept:
-        """The answers of one pass over the rows; any pass knows the log-sum-exp and the entropy."""
+        """The answers of one pass over the rows; any pass knows all but the distances at other edges."""
         if edges is None:
             edges = next(iter(self._swept), distance.EDGES)
         if edges not in self._swept:
             first = int(self.keys.position[0, 0] - self.queries.position[0, 0])
-            rulers = self.batch.rulers
             self._swept[edges] = sweep(
-                self.query, self.key, scale=self.scale, reach=self.reach, first=first, edges=edges, rulers=rulers
-            )
+                self.query, self.key, self.value, scale=self.scale, reach=self.reach, first=first, edges=edges,
+                rulers=self.batch.rulers,
+            )  # fmt: skip
         return self._swept[edges]
+
+    def bound_scores(self) -> float:
+        """What no score of any row exceeds, either way (Cauchy-Schwarz)."""
+        longest = (side.norm(dim=-1).amax(-1).amax() for side in (self.query, self.key))
+        return float(abs(self.scale) * math.prod(longest))
 
     @property
     def log_sum(self) -> Float[Tensor, "batch head query"]:

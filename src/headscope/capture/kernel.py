@@ -8,6 +8,9 @@ from torch.utils.checkpoint import checkpoint
 BLOCK_SCORES = 1 << 24
 """Scores that exist at once where there is no kernel of ours to call (64 MiB)."""
 
+ALIGNED = 16
+"""Products and kernels are fast where the width of the values is a multiple of this."""
+
 Attended = tuple[Float[Tensor, "batch head query size"], Float[Tensor, "batch head query"]]
 
 

@@ -20,7 +20,7 @@ from headscope.capture.edit import Edit, EditedLayer, Visible, apply_edits
 from headscope.capture.fused import FusedRows
 from headscope.capture.mask import count_rows
 from headscope.capture.norms import make_shares
-from headscope.capture.path import list_terms, may_leave_out, refuse_large_scores
+from headscope.capture.path import list_terms, may_be_large, may_leave_out, refuse_large_scores
 from headscope.capture.verify import verify_average, verify_entropy, verify_output
 
 GROUP_WEIGHTS = 1 << 24
@@ -67,16 +67,19 @@ def _attend_without_matrix(run: Pass, call: Call, attention: FusedRows) -> tuple
     norms = run.measure_norms(call)
     if norms is not None and not bool(norms.all()):
         return None, "nothing flows from some of its tokens"
-    # By the call's own queries and keys, through which gradients flow.
-    output, log_sum = replace(attention, query=call.query, key=call.key).attend(call.value)
-    if because := refuse_large_scores(log_sum.detach(), attention.queries.real):
-        return None, because
-    attention = replace(attention, averaged=output.detach())
-    output = output.transpose(1, 2).contiguous()
+    output = log_sum = None
+    if run.gradients or norms is not None:
+        # The pass that answers the reducers has no gradient, and does not average the values by a view.
+        output, log_sum = replace(attention, query=call.query, key=call.key).attend(call.value)
+    if may_be_large(attention.bound_scores(), call.key.shape[2]):
+        log_sum = attention.log_sum if log_sum is None else log_sum.detach()
+        if because := refuse_large_scores(log_sum, attention.queries.real):
+            return None, because
     rows = _choose_rows(call.layer, call.query.shape[2])
-    # Shown first: the check asks for entropies, which a pass that answers the reducers finds as well.
+    # Shown first: a pass that answers the reducers finds the output, and the entropies for the check, as well.
     shown = replace(attention if norms is None else attention.with_norms(norms), raised_tokens=run.find_raised(call))
     run.show(shown)
+    output = (shown.output() if output is None else output).transpose(1, 2).contiguous()
     with torch.no_grad():
         expected, weights = call.attend_exactly(run, rows)
         weights = weights if norms is None else make_shares(weights, norms)

@@ -1,5 +1,6 @@
 """The rules that decide whether the attention of a layer is measured with its matrix or without it."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,6 +32,12 @@ def list_terms(terms: Mapping[str, Any]) -> list[str]:
 def find_scale(terms: Mapping[str, Any], size: int) -> float:
     """By which a call of attention multiplies the products of queries and keys of so many numbers."""
     return float(terms.get("scaling") or size**-0.5)
+
+
+def may_be_large(bound: float, keys: int) -> bool:
+    """True if a log-sum-exp of scores within this bound, either way, may be larger than `LARGEST`."""
+    # So is what is not a number.
+    return not bound + math.log(keys) <= LARGEST
 
 
 def refuse_large_scores(log_sum: Float[Tensor, "batch head query"], real: Bool[Tensor, "batch query"]) -> str:

@@ -1,12 +1,13 @@
-"""One pass over a layer's rows that answers all that a fused kernel can answer.
+"""One pass over a layer's rows that answers what is asked of all of them, the layer's output among it.
 
-Rows go by in short blocks. For a block most keys are far: every row sees them, and has them in the
-same bucket of distance as every other row. Of these the kernel averages, in one call a side, the keys
-themselves and beside them a column for each bucket. The other keys, about one block for each edge
-of a bucket or of the mask, are near, and are worked out weight by weight. Each part knows the
-log-sum-exp of its own scores; together they give that of the row, and with it each part's share.
+Rows go by in short blocks, some heads at a time, so that the weights of a block stay in a processor's cache; nothing of
+them is kept. One product of these weights gives the average of the values and, beside it, that of columns which say in
+which bucket of distance a key is. Most keys are far: every row of a block has them in the same bucket. About one block
+of keys for each edge of a bucket is near: there rows differ, and their buckets are found weight by weight.
 """
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -14,17 +15,20 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headscope.capture import distance
-from headscope.capture.kernel import attend, products
-from headscope.capture.mask import Reach
+from headscope.capture.kernel import ALIGNED
+from headscope.capture.mask import Reach, count_rows
 
 ROWS = 64
-"""Rows of a block. More make more keys near; with fewer the kernel is slower."""
+"""Rows of a block. More make more keys near, fewer make small products."""
+
+BLOCK_WEIGHTS = 1 << 21
+"""Weights that exist at once, of one head of each text at least (8 MiB), and their scores."""
+
+NATS = math.log(2)
+"""Scores are worked out as exponents of 2, whose powers take half the time of those of e; a bit is so many nats."""
 
 LOWEST = -1e30
 """The score of a hidden key: far below any other, and finite, so that nothing is NaN where all are hidden."""
-
-ALIGNED = 16
-"""The kernel is fast where the width of its values is a multiple of this."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,16 +39,19 @@ class Swept:
         log_sum: the logarithm of the sum of the exponentials of its scores.
         entropy: of its weights, in nats.
         features: the mass in each bucket of distance, and the mean distance (`headscope.capture.distance`).
+        output: the average of the values; no numbers where there are none.
     """
 
     log_sum: Float[Tensor, "batch head query"]
     entropy: Float[Tensor, "batch head query"]
     features: Float[Tensor, "batch head query feature"]
+    output: Float[Tensor, "batch head query width"]
 
 
 def sweep(
     query: Float[Tensor, "batch head query size"],
     key: Float[Tensor, "batch key_head key size"],
+    value: Float[Tensor, "batch key_head key width"] | None,
     *,
     scale: float,
     reach: Reach,
@@ -53,75 +60,72 @@ def sweep(
     rulers: distance.Rulers,
 ) -> Swept:
     """The pass over all rows, of which the first is at the distance `first` from the first key."""
-    size, columns = query.shape[-1], 2 + sum(edge >= ROWS for edge in edges)
-    width = -(-(size + columns) // ALIGNED) * ALIGNED
-    # The kernel wants queries and keys as wide as values; zeros add nothing to a dot product.
-    wide_query, wide_key = (torch.nn.functional.pad(side, (0, width - size)) for side in (scale * query, key))
-    run = _Sweep(wide_query, wide_key, wide_key.clone(), size, reach, first, edges, rulers)
-    starts = range(0, query.shape[2], ROWS)
-    blocks = [run.block(slice(start, min(start + ROWS, query.shape[2]))) for start in starts]
-    return Swept(*(torch.cat(parts, dim=2) for parts in zip(*blocks, strict=True)))
+    batch, heads, queries, _ = query.shape
+    values = key[..., :0] if value is None else value
+    starts = range(0, queries, ROWS)
+    blocks = [
+        _Block.cut(slice(start, min(start + ROWS, queries)), key.shape[2], reach, first, edges) for start in starts
+    ]
+    columns = 1 + max(len(block.far) for block in blocks)
+    width = values.shape[-1] + columns
+    swept = Swept(
+        query.new_empty(batch, heads, queries),
+        query.new_empty(batch, heads, queries),
+        query.new_empty(batch, heads, queries, 2 * len(edges) + 2),
+        # In the order in which layers go on with it.
+        query.new_empty(batch, queries, heads, values.shape[-1]).transpose(1, 2),
+    )
+    most = max(block.seen.stop - block.seen.start for block in blocks) * batch * ROWS
+    room = min(max(BLOCK_WEIGHTS, most), most * heads)
+    run = _Sweep(
+        query,
+        key,
+        scale / NATS,
+        torch.nn.functional.pad(values, (0, columns + -width % ALIGNED)),
+        reach,
+        edges,
+        rulers,
+        (query.new_empty(room), query.new_empty(room)),
+        swept,
+    )
+    for block in blocks:
+        run.answer(block)
+    return swept
 
 
-@dataclass(frozen=True, eq=False)
-class _Sweep:
-    """The tensors of a pass: scaled queries; behind the keys, `values` has columns that each block writes."""
+@dataclass(frozen=True)
+class _Block:
+    """A block of rows, and the keys that it sees.
 
-    query: Float[Tensor, "batch head query width"]
-    key: Float[Tensor, "batch key_head key width"]
-    values: Float[Tensor, "batch key_head key width"]
-    size: int
-    reach: Reach
+    Attributes:
+        rows: the rows.
+        seen: the keys that any of them sees.
+        near: those near a cut, on either side of which the rows are. A cut is a distance from which on keys are in
+            another bucket, or are hidden.
+        far: the others.
+        first: the distance from the first row to the first of all keys.
+    """
+
+    rows: slice
+    seen: slice
+    near: tuple[slice, ...]
+    far: tuple[slice, ...]
     first: int
-    edges: tuple[int, ...]
-    rulers: distance.Rulers
 
-    def block(self, rows: slice) -> tuple[Tensor, Tensor, Tensor]:
-        """The log-sum-exp, entropy and features of a block of rows."""
-        first = self.first - rows.start  # the distance from the first row to the first key
-        near, far = self._stretches(rows, first)
-        before = [part for part in far if first + part.start < 0]
-        sides = [side for side in (before, far[len(before) :]) if side]
-        by_kernel = [self._by_kernel(rows, side, first) for side in sides]
-
-        places = torch.cat([torch.arange(part.start, part.stop, device=self.key.device) for part in near])
-        scores = products(self.query[:, :, rows, : self.size], self.key[:, :, places, : self.size])
-        shown = self.reach.sees(torch.arange(rows.start, rows.stop, device=self.key.device), places)
-        scores.masked_fill_(~shown[:, None], LOWEST)
-        peak = scores.amax(-1)
-        weights = scores.sub_(peak[..., None]).exp()
-        # Near keys between far ones were before the kernel too: all that is wanted of them is their distance.
-        alone = torch.ones_like(places, dtype=torch.float32)
-        for side in sides:
-            alone[(places >= side[0].start) & (places < side[-1].stop)] = 0
-        mass = weights @ alone
-        log_sum = torch.stack([peak + mass.log(), *(part_sum for part_sum, _, _ in by_kernel)]).logsumexp(0)
-        # A row's entropy is the sum over its parts of share * (log_sum - mean score).
-        above = (peak - log_sum).clamp_min(LOWEST / 2)
-        share = above.exp()
-        entropy: Tensor = -share * (torch.linalg.vecdot(weights, scores.mul_(alone)) + above * mass)
-        stretches = tuple((first + part.start, first + part.stop) for part in near)
-        features = share[..., None] * self.rulers.total(weights, stretches, self.edges)
-        for part_sum, mean_score, columns in by_kernel:
-            share = (part_sum - log_sum).exp_()
-            entropy = entropy + share * (log_sum - mean_score)
-            features = features + share[..., None] * columns
-        return log_sum, entropy, features
-
-    def _stretches(self, rows: slice, first: int) -> tuple[list[slice], list[slice]]:
-        """The keys that a block's rows see: those near a cut, on either side of which the rows are, and the others.
-
-        A cut is a distance from which on keys are in another bucket, or are hidden.
-        """
-        seen = self.reach.keys(rows, self.key.shape[2])
-        shift = first + rows.start  # what a distance has over a difference of places
-        cuts = [cut for edge in self.edges for cut in (edge, 1 - edge)]
-        cuts += [] if self.reach.before is None else [shift - self.reach.before]
-        cuts += [] if self.reach.after is None else [shift + self.reach.after + 1]
+    @classmethod
+    def cut(cls, rows: slice, keys: int, reach: Reach, first: int, edges: tuple[int, ...]) -> "_Block":
+        """The block of some rows; the first of all rows is at the distance `first` from the first key."""
+        seen = reach.keys(rows, keys)
+        # No stretch of far keys has a row's own among them, since distances are counted either way.
+        cuts = [0, 1, *(cut for edge in edges for cut in (edge, 1 - edge))]
+        # What a distance has over a difference of places is `first`.
+        cuts += [] if reach.before is None else [first - reach.before]
+        cuts += [] if reach.after is None else [first + reach.after + 1]
         near: list[slice] = []
         for cut in sorted(cuts):
             # From the key at which the first row's distances pass the cut to the one at which the last row's do.
-            start, stop = max(cut - first, seen.start), min(cut - first + rows.stop - rows.start, seen.stop)
+            start = max(cut - first + rows.start, seen.start)
+            stop = min(cut - first + rows.stop, seen.stop)
             if stop <= start:
                 continue
             if near and start - near[-1].stop < ROWS:
@@ -130,32 +134,127 @@ class _Sweep:
                 near.append(slice(start, stop))
         borders = [seen.start, *(border for part in near for border in (part.start, part.stop)), seen.stop]
         pairs = zip(borders[::2], borders[1::2], strict=True)
-        return near, [slice(start, stop) for start, stop in pairs if stop > start]
+        far = tuple(slice(start, stop) for start, stop in pairs if stop > start)
+        return cls(rows, seen, tuple(near), far, first - rows.start)
 
-    def _by_kernel(self, rows: slice, side: list[slice], first: int) -> tuple[Tensor, Tensor, Tensor]:
-        """The log-sum-exp and mean score of the keys from the first of these far ones to the last, and the features.
+    @property
+    def count(self) -> int:
+        """The number of rows."""
+        return count_rows(self.rows)
 
-        Near keys in between are in the sum and in the mean, but not in the features.
-        """
-        keys, last = slice(side[0].start, side[-1].stop), self.size + len(side)
-        away = (first + torch.arange(keys.start, keys.stop, device=self.key.device)).abs().float()
-        self.values[:, :, keys, self.size :] = 0
-        for index, part in enumerate(side):
-            self.values[:, :, part, self.size + index] = 1
-            self.values[:, :, part, last] = away[part.start - keys.start : part.stop - keys.start]
-        average, log_sum = attend(
-            self.query[:, :, rows],
-            self.key[:, :, keys],
-            self.values[:, :, keys],
-            scale=1.0,
-            mask=self.reach.hiding(keys, rows.stop - rows.start, torch.float32),
+
+@dataclass(frozen=True, eq=False)
+class _Sweep:
+    """The tensors of a pass.
+
+    Attributes:
+        query, key: as they are.
+        scale: by which their products are multiplied.
+        values: those to average; behind them are columns that each block writes.
+        reach, edges, rulers: as in `sweep`.
+        rooms: for the scores and the weights of a block, which would take long to be made anew each time.
+        swept: the answers.
+    """
+
+    query: Float[Tensor, "batch head query size"]
+    key: Float[Tensor, "batch key_head key size"]
+    scale: float
+    values: Float[Tensor, "batch key_head key width"]
+    reach: Reach
+    edges: tuple[int, ...]
+    rulers: distance.Rulers
+    rooms: tuple[Float[Tensor, " weight"], Float[Tensor, " weight"]]
+    swept: Swept
+
+    @property
+    def width(self) -> int:
+        """The width of the values, behind which the columns are."""
+        return int(self.swept.output.shape[-1])
+
+    def answer(self, block: _Block) -> None:
+        """Find the answers for a block of rows."""
+        features = self._write_columns(block)
+        for heads in self._split_heads(block):
+            self._answer_for_heads(block, heads, features)
+
+    def _answer_for_heads(self, block: _Block, heads: slice, columns_as_features: Tensor) -> None:
+        """Find them for some heads, which share one key head or have all heads of theirs."""
+        rows, seen, groups = block.rows, block.seen, self.query.shape[1] // self.key.shape[1]
+        key_heads = slice(heads.start // groups, -(-heads.stop // groups))
+        query, key = self.query[:, heads, rows], self.key[:, key_heads, seen]
+        grouped = (*key.shape[:2], query.shape[1] // key.shape[1] * block.count, key.shape[2])
+        scores, weights = (room[: math.prod(grouped)].view(grouped) for room in self.rooms)
+        torch.baddbmm(
+            query.new_zeros(()),
+            query.reshape(-1, grouped[2], query.shape[-1]),
+            key.flatten(0, 1).transpose(-1, -2),
+            beta=0,
+            alpha=self.scale,
+            out=scores.flatten(0, 1),
         )
-        masses, distances = average[..., self.size : last], average[..., last]
-        features = average.new_zeros(*average.shape[:-1], 2 * len(self.edges) + 2)
-        firsts = torch.tensor([first + part.start for part in side], device=self.key.device)
-        features[..., distance.bucket(firsts, self.edges)] = masses
+        by_row = (*query.shape[:3], key.shape[2])
+        self._hide(scores.view(by_row), block)
+        peak = scores.amax(-1)
+        torch.exp2(scores.sub_(peak[..., None]), out=weights)
+        mass = weights.sum(-1)
+        # -sum_k a_k ln a_k, where ln a_k is a score above the peak less the logarithm of the sum.
+        log_mass = mass.log()
+        entropy = log_mass.sub(scores.mul_(weights).sum(-1) / mass, alpha=NATS)
+        averages = weights @ self.values[:, key_heads, seen]
+        averages.div_(mass[..., None])
+        features = averages[..., self.width :] @ columns_as_features
         # Later rows are further from what stands before the block, and nearer to what stands after it.
-        later = torch.arange(rows.stop - rows.start, device=self.key.device) * (1 if first + keys.start < 0 else -1)
-        features[..., -1] = distances + later * masses.sum(-1)
-        mean_score: Tensor = torch.linalg.vecdot(self.query[:, :, rows, : self.size], average[..., : self.size])
-        return log_sum, mean_score, features
+        later = torch.arange(block.count, device=features.device)
+        features = features.view(*query.shape[:3], -1)
+        features[..., -2] += later * features[..., -1]
+        features = features[..., :-1]
+        if block.near:
+            shown = weights.view(by_row)
+            close = torch.cat([shown[..., part.start - seen.start : part.stop - seen.start] for part in block.near], -1)
+            stretches = tuple((block.first + part.start, block.first + part.stop) for part in block.near)
+            features += self.rulers.total(close, stretches, self.edges) / mass.view(*query.shape[:3], 1)
+        self.swept.log_sum[:, heads, rows] = log_mass.add(peak, alpha=NATS).view(query.shape[:3])
+        self.swept.entropy[:, heads, rows] = entropy.view(query.shape[:3])
+        self.swept.features[:, heads, rows] = features
+        self.swept.output[:, heads, rows] = averages[..., : self.width].view(*query.shape[:3], -1)
+
+    def _split_heads(self, block: _Block) -> Iterator[slice]:
+        """Heads whose weights are worked out together: all of some key heads, or an equal part of those of one."""
+        heads, groups = self.query.shape[1], self.query.shape[1] // self.key.shape[1]
+        weights = len(self.query) * block.count * (block.seen.stop - block.seen.start)
+        most = max(1, BLOCK_WEIGHTS // weights)
+        step = most - most % groups or max(part for part in range(1, most + 1) if groups % part == 0)
+        for start in range(0, heads, step):
+            yield slice(start, min(start + step, heads))
+
+    def _hide(self, scores: Float[Tensor, "batch head row key"], block: _Block) -> None:
+        """Lower the scores of keys that a row does not see."""
+        rows, seen, reach = block.rows, block.seen, self.reach
+        parts = []
+        if reach.before is not None:
+            parts.append(slice(seen.start, min(rows.stop - 1 - reach.before, seen.stop)))
+        if reach.after is not None:
+            parts.append(slice(max(rows.start + reach.after + 1, seen.start), seen.stop))
+        for part in (part for part in parts if part.stop > part.start):
+            places, keys = (torch.arange(each.start, each.stop, device=scores.device) for each in (rows, part))
+            hidden = ~reach.within(keys - places[:, None])
+            scores[..., part.start - seen.start : part.stop - seen.start].masked_fill_(hidden, LOWEST)
+        if reach.hidden is not None:
+            scores.masked_fill_(reach.hidden[:, None, None, seen], LOWEST)
+
+    def _write_columns(self, block: _Block) -> Float[Tensor, "column feature"]:
+        """Behind the values, write a column for each far stretch of keys and a last one for their distances.
+
+        Returns what each column adds to each feature; behind these, whether its distances grow or shrink with the row.
+        """
+        columns = self.values[:, :, block.seen, self.width :].zero_()
+        features = columns.new_zeros(columns.shape[-1], 2 * len(self.edges) + 3)
+        for index, part in enumerate(block.far):
+            here = slice(part.start - block.seen.start, part.stop - block.seen.start)
+            away = torch.arange(block.first + part.start, block.first + part.stop, device=columns.device)
+            columns[:, :, here, index] = 1
+            columns[:, :, here, -1] = away.abs().float()
+            features[index, distance.bucket(away[0], self.edges)] = 1
+            features[index, -1] = 1 if block.first + part.start < 0 else -1
+        features[-1, -2] = 1
+        return features
