@@ -1,7 +1,9 @@
 """Attention without its matrix gives the answers of the matrix, and is used only where it may be."""
 
 import re
+from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -13,7 +15,9 @@ from headscope.capture.batch import Batch, collate
 from headscope.capture.dense import DenseRows
 from headscope.capture.fused import FusedRows
 from headscope.capture.interface import Capture
+from headscope.capture.kernel import Attended
 from headscope.capture.model import Model
+from headscope.capture.sweep import Swept, sweep
 from headscope.errors import ModelError
 from headscope.reducers.surface import Surface
 
@@ -71,7 +75,7 @@ def test_the_answers_are_those_of_the_matrix(family: str) -> None:
 
 
 @pytest.mark.parametrize("rows", [1, 3, 64])
-@pytest.mark.parametrize("edges", [(1,), (1, 2, 5, 11), (1, 2, 4, 8, 16, 32, 64)])
+@pytest.mark.parametrize("edges", [(1,), (1, 2, 5, 11), (1, 2, 4, 8, 16, 32, 64), (13,)])
 @pytest.mark.parametrize("family", PLAIN)
 def test_distances_are_those_of_the_matrix(family: str, edges: tuple[int, ...], rows: int, monkeypatch) -> None:
     """Also where most of a row is far: the texts are short, so the blocks are made short too."""
@@ -107,6 +111,64 @@ def test_a_pass_answers_the_same_whatever_heads_it_takes_together(family: str, w
         torch.testing.assert_close(real(fused, mean.double()[..., None]) / 30, real(fused, apart) / 30, **close)
         before = (exact * (away <= -11)[:, None]).sum(-1)[..., None]
         torch.testing.assert_close(real(fused, masses[..., :1].double()), real(fused, before), **close)
+
+
+@pytest.mark.parametrize("family", ["bert", "llama", "modernbert", "bart"])
+def test_what_one_layer_is_asked_the_next_answers_in_its_one_pass(family: str, monkeypatch) -> None:
+    model, batch = load(family)
+    length = batch.encoder.length
+    columns = [
+        torch.rand(len(DOCUMENTS), length, width, generator=torch.Generator().manual_seed(3)) for width in (5, 17)
+    ]
+    passes: Counter[str] = Counter()
+    attend = FusedRows.attend
+
+    def count_kernels(fused: FusedRows, values: torch.Tensor) -> Attended:
+        passes[f"kernel {fused.attention_type} {fused.layer}"] += 1
+        return attend(fused, values)
+
+    def count_sweeps(*given: Any, **how: Any) -> Swept:
+        passes["sweep"] += 1
+        return sweep(*given, **how)
+
+    def ask(fused: Attention) -> None:
+        assert isinstance(fused, FusedRows)
+        for asked in [*columns, columns[0]] if fused.keys.length == length else []:
+            expected = make_weights(fused) @ asked[:, None].double()
+            averages = real(fused, fused.average(asked).double())
+            torch.testing.assert_close(averages, real(fused, expected), atol=1e-5, rtol=0)
+        fused.distances((1, 2, 5))
+
+    monkeypatch.setattr(FusedRows, "attend", count_kernels)
+    monkeypatch.setattr("headscope.capture.fused.sweep", count_sweeps)
+    Capture(model, "interface").run(batch, ask, fused=True)
+    assert passes.pop("sweep") == sum(model.layers.values())
+    assert {key[-2:] for key in passes} == {" 1"}
+
+
+def test_what_is_asked_is_answered_as_it_is_now() -> None:
+    """Columns that were changed in place are others, and whoever changes an answer changes it for nobody else."""
+    model, batch = load("llama")
+    buffer, kept = (torch.rand(len(DOCUMENTS), batch.encoder.length, 5) for _ in range(2))
+    held = []
+
+    def ask(fused: Attention) -> None:
+        assert isinstance(fused, FusedRows)
+        fused.entropy()
+        with torch.inference_mode(False):
+            buffer.copy_(torch.rand(buffer.shape))
+        for columns in (buffer, kept, kept):
+            expected = make_weights(fused) @ columns[:, None].double()
+            averages = fused.average(columns)
+            torch.testing.assert_close(real(fused, averages.double()), real(fused, expected), atol=1e-5, rtol=0)
+            averages.zero_()
+        held.append(fused)
+
+    Capture(model, "interface").run(batch, ask, fused=True)
+    later = torch.rand(len(DOCUMENTS), batch.encoder.length, 3)
+    for fused in held:
+        expected = make_weights(fused) @ later[:, None].double()
+        torch.testing.assert_close(real(fused, fused.average(later).double()), real(fused, expected), atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

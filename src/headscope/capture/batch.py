@@ -10,6 +10,7 @@ from torch import Tensor
 from headscope.capture.align import Aligned
 from headscope.capture.distance import Rulers
 from headscope.capture.model import Model
+from headscope.capture.questions import Questions
 from headscope.corpora.document import Document
 
 
@@ -59,6 +60,7 @@ class Batch:
         words: the number of words of the longest document.
         inputs: what the model is called with.
         rulers: distances from queries to keys, which layers share.
+        questions: what layers were asked, which the next one will be asked as well.
     """
 
     documents: tuple[Document, ...]
@@ -67,6 +69,7 @@ class Batch:
     words: int
     inputs: dict[str, Tensor]
     rulers: Rulers = field(default_factory=Rulers, repr=False)
+    questions: Questions = field(default_factory=Questions, repr=False)
 
     def queries(self, attention_type: str) -> Tokens:
         """The tokens that attend in `attention_type`."""

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from headscope.capture.attention import Attention, read_raised, read_values
 from headscope.capture.batch import Batch
-from headscope.capture.kernel import averages
+from headscope.capture.kernel import average_values
 from headscope.capture.norms import make_shares
 from headscope.capture.words import Words
 from headscope.errors import HeadscopeError
@@ -63,7 +63,7 @@ class DenseRows(Attention):
         self, columns: Float[Tensor, "batch key_head key feature"]
     ) -> Float[Tensor, "batch head query feature"]:
         """The average of columns of which each head, or each key/value head, has its own."""
-        return averages(self.matrix, _lay_out(columns[:, :, self.columns].float()))[..., : columns.shape[-1]]
+        return average_values(self.matrix, _lay_out(columns[:, :, self.columns].float()))[..., : columns.shape[-1]]
 
     def raised(self) -> Int[Tensor, "batch head key"]:
         """The token of the text whose logit the value of each key raises most."""

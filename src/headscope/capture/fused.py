@@ -26,6 +26,7 @@ from headscope.capture.attention import Attention, read_raised, read_values
 from headscope.capture.batch import Batch
 from headscope.capture.kernel import ALIGNED, Attended, attend, products
 from headscope.capture.mask import Reach, as_mask
+from headscope.capture.questions import Asked
 from headscope.capture.sweep import Swept, sweep
 from headscope.capture.words import Words
 
@@ -101,7 +102,13 @@ class FusedRows(Attention):
         return output, log_sum
 
     def average(self, columns: Float[Tensor, "batch key feature"]) -> Float[Tensor, "batch head query feature"]:
-        """The average of each column under the attention, as many columns a pass as a head is wide."""
+        """The average of each column under the attention, as many columns a pass as a head is wide.
+
+        What the layer before was asked for, the pass over all rows has found beside the rest.
+        """
+        self.batch.questions.note_columns(self.attention_type, self.layer, columns)
+        if (place := self._recalled.find(columns)) is not None:
+            return self._ask().averages[place].clone()
         columns = columns.float()
         used = columns.any(-1)
         most = int(used.sum(1).max())
@@ -143,14 +150,18 @@ class FusedRows(Attention):
     def _ask(self, edges: tuple[int, ...] | None = None) -> Swept:
         """The answers of one pass over the rows; any pass knows all but the distances at other edges."""
         if edges is None:
-            edges = next(iter(self._swept), distance.EDGES)
+            edges = next(iter([*self._swept, *self._recalled.edges]), distance.EDGES)
         if edges not in self._swept:
             first = int(self.keys.position[0, 0] - self.queries.position[0, 0])
             self._swept[edges] = sweep(
-                self.query, self.key, self.value, scale=self.scale, reach=self.reach, first=first, edges=edges,
-                rulers=self.batch.rulers,
+                self.query, self.key, self.value, self._recalled.columns, scale=self.scale, reach=self.reach,
+                first=first, edges=edges, rulers=self.batch.rulers,
             )  # fmt: skip
         return self._swept[edges]
+
+    @cached_property
+    def _recalled(self) -> Asked:
+        return self.batch.questions.recall(self.attention_type, self.layer)
 
     def bound_scores(self) -> float:
         """What no score of any row exceeds, either way (Cauchy-Schwarz)."""
@@ -171,6 +182,7 @@ class FusedRows(Attention):
         self, edges: tuple[int, ...]
     ) -> tuple[Float[Tensor, "batch head query bucket"], Float[Tensor, "batch head query"]]:
         """The mass in each bucket of distance, and the mean distance; see `Attention.distances`."""
+        self.batch.questions.note_edges(self.attention_type, self.layer, edges)
         features = self._ask(edges).features
         return features[..., :-1], features[..., -1]
 

@@ -66,7 +66,7 @@ def _attend_in_block(
         columns, rows = (torch.arange(side.shape[2], device=key.device) for side in (key, query))
         scores = scores.masked_fill_(columns > first + rows[:, None], -torch.inf)
     log_sum = scores.logsumexp(-1)
-    return averages((scores - log_sum[..., None]).exp_().to(values.dtype), values), log_sum
+    return average_values((scores - log_sum[..., None]).exp_().to(values.dtype), values), log_sum
 
 
 def products(
@@ -78,7 +78,7 @@ def products(
     return (grouped @ key.transpose(-1, -2)).view(batch, heads, queries, key.shape[2])
 
 
-def averages(
+def average_values(
     weights: Float[Tensor, "batch head query key"], values: Float[Tensor, "batch key_head key width"]
 ) -> Float[Tensor, "batch head query width"]:
     """The values of the key head that each head shares, weighted and added up."""

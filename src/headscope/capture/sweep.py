@@ -7,7 +7,7 @@ of keys for each edge of a bucket is near: there rows differ, and their buckets 
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headscope.capture import distance
-from headscope.capture.kernel import ALIGNED
+from headscope.capture.kernel import ALIGNED, average_values
 from headscope.capture.mask import Reach, count_rows
 
 ROWS = 64
@@ -40,18 +40,21 @@ class Swept:
         entropy: of its weights, in nats.
         features: the mass in each bucket of distance, and the mean distance (`headscope.capture.distance`).
         output: the average of the values; no numbers where there are none.
+        averages: those of columns, as they were given.
     """
 
     log_sum: Float[Tensor, "batch head query"]
     entropy: Float[Tensor, "batch head query"]
     features: Float[Tensor, "batch head query feature"]
     output: Float[Tensor, "batch head query width"]
+    averages: tuple[Float[Tensor, "batch head query _"], ...]
 
 
 def sweep(
     query: Float[Tensor, "batch head query size"],
     key: Float[Tensor, "batch key_head key size"],
     value: Float[Tensor, "batch key_head key width"] | None,
+    columns: Sequence[Float[Tensor, "batch key _"]] = (),
     *,
     scale: float,
     reach: Reach,
@@ -62,26 +65,29 @@ def sweep(
     """The pass over all rows, of which the first is at the distance `first` from the first key."""
     batch, heads, queries, _ = query.shape
     values = key[..., :0] if value is None else value
+    widths = [each.shape[-1] for each in columns]
     starts = range(0, queries, ROWS)
     blocks = [
         _Block.cut(slice(start, min(start + ROWS, queries)), key.shape[2], reach, first, edges) for start in starts
     ]
-    columns = 1 + max(len(block.far) for block in blocks)
-    width = values.shape[-1] + columns
     swept = Swept(
         query.new_empty(batch, heads, queries),
         query.new_empty(batch, heads, queries),
         query.new_empty(batch, heads, queries, 2 * len(edges) + 2),
         # In the order in which layers go on with it.
         query.new_empty(batch, queries, heads, values.shape[-1]).transpose(1, 2),
+        torch.split(query.new_empty(batch, heads, queries, sum(widths)), widths, dim=-1),
     )
+    together = [values, *(each.float()[:, None].expand(-1, key.shape[1], -1, -1) for each in columns)]
+    kept, written = sum(each.shape[-1] for each in together), 1 + max(len(block.far) for block in blocks)
     most = max(block.seen.stop - block.seen.start for block in blocks) * batch * ROWS
     room = min(max(BLOCK_WEIGHTS, most), most * heads)
     run = _Sweep(
         query,
         key,
         scale / NATS,
-        torch.nn.functional.pad(values, (0, columns + -width % ALIGNED)),
+        torch.nn.functional.pad(torch.cat(together, dim=-1), (0, written + -(kept + written) % ALIGNED)),
+        kept,
         reach,
         edges,
         rulers,
@@ -150,7 +156,8 @@ class _Sweep:
     Attributes:
         query, key: as they are.
         scale: by which their products are multiplied.
-        values: those to average; behind them are columns that each block writes.
+        values: those to average, and columns; behind them are some that each block writes.
+        kept: how many of these no block writes.
         reach, edges, rulers: as in `sweep`.
         rooms: for the scores and the weights of a block, which would take long to be made anew each time.
         swept: the answers.
@@ -160,63 +167,79 @@ class _Sweep:
     key: Float[Tensor, "batch key_head key size"]
     scale: float
     values: Float[Tensor, "batch key_head key width"]
+    kept: int
     reach: Reach
     edges: tuple[int, ...]
     rulers: distance.Rulers
     rooms: tuple[Float[Tensor, " weight"], Float[Tensor, " weight"]]
     swept: Swept
 
-    @property
-    def width(self) -> int:
-        """The width of the values, behind which the columns are."""
-        return int(self.swept.output.shape[-1])
-
     def answer(self, block: _Block) -> None:
         """Find the answers for a block of rows."""
-        features = self._write_columns(block)
+        column_features = self._write_columns(block)
         for heads in self._split_heads(block):
-            self._answer_for_heads(block, heads, features)
+            self._answer_for_heads(block, heads, column_features)
 
-    def _answer_for_heads(self, block: _Block, heads: slice, columns_as_features: Tensor) -> None:
+    def _answer_for_heads(self, block: _Block, heads: slice, column_features: Float[Tensor, "column feature"]) -> None:
         """Find them for some heads, which share one key head or have all heads of theirs."""
-        rows, seen, groups = block.rows, block.seen, self.query.shape[1] // self.key.shape[1]
+        rows, groups = block.rows, self.query.shape[1] // self.key.shape[1]
         key_heads = slice(heads.start // groups, -(-heads.stop // groups))
-        query, key = self.query[:, heads, rows], self.key[:, key_heads, seen]
-        grouped = (*key.shape[:2], query.shape[1] // key.shape[1] * block.count, key.shape[2])
-        scores, weights = (room[: math.prod(grouped)].view(grouped) for room in self.rooms)
-        torch.baddbmm(
-            query.new_zeros(()),
-            query.reshape(-1, grouped[2], query.shape[-1]),
-            key.flatten(0, 1).transpose(-1, -2),
-            beta=0,
-            alpha=self.scale,
-            out=scores.flatten(0, 1),
-        )
-        by_row = (*query.shape[:3], key.shape[2])
-        self._hide(scores.view(by_row), block)
+        scores, weights = self._score(block, self.query[:, heads, rows], self.key[:, key_heads, block.seen])
         peak = scores.amax(-1)
         torch.exp2(scores.sub_(peak[..., None]), out=weights)
         mass = weights.sum(-1)
         # -sum_k a_k ln a_k, where ln a_k is a score above the peak less the logarithm of the sum.
         log_mass = mass.log()
-        entropy = log_mass.sub(scores.mul_(weights).sum(-1) / mass, alpha=NATS)
-        averages = weights @ self.values[:, key_heads, seen]
-        averages.div_(mass[..., None])
-        features = averages[..., self.width :] @ columns_as_features
+        self.swept.log_sum[:, heads, rows] = log_mass.add(peak, alpha=NATS)
+        self.swept.entropy[:, heads, rows] = log_mass.sub(scores.mul_(weights).sum(-1) / mass, alpha=NATS)
+        averages = average_values(weights, self.values[:, key_heads, block.seen]).div_(mass[..., None])
+        features = self._add_features(block, averages[..., self.kept :] @ column_features)
+        if block.near:
+            features += self._measure_near(block, weights) / mass[..., None]
+        self.swept.features[:, heads, rows] = features
+        answers = (self.swept.output, *self.swept.averages)
+        widths = [answer.shape[-1] for answer in answers]
+        for answer, average in zip(answers, torch.split(averages[..., : self.kept], widths, dim=-1), strict=True):
+            answer[:, heads, rows] = average
+
+    def _score(
+        self,
+        block: _Block,
+        query: Float[Tensor, "batch head row size"],
+        key: Float[Tensor, "batch key_head seen size"],
+    ) -> tuple[Float[Tensor, "batch head row seen"], Float[Tensor, "batch head row seen"]]:
+        """The scores of a block, and room for as many weights; both are overwritten by the next one."""
+        size = (*query.shape[:3], key.shape[2])
+        scores, weights = (room[: math.prod(size)].view(size) for room in self.rooms)
+        by_key_head = (len(query) * key.shape[1], -1)
+        torch.baddbmm(
+            query.new_zeros(()),
+            query.reshape(*by_key_head, query.shape[-1]),
+            key.flatten(0, 1).transpose(-1, -2),
+            beta=0,
+            alpha=self.scale,
+            out=scores.view(*by_key_head, key.shape[2]),
+        )
+        self._hide(scores, block)
+        return scores, weights
+
+    def _add_features(
+        self, block: _Block, features: Float[Tensor, "batch head row _"]
+    ) -> Float[Tensor, "batch head row feature"]:
+        """The features of far keys, from what all columns add to them as `_write_columns` says."""
         # Later rows are further from what stands before the block, and nearer to what stands after it.
         later = torch.arange(block.count, device=features.device)
-        features = features.view(*query.shape[:3], -1)
         features[..., -2] += later * features[..., -1]
-        features = features[..., :-1]
-        if block.near:
-            shown = weights.view(by_row)
-            close = torch.cat([shown[..., part.start - seen.start : part.stop - seen.start] for part in block.near], -1)
-            stretches = tuple((block.first + part.start, block.first + part.stop) for part in block.near)
-            features += self.rulers.total(close, stretches, self.edges) / mass.view(*query.shape[:3], 1)
-        self.swept.log_sum[:, heads, rows] = log_mass.add(peak, alpha=NATS).view(query.shape[:3])
-        self.swept.entropy[:, heads, rows] = entropy.view(query.shape[:3])
-        self.swept.features[:, heads, rows] = features
-        self.swept.output[:, heads, rows] = averages[..., : self.width].view(*query.shape[:3], -1)
+        return features[..., :-1]
+
+    def _measure_near(
+        self, block: _Block, weights: Float[Tensor, "batch head row seen"]
+    ) -> Float[Tensor, "batch head row feature"]:
+        """The features of near keys, weight by weight."""
+        first = block.seen.start
+        close = torch.cat([weights[..., part.start - first : part.stop - first] for part in block.near], dim=-1)
+        stretches = tuple((block.first + part.start, block.first + part.stop) for part in block.near)
+        return self.rulers.total(close, stretches, self.edges)
 
     def _split_heads(self, block: _Block) -> Iterator[slice]:
         """Heads whose weights are worked out together: all of some key heads, or an equal part of those of one."""
@@ -247,7 +270,7 @@ class _Sweep:
 
         Returns what each column adds to each feature; behind these, whether its distances grow or shrink with the row.
         """
-        columns = self.values[:, :, block.seen, self.width :].zero_()
+        columns = self.values[:, :, block.seen, self.kept :].zero_()
         features = columns.new_zeros(columns.shape[-1], 2 * len(self.edges) + 3)
         for index, part in enumerate(block.far):
             here = slice(part.start - block.seen.start, part.stop - block.seen.start)
