@@ -129,6 +129,7 @@ RUN_ELSEWHERE = {  # page: the file that runs its Python
     "howto/paper-figures.md": "view/test_bare_figures.py",
     "howto/replicate.md": "jobs/test_replication.py",
     "howto/reproduce-a-paper.md": "studies/test_study_command.py",
+    "howto/saved-attention.md": "capture/test_saved.py",
 }
 RUN_HERE = (
     "README.md",

@@ -9,6 +9,7 @@ from itertools import chain
 from transformers import PreTrainedTokenizerFast
 
 from headscope.capture.model import Model
+from headscope.capture.saved import SavedTexts
 from headscope.corpora.document import Document
 
 PAIR_TOKENS = 128
@@ -44,6 +45,7 @@ class Aligned:
         segment: 0 for the first segment of a pair and 1 for the second.
         translation: what a decoder reads in place of the text once more; None where the model has no decoder beside its
             encoder, or the document no translation.
+        places: where the tokens are among all of which attention was saved; None of a model that computes it.
     """
 
     document: Document
@@ -51,6 +53,7 @@ class Aligned:
     word: list[int]
     segment: list[int]
     translation: TranslationTokens | None = None
+    places: list[int] | None = None
 
     @property
     def length(self) -> int:
@@ -68,6 +71,7 @@ class Alignment:
         cut: a longer one is cut behind the last word that fits.
         pair_tokens: what a pair of segments may have; a longer one is cut, the longer side first.
         reads_translation: translations are aligned too; otherwise they are passed over.
+        saved: the texts whose tokens another engine saved, which are taken as they are.
     """
 
     tokenizer: PreTrainedTokenizerFast
@@ -75,6 +79,7 @@ class Alignment:
     cut: bool
     pair_tokens: int
     reads_translation: bool = False
+    saved: SavedTexts | None = None
 
     @classmethod
     def for_model(
@@ -83,7 +88,7 @@ class Alignment:
         """The alignment for `model`, whose limits can be lowered but not raised."""
         limits = [limit for limit in (model.max_tokens, max_tokens) if limit is not None]
         longest = min(limits, default=None)
-        return cls(model.tokenizer, longest, cut, min(pair_tokens, *limits), model.start_id is not None)
+        return cls(model.tokenizer, longest, cut, min([pair_tokens, *limits]), model.start_id is not None, model.saved)
 
     def align(self, documents: Sequence[Document]) -> tuple[list[Aligned], Counter[str]]:
         """The documents that the model can take, as tokens, and how much was left out, by reason.
@@ -94,6 +99,11 @@ class Alignment:
         aligned: list[Aligned] = []
         readable = [document for document in documents if document.words]
         skipped = Counter({"documents without words": len(documents) - len(readable)})
+        if self.saved is not None:
+            for text, losses in (self._take_saved(self.saved, document) for document in readable):
+                aligned += [] if text is None else [text]
+                skipped += losses
+            return aligned, +skipped
         written = [document for document in readable if not document.random_tokens]
         parts: list[Iterable[tuple[Aligned | None, Counter[str]]]] = [
             map(self._look_up, (document for document in readable if document.random_tokens))
@@ -180,6 +190,29 @@ class Alignment:
             return None, Counter({f"{TOO_LONG} {self.max_tokens} tokens": 1})
         word = [*(-1 for _ in before), *range(len(document.words)), *(-1 for _ in after)]
         return Aligned(document, ids, word, [0] * len(ids)), Counter()
+
+    def _take_saved(self, saved: SavedTexts, document: Document) -> tuple[Aligned | None, Counter[str]]:
+        """The tokens that were saved of a document, without those of words that it has no more, if they are not too
+        many, and what is left out.
+        """
+        text = saved.find(document)
+        if text is None:
+            return None, Counter({"documents without saved attention": 1})
+        own = [place for place, word in enumerate(text.word) if word < len(document.words)]
+        word = [text.word[place] for place in own]
+        if not any(number >= 0 for number in word):
+            return None, Counter({"documents without a token": 1})
+        if self.max_tokens is not None and len(own) > self.max_tokens:
+            fit = words_that_fit([None if number < 0 else number for number in word], self.max_tokens)
+            if not self.cut or fit == 0:
+                return None, Counter({f"{TOO_LONG} {self.max_tokens} tokens": 1})
+            losses = Counter({f"{CUT_DOCUMENTS} {self.max_tokens} tokens (the rest is used)": 1})
+            losses["words behind the cut"] = len(document.words) - fit
+            aligned, losses_inside = self._take_saved(saved, document.truncate(fit))
+            return aligned, losses + losses_inside
+        ids, first = [saved.spellings[text.tokens[place]] for place in own], saved.first_tokens[document.id]
+        places = [first + place for place in own]
+        return Aligned(document, ids, word, [0] * len(ids), places=places), _count_lost_words(document, word)
 
     @cached_property
     def _vocabulary(self) -> tuple[list[int], list[int], list[int]]:

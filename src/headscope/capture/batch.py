@@ -105,6 +105,8 @@ def collate(model: Model, aligned: Sequence[Aligned]) -> Batch:
     inputs = {"input_ids": encoder.ids, "attention_mask": encoder.real.long()}
     if "token_type_ids" in tokenizer.model_input_names:
         inputs["token_type_ids"] = _padded([text.segment for text in aligned], 0, device)
+    if model.saved is not None:
+        inputs["places"] = _padded([text.places or [] for text in aligned], -1, device)
     decoder = None
     if model.start_id is not None:
         read = [text.translation or text for text in aligned]

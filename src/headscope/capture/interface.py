@@ -339,6 +339,8 @@ def _run_untouched(model: Model, batch: Batch) -> Float[Tensor, "batch ..."]:
     try:
         with hold(list_configs(model.module)), torch.inference_mode():
             output = model.module(**prepare_inputs(model, batch.inputs))
+    except HeadscopeError:
+        raise
     except Exception as error:  # what a model raises on input that it cannot take, it alone knows
         raise ModelError(
             f"{model.name!r} ({type(model.module).__name__}) cannot be run on text "

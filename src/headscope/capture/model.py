@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.models.auto import modeling_auto
 
+from headscope.capture.saved import SavedTexts
 from headscope.errors import ModelError
 from headscope.layers import list_ranges
 
@@ -115,6 +116,7 @@ class Model:
         weights_sha256: of the weights file (of all its parts in the order of their names), or of
             the parameters themselves where the model did not come from a file.
         adapter_of: the name of the model that an adapter was trained for, with the adapter in it; empty of others.
+        saved: the texts of which another engine saved the attention that is measured; None of a model that computes it.
     """
 
     module: PreTrainedModel
@@ -123,6 +125,7 @@ class Model:
     revision: str
     weights_sha256: str
     adapter_of: str = ""
+    saved: SavedTexts | None = None
 
     @classmethod
     def from_module(
@@ -162,6 +165,18 @@ class Model:
         """Where the weights are."""
         device: torch.device = self.module.device
         return device
+
+    def require_weights(self, what: str) -> None:
+        """Refuse what cannot be done with saved attention.
+
+        Raises:
+            ModelError: the model is none but saved queries, keys and values.
+        """
+        if self.saved is not None:
+            raise ModelError(
+                f"{self.name!r} holds saved queries, keys and values, and {what} needs the model they are of; give "
+                "that, or measure the folder with `headscope measure`."
+            )
 
     @property
     def layers(self) -> Mapping[str, int]:
@@ -218,7 +233,11 @@ def untrained_model(model: Model, *, seed: int = 0, keep_embeddings: bool = Fals
         seed: of the random weights.
         keep_embeddings: keep the trained embeddings of words and positions, those below the first layer (Clark et al.
             2019, section 5), so that what it scores may also come from which words there are.
+
+    Raises:
+        ModelError: the model is none but saved queries, keys and values.
     """
+    model.require_weights("the untrained model")
     config = copy.deepcopy(model.module.config)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

@@ -63,6 +63,15 @@ def find_base(name: str) -> str:
     return base
 
 
+def has_saved_attention(name: str) -> bool:
+    """True if the name is of a folder of texts whose attention another engine saved: safetensors, and no model."""
+    try:
+        folder = Path(name)
+        return folder.is_dir() and not (folder / "config.json").exists() and any(folder.glob("*.safetensors"))
+    except OSError:  # a name that is too long for a path
+        return False
+
+
 def check_task(task: str) -> None:
     """Refuse a task for which no model can be loaded.
 

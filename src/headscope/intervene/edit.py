@@ -184,6 +184,7 @@ def capture_model(model: Model) -> Capture:
 
 def collate_sample(model: Model) -> Batch:
     """A short text, on which the way to a model's heads can be verified."""
+    model.require_weights("a change of heads")
     text = Document("a short text", ("The", "dog", "sees", "the", "old", "house", "."))
     return collate(model, Alignment.for_model(model, cut=True).align([text])[0])
 

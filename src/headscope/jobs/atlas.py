@@ -197,6 +197,8 @@ def atlas(
         progress("loading the model", 0, 0)
         head = next((head for view in (None, *views) if (head := find_head(None, resolved, view))), None)
         model = load(model, device=device, trust_remote_code=trust_remote_code, task=head)
+        if any(map(reports_heads, resolved)):
+            model.require_weights("the untrained model")
         if disabled is not None:
             disabled = match_effects(disabled, model.weights_sha256, model.name)
         refuse_other_probes(probes, model)

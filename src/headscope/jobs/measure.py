@@ -66,8 +66,8 @@ def measure(
     """The head table of a model on a corpus, with intervals, reported heads and p-values.
 
     Args:
-        model: a hub id, a folder, a ``.gguf`` file, ``minilm`` or ``smollm2`` (`headscope.load`), or a loaded model of
-            transformers, alone or as ``(model, tokenizer)``.
+        model: a hub id, a folder, also one of saved queries, keys and values, a ``.gguf`` file, ``minilm`` or
+            ``smollm2`` (`headscope.load`), or a loaded model of transformers, alone or as ``(model, tokenizer)``.
         corpus: a file or folder, ``grammar``, or texts in memory: strings, lists of words, a dataset, Docs of spaCy or
             documents (`headscope.read`).
         reducers: a name (`headscope.reducers.REDUCERS`), a reducer, or several of them.

@@ -120,6 +120,8 @@ class Run:
         model = load(model)
         if isinstance(documents, Iterator):
             documents = list(documents)
+        if model.saved is not None:
+            model.saved.check(documents)
         summary = summary or summarize(documents)
         resolved = resolve_reducers(list_reducers(reducers), summary)
         plan = _decide_cut(plan or Plan(), summary)
