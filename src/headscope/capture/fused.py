@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Float64, Int
 from torch import Tensor
 
 from headscope.capture import distance
@@ -169,7 +169,7 @@ class FusedRows(Attention):
         return float(abs(self.scale) * math.prod(longest))
 
     @property
-    def log_sum(self) -> Float[Tensor, "batch head query"]:
+    def log_sum(self) -> Float64[Tensor, "batch head query"]:
         """The logarithm of the sum of the exponentials of each row's scores."""
         return self._ask().log_sum
 
@@ -194,8 +194,9 @@ class FusedRows(Attention):
         weights = []
         for column in keys.unbind(-1):
             chosen = self.key.transpose(1, 2)[row, column].transpose(1, 2).repeat_interleave(groups, dim=1)
-            score: Tensor = torch.linalg.vecdot(self.query, chosen)
-            weight = (self.scale * score - self.log_sum).exp()
+            # In float64, so that nothing is rounded but the scores that the log-sum-exp is of.
+            score: Tensor = torch.linalg.vecdot(self.query.double(), chosen.double())
+            weight = (self.scale * score - self.log_sum).exp().float()
             seen = self.reach.within(column - place)
             if self.reach.hidden is not None:
                 seen &= ~self.reach.hidden.gather(1, column)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Float64
 from torch import Tensor
 
 from headscope.capture import distance
@@ -36,14 +36,15 @@ class Swept:
     """The answers of a pass for every row.
 
     Attributes:
-        log_sum: the logarithm of the sum of the exponentials of its scores.
+        log_sum: the logarithm of the sum of the exponentials of its scores; in float64, since a single weight is the
+            exponential of what a score has below it.
         entropy: of its weights, in nats.
         features: the mass in each bucket of distance, and the mean distance (`headscope.capture.distance`).
         output: the average of the values; no numbers where there are none.
         averages: those of columns, as they were given.
     """
 
-    log_sum: Float[Tensor, "batch head query"]
+    log_sum: Float64[Tensor, "batch head query"]
     entropy: Float[Tensor, "batch head query"]
     features: Float[Tensor, "batch head query feature"]
     output: Float[Tensor, "batch head query width"]
@@ -71,7 +72,7 @@ def sweep(
         _Block.cut(slice(start, min(start + ROWS, queries)), key.shape[2], reach, first, edges) for start in starts
     ]
     swept = Swept(
-        query.new_empty(batch, heads, queries),
+        query.new_empty(batch, heads, queries, dtype=torch.float64),
         query.new_empty(batch, heads, queries),
         query.new_empty(batch, heads, queries, 2 * len(edges) + 2),
         # In the order in which layers go on with it.
@@ -190,7 +191,7 @@ class _Sweep:
         mass = weights.sum(-1)
         # -sum_k a_k ln a_k, where ln a_k is a score above the peak less the logarithm of the sum.
         log_mass = mass.log()
-        self.swept.log_sum[:, heads, rows] = log_mass.add(peak, alpha=NATS)
+        self.swept.log_sum[:, heads, rows] = mass.double().log().add(peak.double(), alpha=NATS)
         self.swept.entropy[:, heads, rows] = log_mass.sub(scores.mul_(weights).sum(-1) / mass, alpha=NATS)
         averages = average_values(weights, self.values[:, key_heads, block.seen]).div_(mass[..., None])
         features = self._add_features(block, averages[..., self.kept :] @ column_features)
