@@ -1,13 +1,12 @@
-"""Attention without the matrix: what a fused kernel leaves behind answers the same questions.
+"""Attention without the matrix: one pass over the rows of a layer answers the same questions.
 
-Where the scores are plain ``scale * q . k`` under a mask that only hides keys, an average of columns
-*is* attention with the columns for values, and so costs what attention costs. The kernel also
-returns the logarithm of each row's sum of exponentials, lse. With it
+Where the scores are plain ``scale * q . k`` under a mask that only hides keys, one pass over the rows
+(`headscope.capture.sweep`) answers what is asked of all of them: the layer's output, entropies, distances, averages of
+columns, and the logarithm of each row's sum of exponentials, lse. With it
 
 - a single weight is ``exp(scale * q . k - lse)``;
-- the entropy is ``lse - scale * q . average(K)``, since ``-sum_k a_k ln a_k = -sum_k a_k (scale * q . k - lse)``;
-- what some of the keys hold of a row adds up: the kernel run on these keys alone has a log-sum-exp
-  of its own, and ``exp(their lse - lse)`` is their share.
+- columns that no pass has averaged are averaged by a fused kernel: attention with the columns for values *is* their
+  average.
 
 Nothing of size query x key exists, so memory grows with the length and not with its square.
 """
@@ -243,8 +242,9 @@ class FusedRows(Attention):
             key = self.key[:, :, keys]
         else:
             key = self.key.gather(2, keys[:, None, :, None].expand(-1, self.key.shape[1], -1, self.key.shape[-1]))
-        scores = products(self.query[:, :, rows], key).mul_(self.scale)
-        weights = scores.sub_(self.log_sum[:, :, rows, None]).exp_()
+        # In float64, as in `at`.
+        scores = products(self.query[:, :, rows].double(), key.double()).mul_(self.scale)
+        weights = scores.sub_(self.log_sum[:, :, rows, None]).exp_().float()
         return weights.masked_fill_(~self.reach.sees(_range(rows, key), keys)[:, None], 0.0)
 
     def _as_values(

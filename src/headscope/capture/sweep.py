@@ -190,8 +190,8 @@ class _Sweep:
         torch.exp2(scores.sub_(peak[..., None]), out=weights)
         mass = weights.sum(-1)
         # -sum_k a_k ln a_k, where ln a_k is a score above the peak less the logarithm of the sum.
-        log_mass = mass.log()
-        self.swept.log_sum[:, heads, rows] = mass.double().log().add(peak.double(), alpha=NATS)
+        log_mass = mass.double().log()
+        self.swept.log_sum[:, heads, rows] = log_mass.add(peak.double(), alpha=NATS)
         self.swept.entropy[:, heads, rows] = log_mass.sub(scores.mul_(weights).sum(-1) / mass, alpha=NATS)
         averages = average_values(weights, self.values[:, key_heads, block.seen]).div_(mass[..., None])
         features = self._add_features(block, averages[..., self.kept :] @ column_features)
