@@ -130,14 +130,11 @@ def load(
 
 def _open_saved(name: str, task: str | None, device: str) -> Model:
     """The model that replays the attention that was saved in a folder."""
-    if task is not None:
-        raise ModelError(
-            f"{name!r} holds saved queries, keys and values, which have no task head and no loss; give the model they "
-            "are of."
-        )
     texts = SavedTexts.open(Path(name))
-    module = make_model(texts).to(device)
-    return Model(module, make_tokenizer(texts), name, "", texts.sha256, saved=texts)
+    model = Model(make_model(texts).to(device), make_tokenizer(texts), name, "", texts.sha256, saved=texts)
+    if task is not None:
+        model.require_weights("a task head")
+    return model
 
 
 def _split_pair(pair: tuple[Any, ...], tokenizer: PreTrainedTokenizerBase | None) -> tuple[Any, Any]:

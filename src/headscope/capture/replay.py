@@ -4,6 +4,7 @@ It calls attention as the models of transformers do, so all that is built on the
 """
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 import torch
@@ -23,12 +24,15 @@ from transformers.masking_utils import (
 from transformers.modeling_outputs import BaseModelOutput
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
+from headscope.capture.kernel import average_values, products
 from headscope.capture.mask import as_mask
-from headscope.capture.saved import ALL, CAUSAL, PARTS, TENSOR, SavedText, SavedTexts
+from headscope.capture.saved import SavedTexts
+from headscope.capture.saved_text import ALL, CAUSAL, PARTS, TENSOR, SavedText, Settings
+from headscope.capture.verify import find_tolerance
 from headscope.errors import ModelError
 
-TOLERANCE = {torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 5e-2}
-"""What saved outputs may differ by, as a share of the largest: their engine rounded on its own way."""
+Located = Sequence[tuple[SavedText, list[int]]]
+"""Of each row of a batch, the text that its tokens are of, and their places in it."""
 
 
 def eager_attention_forward(
@@ -41,32 +45,26 @@ def eager_attention_forward(
     **terms: Any,
 ) -> tuple[Float[Tensor, "batch query head width"], Float[Tensor, "batch head query key"]]:
     """The output and the weights of ``softmax(scaling * q . k + mask)``."""
-    groups = query.shape[1] // key.shape[1]
-    key, value = (side.repeat_interleave(groups, dim=1) for side in (key, value))
-    scores = scaling * query @ key.transpose(-1, -2)
+    scores = scaling * products(query, key)
     weights = (scores if attention_mask is None else scores + attention_mask).softmax(-1)
-    return (weights @ value).transpose(1, 2).contiguous(), weights
+    return average_values(weights, value).transpose(1, 2).contiguous(), weights
 
 
 class ReplayedAttention(nn.Module):
     """The attention of one layer."""
 
-    def __init__(self, config: PreTrainedConfig, texts: SavedTexts, layer: int) -> None:
+    def __init__(self, config: PreTrainedConfig, settings: Settings, layer: int) -> None:
         """The layer of this number, counted from 1."""
         super().__init__()
-        settings = texts.settings
-        self.config, self.texts, self.layer = config, texts, layer
+        self.config, self.layer = config, layer
         # The mask alone says which keys are seen.
         self.scaling, self.is_causal = settings.scales[layer - 1], False
         self.num_key_value_groups = settings.heads // settings.key_heads
-        self.mask_function = find_mask_function(settings.mask, settings.windows[layer - 1])
+        self.mask_function = _find_mask_function(settings.mask, settings.windows[layer - 1])
 
-    def forward(
-        self, places: Int[Tensor, "batch token"], real: Bool[Tensor, "batch token"]
-    ) -> Float[Tensor, "batch token head width"]:
-        """The output of attention for some tokens, by their places among all that were saved."""
-        located = [self.texts.locate(row) for row in places.tolist()]
-        query, key, value = (self._read(part, located, places) for part in PARTS)
+    def forward(self, located: Located, real: Bool[Tensor, "batch token"]) -> Float[Tensor, "batch token head width"]:
+        """The output of attention for some tokens."""
+        query, key, value = (self._read(part, located, real) for part in PARTS)
         attend = ALL_ATTENTION_FUNCTIONS.get_interface(self.config._attn_implementation, eager_attention_forward)
         mask = self._make_mask(located, real, query)
         output: Tensor = attend(self, query, key, value, mask, scaling=self.scaling, dropout=0.0)[0]
@@ -74,16 +72,13 @@ class ReplayedAttention(nn.Module):
         return output
 
     def _read(
-        self, part: str, located: Sequence[tuple[SavedText, list[int]]], places: Int[Tensor, "batch token"]
+        self, part: str, located: Located, real: Bool[Tensor, "batch token"]
     ) -> Float[Tensor, "batch head token size"]:
         """What was saved of some tokens; 0 for padding."""
         rows = [text.read(f"layers.{self.layer}.{part}")[:, own] for text, own in located]
-        length = places.shape[1]
-        return torch.stack([pad(row, (0, 0, 0, length - row.shape[1])) for row in rows]).to(places.device)
+        return torch.stack([pad(row, (0, 0, 0, real.shape[1] - row.shape[1])) for row in rows]).to(real.device)
 
-    def _make_mask(
-        self, located: Sequence[tuple[SavedText, list[int]]], real: Bool[Tensor, "batch token"], query: Tensor
-    ) -> Tensor | None:
+    def _make_mask(self, located: Located, real: Bool[Tensor, "batch token"], query: Tensor) -> Tensor | None:
         batch, tokens = real.shape
         if self.mask_function is None:
             seen = torch.zeros(batch, tokens, tokens, dtype=torch.bool)
@@ -102,9 +97,7 @@ class ReplayedAttention(nn.Module):
             device=query.device, config=self.config,
         )  # fmt: skip
 
-    def _compare(
-        self, located: Sequence[tuple[SavedText, list[int]]], output: Float[Tensor, "batch token head width"]
-    ) -> None:
+    def _compare(self, located: Located, output: Float[Tensor, "batch token head width"]) -> None:
         """Compare the output with what the engine made of the values, where that was saved.
 
         Raises:
@@ -117,7 +110,7 @@ class ReplayedAttention(nn.Module):
                 continue
             theirs = text.read(f"layers.{self.layer}.output")[:, :same].transpose(0, 1).to(ours.device)
             difference = float((ours[:same].float() - theirs.float()).abs().max()) if same else 0.0
-            bound = TOLERANCE[ours.dtype] * max(1.0, float(theirs.float().abs().max()))
+            bound = find_tolerance(ours.dtype) * max(1.0, float(theirs.float().abs().max()))
             if not difference <= bound:
                 raise ModelError(
                     f"the attention of layer {self.layer} in {text.file} gives other outputs than were saved, by "
@@ -126,7 +119,7 @@ class ReplayedAttention(nn.Module):
                 )
 
 
-def find_mask_function(mask: str, window: int | None) -> Callable[..., Any] | None:
+def _find_mask_function(mask: str, window: int | None) -> Callable[..., Any] | None:
     """The mask function of transformers for a mask and a window; None where the mask is a tensor."""
     if mask == TENSOR:
         return None
@@ -138,7 +131,7 @@ def find_mask_function(mask: str, window: int | None) -> Callable[..., Any] | No
     return chosen
 
 
-class ReplayedModel(PreTrainedModel):  # type: ignore[misc]
+class ReplayedModel(PreTrainedModel):  # type: ignore[misc]  # transformers is untyped to mypy
     """All layers of saved attention; none of them knows of another."""
 
     config_class = PreTrainedConfig
@@ -147,11 +140,12 @@ class ReplayedModel(PreTrainedModel):  # type: ignore[misc]
     def __init__(self, config: PreTrainedConfig, texts: SavedTexts) -> None:
         """The layers of a folder."""
         super().__init__(config)
+        self.texts = texts
         # Says on which device attention is computed, and in which type it was saved.
         dtype = getattr(torch, texts.settings.dtype)
         self.anchor = nn.Parameter(torch.zeros((), dtype=dtype), requires_grad=False)
         self.layers = nn.ModuleList(
-            ReplayedAttention(config, texts, layer) for layer in range(1, texts.settings.layers + 1)
+            ReplayedAttention(config, texts.settings, layer) for layer in range(1, texts.settings.layers + 1)
         )
 
     def forward(
@@ -161,9 +155,12 @@ class ReplayedModel(PreTrainedModel):  # type: ignore[misc]
         places: Int[Tensor, "batch token"],
         **named: Any,
     ) -> BaseModelOutput:
-        """The outputs of all layers, added up, so that none can be other than it was without being seen."""
-        output = sum(layer(places, attention_mask.bool()) for layer in self.layers)
-        assert isinstance(output, Tensor)
+        """The outputs of all layers, added up, so that none can be other than it was without being seen.
+
+        Tokens are known by their places among all that were saved.
+        """
+        located, real = [self.texts.locate(row) for row in places.tolist()], attention_mask.bool()
+        output = reduce(torch.add, (layer(located, real) for layer in self.layers))
         return BaseModelOutput(last_hidden_state=output.flatten(2))
 
 

@@ -20,7 +20,7 @@ def verify_rows(model: Model, attention: Attention) -> None:
     weights = attention.weights()
     real = attention.queries.real[:, attention.rows]
     sums = weights.sum(-1).movedim(1, -1)[real]
-    tolerance = 10 * _tolerance(model.module.dtype)
+    tolerance = 10 * find_tolerance(model.module.dtype)
     if not bool(torch.isfinite(sums).all()) or bool((sums > 1 + tolerance).any()):
         raise ModelError(
             f"layer {attention.layer} of {model.name!r} has attention rows that sum to {float(sums.max()):.6g}; "
@@ -127,7 +127,7 @@ def by_token(batch: Batch, output: Float[Tensor, "batch ..."]) -> bool:
 def verify_unpadded(model: Model, padded: Float[Tensor, "*shape"], alone: Float[Tensor, "*shape"]) -> None:
     """The outputs for a text do not depend on the padding beside it."""
     difference = float((padded.float() - alone.float()).abs().max())
-    if not difference <= _tolerance(model.module.dtype) * max(1.0, float(alone.float().abs().max())):
+    if not difference <= find_tolerance(model.module.dtype) * max(1.0, float(alone.float().abs().max())):
         raise ModelError(
             f"the outputs of {model.name!r} change by {difference:.2g} with the padding beside a text; "
             "measure each text alone (--batch-tokens 1)."
@@ -149,7 +149,7 @@ def measure_difference(
     model: Model, expected: Float[Tensor, "*shape"], actual: Float[Tensor, "*shape"], scale: Tensor
 ) -> tuple[float, float]:
     """The largest difference of two tensors, and what rounding allows between numbers as large as `scale`."""
-    return float((expected - actual).abs().max()), _tolerance(model.module.dtype) * max(1.0, float(scale))
+    return float((expected - actual).abs().max()), find_tolerance(model.module.dtype) * max(1.0, float(scale))
 
 
 def is_same(model: Model, expected: Float[Tensor, "*shape"], actual: Float[Tensor, "*shape"]) -> bool:
@@ -158,6 +158,7 @@ def is_same(model: Model, expected: Float[Tensor, "*shape"], actual: Float[Tenso
     return difference <= bound
 
 
-def _tolerance(dtype: torch.dtype) -> float:
+def find_tolerance(dtype: torch.dtype) -> float:
+    """What rounding allows between two numbers of a type, as a share of the largest."""
     # Statistics are computed in float32 at best.
     return max(1e-5, 16 * torch.finfo(dtype).eps if dtype.itemsize < torch.float32.itemsize else 0.0)

@@ -1,0 +1,275 @@
+"""The queries, keys and values of one text, as another engine saved them: a file of safetensors.
+
+Only headers are read before attention is replayed, so that whatever does not fit is refused before any long work.
+`docs/howto/saved-attention.md` describes the format.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from headscope.errors import ModelError, first_line
+
+FORMAT = "headscope-attention-1"
+"""What the header of each file says under ``format``."""
+
+CAUSAL, ALL, TENSOR = "causal", "all", "tensor"
+"""What a mask may be: each token sees those up to itself, or all, or those that the tensor ``mask`` shows."""
+
+PARTS = ("query", "key", "value")
+
+DTYPES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
+"""The types of tensors as files name them, and as torch does."""
+
+KEYS = frozenset("format id mask scale window words tokens word_of_token special".split())
+"""What headers may say."""
+
+LARGEST_SCALE = 1e6
+"""A scale is a small number, such as 0.125; one as large as this is none."""
+
+SPECIAL = ("cls", "sep")
+"""Kinds of special tokens that statistics tell apart."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How attention is computed from what was saved, the same for all texts of a folder.
+
+    Attributes:
+        mask: one of `CAUSAL`, `ALL` and `TENSOR`.
+        scales: by which products of queries and keys are multiplied, for each layer.
+        windows: for each layer, the tokens that a query sees, itself included, of those before it (and, if all are
+            seen, as many after it); None for all.
+        heads, key_heads: their numbers.
+        size, width: the numbers of a query and a key, and of a value.
+        dtype: of the tensors.
+        special: the kinds of special tokens (`SPECIAL`), and how each is spelt.
+    """
+
+    mask: str
+    scales: tuple[float, ...]
+    windows: tuple[int | None, ...]
+    heads: int
+    key_heads: int
+    size: int
+    width: int
+    dtype: str
+    special: tuple[tuple[str, str], ...]
+
+    @property
+    def layers(self) -> int:
+        """The number of layers."""
+        return len(self.scales)
+
+
+@dataclass(frozen=True, eq=False)
+class SavedText:
+    """What was saved for one text.
+
+    Attributes:
+        file: where its tensors are.
+        words: those of the document.
+        tokens: each as it is spelt.
+        word: the word that each token is part of; -1 for special tokens.
+        settings: of its attention.
+        outputs: the layers of which it was also saved what the engine made of the values.
+    """
+
+    file: Path
+    words: tuple[str, ...]
+    tokens: tuple[str, ...]
+    word: tuple[int, ...]
+    settings: Settings
+    outputs: frozenset[int]
+
+    def read(self, name: str) -> Tensor:
+        """A tensor of the file."""
+        with safe_open(self.file, framework="pt") as saved:
+            tensor: Tensor = saved.get_tensor(name)
+        return tensor
+
+
+def open_text(file: Path) -> tuple[str, SavedText]:
+    """The id of a document, and what a file holds of it; its header and its shapes are checked.
+
+    Raises:
+        ModelError: the file is damaged, lacks something, or its parts do not fit together.
+    """
+    try:
+        with safe_open(file, framework="pt") as saved:
+            header = saved.metadata() or {}
+            slices = {name: saved.get_slice(name) for name in [*saved.keys()]}
+            shapes = {name: tuple(part.get_shape()) for name, part in slices.items()}
+            kinds = {name: str(part.get_dtype()) for name, part in slices.items()}
+    except (SafetensorError, OSError) as error:
+        raise ModelError(f"{file} cannot be read as safetensors ({first_line(error)}); save it again.") from error
+    read = _Header(file, header)
+    if header.get("format") != FORMAT:
+        raise ModelError(
+            f"the header of {file} has the format {header.get('format')!r} where {FORMAT!r} is wanted; save the texts "
+            "as docs/howto/saved-attention.md says."
+        )
+    if others := sorted(header.keys() - KEYS):
+        raise ModelError(
+            f"the header of {file} has the key {others[0]!r}, which means nothing here; there are "
+            f"{', '.join(sorted(KEYS))}."
+        )
+    tokens, words = (tuple(read.get(name, list)) for name in ("tokens", "words"))
+    word = tuple(read.get("word_of_token", list))
+    if len(word) != len(tokens) or not all(-1 <= number < len(words) for number in word):
+        raise ModelError(
+            f"the header of {file} says of {len(word):,} of its {len(tokens):,} tokens which of the {len(words):,} "
+            "words they are part of, counted from 0; give a number for each, and -1 for special tokens."
+        )
+    layers = _count_layers(file, shapes)
+    settings = Settings(
+        read.choose("mask", (CAUSAL, ALL, TENSOR)),
+        tuple(map(float, read.spread("scale", layers, _is_scale))),
+        tuple(read.spread("window", layers, lambda size: size is None or (type(size) is int and size > 0))),
+        *_check_shapes(file, shapes, layers, len(tokens)),
+        _check_dtype(file, kinds),
+        tuple(sorted(read.get("special", dict).items())),
+    )
+    if not {*dict(settings.special)} <= {*SPECIAL}:
+        raise ModelError(
+            f"the header of {file} has special tokens of the kinds {', '.join(dict(settings.special))}; give the "
+            f"spelling of {' and '.join(SPECIAL)}, or leave them out."
+        )
+    _check_mask(file, settings, shapes, len(tokens))
+    outputs = frozenset(layer for layer in range(1, layers + 1) if f"layers.{layer}.output" in shapes)
+    return header.get("id", file.stem), SavedText(file, words, tokens, word, settings, outputs)
+
+
+@dataclass(frozen=True)
+class _Header:
+    """The header of a file, whose values are JSON."""
+
+    file: Path
+    values: Mapping[str, str]
+
+    def get(self, name: str, kind: type) -> Any:
+        """A value of a kind, list or dict; an empty one if it may be left out and is."""
+        if name not in self.values:
+            if kind is dict:
+                return {}
+            raise self._refuse(name, "nothing", f"a JSON {kind.__name__}")
+        value = self._parse(name)
+        if type(value) is not kind:
+            raise self._refuse(name, repr(value), f"a JSON {kind.__name__}")
+        wanted, written = (int, "whole numbers") if name == "word_of_token" else (str, "strings")
+        entries: Any = value.values() if isinstance(value, dict) else value
+        if others := [each for each in entries if type(each) is not wanted]:
+            raise self._refuse(name, repr(others[0]), f"a JSON {kind.__name__} of {written}")
+        return value
+
+    def choose(self, name: str, choices: Sequence[str]) -> str:
+        """A value that is one of a few words."""
+        value = self.values.get(name, "nothing").strip('"')
+        if value not in choices:
+            raise self._refuse(name, value, ", ".join(choices))
+        return value
+
+    def spread(self, name: str, layers: int, fits: Callable[[Any], bool]) -> list[Any]:
+        """One value for all layers, or one for each; nothing stands for none."""
+        value = self._parse(name)
+        values = value if isinstance(value, list) else [value] * layers
+        if len(values) != layers or not all(map(fits, values)):
+            wanted = f"a number, or a list of {layers}, one for each layer"
+            raise self._refuse(name, self.values.get(name, "nothing"), wanted)
+        return values
+
+    def _parse(self, name: str) -> Any:
+        """A value as JSON; as it stands if it is none, and nothing if it is not there."""
+        try:
+            return json.loads(self.values.get(name, "null"))
+        except ValueError:
+            return self.values[name]
+
+    def _refuse(self, name: str, given: str, wanted: str) -> ModelError:
+        return ModelError(f"the header of {self.file} says {given} for `{name}`; give {wanted}.")
+
+
+def _is_scale(value: Any) -> bool:
+    """True for a number by which scores can be multiplied."""
+    return type(value) in (int, float) and abs(value) < LARGEST_SCALE and value != 0
+
+
+def _count_layers(file: Path, shapes: Mapping[str, Sequence[int]]) -> int:
+    layers = 0
+    while all(f"layers.{layers + 1}.{part}" in shapes for part in PARTS):
+        layers += 1
+    parts = (*PARTS, "output")
+    wanted = {f"layers.{layer}.{part}" for layer in range(1, layers + 1) for part in parts} | {"mask"}
+    if not layers or (others := sorted({*shapes} - wanted)):
+        what = f"has {others[0]!r}" if layers else f"has {', '.join(sorted(shapes)) or 'no tensors'}"
+        raise ModelError(
+            f"{file} {what}, and its tensors are called layers.1.query, layers.1.key, layers.1.value and so on; name "
+            "them so, without a gap, and save all three of each layer."
+        )
+    return layers
+
+
+def _check_shapes(
+    file: Path, shapes: Mapping[str, Sequence[int]], layers: int, tokens: int
+) -> tuple[int, int, int, int]:
+    """The query heads, the key heads, and the numbers of a query and of a value, which are those of every layer."""
+    for name, shape in shapes.items():
+        if name != "mask" and (len(shape) != 3 or 0 in shape):
+            raise ModelError(
+                f"{name} of {file} has the shape {tuple(shape)}, and three sizes are wanted (heads, tokens, numbers of "
+                "each), none of them 0; save it so."
+            )
+    first_query, first_key, first_value = (shapes[f"layers.1.{part}"] for part in PARTS)
+    heads, key_heads = first_query[0], first_key[0]
+    size, width = first_query[-1], first_value[-1]
+    wanted = {
+        "query": (heads, tokens, size), "key": (key_heads, tokens, size), "value": (key_heads, tokens, width),
+        "output": (heads, tokens, width),
+    }  # fmt: skip
+    for name, shape in shapes.items():
+        part = name.rpartition(".")[2]
+        if part in wanted and tuple(shape) != wanted[part]:
+            raise ModelError(
+                f"{name} of {file} has the shape {tuple(shape)} where {wanted[part]} is wanted (heads, tokens, numbers "
+                f"of each), as the header and layers.1 have it; save all of them of the same {tokens:,} tokens."
+            )
+    if not tokens or heads % key_heads:
+        raise ModelError(
+            f"{file} has {heads} query heads, {key_heads} key heads and {tokens} tokens; each key head is shared by as "
+            "many query heads, and there is a token at least."
+        )
+    return heads, key_heads, size, width
+
+
+def _check_mask(file: Path, settings: Settings, shapes: Mapping[str, Sequence[int]], tokens: int) -> None:
+    shape = shapes.get("mask")
+    if settings.mask == TENSOR and any(settings.windows):
+        raise ModelError(
+            f"the header of {file} says {TENSOR} for `mask` and has a `window` as well; put the window into the tensor."
+        )
+    if (settings.mask == TENSOR) != (shape is not None) or (shape is not None and tuple(shape) != (tokens, tokens)):
+        there = "no tensor `mask`" if shape is None else f"a tensor `mask` of the shape {tuple(shape)}"
+        raise ModelError(
+            f"the header of {file} says {settings.mask} for `mask`, and it has {there}; save one of the shape "
+            f"{(tokens, tokens)} if the header says {TENSOR}, and none otherwise."
+        )
+
+
+def _check_dtype(file: Path, kinds_of: Mapping[str, str]) -> str:
+    kinds = {kind for name, kind in kinds_of.items() if name != "mask"}
+    if (kind := kinds_of.get("mask", "BOOL")) not in ("BOOL", "U8"):
+        raise ModelError(
+            f"the mask of {file} is of the type {kind}, and truth values are wanted: true where the token of the row "
+            "sees that of the column; save it as bool."
+        )
+    if len(kinds) != 1 or not kinds <= DTYPES.keys():
+        raise ModelError(
+            f"the tensors of {file} are of the types {', '.join(sorted(kinds))}; save all of them as one of "
+            f"{', '.join(DTYPES.values())}."
+        )
+    return DTYPES[kinds.pop()]
