@@ -71,15 +71,15 @@ def make_row(name: str, model: Model, rounds: list[tuple[float, int]], corpus: C
         len(ids) for ids in model.tokenizer([list(d.words) for d in documents], is_split_into_words=True).input_ids
     )
     seconds, size = median(each for each, _ in rounds), float(rounds[0][1])
-    shape, every = model.shape, sum(parameter.numel() for parameter in model.module.parameters())
+    shape, parameters = model.shape, sum(each.numel() for each in model.module.parameters())
     embedded = model.module.get_input_embeddings().weight.numel()
     (attention_type,) = shape.layers
     speed = words / seconds
     days = " | ".join(f"{WORDS / speed / SECONDS_A_DAY / machines:,.2g}" for machines in MACHINES)
-    rate = 2 * (every - embedded) * tokens / seconds / 1e9
+    rate = 2 * (parameters - embedded) * tokens / seconds / 1e9
     heads = f"{shape.layers[attention_type]} x {shape.heads[attention_type]}"
     size /= shape.together
-    return f"| {name} | {heads} | {every / 1e6:.0f} M | {speed:,.0f} | {rate:.0f} | {size:,.0f} | {days} |"
+    return f"| {name} | {heads} | {parameters / 1e6:.0f} M | {speed:,.0f} | {rate:.0f} | {size:,.0f} | {days} |"
 
 
 if __name__ == "__main__":

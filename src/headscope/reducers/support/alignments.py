@@ -98,13 +98,13 @@ class AlignedWords:
         ]
         words = max(1, *(len(document.translation) for document in batch.documents))
         places = np.concatenate(permuted) + np.arange(len(items))[:, None] * words
-        every = PermutedItems.group(places, np.zeros(len(items), dtype=np.int64), 1, device)
+        permuted_items = PermutedItems.group(places, np.zeros(len(items), dtype=np.int64), 1, device)
         sizes = [(len(batch.documents[i.document].words), len(batch.documents[i.document].translation)) for i in items]
         folds = [fold_assignment.fold(batch.documents[item.document]) for item in items]
         return cls(
             _column([item.document for item in items], device), _column([item.place for item in items], device),
             _column(folds, device), _column(distances, device).reshape(-1, most),
-            every, _column(sizes, device).reshape(-1, 2), target_word, batch.words, words,
+            permuted_items, _column(sizes, device).reshape(-1, 2), target_word, batch.words, words,
             sum(len(target) for _, target in readable),
             sum(link.label == SURE for document in batch.documents for link in document.alignment),
             _column(links, device).reshape(-1, 4),
