@@ -3,19 +3,20 @@
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 import ray
 import xarray as xr
+from ray.util.queue import Queue
 
 import tiny
 from headscope.corpora import Shard, read, summarize
 from headscope.errors import HeadscopeError
 from headscope.runner import Plan, resolve_reducers
 from headscope.runner import ray as engine
-from headscope.runner.ray import Coordinator, Work, Worker
+from headscope.runner.ray import Overview, Work, Worker
 from headscope.runner.ray_cluster import divide_cores
 
 
@@ -34,7 +35,10 @@ def work(tmp_path: Path) -> Work:
 def test_a_worker_opens_the_same_run(work: Work) -> None:
     run = work.open()
     assert run.identity["about"]["corpus_sha256"] == work.corpus_sha256
-    assert Coordinator("", None).compare("the first", run.identity) == ""
+    overview = Overview("", None)
+    for name in ("the worker on a", "the worker on b"):
+        overview.add({"name": name, "identity": run.identity})
+    assert (overview.name, overview.identity) == ("the worker on a", run.identity)
 
 
 def test_a_worker_with_another_version_is_refused(work: Work) -> None:
@@ -50,19 +54,19 @@ def test_a_worker_with_another_corpus_is_refused(work: Work) -> None:
 
 
 def test_a_worker_with_other_weights_is_refused(work: Work, tmp_path: Path) -> None:
-    coordinator = Coordinator("", None)
-    assert not coordinator.compare("the worker on a", work.open().identity)
+    overview = Overview("", None)
+    overview.add({"name": "the worker on a", "identity": work.open().identity})
     other = replace(work, model=str(tiny.save_other(tmp_path / "other")))
-    wrong = coordinator.compare("the worker on b", other.open().identity)
-    assert wrong.startswith("the worker on a and the worker on b differ in weights_sha256, ")
-    assert not coordinator.compare("the worker on c", work.open().identity)
+    with pytest.raises(HeadscopeError, match=r"^the worker on a and the worker on b differ in weights_sha256, "):
+        overview.add({"name": "the worker on b", "identity": other.open().identity})
+    overview.add({"name": "the worker on c", "identity": work.open().identity})
 
 
 def test_words_are_counted_by_shard_however_often_it_begins() -> None:
-    coordinator = Coordinator("", None)
+    overview = Overview("", None)
     for shard, words in ((1, 31), (2, 17), (1, 7), (1, 53)):
-        coordinator.note(shard, words)
-    assert coordinator.count() == 70
+        overview.add({"shard": shard, "words": words})
+    assert overview.words == 70
 
 
 def nodes(*resources: dict[str, float]) -> list[dict]:
@@ -101,14 +105,21 @@ def test_shards_of_another_table_are_not_taken(tmp_path: Path) -> None:
     assert engine._name_kept(sums, Shard(3, 5)).name == ".heads[1].nc.partial.3-of-5.npz"
 
 
-class Local:
-    """An actor of Ray in this process: its methods are called by ``.remote``, and `ray.get` gives what they return."""
+class LocalQueue(Queue):
+    """A queue of Ray that is a list in this process, and no actor."""
 
-    def __init__(self, instance: object) -> None:
-        self.instance = instance
+    def __init__(self) -> None:
+        self.items: list[Any] = []
 
-    def __getattr__(self, name: str) -> SimpleNamespace:
-        return SimpleNamespace(remote=getattr(self.instance, name))
+    def put(self, item: Any) -> None:
+        self.items.append(item)
+
+    def qsize(self) -> int:
+        return len(self.items)
+
+    def get_nowait_batch(self, number: int) -> list[Any]:
+        batch, self.items = self.items[:number], self.items[number:]
+        return batch
 
 
 @pytest.fixture
@@ -116,8 +127,8 @@ def measured(monkeypatch) -> list[Shard]:
     """The shards that workers were given; there is one worker, in this process, and no cluster."""
     given: list[Shard] = []
 
-    def map_shards(shards, work, coordinator, workers, cores):
-        worker = Worker(work, coordinator)
+    def map_shards(shards, work, reports, workers, cores):
+        worker = Worker(work, reports)
         for shard in reversed(shards):
             given.append(shard)
             row = worker({"number": np.array([shard.number]), "count": np.array([shard.count])})
@@ -125,9 +136,8 @@ def measured(monkeypatch) -> list[Shard]:
 
     monkeypatch.setattr(engine, "connected", nullcontext)
     monkeypatch.setattr(engine, "divide_cores", lambda workers, *, gpu: (workers, 1))
-    monkeypatch.setattr(engine, "_start_coordinator", lambda *arguments: Local(Coordinator(*arguments)))
+    monkeypatch.setattr(engine, "_start_queue", LocalQueue)
     monkeypatch.setattr(engine, "_map_shards", map_shards)
-    monkeypatch.setattr(ray, "get", lambda value: value)
     return given
 
 
@@ -171,11 +181,14 @@ def test_shards_of_other_weights_are_not_gone_on_with(measured: list[Shard], lon
     sums = tmp_path / "sums.npz"
     engine.measure(long_work, sums, workers=2)
     other = replace(long_work, model=str(tiny.save_other(tmp_path / "other")))
+    (tmp_path / "sums.4-of-4.npz").unlink()
     with pytest.raises(HeadscopeError, match=r"sums\.1-of-4\.npz and the worker on \S+ differ in weights_sha256"):
         engine.measure(other, sums, workers=2, resume=True)
+    assert not (tmp_path / "sums.4-of-4.npz").exists()
 
 
 def test_a_corpus_in_another_format_is_another_run(long_work: Work) -> None:
     identity = long_work.open().identity
-    coordinator = Coordinator("the worker on a", identity)
-    assert coordinator.compare("the worker on b", {**identity, "format": "text-lines"}).endswith(" differ in format")
+    overview = Overview("the worker on a", identity)
+    with pytest.raises(HeadscopeError, match="differ in format; give all machines the same model and arguments"):
+        overview.add({"name": "the worker on b", "identity": {**identity, "format": "text-lines"}})

@@ -21,6 +21,7 @@ import numpy as np
 import ray
 import ray.data
 import xarray as xr
+from ray.util.queue import Empty, Queue
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from headscope.capture.loading import load
@@ -109,8 +110,8 @@ class Work:
         return Run.open(model, self.documents, self.reducers, plan=self.plan, summary=self.summary)
 
 
-class Coordinator:
-    """What the workers have in common, and how far they are; an actor beside them.
+class Overview:
+    """How far the workers are, and whether their runs are one and the same, as they report it.
 
     Args:
         name: of whose run the identity is.
@@ -119,48 +120,53 @@ class Coordinator:
 
     def __init__(self, name: str, identity: Mapping[str, Any] | None) -> None:
         self.name, self.identity = name, identity
-        self.words: dict[int, int] = {}
+        self.shards: dict[int, int] = {}
 
-    def compare(self, name: str, identity: Mapping[str, Any]) -> str:
-        """What is wrong if a worker's run is another than that of the first; empty if it is the same."""
+    @property
+    def words(self) -> int:
+        """The number of words that are done."""
+        return sum(self.shards.values())
+
+    def add(self, report: Mapping[str, Any]) -> None:
+        """Add what a worker reports: the identity of its run, or the number of words that are done of a shard.
+
+        Raises:
+            HeadscopeError: its run is another than that of the first.
+        """
+        if "shard" in report:
+            self.shards[report["shard"]] = report["words"]
+            return
+        name, identity = report["name"], report["identity"]
         if self.identity is None:
             self.name, self.identity = name, identity
-        difference = find_difference(self.identity, identity)
-        return difference and f"{self.name} and {name} differ in {difference}"
-
-    def note(self, shard: int, words: int) -> None:
-        """Note how many words of a shard are done."""
-        self.words[shard] = words
-
-    def count(self) -> int:
-        """The number of words that are done."""
-        return sum(self.words.values())
+        if difference := find_difference(self.identity, identity):
+            raise HeadscopeError(
+                f"{self.name} and {name} differ in {difference}; give all machines the same model and arguments, and "
+                "leave out --resume if they have changed."
+            )
 
 
 class Worker:
     """An actor of the cluster, which holds the model and measures one shard after another.
 
-    What is wrong is given back beside the sums, since Ray keeps no more than the text of an exception.
+    What is wrong is given back beside the sums, since Ray keeps no more than the text of an exception. What it reports
+    is plain data, so that the queue need not import what the worker does.
     """
 
-    def __init__(self, work: Work, coordinator: Any) -> None:
-        self.work, self.coordinator = work, coordinator
+    def __init__(self, work: Work, reports: Queue) -> None:
+        self.work, self.reports = work, reports
 
     @cached_property
     def run(self) -> Run:
-        """The run over the whole corpus, which is that of the other workers.
+        """The run over the whole corpus.
 
         Raises:
-            HeadscopeError: it is another, or cannot be opened here.
+            HeadscopeError: it cannot be opened here.
         """
         if Path(self.work.folder).is_dir():
             os.chdir(self.work.folder)
         run = self.work.open()
-        name = f"the worker on {platform.node()}"
-        if wrong := ray.get(self.coordinator.compare.remote(name, run.identity)):
-            raise HeadscopeError(
-                f"{wrong}; give all machines the same model and arguments, and leave out --resume if they have changed."
-            )
+        self.reports.put({"name": f"the worker on {platform.node()}", "identity": run.identity})
         return run
 
     def __call__(self, batch: Mapping[str, np.ndarray]) -> dict[str, list[Any]]:
@@ -175,7 +181,7 @@ class Worker:
 
     def _measure(self, shard: Shard) -> bytes:
         run = self.run.select(shard)
-        done = run.add_up(progress=lambda seen, _: self.coordinator.note.remote(shard.number, seen))
+        done = run.add_up(progress=lambda seen, _: self.reports.put({"shard": shard.number, "words": seen}))
         with TemporaryDirectory() as folder:
             path = Path(folder) / "sums.npz"
             ShardSums.of_run(run, done).write(path)
@@ -220,15 +226,17 @@ def measure(
         left = [shard for shard in paths if shard not in kept] or [Shard(count, count)]
         before = {shard: ShardSums.read(kept[shard]) for shard in paths if shard in kept and shard not in left}
         name, identity = next(((str(kept[shard]), done.identity) for shard, done in before.items()), ("", None))
-        coordinator = _start_coordinator(name, identity)
+        overview, reports = Overview(name, identity), _start_queue()
         words = sum(done.counts["words"] for done in before.values())
 
-        def report() -> None:
-            if progress is not None and (seen := words + ray.get(coordinator.count.remote())):
+        def read_reports() -> None:
+            for report in _empty(reports):
+                overview.add(report)
+            if progress is not None and (seen := words + overview.words):
                 progress(seen, max(seen, work.summary.words))
 
-        rows = _map_shards(left, work, coordinator, min(workers, len(left)), cores)
-        for row in _await_each(rows, pool, meanwhile=report):
+        rows = _map_shards(left, work, reports, min(workers, len(left)), cores)
+        for row in _await_each(rows, pool, meanwhile=read_reports):
             if row["wrong"]:
                 raise HeadscopeError(row["wrong"])
             with atomic_write(paths[Shard(row["number"], count)]) as temporary:
@@ -247,14 +255,21 @@ def _find_kept(sums: Path) -> dict[Shard, Path]:
     return {Shard(int(match[1]), int(match[2])): path for match, path in matches if match is not None}
 
 
-def _start_coordinator(name: str, identity: Mapping[str, Any] | None) -> Any:
+def _start_queue() -> Queue:
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True)
-    actor = ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1, scheduling_strategy=here)(Coordinator)
-    return actor.remote(name, identity)
+    return Queue(actor_options={"num_cpus": 0, "max_restarts": -1, "max_task_retries": -1, "scheduling_strategy": here})
+
+
+def _empty(reports: Queue) -> list[Mapping[str, Any]]:
+    """What the queue holds, which is then empty; nobody else takes from it."""
+    try:
+        return list(reports.get_nowait_batch(reports.qsize()))
+    except Empty:  # it has died in between, and what it held is lost
+        return []
 
 
 def _map_shards(
-    shards: Sequence[Shard], work: Work, coordinator: Any, workers: int, cores: int
+    shards: Sequence[Shard], work: Work, reports: Queue, workers: int, cores: int
 ) -> Iterator[Mapping[str, Any]]:
     """A row for each shard, when it is measured; Ray starts a dead worker anew and gives it the shard again.
 
@@ -265,7 +280,7 @@ def _map_shards(
     # One block for each shard, and one shard at a time for each worker, so that none waits while another has several.
     pool = ray.data.ActorPoolStrategy(size=workers, max_tasks_in_flight_per_actor=1)
     dataset = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
-        Worker, batch_size=1, compute=pool, fn_constructor_args=(work, coordinator), num_cpus=cores,
+        Worker, batch_size=1, compute=pool, fn_constructor_args=(work, reports), num_cpus=cores,
         num_gpus=1 if work.on_gpus else None,
     )  # fmt: skip
     try:
@@ -282,10 +297,11 @@ def _map_shards(
 def _await_each(
     rows: Iterator[Mapping[str, Any]], pool: ThreadPoolExecutor, *, meanwhile: Callable[[], None]
 ) -> Iterator[Mapping[str, Any]]:
-    """The rows, which a thread waits for, so that something can be done `meanwhile`."""
+    """The rows, which a thread waits for, so that something can be done `meanwhile`, and once more before each row."""
     while True:
-        row = pool.submit(partial(next, rows, None))
-        while not wait([row], timeout=POLL).done:
+        row, waits = pool.submit(partial(next, rows, None)), True
+        while waits:
+            waits = not wait([row], timeout=POLL).done
             meanwhile()
         if (result := row.result()) is None:
             return
