@@ -1,4 +1,4 @@
-"""What holds for every test: no network, no display, one thread, where the real corpora are, and how one types."""
+"""What holds for every test: no network, no display, no GPU, one thread, and where the real corpora are."""
 
 import functools
 import importlib.util
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # before transformers is imported, which reads it once
 os.environ["MPLBACKEND"] = "Agg"
+os.environ["TRITON_INTERPRET"] = "1"  # before Triton is imported: its kernels then need no GPU
 
 from pathlib import Path
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import tiny
+from fused_layers import DOCUMENTS, PLAIN, in_float64, load, make_weights, observe, real
 from headscope.capture.align import Alignment
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch, collate
@@ -21,28 +22,7 @@ from headscope.capture.sweep import Swept, sweep
 from headscope.errors import ModelError
 from headscope.reducers.surface import Surface
 
-DOCUMENTS = tiny.documents(7)
-PLAIN = (
-    "bert", "roberta", "distilbert", "electra", "albert", "modernbert", "gpt2", "llama", "qwen3", "mistral", "bart",
-)  # fmt: skip
 MORE_THAN_PLAIN = ("gemma2", "gpt_oss", "t5")  # softcap, sinks, position biases
-
-
-def load(family: str) -> tuple[Model, Batch]:
-    model = Model.from_module(*tiny.make(family), name=family)
-    batch = collate(model, Alignment.for_model(model).align(DOCUMENTS)[0])
-    return model, batch
-
-
-def observe(model: Model, batch: Batch, **how) -> list[Attention]:
-    attentions: list[Attention] = []
-    Capture(model, "interface").run(batch, attentions.append, **how)
-    return attentions
-
-
-def real(attention: Attention, values: torch.Tensor) -> torch.Tensor:
-    """Rows of tokens, without padding."""
-    return values.transpose(1, 2)[attention.queries.real]
 
 
 @pytest.mark.parametrize("family", PLAIN)
@@ -187,25 +167,6 @@ def test_in_half_precision_the_statistics_are_those_of_float32(family: str, dtyp
                 weights, entropy = in_float64(attention)
                 assert (real(attention, attention.entropy()[..., None])[..., 0] - entropy).abs().max() < 1e-5
                 assert (real(attention, attention.weights()) - weights).abs().max() < 1e-5
-
-
-def make_weights(fused: FusedRows) -> torch.Tensor:
-    """The weights in float64, by plain softmax of all scores."""
-    groups = fused.heads // fused.key.shape[1]
-    scores = fused.scale * fused.query.double() @ fused.key.double().repeat_interleave(groups, 1).transpose(-1, -2)
-    place, key = torch.arange(fused.queries.length)[:, None], torch.arange(fused.keys.length)
-    seen = fused.keys.real[:, None, None].expand(-1, 1, len(place), -1)
-    if fused.reach.before is not None:
-        seen = seen & (place - key <= fused.reach.before)
-    if fused.reach.after is not None:
-        seen = seen & (key - place <= fused.reach.after)
-    return scores.masked_fill(~seen, -torch.inf).softmax(-1)
-
-
-def in_float64(fused: FusedRows) -> tuple[torch.Tensor, torch.Tensor]:
-    """The weights and entropies of real rows."""
-    weights = make_weights(fused)
-    return real(fused, weights), real(fused, torch.special.entr(weights).sum(-1, keepdim=True))[..., 0]
 
 
 @pytest.mark.parametrize("family", PLAIN)

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
 from headscope.capture.edit import Edit, Visible, silence
+from headscope.capture.gpu import Kernels
 from headscope.capture.mask import Masks, Reach, count_rows, hide
 from headscope.capture.model import Model
 from headscope.capture.norms import Norms
@@ -42,6 +43,7 @@ class Pass:
         norms: those by which the norm view is shown in place of the weights; None where these are.
         unembedding: by which it is found which tokens the values raise; None where nobody reads logits.
         chosen_rows: the blocks of rows that are shown, by attention type; of other types all rows are.
+        kernels: which GPUs have the kernel that does without the matrix.
         layers: the calls of attention so far.
         paths: the way each layer was measured.
         masks: those that the model has asked for.
@@ -62,6 +64,7 @@ class Pass:
     norms: Norms | None = None
     unembedding: Unembedding | None = None
     chosen_rows: Mapping[str, Sequence[slice]] = field(default_factory=dict)
+    kernels: Kernels = field(default_factory=Kernels)
     layers: Counter[str] = field(default_factory=Counter)
     paths: Paths = field(default_factory=Counter)
     masks: Masks = field(default_factory=Masks)

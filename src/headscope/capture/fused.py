@@ -15,6 +15,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import ModuleType
 
 import torch
 from jaxtyping import Float, Float64, Int
@@ -23,6 +24,7 @@ from torch import Tensor
 from headscope.capture import distance
 from headscope.capture.attention import Attention, read_raised, read_values
 from headscope.capture.batch import Batch
+from headscope.capture.gpu import Kernels
 from headscope.capture.kernel import ALIGNED, Attended, attend, products
 from headscope.capture.mask import Reach, as_mask
 from headscope.capture.questions import Asked
@@ -49,6 +51,7 @@ class FusedRows(Attention):
         reach: which keys a query sees.
         raised_tokens: the answer to `raised`; None where nobody reads logits.
         value: the answer to `values`, the average of which is that to `output`; None of a view.
+        kernels: which GPUs have the kernel.
     """
 
     layer: int
@@ -61,6 +64,7 @@ class FusedRows(Attention):
     reach: Reach
     raised_tokens: Int[Tensor, "batch head key"] | None = None
     value: Float[Tensor, "batch key_head key width"] | None = None
+    kernels: Kernels = field(default_factory=Kernels)
     _swept: dict[tuple[int, ...], Swept] = field(default_factory=dict)
 
     @property
@@ -84,6 +88,9 @@ class FusedRows(Attention):
     def attend(self, values: Float[Tensor, "batch key_head key size"]) -> Attended:
         """The average of `values` under the attention, and the log-sum-exp of the scores."""
         query, key = self.query, self.key
+        if (kernel := self._kernel) is not None and not torch.is_grad_enabled():
+            attended: Attended = kernel.attend_by_triton(query, key, values, scale=self.scale, reach=self.reach)
+            return attended
         if self.reach.before is None and self.reach.after in (None, 0):
             mask = self.reach.hiding(slice(0, key.shape[2]), query.shape[2], values.dtype)
             return attend(query, key, values, scale=self.scale, causal=self.reach.after == 0, mask=mask)
@@ -152,11 +159,21 @@ class FusedRows(Attention):
             edges = next(iter([*self._swept, *self._recalled.edges]), distance.EDGES)
         if edges not in self._swept:
             first = int(self.keys.position[0, 0] - self.queries.position[0, 0])
-            self._swept[edges] = sweep(
+            answer = sweep if self._kernel is None else self._kernel.sweep_by_triton
+            self._swept[edges] = answer(
                 self.query, self.key, self.value, self._recalled.columns, scale=self.scale, reach=self.reach,
                 first=first, edges=edges, rulers=self.batch.rulers,
             )  # fmt: skip
         return self._swept[edges]
+
+    @property
+    def way(self) -> str:
+        """How the answers are found, in words, as the table's paths name it."""
+        return "without the matrix" if self._kernel is None else "without the matrix, by Triton"
+
+    @property
+    def _kernel(self) -> ModuleType | None:
+        return self.kernels.find(self.query.device, self.query.shape[-1])
 
     @cached_property
     def _recalled(self) -> Asked:

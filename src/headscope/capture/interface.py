@@ -34,6 +34,7 @@ from headscope.capture.call import Call, Observer, Pass, find_eager
 from headscope.capture.dense import DenseRows
 from headscope.capture.dense_view import DenseView, turn_rows
 from headscope.capture.edit import Edit, refuse_changes
+from headscope.capture.gpu import Kernels
 from headscope.capture.installed import attend_edited, find_edits, install, suspend_edits
 from headscope.capture.layer import attend_with_all_rows, attend_with_chosen_rows, pass_on
 from headscope.capture.model import Model
@@ -72,6 +73,7 @@ class Capture:
         norms: those by which `run` shows the norm view in place of the weights; None if it shows no such view.
         view: another view that it shows in their place.
         unembedding: by which `run` finds which tokens the values raise; None if nobody reads logits.
+        kernels: which GPUs have the kernel that does without the matrix.
     """
 
     model: Model
@@ -80,6 +82,7 @@ class Capture:
     norms: Norms | None = field(default=None, repr=False)
     view: DenseView | None = field(default=None, repr=False)
     unembedding: Unembedding | None = field(default=None, repr=False)
+    kernels: Kernels = field(default_factory=Kernels, repr=False)
 
     @classmethod
     def verified(cls, model: Model, batch: Batch) -> "Capture":
@@ -174,7 +177,7 @@ class Capture:
         fused_from = FUSED_FROM if fused is None else 0
         run = Pass(
             self.model, batch, observe, edit, gradients, rows, whole, verify, because, fused_from, self.norms,
-            self.unembedding, chosen_rows or {},
+            self.unembedding, chosen_rows or {}, self.kernels,
         )  # fmt: skip
         with (
             hold(self._configs),

@@ -43,7 +43,9 @@ def attend_with_all_rows(run: Pass, call: Call) -> tuple[Tensor, str]:
         because = attention
     if output is None:
         output = _attend_with_matrix(run, call)
-    return output, f"with the matrix: {because}" if because else f"without the matrix: {call.reach}"
+    if because or not isinstance(attention, FusedRows):
+        return output, f"with the matrix: {because}"
+    return output, f"{attention.way}: {call.reach}"
 
 
 def _fuse(run: Pass, call: Call) -> FusedRows | str:
@@ -57,9 +59,10 @@ def _fuse(run: Pass, call: Call) -> FusedRows | str:
         return f"the model adds to the scores ({', '.join(terms)})"
     if call.reach is None:
         return "the mask is of a kind that is not known"
-    rows = slice(0, query.shape[2])
-    value = call.value.detach()
-    return FusedRows(call.layer, call.attention_type, rows, run.batch, query, key, call.scale, call.reach, value=value)
+    return FusedRows(
+        call.layer, call.attention_type, slice(0, query.shape[2]), run.batch, query, key, call.scale, call.reach,
+        value=call.value.detach(), kernels=run.kernels,
+    )  # fmt: skip
 
 
 def _attend_without_matrix(run: Pass, call: Call, attention: FusedRows) -> tuple[Tensor | None, str]:
@@ -108,15 +111,16 @@ def attend_with_chosen_rows(run: Pass, call: Call, chosen: Sequence[slice]) -> t
 
     The output is that of a fused kernel where that may be, and a few rows of it are compared with the model's own.
     """
-    fused, way = run.matrix_because or _fuse(run, call), f"some rows; the output without the matrix: {call.reach}"
+    fused, way = run.matrix_because or _fuse(run, call), "some rows; the output "
     if isinstance(fused, FusedRows):
         output = replace(fused, query=call.query, key=call.key).attend(call.value)[0].transpose(1, 2).contiguous()
         rows = _choose_rows(call.layer, call.query.shape[2])
         with torch.no_grad():
             expected, _ = call.attend_exactly(run, rows)
             verify_output(run.model, fused, rows, output[:, rows], expected)
+        way += f"{fused.way}: {call.reach}"
     else:
-        way = f"some rows; the output with the matrix: {fused}"
+        way += f"with the matrix: {fused}"
         (batch, heads, queries, _), keys = call.query.shape, call.key.shape[2]
         blocks = run.blocks(batch, heads, queries, keys)
         output = _join_rows([call.attend(run, rows, _find_columns(run, call, [rows]))[0] for rows in blocks])
