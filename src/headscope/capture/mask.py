@@ -13,8 +13,8 @@ from transformers.masking_utils import bidirectional_mask_function, causal_mask_
 
 from headscope.errors import ModelError
 
-KEPT = 1 << 20
-"""Numbers of a mask that are kept from one layer to the next (4 MiB)."""
+KEPT = 1 << 22
+"""Numbers of a mask that are kept from one layer to the next (16 MiB)."""
 
 HIDES = -1e4
 """What is added to a score and leaves no weight: transformers adds the lowest number of the type, older code this."""
