@@ -271,14 +271,22 @@ class _Sweep:
 
         Returns what each column adds to each feature; behind these, whether its distances grow or shrink with the row.
         """
-        columns = self.values[:, :, block.seen, self.kept :].zero_()
-        features = columns.new_zeros(columns.shape[-1], 2 * len(self.edges) + 3)
-        for index, part in enumerate(block.far):
-            here = slice(part.start - block.seen.start, part.stop - block.seen.start)
-            away = torch.arange(block.first + part.start, block.first + part.stop, device=columns.device)
-            columns[:, :, here, index] = 1
-            columns[:, :, here, -1] = away.abs().float()
-            features[index, distance.bucket(away[0], self.edges)] = 1
-            features[index, -1] = 1 if block.first + part.start < 0 else -1
+        columns = self.values[:, :, block.seen, self.kept :]
+        device, width = columns.device, columns.shape[-1]
+        parts = sorted([*block.near, *block.far], key=lambda part: part.start)
+        places = [block.far.index(part) if part in block.far else -1 for part in parts]
+        lengths = torch.tensor([part.stop - part.start for part in parts], device=device)
+        # The far stretch that each key is in; -1 for near ones.
+        stretch = torch.tensor(places, dtype=torch.int16, device=device)
+        stretch = stretch.repeat_interleave(lengths, output_size=block.seen.stop - block.seen.start)
+        away = torch.arange(block.first + block.seen.start, block.first + block.seen.stop, device=device).float()
+        same = (stretch[:, None] == torch.arange(width, dtype=torch.int16, device=device)).float()
+        same[:, -1] = away.abs_().mul_(stretch >= 0)
+        columns.copy_(same)
+        features = columns.new_zeros(width, 2 * len(self.edges) + 3)
+        far = torch.arange(len(block.far), device=device)
+        first = torch.tensor([block.first + part.start for part in block.far], dtype=torch.long, device=device)
+        features[far, distance.bucket(first, self.edges)] = 1
+        features[far, -1] = 1 - 2 * (first >= 0).float()
         features[-1, -2] = 1
         return features
