@@ -1,4 +1,4 @@
-"""Whether a GPU gets the kernel of `headscope.capture.triton_sweep`: where it compiles there, and is right."""
+"""Which GPUs get the kernel of `headscope.capture.triton_sweep`: those where it compiles and is right."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ CLOSE = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Kernels:
-    """The kernel as it does for each device and size of a head, which is tried once."""
+    """Which devices get the kernel, for which sizes of a head; each is tried once."""
 
     _tried: dict[tuple[torch.device, int], ModuleType | None] = field(default_factory=dict)
 

@@ -230,7 +230,7 @@ def measure(
         words = sum(done.counts["words"] for done in before.values())
 
         def read_reports() -> None:
-            for report in _empty(reports):
+            for report in _take_all(reports):
                 overview.add(report)
             if progress is not None and (seen := words + overview.words):
                 progress(seen, max(seen, work.summary.words))
@@ -260,8 +260,8 @@ def _start_queue() -> Queue:
     return Queue(actor_options={"num_cpus": 0, "max_restarts": -1, "max_task_retries": -1, "scheduling_strategy": here})
 
 
-def _empty(reports: Queue) -> list[Mapping[str, Any]]:
-    """What the queue holds, which is then empty; nobody else takes from it."""
+def _take_all(reports: Queue) -> list[Mapping[str, Any]]:
+    """All that the queue holds; nobody else takes from it."""
     try:
         return list(reports.get_nowait_batch(reports.qsize()))
     except Empty:  # it has died in between, and what it held is lost
