@@ -9,6 +9,7 @@ from types import ModuleType
 
 import pytest
 import torch
+from triton.runtime.errors import OutOfResources
 
 from fused_layers import in_float64, load, make_weights, observe, real
 from headscope.capture import gpu, triton_sweep
@@ -95,20 +96,39 @@ def test_a_processor_gets_plain_products() -> None:
 
 
 def test_a_gpu_gets_the_kernel_only_where_it_is_right() -> None:
-    def fail(*given, **how):
-        raise RuntimeError("out of resource: shared memory")
+    def answer(*given, **how):
+        return sweep(*given, **how, rulers=Rulers())
 
     def answer_with_another_scale(*given, **how):
-        return sweep(*given, **how | {"scale": 1.001 * how["scale"]})
+        return answer(*given, **how | {"scale": 1.001 * how["scale"]})
 
     def answer_without_a_window(*given, **how):
-        return sweep(*given, **how | {"reach": Reach(hidden=how["reach"].hidden)})
+        return answer(*given, **how | {"reach": Reach(hidden=how["reach"].hidden)})
 
     processor = torch.device("cpu")
-    assert gpu.is_fit(triton_sweep.sweep_by_triton, processor, 17)
-    assert gpu.is_fit(sweep, processor, 17)
-    for wrong in (fail, answer_with_another_scale, answer_without_a_window):
-        assert not gpu.is_fit(wrong, processor, 17)
+    for right in (triton_sweep.sweep_by_triton, answer):
+        assert gpu.is_right(right, processor, 17)
+    for wrong in (answer_with_another_scale, answer_without_a_window):
+        assert not gpu.is_right(wrong, processor, 17)
+
+
+@pytest.mark.parametrize("failure", [OutOfResources(1 << 18, 1 << 16, "shared memory"), RuntimeError("no C compiler")])
+def test_where_it_cannot_run_plain_products_do(monkeypatch, failure: Exception) -> None:
+    def fail(*given, **how):
+        raise failure
+
+    monkeypatch.setattr(gpu, "is_right", fail)
+    kernels = gpu.Kernels()
+    assert kernels.find(torch.device("cuda"), 17) is None
+
+
+def test_a_mistake_of_ours_is_not_hidden(monkeypatch) -> None:
+    def mistake(*given, **how):
+        raise TypeError("an argument is missing")
+
+    monkeypatch.setattr(gpu, "is_right", mistake)
+    with pytest.raises(TypeError, match="an argument is missing"):
+        gpu.Kernels().find(torch.device("cuda"), 17)
 
 
 def test_the_kernel_reads_what_lies_otherwise_in_memory(kernel: ModuleType) -> None:

@@ -14,7 +14,7 @@ Nothing of size query x key exists, so memory grows with the length and not with
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from types import ModuleType
 
 import torch
@@ -159,10 +159,11 @@ class FusedRows(Attention):
             edges = next(iter([*self._swept, *self._recalled.edges]), distance.EDGES)
         if edges not in self._swept:
             first = int(self.keys.position[0, 0] - self.queries.position[0, 0])
-            answer = sweep if self._kernel is None else self._kernel.sweep_by_triton
+            plain = partial(sweep, rulers=self.batch.rulers)
+            answer = plain if self._kernel is None else self._kernel.sweep_by_triton
             self._swept[edges] = answer(
                 self.query, self.key, self.value, self._recalled.columns, scale=self.scale, reach=self.reach,
-                first=first, edges=edges, rulers=self.batch.rulers,
+                first=first, edges=edges,
             )  # fmt: skip
         return self._swept[edges]
 

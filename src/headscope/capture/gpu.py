@@ -34,24 +34,22 @@ def _try_kernel(device: torch.device, size: int) -> ModuleType | None:
         return None
     from headscope.capture import triton_sweep
 
-    return triton_sweep if is_fit(triton_sweep.sweep_by_triton, device, size) else None
+    try:
+        return triton_sweep if is_right(triton_sweep.sweep_by_triton, device, size) else None
+    except triton_sweep.FAILURES:
+        return None
 
 
-def is_fit(kernel: Callable[..., Swept], device: torch.device, size: int) -> bool:
+def is_right(kernel: Callable[..., Swept], device: torch.device, size: int) -> bool:
     """True if the kernel gives the answers of plain products for heads of this size, with a window and padding."""
     generator = torch.Generator().manual_seed(1)
     query, key, value = (torch.randn(2, heads, 150, size, generator=generator).to(device) for heads in (4, 2, 2))
     hidden = torch.arange(150, device=device).expand(2, -1) >= torch.tensor([[150], [70]], device=device)
     how: dict[str, Any] = {
-        "scale": size**-0.5, "reach": Reach(before=40, after=3, hidden=hidden), "first": 0, "edges": (1, 2, 17),
-        "rulers": Rulers(),
+        "scale": size**-0.5, "reach": Reach(before=40, after=3, hidden=hidden), "first": 0, "edges": (1, 2, 17)
     }  # fmt: skip
-    try:
-        given = kernel(query, key, value, **how)
-    except Exception:
-        # Triton raises many kinds: for a GPU that it does not know, too little room there, a compiler that is missing.
-        return False
-    expected, real = sweep(query, key, value, **how), ~hidden[:, None, :, None]
+    given, expected = kernel(query, key, value, **how), sweep(query, key, value, **how, rulers=Rulers())
+    real = ~hidden[:, None, :, None]
     answers = ((given.log_sum, expected.log_sum), (given.entropy, expected.entropy))
     pairs = [(ours[..., None], theirs[..., None]) for ours, theirs in answers]
     pairs += [(given.features, expected.features), (given.output, expected.output)]

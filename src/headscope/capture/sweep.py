@@ -65,8 +65,8 @@ def sweep(
 ) -> Swept:
     """The pass over all rows, of which the first is at the distance `first` from the first key."""
     batch, heads, queries, _ = query.shape
-    values = key[..., :0] if value is None else value
-    widths = [each.shape[-1] for each in columns]
+    together = join_columns(key, value, columns)
+    width, *widths = (each.shape[-1] for each in together)
     starts = range(0, queries, ROWS)
     blocks = [
         _Block.cut(slice(start, min(start + ROWS, queries)), key.shape[2], reach, first, edges) for start in starts
@@ -76,11 +76,10 @@ def sweep(
         query.new_empty(batch, heads, queries),
         query.new_empty(batch, heads, queries, 2 * len(edges) + 2),
         # In the order in which layers go on with it.
-        query.new_empty(batch, queries, heads, values.shape[-1]).transpose(1, 2),
+        query.new_empty(batch, queries, heads, width).transpose(1, 2),
         torch.split(query.new_empty(batch, heads, queries, sum(widths)), widths, dim=-1),
     )
-    together = [values, *(each.float()[:, None].expand(-1, key.shape[1], -1, -1) for each in columns)]
-    kept, written = sum(each.shape[-1] for each in together), 1 + max(len(block.far) for block in blocks)
+    kept, written = width + sum(widths), 1 + max(len(block.far) for block in blocks)
     most = max(block.seen.stop - block.seen.start for block in blocks) * batch * ROWS
     room = min(max(BLOCK_WEIGHTS, most), most * heads)
     run = _Sweep(
@@ -98,6 +97,16 @@ def sweep(
     for block in blocks:
         run.answer(block)
     return swept
+
+
+def join_columns(
+    key: Float[Tensor, "batch key_head key size"],
+    value: Float[Tensor, "batch key_head key width"] | None,
+    columns: Sequence[Float[Tensor, "batch key _"]],
+) -> list[Float[Tensor, "batch key_head key _"]]:
+    """What a pass averages: the values, which have no width where there are none, and the columns for each key head."""
+    values = key[..., :0] if value is None else value
+    return [values, *(each.float()[:, None].expand(-1, key.shape[1], -1, -1) for each in columns)]
 
 
 @dataclass(frozen=True)

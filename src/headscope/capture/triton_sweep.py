@@ -9,6 +9,7 @@ added up weight by weight elsewhere.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from subprocess import CalledProcessError
 from typing import no_type_check
 
 import torch
@@ -16,11 +17,14 @@ import triton
 import triton.language as tl
 from jaxtyping import Float, Float64
 from torch import Tensor
+from triton.errors import TritonError
 
-from headscope.capture.distance import Rulers
 from headscope.capture.kernel import Attended
 from headscope.capture.mask import Reach
-from headscope.capture.sweep import LOWEST, NATS, Swept
+from headscope.capture.sweep import LOWEST, NATS, Swept, join_columns
+
+FAILURES = (TritonError, RuntimeError, OSError, CalledProcessError)
+"""What is raised where the kernel cannot run: for an unknown GPU, too little room on it, a compiler that is missing."""
 
 ROWS, KEYS = 32, 32
 """Rows and keys of a block. With more, a program's numbers no longer fit into the registers."""
@@ -123,11 +127,9 @@ def sweep_by_triton(
     reach: Reach,
     first: int,
     edges: tuple[int, ...],
-    rulers: Rulers | None = None,
 ) -> Swept:
-    """The pass over all rows; the arguments are those of `headscope.capture.sweep.sweep`, and no rulers are needed."""
-    values = key[..., :0] if value is None else value
-    together = [values, *(each.float()[:, None].expand(-1, key.shape[1], -1, -1) for each in columns)]
+    """The pass over all rows; the arguments are those of `headscope.capture.sweep.sweep`, without its rulers."""
+    together = join_columns(key, value, columns)
     sums = _run(query, key, torch.cat(together, dim=-1), scale=scale, reach=reach, first=first, edges=edges)
     entropy = (sums.mass.log2() - sums.spread / sums.mass) * NATS
     output, *averages = torch.split(sums.averages, [each.shape[-1] for each in together], dim=-1)
@@ -189,7 +191,7 @@ def _run(
     peak, mass, spread = (query.new_empty(rows) for _ in range(3))
     hidden = reach.hidden
     # Triton launches on the current GPU.
-    with torch.cuda.device_of(query):  # type: ignore[no-untyped-call]
+    with torch.cuda.device(query.get_device()):
         _sweep[triton.cdiv(queries, ROWS), batch * heads, max(1, triton.cdiv(width, WIDTH))](
             query.contiguous(), key.contiguous(), values.contiguous(),
             query if hidden is None else hidden.to(torch.int8).contiguous(),
