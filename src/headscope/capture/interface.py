@@ -4,20 +4,20 @@ This is the one place that knows how transformers calls attention. A model runs 
 ours, in which the model's own ``eager_attention_forward`` (the function beside its attention class) does the work, or
 vouches for a fused kernel; `headscope.capture.layer` says how.
 
-What went wrong in transformers 5.23 and is handled here:
+Surprises of transformers 5.23 that are handled here (the folder ``findings`` shows each):
 
-- An implementation that is registered for attention alone silently gets no mask; ours is registered for both.
-- Layers carry no reliable number (DistilBERT has none, ALBERT reuses one module), so calls are counted.
-- Families without the interface accept the name with a log line and ignore it. They are observed through
-  ``output_attentions=True``, or refused.
+- A function registered for attention alone gets no mask (``attention-without-mask``); ours is registered for both.
+- The module does not tell the layer (``layers-without-number``), so calls are counted.
+- Families without the interface accept the name and never call us (``attention-name-not-taken``). They are observed
+  through ``output_attentions=True``, or refused.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from threading import Lock
 from typing import Any
 
@@ -38,11 +38,12 @@ from headscope.capture.gpu import Kernels
 from headscope.capture.installed import attend_edited, find_edits, install, suspend_edits
 from headscope.capture.layer import attend_with_all_rows, attend_with_chosen_rows, pass_on
 from headscope.capture.model import Model
+from headscope.capture.noise import measure_noise
 from headscope.capture.norms import Norms
 from headscope.capture.outputs import Loss, Outputs, differentiate, gather_outputs
 from headscope.capture.turns import hold, list_configs
 from headscope.capture.unembedding import Unembedding
-from headscope.capture.verify import are_finite, by_token, verify_numbers, verify_rows, verify_same, verify_unpadded
+from headscope.capture.verify import are_finite, select_real, verify_numbers, verify_rows, verify_same, verify_unpadded
 from headscope.capture.weights import quiet
 from headscope.errors import HeadscopeError, ModelError, first_line
 
@@ -107,7 +108,8 @@ class Capture:
     @classmethod
     def _verify(cls, model: Model, batch: Batch) -> "Capture":
         untouched = _run_untouched(model, batch)
-        _verify_without_padding(model, batch, untouched)
+        noise = cache(lambda: measure_noise(model.module, lambda: select_real(batch, _run_untouched(model, batch))))
+        _verify_without_padding(model, batch, untouched, noise)
         capture = cls(model, "interface")
         if not _takes_our_name(model.module, capture._configs):
             capture = cls(model, "outputs")
@@ -129,7 +131,7 @@ class Capture:
                 "apart."
             )
         verify_numbers(model, outputs.modules)
-        verify_same(model, batch, untouched, outputs.verified)
+        verify_same(model, batch, untouched, outputs.verified, noise)
         return replace(capture, modules=outputs.modules)
 
     def run(
@@ -327,7 +329,7 @@ _naming = Lock()
 
 
 def _takes_our_name(module: PreTrainedModel, configs: Sequence[PreTrainedConfig]) -> bool:
-    # A family without the interface answers with a warning; that it did not take the name is seen.
+    # A family without the interface logs a line and keeps its name.
     with hold(configs), _naming, quiet():
         module.set_attn_implementation(NAME)
         return bool(module.config._attn_implementation == NAME)
@@ -362,7 +364,7 @@ def is_finite(model: Model, batch: Batch) -> bool:
         return bool(are_finite(batch, _run_untouched(model, batch)).all())
 
 
-def _verify_without_padding(model: Model, batch: Batch, untouched: Tensor) -> None:
+def _verify_without_padding(model: Model, batch: Batch, untouched: Tensor, noise: Callable[[], float]) -> None:
     """The shortest text of a batch gives the same outputs alone; some families mix padding into the text."""
     row = int(batch.encoder.real.sum(1).argmin())
     alone = int(batch.encoder.real[row].sum())
@@ -374,7 +376,7 @@ def _verify_without_padding(model: Model, batch: Batch, untouched: Tensor) -> No
     }
     inputs = {name: batch.inputs[name][row : row + 1, :length] for name, length in lengths.items()}
     (output,) = _run_untouched(model, replace(batch, inputs=inputs))
-    verify_unpadded(model, untouched[row, : len(output)] if by_token(batch, untouched) else untouched[row], output)
+    verify_unpadded(model, batch, untouched[row], output, noise)
 
 
 def _edited_name(model: Model, config: PreTrainedConfig) -> str:
