@@ -200,7 +200,7 @@ def write_table(table: xr.Dataset, path: str | Path) -> Path:
         path: {name: _STORED for name, values in part.data_vars.items() if values.dtype.kind in "iuf" and values.ndim}
         for path, part in parts.items()
     }
-    # HDF5 does not survive a disk that refuses a write: it takes the process with it. So it writes to memory.
+    # HDF5 crashes where a disk refuses a write (findings/hdf5-full-disk.sh), so it writes to memory.
     content = io.BytesIO()
     with atomic_write(path) as temporary:
         xr.DataTree.from_dict(parts).to_netcdf(content, engine="h5netcdf", encoding=encoding)

@@ -66,7 +66,8 @@ def _write(file: Path, folder: Path) -> None:
 def _read(file: Path, empty: Path) -> tuple[Any, Any]:
     """The language model and the tokenizer in a file.
 
-    Encoder-decoders are refused: transformers gives every T5 in a GGUF file the activation of the first.
+    Encoder-decoders are refused: transformers gives every T5 the activation of the first
+    (``findings/gguf-t5-activation.sh``).
 
     transformers is given an empty folder beside the file's full path: in the file's own folder it would take a
     tokenizer.json or an adapter that lies there for the model's.
