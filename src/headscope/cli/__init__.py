@@ -107,7 +107,7 @@ def main() -> None:
     prepare_terminal()
     try:
         with repeat_ignored_interruptions():
-            sys.exit(app(standalone_mode=False) or 0)
+            sys.exit(app(prog_name="headscope", standalone_mode=False) or 0)
     except HeadscopeError as error:
         sentence = str(error)
     except typer.TyperException as error:
