@@ -47,7 +47,8 @@ MAX_PASSES, TOKENS_TIMED = 3, 8192
 """A process times so many passes at most, and fewer where they come to more tokens; one at least."""
 
 TOKENS = 2048
-"""Of the texts of a pass: statistics are of a corpus, and what is done once for it is not done for each text."""
+"""Of the texts of a pass, by default: statistics are of a corpus, and what is done once for it is not done for each
+text."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,7 @@ def main() -> None:
 def _arguments() -> argparse.Namespace:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--lengths", type=int, nargs="+", default=[128, 512, 2048, 8192, 32768])
+    arguments.add_argument("--tokens", type=int, default=TOKENS, help="of the texts of a pass")
     arguments.add_argument("--shapes", nargs="+", choices=SHAPES, default=list(SHAPES))
     arguments.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
     arguments.add_argument("--rounds", type=int, default=3)
@@ -136,7 +138,13 @@ def _measured(given: argparse.Namespace, path: Path) -> Results:
         for length in given.lengths:
             with tempfile.TemporaryDirectory() as folder:
                 texts = _Texts(
-                    shape, length, Path(folder), path.with_name(f"{path.name}.numbers"), limits, interpreters
+                    shape,
+                    length,
+                    max(1, given.tokens // length),
+                    Path(folder),
+                    path.with_name(f"{path.name}.numbers"),
+                    limits,
+                    interpreters,
                 )
                 for number in range(given.rounds):
                     for name in (name for name in given.ways if versions[name]):
@@ -153,7 +161,7 @@ class _Texts:
     """All runs on the texts of one length.
 
     Attributes:
-        shape, length: which texts.
+        shape, length, texts: which texts, and their number.
         model: the folder for the weights, which are made when they are first needed.
         numbers: the folder for the statistics of each way.
         limits: of each process.
@@ -162,6 +170,7 @@ class _Texts:
 
     shape: str
     length: int
+    texts: int
     model: Path
     numbers: Path
     limits: Limits
@@ -187,11 +196,6 @@ class _Texts:
             if against
             else {},
         )
-
-    @property
-    def texts(self) -> int:
-        """The number of texts."""
-        return max(1, TOKENS // self.length)
 
     def _reference(self, name: str) -> str:
         """Whose statistics those of a way are held to; nobody's where there are none."""

@@ -49,28 +49,33 @@ def run(script: str, *arguments: object) -> str:
     return process.stdout
 
 
+@pytest.mark.full
 def test_the_benchmark_of_lengths_finds_the_numbers_of_another_way(tmp_path) -> None:
-    report = run("length.py", "--ways", "headscope", "numpy", "--shapes", "llama", "--lengths", 17, "--rounds", 1,
-                 "--save", tmp_path / "runs.json")  # fmt: skip
+    report = run("length.py", "--ways", "headscope", "numpy", "--shapes", "llama", "--lengths", 17,
+                 "--tokens", 51, "--rounds", 1, "--save", tmp_path / "runs.json")  # fmt: skip
     assert "At 17 tokens the statistics of all ways differ from those of a witness in float64 by" in report
 
 
+@pytest.mark.full
 def test_the_benchmark_of_exactness() -> None:
     assert "| Llama: 4 layers, 8 heads, 2 key-value heads, width 512 | 31 | " in run(
         "exact.py", "--lengths", 31, "--shapes", "llama"
     )
 
 
+@pytest.mark.full
 def test_the_benchmark_of_runs() -> None:
     assert "surface on grammar:5: 1 run " in run("runs.py", "--runs", 2, "--corpus", "grammar:5", "--times", 1)
 
 
+@pytest.mark.full
 def test_the_benchmark_of_kills(tmp_path) -> None:
     report = run("kills.py", "--kills", 3, "--commands", "measure", "--model", tiny.save(tmp_path / "model"))
     command, kills, *_ = report.splitlines()[1].split()
     assert (command, kills) == ("measure", "3")
 
 
+@pytest.mark.full
 def test_the_benchmark_of_damaged_files() -> None:
     report = run("fuzz.py", "--corpora", 20, "--tables", 6, "--lists", 6)
     rows = [line.rsplit(maxsplit=4) for line in report.splitlines()]
@@ -80,6 +85,7 @@ def test_the_benchmark_of_damaged_files() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.full
 def test_the_benchmark_of_distances_between_heads() -> None:
     report = run("distances.py", "--segments", 1, "--script-segments", 1, "--length", 11, "--rounds", 1)
     assert "144 heads, 1 segments of 11 tokens, 1 rounds, one thread" in report
