@@ -1,14 +1,17 @@
 """What holds for every test: no network, no display, no GPU, one thread, and where the real corpora are."""
 
+import atexit
 import functools
 import importlib.util
 import os
 import shutil
 import sys
+import tempfile
 import typing
 from collections.abc import Iterator
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # before transformers is imported, which reads it once
+os.environ["HF_HOME"] = tempfile.mkdtemp(prefix="headscope-tests-")  # a home may be read-only
 os.environ["MPLBACKEND"] = "Agg"
 os.environ["TRITON_INTERPRET"] = "1"  # before Triton is imported: its kernels then need no GPU
 
@@ -18,6 +21,9 @@ import playwright.sync_api as playwright
 import pytest
 import torch
 
+import tiers
+
+atexit.register(shutil.rmtree, os.environ["HF_HOME"], ignore_errors=True)
 torch.set_num_threads(1)  # for tiny models a second thread costs more than it saves
 
 if sys.version_info < (3, 12):
@@ -29,6 +35,13 @@ if sys.version_info < (3, 12):
 
 CHROMIUM = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 """Options of the browser."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest leaves out tests by their marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of the long tier."""
+    for item in tiers.list_full(items):
+        item.add_marker(pytest.mark.full)
 
 
 @pytest.fixture(scope="session")

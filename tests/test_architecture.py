@@ -117,6 +117,7 @@ def test_the_names_that_are_said_without_torch_are_those_of_the_reducers_and_the
     assert list(study_names.NAMES.items()) == [(name, study.title) for name, study in STUDIES.items()]
 
 
+@pytest.mark.full
 def test_torch_would_be_noticed() -> None:
     assert loads_torch("headscope.errors", "headscope.capture.model")
 
@@ -237,6 +238,7 @@ def test_a_name_that_says_nothing_would_be_noticed() -> None:
 @cache
 def classes() -> frozenset[type]:
     """All classes of headscope, private ones too."""
+    pytest.importorskip("ray", reason="Ray is not installed, which one of the modules imports; see the extra `ray`")
     return frozenset(_classes())
 
 

@@ -22,6 +22,8 @@ from headscope.reducers.support.permutations import Permutations
 from headscope.runner.checkpoint import RunSums
 from headscope.score import write_scores
 
+pytestmark = pytest.mark.full
+
 LAYERS, HEADS, DOCUMENTS, PERMUTATIONS, SEEDS = 11, 13, 61, 99, 31
 LABELS = ("amod", "case", "det", "nsubj", "nsubj:pass", "obj", "obl")
 PLANTED = (7, 5)

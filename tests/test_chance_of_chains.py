@@ -27,7 +27,7 @@ from headscope.reducers.support.permutations import Permutations
 from headscope.runner.checkpoint import RunSums
 from headscope.score import write_scores
 
-pytestmark = pytest.mark.data
+pytestmark = [pytest.mark.data, pytest.mark.full]
 
 CORPORA = {"litbank": "coref/litbank/conll", "ontogum": "coref/ontogum"}
 TEXTS, WORDS, FEWEST, PERMUTATIONS, WORLDS, HEADS = 11, 307, 7, 99, 100, 43

@@ -97,6 +97,7 @@ def test_any_labels_are_compared(files, tmp_path, labels) -> None:
     assert all(f"figures/{name}-changes.png" in page for name in kept)
 
 
+@pytest.mark.full
 def test_everything_that_the_tables_have_in_common_is_compared(run, files, others, tmp_path) -> None:
     out = tmp_path / "made" / "changes"
     elsewhere = [f"--other-{name}={others[name]}" for name in ("before", "after", "control")]
@@ -172,6 +173,7 @@ def test_of_relations_the_frequent_ones_are_compared_in_their_reported_direction
     assert "4 rarer relations were not compared; name one as --variable relation_accuracy:relation=NAME." in said
 
 
+@pytest.mark.full
 def test_each_stack_of_an_encoder_decoder_is_compared_alone(run, files, tmp_path) -> None:
     paths, halves = {}, {}
     for name in ("before", "after", "control"):
@@ -195,6 +197,7 @@ def test_each_stack_of_an_encoder_decoder_is_compared_alone(run, files, tmp_path
     assert [path.stem for path in (tmp_path / "one" / "comparisons").iterdir()] == ["scope_f1-encoder"]
 
 
+@pytest.mark.full
 def test_what_the_other_corpus_lacks_is_counted(run, files, others, tmp_path) -> None:
     less = {
         name: heads.write_table(heads.read_table(path).drop_vars("token_class_mass"), tmp_path / f"{name}.nc")

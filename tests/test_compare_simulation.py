@@ -14,6 +14,8 @@ from headscope.analyse import compare_variable as compare
 from headscope.analyse.ranktests import rank_sums
 from headscope.analyse.welch import compare_means
 
+pytestmark = pytest.mark.full
+
 LEVEL = 0.05
 LAYERS, HEADS, RUNS = 5, 11, 7
 PLANTED = ((0, 3), (2, 0), (2, 7), (4, 10))

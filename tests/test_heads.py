@@ -169,6 +169,7 @@ except HeadscopeError as error:
 """A process that may write no file beyond a size: what a full disk does to it, without a full disk."""
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="the system cannot limit the size of a file")
 @pytest.mark.parametrize("percent", [0, 3, 50, 97])
 def test_a_disk_that_is_really_full(table: xr.Dataset, tmp_path: Path, percent: int) -> None:

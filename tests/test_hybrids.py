@@ -188,6 +188,7 @@ def test_a_model_without_any_attention_is_refused() -> None:
     )
 
 
+@pytest.mark.full
 def test_a_damaged_list_of_layers_is_noticed(atlas: Path, tmp_path: Path) -> None:
     table = headscope.read_table(atlas / "heads.nc").assign_attrs(layers_without_attention='{"first": "moe"}')
     with pytest.raises(HeadscopeError, match="is damaged or incomplete"):

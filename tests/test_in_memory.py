@@ -13,6 +13,8 @@ import pytest
 import headscope
 import tiny
 
+pytestmark = pytest.mark.full
+
 PAGE = (Path(__file__).parents[1] / "docs" / "howto" / "in-memory.md").read_text(encoding="utf-8")
 MEASURE, LOOK = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
 

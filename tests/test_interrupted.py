@@ -11,6 +11,8 @@ import pytest
 
 import tiny
 
+pytestmark = pytest.mark.full
+
 INTERRUPTIBLE = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
 """Of a process whose parent runs in the background, where a shell has SIGINT ignored."""
 
@@ -60,7 +62,7 @@ try:
     with repeat_ignored_interruptions():
         del part
         print("it was ignored")
-        time.sleep(30)
+        time.sleep(5)
 except KeyboardInterrupt as interruption:
     print(type(interruption).__name__)
 """

@@ -1,6 +1,6 @@
 """Write the pages of ``docs/reference`` from the code: ``python tests/write_reference.py``.
 
-It stands among the tests because it measures their tiny models, for which it needs no network.
+The page of variables measures the tests' tiny models, for which it needs no network.
 
 A test runs it with ``--check``, which writes nothing and exits with 1 if a page is not what the code says.
 """
@@ -327,10 +327,11 @@ def main() -> None:
     """Write the pages, or check that they are as they would be written."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="Write nothing; exit with 1 if a page is stale.")
-    check = parser.parse_args().check
-    stale = []
-    for name, write in PAGES.items():
-        path, text = ROOT / "docs" / "reference" / f"{name}.md", NOTE + write()
+    parser.add_argument("pages", nargs="*", choices=[[], *PAGES], help="Pages to write or check. Default: all.")
+    arguments = parser.parse_args()
+    check, stale = arguments.check, []
+    for name in arguments.pages or PAGES:
+        path, text = ROOT / "docs" / "reference" / f"{name}.md", NOTE + PAGES[name]()
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             stale.append(str(path.relative_to(ROOT)))
             if not check:

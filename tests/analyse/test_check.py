@@ -209,6 +209,7 @@ def simulate(draw: np.random.Generator, loss: float) -> xr.Dataset:
     return check_heads(old, new, tolerance=0.0)
 
 
+@pytest.mark.full
 def test_no_change_is_taken_for_a_loss_in_5_of_100_checks_at_most() -> None:
     """In the whole check of 7 heads, at tolerance 0: the true change is 0, so any loss is a false one."""
     draw = np.random.default_rng(13)

@@ -128,6 +128,7 @@ def test_two_sets_are_compared_on_the_same_examples_as_by_scipy() -> None:
                 assert float(at[f"lesion_{metric}_less_upper"]) == pytest.approx(ends.high)
 
 
+@pytest.mark.full
 def test_where_sets_are_like_random_ones_few_worlds_have_a_lesion_and_none_a_dissociation() -> None:
     worlds, lesions, dissociations = 200, 0, 0
     for seed in range(worlds):

@@ -171,6 +171,7 @@ def test_a_table_without_the_sums_is_refused() -> None:
     )
 
 
+@pytest.mark.full
 @pytest.mark.data
 @pytest.mark.demo
 def test_a_head_that_looks_at_the_word_before_has_the_largest_coefficient_of_the_label(data) -> None:

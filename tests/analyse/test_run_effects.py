@@ -73,6 +73,7 @@ def test_runs_are_counted_after_a_correction_for_all_of_them(values) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.full
 def test_where_nothing_is_any_unit_is_called_sure_in_5_percent_of_samples() -> None:
     generator, false = np.random.default_rng(7), 0
     for _ in range(200):

@@ -66,6 +66,7 @@ def test_heads_that_beat_the_best_rule_are_found_and_no_others(tmp_path) -> None
     xr.testing.assert_equal(read_table(tmp_path / "heads.nc"), table)
 
 
+@pytest.mark.full
 def test_heads_as_good_as_the_rule_rarely_stand_out() -> None:
     worlds = [
         bool((shortlist_heads(simulate(seed, np.full((5, 7), 0.3)))["found_shortlist_stands_out"] == 1).any())

@@ -155,6 +155,7 @@ def start(code: str, file: Path) -> subprocess.Popen:
     )
 
 
+@pytest.mark.full
 def test_of_two_processes_one_converts(file, cache) -> None:
     processes = [start(LOAD, file) for _ in range(2)]
     answers = [process.communicate() for process in processes]
@@ -163,6 +164,7 @@ def test_of_two_processes_one_converts(file, cache) -> None:
     assert sorted(path.name for path in cache.iterdir()) == [".lock", Path(source(str(file))).name]
 
 
+@pytest.mark.full
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
 def test_what_a_killed_process_left_is_not_used(file, cache) -> None:
     killed = start(KILL + LOAD, file)

@@ -13,6 +13,8 @@ import witnesses
 from headscope.capture import names
 from headscope.capture.loading import load
 
+pytestmark = pytest.mark.full
+
 SEQUENCES, LENGTH = 7, 64
 # Mean attention from a token of the second half to the one after its first occurrence, and to the previous token;
 # layer, head, mean.

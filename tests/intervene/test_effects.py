@@ -61,6 +61,7 @@ def effects(tmp_path_factory: pytest.TempPathFactory):
     return headscope.measure_effects(plant_task([(2, 3)]), make_task(), folder, how=[*WAYS], placebos=3, progress=False)
 
 
+@pytest.mark.full
 def test_the_head_that_is_needed_is_found_and_no_other(effects) -> None:
     frame = list_effects(effects)
     heads = frame[(frame["kind"] == "head") & (frame["how"] == "uniform")]
@@ -71,6 +72,7 @@ def test_the_head_that_is_needed_is_found_and_no_other(effects) -> None:
         assert "better without" not in verdicts.tolist()
 
 
+@pytest.mark.full
 def test_the_placebos_hold_the_effects_of_all_other_heads(effects) -> None:
     frame = list_effects(effects)
     heads = frame[(frame["kind"] == "head") & (frame["how"] == "uniform") & (frame["metric"] == "accuracy")]
@@ -107,6 +109,7 @@ def test_a_pair_of_redundant_heads_shows_only_together(tmp_path: Path) -> None:
     assert float(table["pair_interaction_accuracy_upper"].min()) < -0.2
 
 
+@pytest.mark.full
 def test_metrics_are_those_of_predictions_with_the_heads_disabled() -> None:
     """The witness: the model run by itself in the block of `headscope.disable`, scored by scikit-learn."""
     model, task = plant_task([(2, 3)], scale=0.1), make_task(41)
@@ -142,6 +145,7 @@ def test_any_batches_give_the_same(batch_tokens: int) -> None:
     np.testing.assert_allclose(outcomes.norms, expected.norms, rtol=1e-5)
 
 
+@pytest.mark.full
 def test_a_run_that_was_killed_goes_on_to_the_last_bit() -> None:
     model, task = plant_task([(2, 3)]), make_task(23)
     evaluation = prepare_task(model, task, batch_tokens=64)

@@ -41,6 +41,7 @@ def pairs(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.full
 def test_the_folder_has_a_table_rows_and_the_settings_of_the_model(
     run, model: Path, pairs: Path, tmp_path: Path
 ) -> None:
@@ -72,6 +73,7 @@ def test_the_folder_has_a_table_rows_and_the_settings_of_the_model(
     assert {"alignment_untrained_accuracy", "alignment_shortlist_q"} <= {*table.data_vars}
 
 
+@pytest.mark.full
 def test_the_step_says_whose_heads_are_handed_on(model: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     documents = planted_translator.pairs()
@@ -84,6 +86,7 @@ def test_the_step_says_whose_heads_are_handed_on(model: Path, tmp_path: Path) ->
     assert json.loads((out / "generation_config.json").read_text())["alignment_heads"] == [[1, 2]]
 
 
+@pytest.mark.full
 def test_where_nothing_stands_out_no_settings_are_written_and_older_ones_go(
     run, model: Path, pairs: Path, tmp_path
 ) -> None:
@@ -104,6 +107,7 @@ def test_of_few_pairs_it_says_that_nothing_can_be_decided(run, model: Path, pair
     assert "align: reading: too few words of translations or texts to decide which heads stand out" in printed
 
 
+@pytest.mark.full
 def test_a_loaded_model_with_its_head_and_one_without_settings(tmp_path: Path) -> None:
     documents = planted_translator.pairs(300)
     module, words = planted_translator.plant()
@@ -126,6 +130,7 @@ class KilledError(Exception):
     """What ends a run in the middle."""
 
 
+@pytest.mark.full
 def test_a_killed_run_goes_on_and_gives_the_same(model: Path, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(local, "SAVE_EVERY", 0.0)
     settings = {"permutations": 19, "batch_tokens": 500}

@@ -18,6 +18,8 @@ from headscope.view.figures.atlas import list_figures
 from headscope.view.frames import make_frames
 from headscope.view.terminal import print_table
 
+pytestmark = pytest.mark.full
+
 ATTENTION_TYPES = {"bert": 1, "gpt2": 1, "bart": 3}
 MAPS = ["average_map", "query_bin", "key_bin"]
 

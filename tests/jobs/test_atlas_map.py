@@ -12,6 +12,8 @@ from headscope import heads
 from headscope.errors import HeadscopeError
 from headscope.reducers import HeadDistances
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:

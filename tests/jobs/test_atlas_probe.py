@@ -13,6 +13,8 @@ from headscope.analyse.probes import add_probe_strengths
 from headscope.errors import TableError
 from view.parsed import Page
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:

@@ -14,6 +14,8 @@ from headscope import heads
 from headscope.errors import HeadscopeError
 from view.parsed import Page
 
+pytestmark = pytest.mark.full
+
 CORPUS = "grammar:53"
 
 

@@ -128,6 +128,7 @@ def test_a_table_or_an_atlas_is_taken_as_it_is(run, made, tmp_path, monkeypatch)
     xr.testing.assert_equal(checked.table, headscope.check(str(made / "without"), made / "heads.nc").table)
 
 
+@pytest.mark.full
 def test_an_atlas_is_checked_against(run, made, tmp_path) -> None:
     headscope.atlas(str(made / "old"), made / "planted.conllu", tmp_path / "atlas", permutations=37, figures="none",
                     examples=0, map_documents=0)  # fmt: skip
@@ -135,6 +136,7 @@ def test_an_atlas_is_checked_against(run, made, tmp_path) -> None:
     assert run("check", made / "without", "--against", tmp_path / "atlas")[0] == 3
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("part", [{"limit": 211}, {"sample": 211, "seed": 5}, {"limit": 211, "hops": 2}])
 def test_the_part_of_the_corpus_and_the_lengths_are_those_of_the_old_table(made, tmp_path, part: dict) -> None:
     file = tmp_path / "part.nc"
@@ -201,6 +203,7 @@ def test_a_loss_is_that_of_the_task_head_of_the_old_table(made, tmp_path, monkey
     assert tasks == [None, "masked-lm"]
 
 
+@pytest.mark.full
 def test_a_corpus_elsewhere_is_named(run, made, tmp_path) -> None:
     gone, moved, table = (tmp_path / name for name in ("gone/planted.conllu", "planted.conllu", "heads.nc"))
     heads.write_table(heads.read_table(made / "heads.nc").assign_attrs(corpus=str(gone)), table)
@@ -234,6 +237,7 @@ def test_other_texts_are_refused_before_the_model_is_loaded(run, made, tmp_path,
     )
 
 
+@pytest.mark.full
 def test_a_model_of_another_shape_or_tokenizer_is_refused_before_it_is_measured(made, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(check_job, "measure", None)
     with pytest.raises(HeadscopeError) as caught:

@@ -32,6 +32,7 @@ def run(
     return int(ended.value.code or 0), printed.out, printed.err
 
 
+@pytest.mark.full
 def test_the_folder_has_a_table_rows_and_figures(inputs: Path, tmp_path: Path, capsys, monkeypatch) -> None:
     code, printed, _ = run(
         capsys, monkeypatch, inputs / "model", inputs / "nouns", "-o", tmp_path / "out", "--placebos", 4, "--heads",
@@ -58,6 +59,7 @@ def test_the_folder_has_a_table_rows_and_figures(inputs: Path, tmp_path: Path, c
     assert {"figures/heads-accuracy.png", "figures/layers-loss.svg"} <= written
 
 
+@pytest.mark.full
 def test_a_killed_run_goes_on_and_gives_the_same(inputs: Path, tmp_path: Path, monkeypatch) -> None:
     settings = {"heads": "2-3,1-2", "placebos": 2, "batch_tokens": 64, "pairs": 2, "progress": False}
     task = headscope.read_task(str(inputs / "nouns"))

@@ -29,6 +29,7 @@ def measure(folder: Path, *, task: Task | None = None, out: str = "out", **setti
     return headscope.measure_effects(model, task or make_task(), folder / out, runs=finished, **SETTINGS | settings)
 
 
+@pytest.mark.full
 def test_a_head_that_each_run_needs_is_found_and_no_other(tmp_path: Path) -> None:
     plant_runs(tmp_path, [[(2, 3)]] * 3)
     table = measure(tmp_path)
@@ -51,6 +52,7 @@ def test_a_head_that_each_run_needs_is_found_and_no_other(tmp_path: Path) -> Non
     assert (tmp_path / "out" / "figures" / "heads-accuracy.svg").is_file()
 
 
+@pytest.mark.full
 def test_each_run_is_measured_as_by_itself_with_other_placebos(undrawn, tmp_path: Path) -> None:
     finished = plant_runs(tmp_path, [[(2, 3)], [(1, 2)]])
     table = measure(tmp_path, heads="2-3,1-2")
@@ -63,6 +65,7 @@ def test_each_run_is_measured_as_by_itself_with_other_placebos(undrawn, tmp_path
             np.testing.assert_array_equal(table[name].sel(run=run.name), alone[name], err_msg=name)
 
 
+@pytest.mark.full
 def test_runs_that_read_nothing_need_no_head(undrawn, tmp_path: Path) -> None:
     plant_runs(tmp_path, [[]] * 3)
     frame = list_effects(headscope.summarize_effects(measure(tmp_path)))
@@ -78,6 +81,7 @@ def test_a_head_that_one_run_needs_is_said_to_be_needed_in_one(undrawn, tmp_path
     assert verdicts == {"1-1": "no effect seen", "2-3": "needed in 1 of 3 runs", "3-1": "needed in 2 of 3 runs"}
 
 
+@pytest.mark.full
 def test_a_killed_run_goes_on_and_gives_the_same(undrawn, tmp_path: Path, monkeypatch) -> None:
     plant_runs(tmp_path, [[(2, 3)], [(3, 1)]])
     settings = {"heads": "2-3,1-2", "placebos": 2, "batch_tokens": 512}

@@ -22,6 +22,7 @@ def ignore(step: str, done: int, total: int) -> None:
     pass
 
 
+@pytest.mark.full
 def test_an_atlas_has_texts_with_clear_examples_and_failures(tmp_path: Path) -> None:
     model = tiny.save(tmp_path / "bert")
     headscope.atlas(
@@ -44,6 +45,7 @@ def test_an_atlas_has_texts_with_clear_examples_and_failures(tmp_path: Path) -> 
     assert len(page.find("script", id="sentences-data")) == 1
 
 
+@pytest.mark.full
 def test_no_examples_are_made_where_none_are_asked_for(tmp_path: Path) -> None:
     model = tiny.save(tmp_path / "bert")
     result = headscope.atlas(

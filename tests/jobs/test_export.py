@@ -30,6 +30,7 @@ def _in_an_empty_folder(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.full
 def test_an_atlas_its_table_and_its_list_give_the_same_list(run, table, tmp_path) -> None:
     code, said, complained = run("export", table.parent, "--top", 3)
     assert (code, complained) == (0, "")

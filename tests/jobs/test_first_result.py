@@ -30,6 +30,7 @@ def assert_same_scores(table: xr.Dataset, other: xr.Dataset) -> None:
     xr.testing.assert_equal(table.drop_attrs(), other.drop_attrs())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("options", "part", "title"),
     [
@@ -50,6 +51,7 @@ def test_a_part_of_a_corpus_is_measured_as_if_it_were_all(run, model, tmp_path, 
     assert_same_scores(table, headscope.measure(model, documents, "relations", permutations=7))
 
 
+@pytest.mark.full
 def test_an_atlas_of_a_part_says_so_takes_the_same_part_of_the_other_corpus_and_may_have_no_figures(
     run, model, tmp_path
 ) -> None:
@@ -81,6 +83,7 @@ def test_a_limit_of_nothing_is_refused_in_a_sentence(run, model, tmp_path) -> No
     )
 
 
+@pytest.mark.full
 def test_the_command_prints_the_table_even_if_the_figures_then_fail(run, model, tmp_path, monkeypatch) -> None:
     def full(*arguments: object, **more: object) -> None:
         raise OSError(28, "No space left on device")
@@ -93,6 +96,7 @@ def test_the_command_prints_the_table_even_if_the_figures_then_fail(run, model, 
     assert "No space left on device" in complaint
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("figures", "every"), [("reported", False), ("all", True)])
 def test_the_table_is_shown_before_anything_is_drawn_or_written(model, tmp_path, monkeypatch, figures, every) -> None:
     events: list[Any] = []
@@ -112,6 +116,7 @@ def test_the_table_is_shown_before_anything_is_drawn_or_written(model, tmp_path,
     assert (tmp_path / "atlas.html").exists()
 
 
+@pytest.mark.full
 def test_figures_are_written_as_pdf_where_one_asks_for_it(run, model, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("headscope.view.figures.atlas.FREQUENT", 1)
     code, _, _ = run("atlas", model, "grammar:53", *LITTLE, "--pdf", "-o", tmp_path)

@@ -35,6 +35,7 @@ def masked(tmp_path) -> Path:
     return tmp_path / "masked"
 
 
+@pytest.mark.full
 def test_the_head_is_that_of_the_weights_and_the_command_does_the_same(run, masked, tmp_path) -> None:
     table = headscope.measure(str(masked), CORPUS, "gradients")
     assert table.attrs["loss"] == "masked-lm"
@@ -57,6 +58,7 @@ def test_another_head_is_named(tmp_path) -> None:
     assert not np.allclose(losses[0]["gradient_all"], losses[1]["gradient_all"])
 
 
+@pytest.mark.full
 def test_an_atlas_with_gradients_has_their_figure(masked, tmp_path) -> None:
     atlas = headscope.atlas(str(masked), CORPUS, tmp_path / "atlas", reducers="gradients", permutations=0)
     assert {"figures/special-tokens-gradient.png", "figures/relation-all.png"} <= set(atlas.files)

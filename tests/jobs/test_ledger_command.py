@@ -40,6 +40,7 @@ def ledger(model: Path, tmp_path_factory: pytest.TempPathFactory) -> xr.Dataset:
     return headscope.measure_ledger(model, planted_decoder.prompts(), out, tokens=5, progress=False)
 
 
+@pytest.mark.full
 def test_what_a_document_says_is_told_from_where_it_stands(ledger: xr.Dataset) -> None:
     content, q = ledger["ledger_content"], ledger["ledger_content_q"]
     assert float(content.sel(READER)) == pytest.approx(1, abs=1e-6)
@@ -65,6 +66,7 @@ def test_uniform_heads_give_each_part_its_share_of_tokens(ledger: xr.Dataset) ->
     )
 
 
+@pytest.mark.full
 def test_where_the_answer_always_stands_in_a_longer_document_uniform_heads_are_not_selected(
     model: Path, tmp_path: Path
 ) -> None:
@@ -75,6 +77,7 @@ def test_where_the_answer_always_stands_in_a_longer_document_uniform_heads_are_n
     assert float(table["ledger_content_q"].sel(READER)) < 1e-6
 
 
+@pytest.mark.full
 def test_the_shares_of_a_model_are_those_that_it_returns_while_it_generates(tmp_path: Path) -> None:
     module, words = headed.make("llama", "causal-lm")
     record = {"system": "the dog", "documents": ["a cat sees", "by the old house", "walking"], "question": "was red"}
@@ -95,6 +98,7 @@ def test_the_shares_of_a_model_are_those_that_it_returns_while_it_generates(tmp_
     np.testing.assert_allclose(table["ledger_content"], np.mean(effects, axis=0), atol=2e-5)
 
 
+@pytest.mark.full
 def test_the_content_effect_is_the_same_whichever_document_comes_first_in_the_file(tmp_path: Path) -> None:
     model = headed.make("llama", "causal-lm")
     documents = ["a cat sees", "by the old house", "walking dogs", "the", "red readers quickly"]
@@ -112,6 +116,7 @@ def test_the_content_effect_is_the_same_whichever_document_comes_first_in_the_fi
     assert float(abs(tables[0]["ledger_mass"] - tables[1]["ledger_mass"]).max()) > 0.01
 
 
+@pytest.mark.full
 def test_the_folder_has_a_table_rows_and_figures(run, model: Path, ledger: xr.Dataset, tmp_path: Path) -> None:
     prompts = write(tmp_path / "prompts.jsonl", planted_decoder.prompts())
     code, printed, complaint = run("ledger", model, prompts, "--tokens", 5, "-o", tmp_path / "out")
@@ -145,6 +150,7 @@ def test_the_folder_has_a_table_rows_and_figures(run, model: Path, ledger: xr.Da
     assert {"ledger.nc", "ledger.csv", "content.csv", "tokens.csv"} | figures == {*listed}
 
 
+@pytest.mark.full
 def test_without_gold_the_readers_of_documents_are_shown(run, model: Path, tmp_path: Path) -> None:
     records = [{**record, "gold": None} for record in planted_decoder.prompts(3)]
     code, printed, complaint = run("ledger", model, write(tmp_path / "p.jsonl", records), "-o", tmp_path / "out")
@@ -156,6 +162,7 @@ def test_without_gold_the_readers_of_documents_are_shown(run, model: Path, tmp_p
     assert not (tmp_path / "out" / "content.csv").exists()
 
 
+@pytest.mark.full
 def test_a_killed_run_goes_on_and_gives_the_same(model: Path, ledger: xr.Dataset, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(ledger_job, "SAVE_EVERY", 0.0)
     observe, calls = ledger_job.observe_ledger, []

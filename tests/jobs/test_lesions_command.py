@@ -41,6 +41,7 @@ def lesions(inputs: Path, tmp_path_factory: pytest.TempPathFactory) -> xr.Datase
     return headscope.measure_lesions(inputs / "model", task, NEEDED, out, random=7, progress=False)
 
 
+@pytest.mark.full
 def test_the_set_with_the_needed_head_harms_the_task_and_the_other_does_not(lesions: xr.Dataset) -> None:
     for metric, sign in (("accuracy", -1), ("loss", 1)):
         change = lesions[f"lesion_{metric}_excess"].sel(subset="all")
@@ -52,6 +53,7 @@ def test_the_set_with_the_needed_head_harms_the_task_and_the_other_does_not(lesi
     assert int(lesions["set_member"].sel(set="nouns", layer=2, head=3)) == 1
 
 
+@pytest.mark.full
 def test_a_change_is_that_of_disabling_the_heads_by_hand(inputs: Path, lesions: xr.Dataset, tmp_path: Path) -> None:
     task = headscope.read_task(str(inputs / "nouns"))
     effects = headscope.measure_effects(inputs / "model", task, tmp_path, heads="2-3", placebos=0, progress=False)
@@ -60,6 +62,7 @@ def test_a_change_is_that_of_disabling_the_heads_by_hand(inputs: Path, lesions: 
         assert float(lesions[f"lesion_{name}"].sel(subset="all", set="nouns")) == pytest.approx(expected, abs=1e-6)
 
 
+@pytest.mark.full
 def test_the_folder_has_a_table_rows_and_maps(inputs: Path, tmp_path: Path, capsys, monkeypatch) -> None:
     code, printed, complaint = run(
         capsys, monkeypatch, inputs / "model", inputs / "nouns", "--atlas", inputs / "heads.nc", "--row", "nsubj",
@@ -79,6 +82,7 @@ def test_the_folder_has_a_table_rows_and_maps(inputs: Path, tmp_path: Path, caps
     assert {"lesions.nc", "lesions.csv", "figures/lesions-accuracy.png"} <= {*listed}
 
 
+@pytest.mark.full
 def test_random_sets_may_have_as_many_heads_in_any_layer(inputs: Path, tmp_path: Path, capsys, monkeypatch) -> None:
     code, printed, complaint = run(
         capsys, monkeypatch, inputs / "model", inputs / "nouns", "--atlas", inputs / "heads.nc", "--row", "nsubj",

@@ -60,6 +60,7 @@ def test_a_decoder_has_sparse_shapes_too(tmp_path: Path) -> None:
     np.testing.assert_allclose(table["sparse_best_share"].sum("shape"), 1)
 
 
+@pytest.mark.full
 def test_labels_train_a_classifier_that_can_be_used_again(labelled: Path, tmp_path: Path) -> None:
     first = headscope.patterns(
         tiny.make("bert"), TEXTS, tmp_path / "first", sample=7, labels=[labelled], progress=False
@@ -94,6 +95,7 @@ def test_a_killed_run_goes_on_to_the_same_table(tmp_path: Path, monkeypatch) -> 
     np.testing.assert_array_equal(table["pattern_share"], whole["pattern_share"])
 
 
+@pytest.mark.full
 def test_training_is_the_same_each_time_and_learns() -> None:
     images, labels = generate_images(7, seed=3)
     heads_of = tuple(f"{number % 3}-{number % 4}" for number in range(len(labels)))

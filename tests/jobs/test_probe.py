@@ -17,6 +17,8 @@ from headscope.jobs import probe as probe_job
 from headscope.learn import probe_training
 from headscope.view.figures.probes import draw_accuracies
 
+pytestmark = pytest.mark.full
+
 ALL_PARTS = ("untrained", "control", "code-length", "structural")
 SETTINGS = {"seeds": 2, "rank": 5, "progress": False}
 

@@ -17,12 +17,13 @@ import pytest
 import headscope
 import tiny
 from headscope.jobs.shard_arguments import check_engine
-from headscope.runner.ray import SHARDS_PER_WORKER
+
+engine = pytest.importorskip("headscope.runner.ray", reason="Ray is not installed; it comes with the extra `ray`")
 
 CORPUS = "grammar:1201"
 CHOSEN = ("-r", "surface", "-r", "relations", "--permutations", "0", "--batch-tokens", "256")
 WORKERS = 2
-SHARDS = SHARDS_PER_WORKER * WORKERS
+SHARDS = engine.SHARDS_PER_WORKER * WORKERS
 PATIENCE = 240.0
 
 

@@ -21,6 +21,8 @@ from headscope.runner import measure as run_reducers
 from headscope.view.reports import read_reports
 from headscope.view.verdicts import describe_replication
 
+pytestmark = pytest.mark.full
+
 HERE, THERE = "grammar:113:3", "grammar:127:5"
 
 

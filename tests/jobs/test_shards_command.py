@@ -114,6 +114,7 @@ def test_one_shard_is_a_whole_corpus(model: Path, tmp_path: Path) -> None:
     assert table.attrs["documents"] == headscope.measure(model, CORPUS, "surface").attrs["documents"]
 
 
+@pytest.mark.full
 def test_a_killed_shard_leaves_what_resume_needs(model: Path, tmp_path: Path) -> None:
     script = (
         "import os, sys, headscope, headscope.runner.local as local; local.SAVE_EVERY = 0.0\n"
@@ -129,6 +130,7 @@ def test_a_killed_shard_leaves_what_resume_needs(model: Path, tmp_path: Path) ->
     assert first.read_bytes() == again.read_bytes()
 
 
+@pytest.mark.full
 @pytest.mark.data
 def test_a_real_treebank_in_shards_is_the_treebank(data: Path, tmp_path: Path) -> None:
     """MiniLM on EWT's development set: also with texts of very different lengths, shards have as many tokens."""

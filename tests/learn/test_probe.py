@@ -49,6 +49,7 @@ def planted(tmp_path_factory) -> xr.Dataset:
     return measure(tmp_path_factory.mktemp("planted"), by_head(2))
 
 
+@pytest.mark.full
 def test_where_a_head_marks_the_link_attention_adds_to_words(planted: xr.Dataset) -> None:
     value, lower, upper = gain(planted)
     assert lower > 0.3
@@ -59,6 +60,7 @@ def test_where_a_head_marks_the_link_attention_adds_to_words(planted: xr.Dataset
     assert float(np.abs(weights).sum() - planted_one) < 0.5 * float(planted_one)
 
 
+@pytest.mark.full
 def test_the_control_task_and_the_code_tell_probes_that_memorize(planted: xr.Dataset) -> None:
     selectivity = planted["probe_selectivity"].sel(controlled=[*CONTROLLED])
     assert float(selectivity.sel(controlled=ATTENTION)) > 0.3
@@ -72,6 +74,7 @@ def test_the_control_task_and_the_code_tell_probes_that_memorize(planted: xr.Dat
     assert float(planted["probe_compression"].sel(controlled=ATTENTION)) == pytest.approx(ratio, rel=0.1)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("answer", "style"),
     [
@@ -85,6 +88,7 @@ def test_where_attention_knows_no_more_it_adds_nothing(tmp_path, answer: Answer,
     assert lower <= 0.005
 
 
+@pytest.mark.full
 def test_accuracies_are_pooled_over_seeds(planted: xr.Dataset) -> None:
     assert [*planted["probe"].values] == [name for name in PROBES if name != UNTRAINED]
     assert [*planted["relation"].values] == ["all", "linked"]
@@ -123,6 +127,7 @@ def test_texts_of_their_own_leave_all_others_for_training(tmp_path) -> None:
     assert len(set().union(*held_out)) == 10
 
 
+@pytest.mark.full
 def test_steps_that_are_done_are_not_done_again(tmp_path) -> None:
     data = make_data(tmp_path, by_weights(np.ones((5, 2))), blocks=1)
     fitting = Fitting(split(data, 0), None, make_vectors(), 1, 0, "word")

@@ -115,6 +115,7 @@ def test_the_curvature_is_the_second_derivative(reader: Reader) -> None:
     np.testing.assert_allclose(measure_curvature(probe.float(), few), torch.cat(rows).numpy(), rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.full
 def test_the_optimum_is_that_of_another_solver(reader: Reader) -> None:
     probe = AttentionProbe(measure_scale(reader))
     minimize_loss(probe, reader, 0.0)

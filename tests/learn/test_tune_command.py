@@ -26,6 +26,7 @@ def table(tmp_path_factory) -> Path:
 FAST = ("--epochs", 1, "--learning-rate", "1e-3", "--batch-size", 7)
 
 
+@pytest.mark.full
 def test_tune_writes_runs_and_says_how_well_they_learnt(run, table, model, tmp_path) -> None:
     out = tmp_path / "out"
     code, output, _ = run("tune", table, model, "-o", out, "--seeds", 3, "--control", "--max-examples", 53, *FAST)

@@ -157,6 +157,7 @@ def test_where_words_stand_in_one_order_the_rules_explain_all() -> None:
     assert table["alignment_reported_verdict"].values.tolist() == ["does not stand out"] * 2
 
 
+@pytest.mark.full
 def test_where_links_are_random_no_head_stands_out() -> None:
     for seed in range(3):
         documents = planted_translator.permute_links(planted_translator.pairs(seed=seed), seed)

@@ -267,6 +267,7 @@ def test_what_is_said_of_the_targets_in_real_reviews(data: Path) -> None:
     assert (sum(both), len(both)) == (297, 360)
 
 
+@pytest.mark.full
 @pytest.mark.data
 @pytest.mark.demo
 def test_minilm_looks_at_the_terms_of_real_reviews_as_much_as_their_characters_say(data: Path) -> None:

@@ -57,6 +57,7 @@ def tabulate_alone() -> xr.Dataset:
     return laws.tabulate_alone(load("mistral"), DOCUMENTS, LAWFUL)
 
 
+@pytest.mark.full
 @settings(max_examples=12, deadline=None)
 @given(plan=laws.PLANS, order=st.permutations(range(len(DOCUMENTS))), cut=st.integers(1, len(DOCUMENTS) - 1))
 def test_any_order_split_padding_batch_and_block(plan: Plan, order: list, cut: int) -> None:

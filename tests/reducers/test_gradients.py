@@ -254,6 +254,7 @@ class Sizes(TorchDispatchMode):
         return output
 
 
+@pytest.mark.full
 def test_nothing_of_size_query_times_key_is_made_for_a_long_text() -> None:
     length = 8192
     body, tokenizer = tiny.make("llama")

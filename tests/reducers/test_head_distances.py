@@ -129,6 +129,7 @@ def test_a_sample_that_is_no_smaller_than_any_document_has_no_error() -> None:
     assert not sampled["js_distance_error"].any()
 
 
+@pytest.mark.full
 def test_the_stated_error_of_a_sample_holds_in_95_of_100_repetitions() -> None:
     model, documents = load("bert"), tiny.documents(23)
     exact = measure(model, documents, [HeadDistances()])["js_distance"].values

@@ -1,6 +1,6 @@
 """The laws, over all reducers at once: any order, split, padding, batch size or block of rows, the same table."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
 
@@ -109,30 +109,47 @@ def expected(family: str, names: tuple[str | Reducer, ...], view: str | None) ->
     return laws.tabulate_sums(alone(family, view), model(family), reducers(names))
 
 
+ONE_PLAN = Plan(batch_tokens=47, rows=3, fused=True)
+
+
+@mark_laws([*((family, None) for family in FAMILIES), ("mistral", "norm"), ("mistral", "rollout")])
+def test_one_order_split_padding_batch_block_and_order_of_merging(family: str, view: str | None, names: tuple) -> None:
+    check_law(family, view, names, ONE_PLAN, range(len(DOCUMENTS))[::-1], {2, 3, 11}, lambda parts: parts[::-1])
+
+
+@pytest.mark.full
 @mark_laws([(family, None) for family in FAMILIES])
 @settings(max_examples=12, deadline=None)
 @CUTS
 def test_any_order_split_padding_batch_block_and_order_of_merging(
     family: str, view: None, names: tuple, plan: Plan, order: list, cuts: set, data: st.DataObject
 ) -> None:
-    check_law(family, view, names, plan, order, cuts, data)
+    check_law(family, view, names, plan, order, cuts, lambda parts: data.draw(st.permutations(parts)))
 
 
+@pytest.mark.full
 @mark_laws(SEEN)
 @settings(max_examples=5, deadline=None)
 @CUTS
 def test_through_a_view_too(
     family: str, view: str, names: tuple, plan: Plan, order: list, cuts: set, data: st.DataObject
 ) -> None:
-    check_law(family, view, names, plan, order, cuts, data)
+    check_law(family, view, names, plan, order, cuts, lambda parts: data.draw(st.permutations(parts)))
 
 
 def check_law(
-    family: str, view: str | None, names: tuple, plan: Plan, order: list, cuts: set, data: st.DataObject
+    family: str,
+    view: str | None,
+    names: tuple,
+    plan: Plan,
+    order: Sequence[int],
+    cuts: set[int],
+    shuffle: Callable[[list[RunSums]], list[RunSums]],
 ) -> None:
+    """The table of parts of the reordered documents, merged as `shuffle` orders them, is that of single documents."""
     permuted, plan = [DOCUMENTS[place] for place in order], replace(plan, view=view)
     sums = laws.add_up_parts(model(family), permuted, cuts, reducers(names), plan, before=before(family, names))
-    merged = laws.merge(data.draw(st.permutations(sums)))
+    merged = laws.merge(shuffle(sums))
     laws.assert_same(laws.tabulate_sums(merged, model(family), reducers(names)), expected(family, names, view))
 
 
@@ -172,7 +189,7 @@ def whole() -> tuple[xr.Dataset, int]:
     return table, done.select_run("seen")["portions"]
 
 
-@pytest.mark.parametrize("after", [1, 2, 5])
+@pytest.mark.parametrize("after", [2, *(pytest.param(after, marks=pytest.mark.full) for after in (1, 5))])
 def test_a_killed_run_goes_on_to_the_same_table_to_the_last_bit(tmp_path, monkeypatch, whole, after: int) -> None:
     monkeypatch.setattr(run, "SAVE_EVERY", 0.0)
     asked = {**IN_BATCHES, "before": before("bert")}

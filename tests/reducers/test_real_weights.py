@@ -9,7 +9,7 @@ import pytest
 import headscope
 from headscope.runner.local import measure
 
-pytestmark = [pytest.mark.data, pytest.mark.demo]
+pytestmark = [pytest.mark.data, pytest.mark.demo, pytest.mark.full]
 
 FIGURES = {  # relation: (head, accuracy dependent to head, links)
     "obj": ((3, 1), 0.740, 1_211),

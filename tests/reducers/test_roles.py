@@ -116,6 +116,7 @@ def test_limits_under_which_nothing_counts_are_refused(what: str) -> None:
         Roles(("ARG0",), **{what: 0})
 
 
+@pytest.mark.full
 @pytest.mark.data
 @pytest.mark.demo
 def test_the_roles_of_universal_propositions(data: Path) -> None:

@@ -108,6 +108,7 @@ def expected(family: str) -> xr.Dataset:
     return laws.tabulate_sums(done, pair(family, double=True)[1], [Similarity()])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("family", EXACT)
 @settings(max_examples=5, deadline=None)
 @given(
@@ -245,6 +246,7 @@ def test_a_model_that_was_given_a_token_to_pad_with_reads_the_same() -> None:
     xr.testing.assert_equal(headscope.measure_pair(before, after, FEW), expected)
 
 
+@pytest.mark.full
 @pytest.mark.data
 @pytest.mark.demo
 def test_noise_on_a_layer_of_real_weights_shows_there_and_less_behind_it(data) -> None:

@@ -104,6 +104,7 @@ def classes_of(token: dict) -> Iterator[str]:
     yield "negation" if {("Polarity", "Neg"), ("PronType", "Neg")} & set(features) else ""
 
 
+@pytest.mark.full
 @pytest.mark.data
 @pytest.mark.demo
 def test_the_classes_of_a_treebank(data: Path) -> None:

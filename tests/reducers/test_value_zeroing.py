@@ -54,6 +54,7 @@ def test_a_value_is_taken_from_one_head_and_the_block_run_again(family: str) -> 
     assert far > 0.1  # the view is not the weights
 
 
+@pytest.mark.full
 def test_reducers_count_it() -> None:
     model, module = make("llama")
     seen = [

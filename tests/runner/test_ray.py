@@ -7,17 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-import ray
 import xarray as xr
-from ray.util.queue import Queue
 
 import tiny
 from headscope.corpora import Shard, read, summarize
 from headscope.errors import HeadscopeError
 from headscope.runner import Plan, resolve_reducers
-from headscope.runner import ray as engine
-from headscope.runner.ray import Overview, Work, Worker
-from headscope.runner.ray_cluster import divide_cores
+
+engine = pytest.importorskip("headscope.runner.ray", reason="Ray is not installed; it comes with the extra `ray`")
+ray, Overview, Queue, Work, Worker = engine.ray, engine.Overview, engine.Queue, engine.Work, engine.Worker
+divide_cores = engine.divide_cores
 
 
 @pytest.fixture

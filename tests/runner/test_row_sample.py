@@ -95,6 +95,7 @@ def assert_all_starts_are_all_rows(
     return list_intervals(table)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("family", "view"), [*((family, None) for family in tiny.FAMILIES), ("llama", "norm")])
 def test_the_samples_of_all_starts_come_to_all_rows(family, view, monkeypatch) -> None:
     intervals = assert_all_starts_are_all_rows(monkeypatch, make(family), Plan(batch_tokens=307, view=view))
@@ -210,6 +211,7 @@ def estimate(seen: Sequence, reducer: Reducer, starts: Sequence[np.ndarray]) -> 
     return find_result(reducer, sums, {name: value for name, value in total.items() if isinstance(name, str)})
 
 
+@pytest.mark.full
 def test_intervals_cover_the_values_of_all_rows() -> None:
     """Over 200 samples of two texts; the means of 12 heads vary by about .01 from one set of samples to another."""
     documents = [write_text(words, words) for words in LENGTHS]
@@ -259,6 +261,7 @@ def test_intervals_of_skewed_samples_are_nearer_to_their_level_than_students(dra
 # ---------------------------------------------------------------- runs
 
 
+@pytest.mark.full
 def test_a_run_is_resumed_and_shards_are_joined(tmp_path: Path, monkeypatch) -> None:
     model, plan = make("llama"), Plan(batch_tokens=131, sample_queries=ROWS)
     table = measure(model, DOCUMENTS, REDUCED, plan=plan)

@@ -135,6 +135,7 @@ class KilledError(Exception):
     """What ends a run in the middle."""
 
 
+@pytest.mark.full
 def test_a_killed_family_goes_on_to_the_same_table_and_runs_nothing_twice(whole, table, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(local, "SAVE_EVERY", 0.0)
     kept = tmp_path / ".heads.nc.partial.npz"
@@ -253,6 +254,7 @@ def test_the_corpus_is_surveyed_once(whole, monkeypatch) -> None:
 CORPUS = "grammar:53"
 
 
+@pytest.mark.full
 def test_the_command_measures_a_folder_and_says_what_it_found(run, whole, tmp_path) -> None:
     out = tmp_path / "heads.nc"
     code, said, _ = run(
@@ -274,6 +276,7 @@ def test_the_command_measures_a_folder_and_says_what_it_found(run, whole, tmp_pa
     assert f"{name} {changed.min().item():.3f}" in said
 
 
+@pytest.mark.full
 def test_the_command_shows_every_kind_of_score(run, whole, tmp_path) -> None:
     asked = [part for name in ("surface", "relations", "coreference") for part in ("-r", name)]
     code, said, _ = run("measure", whole.model, CORPUS, *asked, "--runs", whole.folder, "-o", tmp_path / "heads.nc")

@@ -10,7 +10,7 @@ from headscope.runner.local import measure
 from headscope.studies import STUDIES, judge, sheet
 from headscope.studies.locate import locate, select_documents
 
-pytestmark = [pytest.mark.data, pytest.mark.demo]
+pytestmark = [pytest.mark.data, pytest.mark.demo, pytest.mark.full]
 
 ZHAO = STUDIES["zhao2020"]
 

@@ -70,6 +70,7 @@ def models(data) -> dict[str, Recorded]:
     return {name: judge_recording(ZHAO, ZHAO.recording, scores(data, name)) for name in MODELS}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("model", "table"), TABLES)
 def test_the_tables_are_the_papers_to_the_last_digit(models, model, table) -> None:
     made, frame = make_printed_tables(ZHAO, models[model].tables)[table]
@@ -178,6 +179,7 @@ def test_the_misprints_are_named(models) -> None:
     assert "- Table A2 has a misprint in P = 97.2, R = 92.9 and F1 = 95.9 of RoBERTa-base tuned on negation: " in sheet
 
 
+@pytest.mark.full
 def test_the_command_writes_everything_and_needs_no_weights(run, data, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("headscope.view.figures.save", lambda figure, folder, name: (folder / name).write_text("drawn"))
     code, said, _ = run("study", "zhao2020", "--recorded", scores(data, "x").parent, "-o", tmp_path)

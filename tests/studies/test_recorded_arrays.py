@@ -116,6 +116,7 @@ def test_any_shape_and_any_number_of_runs(tmp_path, layers, heads, runs, control
     assert "nan" not in render_markdown("zhao2020", ZHAO, [model])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("runs", "controls"), [(100, 37), (1, 1)])
 def test_nothing_is_cut_at_80_columns(tmp_path, runs, controls) -> None:
     path = save(tmp_path, **arrays(runs=runs, controls=controls))

@@ -134,6 +134,7 @@ def test_verdicts_where_the_paper_is_right_and_where_it_is_wrong() -> None:
     assert {*wrong.values()} == {"fails"}
 
 
+@pytest.mark.full
 def test_a_language_model_loses_what_disabling_the_heads_by_hand_loses(tmp_path) -> None:
     model = make("llama")
     data = study_corpora.write(tmp_path / "data")
@@ -198,6 +199,7 @@ class KilledError(Exception):
     """What ends a run in the middle."""
 
 
+@pytest.mark.full
 def test_a_killed_study_goes_on_behind_the_sets_that_are_done(tmp_path) -> None:
     model, data, steps = make("llama"), study_corpora.write(tmp_path / "data"), []
     settings = {"limits": {"blimp": 7, "last_words": 5}, "data": data}

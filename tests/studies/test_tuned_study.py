@@ -47,6 +47,7 @@ def finding(made, what: str):
     return one
 
 
+@pytest.mark.full
 def test_it_tunes_measures_compares_and_writes(zhao) -> None:
     of_heads = {f"{corpus}{group}" for corpus in ("story", "review") for group in ("", "_task", "_control")}
     changes = {f"change_{score}" for score in ("precision", "recall", "f1")}
@@ -73,6 +74,7 @@ def test_it_tunes_measures_compares_and_writes(zhao) -> None:
     assert "figures/zhao2020-figure-4.png" in sheet
 
 
+@pytest.mark.full
 def test_its_figures_are_those_of_the_runs(zhao) -> None:
     story, task = (zhao.tables[name]["scope_f1"] for name in ("story", "story_task"))
     best = np.unravel_index(int(story.values.argmax()), story.shape)
@@ -96,6 +98,7 @@ def test_the_findings_follow_from_the_tables_alone(zhao) -> None:
     assert repr(judge(STUDIES["zhao2020"], zhao.tables)) == repr(zhao.findings)
 
 
+@pytest.mark.full
 def test_a_study_goes_on_where_it_stopped_and_leaves_finished_runs_alone(zhao, model, data) -> None:
     weights = sorted((zhao.folder / "runs").rglob("model.safetensors"))
     assert len(weights) == 4
@@ -112,6 +115,7 @@ def test_a_study_goes_on_where_it_stopped_and_leaves_finished_runs_alone(zhao, m
     assert not list(zhao.folder.glob(".*"))
 
 
+@pytest.mark.full
 def test_runs_that_are_there_are_measured_as_those_of_the_study_itself(zhao, model, data, tmp_path) -> None:
     finished = zhao.folder / "runs" / "negation"
     again = study("zhao2020", str(model), data, tmp_path, runs=finished)
@@ -153,6 +157,7 @@ def test_runs_on_something_else_are_refused(run, zhao, model, data, tmp_path) ->
         assert (code, complaint.splitlines()[-1]) == (2, f"headscope: {sentence}")
 
 
+@pytest.mark.full
 def test_without_seeds_nothing_is_fine_tuned_and_it_says_so(run, model, data, tmp_path) -> None:
     code, said, _ = run("study", "zhao2020", "--model", model, "--data", data, "-o", tmp_path)
     assert code == 0
@@ -163,6 +168,7 @@ def test_without_seeds_nothing_is_fine_tuned_and_it_says_so(run, model, data, tm
     assert "not measured" in said
 
 
+@pytest.mark.full
 def test_kovaleva2019_on_a_glue_set(run, model, data, tmp_path, undrawn) -> None:
     code, _, _ = run(
         "study", "kovaleva2019", "--model", model, "--data", data, "-o", tmp_path, "--seeds", 1, "--epochs", 1,
@@ -191,6 +197,7 @@ def test_kovaleva2019_on_a_glue_set(run, model, data, tmp_path, undrawn) -> None
     assert "| not measured | the best head is chosen on other runs than it is scored on; take 2 seeds; " in row
 
 
+@pytest.mark.full
 def test_aspects2019(model, data, tmp_path, undrawn, monkeypatch) -> None:
     trusted: list[bool] = []
     measure_runs = runner.measure_runs

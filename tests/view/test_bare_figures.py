@@ -34,6 +34,7 @@ def test_title_and_caption_are_left_out_and_all_else_is_there(draw, tmp_path) ->
     assert sorted([*bare, *around]) == sorted(whole)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("draw", DRAW)
 def test_the_panels_keep_their_size_and_the_figure_its_words(draw, tmp_path) -> None:
     figure, fresh = draw(head_table()), draw(head_table())

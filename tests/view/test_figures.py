@@ -344,6 +344,7 @@ def loaded_by(code: str, *modules: str) -> list[str]:
     return run.stdout.split()
 
 
+@pytest.mark.full
 def test_drawing_leaves_torch_unloaded() -> None:
     code = "import headscope.view, headscope.view.figures, headscope.view.page"
     assert loaded_by(code, "torch", "transformers", "headscope.reducers", "headscope.capture") == []

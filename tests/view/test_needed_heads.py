@@ -78,6 +78,7 @@ def test_a_search_leads_to_the_needed_heads(atlas: Path, open_page: OpenPage) ->
     assert page.locator("#needed").evaluate("(node) => Math.abs(node.getBoundingClientRect().top)") < 900
 
 
+@pytest.mark.full
 def test_each_head_gets_its_role(atlas: Path) -> None:
     frame = pd.read_csv(atlas / "tables" / "need.csv").set_index(["layer", "head"])
     assert len(frame) == 15
@@ -101,6 +102,7 @@ def test_the_table_has_the_effects_and_says_where_they_came_from(folder: Path, a
     assert effects.attrs["call"] in json.loads((atlas / "manifest.json").read_text())["about"]["call"]
 
 
+@pytest.mark.full
 def test_the_terminal_names_them(folder: Path, run) -> None:
     code, printed, _ = run(
         "atlas", folder / "model", folder / "planted.conllu", "--effects", folder / "effects", "--permutations", 49,
@@ -168,6 +170,7 @@ def test_a_page_without_effects_has_none_of_it(atlas: Path) -> None:
     assert "need" not in parsed.data()
 
 
+@pytest.mark.full
 def test_too_few_texts_say_nothing_of_what_heads_mark(folder: Path, tmp_path: Path) -> None:
     result = headscope.atlas(
         str(folder / "model"), folder / "planted.conllu", tmp_path, effects=folder / "effects", limit=97,
@@ -194,6 +197,7 @@ def test_a_click_shows_the_effect_also_from_a_view(folder: Path, atlas: Path, br
     assert (body["data-address"], body["data-current"]) == ("#variable=effect_loss&head=2-3", "true")
 
 
+@pytest.mark.full
 def test_heads_that_were_not_disabled_are_counted_as_such(folder: Path, tmp_path: Path, run) -> None:
     headscope.measure_effects(
         str(folder / "model"), make_task(61), tmp_path / "some", heads=["1-2", "1-4"], placebos=3, progress=False
@@ -226,6 +230,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("case", REFUSED)
 def test_effects_that_do_not_fit_are_refused_before_anything_is_measured(
     case: str, folder: Path, atlas: Path, tmp_path: Path
@@ -250,6 +255,7 @@ def test_effects_that_do_not_fit_are_refused_before_anything_is_measured(
     assert not (tmp_path / "out" / "atlas.html").exists()
 
 
+@pytest.mark.full
 def test_a_table_of_runs_gives_the_run_that_the_model_is(folder: Path, tmp_path: Path) -> None:
     effects = headscope.read_table(folder / "effects" / "effects.nc")
     runs = [

@@ -52,6 +52,7 @@ def table() -> xr.Dataset:
     return add_report(assess(found), found, minimum=5)
 
 
+@pytest.mark.full
 def test_the_table_describes_each_score(table) -> None:
     assert {score.variable for score in read_scores(table) if score.has_report} == set(PREFIXES)
 

@@ -1,0 +1,33 @@
+"""Two tiers of tests: `pytest` runs the short one, in minutes; `pytest -m full` runs the rest, marked ``full``.
+
+Every witness, law and refusal is in the short tier once. A test that is repeated for many families of models is there
+for three of them; what starts a browser or a Ray cluster, and what is marked ``full`` by hand, is not.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+import pytest
+
+SHORT_FAMILIES = ("bert", "mistral", "bart")
+"""An encoder; a decoder with grouped queries and a window; an encoder-decoder."""
+
+FULL_FIXTURES = frozenset({"browser", "cluster"})
+"""Fixtures that start a program of somebody else."""
+
+
+def list_full(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
+    """Yield the tests that are in the long tier though nobody has marked them."""
+    for _, cases in groupby(items, key=lambda item: (item.path, getattr(item, "originalname", item.name))):
+        together = list(cases)
+        families = {item: _get_family(item) for item in together}
+        short = [family for family in families.values() if family in SHORT_FAMILIES] or [*families.values()][:1]
+        for item, family in families.items():
+            if family not in short or FULL_FIXTURES.intersection(getattr(item, "fixturenames", ())):
+                yield item
+
+
+def _get_family(item: pytest.Item) -> str | None:
+    """Return the family of models that a test is parametrised with, if it is."""
+    parameters = item.callspec.params if hasattr(item, "callspec") else {}
+    return parameters.get("family", parameters.get("model_type"))
