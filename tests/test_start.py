@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import tiny
+
 # What is answered, or refused, before anything has to be measured; the code with which the command ends.
 QUICK_COMMANDS = {
     "": 2,
@@ -140,6 +142,23 @@ def test_what_is_wrong_with_files_and_folders_is_said_before_torch_is_loaded() -
     answers = type_in_a_new_process([*REFUSED_WITHOUT_TORCH])
     for command, code, lines, loaded in answers:
         assert (code, lines[-1][:11], loaded & {"torch", "transformers"}) == (2, "headscope: ", set()), command
+
+
+UNUSED = (
+    "datasets", "IPython", "matplotlib", "networkx", "nltk", "peft", "ray", "scipy.cluster", "scipy.stats", "seaborn",
+    "sklearn", "spacy", "statsmodels",
+)  # fmt: skip
+"""Packages that a measurement does without, though they are installed."""
+
+
+@pytest.mark.full
+def test_a_measurement_loads_only_what_it_needs(tmp_path: Path) -> None:
+    measure = "headscope.measure(sys.argv[1], 'grammar:7', ['surface', 'relations'], progress=False)"
+    program = f"import json, sys, headscope; {measure}; print(json.dumps([*sys.modules]))"
+    arguments = [sys.executable, "-c", program, str(tiny.save(tmp_path / "model"))]
+    process = subprocess.run(arguments, capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
+    assert not {*UNUSED} & {*json.loads(process.stdout)}
 
 
 def test_torch_would_be_noticed() -> None:

@@ -8,11 +8,19 @@ is an `xarray.Dataset` over layers and heads. `dir(headscope)` lists the public 
 >>> float(table.mass_previous.sel(layer=1, head=3))  # doctest: +SKIP
 """
 
-from importlib.metadata import version
-
 import lazy_loader
 
 # Each name is loaded when it is first used: reading or drawing a table must not load torch.
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
-__version__ = version("headscope")
-del version, lazy_loader
+_load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+def __getattr__(name: str) -> object:
+    """A public name, when it is first used; so too the version, which is read from the package's metadata."""
+    if name != "__version__":
+        return _load(name)
+    from importlib.metadata import version
+
+    return version("headscope")
+
+
+del lazy_loader

@@ -4,9 +4,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 import xarray as xr
 from jaxtyping import Float
-from scipy.stats import kendalltau, norm
 
 from headscope.analyse.comparable import describe_shape, name_table, runs_of
 from headscope.analyse.rank import values_of_heads
@@ -162,7 +162,7 @@ def consistencies(first: xr.Dataset, second: xr.Dataset, variable: str = "") -> 
 
 def _correlate(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
     """Kendall's tau-b and its p-value; NaN of fewer than two heads."""
-    return tuple(kendalltau(first, second)) if len(first) > 1 else (math.nan, math.nan)
+    return tuple(scipy.stats.kendalltau(first, second)) if len(first) > 1 else (math.nan, math.nan)
 
 
 def _describe_p(p: float) -> str:
@@ -190,8 +190,8 @@ def _check_same_runs(first: xr.Dataset, second: xr.Dataset) -> None:
 def _interval(
     tau: float, first: Float[np.ndarray, "sample head"], second: Float[np.ndarray, "sample head"]
 ) -> tuple[float, float]:
-    taus = np.array([kendalltau(*scores).statistic for scores in zip(first, second, strict=True)])
-    middle, half = 2 * tau - taus.mean(), norm.ppf((1 + LEVEL) / 2) * np.sqrt(((taus - tau) ** 2).mean())
+    taus = np.array([scipy.stats.kendalltau(*scores).statistic for scores in zip(first, second, strict=True)])
+    middle, half = 2 * tau - taus.mean(), scipy.stats.norm.ppf((1 + LEVEL) / 2) * np.sqrt(((taus - tau) ** 2).mean())
     return max(float(middle - half), -1.0), min(float(middle + half), 1.0)
 
 

@@ -8,9 +8,9 @@ import math
 from collections.abc import Mapping
 
 import numpy as np
+import scipy
 import xarray as xr
 from jaxtyping import Bool, Float
-from scipy.stats import kendalltau
 
 from headscope import heads
 from headscope.analyse.rank import values_of_heads
@@ -47,7 +47,7 @@ def correlate_change(
     for place, table in enumerate(groups.values()):
         for run in range(table.sizes.get("run", 1)):
             run_table = table.isel(run=run) if "run" in table.dims else table
-            taus[:2, place, run] = kendalltau(start, _values(run_table, variable)[mask] - start)
+            taus[:2, place, run] = scipy.stats.kendalltau(start, _values(run_table, variable)[mask] - start)
             sums = sums_of_heads(run_table, variable)
             if sums_before is None or sums is None or sums_before.shape != sums.shape:
                 has_halves = False
@@ -83,7 +83,7 @@ def _corrected(before: Float[np.ndarray, "2 head fold"], after: Float[np.ndarray
         half[random.permutation(present)[: len(present) // 2]] = True
         for first, second in ((half, ~half), (~half, half)):
             change = _scores(after, second) - _scores(before, second)
-            taus.append(kendalltau(_scores(before, first), change).statistic)
+            taus.append(scipy.stats.kendalltau(_scores(before, first), change).statistic)
     return float(np.mean(taus))
 
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from scipy.stats import t as student
 
 from headscope import heads
+from headscope.analyse import student
 from headscope.analyse.comparable import check_measured_alike, name_table
 from headscope.analyse.folding import find_folded
 from headscope.analyse.report import CLUSTERS, SCORED, STANDS_OUT, UNDECIDED, has_few_texts, locate_reported

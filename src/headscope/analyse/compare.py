@@ -11,9 +11,9 @@ from itertools import zip_longest
 
 import numpy as np
 import xarray as xr
-from scipy.stats import t as student
 
 from headscope import heads
+from headscope.analyse import student
 from headscope.analyse.change_against_baseline import correlate_change
 from headscope.analyse.comparable import check_before_after, name_table, runs_of, seeds_of
 from headscope.analyse.rank import top_heads, values_of_heads

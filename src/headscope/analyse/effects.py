@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from jaxtyping import Bool, Float, Int
-from scipy.stats import spearmanr
-from scipy.stats import t as student
 
+from headscope.analyse import student
 from headscope.analyse.metrics import Metric
 from headscope.analyse.uncertainty import ALPHA, LEVEL
 
@@ -290,6 +290,6 @@ def rank_agreement(values: Float[np.ndarray, "way unit"]) -> Float[np.ndarray, "
     for first in range(len(values)):
         for second in range(first):
             varies = min(np.ptp(values[first]), np.ptp(values[second])) > 0
-            correlation = spearmanr(values[first], values[second]).statistic if varies else np.nan
+            correlation = scipy.stats.spearmanr(values[first], values[second]).statistic if varies else np.nan
             agreement[first, second] = agreement[second, first] = correlation
     return agreement

@@ -7,11 +7,9 @@ table with ``js_distance`` --metric multidimensional scaling--> a place for each
 from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
+import scipy
 import xarray as xr
 from jaxtyping import Float, Int
-from scipy.cluster.hierarchy import fcluster, linkage
-from scipy.spatial.distance import squareform
-from scipy.stats import spearmanr
 
 from headscope.analyse.parts import apply_to_parts
 from headscope.errors import HeadscopeError, TableError
@@ -89,7 +87,7 @@ def _map_heads(distances: xr.Dataset, clusters: int | None) -> xr.Dataset:
     if clusters is not None and not 1 < clusters < len(heads):
         raise HeadscopeError(f"{len(heads)} heads cannot form {clusters} clusters; give 2 to {len(heads) - 1}.")
     places, stress = _scale(matrix, np.array([layer for layer, _ in heads]))
-    tree = linkage(squareform(matrix, checks=False), method="average")
+    tree = _merge(matrix)
     labels = _cut(tree, clusters) if clusters else _cut_best(tree, matrix)
     by_half = distances[f"{DISTANCE}_by_half"]
     halves = [square(by_half.sel(half=half))[0] for half in by_half["half"]]
@@ -146,9 +144,16 @@ def _scale(
     return places * np.where((layers - layers.mean()) @ places < 0, -1, 1), float(scaling.stress_)
 
 
+def _merge(matrix: Float[np.ndarray, "head head"]) -> Float[np.ndarray, "step 4"]:
+    """The tree in which heads join by their distances, by average linkage."""
+    condensed = scipy.spatial.distance.squareform(matrix, checks=False)
+    tree: np.ndarray = scipy.cluster.hierarchy.linkage(condensed, method="average")
+    return tree
+
+
 def _cut(tree: Float[np.ndarray, "step 4"], clusters: int) -> Int[np.ndarray, " head"]:
     """The clusters of a tree, numbered by their first heads."""
-    labels = fcluster(tree, clusters, criterion="maxclust")
+    labels = scipy.cluster.hierarchy.fcluster(tree, clusters, criterion="maxclust")
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     return np.asarray(np.argsort(np.argsort(first))[inverse] + 1)
 
@@ -173,16 +178,14 @@ def _stability(halves: Sequence[np.ndarray], clusters: int) -> float:
 
     if not _are_two(halves):
         return np.nan
-    return float(
-        adjusted_rand_score(*(_cut(linkage(squareform(half, checks=False), "average"), clusters) for half in halves))
-    )
+    return float(adjusted_rand_score(*(_cut(_merge(half), clusters) for half in halves)))
 
 
 def _agreement(halves: Sequence[np.ndarray], pairs: np.ndarray) -> float:
     """Spearman's correlation; NaN where there is only one half, or all distances of one are equal."""
     if not _are_two(halves) or any(np.ptp(half[pairs]) == 0 for half in halves):
         return np.nan
-    return float(spearmanr(*(half[pairs] for half in halves)).statistic)
+    return float(scipy.stats.spearmanr(*(half[pairs] for half in halves)).statistic)
 
 
 def _are_two(halves: Sequence[np.ndarray]) -> bool:

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from jaxtyping import Float, Int
-from scipy.stats import t as student
 
+from headscope.analyse import student
 from headscope.analyse.significance import BENJAMINI, false_discoveries
 from headscope.analyse.uncertainty import ALPHA, LEVEL
 from headscope.corpora.prompts import name_parts

@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from jaxtyping import Bool, Float
-from scipy.stats import t as student
 
+from headscope.analyse import student
 from headscope.analyse.effects import Quantities, compute_effects
 from headscope.analyse.folding import is_pooled
 from headscope.analyse.metrics import ATTRIBUTE, Metric, describe_metrics, read_metrics

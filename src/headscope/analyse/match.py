@@ -1,8 +1,8 @@
 """Which head of the model before has become which: heads of two models matched by their distances."""
 
 import numpy as np
+import scipy
 import xarray as xr
-from scipy.optimize import linear_sum_assignment
 
 from headscope.analyse.parts import apply_to_parts
 from headscope.errors import TableError
@@ -43,7 +43,7 @@ def _match(distances: xr.DataArray) -> xr.Dataset:
     matrix = distances.transpose("layer", "head", "layer_before", "head_before").values
     matrix = matrix.reshape(layers * heads, layers * heads)
     known = np.flatnonzero(~np.isnan(matrix).all(1))
-    rows, columns = (known[chosen] for chosen in linear_sum_assignment(matrix[np.ix_(known, known)]))
+    rows, columns = (known[chosen] for chosen in scipy.optimize.linear_sum_assignment(matrix[np.ix_(known, known)]))
     numbers = {
         "matched_layer": (
             columns // heads + 1,

@@ -13,8 +13,8 @@ from functools import cache
 from math import comb
 
 import numpy as np
+import scipy
 from jaxtyping import Float, Num
-from scipy.stats import rankdata
 
 from headscope.errors import HeadscopeError
 
@@ -137,7 +137,7 @@ def _in_steps(values: Float[np.ndarray, "..."], beside: Float[np.ndarray, "..."]
 
 def _doubled_ranks(values: Float[np.ndarray, "..."]) -> np.ndarray:
     """Twice the midranks, which are whole numbers; of columns with NaN they mean nothing."""
-    return np.asarray(2 * np.nan_to_num(rankdata(values, axis=0))).astype(int)
+    return np.asarray(2 * np.nan_to_num(scipy.stats.rankdata(values, axis=0))).astype(int)
 
 
 def _p_of_chosen(ranks: tuple[int, ...], chosen: int) -> np.ndarray:

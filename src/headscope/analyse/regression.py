@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 import numpy as np
+import scipy
 import xarray as xr
 from jaxtyping import Float
-from scipy.stats import f as fisher
-from scipy.stats import t as student
 
 from headscope import heads
+from headscope.analyse import student
 from headscope.analyse.significance import BENJAMINI, false_discoveries
 from headscope.errors import TableError
 from headscope.score import Score, read_scores
@@ -130,7 +130,7 @@ def _fit(
             "r_squared": 1 - residual / np.where(total > 0, total, np.nan),
             "coefficient": slopes,
             "error": np.sqrt(variance * inverse.diagonal()),
-            "p": fisher.sf(f, 1, degrees),
+            "p": scipy.stats.f.sf(f, 1, degrees),
             "error_clustered": clustered,
             "p_clustered": 2 * student.sf(np.abs(slopes / clustered), folds - 1),
             "f": f,

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from jaxtyping import Float
-from scipy.stats import t as student
 
+from headscope.analyse import student
 from headscope.analyse.effect_table import NOUNS, PREFIXES
 from headscope.analyse.effects import correct_by_holm, judge
 from headscope.analyse.metrics import read_metrics

@@ -2,7 +2,6 @@
 
 import numpy as np
 import xarray as xr
-from scipy.stats import false_discovery_control
 
 from headscope import heads
 from headscope.analyse.uncertainty import ALPHA
@@ -69,9 +68,13 @@ def _significance(table: xr.Dataset, score: Score) -> dict[str, xr.Variable]:
 def false_discoveries(p: np.ndarray) -> np.ndarray:
     """Benjamini and Hochberg's adjusted p-values over all entries that are not NaN."""
     there = ~np.isnan(p)
+    given = p[there]
+    order = np.argsort(given)
+    # None is larger than that of a larger p-value.
+    scaled = given[order] * (len(given) / np.arange(1, len(given) + 1))
+    given[order] = np.minimum.accumulate(scaled[::-1])[::-1].clip(max=1)
     adjusted = np.full(p.shape, np.nan)
-    if there.any():
-        adjusted[there] = false_discovery_control(p[there])
+    adjusted[there] = given
     return adjusted
 
 

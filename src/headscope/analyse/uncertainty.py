@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 from jaxtyping import Float
-from scipy.stats import t as student
 
+from headscope.analyse import student
 from headscope.analyse.rank import values_of_heads
 from headscope.score import Rival, Score, add_up, find_score
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
-from scipy.stats import t as student
 
+from headscope.analyse import student
 from headscope.analyse.ranktests import TIED
 from headscope.analyse.uncertainty import LEVEL
 

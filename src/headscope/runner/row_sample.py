@@ -17,7 +17,7 @@ import numpy as np
 import torch
 import xarray as xr
 from jaxtyping import Float64
-from scipy.stats import t as student
+from scipy.special import stdtrit
 from torch import Tensor
 
 from headscope import heads
@@ -157,7 +157,7 @@ def find_interval(
         skewness = np.nan_to_num((deviations**3).mean(0) / spread**3)
     # Where there is no skewness the transformation is none.
     skewness = np.where(np.abs(skewness) < 1e-6, 1e-6, skewness)
-    quantiles = student.ppf([(1 + LEVEL) / 2, (1 - LEVEL) / 2], count - 1)
+    quantiles = stdtrit(count - 1, [(1 + LEVEL) / 2, (1 - LEVEL) / 2])
     low, high = (
         value - spread * 3 / skewness * (np.cbrt(1 + skewness * (t / count**0.5 - skewness / (6 * count))) - 1)
         for t in quantiles

@@ -11,10 +11,11 @@ from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 import numpy as np
+import scipy
 import xarray as xr
 from jaxtyping import Bool, Float
-from scipy.stats import binomtest, t
 
+from headscope.analyse import student
 from headscope.analyse.agreement import consistencies
 from headscope.analyse.rank import top_heads
 from headscope.analyse.ranktests import dominance, least_rank_sum, rank_sum
@@ -57,7 +58,7 @@ def average_runs(values: Float[np.ndarray, " run"]) -> Value:
     average, count = float(np.mean(values)), len(values)
     if count < 2:
         return Value(average, _describe_runs(values))
-    half = float(t.ppf((1 + LEVEL) / 2, count - 1) * np.std(values, ddof=1) / math.sqrt(count))
+    half = float(student.ppf((1 + LEVEL) / 2, count - 1) * np.std(values, ddof=1) / math.sqrt(count))
     return Value(average, _describe_runs(values), average - half, average + half)
 
 
@@ -235,7 +236,7 @@ def share_of_runs_where_best_gain(comparison: xr.Dataset) -> Value:
     """
     most, least = (significant_changes(sign)(comparison) for sign in (+1, -1))
     runs = int(comparison["baseline_tau"].sel(group="task").notnull().sum())
-    share, possible = binomtest(int(most.number), runs), binomtest(runs - int(least.number), runs)
+    share, possible = (scipy.stats.binomtest(n, runs) for n in (int(most.number), runs - int(least.number)))
     lower, upper = share.proportion_ci(LEVEL).low, possible.proportion_ci(LEVEL).high
     return Value(PERCENT * share.statistic, most.detail, PERCENT * lower, PERCENT * upper)
 

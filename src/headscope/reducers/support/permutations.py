@@ -90,7 +90,7 @@ class Permutations:
         digest = hashlib.sha256(f"{self.seed} {document.id}".encode()).digest()
         uniform = np.random.default_rng(int.from_bytes(digest[:8])).random((len(choices), self.count))
         places: np.ndarray = uniform * np.array(choices, dtype=float).reshape(-1, 1)
-        return places.astype(np.int64)
+        return places.astype(np.int32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +103,8 @@ class PermutedItems:
         labels: the number of labels.
     """
 
-    place: Int64[Tensor, " taken"]
-    start: Int64[Tensor, " group"]
+    place: Int[Tensor, " taken"]
+    start: Int[Tensor, " group"]
     labels: int
 
     @classmethod
@@ -117,10 +117,15 @@ class PermutedItems:
     ) -> "PermutedItems":
         """The items, each of a label, which take a place in each permutation."""
         size = np.bincount(label, minlength=labels)
-        by_label = np.split(places[np.argsort(label, kind="stable")], size.cumsum()[:-1])
-        end = np.repeat(size, places.shape[1]).cumsum()
-        start = np.concatenate([np.zeros(1, dtype=np.int64), end])[: len(end)]
-        place = np.concatenate([of_label.T.ravel() for of_label in by_label])
+        # There are millions: in 32 bits, and laid out label by label, since a copy of all would take as much again.
+        number = np.int32 if places.size <= np.iinfo(np.int32).max else np.int64
+        ends, permutations = size.cumsum()[:-1], places.shape[1]
+        counts = np.repeat(size, permutations)
+        start = (counts.cumsum() - counts).astype(number)
+        place = np.empty(places.size, dtype=number)
+        of_labels = np.split(np.argsort(label, kind="stable"), ends)
+        for part, items in zip(np.split(place, ends * permutations), of_labels, strict=True):
+            part.reshape(permutations, len(items))[:] = places[items].T
         return cls(torch.from_numpy(place).to(device), torch.from_numpy(start).to(device), labels)
 
     def count_hits(self, hits: Bool[Tensor, "place any"]) -> Int64[Tensor, "label permutation any"]:

@@ -6,12 +6,12 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+import scipy
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
-from scipy.cluster.hierarchy import dendrogram
 
 from headscope.analyse.behaviour import name_behaviours
 from headscope.errors import TableError
@@ -143,7 +143,9 @@ def _draw_tree(axes: Axes, table: xr.Dataset, attention_type: str) -> None:
     merges = chosen["cluster_merge"].dropna("step").transpose("step", "merge").values
     clusters = [int(chosen["cluster"].sel(layer=layer, head=head)) for layer, head in heads]
     shorten = {"truncate_mode": "lastp", "p": MOST_LEAVES} if len(heads) > MOST_LEAVES else {}
-    tree = dendrogram(merges, labels=[head_name(*head) for head in heads], no_plot=True, **shorten)
+    tree = scipy.cluster.hierarchy.dendrogram(
+        merges, labels=[head_name(*head) for head in heads], no_plot=True, **shorten
+    )
     lines = [np.stack(line, axis=-1) for line in zip(tree["dcoord"], tree["icoord"], strict=True)]
     axes.add_collection(LineCollection(lines, colors="0.45", linewidths=0.8, gid="tree"))
     ticks = 5 + 10 * np.arange(len(tree["ivl"]))
