@@ -17,6 +17,7 @@ os.environ["TRITON_INTERPRET"] = "1"  # before Triton is imported: its kernels t
 
 from pathlib import Path
 
+import hypothesis
 import playwright.sync_api as playwright
 import pytest
 import torch
@@ -24,6 +25,8 @@ import torch
 import tiers
 
 atexit.register(shutil.rmtree, os.environ["HF_HOME"], ignore_errors=True)
+hypothesis.settings.register_profile("headscope", deadline=None)  # no test asserts a time
+hypothesis.settings.load_profile("headscope")
 torch.set_num_threads(1)  # for tiny models a second thread costs more than it saves
 
 if sys.version_info < (3, 12):
