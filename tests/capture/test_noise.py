@@ -124,9 +124,18 @@ def test_a_model_that_carries_roundings_far_is_not_refused(monkeypatch: pytest.M
         Capture.verified(model, batch)
 
 
+@pytest.mark.parametrize("noise", [float("inf"), float("nan")])
+def test_noise_that_is_not_finite_excuses_nothing(monkeypatch: pytest.MonkeyPatch, noise: float) -> None:
+    monkeypatch.setattr(interface, "measure_noise", lambda module, run: noise)
+    plant(monkeypatch, ("encoder", 1), 2)
+    model = Model.from_module(*tiny.make("bert"), name="bert")
+    with pytest.raises(ModelError, match="the outputs of 'bert' differ by"):
+        Capture.verified(model, batch_of(model))
+
+
 def test_the_noise_is_not_measured_where_one_rounding_explains_the_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(module: PreTrainedModel, run: Callable[[], torch.Tensor]) -> float:
-        raise AssertionError("three more passes for nothing")
+        raise AssertionError("two more passes for nothing")
 
     monkeypatch.setattr(interface, "measure_noise", fail)
     model = Model.from_module(*tiny.make("bert"), name="bert")

@@ -1,5 +1,6 @@
 """Checks that the captured attention is what the model computes; each raises a `ModelError` where it is not."""
 
+import math
 import re
 from collections.abc import Callable, Mapping
 
@@ -185,12 +186,13 @@ def measure_difference(
     """Return the largest difference of two tensors, and the largest that is allowed.
 
     One rounding of numbers as large as `scale` is allowed, and, where many layers carry roundings on, `NOISE_FACTOR`
-    times the model's noise. The noise takes a few passes to measure, which only a larger difference is worth.
+    times the model's noise. The noise takes two passes to measure, which only a larger difference is worth. Noise that
+    is not finite, as where half precision overflows, allows nothing.
     """
     difference = float((expected - actual).abs().max())
     bound = find_tolerance(model.module.dtype) * max(1.0, float(scale))
-    if difference > bound and measure_noise is not None:
-        bound = max(bound, NOISE_FACTOR * measure_noise())
+    if difference > bound and measure_noise is not None and math.isfinite(noise := measure_noise()):
+        bound = max(bound, NOISE_FACTOR * noise)
     return difference, bound
 
 
