@@ -15,7 +15,7 @@ _load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 
 def __getattr__(name: str) -> object:
-    """A public name, when it is first used; so too the version, which is read from the package's metadata."""
+    """Return a public name when it is first used, or the version from the package's metadata."""
     if name != "__version__":
         return _load(name)
     from importlib.metadata import version

@@ -145,7 +145,7 @@ def _scale(
 
 
 def _merge(matrix: Float[np.ndarray, "head head"]) -> Float[np.ndarray, "step 4"]:
-    """The tree in which heads join by their distances, by average linkage."""
+    """Return the tree in which heads join by their distances, by average linkage."""
     condensed = scipy.spatial.distance.squareform(matrix, checks=False)
     tree: np.ndarray = scipy.cluster.hierarchy.linkage(condensed, method="average")
     return tree

@@ -66,16 +66,17 @@ def _significance(table: xr.Dataset, score: Score) -> dict[str, xr.Variable]:
 
 
 def false_discoveries(p: np.ndarray) -> np.ndarray:
-    """Benjamini and Hochberg's adjusted p-values over all entries that are not NaN."""
-    there = ~np.isnan(p)
-    given = p[there]
-    order = np.argsort(given)
-    # None is larger than that of a larger p-value.
-    scaled = given[order] * (len(given) / np.arange(1, len(given) + 1))
-    given[order] = np.minimum.accumulate(scaled[::-1])[::-1].clip(max=1)
-    adjusted = np.full(p.shape, np.nan)
-    adjusted[there] = given
-    return adjusted
+    """Return Benjamini and Hochberg's adjusted p-values over all entries that are not NaN.
+
+    `scipy.stats.false_discovery_control` gives the same, and takes 0.6 s to load.
+    """
+    flat = p.ravel()
+    order = np.argsort(flat)[: np.count_nonzero(~np.isnan(flat))]  # NaN comes last
+    scaled = flat[order] * (len(order) / np.arange(1, len(order) + 1))
+    adjusted = np.full(flat.shape, np.nan)
+    # An adjusted p-value is at most that of any larger p-value.
+    adjusted[order] = np.minimum.accumulate(scaled[::-1])[::-1].clip(max=1)
+    return adjusted.reshape(p.shape)
 
 
 def count_needed(p: np.ndarray, tests: int) -> np.ndarray:

@@ -10,15 +10,15 @@ from scipy.special import stdtr, stdtrit
 
 
 def ppf(probability: Any, freedom: Any) -> Any:
-    """The quantile of each probability; NaN where there are no degrees of freedom."""
+    """Return the quantile of each probability; NaN where there are no degrees of freedom."""
     return stdtrit(freedom, probability)
 
 
 def cdf(statistic: Any, freedom: Any) -> Any:
-    """The probability of at most each statistic."""
+    """Return the probability of at most each statistic."""
     return stdtr(freedom, statistic)
 
 
 def sf(statistic: Any, freedom: Any) -> Any:
-    """The probability of more than each statistic."""
+    """Return the probability of more than each statistic."""
     return stdtr(freedom, np.negative(statistic))
