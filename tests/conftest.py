@@ -8,7 +8,7 @@ import shutil
 import sys
 import tempfile
 import typing
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # before transformers is imported, which reads it once
 os.environ["HF_HOME"] = tempfile.mkdtemp(prefix="headscope-tests-")  # a home may be read-only
@@ -18,9 +18,11 @@ os.environ["TRITON_INTERPRET"] = "1"  # before Triton is imported: its kernels t
 from pathlib import Path
 
 import hypothesis
+import jaxtyping
 import playwright.sync_api as playwright
 import pytest
 import torch
+import xarray as xr
 
 import tiers
 
@@ -38,6 +40,12 @@ if sys.version_info < (3, 12):
 
 CHROMIUM = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 """Options of the browser."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Check the shapes of tensors at each call, but in the long tier."""
+    if config.option.markexpr != "full":
+        jaxtyping.install_import_hook(tiers.CHECKED_PACKAGES, "beartype.beartype")
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest leaves out tests by their marks
@@ -93,6 +101,21 @@ def run(monkeypatch, capsys):
 
     monkeypatch.setattr(cli.console, "_width", 140)
     return typed
+
+
+@pytest.fixture
+def draw_only(monkeypatch) -> Callable[..., None]:
+    """Let an atlas draw the figures of these names alone, since each takes half a second."""
+    from headscope.jobs import atlas  # not above, as in `run`
+
+    def restrict(*names: str) -> None:
+        def list_some(table: xr.Dataset, *, every: bool) -> dict:
+            return {title: each for title, each in list_figures(table, every=every).items() if each[0] in names}
+
+        monkeypatch.setattr(atlas, "list_figures", list_some)
+
+    list_figures = atlas.list_figures
+    return restrict
 
 
 @pytest.fixture(scope="session")

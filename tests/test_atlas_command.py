@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
@@ -29,23 +28,16 @@ def model(tmp_path_factory) -> Path:
     return tiny.save(tmp_path_factory.mktemp("model"))
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _few_figures() -> Iterator[None]:
-    """One heatmap shows as well as twelve that they are drawn."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("headscope.view.figures.atlas.FREQUENT", 3)
-        yield
-
-
 @pytest.fixture(scope="module")
-def made(_few_figures, model, tmp_path_factory) -> Path:
-    """An atlas, to be copied."""
+def made(model, tmp_path_factory) -> Path:
+    """An atlas without figures, to be copied."""
     out = tmp_path_factory.mktemp("made") / "atlas"
-    headscope.atlas(str(model), "grammar:101", out, permutations=0, progress=False)
+    headscope.atlas(str(model), "grammar:101", out, permutations=0, figures="none", progress=False)
     return out
 
 
-def test_atlas_writes_everything(run, model, tmp_path) -> None:
+def test_atlas_writes_everything(run, model, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("headscope.view.figures.atlas.FREQUENT", 1)
     out = tmp_path / "atlas"
     code, said, _ = run("atlas", model, "grammar:307", "-o", out)
     assert code == 0
@@ -117,20 +109,23 @@ def test_what_patterns_find_is_in_the_atlas_and_the_patterns_are_in_its_manifest
 def test_an_atlas_of_plain_text_has_no_relations(run, model, tmp_path) -> None:
     text = tmp_path / "text.txt"
     text.write_text("\n".join(["the old dog walked by the red house . " * 3] * 5))
-    code, said, _ = run("atlas", model, text, "-o", tmp_path / "atlas")
+    code, said, _ = run("atlas", model, text, *LITTLE, "-o", tmp_path / "atlas")
     assert code == 0
     assert "relation" not in said
     assert not (tmp_path / "atlas" / "untrained.nc").exists()
     assert "relation_accuracy" not in heads.read_table(tmp_path / "atlas" / "heads.nc")
 
 
-def test_a_second_atlas_takes_the_place_of_the_first(run, model, made, tmp_path) -> None:
+def test_a_second_atlas_takes_the_place_of_the_first(run, model, made, tmp_path, draw_only) -> None:
+    draw_only("entropies")
     out = shutil.copytree(made, tmp_path / "atlas")
     (out / "notes.txt").write_text("mine")
+    (out / "figures").mkdir()
     (out / "figures" / "mine.png").write_text("mine too")
     code, _, _ = run("atlas", model, "grammar:103", "--permutations", 0, "-o", out)
     assert code == 0
     assert heads.read_table(out / "heads.nc").attrs["corpus"] == "grammar:103"
+    assert (out / "figures" / "entropies.png").exists()
     assert (out / "notes.txt").read_text() == "mine"
     assert (out / "figures" / "mine.png").read_text() == "mine too"
     text = tmp_path / "text.txt"
@@ -163,7 +158,10 @@ def test_what_killed_runs_left_unfinished_is_removed(run, model, tmp_path) -> No
 
 
 @pytest.mark.parametrize("stage", ["save", "write_page"])
-def test_a_failure_while_writing_leaves_the_old_atlas_whole(run, model, made, tmp_path, monkeypatch, stage) -> None:
+def test_a_failure_while_writing_leaves_the_old_atlas_whole(
+    run, model, made, tmp_path, monkeypatch, draw_only, stage
+) -> None:
+    draw_only("entropies")
     out = shutil.copytree(made, tmp_path / "atlas")
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
 
@@ -197,8 +195,7 @@ def test_a_run_that_was_killed_goes_on_and_ends_in_the_same_table(run, model, tm
     process.communicate()
     assert checkpoint.exists()
     assert not killed.exists()
-    resumed = subprocess.run([*started, "--resume"], **how)
-    assert resumed.returncode == 0, resumed.stdout.decode()
+    assert run(*command, "-o", killed, "--resume")[0] == 0
     assert run(*command, "-o", whole)[0] == 0
     xr.testing.assert_identical(heads.read_table(killed).drop_attrs(), heads.read_table(whole).drop_attrs())
     assert not checkpoint.exists()

@@ -1,7 +1,8 @@
 """Two tiers of tests: `pytest` runs the short one, in minutes; `pytest -m full` runs the rest, marked ``full``.
 
 Every witness, law and refusal is in the short tier once. A test that is repeated for many families of models is there
-for three of them; what starts a browser or a Ray cluster, and what is marked ``full`` by hand, is not.
+for three of them; what starts a browser or a Ray cluster, and what is marked ``full`` by hand, is not. The short tier
+also checks the shapes of tensors at each call, which doubles the time of a test; the long tier does not.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,6 +15,9 @@ SHORT_FAMILIES = ("bert", "mistral", "bart")
 
 FULL_FIXTURES = frozenset({"browser", "cluster"})
 """Fixtures that start a program of somebody else."""
+
+CHECKED_PACKAGES = ("headscope.capture", "headscope.reducers", "headscope.runner")
+"""Packages whose tensors have shapes that could be mixed up; the short tier checks these at each call."""
 
 
 def list_full(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:

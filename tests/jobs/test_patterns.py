@@ -60,8 +60,13 @@ def test_a_decoder_has_sparse_shapes_too(tmp_path: Path) -> None:
     np.testing.assert_allclose(table["sparse_best_share"].sum("shape"), 1)
 
 
+@pytest.fixture
+def few_folds(monkeypatch) -> None:
+    monkeypatch.setattr(training, "FOLDS", 3)
+
+
 @pytest.mark.full
-def test_labels_train_a_classifier_that_can_be_used_again(labelled: Path, tmp_path: Path) -> None:
+def test_labels_train_a_classifier_that_can_be_used_again(few_folds, labelled: Path, tmp_path: Path) -> None:
     first = headscope.patterns(
         tiny.make("bert"), TEXTS, tmp_path / "first", sample=7, labels=[labelled], progress=False
     )
@@ -96,7 +101,7 @@ def test_a_killed_run_goes_on_to_the_same_table(tmp_path: Path, monkeypatch) -> 
 
 
 @pytest.mark.full
-def test_training_is_the_same_each_time_and_learns() -> None:
+def test_training_is_the_same_each_time_and_learns(few_folds) -> None:
     images, labels = generate_images(7, seed=3)
     heads_of = tuple(f"{number % 3}-{number % 4}" for number in range(len(labels)))
     labelled = LabelledImages(images, labels, heads_of)

@@ -129,18 +129,7 @@ def test_workers_give_the_table_of_the_same_shards(cluster, model: Path, joined:
     assert [path.name for path in tmp_path.iterdir()] == ["heads.nc"]
 
 
-def test_a_killed_worker_loses_nothing(cluster, model: Path, joined: Path, tmp_path: Path) -> None:
-    process = begin(tmp_path, cluster, *measuring(model))
-    await_first_shard(tmp_path)
-    workers = list_workers(cluster)
-    assert len(workers) == WORKERS
-    workers[0].kill()
-    _, complaint = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 0, complaint
-    assert_same(tmp_path / "heads.nc", joined)
-
-
-def test_a_killed_command_goes_on_with_the_shards_that_are_left(
+def test_a_killed_command_goes_on_with_the_shards_that_are_left_and_a_killed_worker_loses_nothing(
     cluster, model: Path, joined: Path, tmp_path: Path
 ) -> None:
     process = begin(tmp_path, cluster, *measuring(model))
@@ -158,7 +147,12 @@ def test_a_killed_command_goes_on_with_the_shards_that_are_left(
     assert "leave out --resume if they have changed" in complaint
     assert list_kept(tmp_path) == kept
 
-    headscope_in(tmp_path, cluster, *measuring(model), "--resume")
+    ended = {*list_workers(cluster)}
+    process = begin(tmp_path, cluster, *measuring(model), "--resume")
+    await_that(lambda: {*list_workers(cluster)} - ended)
+    ({*list_workers(cluster)} - ended).pop().kill()
+    _, complaint = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, complaint
     assert_same(tmp_path / "heads.nc", joined)
     assert not list_kept(tmp_path)
 

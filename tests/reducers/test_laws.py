@@ -119,7 +119,7 @@ def test_one_order_split_padding_batch_block_and_order_of_merging(family: str, v
 
 @pytest.mark.full
 @mark_laws([(family, None) for family in FAMILIES])
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=7)
 @CUTS
 def test_any_order_split_padding_batch_block_and_order_of_merging(
     family: str, view: None, names: tuple, plan: Plan, order: list, cuts: set, data: st.DataObject
@@ -129,7 +129,7 @@ def test_any_order_split_padding_batch_block_and_order_of_merging(
 
 @pytest.mark.full
 @mark_laws(SEEN)
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=3)
 @CUTS
 def test_through_a_view_too(
     family: str, view: str, names: tuple, plan: Plan, order: list, cuts: set, data: st.DataObject

@@ -8,7 +8,7 @@ from typing import Any
 
 def pack_bytes(content: bytes, *, quick: bool = False) -> str:
     """The packed bytes; the same bytes give the same text on any day."""
-    return base64.b64encode(gzip.compress(content, compresslevel=1 if quick else 9, mtime=0)).decode("ascii")
+    return base64.b64encode(gzip.compress(content, compresslevel=1 if quick else 6, mtime=0)).decode("ascii")
 
 
 def pack_json(data: Any) -> str:
