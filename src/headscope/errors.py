@@ -26,9 +26,10 @@ class HeadscopeError(Exception):
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of another library's error, to be quoted within a sentence."""
-    lines = str(error).strip().splitlines()
-    return lines[0].rstrip(".") if lines else "no reason given"
+    """Return the first line of another library's error, to be quoted within a sentence; with the next after a colon."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    count = next((number for number, line in enumerate(lines, start=1) if not line.endswith(":")), len(lines))
+    return " ".join(lines[:count]).rstrip(".,:") if lines else "no reason given"
 
 
 def quote(text: str) -> str:

@@ -25,7 +25,8 @@ from headscope.capture.names import (
 )
 from headscope.capture.replay import make_model, make_tokenizer
 from headscope.capture.saved import SavedTexts
-from headscope.capture.weights import quiet, refuse_missing_weights, sha256_of_weights
+from headscope.capture.unread import refuse_unread_fields
+from headscope.capture.weights import quiet, refuse_eight_bits, refuse_other_weights, sha256_of_weights
 from headscope.errors import HeadscopeError, ModelError, first_line
 from headscope.files import sha256
 
@@ -94,12 +95,13 @@ def load(
     # An adapter may bring a tokenizer of its own.
     words = name if base and (Path(name) / "tokenizer.json").is_file() else where
     try:
-        # Missing weights are an error below; the library's own report would say the same at length.
+        # Weights that do not belong to the model are an error below; the library's own report is hidden.
         with quiet():
+            refuse_unread_fields(name, where, trust_remote_code=trust_remote_code)
             if task == OWN_HEAD:
                 task = _find_own_task(name, where, trust_remote_code)
             module, loading = _choose_class(where, task, trust_remote_code).from_pretrained(
-                where, trust_remote_code=trust_remote_code, output_loading_info=True
+                where, trust_remote_code=trust_remote_code, output_loading_info=True, ignore_mismatched_sizes=True
             )
             tokenizer = AutoTokenizer.from_pretrained(words, trust_remote_code=trust_remote_code, add_prefix_space=True)
     except HeadscopeError:
@@ -108,8 +110,9 @@ def load(
         advice = f"delete the folder {where}, so that it is converted again" if sha256_of_gguf else f"give {WANTED}"
         raise ModelError(f"no model could be loaded from {name!r} ({first_line(error)}); {advice}.") from error
     replaced = attach_adapter(module, Path(name), base) if base else frozenset()
-    missing = {key for key in loading["missing_keys"] if replaced.isdisjoint(key.split("."))}
-    refuse_missing_weights(name, missing, task)
+    refuse_other_weights(name, module, loading, task, replaced)
+    folder = _folder(where)
+    refuse_eight_bits(name, module, folder)
     # Without tokenizer files transformers makes up a tokenizer that knows no word.
     if len(tokenizer) <= len(tokenizer.all_special_ids):
         raise ModelError(
@@ -123,7 +126,7 @@ def load(
             f"{name!r} cannot be put on the device {device!r} ({first_line(error)}); give cpu, or a GPU that is there."
         ) from error
     revision = getattr(module.config, "_commit_hash", None) or ""
-    digest = sha256_of_gguf or sha256_of_weights(_folder(where))
+    digest = sha256_of_gguf or sha256_of_weights(folder)
     digest = hash_adapted(Path(name), digest) if base else digest
     return Model.from_module(module, tokenizer, name=name, revision=revision, weights_sha256=digest, adapter_of=base)
 

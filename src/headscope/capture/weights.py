@@ -1,13 +1,43 @@
-"""Weights on disk: loaded without the library's own reports, refused if some are missing, and identified by a hash."""
+"""Weights on disk: loaded without the library's own reports, compared with the model, and identified by a hash.
+
+The library drops weights that no module takes, and says so in a report that we hide: what bears on attention is refused
+here, and named.
+"""
 
 import hashlib
-from collections.abc import Iterable, Iterator
+import logging
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+from safetensors import safe_open
+from transformers import PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
 from headscope.errors import ModelError
+
+logger = logging.getLogger("headscope")
+
+COMPLETE = "give a complete checkpoint whose configuration is its own"
+
+HARMLESS = re.compile(
+    r"(^|\.)("
+    r"pooler\..*"  # above the last attention
+    r"|position_ids|(original_)?inv_freq|(cos|sin)_cached|relative_position_index"  # computed anew
+    r"|(self_attn|attn|attention|crossattention)\.(masked_)?bias"  # a causal mask, as old checkpoints keep it
+    r"|num_batches_tracked|total_ops|total_params|_extra_state|_float_tensor|version"  # notes of other libraries
+    r"|mtp(_layers)?\..*"  # predicts further tokens than the next
+    r")$"
+)
+"""Weights within a model that change nothing that is measured."""
+
+CACHE_SCALES = re.compile(r"(^|\.)[kv]_(proj\.output_)?scale$")
+"""Scales by which an engine rounds the keys and values that it keeps from token to token."""
+
+EIGHT_BITS = frozenset({"F8_E4M3", "F8_E5M2", "F8_E8M0", "I8", "U8"})
+"""Types of safetensors that hold weights only together with their scales."""
 
 
 @contextmanager
@@ -24,8 +54,45 @@ def quiet() -> Iterator[None]:
             transformers_logging.enable_progress_bar()
 
 
+def refuse_other_weights(
+    name: str, module: PreTrainedModel, loading: Mapping[str, Any], task: str | None, replaced: frozenset[str]
+) -> None:
+    """Raise an error if the weights on disk are not those that the model computes with.
+
+    Args:
+        name: of the model, for the message.
+        module: the loaded model.
+        loading: the report of the library (``output_loading_info``).
+        task: for which the model was loaded, if for one.
+        replaced: modules that an adapter brings.
+
+    Raises:
+        ModelError: a weight is missing or has another size, or nothing takes one that bears on attention.
+    """
+    sizes = {key: sizes for key, *sizes in loading["mismatched_keys"] if replaced.isdisjoint(key.split("."))}
+    if sizes:
+        key = min(sizes)
+        there, wanted = (tuple(size) for size in sizes[key])
+        raise ModelError(
+            f"the weight {key} of {name!r} has the size {there}, and its configuration calls for {wanted}; {COMPLETE}."
+        )
+    refuse_missing_weights(name, {key for key in loading["missing_keys"] if replaced.isdisjoint(key.split("."))}, task)
+    unused = list_unused(module, loading["unexpected_keys"])
+    if unused:
+        raise ModelError(
+            f"{name!r} has {_describe(unused)} for which its configuration has no place, so attention would be "
+            f"computed without; {COMPLETE}."
+        )
+    if scales := sorted(filter(CACHE_SCALES.search, loading["unexpected_keys"])):
+        logger.warning(
+            "%s has scales for a cache of rounded keys and values, such as %s; attention is measured without rounding.",
+            name,
+            scales[0],
+        )
+
+
 def refuse_missing_weights(name: str, missing: set[str], task: str | None) -> None:
-    """Refuse a model some of whose weights are not on the disk.
+    """Raise an error if some weights of a model are not on the disk.
 
     Args:
         name: of the model, for the message.
@@ -50,14 +117,72 @@ def refuse_missing_weights(name: str, missing: set[str], task: str | None) -> No
     )
 
 
+def list_unused(module: PreTrainedModel, unexpected: Iterable[str]) -> list[str]:
+    """Return the weights on disk that belong into a model and that no module of it takes, sorted.
+
+    Heads for other tasks than the one at hand are no part of the model, and layers that predict further tokens than the
+    next are none that its configuration counts.
+
+    Args:
+        module: the loaded model.
+        unexpected: the names of weights that the library did not use.
+    """
+    base, modules = module.base_model, dict(module.named_modules())
+    parts, prefix = {name for name, _ in base.named_children()}, f"{module.base_model_prefix}."
+    config = module.config.get_text_config()
+    last = getattr(config, "num_hidden_layers", 0) + (getattr(config, "num_nextn_predict_layers", None) or 0)
+    further = {str(number) for number in range(getattr(config, "num_hidden_layers", 0), last)}
+
+    def is_part(key: str) -> bool:
+        within = key.removeprefix(prefix).split(".")
+        if len(within) > 2 and within[0] in parts and within[1] in further:
+            return False
+        return within[0] in parts or key.rpartition(".")[0] in modules
+
+    return sorted(
+        key for key in unexpected if is_part(key) and not HARMLESS.search(key) and not CACHE_SCALES.search(key)
+    )
+
+
+def refuse_eight_bits(name: str, module: PreTrainedModel, folder: Path) -> None:
+    """Raise an error if weights lie in 8 bits on the disk, which nobody has multiplied by their scales.
+
+    Raises:
+        ModelError: a file has such weights, and the configuration names no quantisation.
+    """
+    if getattr(module, "hf_quantizer", None) is not None:
+        return
+    for file in list_files(folder):
+        if file.suffix != ".safetensors":
+            continue
+        with safe_open(file, framework="pt") as opened:
+            for key in sorted(opened.keys()):
+                part = opened.get_slice(key)
+                if part.get_dtype() in EIGHT_BITS and len(part.get_shape()) > 1:
+                    raise ModelError(
+                        f"{name!r} has weights in 8 bits, such as {key} ({part.get_dtype()}), and its configuration "
+                        "has no quantization_config that says by which scales they are multiplied; "
+                        f"{COMPLETE}, or the weights in 16 or 32 bits."
+                    )
+
+
+def _describe(weights: Sequence[str]) -> str:
+    return f"the weight {weights[0]}" if len(weights) == 1 else f"{len(weights)} weights, such as {weights[0]},"
+
+
 def sha256_of_weights(folder: Path) -> str:
     """Of the weights that transformers takes from `folder`, empty if there are none.
 
     `sha256sum` gives the same for a single file.
     """
-    patterns = ("model.safetensors", "model-*-of-*.safetensors", "pytorch_model.bin", "pytorch_model-*-of-*.bin")
-    files = next((parts for pattern in patterns if (parts := sorted(folder.glob(pattern)))), [])
+    files = list_files(folder)
     return hash_files(files) if files else ""
+
+
+def list_files(folder: Path) -> list[Path]:
+    """Return the files of weights that transformers takes from a folder, in the order of their names."""
+    patterns = ("model.safetensors", "model-*-of-*.safetensors", "pytorch_model.bin", "pytorch_model-*-of-*.bin")
+    return next((parts for pattern in patterns if (parts := sorted(folder.glob(pattern)))), [])
 
 
 def hash_files(files: Iterable[Path]) -> str:
