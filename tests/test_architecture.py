@@ -124,7 +124,7 @@ def test_torch_would_be_noticed() -> None:
 
 def test_one_file_knows_the_attention_interface_of_transformers() -> None:
     knowing = [path for path in SOURCE.rglob("*.py") if "AttentionInterface" in path.read_text(encoding="utf-8")]
-    assert [path.relative_to(SOURCE).as_posix() for path in knowing] == ["headscope/capture/interface.py"]
+    assert [path.relative_to(SOURCE).as_posix() for path in knowing] == ["headscope/capture/implementation.py"]
 
 
 def test_no_file_is_a_drawer() -> None:

@@ -6,7 +6,6 @@ vouches for a fused kernel; `headscope.capture.layer` says how.
 
 Surprises of transformers 5.23 that are handled here (the folder ``findings`` shows each):
 
-- A function registered for attention alone gets no mask (``attention-without-mask``); ours is registered for both.
 - The module does not tell the layer (``layers-without-number``), so calls are counted.
 - Families without the interface accept the name and never call us (``attention-name-not-taken``). They are observed
   through ``output_attentions=True``, or refused.
@@ -24,7 +23,7 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedConfig, PreTrainedModel
+from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import eager_mask, sdpa_mask
 
@@ -35,6 +34,7 @@ from headscope.capture.dense import DenseRows
 from headscope.capture.dense_view import DenseView, turn_rows
 from headscope.capture.edit import Edit, refuse_changes
 from headscope.capture.gpu import Kernels
+from headscope.capture.implementation import register
 from headscope.capture.installed import attend_edited, find_edits, install, suspend_edits
 from headscope.capture.layer import attend_with_all_rows, attend_with_chosen_rows, pass_on
 from headscope.capture.model import Model
@@ -316,12 +316,9 @@ def _attend_edited(module: nn.Module, *arguments: Any, **terms: Any) -> tuple[Te
     return attend_edited(False, find_eager(module), module, *arguments, **terms)
 
 
-AttentionInterface.register(NAME, _attend)
-AttentionMaskInterface.register(NAME, _keep_mask)
-AttentionInterface.register(EDITED["eager"], _attend_edited)
-AttentionMaskInterface.register(EDITED["eager"], eager_mask)
-AttentionInterface.register(EDITED["sdpa"], partial(attend_edited, True, sdpa_attention_forward))
-AttentionMaskInterface.register(EDITED["sdpa"], sdpa_mask)
+register(NAME, _attend, _keep_mask)
+register(EDITED["eager"], _attend_edited, eager_mask)
+register(EDITED["sdpa"], partial(attend_edited, True, sdpa_attention_forward), sdpa_mask)
 
 
 _naming = Lock()

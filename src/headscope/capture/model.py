@@ -3,7 +3,7 @@
 import copy
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,13 +14,14 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.models.auto import modeling_auto
 
+from headscope.capture.direction import sees_ahead
 from headscope.capture.saved import SavedTexts
 from headscope.errors import ModelError
 from headscope.layers import list_ranges
 
 CAUSAL = frozenset(modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
 CAUSAL -= frozenset(modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES) | {"xlnet", "bert-generation"}
-"""Model types whose attention is causal unless the configuration says otherwise.
+"""Model types whose attention is causal unless the configuration says otherwise, where the mask cannot be asked.
 
 They can predict the next token and not a masked one. Of the two left out, XLNet permutes what a token may see for that,
 and the other is BERT, causal only where its configuration says so.
@@ -54,12 +55,22 @@ class Shape:
     key_value_heads: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def from_config(cls, config: Any, tokenizer: PreTrainedTokenizerBase | None = None) -> "Shape":
-        """The shape of a model with this configuration and tokenizer."""
+    def from_config(
+        cls, config: Any, tokenizer: PreTrainedTokenizerBase | None = None, *, causal: bool | None = None
+    ) -> "Shape":
+        """Return the shape of a model with this configuration and tokenizer.
+
+        Args:
+            config: of the model.
+            tokenizer: whose vocabulary is part of the shape. Default: none.
+            causal: whether a token of a model without an encoder sees itself and those before it alone. Default: as the
+                configuration has it, which does not know all types of models.
+        """
         vocabulary = {} if tokenizer is None else tokenizer.get_vocab()
         if not config.is_encoder_decoder:
             text = config.get_text_config()
-            attention_type = "decoder" if _is_causal(config, text) else "encoder"
+            causal = _is_causal(config, text) if causal is None else causal
+            attention_type = "decoder" if causal else "encoder"
             heads = _first(text, "num_attention_heads")
             kinds = enumerate(getattr(text, "layer_types", None) or (), start=1)
             others = {number: kind for number, kind in kinds if kind in WITHOUT_ATTENTION}
@@ -181,17 +192,30 @@ class Model:
     @property
     def layers(self) -> Mapping[str, int]:
         """The number of layers of each attention type: ``encoder``, ``decoder`` (causal) or ``cross``."""
-        return Shape.from_config(self.module.config).layers
+        return self.sizes.layers
 
     @property
     def attention_layers(self) -> Mapping[str, tuple[int, ...]]:
         """The numbers of the layers that have attention, by attention type: in hybrid models not all layers have."""
-        return Shape.from_config(self.module.config).attention_layers
+        return self.sizes.attention_layers
 
     @property
     def shape(self) -> "Shape":
         """Its layers, heads and vocabulary."""
-        return Shape.from_config(self.module.config, self.tokenizer)
+        return replace(self.sizes, vocabulary=self.tokenizer.get_vocab())
+
+    @property
+    def sizes(self) -> "Shape":
+        """Its shape without the vocabulary, which takes a while to list."""
+        return Shape.from_config(self.module.config, causal=self.is_causal)
+
+    @cached_property
+    def is_causal(self) -> bool | None:
+        """Whether a token sees itself and those before it alone, as the mask shows; None where it cannot be seen."""
+        if self.saved is not None or self.module.config.is_encoder_decoder:
+            return None
+        ahead = sees_ahead(self.module)
+        return None if ahead is None else not ahead
 
     @property
     def start_id(self) -> int | None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-from headscope.capture.model import Model, Shape
+from headscope.capture.model import Model
 from headscope.errors import HeadscopeError, quote
 from headscope.heads import find_head
 from headscope.layers import refuse_layer
@@ -30,7 +30,7 @@ def select_heads(model: Model, names: HeadNames) -> Selection:
         HeadscopeError: nothing is named, or the model has no such head, group, layer or attention type, or a layer has
             no attention.
     """
-    shape = Shape.from_config(model.module.config)  # not `model.shape`, which lists the vocabulary
+    shape = model.sizes
     selected: dict[tuple[str, int], set[int]] = {}
     for name in list_names(names):
         attention_type, where = _split(model, name)

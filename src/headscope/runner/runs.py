@@ -13,7 +13,7 @@ from pathlib import Path
 import xarray as xr
 
 from headscope.capture.loading import load, read_identity
-from headscope.capture.model import Model
+from headscope.capture.model import Model, Shape
 from headscope.capture.names import OWN_HEAD
 from headscope.capture.stream import Plan
 from headscope.corpora.document import Document
@@ -167,12 +167,13 @@ def refuse_other_runs(model: Model, runs: Runs, *, trust_remote_code: bool) -> N
     twice = [name for name, times in Counter(run.name for run in runs.runs).items() if times > 1]
     if twice:
         raise HeadscopeError(f"{runs.folder} lists the run {twice[0]} twice; take one out of the list.")
+    expected = Shape.from_config(model.module.config, model.tokenizer)  # as `read_identity` reads that of a run
     for run in runs.runs:
         try:
             shape, digest = read_identity(runs.path(run), trust_remote_code=trust_remote_code)
         except ModelError as error:
             raise ModelError(f"the run {run.name} is not whole: {error}") from error
-        if difference := model.shape.difference(shape):
+        if difference := expected.difference(shape):
             raise ModelError(
                 f"{model.name!r} and the run {run.name} of {runs.folder} differ in {difference}; give the model that "
                 "the runs were tuned from."

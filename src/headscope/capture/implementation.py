@@ -1,0 +1,16 @@
+"""Attention implementations of ours, under the names by which a configuration of transformers chooses them."""
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor
+from transformers import AttentionInterface, AttentionMaskInterface
+
+
+def register(name: str, attend: Callable[..., Any], make_mask: Callable[..., Tensor | None]) -> None:
+    """Register an attention function and the function that makes its masks.
+
+    A function that is registered for attention alone gets no mask (``findings/attention-without-mask.sh``).
+    """
+    AttentionInterface.register(name, attend)
+    AttentionMaskInterface.register(name, make_mask)
