@@ -35,7 +35,7 @@ DRAWERS = {"utils", "util", "helpers", "helper", "misc", "common"}
 CHAINS = (
     "errors files layers heads corpora capture reducers runner learn studies jobs cli",
     "errors files score runs examples headlists analyse view studies jobs cli",
-    "errors files heads score capture reducers runner intervene jobs cli",
+    "errors files identity heads score capture reducers runner intervene jobs cli",
 )
 # Names that say neither what is done nor what it is.
 NO_NAMES = set("found one told made of spoken called counted another more such said asked taken".split())
@@ -48,7 +48,7 @@ SCORES = (
 OF_ONE_REDUCER = {"jobs/align.py": {"WordAlignment"}}
 
 # What loads no torch; import-linter's contract is about the first.
-WITHOUT_TORCH = ("analyse", "corpora", "examples", "headlists", "heads", "layers", "runs", "score", "view")
+WITHOUT_TORCH = ("analyse", "corpora", "examples", "headlists", "heads", "identity", "layers", "runs", "score", "view")
 FURTHER_WITHOUT_TORCH = ("errors", "files", "studies", "view.figures", "view.page")
 
 # What a command needs beside its job, to print what came of it.

@@ -174,12 +174,12 @@ def test_the_run_with_the_weights_of_the_model_is_taken() -> None:
     both = xr.concat([make_effects([heads]), make_effects([heads[::-1]])], xr.Variable("run", ["seed-1", "seed-2"]))
     both = both.assign({name: both[name].isel(run=0) for name in ("examples", "texts")})
     both = both.assign_attrs(runs=json.dumps(runs))
-    table = add_need(make_table(), match_effects(both, "b", "folder/seed-2"))
+    table = add_need(make_table(), match_effects(both, {"model": "folder/seed-2", "weights_sha256": "b"}))
     assert read_needs(table) == [need for need, _ in NEED_OF_A_WAY.values()][::-1]
     with pytest.raises(TableError) as refused:
-        match_effects(both, "w", "minilm")
+        match_effects(both, {"model": "minilm", "weights_sha256": "w"})
     assert str(refused.value).startswith(
-        "the effects are those of the runs seed-1, seed-2, whose weights are not those"
+        "the effects are those of the runs seed-1, seed-2, and minilm differs from that in its weights; give"
     )
 
 

@@ -243,8 +243,8 @@ def test_what_cannot_be_replicated_is_refused() -> None:
     )
     refuse(report, same.assign_attrs(corpus="copy.conllu"), sentence)
     sentence = (
-        "the heads were chosen in the model made/up, and the other corpus was measured with other weights (made/up); "
-        "measure it with the same model."
+        "the heads were chosen in the model made/up, and the other corpus was measured with a model that differs in "
+        "its {} (made/up); measure it with the same one."
     )
-    refuse(report, other.assign_attrs(weights_sha256="00" * 32), sentence)
-    refuse(report, other.isel(layer=slice(2)), sentence)
+    refuse(report, other.assign_attrs(weights_sha256="00" * 32), sentence.format("weights"))
+    refuse(report, other.isel(layer=slice(2)), sentence.format("numbers of layers and heads"))

@@ -120,6 +120,7 @@ HARMLESS = {
     ),
     "a pooler": ("distilbert", add(pooler__dense__weight=SIZE), None),
     "heads for tasks": ("bert", add(cls__seq_relationship__weight=SIZE, classifier__bias=SIZE), None),
+    "a bias of the logits": ("bart", add(final_logits_bias=SIZE[None]), None),
     "a layer that predicts the token after the next": (
         "llama", add(layers__2__self_attn__q_proj__weight=SIZE), {"num_nextn_predict_layers": 1}
     ),

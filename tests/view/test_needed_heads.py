@@ -226,7 +226,7 @@ REFUSED = {
     "nothing there": "there is no file {folder}/effects.nc; effects are written by `headscope disable`",
     "another table": "{folder}/heads.nc has no effects of query heads such as 3-1; run `headscope disable`",
     "damaged": "{folder}/effects.nc is not a netCDF-4 file",
-    "other weights": "the effects are those of {model}, whose weights are not those of minilm; give the model",
+    "other weights": "the effects are those of {model}, and minilm differs from that in its weights; give the model",
 }
 
 

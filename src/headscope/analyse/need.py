@@ -21,6 +21,7 @@ from headscope.analyse.metrics import ATTRIBUTE, read_metrics
 from headscope.analyse.report import STANDS_OUT, UNDECIDED
 from headscope.errors import TableError
 from headscope.heads import variable
+from headscope.identity import name_differences
 from headscope.score import read_scores
 
 BOUND = 0.01
@@ -78,17 +79,17 @@ def find_metric(effects: xr.Dataset) -> Mapping[str, Any] | None:
     return next((metric for metric in read_metrics(effects) if f"first_order_{metric['name']}" in effects), None)
 
 
-def match_effects(effects: xr.Dataset, weights_sha256: str, name: str) -> xr.Dataset:
-    """The effects of the model with these weights; of runs, those of the run that has them.
+def match_effects(effects: xr.Dataset, model: Mapping[str, Any]) -> xr.Dataset:
+    """Return the effects of a model; of runs, those of the run that has its weights.
 
     Args:
         effects: a table that `check_effects` has let pass.
-        weights_sha256: of the model.
-        name: of the model, in messages.
+        model: the attributes that identify the model (`headscope.identity`), and its name.
 
     Raises:
-        TableError: the effects are of other weights.
+        TableError: the effects are of another model.
     """
+    name, weights_sha256, differences = model["model"], model["weights_sha256"], "weights"
     disabled = str(effects.attrs["model"])
     if "runs" in effects.attrs:
         # The hash of the table is that of the model that the runs were tuned from.
@@ -98,12 +99,12 @@ def match_effects(effects: xr.Dataset, weights_sha256: str, name: str) -> xr.Dat
             if hashes[run] == weights_sha256:
                 return effects.sel(run=run) if "run" in effects.dims else effects
         disabled = f"the runs {', '.join(names)}" if names else f"several runs of {disabled}, as means"
-    elif effects.attrs["weights_sha256"] == weights_sha256:
+    elif not (differences := name_differences(effects.attrs, model)):
         return effects
     raise TableError(
-        f"the effects are those of {disabled}, whose weights are not those of {name}; give the model that was "
-        "disabled. A loaded model with a task head is another one without it: save it to a folder, and give that to "
-        "both commands."
+        f"the effects are those of {disabled}, and {name} differs from that in its {differences}; give the model that "
+        "was disabled. A loaded model with a task head is another one without it: save it to a folder, and give that "
+        "to both commands."
     )
 
 

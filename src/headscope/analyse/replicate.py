@@ -24,6 +24,7 @@ from headscope.analyse.rivals import (
 )
 from headscope.analyse.uncertainty import Lift, Ratio
 from headscope.errors import TableError
+from headscope.identity import name_differences
 from headscope.score import Score
 
 SURVIVES, FAILS = "survives", "does not survive"
@@ -102,13 +103,13 @@ def refuse_same_corpus(sha256: str, other_sha256: str, other: str) -> None:
 
 def _check_model(table: xr.Dataset, other: xr.Dataset) -> None:
     """Refuse tables of two models."""
-    sizes, weights = ({dim: t.sizes.get(dim) for dim in _DIMENSIONS} for t in (table, other)), "weights_sha256"
-    first, second = sizes
-    if first != second or table.attrs.get(weights) != other.attrs.get(weights):
+    first, second = ({dim: t.sizes.get(dim) for dim in _DIMENSIONS} for t in (table, other))
+    differences = name_differences(table.attrs, other.attrs)
+    if first != second or differences:
         names = [str(t.attrs.get("model", "unknown")) for t in (table, other)]
         raise TableError(
-            f"the heads were chosen in the model {names[0]}, and the other corpus was measured with other weights "
-            f"({names[1]}); measure it with the same model."
+            f"the heads were chosen in the model {names[0]}, and the other corpus was measured with a model that "
+            f"differs in its {differences or 'numbers of layers and heads'} ({names[1]}); measure it with the same one."
         )
 
 

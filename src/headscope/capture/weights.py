@@ -127,7 +127,7 @@ def list_unused(module: PreTrainedModel, unexpected: Iterable[str]) -> list[str]
         module: the loaded model.
         unexpected: the names of weights that the library did not use.
     """
-    base, modules = module.base_model, dict(module.named_modules())
+    base, modules = module.base_model, {name for name, _ in module.named_modules() if name}
     parts, prefix = {name for name, _ in base.named_children()}, f"{module.base_model_prefix}."
     config = module.config.get_text_config()
     last = getattr(config, "num_hidden_layers", 0) + (getattr(config, "num_nextn_predict_layers", None) or 0)

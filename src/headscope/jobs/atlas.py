@@ -49,6 +49,7 @@ from headscope.reducers import REDUCERS
 from headscope.reducers.reducer import Reducer, needs_sample, reports_heads
 from headscope.reducers.support.permutations import with_permutations
 from headscope.runner import Plan, list_reducers, resolve_reducers, try_views
+from headscope.runner.provenance import identify_model
 from headscope.view.figures import save
 from headscope.view.figures.atlas import Drawing, list_figures
 from headscope.view.figures.probes import list_probe_figures
@@ -200,7 +201,7 @@ def atlas(
         if any(map(reports_heads, resolved)):
             model.require_weights("the untrained model")
         if disabled is not None:
-            disabled = match_effects(disabled, model.weights_sha256, model.name)
+            disabled = match_effects(disabled, identify_model(model))
         refuse_other_probes(probes, model)
         plan = make_plan(max_tokens, cut, pair_tokens, batch_tokens)
         reading_attention = [reducer for reducer in resolved if reducer.scope != "gradient"]

@@ -24,11 +24,13 @@ from headscope.capture.names import OWN_HEAD
 from headscope.capture.views import VIEWS
 from headscope.errors import HeadscopeError, ModelError, TableError
 from headscope.examples import read_examples
+from headscope.identity import name_differences
 from headscope.intervene.prediction import find_mask, find_start
 from headscope.jobs.atlas import AtlasResult, atlas
 from headscope.jobs.local_server import HOST, Reply, Request, open_server, refuse, reply_json
 from headscope.jobs.page_model import PageModel
 from headscope.jobs.progress import Progress, ignore_progress, shows_progress
+from headscope.runner.provenance import identify_model
 from headscope.view.headings import name_model
 from headscope.view.notebook import frame_page, make_widget
 from headscope.view.page import Live, render_page
@@ -229,7 +231,7 @@ def _load_model(
         ModelError: the model that was named cannot be loaded.
         TableError: its weights are not those of the atlas.
     """
-    name, weights = (str(opened.table.attrs[key]) for key in ("model", "weights_sha256"))
+    name = str(opened.table.attrs["model"])
     progress("loading the model", 0, 0)
     try:
         loaded = _load_with_head(name if model is None else model, device, trust_remote_code)
@@ -237,10 +239,10 @@ def _load_model(
         if model is not None:
             raise
         return None, (f"The page shows no text that you type, because the model is not there: {error}",)
-    if loaded.weights_sha256 != weights:
+    if differences := name_differences(opened.table.attrs, identify_model(loaded)):
         raise TableError(
-            f"the atlas is of {name!r} with other weights than {loaded.name!r} has; name the model with its weights as "
-            "`model`, or make the atlas again."
+            f"the atlas is of {name!r}, which differs from {loaded.name!r} in its {differences}; name the model of the "
+            "atlas as `model`, or make the atlas again."
         )
     return loaded, ()
 

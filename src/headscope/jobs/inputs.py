@@ -7,9 +7,11 @@ import xarray as xr
 from headscope.capture.model import Model
 from headscope.capture.names import OWN_HEAD
 from headscope.errors import TableError
+from headscope.identity import name_differences
 from headscope.reducers import add_offsets_and_classes as add_offsets_and_classes
 from headscope.reducers.reducer import Reducer
 from headscope.runner import Plan, needs_head
+from headscope.runner.provenance import identify_model
 
 
 def find_head(task: str | None, reducers: Sequence[Reducer], view: str | None = None) -> str | None:
@@ -42,13 +44,13 @@ def make_plan(
 
 
 def refuse_other_probes(probes: xr.Dataset | None, model: Model) -> None:
-    """Refuse probes of other weights than those of a model; None is none.
+    """Raise an error if probes are of another model, unless there are no probes.
 
     Raises:
-        TableError: the weights are others.
+        TableError: the models differ.
     """
-    if probes is not None and probes.attrs["weights_sha256"] != model.weights_sha256:
+    if probes is not None and (differences := name_differences(probes.attrs, identify_model(model))):
         raise TableError(
-            f"the probes are those of {probes.attrs['model']!r}, whose weights are not those of {model.name!r}; train "
-            "probes of the same model."
+            f"the probes are those of {probes.attrs['model']!r}, which differs from {model.name!r} in its "
+            f"{differences}; train probes of the same model."
         )

@@ -23,6 +23,7 @@ from headscope.corpora.corpus import hash_documents, name_documents
 from headscope.corpora.document import Document
 from headscope.errors import CorpusError
 from headscope.heads import write_table
+from headscope.identity import MODEL_PARTS
 from headscope.jobs.arguments import PROBE_PARTS, check_model, check_probing
 from headscope.jobs.folder import OutputFolder, write_csv
 from headscope.jobs.inputs import make_plan
@@ -139,7 +140,8 @@ def probe(
         }  # fmt: skip
         identity = {
             "about": {"model": model.name, "treebank": name_documents(documents), **settings},
-            "weights": model.weights_sha256, "corpus": hash_documents(documents),
+            "identity": {part: identify_model(model)[part] for part in MODEL_PARTS},
+            "corpus": hash_documents(documents),
             "other": "" if tested is None else hash_documents(tested),
         }  # fmt: skip
         plan = make_plan(max_tokens, None, None, batch_tokens)

@@ -4,6 +4,7 @@ import platform
 from importlib import metadata
 from typing import Any
 
+from headscope.capture.identity import hash_config, hash_tokenizer
 from headscope.capture.model import Model
 from headscope.heads import KEY_VALUE_HEADS
 from headscope.layers import write_without_attention
@@ -13,11 +14,16 @@ PACKAGES = ("headscope", "torch", "transformers", "tokenizers", "numpy", "xarray
 
 
 def identify_model(model: Model) -> dict[str, Any]:
-    """The attributes of a table that say which weights it is of, and how they were run."""
+    """Return the attributes of a table that say which model it is of, and how that was run.
+
+    `headscope.identity.MODEL_PARTS` lists those by which two models are told apart.
+    """
     about: dict[str, Any] = {
         "model": model.name,
         "revision": model.revision,
         "weights_sha256": model.weights_sha256,
+        "config_sha256": hash_config(model.module.config),
+        "tokenizer_sha256": hash_tokenizer(model.tokenizer),
         "dtype": str(model.module.dtype).removeprefix("torch."),
         "device": str(model.device),
         "tokenizer": type(model.tokenizer).__name__,

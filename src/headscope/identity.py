@@ -1,0 +1,24 @@
+"""The identity of a model: whatever of it changes a number, as the attributes of a table state it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+MODEL_PARTS: Mapping[str, str] = {
+    "weights_sha256": "weights",
+    "config_sha256": "configuration",
+    "tokenizer_sha256": "tokenizer",
+    "dtype": "numerical type",
+}
+"""The attributes that identify a model, and their names in messages."""
+
+
+def name_differences(attributes: Mapping[str, Any], others: Mapping[str, Any]) -> str:
+    """Return in which parts of their identity two models differ, in words; empty if in none.
+
+    Args:
+        attributes: of a table, or as `headscope.runner.identify_model` returns them.
+        others: of another model. A part that one of the two does not state is not compared, except the weights.
+    """
+    compared = [part for part in MODEL_PARTS if part == "weights_sha256" or {part} <= attributes.keys() & others.keys()]
+    *parts, last = [MODEL_PARTS[part] for part in compared if attributes.get(part) != others.get(part)] or [""]
+    return f"{', '.join(parts)} and {last}" if parts else last
