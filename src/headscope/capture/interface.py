@@ -108,7 +108,7 @@ class Capture:
     @classmethod
     def _verify(cls, model: Model, batch: Batch) -> "Capture":
         untouched = _run_untouched(model, batch)
-        noise = cache(lambda: measure_noise(model.module, lambda: select_real(batch, _run_untouched(model, batch))))
+        noise = _measure_noise_once(model, batch)
         _verify_without_padding(model, batch, untouched, noise)
         capture = cls(model, "interface")
         if not _takes_our_name(model.module, capture._configs):
@@ -133,6 +133,16 @@ class Capture:
         verify_numbers(model, outputs.modules)
         verify_same(model, batch, untouched, outputs.verified, noise)
         return replace(capture, modules=outputs.modules)
+
+    def verify_companions(self, batch: Batch) -> None:
+        """Verify that the shortest text of a batch does not depend on the longer ones beside it.
+
+        Raises:
+            ModelError: it does.
+        """
+        with suspend_edits():
+            untouched = _run_untouched(self.model, batch)
+            _verify_without_padding(self.model, batch, untouched, _measure_noise_once(self.model, batch))
 
     def run(
         self,
@@ -359,6 +369,10 @@ def is_finite(model: Model, batch: Batch) -> bool:
     """
     with suspend_edits():
         return bool(are_finite(batch, _run_untouched(model, batch)).all())
+
+
+def _measure_noise_once(model: Model, batch: Batch) -> Callable[[], float]:
+    return cache(lambda: measure_noise(model.module, lambda: select_real(batch, _run_untouched(model, batch))))
 
 
 def _verify_without_padding(model: Model, batch: Batch, untouched: Tensor, noise: Callable[[], float]) -> None:

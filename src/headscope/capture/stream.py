@@ -8,6 +8,7 @@ The batches depend on the documents, the models and the arguments alone, so whoe
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice, tee, zip_longest
 
 import torch
@@ -16,6 +17,7 @@ from torch import Tensor
 
 from headscope.capture.align import PAIR_TOKENS, Alignment
 from headscope.capture.batch import Batch, collate
+from headscope.capture.companions import divide, find_side, list_thresholds
 from headscope.capture.interface import Capture, is_finite
 from headscope.capture.model import Model
 from headscope.capture.residual import find_unembedding
@@ -140,6 +142,8 @@ class Stream:
         copies = tee(self.documents, len(self.models))
         sides = [self._batches(model, documents) for model, documents in zip(self.models, copies, strict=True)]
         captures: tuple[Capture, ...] = ()
+        # Where no length is a threshold, the capture was verified on a text with padding already.
+        verified = set() if self._thresholds else {0}
         for portions in zip_longest(*sides, fillvalue=(None, Counter[str]())):
             (batch, skipped), *beside = portions
             for other, (batch_beside, _) in zip(others, beside, strict=True):
@@ -151,7 +155,15 @@ class Stream:
                     for model in self.models
                     if batches
                 )
+            if batches and (side := find_side(self._thresholds, batches[0].encoder.length)) not in verified:
+                verified.add(side)
+                for capture, each in zip(captures, batches, strict=True):
+                    capture.verify_companions(each)
             yield Portion(batches, captures if batches else (), skipped)
+
+    @cached_property
+    def _thresholds(self) -> tuple[int, ...]:
+        return tuple(sorted({length for model in self.models for length in list_thresholds(model.module)}))
 
     def _batches(self, model: Model, documents: Iterable[Document]) -> Iterator[tuple[Batch | None, Counter[str]]]:
         """Padded batches for one model, each with what was left out since the one before."""
@@ -169,8 +181,10 @@ class Stream:
             skipped += left_out
             while aligned:
                 count = self._documents_of_batch(aligned[0].length)
-                yield collate(model, aligned[:count]), skipped
-                aligned, skipped = aligned[count:], Counter()
+                for alike in divide(aligned[:count], self._thresholds, lambda text: text.length):
+                    yield collate(model, alike), skipped
+                    skipped = Counter()
+                aligned = aligned[count:]
         if skipped:
             yield None, skipped
 

@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from headscope.analyse.metrics import Metric, classification_metrics, name_cell, pearson_metric, ratio_metric
+from headscope.capture.companions import divide, list_thresholds
 from headscope.capture.loss import find_task
 from headscope.capture.model import Model
 from headscope.capture.stream import BATCH_TOKENS
@@ -114,9 +115,11 @@ def _quantify_labels(
 def _collate(task: Task, model: Model, rows: Sequence[Features], batch_tokens: int) -> Iterator[EvaluationBatch]:
     """The examples in batches of one length or nearly, with the longest first."""
     order = sorted(range(len(rows)), key=lambda number: -len(rows[number]["input_ids"]))
+    thresholds = list_thresholds(model.module)
     while order:
         count = max(1, batch_tokens // len(rows[order[0]]["input_ids"]))
-        chosen, order = order[:count], order[count:]
+        chosen = next(divide(order[:count], thresholds, lambda number: len(rows[number]["input_ids"])))
+        order = order[len(chosen) :]
         inputs = [{name: values for name, values in rows[number].items() if name != "labels"} for number in chosen]
         padded = model.tokenizer.pad(inputs, return_tensors="pt", padding_side="right").to(model.device)
         length = padded["input_ids"].shape[1]

@@ -13,6 +13,7 @@ from torch import Tensor
 from transformers.models.auto import modeling_auto
 
 from headscope.capture.align import Aligned, Alignment
+from headscope.capture.companions import divide, list_thresholds
 from headscope.capture.loss import choose_masked
 from headscope.capture.model import Model
 from headscope.corpora.document import Document
@@ -150,8 +151,10 @@ def batch_rows(model: Model, rows: Iterable[Row], batch_tokens: int) -> Iterator
     """
     tokens = min(batch_tokens, HELD_LOGITS // model.module.config.get_text_config().vocab_size)
     rest = iter(rows)
+    thresholds = list_thresholds(model.module)
     for longest in rest:
-        yield [longest, *islice(rest, max(1, tokens // len(longest.text.ids)) - 1)]
+        batch = [longest, *islice(rest, max(1, tokens // len(longest.text.ids)) - 1)]
+        yield from divide(batch, thresholds, lambda row: len(row.text.ids))
 
 
 def score_rows(logits: Float[Tensor, "row token vocabulary"], rows: Sequence[Row]) -> Float[Tensor, " row"]:
