@@ -106,6 +106,9 @@ DIMENSIONS: Mapping[str, str] = {
 KEY_VALUE_HEADS = "key_value_heads"
 """The attribute of a table that says how many key/value heads a layer has, where its query heads share them."""
 
+KEY_VALUE_HEADS_BY_LAYER = f"{KEY_VALUE_HEADS}_by_layer"
+"""The attribute that says it for each layer in turn, where layers have different numbers."""
+
 SHARE = "share of attention"
 """The unit of the weights of attention."""
 

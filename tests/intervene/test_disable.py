@@ -206,7 +206,7 @@ REFUSED = {
     "a head": ("bert", ["3-1"], {}, "there is no head 3-1; the model has 2 layers of 5 heads, 1-1 to 2-5."),
     "a layer": ("bert", "3", {}, "there is no layer 3; the model has 2 layers, counted from 1."),
     "a group": ("llama", "1-kv7", {},
-        "there is no key/value head 1-kv7; the model has 2 in each layer, 1-kv1 to 1-kv2."),
+        "there is no key/value head 1-kv7; the layer has 2, 1-kv1 to 1-kv2."),
     "no name": (
         "bert", "first", {}, "'first' is not a head; write layer-head, both counted from 1, such as 1-1 or 2-5."),
     "nothing": ("bert", [], {}, "no head is named; give heads such as 3-1, or layers such as 3."),

@@ -11,7 +11,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from headscope.corpora.document import Document
 
 CAUSAL = {"gpt2", "llama", "qwen3", "mistral", "gemma2", "gpt_oss", "bloom", "falcon"}
-CAUSAL |= {"qwen3_5_text", "nemotron_h", "lfm2", "granite_swa"}  # model types
+CAUSAL |= {"qwen3_5_text", "nemotron_h", "lfm2", "granite_swa", "gemma4_text", "mpt"}  # model types
 
 
 @dataclass(frozen=True)

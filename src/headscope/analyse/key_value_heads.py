@@ -10,7 +10,7 @@ import xarray as xr
 
 from headscope.analyse.uncertainty import Ratio
 from headscope.errors import TableError
-from headscope.heads import KEY_VALUE_HEADS
+from headscope.heads import KEY_VALUE_HEADS, KEY_VALUE_HEADS_BY_LAYER
 from headscope.score import Score, read_scores
 
 DIMENSION = "key_value_head"
@@ -35,7 +35,8 @@ def group_heads(table: xr.Dataset, key_value_heads: int | None = None) -> xr.Dat
         of each score. What is reported of single heads (chosen heads, permutations, p-values) is left out.
 
     Raises:
-        TableError: the number is not known, or no such number of key/value heads can be shared by the heads.
+        TableError: the number is not known or differs by layer, or no such number of key/value heads can be shared by
+            the heads.
 
     Example:
         >>> groups = headscope.group_heads(headscope.read_table("heads.nc"))
@@ -43,6 +44,11 @@ def group_heads(table: xr.Dataset, key_value_heads: int | None = None) -> xr.Dat
     """
     heads = table.sizes["head"]
     count = table.attrs.get(KEY_VALUE_HEADS) if key_value_heads is None else key_value_heads
+    if by_layer := table.attrs.get(KEY_VALUE_HEADS_BY_LAYER):
+        raise TableError(
+            f"the layers of the model have different numbers of key/value heads ({by_layer}), which no table with as "
+            "many in each layer can hold; read the heads themselves."
+        )
     if count is None:
         raise TableError(
             "the table does not say that query heads share keys; give key_value_heads=N, which the configuration of "

@@ -160,16 +160,22 @@ class Masks:
         defaults: dict[str, Any] = {"allow_is_bidirectional_skip": False, "device": "cpu"}
         kept = defaults | dict(arguments) | {"allow_is_causal_skip": False}
         size = (int(kept["batch_size"]), 1, int(kept["q_length"]), 0)
-        ticket: Tensor = torch.empty(size, device=kept["device"])
-        self._kept[id(ticket)] = _Kept(ticket, kept, _find_reach(kept))
+        # Gemma 4 slices its masks, to all of their rows: a ticket is known by its memory, so it has some.
+        ticket = torch.empty(1, device=kept["device"]).as_strided(size, (0, 0, 0, 0))
+        self._kept[_find_memory(ticket)] = _Kept(ticket, kept, _find_reach(kept))
         return ticket
 
     def reach(self, attention_mask: Tensor | None) -> Reach | None:
         """Which keys a mask shows, if it is a matter of distance and padding and of nothing else."""
         if attention_mask is None:
             return Reach()
-        kept = self._kept.get(id(attention_mask))
+        kept = self._find(attention_mask)
         return None if kept is None else kept.reach
+
+    def _find(self, attention_mask: Tensor) -> _Kept | None:
+        """What was kept for a ticket; None if the mask is the model's own, or other rows of a ticket."""
+        kept = self._kept.get(_find_memory(attention_mask))
+        return None if kept is None or kept.ticket.shape != attention_mask.shape else kept
 
     def block(
         self, attention_mask: Tensor | None, rows: slice, columns: slice, query: Tensor, keys: int
@@ -189,7 +195,7 @@ class Masks:
         size = (query.shape[0], count_rows(rows))
         if attention_mask is None:
             return None, torch.full(size, float(keys), device=query.device)
-        kept = self._kept.get(id(attention_mask))
+        kept = self._find(attention_mask)
         if kept is not None:
             return kept.block(rows, columns, query.dtype)
         if attention_mask.ndim != 4 or attention_mask.shape[-1] != keys:
@@ -220,6 +226,10 @@ class Masks:
         if mask is None:
             return torch.ones(size, dtype=torch.bool, device=query.device)
         return shown(mask)[:, 0].expand(size)
+
+
+def _find_memory(mask: Tensor) -> int:
+    return int(mask.untyped_storage().data_ptr())
 
 
 def shown(mask: Tensor) -> Bool[Tensor, "..."]:

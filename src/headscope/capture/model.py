@@ -1,7 +1,6 @@
 """A model and its tokenizer, identified so that a result can say which weights it came from."""
 
 import copy
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,7 +14,10 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.models.auto import modeling_auto
 
 from headscope.capture.direction import sees_ahead
+from headscope.capture.modality import count_embeddings, refuse_other_inputs
+from headscope.capture.parameters import hash_parameters
 from headscope.capture.saved import SavedTexts
+from headscope.capture.sizes import count_heads, count_key_value_heads, find_limit, list_skipped
 from headscope.errors import ModelError
 from headscope.layers import list_ranges
 
@@ -45,7 +47,9 @@ class Shape:
         without_attention: the layers, by number, that have no attention in a model that mixes kinds of layers, and
             what each is instead: ``linear_attention``, ``conv``, ``moe`` or ``mlp``.
         key_value_heads: the number of key/value heads of each attention type: as many as query heads, where these do
-            not share any.
+            not share any, and the most of any layer, where layers have different numbers.
+        key_value_heads_by_layer: the number of each layer in turn, of the attention types whose layers have different
+            numbers.
     """
 
     layers: Mapping[str, int]
@@ -53,6 +57,7 @@ class Shape:
     vocabulary: Mapping[str, int] = field(default_factory=dict, repr=False)
     without_attention: Mapping[int, str] = field(default_factory=dict)
     key_value_heads: Mapping[str, int] = field(default_factory=dict)
+    key_value_heads_by_layer: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     @classmethod
     def from_config(
@@ -71,21 +76,25 @@ class Shape:
             text = config.get_text_config()
             causal = _is_causal(config, text) if causal is None else causal
             attention_type = "decoder" if causal else "encoder"
-            heads = _first(text, "num_attention_heads")
+            heads = {attention_type: count_heads(text)}
             kinds = enumerate(getattr(text, "layer_types", None) or (), start=1)
-            others = {number: kind for number, kind in kinds if kind in WITHOUT_ATTENTION}
-            shared = {attention_type: _count_key_value_heads(text, heads)}
-            return cls({attention_type: text.num_hidden_layers}, {attention_type: heads}, vocabulary, others, shared)
+            others = {number: kind for number, kind in kinds if kind in WITHOUT_ATTENTION} | {**list_skipped(text)}
+            layers = {attention_type: text.num_hidden_layers}
+            return cls(layers, heads, vocabulary, others, *_count_shared({attention_type: text}, heads))
         encoder, decoder = getattr(config, "encoder", config), getattr(config, "decoder", config)
         first = getattr(encoder, "encoder_layers", encoder.num_hidden_layers)
         second = _first(decoder, "decoder_layers", "num_decoder_layers", "num_hidden_layers")
-        first_heads = _first(encoder, "encoder_attention_heads", "num_attention_heads")
-        second_heads = _first(decoder, "decoder_attention_heads", "num_attention_heads")
+        first_heads = count_heads(encoder, "encoder_attention_heads")
+        second_heads = count_heads(decoder, "decoder_attention_heads")
         layers = {"encoder": first, "decoder": second, "cross": second}
         heads = {"encoder": first_heads, "decoder": second_heads, "cross": second_heads}
         configs = {"encoder": encoder, "decoder": decoder, "cross": decoder}
-        shared = {kind: _count_key_value_heads(configs[kind], count) for kind, count in heads.items()}
-        return cls(layers, heads, vocabulary, key_value_heads=shared)
+        return cls(layers, heads, vocabulary, {}, *_count_shared(configs, heads))
+
+    def count_key_value_heads(self, attention_type: str, layer: int) -> int:
+        """Return the number of key/value heads of a layer, which is counted from 1."""
+        by_layer = self.key_value_heads_by_layer.get(attention_type)
+        return self.key_value_heads[attention_type] if by_layer is None else by_layer[layer - 1]
 
     @property
     def attention_layers(self) -> Mapping[str, tuple[int, ...]]:
@@ -154,15 +163,18 @@ class Model:
         The module is put into evaluation mode. Without a hash of the weights file, that of the parameters is taken.
 
         Raises:
-            ModelError: no layer has attention, the weights lie on several devices, or the tokenizer is a slow one, or
-                has more tokens than the model.
+            ModelError: the model reads no tokens of text, no layer has attention or layers have different numbers of
+                heads, the weights lie on several devices, or the tokenizer is a slow one, or has more tokens than the
+                model.
         """
         name = name or type(module).__name__
+        refuse_other_inputs(module, name)
         _refuse_without_attention(module, name)
+        Shape.from_config(module.config)
         _refuse_several_devices(module, name)
         _refuse_slow(tokenizer, name)
         _refuse_larger_vocabulary(module, tokenizer, name)
-        digest = weights_sha256 or _sha256_of_parameters(module)
+        digest = weights_sha256 or hash_parameters(module, name)
         return cls(module.eval(), _space_words(tokenizer), name, revision, digest, adapter_of)
 
     def __repr__(self) -> str:
@@ -229,11 +241,12 @@ class Model:
     @property
     def max_tokens(self) -> int | None:
         """The longest text that the model takes, special tokens included; None if it has no limit."""
-        config = self.module.config.get_text_config()
+        config = self.module.config
+        parts = {id(part): part for part in (getattr(config, side, None) for side in ("encoder", "decoder")) if part}
         limits = [self.tokenizer.model_max_length]
-        positions = getattr(config, "max_position_embeddings", None)
-        if positions is not None and positions > 0:  # XLNet says -1: no limit
-            limits.append(positions - _positions_reserved(self.module) - (self.start_id is not None))
+        positions = map(find_limit, parts.values() or [config.get_text_config()])
+        reserved = _positions_reserved(self.module) + (self.start_id is not None)
+        limits += [limit - reserved for limit in positions if limit is not None]
         limit = min(limits)
         return None if limit > _UNLIMITED else int(limit)
 
@@ -290,16 +303,13 @@ def _list_embeddings(module: nn.Module) -> dict[str, nn.Module]:
     }
 
 
-def _sha256_of_parameters(module: PreTrainedModel) -> str:
-    digest = hashlib.sha256()
-    for name, parameter in sorted(module.state_dict().items()):
-        digest.update(f"{name} {parameter.dtype} {tuple(parameter.shape)}\n".encode())
-        digest.update(parameter.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()
-
-
-def _count_key_value_heads(config: Any, heads: int) -> int:
-    return int(getattr(config, "num_key_value_heads", None) or heads)
+def _count_shared(
+    configs: Mapping[str, Any], heads: Mapping[str, int]
+) -> tuple[dict[str, int], dict[str, tuple[int, ...]]]:
+    """The most key/value heads of any layer, and those of each layer where they differ, by attention type."""
+    shared = {kind: count_key_value_heads(config, heads[kind]) for kind, config in configs.items()}
+    most = {kind: max(counts) for kind, counts in shared.items()}
+    return most, {kind: counts for kind, counts in shared.items() if len(counts) > 1}
 
 
 def _is_causal(config: Any, text: Any) -> bool:
@@ -338,7 +348,7 @@ def _refuse_slow(tokenizer: PreTrainedTokenizerBase, name: str) -> None:
 
 def _refuse_larger_vocabulary(module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, name: str) -> None:
     # Of the base vocabulary: tokens added later, for padding, may lie beyond the embeddings and yet never be read.
-    embedded = module.get_input_embeddings().weight.shape[0]
+    embedded = count_embeddings(module)
     if tokenizer.vocab_size > embedded:
         raise ModelError(
             f"the tokenizer of {name!r} knows {tokenizer.vocab_size:,} tokens and the model {embedded:,}; give the "

@@ -18,7 +18,8 @@ from headscope.errors import ModelError
 
 
 def verify_rows(model: Model, attention: Attention) -> None:
-    """Every row of attention sums to 1, or to less where the model has sinks."""
+    """Every row of attention sums to 1, or to less where the model has sinks, in as many heads as the model has."""
+    _verify_heads(model, attention)
     weights = attention.weights()
     real = attention.queries.real[:, attention.rows]
     sums = weights.sum(-1).movedim(1, -1)[real]
@@ -32,6 +33,16 @@ def verify_rows(model: Model, attention: Attention) -> None:
         raise ModelError(
             f"layer {attention.layer} of {model.name!r} has attention rows that sum to {float(sums.min()):.6g} and no "
             "attention sinks that would explain it."
+        )
+
+
+def _verify_heads(model: Model, attention: Attention) -> None:
+    """Raise an error if a layer has another number of heads than its configuration states."""
+    stated, seen = model.sizes.heads[attention.attention_type], attention.weights().shape[1]
+    if seen != stated:
+        raise ModelError(
+            f"layer {attention.layer} of {model.name!r} has {seen} heads, and by its configuration each has {stated}; "
+            "give a model with equally many in all layers, whose configuration is its own."
         )
 
 

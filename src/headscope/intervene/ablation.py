@@ -69,13 +69,16 @@ def pair_units(heads: Sequence[Unit]) -> list[Unit]:
 
 
 def _name_units(model: Model) -> Iterator[str]:
-    for attention_type, numbers in model.attention_layers.items():
+    shape = model.shape
+    for attention_type, numbers in shape.attention_layers.items():
         prefix = f"{attention_type} " if len(model.layers) > 1 else ""
-        heads, groups = (sizes[attention_type] for sizes in (model.shape.heads, model.shape.key_value_heads))
+        heads = shape.heads[attention_type]
         yield from (f"{prefix}{layer}-{head}" for layer in numbers for head in range(1, heads + 1))
         yield from (f"{prefix}{layer}" for layer in numbers)
-        if 1 < groups < heads:
-            yield from (f"{prefix}{layer}-kv{group}" for layer in numbers for group in range(1, groups + 1))
+        for layer in numbers:
+            groups = shape.count_key_value_heads(attention_type, layer)
+            if 1 < groups < heads:
+                yield from (f"{prefix}{layer}-kv{group}" for group in range(1, groups + 1))
 
 
 def _make_unit(model: Model, name: str) -> Unit:

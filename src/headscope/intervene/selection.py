@@ -36,14 +36,13 @@ def select_heads(model: Model, names: HeadNames) -> Selection:
         attention_type, where = _split(model, name)
         layers, heads = shape.layers[attention_type], shape.heads[attention_type]
         if match := re.fullmatch(r"(\d{1,9})(?:-kv(\d{1,9}))?", where):
-            layer, groups = int(match[1]), shape.key_value_heads[attention_type]
-            group = int(match[2] or 1)
+            layer, group = int(match[1]), int(match[2] or 1)
             if not 1 <= layer <= layers:
                 raise HeadscopeError(f"there is no layer {layer}; the model has {layers} layers, counted from 1.")
+            groups = shape.count_key_value_heads(attention_type, layer)
             if not 1 <= group <= groups:
                 raise HeadscopeError(
-                    f"there is no key/value head {where}; the model has {groups} in each layer, {layer}-kv1 to "
-                    f"{layer}-kv{groups}."
+                    f"there is no key/value head {where}; the layer has {groups}, {layer}-kv1 to {layer}-kv{groups}."
                 )
             shared = heads // groups
             chosen = range((group - 1) * shared, group * shared) if match[2] else range(heads)

@@ -1,12 +1,13 @@
 """Where numbers come from: the model and the versions of the packages that computed them."""
 
+import json
 import platform
 from importlib import metadata
 from typing import Any
 
 from headscope.capture.identity import hash_config, hash_tokenizer
 from headscope.capture.model import Model
-from headscope.heads import KEY_VALUE_HEADS
+from headscope.heads import KEY_VALUE_HEADS, KEY_VALUE_HEADS_BY_LAYER
 from headscope.layers import write_without_attention
 
 PACKAGES = ("headscope", "torch", "transformers", "tokenizers", "numpy", "xarray")
@@ -29,11 +30,13 @@ def identify_model(model: Model) -> dict[str, Any]:
         "tokenizer": type(model.tokenizer).__name__,
     }
     adapter = {"adapter_of": model.adapter_of} if model.adapter_of else {}
-    groups = {*model.shape.key_value_heads.values()}
-    shared = groups != {*model.shape.heads.values()} and len(groups) == 1
-    if shared:
+    shape = model.shape
+    groups = {*shape.key_value_heads.values()}
+    if shape.key_value_heads_by_layer:
+        about[KEY_VALUE_HEADS_BY_LAYER] = json.dumps({**shape.key_value_heads_by_layer})
+    elif groups != {*shape.heads.values()} and len(groups) == 1:
         about[KEY_VALUE_HEADS] = groups.pop()
-    return about | adapter | write_without_attention(model.shape.without_attention)
+    return about | adapter | write_without_attention(shape.without_attention)
 
 
 def list_versions() -> dict[str, str]:

@@ -1,0 +1,96 @@
+"""The hash of the weights of a model in memory, of whatever kind they are: quantised ones are packed, or no tensors."""
+
+import hashlib
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from headscope.errors import ModelError, first_line
+
+PLAIN = (bool, int, float, complex, str, type(None), torch.dtype, torch.device, torch.Size, torch.layout)
+"""Types whose text says all of a value."""
+
+
+def hash_parameters(module: nn.Module, name: str) -> str:
+    """Return the SHA-256 of all that a model keeps as its state.
+
+    Args:
+        module: the model.
+        name: of the model, for messages.
+
+    Raises:
+        ModelError: a part of the state is of a kind that cannot be written down.
+    """
+    digest = hashlib.sha256()
+    for key, part in sorted(module.state_dict().items()):
+        try:
+            for piece in _write(key, part):
+                digest.update(piece)
+        except Exception as error:  # each kind of object raises its own when it is taken apart
+            raise ModelError(
+                f"the state of {name!r} has {key}, of the type {type(part).__name__}, which cannot be hashed "
+                f"({first_line(error)}); save the model to a folder, and give that."
+            ) from error
+    return digest.hexdigest()
+
+
+def _write(key: str, part: Any) -> Iterator[bytes]:
+    """A part of a state as bytes, which are others for any other part."""
+    if isinstance(part, Tensor):
+        yield from _write_tensor(key, part.detach())
+    elif isinstance(part, PLAIN):
+        yield f"{key} {type(part).__name__} {part!r}\n".encode()
+    elif isinstance(part, bytes | bytearray | io.BytesIO):
+        content = part.getvalue() if isinstance(part, io.BytesIO) else bytes(part)
+        yield f"{key} bytes {len(content)}\n".encode() + content
+    elif isinstance(part, np.ndarray):
+        yield f"{key} {part.dtype} {part.shape}\n".encode() + part.tobytes()
+    elif isinstance(part, Mapping):
+        yield f"{key} mapping {len(part)}\n".encode()
+        for name, value in sorted(part.items(), key=lambda item: str(item[0])):
+            yield from _write(f"{key}.{name}", value)
+    elif isinstance(part, Sequence):
+        yield f"{key} sequence {len(part)}\n".encode()
+        for number, value in enumerate(part):
+            yield from _write(f"{key}.{number}", value)
+    else:
+        yield from _write_object(key, part)
+
+
+def _write_tensor(key: str, tensor: Tensor) -> Iterator[bytes]:
+    if hasattr(tensor, "__tensor_flatten__"):  # made of others, as those of torchao are
+        names, context = tensor.__tensor_flatten__()
+        yield f"{key} {type(tensor).__name__} {tuple(tensor.shape)}\n".encode()
+        yield from _write(f"{key}.context", context)
+        for name in names:
+            yield from _write(f"{key}.{name}", getattr(tensor, name))
+    elif tensor.is_quantized:
+        yield f"{key} {tensor.dtype} {tensor.qscheme()}\n".encode()
+        yield from _write(f"{key}.values", tensor.int_repr())
+        if tensor.qscheme() in (torch.per_tensor_affine, torch.per_tensor_symmetric):
+            yield from _write(f"{key}.scale", (tensor.q_scale(), tensor.q_zero_point()))
+        else:
+            scales = (tensor.q_per_channel_scales(), tensor.q_per_channel_zero_points(), tensor.q_per_channel_axis())
+            yield from _write(f"{key}.scale", scales)
+    else:
+        dense = tensor if tensor.layout == torch.strided else tensor.to_dense()
+        yield f"{key} {tensor.dtype} {tuple(tensor.shape)}\n".encode()
+        yield dense.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+
+
+def _write_object(key: str, part: Any) -> Iterator[bytes]:
+    """An object by what it would be made of again, which is only looked at."""
+    kind = type(part)
+    yield f"{key} {kind.__module__}.{kind.__qualname__}\n".encode()
+    if isinstance(part, type) or callable(part):
+        yield f"{getattr(part, '__module__', '')}.{getattr(part, '__qualname__', '')}\n".encode()
+    elif isinstance(part, torch.ScriptObject):
+        yield from _write(key, part.__getstate__())
+    else:
+        _, *parts = part.__reduce_ex__(2)
+        contents = [[*each] if isinstance(each, Iterator) else each for each in parts]
+        yield from _write(key, contents)
