@@ -105,6 +105,10 @@ def test_numbers_are_read_by_layer(case: str) -> None:
     assert count_key_value_heads(config, 6) == shared
 
 
+def test_heads_that_are_convolutions_do_not_count() -> None:
+    assert count_heads(hf.ConvBertConfig(num_attention_heads=6, head_ratio=2)) == 3
+
+
 def test_a_block_without_attention_is_a_layer_without() -> None:
     config = hf.LlamaConfig(num_hidden_layers=3, num_attention_heads=6, hidden_size=84, head_dim=14)
     config.block_configs = [block(n_heads_in_group=3), block(no_op=True), block(replace_with_linear=True)]

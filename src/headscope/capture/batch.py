@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+from itertools import chain
 
 import torch
 from jaxtyping import Bool, Int
@@ -9,9 +10,11 @@ from torch import Tensor
 
 from headscope.capture.align import Aligned
 from headscope.capture.distance import Rulers
+from headscope.capture.modality import count_embeddings
 from headscope.capture.model import Model
 from headscope.capture.questions import Questions
 from headscope.corpora.document import Document
+from headscope.errors import ModelError
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,8 +102,13 @@ class Batch:
 
 
 def collate(model: Model, aligned: Sequence[Aligned]) -> Batch:
-    """One batch of all of `aligned`, padded on the right to the longest."""
+    """Return one batch of all of `aligned`, padded on the right to the longest.
+
+    Raises:
+        ModelError: a text has a token that the model has no embedding of.
+    """
     tokenizer, device = model.tokenizer, model.device
+    _refuse_unknown_tokens(model, [text.ids for text in aligned])
     encoder = _tokens(model, [(text.ids, text.word) for text in aligned], first_position=0)
     inputs = {"input_ids": encoder.ids, "attention_mask": encoder.real.long()}
     if "token_type_ids" in tokenizer.model_input_names:
@@ -124,8 +132,7 @@ def collate(model: Model, aligned: Sequence[Aligned]) -> Batch:
 def _tokens(model: Model, rows: list[tuple[list[int], list[int]]], *, first_position: int, padding: int = 0) -> Tokens:
     """The tokens of one side, behind the longest row so much padding."""
     tokenizer, device = model.tokenizer, model.device
-    pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
-    ids = _padded([ids for ids, _ in rows], pad, device, padding)
+    ids = _padded([ids for ids, _ in rows], _choose_padding(model, [ids for ids, _ in rows]), device, padding)
     lengths = torch.tensor([len(ids) for ids, _ in rows], device=device)
     index = torch.arange(ids.shape[1], device=device).expand_as(ids)
     real = index < lengths[:, None]
@@ -136,6 +143,34 @@ def _tokens(model: Model, rows: list[tuple[list[int], list[int]]], *, first_posi
     special = text & (word < 0)
     cls, sep = (special & _is(ids, token_id) for token_id in (tokenizer.cls_token_id, tokenizer.sep_token_id))
     return Tokens(ids, real, word, position, cls, sep, text & torch.isin(ids, model.punctuation_ids.to(device)))
+
+
+def _choose_padding(model: Model, rows: list[list[int]]) -> int:
+    """The token that stands behind shorter texts: one that the model has embeddings of, though they are never read.
+
+    The model's own comes first, by which classifiers find the end of a text. Where it has none, no text ends with it.
+    """
+    known, own = _count_tokens(model), getattr(model.module.config.get_text_config(), "pad_token_id", None)
+    if isinstance(own, int) and 0 <= own < known:
+        return own
+    ends, first = {row[-1] for row in rows}, model.tokenizer.pad_token_id
+    candidates = chain([] if first is None else [first], range(known))
+    return next((number for number in candidates if number < known and number not in ends), 0)
+
+
+def _count_tokens(model: Model) -> int:
+    """The tokens that a model has embeddings of; saved attention has none, and was of all that its tokenizer knows."""
+    return count_embeddings(model.module) or len(model.tokenizer)
+
+
+def _refuse_unknown_tokens(model: Model, rows: list[list[int]]) -> None:
+    known, last = _count_tokens(model), max(map(max, rows))
+    if last >= known:
+        token = model.tokenizer.convert_ids_to_tokens(last)
+        raise ModelError(
+            f"the token {token!r} has the number {last:,}, and {model.name!r} has embeddings of {known:,} tokens; call "
+            "resize_token_embeddings and train those that were added, or give the tokenizer that it was trained with."
+        )
 
 
 def _is(ids: Int[Tensor, "batch token"], token_id: int | None) -> Bool[Tensor, "batch token"]:

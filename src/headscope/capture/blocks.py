@@ -13,8 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from headscope.capture.edit import Edit, EditedLayer, apply_edits
+from headscope.capture.forward import run_model
 from headscope.capture.installed import pass_over
-from headscope.capture.interface import Capture, prepare_inputs
+from headscope.capture.interface import Capture
 from headscope.capture.projection import Projection
 from headscope.errors import ModelError
 
@@ -192,7 +193,7 @@ def record_blocks(capture: Capture) -> Iterator[Recorded]:
 def record_pass(capture: Capture, inputs: Mapping[str, Tensor]) -> Recorded:
     """One pass of a model on some inputs, recorded; the errors are those of `record_blocks`."""
     with torch.inference_mode(), record_blocks(capture) as recorded:
-        capture.model.module(**prepare_inputs(capture.model, inputs))
+        run_model(capture.model, inputs)
     return recorded
 
 

@@ -5,7 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headscope.capture.batch import Batch
-from headscope.capture.interface import prepare_inputs
+from headscope.capture.forward import run_model
 from headscope.capture.model import Model
 from headscope.capture.turns import hold, list_configs
 from headscope.errors import ModelError
@@ -18,7 +18,7 @@ def compute_hidden_states(model: Model, batch: Batch) -> list[Float[Tensor, "bat
         ModelError: the model does not return them.
     """
     with hold(list_configs(model.module)), torch.inference_mode():
-        output = model.module(**prepare_inputs(model, batch.inputs), output_hidden_states=True)
+        output = run_model(model, batch.inputs, output_hidden_states=True)
     states = getattr(output, "encoder_hidden_states", None) or getattr(output, "hidden_states", None)
     size = batch.encoder.ids.shape
     if not states or any(state.shape[:2] != size for state in states):

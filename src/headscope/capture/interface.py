@@ -33,6 +33,7 @@ from headscope.capture.call import Call, Observer, Pass, find_eager
 from headscope.capture.dense import DenseRows
 from headscope.capture.dense_view import DenseView, turn_rows
 from headscope.capture.edit import Edit, refuse_changes
+from headscope.capture.forward import refuse_run, run_model
 from headscope.capture.gpu import Kernels
 from headscope.capture.implementation import register
 from headscope.capture.installed import attend_edited, find_edits, install, suspend_edits
@@ -200,7 +201,7 @@ class Capture:
             for config in self._configs:
                 config._attn_implementation = NAME
             try:
-                output = self.model.module(**prepare_inputs(self.model, batch.inputs))
+                output = run_model(self.model, batch.inputs)
             except HeadscopeError:
                 raise
             except Exception as error:
@@ -249,7 +250,7 @@ class Capture:
             raise refuse_changes(model)
         with torch.inference_mode():
             try:
-                output = model.module(**prepare_inputs(model, batch.inputs), output_attentions=True)
+                output = run_model(model, batch.inputs, output_attentions=True)
             except (TypeError, ValueError):
                 output = None
         attentions = getattr(output, "attentions", None)
@@ -342,22 +343,14 @@ def _takes_our_name(module: PreTrainedModel, configs: Sequence[PreTrainedConfig]
         return bool(module.config._attn_implementation == NAME)
 
 
-def prepare_inputs(model: Model, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """What a model is called with for one pass: nothing is generated, so keys and values need not be kept."""
-    return {**inputs, **({"use_cache": False} if hasattr(model.module.config, "use_cache") else {})}
-
-
 def _run_untouched(model: Model, batch: Batch) -> Float[Tensor, "batch ..."]:
     try:
         with hold(list_configs(model.module)), torch.inference_mode():
-            output = model.module(**prepare_inputs(model, batch.inputs))
+            output = run_model(model, batch.inputs)
     except HeadscopeError:
         raise
-    except Exception as error:  # what a model raises on input that it cannot take, it alone knows
-        raise ModelError(
-            f"{model.name!r} ({type(model.module).__name__}) cannot be run on text "
-            f"({type(error).__name__}: {first_line(error)}); give a text model and the tokenizer that belongs to it."
-        ) from error
+    except Exception as error:
+        raise refuse_run(model, error) from error
     return gather_outputs(output, {}, Counter(), {}, {}).verified
 
 

@@ -16,7 +16,8 @@ from torch import Tensor, nn
 
 from headscope.capture.batch import Batch
 from headscope.capture.blocks import Layer, Recorded, get_first, has_blocks, record_pass, replace_forward
-from headscope.capture.interface import Capture, prepare_inputs
+from headscope.capture.forward import run_model
+from headscope.capture.interface import Capture
 from headscope.capture.model import Model
 from headscope.capture.projection import Projection, find_projections
 from headscope.capture.unembedding import Unembedding
@@ -133,7 +134,7 @@ def _reads_norm(capture: Capture, batch: Batch, norm: nn.Module, embeddings: nn.
 
     hooks = [norm.register_forward_hook(keep_returned), embeddings.register_forward_pre_hook(keep)]
     try:
-        capture.model.module(**prepare_inputs(capture.model, batch.inputs))
+        run_model(capture.model, batch.inputs)
     finally:
         for hook in hooks:
             hook.remove()

@@ -48,7 +48,8 @@ def count_heads(config: Any, *names: str) -> int:
             f"of the type {kind!r}), and tables have as many in each layer; give a model whose layers have equally "
             "many."
         )
-    return next(iter(numbers.values()))
+    # ConvBERT puts convolutions in the place of some heads.
+    return max(1, next(iter(numbers.values())) // (getattr(config, "head_ratio", None) or 1))
 
 
 def count_key_value_heads(config: Any, heads: int) -> tuple[int, ...]:

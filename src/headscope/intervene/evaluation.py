@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from headscope.analyse.metrics import Metric
-from headscope.capture.interface import prepare_inputs
+from headscope.capture.forward import run_model
 from headscope.capture.model import Model
 
 ALL = "all"
@@ -99,7 +99,7 @@ class Evaluation:
 
 def compute_logits(model: Model, batch: EvaluationBatch) -> Tensor:
     """The logits of a model for a batch."""
-    logits: Tensor = model.module(**prepare_inputs(model, batch.inputs)).logits
+    logits: Tensor = run_model(model, batch.inputs).logits
     return logits
 
 

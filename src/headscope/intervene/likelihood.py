@@ -16,6 +16,7 @@ import pandas as pd
 import torch
 
 from headscope.capture.batch import collate
+from headscope.capture.forward import run_model
 from headscope.capture.model import Model
 from headscope.capture.stream import BATCH_TOKENS
 from headscope.corpora.blimp import MinimalPair
@@ -81,9 +82,8 @@ def compute_likelihoods(
     rows = (row for text in longest_first for row in make_rows(text, mask))
     for batch in batch_rows(model, rows, batch_tokens):
         with torch.inference_mode():
-            log_probabilities = score_rows(
-                model.module(**collate(model, [row.text for row in batch]).inputs).logits, batch
-            )
+            output = run_model(model, collate(model, [row.text for row in batch]).inputs)
+            log_probabilities = score_rows(output.logits, batch)
         for row, total in zip(batch, log_probabilities.tolist(), strict=True):
             totals[row.sentence] += total
     for text in texts:

@@ -16,7 +16,8 @@ from torch import Tensor
 from headscope.capture.align import Aligned, Alignment, explain_unread, is_cut, spell_token
 from headscope.capture.batch import collate
 from headscope.capture.edit import Edit
-from headscope.capture.interface import Capture, prepare_inputs
+from headscope.capture.forward import run_model
+from headscope.capture.interface import Capture
 from headscope.capture.model import Model
 from headscope.capture.projection import find_projections
 from headscope.corpora.document import Document
@@ -149,9 +150,7 @@ class TextModel:
     def _answer(self, question: Question, edit: Edit | None) -> "tuple[float | None, Tensor | None]":
         """What the model answers, as it is or with an edit."""
         with nullcontext() if edit is None else self.capture.editing(edit):
-            return question.read(
-                [self.model.module(**prepare_inputs(self.model, inputs)) for inputs in question.inputs]
-            )
+            return question.read([run_model(self.model, inputs) for inputs in question.inputs])
 
     def _read(self, document: Document) -> tuple[Aligned, str]:
         """The tokens of a text, and a sentence if it was cut."""
@@ -193,7 +192,7 @@ def ask_label(model: Model, text: Aligned) -> Question:
     # Of several labels that may all be true, each has a probability of its own.
     share = torch.sigmoid if config.problem_type == "multi_label_classification" else partial(torch.softmax, dim=-1)
     with torch.inference_mode():
-        given = int(read_logits([model.module(**prepare_inputs(model, inputs))]).argmax())
+        given = int(read_logits([run_model(model, inputs)]).argmax())
 
     def read(outputs: Sequence[Any]) -> tuple[float, Tensor]:
         shares = share(read_logits(outputs))
@@ -239,7 +238,7 @@ def ask_states(model: Model, text: Aligned) -> Question:
     inputs = {**collate(model, [text]).inputs, "output_hidden_states": True}
     try:
         with torch.inference_mode():
-            whole = read_last_states(model.module(**prepare_inputs(model, inputs)))
+            whole = read_last_states(run_model(model, inputs))
     except Exception as error:  # what a model raises on input that it cannot take, it alone knows
         raise ModelError(
             f"{model.name!r} ({type(model.module).__name__}) cannot be asked about one text "
