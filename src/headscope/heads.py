@@ -109,6 +109,9 @@ KEY_VALUE_HEADS = "key_value_heads"
 KEY_VALUE_HEADS_BY_LAYER = f"{KEY_VALUE_HEADS}_by_layer"
 """The attribute that says it for each layer in turn, where layers have different numbers."""
 
+EDITED = "edited"
+"""The attribute of a table that was measured within edits of the model: what took the place of which heads."""
+
 SHARE = "share of attention"
 """The unit of the weights of attention."""
 
@@ -308,7 +311,7 @@ def _add_attribute_sizes(item: h5py.HLObject) -> int:
     return sum(item.attrs.get_id(name).get_storage_size() for name in item.attrs)
 
 
-_TEXTS = ("model", "weights_sha256", "corpus", "corpus_sha256", "call")
+_TEXTS = ("model", "weights_sha256", "corpus", "corpus_sha256", "call", EDITED)
 _COUNTS = ("documents", "tokens")
 _JSON = {
     "skipped": dict, "replication_skipped": dict, "versions": dict, "paths": dict, "where": dict, "runs": list,
@@ -378,12 +381,11 @@ def find_head(name: str, layers: int, heads: int) -> tuple[int, int]:
     Raises:
         HeadscopeError: the name is not of that form, or the model has no such head.
     """
-    match = re.fullmatch(r"\s*(\d{1,9})-(\d{1,9})\s*", name)
+    match = re.fullmatch(r"\s*(\d{1,9})-(\d{1,9})\s*", str(name))
     last = head_name(layers, heads)
     if not match:
-        raise HeadscopeError(
-            f"{quote(name)} is not a head; write layer-head, both counted from 1, such as 1-1 or {last}."
-        )
+        came = quote(name) if isinstance(name, str) else repr(name)
+        raise HeadscopeError(f"{came} is not a head; write layer-head, both counted from 1, such as 1-1 or {last}.")
     layer, head = int(match[1]), int(match[2])
     if not (1 <= layer <= layers and 1 <= head <= heads):
         sizes = f"{layers} layers of {heads} heads, 1-1 to {last}"

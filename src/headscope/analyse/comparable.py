@@ -7,6 +7,7 @@ import numpy as np
 import xarray as xr
 
 from headscope.errors import TableError
+from headscope.heads import EDITED
 
 
 def name_table(table: xr.Dataset, otherwise: str) -> str:
@@ -37,9 +38,9 @@ def check_before_after(before: xr.Dataset, after: xr.Dataset, control: xr.Datase
     """Refuse tables that are not those of a model, of runs tuned from it, and of runs of the task's control.
 
     Raises:
-        TableError: the table before holds runs; shapes, corpora or the model that was tuned differ; the runs after are
-            those of a control, or those of the control are not; a seed is there twice; or a run is both after and of
-            the control.
+        TableError: the table before holds runs; shapes, corpora, edits or the model that was tuned differ; the runs
+            after are those of a control, or those of the control are not; a seed is there twice; or a run is both
+            after and of the control.
     """
     first = name_table(before, "the table before")
     if "run" in before.dims:
@@ -87,6 +88,12 @@ def check_measured_alike(before: xr.Dataset, first: str, table: xr.Dataset, name
 def _check_after(before: xr.Dataset, first: str, table: xr.Dataset, name: str) -> None:
     """Refuse a table of other heads or texts than before, or of a model that was not tuned from the one before."""
     check_measured_alike(before, first, table, name)
+    if table.attrs.get(EDITED) != before.attrs.get(EDITED):
+        edits = [each.attrs.get(EDITED, "no edit") for each in (table, before)]
+        raise TableError(
+            f"{name} was measured within {edits[0]} and {first} within {edits[1]}, so that their difference is not "
+            "that of the weights; measure both within the same edits, or within none."
+        )
     # A table of runs says which weights they were tuned from; that of one model can only be seen to be another.
     same = table.attrs.get("weights_sha256") == before.attrs.get("weights_sha256")
     if "run" in table.dims and not same:

@@ -57,6 +57,23 @@ def find_edits(module: nn.Module) -> tuple[Edit, ...]:
     return installed.edits if installed and not _suspended.get() else ()
 
 
+def describe_edits(model: nn.Module) -> str:
+    """Return what the edits say of themselves that are installed on a model, the outermost first; empty without any.
+
+    An edit says it by a method ``describe``; of one that has none, or has nothing to say, its name is said.
+    """
+    installed: dict[int, Edit] = {id(edit): edit for module in model.modules() for edit in find_edits(module)}
+    edits = [edit.func if isinstance(edit, partial) else edit for edit in installed.values()]
+    return "; ".join(map(_describe, edits))
+
+
+def _describe(edit: Any) -> str:
+    """What an edit says of itself, or else its name in the code, which has no address in memory."""
+    described = str(edit.describe()) if hasattr(edit, "describe") else ""
+    kind = edit if hasattr(edit, "__qualname__") else type(edit)
+    return described or f"an edit, {kind.__module__}.{kind.__qualname__}"
+
+
 def pass_over(module: nn.Module) -> None:
     """Count a call of a module of attention that is left out of a pass: it stands for the next of its layers then."""
     if installed := _installed.get().get(id(module)):

@@ -28,13 +28,14 @@ from headscope.capture.batch import Batch, collate
 from headscope.capture.interface import Capture
 from headscope.capture.loading import Loadable, load
 from headscope.capture.model import Model
-from headscope.corpora import read
+from headscope.corpora import Corpus, read
 from headscope.corpora.document import Document
 from headscope.errors import HeadscopeError
 from headscope.intervene import replacement
 from headscope.intervene.collect import average_outputs, record_outputs
+from headscope.intervene.head_names import HeadNames
 from headscope.intervene.replacement import CutEdges, EditedHeads, Replacement, Shuffle, list_edges
-from headscope.intervene.selection import HeadNames, Selection, select_heads
+from headscope.intervene.selection import Selection, name_selection, select_heads
 
 
 def zero(model: Loadable, heads: HeadNames) -> AbstractContextManager[Model]:
@@ -48,7 +49,7 @@ def zero(model: Loadable, heads: HeadNames) -> AbstractContextManager[Model]:
         HeadscopeError: there is no such head.
         ModelError: the heads of the model cannot be edited.
     """
-    return _replace(model, heads, lambda *_: replacement.zero)
+    return _replace(model, heads, lambda *_: replacement.zero, lambda: "zero")
 
 
 def uniform(model: Loadable, heads: HeadNames) -> AbstractContextManager[Model]:
@@ -62,7 +63,7 @@ def uniform(model: Loadable, heads: HeadNames) -> AbstractContextManager[Model]:
         HeadscopeError: there is no such head.
         ModelError: the heads of the model cannot be edited.
     """
-    return _replace(model, heads, lambda *_: replacement.uniform)
+    return _replace(model, heads, lambda *_: replacement.uniform, lambda: "uniform")
 
 
 def mean(model: Loadable, heads: HeadNames, corpus: Any, *, by_position: bool = False) -> AbstractContextManager[Model]:
@@ -78,9 +79,11 @@ def mean(model: Loadable, heads: HeadNames, corpus: Any, *, by_position: bool = 
         HeadscopeError: there is no such head, or no text in the corpus.
         ModelError: the heads of the model cannot be edited.
     """
+    documents, places = read(corpus), " by position" if by_position else ""
     return _replace(
-        model, heads, lambda whose, which: average_outputs(whose, which, read(corpus), by_position=by_position)
-    )
+        model, heads, lambda whose, which: average_outputs(whose, which, documents, by_position=by_position),
+        lambda: f"mean{places} over {_identify(documents)}",
+    )  # fmt: skip
 
 
 def resample(model: Loadable, heads: HeadNames, corpus: Any, *, seed: int = 0) -> AbstractContextManager[Model]:
@@ -96,7 +99,11 @@ def resample(model: Loadable, heads: HeadNames, corpus: Any, *, seed: int = 0) -
         HeadscopeError: there is no such head, or no text in the corpus.
         ModelError: the heads of the model cannot be edited.
     """
-    return _replace(model, heads, lambda whose, which: record_outputs(whose, which, read(corpus), seed=seed))
+    documents = read(corpus)
+    return _replace(
+        model, heads, lambda whose, which: record_outputs(whose, which, documents, seed=seed),
+        lambda: f"resample of {_identify(documents)} (seed {seed})",
+    )  # fmt: skip
 
 
 def shuffle(model: Loadable, heads: HeadNames, *, step: int = 1) -> AbstractContextManager[Model]:
@@ -111,7 +118,7 @@ def shuffle(model: Loadable, heads: HeadNames, *, step: int = 1) -> AbstractCont
         HeadscopeError: there is no such head; while the model runs, a batch has no other example.
         ModelError: the heads of the model cannot be edited.
     """
-    return _replace(model, heads, lambda *_: Shuffle(step))
+    return _replace(model, heads, lambda *_: Shuffle(step), lambda: f"shuffle by {step}")
 
 
 def cut(model: Loadable, heads: HeadNames, edges: Iterable[tuple[int, int]]) -> AbstractContextManager[Model]:
@@ -126,7 +133,8 @@ def cut(model: Loadable, heads: HeadNames, edges: Iterable[tuple[int, int]]) -> 
         HeadscopeError: there is no such head, or an edge is not a pair of places.
         ModelError: the heads of the model cannot be edited.
     """
-    return _replace(model, heads, lambda *_: CutEdges(list_edges(edges)))
+    listed = list_edges(edges)
+    return _replace(model, heads, lambda *_: CutEdges(listed), lambda: f"attention without the edges {[*listed]}")
 
 
 WAYS: Mapping[str, Callable[..., AbstractContextManager[Model]]] = {
@@ -143,7 +151,8 @@ def disable(model: Loadable, heads: HeadNames, how: str = "uniform", **options: 
 
     Args:
         model: whose heads they are.
-        heads: such as ``3-1``, layers and heads counted from 1; ``3`` is the whole layer.
+        heads: such as ``3-1``, layers and heads counted from 1; ``3`` is the whole layer. A table that is measured
+            within the block names them in its attribute ``edited``.
         how: what takes the place of their output: attention with equal weights (``uniform``), nothing (``zero``), the
             head's ``mean`` output over a corpus, its output on another text of a corpus (``resample``) or on another
             example of the batch (``shuffle``).
@@ -164,13 +173,22 @@ def disable(model: Loadable, heads: HeadNames, how: str = "uniform", **options: 
 
 
 @contextmanager
-def _replace(model: Loadable, heads: HeadNames, make: Callable[[Model, Selection], Replacement]) -> Iterator[Model]:
+def _replace(
+    model: Loadable, heads: HeadNames, make: Callable[[Model, Selection], Replacement], describe: Callable[[], str]
+) -> Iterator[Model]:
+    """Within, what `make` gives takes the place of the heads; `describe` names it."""
     with _evaluating(_find_module(model)):
         model = load(model)
         selection = select_heads(model, heads)
-        edit, capture = EditedHeads(selection, make(model, selection)), capture_model(model)
+        names = ", ".join(name_selection(model, selection))
+        edit = EditedHeads(selection, make(model, selection), lambda: f"{describe()} in place of {names}")
+        capture = capture_model(model)
     with capture.editing(edit):
         yield model
+
+
+def _identify(documents: Corpus) -> str:
+    return f"{documents.title}, SHA-256 {documents.sha256[:12]}"
 
 
 def capture_model(model: Model) -> Capture:

@@ -4,7 +4,7 @@ A replacement is asked for z' of some heads of a layer. All but `CutEdges` are m
 """
 
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -32,10 +32,17 @@ class Replacement(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class EditedHeads:
-    """An `Edit` that replaces the output of the selected heads, and leaves all others as they are."""
+    """An `Edit` that replaces the output of the selected heads, and leaves all others as they are.
+
+    Attributes:
+        selection: the heads.
+        replacement: what takes the place of their output.
+        describe: says so in words, for what is measured meanwhile; by default it says nothing.
+    """
 
     selection: Selection
     replacement: Replacement
+    describe: Callable[[], str] = str
 
     def __call__(
         self, z: Float[Tensor, "batch head query width"], layer: EditedLayer

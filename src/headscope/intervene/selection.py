@@ -1,20 +1,17 @@
 """Heads of a model by name: query heads, groups of query heads that share keys and values, and whole layers."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TypeAlias
 
 from headscope.capture.model import Model
 from headscope.errors import HeadscopeError, quote
-from headscope.heads import find_head
+from headscope.heads import find_head, head_name
+from headscope.intervene.head_names import HeadNames, list_names
 from headscope.layers import refuse_layer
 
 Selection: TypeAlias = Mapping[tuple[str, int], tuple[int, ...]]
 """Of each layer, by attention type and number, the selected query heads, counted from 0."""
-
-
-HeadNames: TypeAlias = str | int | Iterable[str | int]
-"""Names of heads, key/value heads and layers, which are numbers or text."""
 
 
 def select_heads(model: Model, names: HeadNames) -> Selection:
@@ -27,8 +24,8 @@ def select_heads(model: Model, names: HeadNames) -> Selection:
             them stands before: ``cross 3-1``. One string may hold several names: ``3-1,4-10``.
 
     Raises:
-        HeadscopeError: nothing is named, or the model has no such head, group, layer or attention type, or a layer has
-            no attention.
+        HeadscopeError: nothing is named, or the names have another form (`list_names`), or the model has no such head,
+            group, layer or attention type, or a layer has no attention.
     """
     shape = model.sizes
     selected: dict[tuple[str, int], set[int]] = {}
@@ -56,11 +53,14 @@ def select_heads(model: Model, names: HeadNames) -> Selection:
     return {layer: tuple(sorted(selected[layer])) for layer in sorted(selected)}
 
 
-def list_names(names: HeadNames) -> list[str]:
-    """The names that one string may hold, or a number, or several of these."""
-    if isinstance(names, str):
-        return names.split(",")
-    return [str(name) for name in ([names] if isinstance(names, int) else names)]
+def name_selection(model: Model, selection: Selection) -> list[str]:
+    """Return the names of selected heads, in their order; all heads of a layer have its name."""
+    names = []
+    for (attention_type, layer), heads in selection.items():
+        prefix = f"{attention_type} " if len(model.layers) > 1 else ""
+        whole = len(heads) == model.shape.heads[attention_type]
+        names += [f"{prefix}{layer}"] if whole else [f"{prefix}{head_name(layer, head + 1)}" for head in heads]
+    return names
 
 
 def _split(model: Model, name: str) -> tuple[str, str]:

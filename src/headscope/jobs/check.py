@@ -19,6 +19,7 @@ from headscope.capture.loading import Loadable, load
 from headscope.capture.model import Model
 from headscope.corpora import Corpus, CorpusSummary, summarize
 from headscope.errors import HeadscopeError, ModelError
+from headscope.heads import EDITED
 from headscope.jobs.check_inputs import check_tolerance, open_against, open_corpus, open_new
 from headscope.jobs.folder import OutputFolder, write_csv
 from headscope.jobs.inputs import find_head, make_plan
@@ -213,6 +214,7 @@ def _describe(old: xr.Dataset, new: xr.Dataset) -> dict[str, Any]:
     about = {"corpus": str(old.attrs["corpus"]), "corpus_sha256": str(old.attrs["corpus_sha256"])}
     for side, table in (("old", old), ("new", new)):
         about |= {f"{side}_{key}": str(table.attrs[key]) for key in ("model", "weights_sha256")}
+        about |= {f"{side}_{EDITED}": str(table.attrs[EDITED])} if EDITED in table.attrs else {}
     return about | {"created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")}
 
 

@@ -20,7 +20,7 @@ from headscope.capture.stream import BATCH_TOKENS
 from headscope.errors import ModelError
 from headscope.heads import write_table
 from headscope.intervene.ablation import list_units
-from headscope.intervene.selection import list_names
+from headscope.intervene.head_names import list_names
 from headscope.jobs.arguments import check_disabling, check_model, open_runs
 from headscope.jobs.effects import PAIRS, TABLE, Disabling, measure_units
 from headscope.jobs.evaluations import EvaluationSource, find_evaluation
@@ -121,6 +121,7 @@ def measure_effects(
     runs = open_runs(runs, None)
     check_disabling(ways, placebos, top, pairs, max_tokens, runs)
     check_model(model)
+    named_heads, named_layers = list_names(heads), list_names(layers, of_layers=True)
     progress = progress if callable(progress) else ignore_progress
     with OutputFolder("the effects", Path(out), MANIFEST, (TABLE, PAIRS), resume=resume, progress=progress) as folder:
         source = task if isinstance(task, EvaluationSource) else None
@@ -134,7 +135,7 @@ def measure_effects(
         disabling = Disabling(ways, placebos, top, pairs, direct)
 
         def measure(loaded: Model, run: Run | None = None) -> xr.Dataset:
-            units = list_units(loaded, [*list_names(heads or ()), *list_names(layers or ())])
+            units = list_units(loaded, [*named_heads, *named_layers])
             evaluation = source.prepare(loaded, **settings)
             if run is None:
                 return measure_units(folder, loaded, evaluation, units, disabling, seed=seed)
@@ -152,9 +153,8 @@ def measure_effects(
             table = _join([measure(loading(runs.path(run)), run) for run in runs.runs], model, runs)
         arguments = {
             "model": model.name, "task": source.name, "split": split, "paradigms": [*paradigms], "limit": limit,
-            "heads": list_names(heads or ()), "layers": list_names(layers or ()), "how": ways, "placebos": placebos,
-            "top": top, "pairs": pairs, "direct": direct, "start": start, "max_tokens": max_tokens, "seed": seed,
-            "runs": runs and str(runs.folder),
+            "heads": named_heads, "layers": named_layers, "how": ways, "placebos": placebos, "top": top, "pairs": pairs,
+            "direct": direct, "start": start, "max_tokens": max_tokens, "seed": seed, "runs": runs and str(runs.folder),
         }  # fmt: skip
         call = f"measure_effects({', '.join(f'{name}={value!r}' for name, value in arguments.items())})"
         created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

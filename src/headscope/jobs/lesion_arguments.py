@@ -7,6 +7,7 @@ import xarray as xr
 
 from headscope.analyse.lesions import MATCHES, choose_sets
 from headscope.errors import HeadscopeError
+from headscope.intervene.head_names import list_names
 from headscope.jobs.arguments import WAYS
 from headscope.jobs.tables import open_table
 
@@ -40,11 +41,11 @@ def name_heads(sets: HeadSets, size: int, rows: Sequence[str] = ()) -> dict[str,
     """The names of the heads of each set.
 
     Raises:
-        HeadscopeError: there is no such table, its rows have no heads, or a set is empty.
+        HeadscopeError: there is no such table, its rows have no heads, or a set is empty or no names of heads.
     """
     if not isinstance(sets, Mapping) or isinstance(sets, xr.Dataset):
         return choose_sets(open_table(sets), size, rows=rows)
-    named = {name: [str(head) for head in heads] for name, heads in sets.items()}
+    named = {name: list_names(heads) for name, heads in sets.items()}
     if not named or not all(named.values()):
         raise HeadscopeError("no set of heads is named, or one has no heads; give heads such as 3-1 for each set.")
     return named

@@ -15,6 +15,7 @@ from typing import Any
 import xarray as xr
 from torch import Tensor
 
+from headscope.capture.installed import describe_edits
 from headscope.capture.loading import Loadable, load
 from headscope.capture.loss import check_loss
 from headscope.capture.model import Model
@@ -25,6 +26,7 @@ from headscope.corpora.document import Document
 from headscope.corpora.shard import Shard
 from headscope.corpora.summary import CorpusSummary, summarize
 from headscope.errors import HeadscopeError
+from headscope.heads import EDITED
 from headscope.reducers import DEFAULT
 from headscope.reducers.reducer import Reducer, reads_logits
 from headscope.runner.accumulate import accumulate, count_portion
@@ -246,6 +248,7 @@ def _identify(stream: Stream, reducers: Sequence[Reducer]) -> dict[str, Any]:
         about["loss"] = check_loss(model)
     for before in beside:
         about |= {"before": before.name, "before_weights_sha256": before.weights_sha256}
+        about |= {f"before_{EDITED}": edits} if (edits := describe_edits(before.module)) else {}
     versions = list_versions()
     if isinstance(documents, Corpus) and documents.patterns is not None:
         about["patterns"] = documents.patterns.content

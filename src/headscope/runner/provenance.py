@@ -6,8 +6,9 @@ from importlib import metadata
 from typing import Any
 
 from headscope.capture.identity import hash_config, hash_tokenizer
+from headscope.capture.installed import describe_edits
 from headscope.capture.model import Model
-from headscope.heads import KEY_VALUE_HEADS, KEY_VALUE_HEADS_BY_LAYER
+from headscope.heads import EDITED, KEY_VALUE_HEADS, KEY_VALUE_HEADS_BY_LAYER
 from headscope.layers import write_without_attention
 
 PACKAGES = ("headscope", "torch", "transformers", "tokenizers", "numpy", "xarray")
@@ -15,7 +16,7 @@ PACKAGES = ("headscope", "torch", "transformers", "tokenizers", "numpy", "xarray
 
 
 def identify_model(model: Model) -> dict[str, Any]:
-    """Return the attributes of a table that say which model it is of, and how that was run.
+    """Return the attributes of a table that say which model it is of, how that was run, and within which edits.
 
     `headscope.identity.MODEL_PARTS` lists those by which two models are told apart.
     """
@@ -36,7 +37,9 @@ def identify_model(model: Model) -> dict[str, Any]:
         about[KEY_VALUE_HEADS_BY_LAYER] = json.dumps({**shape.key_value_heads_by_layer})
     elif groups != {*shape.heads.values()} and len(groups) == 1:
         about[KEY_VALUE_HEADS] = groups.pop()
-    return about | adapter | write_without_attention(shape.without_attention)
+    edits = describe_edits(model.module)
+    edited = {EDITED: edits} if edits else {}
+    return about | adapter | edited | write_without_attention(shape.without_attention)
 
 
 def list_versions() -> dict[str, str]:

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from headscope.analyse.check import KEPT, LOST, count_verdicts
 from headscope.analyse.report import UNDECIDED
-from headscope.heads import head_name
+from headscope.heads import EDITED, head_name
 from headscope.view.headings import name_corpus, name_model
 from headscope.view.wording import format_number
 
@@ -49,6 +49,10 @@ def print_check(checked: xr.Dataset, console: Console) -> None:
     console.print(
         f"\n[bold]{new}[/] against [bold]{old}[/] on [bold]{corpus}[/]", soft_wrap=True, highlight=False, emoji=False
     )
+    for side in ("old", "new"):
+        if edits := about.get(f"{side}_{EDITED}"):
+            sentence = f"The {side} model was measured while its heads were edited: {edits}."
+            console.print(escape(sentence), style="bold", highlight=False)
     console.print(f"{describe_check(checked)}\n", style="bold", highlight=False)
     grid = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     for column in ("row", "head", "before", "after", "change", "[95 %]", "q", "items", "verdict"):

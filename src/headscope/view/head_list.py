@@ -12,6 +12,7 @@ from headscope.errors import TableError
 from headscope.headlists import HeadEntry, HeadList, ListedModel
 from headscope.heads import KEY_VALUE_HEADS
 from headscope.score import Score
+from headscope.view.headings import describe_edits
 from headscope.view.reports import Interval, Report, Reported, read_reports
 
 TOP = 5
@@ -135,5 +136,6 @@ def make_head_list(table: xr.Dataset, entries: Iterable[HeadEntry], method: str)
     )  # fmt: skip
     return HeadList(
         tuple(entries), model, corpus=str(about["corpus"]), corpus_sha256=str(about["corpus_sha256"]),
-        headscope=str(versions.get("headscope", "")), created=str(about.get("created", "")), method=method,
+        headscope=str(versions.get("headscope", "")), created=str(about.get("created", "")),
+        method=f"{describe_edits(table)} {method}".strip(),
     )  # fmt: skip

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import xarray as xr
 
+from headscope.heads import EDITED
 from headscope.layers import describe_without_attention, read_without_attention
 
 CAUSAL = "decoder"
@@ -38,9 +39,15 @@ def _describe_sample(table: xr.Dataset) -> str:
     )
 
 
+def describe_edits(table: xr.Dataset) -> str:
+    """Return a sentence on the edits within which a table was measured; empty where the model was as it is."""
+    edits = table.attrs.get(EDITED, "")
+    return f"Measured while heads of the model were edited: {edits}." if edits else ""
+
+
 def describe_measured(table: xr.Dataset) -> str:
-    """What was measured in place of the weights of all tokens: the view and the sample; empty if these were."""
-    return " ".join(filter(None, (describe_view(table), _describe_sample(table))))
+    """What was measured in place of the weights of all tokens: edits, the view, the sample; empty if these were."""
+    return " ".join(filter(None, (describe_edits(table), describe_view(table), _describe_sample(table))))
 
 
 def describe_layers(table: xr.Dataset) -> str:

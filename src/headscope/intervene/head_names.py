@@ -1,0 +1,52 @@
+"""The names of heads, key/value heads and layers, as users write them. No torch here."""
+
+import reprlib
+from collections.abc import Iterable, Mapping
+from numbers import Integral
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from headscope.errors import HeadscopeError
+
+HeadNames: TypeAlias = str | int | Iterable[str | int]
+"""Names of heads, key/value heads and layers, which are numbers or text."""
+
+
+def list_names(names: HeadNames, *, of_layers: bool = False) -> list[str]:
+    """Return the names that one string holds, or a number, or several of these.
+
+    Args:
+        names: as a user writes them; a number is a whole layer.
+        of_layers: they can be of layers alone, so that two numbers in brackets are two layers and no head.
+
+    Raises:
+        HeadscopeError: the names have another form, such as the layers and heads, counted from 0, that other libraries
+            take, or two numbers in brackets, which may be a head or two layers.
+    """
+    if isinstance(names, str):
+        return names.split(",")
+    if _is_number(names):
+        return [str(names)]
+    # A mapping has heads below its layers, and an array is what NumPy finds: places counted from 0, or a mask.
+    is_array = isinstance(names, np.ndarray) and names.dtype.kind not in "UO"
+    if isinstance(names, Mapping) or is_array or not isinstance(names, Iterable):
+        raise _refuse(names)
+    listed = list(names)
+    is_pair = isinstance(names, tuple) and len(listed) == 2 and all(map(_is_number, listed))
+    if (is_pair and not of_layers) or not all(isinstance(name, str) or _is_number(name) for name in listed):
+        raise _refuse(names if isinstance(names, tuple | list) else listed)
+    return [str(name) for name in listed]
+
+
+def _is_number(name: object) -> bool:
+    """True for a whole number, of NumPy too; a truth value is none."""
+    return isinstance(name, Integral) and not isinstance(name, bool)
+
+
+def _refuse(names: Any) -> HeadscopeError:
+    came = " ".join(reprlib.repr(names).split())
+    return HeadscopeError(
+        f"heads are named '3-1', layer-head, both counted from 1, and {came} came; write them so, as in "
+        "['3-1', '4-10'], and a whole layer as '3'."
+    )

@@ -1,0 +1,161 @@
+"""Heads that were not meant: what names no head is refused, and a table says within which edits it was measured."""
+
+import io
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import xarray as xr
+from rich.console import Console
+
+import headscope
+import tiny
+from headscope.analyse.comparable import check_before_after
+from headscope.capture.model import Model
+from headscope.corpora import Shard
+from headscope.errors import HeadscopeError, TableError
+from headscope.heads import read_table, write_table
+from headscope.intervene import edit
+from headscope.intervene.head_names import list_names
+from headscope.intervene.selection import select_heads
+from headscope.jobs.lesion_arguments import name_heads
+from headscope.runner import Run, ShardSums, measure, merge_shards
+from headscope.view.terminal import print_table
+
+DOCUMENTS = tiny.documents_with_roles(5)
+
+NOT_NAMES = {
+    "the form of prune_heads": {2: [0]},
+    "a dict of names": {"2-1": True},
+    "a pair": (2, 1),
+    "a pair of NumPy's": (np.int64(2), np.int64(1)),
+    "pairs": [(2, 1), (1, 2)],
+    "nested names": [["2-1"], ["1-2"]],
+    "places": np.argwhere(np.eye(2))[0],
+    "many places": np.argwhere(np.eye(2)),
+    "a mask": np.eye(2, dtype=bool),
+    "a tensor": torch.tensor([2, 1]),
+    "a truth value": True,
+    "truth values": [True, False],
+    "a real number": 2.1,
+    "real numbers": [2.0],
+    "nothing": None,
+}
+"""What other libraries take for heads, or NumPy gives."""
+
+
+def make(family: str = "bert") -> Model:
+    module, tokenizer = tiny.make(family)
+    return Model.from_module(module, tokenizer, name=family)
+
+
+@pytest.mark.parametrize("names", NOT_NAMES.values(), ids=NOT_NAMES)
+def test_what_names_no_head_is_refused_with_the_right_spelling(names) -> None:
+    with (
+        pytest.raises(HeadscopeError, match=r"^heads are named '3-1', layer-head, both counted from 1, and .* came; "),
+        headscope.disable(make(), names),
+    ):
+        pass
+    with pytest.raises(HeadscopeError, match=r"^heads are named '3-1'"):
+        name_heads({"obj": names}, 5)
+
+
+@pytest.mark.parametrize("names", [0, -1, [0], [1, -1], (1, 0, 2), "0", "0-1", "1-0", "-1", "2.1"])
+def test_heads_and_layers_count_from_one(names) -> None:
+    with pytest.raises(HeadscopeError, match=r"counted from 1|1-1"):
+        select_heads(make(), names)
+
+
+@pytest.mark.parametrize("argument", ["heads", "layers"])
+@pytest.mark.parametrize("names", [{2: [0]}, [(2, 1)], True, np.array([2, 1])])
+def test_effects_are_of_heads_that_were_named(names, argument: str, tmp_path: Path) -> None:
+    with pytest.raises(HeadscopeError, match=r"^heads are named '3-1'"):
+        headscope.measure_effects(make(), "no-task", tmp_path / "effects", **{argument: names}, progress=False)
+    assert not (tmp_path / "effects").exists()
+
+
+def test_numbers_are_layers_where_they_cannot_be_heads() -> None:
+    assert list_names((2, 1), of_layers=True) == list_names([2, 1]) == list_names(iter([np.int64(2), 1])) == ["2", "1"]
+    assert list_names(("2-1", "1-3")) == list_names(np.array(["2-1", "1-3"])) == ["2-1", "1-3"]
+    assert list_names(range(1, 3)) == list_names({1: "a", 2: "b"}.keys()) == ["1", "2"]
+
+
+@pytest.mark.parametrize("name", [(1, 2), 1, {1: [2]}, None, 1.2])
+def test_a_head_of_a_table_has_a_name(name) -> None:
+    table = measure(make(), DOCUMENTS, ["surface"])
+    with pytest.raises(TableError, match=f"^{re.escape(repr(name))} is not a head; write layer-head, both counted"):
+        headscope.head(table, name)
+
+
+EDITS = {
+    "uniform": (lambda model: headscope.disable(model, "2-4,1-3"), "uniform in place of 1-3, 2-4"),
+    "a layer": (lambda model: headscope.disable(model, ["2"], "zero"), "zero in place of 2"),
+    "shuffle": (lambda model: edit.shuffle(model, "2-1", step=3), "shuffle by 3 in place of 2-1"),
+    "cut": (lambda model: edit.cut(model, "2-1", [(5, 2)]), "attention without the edges [(5, 2)] in place of 2-1"),
+}
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_a_table_says_within_which_edits_it_was_measured(name: str, tmp_path: Path) -> None:
+    model, (change, description) = make(), EDITS[name]
+    intact = measure(model, DOCUMENTS, ["surface"])
+    with change(model):
+        table = measure(model, DOCUMENTS, ["surface"])
+    assert table.attrs["edited"] == description
+    assert "edited" not in intact.attrs
+    assert "edited" not in measure(model, DOCUMENTS, ["surface"]).attrs
+    assert read_table(write_table(table, tmp_path / "heads.nc")).attrs["edited"] == description
+    text = io.StringIO()
+    print_table(table, Console(file=text, width=200))
+    assert f"Measured while heads of the model were edited: {description}." in text.getvalue()
+
+
+def test_a_mean_names_the_texts_that_it_is_of() -> None:
+    model, sides = make(), []
+    for documents in (DOCUMENTS, DOCUMENTS[:3]):
+        with headscope.disable(model, "1-1", "mean", corpus=documents, by_position=True):
+            sides.append(measure(model, DOCUMENTS, ["surface"]).attrs["edited"])
+    assert sides[0] != sides[1]
+    pattern = "mean by position over documents in memory, SHA-256 [0-9a-f]{12} in place of 1-1"
+    assert all(re.fullmatch(pattern, side) for side in sides), sides
+
+
+def test_an_edit_of_ones_own_and_nested_ones_are_said() -> None:
+    model = make()
+    with edit.zero(model, "1-1"), edit.capture_model(model).editing(halve):
+        table = measure(model, DOCUMENTS, ["surface"])
+    assert table.attrs["edited"] == f"zero in place of 1-1; an edit, {__name__}.halve"
+
+
+def halve(z: torch.Tensor, layer) -> torch.Tensor:
+    return z / 2
+
+
+def test_attention_types_stand_before_the_heads() -> None:
+    model = make("bart")
+    with edit.zero(model, ["cross 1-2", "decoder 2"]):
+        table = measure(model, DOCUMENTS, ["surface"])
+    assert table.attrs["edited"] == "zero in place of cross 1-2, decoder 2"
+
+
+def test_sums_of_an_edited_model_are_not_those_of_the_model(tmp_path: Path) -> None:
+    model, paths = make(), [tmp_path / "1.npz", tmp_path / "2.npz"]
+    for number, path in enumerate(paths, start=1):
+        with edit.zero(model, "1-1" if number == 1 else "1-2"):
+            run = Run.open(model, DOCUMENTS, ["surface"]).select(Shard(number, 2))
+            ShardSums.of_run(run, run.add_up()).write(path)
+    with pytest.raises(HeadscopeError, match=r"of different runs \(they differ in edited, 'zero in place of"):
+        merge_shards(paths)
+    measure(model, DOCUMENTS, ["surface"], checkpoint=tmp_path / "sums.npz")
+    with edit.zero(model, "1-1"), pytest.raises(HeadscopeError, match=r"was left by another run \(its edited differ"):
+        measure(model, DOCUMENTS, ["surface"], checkpoint=tmp_path / "sums.npz", resume=True)
+
+
+def test_an_edit_is_no_fine_tuning() -> None:
+    model = make()
+    before = measure(model, DOCUMENTS, ["surface"])
+    after: xr.Dataset = before.assign_attrs(weights_sha256="another", edited="zero in place of 1-1")
+    with pytest.raises(TableError, match="within zero in place of 1-1 and the table before within no edit"):
+        check_before_after(before, after, None)
