@@ -302,17 +302,22 @@ def test_sums_that_do_not_go_together_are_refused(tmp_path: Path) -> None:
     paths = write(tmp_path, ["surface"])
     sums = ShardSums.read(paths[1])
     beginning = f"{paths[0]} and the shards beside it do not hold what their reducers add up ("
+    other_kind = f"{paths[0]} and {paths[1]} do not hold numbers of one kind for surface defined of encoder; measure "
     other_shapes = {
         key: np.zeros((13, 17)) if key[0] == "surface" else value for key, value in sums.done.values.items()
     }
-    for values, settings in (
-        (other_shapes, sums.reducers[0][1]), (sums.done.values, {"part": 1}),
-        (sums.done.values, {"edges": {"part": "os"}}),
+    for values, settings, message in (
+        (other_shapes, sums.reducers[0][1], other_kind), (sums.done.values, {"part": 1}, beginning),
+        (sums.done.values, {"edges": {"part": "os"}}, beginning),
     ):  # fmt: skip
         for path in paths:
             changed = replace(ShardSums.read(path), reducers=[("surface", settings)])
             (replace(changed, done=RunSums(values)) if path == paths[1] else changed).write(path)
-        assert refuse(paths).startswith(beginning)
+        assert refuse(paths).startswith(message)
+    fewer = {key: value for key, value in sums.done.values.items() if key[-1] != "means"}
+    paths = write(tmp_path, ["surface"])
+    replace(sums, done=RunSums(fewer)).write(paths[1])
+    assert refuse(paths).startswith(f"{paths[1]} does not hold what the reducer `surface` adds up (")
 
 
 def test_many_missing_shards_are_counted_and_some_named(tmp_path: Path) -> None:

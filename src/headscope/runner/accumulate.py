@@ -22,10 +22,11 @@ from headscope.capture.loss import make_loss
 from headscope.capture.outputs import Outputs
 from headscope.capture.stream import Plan, Portion, Stream
 from headscope.capture.verify import are_finite
+from headscope.errors import HeadscopeError
 from headscope.reducers.reducer import Reducer, Sums
-from headscope.runner.checkpoint import ALL_LAYERS, COUNTED, Key, RunSums
+from headscope.runner.checkpoint import ADVICE, ALL_LAYERS, COUNTED, Key, RunSums, describe_key
 from headscope.runner.resolve import needs_head
-from headscope.runner.row_sample import RowSample, add_no_deviations
+from headscope.runner.row_sample import DEVIATION, RowSample, add_no_deviations
 from headscope.runner.table import NOT_FINITE
 
 
@@ -35,6 +36,9 @@ def accumulate(
     """The sums over a stream, yielded after each portion as they have grown; the last ones are complete.
 
     Portions that are in `done`, which a stream of the same documents in the same order left, are not measured again.
+
+    Raises:
+        HeadscopeError: a sum in `done` has another shape or type than what is added to it.
     """
     done = done or RunSums({})
     sums = {key: torch.as_tensor(value, device=stream.models[0].device) for key, value in done.values.items()}
@@ -45,9 +49,25 @@ def accumulate(
             if bool(finite.all()):
                 break
             portion, observed = portion.leave_out(~finite, NOT_FINITE), {}
+        _refuse_other_kinds(sums, observed, done)
         _add(sums, count_portion(portion))
         _add(sums, observed)
         yield sums
+
+
+def _refuse_other_kinds(sums: Mapping[Key, Tensor], observed: Mapping[Key, Tensor], done: RunSums) -> None:
+    """Refuse sums of an interrupted run to which those of a portion cannot be added, such as a count with a fraction.
+
+    Estimates of a sample of rows have fractions where the sums of a short text have none.
+    """
+    for key in done.values.keys() & observed.keys():
+        before, now = sums[key], observed[key]
+        sampled = key[-1].endswith(DEVIATION) or (*key[:-1], f"{key[-1]}{DEVIATION}") in done.values
+        if before.shape != now.shape or (before.dtype != now.dtype and not sampled):
+            raise HeadscopeError(
+                f"the sums of an interrupted run do not hold numbers of the kind that {describe_key(key)} adds up; "
+                f"{ADVICE}."
+            )
 
 
 def count_portion(portion: Portion) -> dict[Key, Tensor]:

@@ -1,5 +1,6 @@
 """Sums of a whole run: merged by ``+``, kept on disk so that a killed run can go on."""
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,8 +13,11 @@ from torch import Tensor
 from headscope.errors import HeadscopeError
 from headscope.files import atomic_write, reading, unpacked_size
 
-SCHEMA = 2
+SCHEMA = 3
 """Version of the file. Another one is refused, since its sums may mean something else."""
+
+ADVICE = "delete it, or run without --resume"
+"""What to do with the sums of an interrupted run that cannot be used."""
 
 Key = tuple[str, ...]
 """What a sum is of: ``(REDUCER, "encoder", "3", "correct")`` is reducer, attention type, layer, name. The layer is
@@ -22,6 +26,14 @@ itself have two parts."""
 
 COUNTED = "-"
 ALL_LAYERS = "*"
+
+
+def describe_key(key: Key) -> str:
+    """Return what a sum is of in words: ``relations correct of encoder layer 3``."""
+    if len(key) != 4:
+        return " ".join(map(str, key))
+    reducer, attention_type, layer, name = key
+    return f"{reducer} {name} of {attention_type}{'' if layer in (COUNTED, ALL_LAYERS) else f' layer {layer}'}"
 
 
 @dataclass(frozen=True)
@@ -76,16 +88,25 @@ def save(sums: RunSums, path: Path, *, identity: Mapping[str, Any]) -> None:
     """
     arrays = {json.dumps(key): value for key, value in sums.values.items()}
     # In their order, in which attention types and relations are listed.
-    header = json.dumps({"schema": SCHEMA, "identity": dict(identity)})
+    header = json.dumps({"schema": SCHEMA, "identity": dict(identity), "sha256": _hash(arrays)})
     with atomic_write(path) as temporary, temporary.open("wb") as file:
         np.savez(file, allow_pickle=False, header=np.array(header), **arrays)
+
+
+def _hash(arrays: Mapping[str, np.ndarray]) -> str:
+    """The SHA-256 of arrays with their names."""
+    digest = hashlib.sha256()
+    for name, array in arrays.items():
+        digest.update(f"{name} {array.dtype.str} {array.shape} ".encode())
+        digest.update(np.ascontiguousarray(array).reshape(-1).data)
+    return digest.hexdigest()
 
 
 def load(
     path: Path,
     *,
     content: str = "the sums of an interrupted run",
-    advice: str = "delete it, or run without --resume",
+    advice: str = ADVICE,
 ) -> tuple[RunSums, dict[str, Any]]:
     """The sums that `save` wrote, and of which run they are.
 
@@ -95,7 +116,7 @@ def load(
         advice: what to do if it holds something else.
 
     Raises:
-        HeadscopeError: the file is not one of those, or was written by another version.
+        HeadscopeError: the file is not one of those, was written by another version, or was changed since.
     """
     refusal = HeadscopeError(f"{path} does not hold {content}; {advice}.")
     try:
@@ -111,7 +132,12 @@ def load(
                     f"{path} was written by another version of headscope (its schema is {header['schema']}, not "
                     f"{SCHEMA}), so it cannot be used; {advice}."
                 )
-            values = {tuple(json.loads(name)): stored[name] for name in stored.files if name != "header"}
+            arrays = {name: stored[name] for name in stored.files if name != "header"}
+            if header["sha256"] != _hash(arrays):
+                raise HeadscopeError(
+                    f"{path} does not hold the numbers that were written, as its checksum says; {advice}."
+                )
+            values = {tuple(json.loads(name)): array for name, array in arrays.items()}
             return RunSums(values), dict(header["identity"])
     except HeadscopeError:
         raise
@@ -133,7 +159,6 @@ def resume(path: Path, identity: Mapping[str, Any]) -> RunSums:
         # What only one of the runs has, such as a shard, is named as well.
         different = [key for key in now if before.get(key) != now[key]] or [*dict.fromkeys(others)]
         raise HeadscopeError(
-            f"{path} was left by another run (its {', '.join(different)} differ from what is asked for now); "
-            "delete it, or run without --resume."
+            f"{path} was left by another run (its {', '.join(different)} differ from what is asked for now); {ADVICE}."
         )
     return done

@@ -30,9 +30,10 @@ from headscope.heads import EDITED
 from headscope.reducers import DEFAULT
 from headscope.reducers.reducer import Reducer, reads_logits
 from headscope.runner.accumulate import accumulate, count_portion
-from headscope.runner.checkpoint import Key, RunSums
+from headscope.runner.checkpoint import ADVICE, Key, RunSums
 from headscope.runner.checkpoint import resume as resume_sums
 from headscope.runner.checkpoint import save as save_sums
+from headscope.runner.impossible import refuse_impossible_numbers, refuse_impossible_values
 from headscope.runner.provenance import identify_model, list_versions
 from headscope.runner.resolve import list_reducers, needs_head, refuse_sample, refuse_view, resolve_reducers
 from headscope.runner.table import complete_table
@@ -76,7 +77,8 @@ def measure(
     Raises:
         CorpusError: the corpus cannot be read or lacks what a reducer needs.
         ModelError: a model cannot be loaded, its attention cannot be captured faithfully, or two cannot be compared.
-        HeadscopeError: the checkpoint belongs to another run, or there is nothing to compare with.
+        HeadscopeError: the checkpoint belongs to another run or holds sums that cannot be, or there is nothing to
+            compare with.
     """
     run = Run.open(model, documents, reducers, plan=plan, summary=summary, before=before)
     done = run.add_up(checkpoint=checkpoint, resume=resume, progress=progress)
@@ -145,10 +147,16 @@ class Run:
     def add_up(
         self, *, checkpoint: Path | None = None, resume: bool = False, progress: Progress | None = None
     ) -> RunSums:
-        """The sums over all that is read; the arguments are those of `measure`."""
+        """The sums over all that is read; the arguments are those of `measure`.
+
+        Raises:
+            HeadscopeError: the checkpoint belongs to another run, or holds sums that cannot be.
+        """
         done = RunSums({})
         if resume and checkpoint is not None and checkpoint.exists():
             done = resume_sums(checkpoint, self.identity)
+            refuse_impossible_numbers(done, str(checkpoint), ADVICE)
+            refuse_impossible_values(done, self.model.shape, self.reducers, self.summary, str(checkpoint), ADVICE)
         # Shards have about as many words each.
         words = self.summary.words // (1 if self.shard is None else self.shard.count)
         sums: Mapping[Key, Tensor] = {}

@@ -24,9 +24,11 @@ from headscope.files import parse_json
 from headscope.reducers import REDUCERS
 from headscope.reducers.reducer import Reducer
 from headscope.reducers.settings import apply_settings, write_settings
-from headscope.runner.checkpoint import RunSums, load, save
+from headscope.runner.checkpoint import Key, RunSums, describe_key, load, save
+from headscope.runner.impossible import refuse_impossible_numbers, refuse_impossible_values
 from headscope.runner.local import Run
 from headscope.runner.resolve import list_reducers, resolve_reducers
+from headscope.runner.row_sample import DEVIATION
 from headscope.runner.table import complete_table
 
 DEVICE = "device"
@@ -39,6 +41,9 @@ SHOWN = 200
 """Characters of values that differ; more would hide what is said."""
 
 CONTENT = "the sums of a shard"
+REMEASURE = "measure its shard again"
+"""What to do with sums that cannot be."""
+
 ADVICE = "give files that `headscope measure --shard` wrote"
 
 
@@ -101,7 +106,7 @@ class ShardSums:
         """The sums that `write` wrote.
 
         Raises:
-            HeadscopeError: the file holds no sums of a shard, or those of another version of headscope.
+            HeadscopeError: the file holds no sums of a shard, those of another version, or some that cannot be.
         """
         if not path.is_file():
             raise HeadscopeError(f"there is no file {path}; {ADVICE}.")
@@ -128,6 +133,7 @@ class ShardSums:
                 f"{path} was written by headscope {written}, and this is headscope {ours}; join the shards with the "
                 "version that measured them."
             )
+        refuse_impossible_numbers(done, str(path), REMEASURE)
         return sums
 
 
@@ -142,7 +148,8 @@ def merge_shards(paths: Sequence[Path], reducers: str | Reducer | Sequence[str |
         reducers: your own ones, which no file can bring, by ``module:Reducer`` or as objects.
 
     Raises:
-        HeadscopeError: a shard is missing or given twice, two are of different runs, or a reducer is not known.
+        HeadscopeError: a shard is missing or given twice, two are of different runs, one holds sums that cannot be, or
+            a reducer is not known.
     """
     shards = {path: ShardSums.read(path) for path in paths}
     _refuse_other_shards(paths, shards)
@@ -150,6 +157,8 @@ def merge_shards(paths: Sequence[Path], reducers: str | Reducer | Sequence[str |
     first = ordered[0]
     try:
         resolved = _make_reducers(first, reducers)
+        for path, sums in shards.items():
+            refuse_impossible_values(sums.done, sums.shape, resolved, sums.summary, str(path), REMEASURE)
         done = reduce(add, (sums.done for sums in ordered))
         table = complete_table(done, first.summary, first.shape, resolved, first.identity, first.view)
     except (KeyError, IndexError, TypeError, ValueError) as error:
@@ -173,6 +182,11 @@ def _refuse_other_shards(paths: Sequence[Path], shards: Mapping[Path, ShardSums]
             raise HeadscopeError(
                 f"{path} and {other} are shards of different runs (they differ in {difference}); give the shards of "
                 "one run."
+            )
+        if key := _find_other_array(first.done, sums.done):
+            raise HeadscopeError(
+                f"{path} and {other} do not hold numbers of one kind for {describe_key(key)}; measure both shards "
+                "again."
             )
     names: dict[int, Path] = {}
     for other in paths:
@@ -216,6 +230,16 @@ def _find_difference(first: ShardSums, other: ShardSums) -> str:
         return f"the number of shards, {first.shard.count} and {other.shard.count}"
     different = find_difference(first.identity, other.identity)
     return different or ("what was read of the corpus" if first.summary != other.summary else "")
+
+
+def _find_other_array(first: RunSums, other: RunSums) -> Key | None:
+    """The first sum that has another shape or type in two shards; in texts that are sampled, types may differ."""
+    for key, ours in first.values.items():
+        theirs = other.values.get(key, ours)
+        sampled = (*key[:-1], f"{key[-1]}{DEVIATION}") in first.values or key[-1].endswith(DEVIATION)
+        if ours.shape != theirs.shape or (ours.dtype != theirs.dtype and not sampled):
+            return key
+    return None
 
 
 def _make_reducers(sums: ShardSums, own: str | Reducer | Sequence[str | Reducer]) -> list[Reducer]:

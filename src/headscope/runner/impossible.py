@@ -1,0 +1,146 @@
+"""Sums that cannot be, in a file of a run, are refused: the sentence names the file and the sum.
+
+What can be follows from what is declared: sums that need no attention are counts; a score is a ratio of sums by fold,
+none of which has more hits than items where its unit is a share; and the unit of a variable says where its values lie.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import xarray as xr
+
+from headscope.capture.model import Shape
+from headscope.corpora.summary import CorpusSummary
+from headscope.errors import HeadscopeError, first_line
+from headscope.reducers import REDUCERS
+from headscope.reducers.reducer import Reducer, declared_scores
+from headscope.runner.checkpoint import ALL_LAYERS, COUNTED, Key, RunSums, describe_key
+from headscope.runner.row_sample import DEVIATION
+from headscope.score import Rival, Score, add_up
+
+ROUNDING = 1e-4
+"""By which sums of weights in float32 may miss a bound, as a share of it."""
+
+SHARE = "share of "
+"""How the unit of what lies from 0 to 1 begins."""
+
+BOUNDS: Mapping[str, tuple[float, float]] = {
+    "probability": (0, 1), "cosine": (-1, 1), "nats": (0, np.inf), "tokens": (0, np.inf), "sum of weights": (0, np.inf),
+}  # fmt: skip
+"""Where the values of headscope's own reducers lie, by other units."""
+
+
+def refuse_impossible_numbers(done: RunSums, name: str, advice: str) -> None:
+    """Raise an error if a sum is no number, is not finite, or is a count below 0.
+
+    A reducer may have no value for a head: then all sums of the head are NaN. The whole numbers that a reducer of a
+    user's own makes of attention may be below 0.
+
+    Args:
+        done: the sums of a run.
+        name: of the file that holds them.
+        advice: what to do.
+
+    Raises:
+        HeadscopeError: a sum is so; it is named.
+    """
+    for key, values in done.values.items():
+        if fault := _find_fault(key, values):
+            raise HeadscopeError(f"{name} holds a sum that cannot be: {describe_key(key)} {fault}; {advice}.")
+
+
+def _find_fault(key: Key, values: np.ndarray) -> str:
+    """What is wrong with a sum, in words; empty if nothing is."""
+    of_run, needs_no_attention = len(key) == 2, len(key) == 4 and key[2] == COUNTED
+    if not of_run and len(key) != 4:
+        return "belongs to no reducer"
+    if values.dtype.kind not in ("i" if of_run else "if"):
+        return f"is of type {values.dtype}, and {'a whole number was' if of_run else 'numbers were'} expected"
+    if values.dtype.kind == "i":
+        is_count = of_run or needs_no_attention or key[0] in REDUCERS
+        return f"is {values.min()}, and a count is 0 or more" if is_count and (values < 0).any() else ""
+    if np.isinf(values).any():
+        return "is infinite"
+    missing = np.isnan(values)
+    if not missing.any():
+        return ""
+    if not needs_no_attention:
+        heads = np.prod(values.shape[: 2 if key[2] == ALL_LAYERS else 1], dtype=int)
+        by_head = missing.reshape(heads, -1)
+        if by_head.shape[1] > 1 and np.array_equal(by_head.all(1), by_head.any(1)):
+            return ""
+    return "is NaN"
+
+
+def refuse_impossible_values(
+    done: RunSums, shape: Shape, reducers: Sequence[Reducer], summary: CorpusSummary, name: str, advice: str
+) -> None:
+    """Raise an error if sums say more than their corpus has, or give a value that its unit rules out.
+
+    Of estimates from a sample of rows, which may miss a bound, nothing more is asked than that they are numbers.
+
+    Args:
+        done: the sums of a run, over all of a corpus or a part of it.
+        shape: of the model.
+        reducers: those that added them up.
+        summary: of the whole corpus.
+        name: of the file that holds the sums.
+        advice: what to do.
+
+    Raises:
+        HeadscopeError: a sum or a value is so, and is named; or the sums are not those of the reducers.
+    """
+    seen = done.select_run("seen")
+    limits = {"portions": summary.documents, "documents": summary.documents, "words": summary.words}
+    limits["unknown"] = seen.get("tokens", 0)
+    for what, limit in limits.items():
+        if seen.get(what, 0) > limit:
+            raise HeadscopeError(
+                f"{name} holds a sum that cannot be: seen {what} is {seen[what]:,}, and there are {limit:,}; {advice}."
+            )
+    if not seen.get("documents") or any(key[-1].endswith(DEVIATION) for key in done.values):
+        return
+    for reducer in reducers:
+        for attention_type, layers in shape.attention_layers.items():
+            try:
+                sums = done.collect_layers(reducer.name, attention_type, layers)
+                table = reducer.result(sums, done.select_counts(reducer.name, attention_type))
+            except Exception as error:
+                # A part of a corpus need not be enough for a result, and the code of a user may say so in any way.
+                if isinstance(error, HeadscopeError) or reducer.name not in REDUCERS:
+                    continue
+                raise HeadscopeError(
+                    f"{name} does not hold what the reducer `{reducer.name}` adds up ({first_line(error)}); {advice}."
+                ) from error
+            for variable, fault in _find_impossible(table, reducer):
+                raise HeadscopeError(f"{name} holds sums that cannot be: by them {variable} {fault}; {advice}.")
+
+
+def _find_impossible(table: xr.Dataset, reducer: Reducer) -> Iterator[tuple[str, str]]:
+    """The variables of a table whose values cannot be, and why."""
+    for score in declared_scores(reducer):
+        if score.is_ratio and score.variable in table and _get_unit(table[score.variable]).startswith(SHARE):
+            ratios: list[Score | Rival] = [score, *(rival for rival in score.rivals if rival.applies(table))]
+            for ratio in ratios:
+                yield from _find_excess(table, ratio, score.items)
+    if reducer.name not in REDUCERS:
+        return
+    for name, values in table.data_vars.items():
+        unit = _get_unit(values)
+        low, high = (0.0, 1.0) if unit.startswith(SHARE) else BOUNDS.get(unit, (-np.inf, np.inf))
+        outside = ((values < low - ROUNDING) | (values > high + ROUNDING)).values
+        if outside.any():
+            yield str(name), f"is {values.values[outside][0]:.6g}, and it is a {unit}"
+
+
+def _find_excess(table: xr.Dataset, ratio: Score | Rival, items: str) -> Iterator[tuple[str, str]]:
+    """The sums of a share that have more hits in a fold than items, or fewer than none."""
+    hits, total = xr.broadcast(add_up(table, ratio.numerator), add_up(table, ratio.denominator))
+    outside = ((hits < -ROUNDING) | (hits > total * (1 + ROUNDING) + ROUNDING)).values
+    if outside.any():
+        numbers = [f"{values.values[outside][0]:.6g}" for values in (hits, total)]
+        yield " + ".join(ratio.numerator), f"is {numbers[0]} in a fold with {numbers[1]} {items}"
+
+
+def _get_unit(values: xr.DataArray) -> str:
+    return str(values.attrs.get("units", ""))
