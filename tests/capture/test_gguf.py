@@ -2,17 +2,16 @@
 
 import hashlib
 import importlib.util
-import json
 import logging
 import subprocess
 import sys
 from pathlib import Path
 
-import gguf
 import pytest
 import torch
 import transformers as hf
 
+import gguf_files
 import tiny
 from headscope.capture import names
 from headscope.capture.loading import load, source
@@ -36,53 +35,12 @@ def file(tmp_path) -> Path:
 
 def make() -> tuple[hf.LlamaForCausalLM, hf.PreTrainedTokenizerFast]:
     """A tiny Llama with a language-model head, whose six query heads share two key and value heads."""
-    base, tokenizer = tiny.make("llama")
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(7)
-        module = hf.LlamaForCausalLM(base.config).eval()
-    module.model = base
-    return module, tokenizer
+    return gguf_files.make("llama")
 
 
 def write(path: Path, *, architecture: str = "llama", without: str = "none") -> Path:
-    """The tiny Llama in a GGUF file, as llama.cpp's convert_hf_to_gguf.py writes one."""
-    module, tokenizer = make()
-    config = module.config
-    writer = gguf.GGUFWriter(path, architecture)
-    writer.add_vocab_size(config.vocab_size)
-    writer.add_context_length(config.max_position_embeddings)
-    writer.add_embedding_length(config.hidden_size)
-    writer.add_block_count(config.num_hidden_layers)
-    writer.add_feed_forward_length(config.intermediate_size)
-    writer.add_head_count(config.num_attention_heads)
-    writer.add_head_count_kv(config.num_key_value_heads)
-    writer.add_key_length(config.head_dim)
-    writer.add_rope_dimension_count(config.head_dim)
-    writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
-    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
-    model = json.loads(tokenizer.backend_tokenizer.to_str())["model"]
-    vocabulary = sorted(tokenizer.get_vocab(), key=tokenizer.get_vocab().get)
-    control, normal = gguf.TokenType.CONTROL, gguf.TokenType.NORMAL
-    writer.add_tokenizer_model("gpt2")
-    writer.add_token_list(vocabulary)
-    writer.add_token_types([control if token in tokenizer.all_special_tokens else normal for token in vocabulary])
-    writer.add_token_merges([" ".join(merge) for merge in model["merges"]])
-    writer.add_bos_token_id(tokenizer.bos_token_id)
-    writer.add_eos_token_id(tokenizer.eos_token_id)
-    writer.add_pad_token_id(tokenizer.pad_token_id)
-    writer.add_add_bos_token(True)
-    name_map = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, config.num_hidden_layers)
-    for name, weights in module.state_dict().items():
-        if name.endswith(("q_proj.weight", "k_proj.weight")):
-            heads = config.num_attention_heads if "q_proj" in name else config.num_key_value_heads
-            weights = weights.reshape(heads, 2, -1, weights.shape[1]).swapaxes(1, 2).reshape(weights.shape)
-        if without not in name:
-            writer.add_tensor(name_map.get_name(name, (".weight",)), weights.contiguous().numpy())
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return path
+    """The tiny Llama in a GGUF file."""
+    return gguf_files.write(path, *make(), architecture=architecture, without=without)
 
 
 def test_it_is_the_model_that_it_was_written_from(file, cache) -> None:
@@ -104,11 +62,19 @@ def test_a_word_has_the_tokens_that_it_was_trained_with(file, cache) -> None:
 
 
 def test_it_is_converted_once_and_that_is_said(file, cache, caplog) -> None:
-    folder = cache / f"tiny-{hashlib.sha256(file.read_bytes()).hexdigest()[:16]}"
+    folder = cache / f"tiny-{hashlib.sha256(file.read_bytes()).hexdigest()[:16]}-2"
     for _ in range(2):
         assert source(str(file)) == str(folder)
     assert caplog.record_tuples == [("headscope", logging.WARNING, f"converting {file} once; later loads use {folder}")]
     assert load(folder).weights_sha256 == hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
+
+
+def test_what_an_earlier_conversion_made_is_not_used(file, cache) -> None:
+    """It may have dropped a part of what the file declares."""
+    earlier = cache / f"tiny-{hashlib.sha256(file.read_bytes()).hexdigest()[:16]}"
+    earlier.mkdir(parents=True)
+    assert source(str(file)) != str(earlier)
+    assert load(file).shape.heads == {"decoder": 6}
 
 
 def test_another_file_of_the_same_name_is_another_model(file, cache, tmp_path) -> None:

@@ -9,12 +9,19 @@ from typing import Any
 import torch
 from filelock import FileLock
 from platformdirs import user_cache_path
-from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+from transformers import AutoConfig, AutoModelForCausalLM, GgufConfig
 
+from headscope.capture.gguf_config import check_tensors, configure, refuse_layers
+from headscope.capture.gguf_metadata import ADVICE, Metadata
+from headscope.capture.gguf_rope import check_rope
+from headscope.capture.gguf_tokenizer import check_saved_tokenizer, read_tokenizer
 from headscope.capture.weights import quiet, refuse_missing_weights
 from headscope.errors import HeadscopeError, ModelError, first_line
 
 logger = logging.getLogger("headscope")
+
+_VERSION = 2
+"""Of the conversion: what an earlier one made of a file is not used, since it may have dropped a part of it."""
 
 
 def convert(file: Path, sha256: str) -> Path:
@@ -27,11 +34,12 @@ def convert(file: Path, sha256: str) -> Path:
         sha256: of its bytes, by which the folder is found again.
 
     Raises:
-        ModelError: the file is damaged or incomplete, or holds no language model that transformers converts.
+        ModelError: the file is damaged or incomplete, holds no language model that transformers converts, or declares
+            what would get lost on the way.
         HeadscopeError: the cache cannot be written to.
     """
     cache = Path(os.environ.get("HEADSCOPE_CACHE") or user_cache_path("headscope")) / "gguf"
-    folder = cache / f"{file.stem}-{sha256[:16]}"
+    folder = cache / f"{file.stem}-{sha256[:16]}-{_VERSION}"
     if folder.is_dir():
         return folder
     try:
@@ -51,20 +59,22 @@ def _write(file: Path, folder: Path) -> None:
     shutil.rmtree(unfinished, ignore_errors=True)  # left by a process that was killed
     unfinished.mkdir()
     try:
-        parts = _read(file, unfinished)
+        metadata, module, tokenizer = _read(file, unfinished)
         try:
             with quiet():
-                for part in parts:
-                    part.save_pretrained(unfinished)
+                module.save_pretrained(unfinished)
+                tokenizer.save_pretrained(unfinished)
         except Exception as error:  # safetensors and tokenizers each raise their own
             raise _refuse_cache(file, folder.parent, error) from error
+        with quiet():
+            check_saved_tokenizer(metadata, tokenizer, unfinished)
         unfinished.rename(folder)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
 
 
-def _read(file: Path, empty: Path) -> tuple[Any, Any]:
-    """The language model and the tokenizer in a file.
+def _read(file: Path, empty: Path) -> tuple[Metadata, Any, Any]:
+    """The metadata of a file, its language model and its tokenizer.
 
     Encoder-decoders are refused: transformers gives every T5 the activation of the first
     (``findings/gguf-t5-activation.sh``).
@@ -74,18 +84,26 @@ def _read(file: Path, empty: Path) -> tuple[Any, Any]:
     """
     try:
         with quiet():
+            metadata = Metadata.read(file)
+            refuse_layers(metadata)
+            config = AutoConfig.from_pretrained(empty, gguf_file=str(file))
+            tokenizer = read_tokenizer(metadata, empty)
             module, loading = AutoModelForCausalLM.from_pretrained(
                 empty,
                 gguf_file=str(file),
+                config=config if config.is_encoder_decoder else configure(metadata, config),
                 dtype=torch.float32,
                 quantization_config=GgufConfig(dequantize=True),
                 output_loading_info=True,
             )
-            tokenizer = AutoTokenizer.from_pretrained(empty, gguf_file=str(file))
+        refuse_missing_weights(str(file), loading["missing_keys"], None)
+        check_rope(metadata, module)
+        check_tensors(metadata, module)
+    except HeadscopeError:
+        raise
     except Exception as error:  # gguf, numpy, struct and transformers each raise their own
         raise _explain(file, error) from error
-    refuse_missing_weights(str(file), loading["missing_keys"], None)
-    return module, tokenizer
+    return metadata, module, tokenizer
 
 
 def _explain(file: Path, error: Exception) -> ModelError:
@@ -100,7 +118,7 @@ def _explain(file: Path, error: Exception) -> ModelError:
         )
     return ModelError(
         f"the architecture {architecture!r} of the GGUF file {str(file)!r} cannot be converted ({first_line(error)}); "
-        "give the model's hub id, or a folder with config.json, weights and tokenizer."
+        f"{ADVICE}."
     )
 
 

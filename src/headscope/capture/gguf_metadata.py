@@ -1,0 +1,78 @@
+"""The keys and the names of the tensors of a GGUF file, and how it is refused for one of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headscope.errors import ModelError
+
+ADVICE = "give the model's hub id, or a folder with config.json, weights and tokenizer"
+
+ROPE_TENSORS = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
+"""The tensors that no parameter of a model takes, but its configuration."""
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """The keys of a GGUF file, and the names of its tensors.
+
+    Attributes:
+        file: from which they were read.
+        architecture: as llama.cpp calls it, such as ``llama``.
+        settings: the keys of the architecture, without its name, such as ``rope.freq_base``.
+        tokenizer: the keys of the tokenizer, without ``tokenizer.ggml.``; of a list of texts, its length.
+        tensors: the names of all tensors.
+        divisors: of the frequencies of rotary embeddings, by the name of their tensor.
+    """
+
+    file: Path
+    architecture: str
+    settings: Mapping[str, Any]
+    tokenizer: Mapping[str, Any]
+    tensors: tuple[str, ...]
+    divisors: Mapping[str, list[float]]
+
+    @classmethod
+    def read(cls, file: Path) -> "Metadata":
+        """Return the metadata of a file; what is wrong with it raises as its reader has it."""
+        from transformers.integrations.gguf import read_gguf_metadata  # not above: older releases lack it
+
+        declared, tensors = read_gguf_metadata(str(file))
+        architecture = declared["general.architecture"]
+        settings, tokenizer = (_select(declared, prefix) for prefix in (f"{architecture}.", "tokenizer.ggml."))
+        divisors = _read_divisors(file) if {*tensors} & {*ROPE_TENSORS} else {}
+        return cls(file, architecture, settings, tokenizer, tensors, divisors)
+
+    def refuse(self, key: str) -> ModelError:
+        """Return the error for a key of the architecture, or a tensor of divisors, that the model would not follow."""
+        if key in self.divisors:
+            return self.refuse_tensors([key])
+        return self.refuse_declared(f"{self.architecture}.{key}", self.settings[key])
+
+    def refuse_declared(self, key: str, value: Any) -> ModelError:
+        """Return the error for a key of any kind that the model would not follow."""
+        return ModelError(
+            f"the GGUF file {str(self.file)!r} declares {key} = {value!r}, which would get lost on the way to "
+            f"transformers, and other attention would be measured; {ADVICE}."
+        )
+
+    def refuse_tensors(self, names: list[str]) -> ModelError:
+        """Return the error for tensors that no parameter of the model takes."""
+        return ModelError(
+            f"the GGUF file {str(self.file)!r} holds {len(names)} of {len(self.tensors)} tensors that would get lost "
+            f"on the way to transformers, such as {names[0]}, and other attention would be measured; {ADVICE}."
+        )
+
+
+def _select(declared: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    return {key.removeprefix(prefix): value for key, value in declared.items() if key.startswith(prefix)}
+
+
+def _read_divisors(file: Path) -> dict[str, list[float]]:
+    from gguf import GGUFReader  # not above: only for GGUF files is it needed
+
+    tensors = [tensor for tensor in GGUFReader(file).tensors if tensor.name in ROPE_TENSORS]
+    return {tensor.name: np.asarray(tensor.data, np.float64).tolist() for tensor in tensors}
