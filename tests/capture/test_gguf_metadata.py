@@ -144,6 +144,8 @@ NEUTRAL = {
     "attn_logit_softcapping": 0.0,
     "logit_scale": 1.0,
     "expert_count": 0,
+    "pooling_type": 3,
+    "attention.layer_norm_epsilon": 0.1,  # Llama has the other norm
     "vocab_size": tiny.BYTE_VOCABULARY,
 }
 

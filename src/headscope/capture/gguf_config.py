@@ -21,6 +21,7 @@ UNRELATED = {
     "vocab_size",  # the embeddings show it
     "tensor_data_layout",  # the order of the rows of the weights, which transformers undoes by architecture
     "use_parallel_residual",  # of StableLM; llama.cpp and transformers go by the tensors
+    "pooling_type",  # above the last layer
     "nextn_predict_layers",  # behind the layers of the model, which do not depend on them
 }
 """The keys of an architecture on which no number depends."""
@@ -46,7 +47,7 @@ class Setting:
         attributes: of the configuration; it is shown by the first that the configuration has.
         neutral: values that ask for nothing.
         follow: what a model with a given configuration really does. Default: what the attribute says.
-        optional: whether a model without such an attribute needs none, since its weights show the same.
+        optional: whether a model without such an attribute needs none: its weights show it, or it has no such norm.
     """
 
     attributes: tuple[str, ...] = ()
@@ -114,7 +115,6 @@ def _find_inner_size(config: Any) -> int | None:
     return heads * int(config.linear_value_head_dim) if heads else None
 
 
-_EPSILON = Setting(("rms_norm_eps", "norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_epsilon"))
 _FACTOR = Setting(neutral=(0, 1))
 
 SETTINGS: Mapping[str, Setting] = {
@@ -126,8 +126,10 @@ SETTINGS: Mapping[str, Setting] = {
     "attention.head_count_kv": Setting(("num_key_value_heads",), follow=_count_key_value_heads),
     "attention.key_length": Setting(("head_dim",), follow=head_size),
     "attention.value_length": Setting(follow=head_size),
-    "attention.layer_norm_epsilon": _EPSILON,
-    "attention.layer_norm_rms_epsilon": _EPSILON,
+    "attention.layer_norm_epsilon": Setting(
+        ("layer_norm_eps", "layer_norm_epsilon", "norm_epsilon", "norm_eps"), optional=True
+    ),
+    "attention.layer_norm_rms_epsilon": Setting(("rms_norm_eps", "norm_eps"), optional=True),
     "attention.sliding_window": Setting(("sliding_window",), (0,), _find_window),
     "attention.sliding_window_pattern": Setting(follow=_find_windowed_layers),
     "attention.scale": Setting(neutral=(0,), follow=_find_scale),
