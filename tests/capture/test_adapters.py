@@ -177,3 +177,33 @@ def test_without_peft_its_name_is_said(adapter: Path, monkeypatch: pytest.Monkey
 def test_a_model_without_an_adapter_has_nothing_to_compare(base: Path) -> None:
     with pytest.raises(HeadscopeError, match="add --runs FOLDER, or give the folder of an adapter"):
         headscope.measure(base, DOCUMENTS, "similarity")
+
+
+PROMPTS = {
+    "PROMPT_TUNING": peft.PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=3),
+    "PREFIX_TUNING": peft.PrefixTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=3),
+    "P_TUNING": peft.PromptEncoderConfig(task_type="CAUSAL_LM", num_virtual_tokens=3, encoder_hidden_size=7),
+    "CPT": peft.CPTConfig(
+        task_type="CAUSAL_LM", cpt_token_ids=[1, 2], cpt_mask=[1, 1], cpt_tokens_type_mask=[1, 1]
+    ),
+    "ADAPTION_PROMPT": peft.AdaptionPromptConfig(task_type="CAUSAL_LM", adapter_len=3, adapter_layers=1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", PROMPTS)
+def test_trained_prompts_are_refused_in_memory_and_on_the_disk(base: Path, tmp_path: Path, kind: str) -> None:
+    adapted = peft.get_peft_model(hf.AutoModelForCausalLM.from_pretrained(base), PROMPTS[kind])
+    adapted.save_pretrained(tmp_path)
+    file = tmp_path / "adapter_config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"base_model_name_or_path": str(base)}))
+    reason = (
+        f"is of trained prompts ({kind}), which stand before a text and are tokens of no word of it, and with them "
+        "attention is not measured; give an adapter of weights, such as LoRA, or the model without the adapter."
+    )
+    for model, name in (
+        ((adapted, tiny.make("llama")[1]), "the adapter of the loaded model"),
+        (tmp_path, f"the adapter in {str(tmp_path)!r}"),
+    ):
+        with pytest.raises(ModelError) as refused:
+            load(model)
+        assert str(refused.value) == f"{name} {reason}"

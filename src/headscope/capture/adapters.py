@@ -1,6 +1,7 @@
 """Adapters such as LoRA: what was trained beside the weights of a model, in a folder of its own, by PEFT."""
 
 import hashlib
+import importlib
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,12 @@ def attach_adapter(module: PreTrainedModel, folder: Path, base: str) -> frozense
         The names of modules that the adapter replaces as a whole, such as a classifier.
 
     Raises:
-        ModelError: the adapter belongs to another model, or is not whole.
+        ModelError: the adapter belongs to another model, is not whole, or is one of prompts.
     """
+    # PEFT is optional.
+    config = importlib.import_module("peft").PeftConfig.from_pretrained(str(folder))
+    if is_prompt(config):
+        raise _refuse_prompt(f"the adapter in {str(folder)!r}", config)
     try:
         with quiet():
             loading = module.load_adapter(str(folder))
@@ -41,14 +46,36 @@ def attach_adapter(module: PreTrainedModel, folder: Path, base: str) -> frozense
 
 
 def unwrap_adapted(module: Any) -> Any:
-    """The model of transformers within a model of PEFT, its adapters in place; anything else as it is."""
-    return module.get_base_model() if hasattr(module, "get_base_model") else module
+    """Return the model of transformers within a model of PEFT, its adapters in place; anything else as it is.
+
+    Raises:
+        ModelError: an adapter is one of prompts, which are not in the model.
+    """
+    if not hasattr(module, "get_base_model"):
+        return module
+    for config in module.peft_config.values():
+        if is_prompt(config):
+            raise _refuse_prompt("the adapter of the loaded model", config)
+    return module.get_base_model()
+
+
+def is_prompt(config: Any) -> bool:
+    """Return True if an adapter of this configuration of PEFT changes what a model reads and not its weights."""
+    return bool(config.is_prompt_learning or getattr(config, "is_adaption_prompt", False))
 
 
 def hash_adapted(folder: Path, weights_sha256: str) -> str:
     """Of an adapter and of the weights of the model that it was trained for, whose hash is given."""
     adapter = hash_files([folder / name for name in WEIGHTS if (folder / name).is_file()])
     return hashlib.sha256(f"{weights_sha256} {adapter}".encode()).hexdigest()
+
+
+def _refuse_prompt(name: str, config: Any) -> ModelError:
+    kind = str(getattr(config.peft_type, "value", config.peft_type))
+    return ModelError(
+        f"{name} is of trained prompts ({kind}), which stand before a text and are tokens of no word of it, and with "
+        "them attention is not measured; give an adapter of weights, such as LoRA, or the model without the adapter."
+    )
 
 
 def _refuse(folder: Path, base: str, reason: str) -> ModelError:

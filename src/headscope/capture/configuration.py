@@ -1,0 +1,35 @@
+"""The configuration of a model on the disk or the hub, of which nothing makes the library fetch code by itself."""
+
+from typing import Any
+
+from transformers import AutoConfig
+
+USUAL = {
+    "_attn_implementation": (None, "eager", "sdpa"),
+    "_experts_implementation": (None, "eager", "grouped_mm", "batched_mm"),
+}
+"""The implementations of attention and of experts that are part of transformers and torch."""
+
+
+def read_config(source: str, **settings: Any) -> Any:
+    """Return the configuration of a model, with the usual implementations of attention and experts in place of others.
+
+    A configuration may name a kernel of the hub, which transformers would download and run.
+
+    Args:
+        source: a folder or a hub id.
+        settings: those of ``AutoConfig.from_pretrained``.
+    """
+    config = AutoConfig.from_pretrained(source, **settings)
+    _choose_usual(config)
+    return config
+
+
+def _choose_usual(config: Any) -> None:
+    # Setting a configuration sets its parts.
+    for name, usual in USUAL.items():
+        if getattr(config, name, None) not in usual:
+            setattr(config, name, None)
+    for key in getattr(config, "sub_configs", {}):
+        if (part := getattr(config, key, None)) is not None:
+            _choose_usual(part)
