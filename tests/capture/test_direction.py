@@ -77,7 +77,8 @@ def test_the_mask_agrees_with_the_type_where_that_is_known(family: str) -> None:
     assert module.config._attn_implementation == before
 
 
-def test_a_model_that_takes_no_text_shows_nothing() -> None:
+def test_a_model_that_takes_no_text_or_has_no_weights_shows_nothing() -> None:
+    assert sees_ahead(tiny.make("bert")[0].to("meta")) is None
     assert sees_ahead(hf.ViTModel(hf.ViTConfig(hidden_size=12, num_hidden_layers=1, num_attention_heads=3))) is None
 
 
@@ -94,3 +95,12 @@ def test_all_links_are_scored_where_both_sides_are_seen() -> None:
     assert "relation_left_out" not in tables[True]
     assert (tables[False]["relation_count"] + tables[False]["relation_left_out"] == links).all()
     assert (tables[False]["relation_left_out"] > 0).all()
+
+
+def test_a_model_that_is_compiled_in_place_is_not_compiled_for_this() -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("the model was compiled")
+
+    module, _ = tiny.make("gpt2")
+    module.compile(backend=refuse)
+    assert sees_ahead(module) is False

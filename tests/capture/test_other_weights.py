@@ -114,9 +114,14 @@ def test_weights_in_8_bits_without_scales_are_refused(dtype: torch.dtype, tmp_pa
 
 HARMLESS = {
     "buffers of positions": ("llama", add(layers__0__self_attn__rotary_emb__inv_freq=SIZE), None),
-    "ids of positions": ("bert", add(embeddings__position_ids=torch.arange(7)[None]), None),
+    "ids of positions and segments": (
+        "bert", add(embeddings__position_ids=torch.arange(7)[None], embeddings__token_type_ids=SIZE.long()), None
+    ),
+    "sinusoids": ("bart", add(encoder__embed_positions__weights=SIZE, h__0__attn__embed_positions=SIZE), None),
     "causal masks": (
-        "gpt2", add(h__0__attn__bias=torch.ones(1, 1, 7, 7), h__1__attn__masked_bias=torch.tensor(-1e4)), None
+        "gpt2",
+        add(h__0__attn__bias=torch.ones(1, 1, 7, 7, dtype=torch.uint8), h__1__attn__masked_bias=torch.tensor(-1e4)),
+        None,
     ),
     "a pooler": ("distilbert", add(pooler__dense__weight=SIZE), None),
     "heads for tasks": ("bert", add(cls__seq_relationship__weight=SIZE, classifier__bias=SIZE), None),

@@ -146,7 +146,7 @@ def _tokens(model: Model, rows: list[tuple[list[int], list[int]]], *, first_posi
 
 
 def _choose_padding(model: Model, rows: list[list[int]]) -> int:
-    """The token that stands behind shorter texts: one that the model has embeddings of, though they are never read.
+    """Return the token that stands behind shorter texts: one that the model embeds, though it is never read.
 
     The model's own comes first, by which classifiers find the end of a text. Where it has none, no text ends with it.
     """
@@ -159,7 +159,7 @@ def _choose_padding(model: Model, rows: list[list[int]]) -> int:
 
 
 def _count_tokens(model: Model) -> int:
-    """The tokens that a model has embeddings of; saved attention has none, and was of all that its tokenizer knows."""
+    """Return the number of tokens that a model has embeddings of; for saved attention, that its tokenizer knows."""
     return count_embeddings(model.module) or len(model.tokenizer)
 
 

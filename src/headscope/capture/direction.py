@@ -10,6 +10,7 @@ from transformers.masking_utils import sdpa_mask
 from headscope.capture.implementation import register
 from headscope.capture.mask import shown
 from headscope.capture.turns import hold, list_configs
+from headscope.capture.unwrap import run_uncompiled
 
 NAME = "headscope-direction"
 """The name among transformers' attention implementations of one that only looks at the mask."""
@@ -48,16 +49,20 @@ def sees_ahead(module: PreTrainedModel) -> bool | None:
     Returns:
         None if the model cannot be run on text, or shows neither its mask nor its attention.
     """
+    if module.device.type == "meta":  # without weights
+        return None
     ids = torch.arange(TOKENS, device=module.device)[None]
     inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
     configs = list_configs(module)
     try:
-        with hold(configs), torch.inference_mode():
+        with hold(configs), torch.inference_mode(), run_uncompiled(module):
             for config in configs:
                 config._attn_implementation = NAME
             module(**inputs)
         # A family that asks for no implementation by its name.
-        with hold(configs), torch.inference_mode():
+        with hold(configs), torch.inference_mode(), run_uncompiled(module):
+            for config in configs:  # a fused kernel may need no mask, and Falcon then returns weights without one
+                config._attn_implementation = "eager"
             (first, *_) = module(**inputs, output_attentions=True).attentions
             return bool((first.triu(1) > 0).any())
     except _MaskReachedError as reached:

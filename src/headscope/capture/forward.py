@@ -73,7 +73,7 @@ def _name_padding(module: PreTrainedModel, inputs: Mapping[str, Any]) -> Iterato
 
 
 def _find_padding(ids: Tensor, mask: Tensor | None) -> int:
-    """The token behind the texts of a batch; where nothing is, one with which no text ends."""
+    """Return the token behind the texts of a batch; if nothing is behind them, one with which no text ends."""
     padding = ids[:0] if mask is None else ids[mask == 0]
     if padding.numel():
         return int(padding.flatten()[0])
@@ -82,7 +82,7 @@ def _find_padding(ids: Tensor, mask: Tensor | None) -> int:
 
 
 def _explain(model: Model, inputs: Mapping[str, Any], error: Exception) -> str:
-    """What is wrong and what to do, as the rest of a sentence that begins with the model; empty if it is not known."""
+    """Return the cause and the advice, as the rest of a sentence that begins with the model; empty if not known."""
     text, module = str(error), model.module
     batch, length = max((part.shape[:2] for part in inputs.values() if isinstance(part, Tensor)), default=(0, 0))
     if isinstance(error, torch.OutOfMemoryError | MemoryError) or MEMORY.search(text):
@@ -122,7 +122,7 @@ def _name(model: Model) -> str:
 
 
 def _find_positions(module: nn.Module) -> int | None:
-    """The tokens of the longest text that a table of embeddings by position has a row for; None without such a table.
+    """Return the number of positions that a model has embeddings of; None if it has no such table.
 
     BART leaves its first rows out, and RoBERTa those up to the one of padding.
     """

@@ -74,7 +74,7 @@ def _write(file: Path, folder: Path) -> None:
 
 
 def _read(file: Path, empty: Path) -> tuple[Metadata, Any, Any]:
-    """The metadata of a file, its language model and its tokenizer.
+    """Return the metadata of a file, its language model and its tokenizer.
 
     Encoder-decoders are refused: transformers gives every T5 the activation of the first
     (``findings/gguf-t5-activation.sh``).

@@ -69,7 +69,7 @@ class Setting:
 
 
 def _count_key_value_heads(config: Any) -> int | list[int]:
-    """The key and value heads of a layer; of LFM2 those of each layer, since most have none."""
+    """Return the number of key/value heads of a layer; for LFM2 that of each layer, since most have none."""
     if config.model_type == "falcon":  # transformers does not undo the order in which llama.cpp has the others' weights
         return 1 if config.multi_query and not config.new_decoder_architecture else 0
     count = int(getattr(config, "num_key_value_heads", config.num_attention_heads))
@@ -105,7 +105,7 @@ def _find_interval(config: Any) -> int | None:
 
 
 def _find_sections(config: Any) -> list[int]:
-    """The shares of time, height and width in the numbers that are turned, and of a fourth axis that nothing has."""
+    """Return the shares of time, height and width in the numbers that are turned, and of an unused fourth axis."""
     sections = (getattr(config, "rope_parameters", None) or {}).get("mrope_section", ())
     return [*sections, 0, 0, 0, 0][:4]
 
@@ -222,7 +222,7 @@ def check_tensors(metadata: Metadata, module: nn.Module) -> None:
 
 
 def _has(config: Any, name: str) -> bool:
-    """Whether configurations of this kind have an attribute; this one may also carry some that no model reads."""
+    """Return whether a class of configurations has an attribute; an instance may carry others that no model reads."""
     return hasattr(type(config), name) or name in config.attribute_map
 
 
@@ -245,7 +245,7 @@ def _stem(name: str) -> str:
 
 
 def _list_tensors(metadata: Metadata, module: nn.Module, layers: int) -> set[str]:
-    """The tensors of a file that the parameters of a model take, without ``.weight``."""
+    """Return the tensors of a file that the parameters of a model take, without ``.weight``."""
     from gguf import MODEL_ARCH_NAMES, get_tensor_name_map  # not above: only for GGUF files is it needed
 
     architecture = next(key for key, name in MODEL_ARCH_NAMES.items() if name == metadata.architecture)

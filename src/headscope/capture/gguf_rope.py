@@ -180,13 +180,13 @@ def _is_turned(part: Any, prefix: str, rope: Rope) -> bool:
 
 
 def _select(parameters: dict[str, Any], kind: str) -> dict[str, Any]:
-    """The parameters of layers of one kind, where layers differ."""
+    """Return the parameters of layers of one kind, if layers differ."""
     selected: dict[str, Any] = parameters.get(kind, parameters)
     return selected
 
 
 def _find_scaling(metadata: Metadata) -> tuple[str, float]:
-    """How wavelengths are scaled, as transformers calls it, and the factor; a file may declare it in several ways."""
+    """Return the type of scaling, as transformers calls it, and its factor; a file may declare both in several ways."""
     declared = metadata.settings
     key = next((key for key in ("rope.scaling.factor", "rope.scale_linear") if declared.get(key)), None)
     factor = float(declared[key]) if key else 1.0

@@ -68,7 +68,7 @@ def describe_edits(model: nn.Module) -> str:
 
 
 def _describe(edit: Any) -> str:
-    """What an edit says of itself, or else its name in the code, which has no address in memory."""
+    """Return the description of an edit, or else its name in the code, which has no address in memory."""
     described = str(edit.describe()) if hasattr(edit, "describe") else ""
     kind = edit if hasattr(edit, "__qualname__") else type(edit)
     return described or f"an edit, {kind.__module__}.{kind.__qualname__}"

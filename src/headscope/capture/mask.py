@@ -173,7 +173,7 @@ class Masks:
         return None if kept is None else kept.reach
 
     def _find(self, attention_mask: Tensor) -> _Kept | None:
-        """What was kept for a ticket; None if the mask is the model's own, or other rows of a ticket."""
+        """Return what a ticket stands for; None if the mask is the model's own, or has other rows than the ticket."""
         kept = self._kept.get(_find_memory(attention_mask))
         return None if kept is None or kept.ticket.shape != attention_mask.shape else kept
 

@@ -218,7 +218,7 @@ class Model:
 
     @property
     def sizes(self) -> "Shape":
-        """Its shape without the vocabulary, which takes a while to list."""
+        """Its layers and heads: its shape without the vocabulary, which takes a while to list."""
         return Shape.from_config(self.module.config, causal=self.is_causal)
 
     @cached_property
@@ -306,7 +306,7 @@ def _list_embeddings(module: nn.Module) -> dict[str, nn.Module]:
 def _count_shared(
     configs: Mapping[str, Any], heads: Mapping[str, int]
 ) -> tuple[dict[str, int], dict[str, tuple[int, ...]]]:
-    """The most key/value heads of any layer, and those of each layer where they differ, by attention type."""
+    """Return the most key/value heads of any layer, and their number in each layer if it differs, by attention type."""
     shared = {kind: count_key_value_heads(config, heads[kind]) for kind, config in configs.items()}
     most = {kind: max(counts) for kind, counts in shared.items()}
     return most, {kind: counts for kind, counts in shared.items() if len(counts) > 1}

@@ -39,7 +39,7 @@ def hash_parameters(module: nn.Module, name: str) -> str:
 
 
 def _write(key: str, part: Any) -> Iterator[bytes]:
-    """A part of a state as bytes, which are others for any other part."""
+    """Yield a part of a state as bytes, which are different for any other part."""
     if isinstance(part, Tensor):
         yield from _write_tensor(key, part.detach())
     elif isinstance(part, PLAIN):
@@ -83,7 +83,7 @@ def _write_tensor(key: str, tensor: Tensor) -> Iterator[bytes]:
 
 
 def _write_object(key: str, part: Any) -> Iterator[bytes]:
-    """An object by what it would be made of again, which is only looked at."""
+    """Yield an object as the parts from which pickle would make it again; nothing is unpickled."""
     kind = type(part)
     yield f"{key} {kind.__module__}.{kind.__qualname__}\n".encode()
     if isinstance(part, type) or callable(part):

@@ -101,7 +101,7 @@ def find_limit(config: Any) -> int | None:
 
 
 def _list_by_layer(config: Any, names: Sequence[str]) -> dict[int, int]:
-    """The number of each layer that has attention, counted from 1, under the first of these names that is there."""
+    """Return the number for each layer that has attention, counted from 1, under the first of the names that it has."""
     skipped, kinds = list_skipped(config), getattr(config, "layer_types", None) or ()
     different, numbers = getattr(config, "is_heterogeneous", False), {}
     for layer in range(1, (getattr(config, "num_hidden_layers", None) or 1) + 1):
@@ -116,24 +116,24 @@ def _list_by_layer(config: Any, names: Sequence[str]) -> dict[int, int]:
 
 
 def _list_blocks(config: Any) -> list[Any]:
-    """The attention of each layer where a configuration describes them one by one, as that of DeciLM does."""
+    """Return the attention of each layer, if a configuration describes layers one by one, as DeciLM's does."""
     return [_get(block, "attention") for block in getattr(config, "block_configs", None) or ()]
 
 
 def _pick(stated: Any, layer: int) -> int | None:
-    """The number of a layer from what is stated for it, for all layers, or for each in a list."""
+    """Return the number of a layer, which is stated for that layer, for all layers, or for each in a list."""
     if isinstance(stated, list | tuple):
         stated = stated[layer - 1] if layer <= len(stated) else None
     return stated if isinstance(stated, int) else None
 
 
 def _get(part: Any, name: str) -> Any:
-    """What a part of a configuration, an object or a dictionary, has under a name; None if nothing."""
+    """Return the value that a part of a configuration, an object or a dictionary, has under a name, or None."""
     return part.get(name) if isinstance(part, Mapping) else getattr(part, name, None)
 
 
 def _read(config: Any, name: str) -> Any:
-    """What a configuration has under a name; None if nothing, or if transformers does not say it of all layers."""
+    """Return the value that a configuration has under a name, or None, also if layers have different ones."""
     try:
         return getattr(config, name, None)
     except RuntimeError:

@@ -18,7 +18,7 @@ from headscope.errors import ModelError
 
 
 def verify_rows(model: Model, attention: Attention) -> None:
-    """Every row of attention sums to 1, or to less where the model has sinks, in as many heads as the model has."""
+    """Verify that each row of attention sums to 1, or to less if the model has sinks, in each head of the model."""
     _verify_heads(model, attention)
     weights = attention.weights()
     real = attention.queries.real[:, attention.rows]

@@ -25,8 +25,9 @@ COMPLETE = "give a complete checkpoint whose configuration is its own"
 HARMLESS = re.compile(
     r"(^|\.)("
     r"pooler\..*"  # above the last attention
-    r"|position_ids|(original_)?inv_freq|(cos|sin)_cached|relative_position_index"  # computed anew
-    r"|(self_attn|attn|attention|crossattention)\.(masked_)?bias"  # a causal mask, as old checkpoints keep it
+    r"|(position|token_type)_ids|(original_)?inv_freq|(cos|sin)_cached|relative_position_index"  # computed anew
+    r"|embed_positions(\.weights)?"  # sinusoids; learned ones are `embed_positions.weight`
+    r"|(self_attn|attn|attention|crossattention)\.(masked_)?bias|causal_mask"  # the mask, as old checkpoints keep it
     r"|num_batches_tracked|total_ops|total_params|_extra_state|_float_tensor|version"  # notes of other libraries
     r"|mtp(_layers)?\..*"  # predicts further tokens than the next
     r")$"
@@ -158,7 +159,7 @@ def refuse_eight_bits(name: str, module: PreTrainedModel, folder: Path) -> None:
         with safe_open(file, framework="pt") as opened:
             for key in sorted(opened.keys()):
                 part = opened.get_slice(key)
-                if part.get_dtype() in EIGHT_BITS and len(part.get_shape()) > 1:
+                if part.get_dtype() in EIGHT_BITS and len(part.get_shape()) > 1 and not HARMLESS.search(key):
                     raise ModelError(
                         f"{name!r} has weights in 8 bits, such as {key} ({part.get_dtype()}), and its configuration "
                         "has no quantization_config that says by which scales they are multiplied; "

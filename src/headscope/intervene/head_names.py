@@ -40,7 +40,7 @@ def list_names(names: HeadNames, *, of_layers: bool = False) -> list[str]:
 
 
 def _is_number(name: object) -> bool:
-    """True for a whole number, of NumPy too; a truth value is none."""
+    """Return True for a whole number, also of NumPy, but not for a Boolean."""
     return isinstance(name, Integral) and not isinstance(name, bool)
 
 

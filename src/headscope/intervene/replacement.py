@@ -32,7 +32,7 @@ class Replacement(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class EditedHeads:
-    """An `Edit` that replaces the output of the selected heads, and leaves all others as they are.
+    """Return an `Edit` that replaces the output of the selected heads, and leaves all others as they are.
 
     Attributes:
         selection: the heads.

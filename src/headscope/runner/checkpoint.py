@@ -94,7 +94,7 @@ def save(sums: RunSums, path: Path, *, identity: Mapping[str, Any]) -> None:
 
 
 def _hash(arrays: Mapping[str, np.ndarray]) -> str:
-    """The SHA-256 of arrays with their names."""
+    """Return the SHA-256 of arrays with their names."""
     digest = hashlib.sha256()
     for name, array in arrays.items():
         digest.update(f"{name} {array.dtype.str} {array.shape} ".encode())

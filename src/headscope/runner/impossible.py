@@ -50,7 +50,7 @@ def refuse_impossible_numbers(done: RunSums, name: str, advice: str) -> None:
 
 
 def _find_fault(key: Key, values: np.ndarray) -> str:
-    """What is wrong with a sum, in words; empty if nothing is."""
+    """Return the fault of a sum, in words; empty if it has none."""
     of_run, needs_no_attention = len(key) == 2, len(key) == 4 and key[2] == COUNTED
     if not of_run and len(key) != 4:
         return "belongs to no reducer"
@@ -117,7 +117,7 @@ def refuse_impossible_values(
 
 
 def _find_impossible(table: xr.Dataset, reducer: Reducer) -> Iterator[tuple[str, str]]:
-    """The variables of a table whose values cannot be, and why."""
+    """Yield the variables of a table whose values cannot be, and the reason."""
     for score in declared_scores(reducer):
         if score.is_ratio and score.variable in table and _get_unit(table[score.variable]).startswith(SHARE):
             ratios: list[Score | Rival] = [score, *(rival for rival in score.rivals if rival.applies(table))]
@@ -134,7 +134,7 @@ def _find_impossible(table: xr.Dataset, reducer: Reducer) -> Iterator[tuple[str,
 
 
 def _find_excess(table: xr.Dataset, ratio: Score | Rival, items: str) -> Iterator[tuple[str, str]]:
-    """The sums of a share that have more hits in a fold than items, or fewer than none."""
+    """Yield the sums of a share that have more hits than items in a fold, or fewer than 0."""
     hits, total = xr.broadcast(add_up(table, ratio.numerator), add_up(table, ratio.denominator))
     outside = ((hits < -ROUNDING) | (hits > total * (1 + ROUNDING) + ROUNDING)).values
     if outside.any():

@@ -233,7 +233,7 @@ def _find_difference(first: ShardSums, other: ShardSums) -> str:
 
 
 def _find_other_array(first: RunSums, other: RunSums) -> Key | None:
-    """The first sum that has another shape or type in two shards; in texts that are sampled, types may differ."""
+    """Return the first sum that has another shape or type in two shards; if rows are sampled, types may differ."""
     for key, ours in first.values.items():
         theirs = other.values.get(key, ours)
         sampled = (*key[:-1], f"{key[-1]}{DEVIATION}") in first.values or key[-1].endswith(DEVIATION)

@@ -46,7 +46,7 @@ def describe_edits(table: xr.Dataset) -> str:
 
 
 def describe_measured(table: xr.Dataset) -> str:
-    """What was measured in place of the weights of all tokens: edits, the view, the sample; empty if these were."""
+    """Return sentences on what took the place of the weights of all tokens: edits, view, sample; empty if nothing."""
     return " ".join(filter(None, (describe_edits(table), describe_view(table), _describe_sample(table))))
 
 
