@@ -210,3 +210,11 @@ def test_texts_beyond_the_limit_of_mpt_are_left_out() -> None:
     short = [each for each, length in zip(documents, lengths, strict=True) if length <= 24]
     expected = witnesses.surface([witnesses.see(module, words, each)["decoder"] for each in short])
     np.testing.assert_allclose(table["entropy"], expected["entropy"], atol=1e-4)
+
+
+def test_layers_in_a_form_that_is_not_known_are_refused() -> None:
+    config = hf.LxmertConfig(
+        vocab_size=131, hidden_size=12, num_attention_heads=3, intermediate_size=7, l_layers=1, x_layers=1, r_layers=1
+    )
+    with pytest.raises(ModelError, match=r"^the configuration of 'lxmert' states its layers or heads in a form that"):
+        Model.from_module(hf.LxmertModel(config), tiny.make("bert")[1], name="lxmert")

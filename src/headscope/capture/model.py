@@ -17,7 +17,7 @@ from headscope.capture.direction import sees_ahead
 from headscope.capture.modality import count_embeddings, refuse_other_inputs
 from headscope.capture.parameters import hash_parameters
 from headscope.capture.saved import SavedTexts
-from headscope.capture.sizes import count_heads, count_key_value_heads, find_limit, list_skipped
+from headscope.capture.sizes import count_heads, count_key_value_heads, find_limit, list_skipped, refuse_form
 from headscope.errors import ModelError
 from headscope.layers import list_ranges
 
@@ -170,7 +170,10 @@ class Model:
         name = name or type(module).__name__
         refuse_other_inputs(module, name)
         _refuse_without_attention(module, name)
-        Shape.from_config(module.config)
+        try:
+            Shape.from_config(module.config)
+        except (AttributeError, TypeError) as error:
+            raise refuse_form(name, error) from error
         _refuse_several_devices(module, name)
         _refuse_slow(tokenizer, name)
         _refuse_larger_vocabulary(module, tokenizer, name)

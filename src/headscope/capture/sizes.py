@@ -6,7 +6,7 @@ Hybrids of one family state them once, as a list, or block by block; transformer
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from headscope.errors import ModelError
+from headscope.errors import ModelError, first_line
 
 HEADS = ("num_attention_heads", "num_query_heads", "n_head", "n_heads", "num_heads")
 KEY_VALUE_HEADS = ("num_key_value_heads", "num_kv_heads")
@@ -98,6 +98,14 @@ def find_limit(config: Any) -> int | None:
     first = [number for number in stated if isinstance(number, int)][:1]
     limits = [number for number in (*first, *sides) if isinstance(number, int) and number > 0]
     return min(limits, default=None)
+
+
+def refuse_form(name: str, error: Exception) -> ModelError:
+    """Return the error for a configuration that states its layers in a form that is not known, as LXMERT's does."""
+    return ModelError(
+        f"the configuration of {name!r} states its layers or heads in a form that headscope does not know "
+        f"({first_line(error)}); give a text model, or the part of this one that reads text."
+    )
 
 
 def _list_by_layer(config: Any, names: Sequence[str]) -> dict[int, int]:
