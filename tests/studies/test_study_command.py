@@ -17,7 +17,6 @@ import xarray as xr
 from transformers import AutoModel, AutoTokenizer, BertForMaskedLM
 
 import headed
-import study_corpora
 import tiny
 from headscope import HeadscopeError, heads, load, study
 from headscope.corpora import read
@@ -50,18 +49,6 @@ def derived(name: str) -> list[str]:
     return [table for table, one in STUDIES[name].derived.items() if {*one.on} <= {*measured(name)}]
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory) -> Path:
-    """A tiny model on disk."""
-    return tiny.save(tmp_path_factory.mktemp("model"))
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory) -> Path:
-    """The corpora, small."""
-    return study_corpora.write(tmp_path_factory.mktemp("data"))
-
-
 @pytest.fixture
 def undrawn(monkeypatch) -> None:
     """Figures take most of the time of a small study."""
@@ -69,9 +56,9 @@ def undrawn(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_a_study_writes_its_sheet_tables_and_figures(run, model, data, tmp_path, name) -> None:
+def test_a_study_writes_its_sheet_tables_and_figures(run, model, corpora, tmp_path, name) -> None:
     out = tmp_path / "made" / "study"
-    code, said, _ = run("study", name, "--model", model, "--data", data, "-o", out)
+    code, said, _ = run("study", name, "--model", model, "--data", corpora, "-o", out)
     assert code == 0
     of = STUDIES[name]
     written = {f"{table}.nc" for table in [*measured(name), *derived(name)]}
@@ -103,8 +90,8 @@ def test_a_study_writes_its_sheet_tables_and_figures(run, model, data, tmp_path,
     assert all(f"{one.verdict}: {one.claim.pattern.says.split()[0]}" in said for one in judged)
 
 
-def test_the_sheet_shows_both_figures_and_their_difference(undrawn, model, data, tmp_path) -> None:
-    made = study("clark2019", model, data, tmp_path)
+def test_the_sheet_shows_both_figures_and_their_difference(undrawn, model, corpora, tmp_path) -> None:
+    made = study("clark2019", model, corpora, tmp_path)
     (det,) = [one for one in made.findings if one.claim.where == "table 1, det" and one.claim.what == "best head"]
     ours = det.ours
     row = (
@@ -119,33 +106,33 @@ def test_the_sheet_shows_both_figures_and_their_difference(undrawn, model, data,
     assert written["difference"] == pytest.approx(ours.number - 94.3, rel=1e-4)
 
 
-def test_table_3_is_read_from_the_folder_of_probes(model, data, tmp_path, monkeypatch) -> None:
+def test_table_3_is_read_from_the_folder_of_probes(model, corpora, tmp_path, monkeypatch) -> None:
     drawn: list[str] = []
     monkeypatch.setattr(figures, "save", lambda figure, folder, name: drawn.append(name))
     loaded = load(model)
     (tmp_path / "probe").mkdir()
     heads.write_table(make_probes(weights_sha256=loaded.weights_sha256), tmp_path / "probe" / "probe.nc")
-    made = study("clark2019", model, data, tmp_path / "out", probe=tmp_path / "probe")
+    made = study("clark2019", model, corpora, tmp_path / "out", probe=tmp_path / "probe")
     of_probes = [one for one in made.findings if one.claim.where == "table 3"]
     assert {one.verdict for one in of_probes} == {"holds", "shown"}
     assert "clark2019-table-3" in drawn
     assert (tmp_path / "out" / "probe.nc").is_file()
-    without = study("clark2019", model, data, tmp_path / "without")
+    without = study("clark2019", model, corpora, tmp_path / "without")
     assert {one.why for one in without.findings if one.claim.where == "table 3"} == {
         "there are no probes: train them with `headscope probe` and give --probe"
     }
     heads.write_table(make_probes(weights_sha256="0" * 64), tmp_path / "other.nc")
     with pytest.raises(TableError, match=r"probes are those of 'planted', which differs from .* in its weights; train"):
-        study("clark2019", model, data, tmp_path / "out", probe=tmp_path / "other.nc")
+        study("clark2019", model, corpora, tmp_path / "out", probe=tmp_path / "other.nc")
     with pytest.raises(HeadscopeError, match="zhao2020 says nothing of probes"):
-        study("zhao2020", model, data, tmp_path / "out", probe=tmp_path / "probe")
+        study("zhao2020", model, corpora, tmp_path / "out", probe=tmp_path / "probe")
     with pytest.raises(TableError, match=r"there is no file .*none; probes are written by"):
-        study("clark2019", model, data, tmp_path / "out", probe=tmp_path / "none")
+        study("clark2019", model, corpora, tmp_path / "out", probe=tmp_path / "none")
     with pytest.raises(TableError, match="has no accuracies of probes"):
-        study("clark2019", model, data, tmp_path / "out", probe=made.tables["treebank"])
+        study("clark2019", model, corpora, tmp_path / "out", probe=made.tables["treebank"])
 
 
-def test_gradients_are_those_of_the_masked_language_model(model, data, tmp_path, monkeypatch) -> None:
+def test_gradients_are_those_of_the_masked_language_model(model, corpora, tmp_path, monkeypatch) -> None:
     drawn: list[str] = []
     monkeypatch.setattr(figures, "save", lambda figure, folder, name: drawn.append(name))
     what = "gradient of the loss by attention to [SEP], from five twelfths of the depth on"
@@ -156,11 +143,11 @@ def test_gradients_are_those_of_the_masked_language_model(model, data, tmp_path,
         torch.manual_seed(0)
         for part in (BertForMaskedLM(config), tokenizer):
             part.save_pretrained(tmp_path / "masked")
-    made = study("clark2019", tmp_path / "masked", data, tmp_path / "out")
+    made = study("clark2019", tmp_path / "masked", corpora, tmp_path / "out")
     assert "clark2019-figure-3" in drawn
     gradients = made.tables["text_gradients"]
     assert gradients.attrs["loss"] == "masked-lm"
-    alone = measure(load(tmp_path / "masked", task="masked-lm"), texts_of("text", data).documents, ["gradients"])
+    alone = measure(load(tmp_path / "masked", task="masked-lm"), texts_of("text", corpora).documents, ["gradients"])
     np.testing.assert_array_equal(gradients["gradient_sep"], alone["gradient_sep"])
     (of_sep,) = [one for one in made.findings if one.claim.what == what]
     deep = gradients["layer"] / gradients.sizes["layer"] >= 5 / 12
@@ -170,41 +157,50 @@ def test_gradients_are_those_of_the_masked_language_model(model, data, tmp_path,
     assert "figures/clark2019-figure-3.png" in (tmp_path / "out" / "clark2019.md").read_text()
 
 
-def test_without_the_head_of_the_masked_language_model_it_says_so(undrawn, model, data, tmp_path) -> None:
+def test_without_the_head_of_the_masked_language_model_it_says_so(undrawn, model, corpora, tmp_path) -> None:
     loaded = (AutoModel.from_pretrained(model), AutoTokenizer.from_pretrained(model))
     for given, beginning in (
         (model, "the weights have no head for masked-lm: "),
         (loaded, "the loaded model has no head for masked-lm, whose loss is needed"),
     ):
-        made = study("clark2019", given, data, tmp_path)
+        made = study("clark2019", given, corpora, tmp_path)
         of_gradients = [one for one in made.findings if one.claim.on == ("text_gradients",)]
         assert len(of_gradients) == 4
         assert all(one.verdict == "not measured" and one.why.startswith(beginning) for one in of_gradients)
 
 
-def texts_of(table: str, data: Path):
+def texts_of(table: str, corpora: Path):
     """What a measurement of Clark et al. is made on."""
     measurement = STUDIES["clark2019"].measurements[table]
-    return select_documents(measurement, locate(STUDIES["clark2019"], data, {})[table], 0)
+    return select_documents(measurement, locate(STUDIES["clark2019"], corpora, {})[table], 0)
 
 
-def test_an_encoder_decoder_is_studied_by_its_encoder(undrawn, data, tmp_path) -> None:
-    made = study("clark2019", tiny.save(tmp_path / "t5", "t5"), data, tmp_path / "out")
+def test_an_encoder_decoder_is_studied_by_its_encoder(undrawn, corpora, tmp_path) -> None:
+    made = study("clark2019", tiny.save(tmp_path / "t5", "t5"), corpora, tmp_path / "out")
     assert all("attention_type" not in table.dims and table.sizes["layer"] == 2 for table in made.tables.values())
     assert any(finding.ours for finding in made.findings if finding.claim.on == ("treebank",))
 
 
-def test_a_decoder_without_special_tokens_leaves_claims_unmeasured(undrawn, data, tmp_path) -> None:
-    made = study("clark2019", tiny.save(tmp_path / "gpt2", "gpt2"), data, tmp_path / "out")
+def test_a_decoder_without_special_tokens_leaves_claims_unmeasured(undrawn, corpora, tmp_path) -> None:
+    made = study("clark2019", tiny.save(tmp_path / "gpt2", "gpt2"), corpora, tmp_path / "out")
     (cls,) = [one for one in made.findings if one.claim.what == "layer that attends most to [CLS]"]
     assert (cls.verdict, cls.why) == ("not measured", "the table has no mass_cls")
 
 
-def test_another_corpus_takes_the_place_of_one(undrawn, run, model, data, tmp_path) -> None:
+def test_another_corpus_takes_the_place_of_one(undrawn, run, model, corpora, tmp_path) -> None:
     other = tmp_path / "wsj.conllu"
-    other.write_text((data / "en_ewt-ud-dev.conllu").read_text().replace("\tobl\t", "\tprep\t"))
+    other.write_text((corpora / "en_ewt-ud-dev.conllu").read_text().replace("\tobl\t", "\tprep\t"))
     code, _, _ = run(
-        "study", "clark2019", "--model", model, "--data", data, "--corpus", f"treebank={other}", "-o", tmp_path / "out"
+        "study",
+        "clark2019",
+        "--model",
+        model,
+        "--data",
+        corpora,
+        "--corpus",
+        f"treebank={other}",
+        "-o",
+        tmp_path / "out",
     )
     assert code == 0
     rows = pd.read_csv(tmp_path / "out" / "clark2019.csv")
@@ -213,32 +209,32 @@ def test_another_corpus_takes_the_place_of_one(undrawn, run, model, data, tmp_pa
     assert heads.read_table(tmp_path / "out" / "treebank.nc").attrs["corpus"] == str(other)
 
 
-def test_a_corpus_in_memory_and_a_loaded_model_are_studied_as_their_files(undrawn, model, data, tmp_path) -> None:
+def test_a_corpus_in_memory_and_a_loaded_model_are_studied_as_their_files(undrawn, model, corpora, tmp_path) -> None:
     ((table, treebank),) = [
-        (name, locate(STUDIES["clark2019"], data, {})[name])
+        (name, locate(STUDIES["clark2019"], corpora, {})[name])
         for name, measurement in STUDIES["clark2019"].measurements.items()
         if measurement.corpus.endswith(".conllu")
     ]
     loaded = (AutoModel.from_pretrained(model), AutoTokenizer.from_pretrained(model))
-    of_files = study("clark2019", model, data, tmp_path / "files").tables[table]
-    in_memory = study("clark2019", loaded, data, tmp_path / "memory", corpora={table: list(read(treebank))}).tables[
+    of_files = study("clark2019", model, corpora, tmp_path / "files").tables[table]
+    in_memory = study("clark2019", loaded, corpora, tmp_path / "memory", corpora={table: list(read(treebank))}).tables[
         table
     ]
     xr.testing.assert_identical(in_memory.drop_attrs(), of_files.drop_attrs())
     assert in_memory.attrs["corpus"] == "documents in memory"
 
 
-def test_a_second_study_leaves_the_first_alone(undrawn, model, data, tmp_path) -> None:
-    first = study("zhao2020", model, data, tmp_path)
+def test_a_second_study_leaves_the_first_alone(undrawn, model, corpora, tmp_path) -> None:
+    first = study("zhao2020", model, corpora, tmp_path)
     before = {name: (tmp_path / name).read_bytes() for name in first.files}
-    study("kovaleva2019", model, data, tmp_path)
+    study("kovaleva2019", model, corpora, tmp_path)
     assert {name: (tmp_path / name).read_bytes() for name in first.files} == before
 
 
-def test_the_python_of_the_documentation_runs(undrawn, model, data, tmp_path) -> None:
+def test_the_python_of_the_documentation_runs(undrawn, model, corpora, tmp_path) -> None:
     page = Path(__file__).parents[2] / "docs" / "howto" / "reproduce-a-paper.md"
     (block,) = re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL)
-    for name, path in (("minilm", model), ("corpora", data), ("zhao", tmp_path)):
+    for name, path in (("minilm", model), ("corpora", corpora), ("zhao", tmp_path)):
         block = block.replace(f'"{name}"', repr(str(path)))
     names: dict = {}
     exec(block, names)
@@ -246,12 +242,12 @@ def test_the_python_of_the_documentation_runs(undrawn, model, data, tmp_path) ->
     assert repr(judge(STUDIES["zhao2020"], made.tables)) == repr(made.findings)
 
 
-def test_a_study_that_was_killed_goes_on_and_ends_in_the_same_tables(undrawn, model, data, tmp_path) -> None:
+def test_a_study_that_was_killed_goes_on_and_ends_in_the_same_tables(undrawn, model, corpora, tmp_path) -> None:
     """A real process, really killed, when the first table is done."""
     killed = tmp_path / "killed"
     script = "import headscope.runner.local as r; r.SAVE_EVERY = 0.0; import headscope.cli; headscope.cli.main()"
     process = subprocess.Popen(
-        [sys.executable, "-c", script, "study", "zhao2020", "--model", str(model), "--data", str(data),
+        [sys.executable, "-c", script, "study", "zhao2020", "--model", str(model), "--data", str(corpora),
          "--batch-tokens", "23", "-o", str(killed)],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=os.environ | {"OMP_NUM_THREADS": "1"},
     )  # fmt: skip
@@ -261,8 +257,8 @@ def test_a_study_that_was_killed_goes_on_and_ends_in_the_same_tables(undrawn, mo
     process.communicate()
     assert (killed / ".story.partial.npz").exists()
     assert not (killed / "story.nc").exists()
-    study("zhao2020", str(model), str(data), killed, batch_tokens=23, resume=True)
-    study("zhao2020", str(model), str(data), tmp_path / "whole", batch_tokens=23)
+    study("zhao2020", str(model), str(corpora), killed, batch_tokens=23, resume=True)
+    study("zhao2020", str(model), str(corpora), tmp_path / "whole", batch_tokens=23)
     for name in ("story.nc", "review.nc"):
         resumed, whole = (heads.read_table(folder / name) for folder in (killed, tmp_path / "whole"))
         xr.testing.assert_identical(resumed.drop_attrs(), whole.drop_attrs())

@@ -1,29 +1,12 @@
 """What a study is given: the corpora that it finds, the documents that it selects, and what it refuses."""
 
-from pathlib import Path
-
 import pytest
 
-import study_corpora
-import tiny
 from headscope import HeadscopeError, study
 from headscope.corpora import read
 from headscope.errors import CorpusError
 from headscope.studies import STUDIES, Measurement
 from headscope.studies.locate import locate, select_documents
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory) -> Path:
-    """A tiny model on disk."""
-    return tiny.save(tmp_path_factory.mktemp("model"))
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory) -> Path:
-    """The corpora, small."""
-    return study_corpora.write(tmp_path_factory.mktemp("data"))
-
 
 REFUSALS = {
     "no such study": (("study", "clark2018"), f"there is no study 'clark2018'; there are {', '.join(STUDIES)}."),
@@ -74,24 +57,24 @@ REFUSALS = {
 }  # fmt: skip
 
 
-def test_corpora_are_found_by_the_end_of_their_path_or_by_name(data, tmp_path) -> None:
+def test_corpora_are_found_by_the_end_of_their_path_or_by_name(corpora, tmp_path) -> None:
     of = STUDIES["clark2019"]
     whole = tmp_path / "ud" / "UD_English-EWT" / "en_ewt-ud-dev.conllu"
     whole.parent.mkdir(parents=True)
-    whole.write_bytes((data / "en_ewt-ud-dev.conllu").read_bytes())
-    given = {"coreference": data / "ontogum" / "conll", "text": data / "wikitext-2"}
+    whole.write_bytes((corpora / "en_ewt-ud-dev.conllu").read_bytes())
+    given = {"coreference": corpora / "ontogum" / "conll", "text": corpora / "wikitext-2"}
     assert locate(of, tmp_path, given) == {"treebank": whole, **given}
-    assert locate(of, data, {}) == {
-        "treebank": data / "en_ewt-ud-dev.conllu",
-        "coreference": data / "ontogum" / "conll",
-        "text": data / "wikitext-2",
+    assert locate(of, corpora, {}) == {
+        "treebank": corpora / "en_ewt-ud-dev.conllu",
+        "coreference": corpora / "ontogum" / "conll",
+        "text": corpora / "wikitext-2",
     }
 
 
 @pytest.mark.parametrize("case", REFUSALS)
-def test_bad_input_is_one_sentence_and_code_2(run, model, data, tmp_path, case) -> None:
+def test_bad_input_is_one_sentence_and_code_2(run, model, corpora, tmp_path, case) -> None:
     (tmp_path / "file").write_text("mine")
-    places = {"model": model, "data": data, "tmp": tmp_path}
+    places = {"model": model, "data": corpora, "tmp": tmp_path}
     command, sentence = REFUSALS[case]
     code, _, complaint = run(*(part.format(**places) for part in command))
     assert code == 2
@@ -99,26 +82,26 @@ def test_bad_input_is_one_sentence_and_code_2(run, model, data, tmp_path, case) 
     assert {path.name for path in tmp_path.iterdir()} == {"file"}
 
 
-def test_only_documents_with_the_wanted_spans_are_measured(data) -> None:
+def test_only_documents_with_the_wanted_spans_are_measured(corpora) -> None:
     measurement = STUDIES["zhao2020"].measurements["review"]
-    texts = select_documents(measurement, data / "sfu_review_xml", 0)
-    everything = list(read(data / "sfu_review_xml"))
+    texts = select_documents(measurement, corpora / "sfu_review_xml", 0)
+    everything = list(read(corpora / "sfu_review_xml"))
     assert (len(everything), len(texts.documents), texts.summary.documents) == (86, 43, 43)
     assert texts.part == "43 of 86 documents, with a span of the kind cue"
     assert all(any(span.kind == "cue" for span in document.spans) for document in texts.documents)
-    assert texts.sha256 == read(data / "sfu_review_xml").sha256
+    assert texts.sha256 == read(corpora / "sfu_review_xml").sha256
 
 
-def test_a_corpus_without_such_documents_is_refused(data) -> None:
+def test_a_corpus_without_such_documents_is_refused(corpora) -> None:
     measurement = STUDIES["zhao2020"].measurements["review"]
-    path = data / "en_ewt-ud-dev.conllu"
+    path = corpora / "en_ewt-ud-dev.conllu"
     with pytest.raises(CorpusError) as caught:
         select_documents(measurement, path, 0)
     assert str(caught.value) == f"no document of {path} has a span of the kind 'cue'; give another corpus."
 
 
-def test_a_sample_is_drawn_by_its_seed_and_stays_in_order(data) -> None:
-    path = data / "en_ewt-ud-dev.conllu"
+def test_a_sample_is_drawn_by_its_seed_and_stays_in_order(corpora) -> None:
+    path = corpora / "en_ewt-ud-dev.conllu"
     everything = [document.id for document in read(path)]
 
     def sample(count: int, seed: int) -> list[str]:
@@ -136,18 +119,18 @@ def test_a_sample_is_drawn_by_its_seed_and_stays_in_order(data) -> None:
     assert sample(47, 0) == everything
 
 
-def test_one_corpus_cannot_be_consistent_with_itself(model, data, tmp_path) -> None:
-    made = study("zhao2020", model, data, tmp_path, corpora={"review": data / "data_story.json"})
+def test_one_corpus_cannot_be_consistent_with_itself(model, corpora, tmp_path) -> None:
+    made = study("zhao2020", model, corpora, tmp_path, corpora={"review": corpora / "data_story.json"})
     taus = [one for one in made.findings if one.claim.where == "figure 2"]
     assert [one.verdict for one in taus] == ["not measured"] * 3
     assert taus[0].why == (
-        f"both tables are of the corpus {str(data / 'data_story.json')!r}; measure one model on two corpora."
+        f"both tables are of the corpus {str(corpora / 'data_story.json')!r}; measure one model on two corpora."
     )
     assert not any("figure" in name for name in made.files)
     assert "zhao2020.md" in made.files
 
 
-def test_an_unknown_name_is_refused_before_anything_is_loaded(data, tmp_path) -> None:
+def test_an_unknown_name_is_refused_before_anything_is_loaded(corpora, tmp_path) -> None:
     with pytest.raises(HeadscopeError) as caught:
-        study("clark", "nowhere", data, tmp_path)
+        study("clark", "nowhere", corpora, tmp_path)
     assert str(caught.value) == f"there is no study 'clark'; there are {', '.join(STUDIES)}."

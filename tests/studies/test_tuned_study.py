@@ -2,28 +2,15 @@
 
 import json
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
 
-import study_corpora
-import tiny
 from headscope import HeadscopeError, heads, runner, runs, study
 from headscope.studies import STUDIES, judge
 from headscope.view import figures
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory) -> Path:
-    return tiny.save(tmp_path_factory.mktemp("model"))
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory) -> Path:
-    return study_corpora.write(tmp_path_factory.mktemp("data"))
 
 
 @pytest.fixture(autouse=True)
@@ -35,11 +22,11 @@ def undrawn(monkeypatch) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def zhao(model, data, tmp_path_factory):
+def zhao(model, corpora, tmp_path_factory):
     """Two runs of the task and two of its control; the figures are drawn elsewhere."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(figures, "save", lambda figure, folder, name: None)
-        return study("zhao2020", str(model), data, tmp_path_factory.mktemp("zhao"), seeds=2, epochs=1)
+        return study("zhao2020", str(model), corpora, tmp_path_factory.mktemp("zhao"), seeds=2, epochs=1)
 
 
 def finding(made, what: str):
@@ -99,33 +86,39 @@ def test_the_findings_follow_from_the_tables_alone(zhao) -> None:
 
 
 @pytest.mark.full
-def test_a_study_goes_on_where_it_stopped_and_leaves_finished_runs_alone(zhao, model, data) -> None:
+def test_a_study_goes_on_where_it_stopped_and_leaves_finished_runs_alone(zhao, model, corpora) -> None:
     weights = sorted((zhao.folder / "runs").rglob("model.safetensors"))
     assert len(weights) == 4
     before = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in weights}
     stages: list[str] = []
     with pytest.raises(HeadscopeError, match=r"holds runs \(seed-1, seed-2\); add --resume to go on with them"):
         study(
-            "zhao2020", str(model), data, zhao.folder, seeds=2, epochs=1, progress=lambda *told: stages.append(told[0])
+            "zhao2020",
+            str(model),
+            corpora,
+            zhao.folder,
+            seeds=2,
+            epochs=1,
+            progress=lambda *told: stages.append(told[0]),
         )
     assert not [stage for stage in stages if "measuring" in stage]  # before the work, not after it
-    again = study("zhao2020", str(model), data, zhao.folder, seeds=2, epochs=1, resume=True)
+    again = study("zhao2020", str(model), corpora, zhao.folder, seeds=2, epochs=1, resume=True)
     assert {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in weights} == before
     assert repr(again.findings) == repr(zhao.findings)
     assert not list(zhao.folder.glob(".*"))
 
 
 @pytest.mark.full
-def test_runs_that_are_there_are_measured_as_those_of_the_study_itself(zhao, model, data, tmp_path) -> None:
+def test_runs_that_are_there_are_measured_as_those_of_the_study_itself(zhao, model, corpora, tmp_path) -> None:
     finished = zhao.folder / "runs" / "negation"
-    again = study("zhao2020", str(model), data, tmp_path, runs=finished)
+    again = study("zhao2020", str(model), corpora, tmp_path, runs=finished)
     assert repr(again.findings) == repr(zhao.findings)
     assert not (tmp_path / "runs").exists()
     sheets = [(folder / "zhao2020.md").read_text() for folder in (zhao.folder, tmp_path)]
     assert sheets[0] == sheets[1]
 
 
-def test_runs_on_something_else_are_refused(run, zhao, model, data, tmp_path) -> None:
+def test_runs_on_something_else_are_refused(run, zhao, model, corpora, tmp_path) -> None:
     finished = zhao.folder / "runs" / "negation"
     shutil.copytree(finished, tmp_path / "alone", ignore=shutil.ignore_patterns("control"))
     needed = "mrpc or rte or cola or sst2 or stsb or wnli"
@@ -153,13 +146,13 @@ def test_runs_on_something_else_are_refused(run, zhao, model, data, tmp_path) ->
         ),
     }
     for command, sentence in refusals.items():
-        code, _, complaint = run("study", *command, "--model", model, "--data", data, "-o", tmp_path / "out")
+        code, _, complaint = run("study", *command, "--model", model, "--data", corpora, "-o", tmp_path / "out")
         assert (code, complaint.splitlines()[-1]) == (2, f"headscope: {sentence}")
 
 
 @pytest.mark.full
-def test_without_seeds_nothing_is_fine_tuned_and_it_says_so(run, model, data, tmp_path) -> None:
-    code, said, _ = run("study", "zhao2020", "--model", model, "--data", data, "-o", tmp_path)
+def test_without_seeds_nothing_is_fine_tuned_and_it_says_so(run, model, corpora, tmp_path) -> None:
+    code, said, _ = run("study", "zhao2020", "--model", model, "--data", corpora, "-o", tmp_path)
     assert code == 0
     assert not (tmp_path / "runs").exists()
     sheet = (tmp_path / "zhao2020.md").read_text().splitlines()
@@ -169,9 +162,9 @@ def test_without_seeds_nothing_is_fine_tuned_and_it_says_so(run, model, data, tm
 
 
 @pytest.mark.full
-def test_kovaleva2019_on_a_glue_set(run, model, data, tmp_path, undrawn) -> None:
+def test_kovaleva2019_on_a_glue_set(run, model, corpora, tmp_path, undrawn) -> None:
     code, _, _ = run(
-        "study", "kovaleva2019", "--model", model, "--data", data, "-o", tmp_path, "--seeds", 1, "--epochs", 1,
+        "study", "kovaleva2019", "--model", model, "--data", corpora, "-o", tmp_path, "--seeds", 1, "--epochs", 1,
         "--task", "mrpc", "--max-examples", 17,
     )  # fmt: skip
     assert code == 0
@@ -198,7 +191,7 @@ def test_kovaleva2019_on_a_glue_set(run, model, data, tmp_path, undrawn) -> None
 
 
 @pytest.mark.full
-def test_aspects2019(model, data, tmp_path, undrawn, monkeypatch) -> None:
+def test_aspects2019(model, corpora, tmp_path, undrawn, monkeypatch) -> None:
     trusted: list[bool] = []
     measure_runs = runner.measure_runs
 
@@ -207,7 +200,9 @@ def test_aspects2019(model, data, tmp_path, undrawn, monkeypatch) -> None:
         return measure_runs(*given, **settings)
 
     monkeypatch.setattr(runner, "measure_runs", watched)
-    made = study("aspects2019", str(model), data, tmp_path, seeds=1, epochs=1, max_examples=31, trust_remote_code=True)
+    made = study(
+        "aspects2019", str(model), corpora, tmp_path, seeds=1, epochs=1, max_examples=31, trust_remote_code=True
+    )
     assert trusted == [True, True]
     accuracy = made.tables["pairs_task"]["aspect_accuracy"] - made.tables["pairs"]["aspect_accuracy"]
     changed = made.tables["change_same_aspect"]["change"].sel(group="task")
@@ -265,8 +260,8 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("case", REFUSALS)
-def test_bad_input_is_one_sentence_and_code_2(run, model, data, tmp_path, case) -> None:
+def test_bad_input_is_one_sentence_and_code_2(run, model, corpora, tmp_path, case) -> None:
     command, sentence = REFUSALS[case]
-    code, _, complaint = run("study", *command, "--model", model, "--data", data, "-o", tmp_path / "out")
+    code, _, complaint = run("study", *command, "--model", model, "--data", corpora, "-o", tmp_path / "out")
     assert code == 2
     assert complaint.splitlines()[-1] == f"headscope: {sentence}"
