@@ -28,7 +28,7 @@ def list_thresholds(module: PreTrainedModel) -> tuple[int, ...]:
 
 
 def find_side(thresholds: Sequence[int], tokens: int) -> int:
-    """Return the number of thresholds that a text with so many tokens exceeds."""
+    """Return how many of the thresholds a text of `tokens` tokens exceeds."""
     return bisect_left(thresholds, tokens)
 
 

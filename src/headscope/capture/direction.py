@@ -67,5 +67,5 @@ def sees_ahead(module: PreTrainedModel) -> bool | None:
             return bool((first.triu(1) > 0).any())
     except _MaskReachedError as reached:
         return reached.mask is None or bool(shown(reached.mask)[..., 0, 1:].any())
-    except Exception:  # what a model raises on input that it does not take; who measures it is told
+    except Exception:  # each model raises errors of its own on text; the run that follows reports them
         return None

@@ -233,7 +233,7 @@ def _assign(config: Any, name: str, value: Any) -> None:
 
 
 def _are_equal(followed: Any, value: Any) -> bool:
-    if isinstance(followed, list) and isinstance(value, int):  # the last of each so many layers is another
+    if isinstance(followed, list) and isinstance(value, int):  # a period
         value = [bool(number % value) for number in range(1, len(followed) + 1)]
     if isinstance(followed, float) and isinstance(value, int | float):
         return isclose(followed, value, rel_tol=1e-6)

@@ -100,12 +100,13 @@ def load(
     try:
         # Weights that do not belong to the model are an error below; the library's own report is hidden.
         with quiet():
-            refuse_unread_fields(name, where, trust_remote_code=trust_remote_code)
+            config = read_config(where, trust_remote_code=trust_remote_code)
+            refuse_unread_fields(name, where, config)
             if task == OWN_HEAD:
                 task = _find_own_task(name, where, trust_remote_code)
             module, loading = _choose_class(where, task, trust_remote_code).from_pretrained(
                 where,
-                config=read_config(where, trust_remote_code=trust_remote_code),
+                config=config,
                 trust_remote_code=trust_remote_code,
                 output_loading_info=True,
                 ignore_mismatched_sizes=True,

@@ -48,7 +48,7 @@ def count_heads(config: Any, *names: str) -> int:
             f"of the type {kind!r}), and tables have as many in each layer; give a model whose layers have equally "
             "many."
         )
-    # ConvBERT puts convolutions in the place of some heads.
+    # ConvBERT replaces some heads by convolutions.
     return max(1, next(iter(numbers.values())) // (getattr(config, "head_ratio", None) or 1))
 
 

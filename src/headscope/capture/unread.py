@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from transformers import AutoConfig, PreTrainedConfig
+from transformers import PreTrainedConfig
 
 from headscope.errors import ModelError
 
@@ -24,7 +24,7 @@ BEARING: Mapping[str, Callable[[Mapping[str, Any]], bool]] = {
 """Each field, and whether a configuration sets it to something else than the default of models without it."""
 
 
-def refuse_unread_fields(name: str, where: str, *, trust_remote_code: bool = False) -> None:
+def refuse_unread_fields(name: str, where: str, config: PreTrainedConfig) -> None:
     """Raise an error if the configuration of a model sets a field that its class in transformers does not have.
 
     Such a field is kept and never read, as are heads that transformers 4 pruned and BERT's relative positions.
@@ -32,12 +32,11 @@ def refuse_unread_fields(name: str, where: str, *, trust_remote_code: bool = Fal
     Args:
         name: of the model, for the message.
         where: the folder or hub id that transformers loads.
-        trust_remote_code: as of `headscope.load`.
+        config: what transformers reads there.
 
     Raises:
         ModelError: a field that bears on attention is set and never read.
     """
-    config = AutoConfig.from_pretrained(where, trust_remote_code=trust_remote_code)
     settings, _ = PreTrainedConfig.get_config_dict(where)
     read = {field.name for field in dataclasses.fields(config)} if dataclasses.is_dataclass(config) else {*vars(config)}
     for field, is_set in BEARING.items():
