@@ -7,12 +7,12 @@ SENTENCE = """\
 # newdoc id = letter{number}
 # sent_id = letter{number}-1
 1\tthe\t_\tDET\t_\t_\t2\tdet\t_\t_{first}
-2\tdog\t_\tNOUN\t_\t_\t4\tnsubj\t_\t_{second}
+2\t{noun}\t_\tNOUN\t_\t_\t4\tnsubj\t_\t_{second}
 3\tnot\t_\tPART\t_\tPolarity=Neg\t4\tadvmod\t_\t_{rest}
 4\tsees\t_\tVERB\t_\t_\t0\troot\t_\t_{predicate}
 5\tby\t_\tADP\t_\t_\t7\tcase\t_\t_{rest}
 6\tthe\t_\tDET\t_\t_\t7\tdet\t_\t_{rest}
-7\thouse\t_\tNOUN\t_\t_\t4\tobl\t_\t_{third}
+7\t{place}\t_\tNOUN\t_\t_\t4\tobl\t_\t_{third}
 8\t.\t_\tPUNCT\t_\t_\t4\tpunct\t_\t_{rest}
 
 """
@@ -25,7 +25,8 @@ ROLES = {
 }
 CHAINS = "(1)|_|(2)|_|(1)|(2)|(1)|_".split("|")
 POLARITIES = ("positive", "negative", "neutral", "conflict")
-WORDS = "the dog sees by the house of .".split()
+NOUNS = ("dog", "cat", "house", "old", "red", "was", "a")
+"""Words of a token each; every text has two of them, so that no two texts are the same."""
 
 
 def write(folder: Path, count: int = 43) -> Path:
@@ -36,7 +37,7 @@ def write(folder: Path, count: int = 43) -> Path:
     (folder / "en_ewt-up-dev.conllu").write_text(_sentences(roles, count))
     chains = (folder / "ontogum" / "conll").mkdir(parents=True) or folder / "ontogum" / "conll"
     for number in range(count):
-        rows = (f"{i}\t{word}\t{cell}\n" for i, (word, cell) in enumerate(zip(WORDS, CHAINS, strict=True)))
+        rows = (f"{i}\t{word}\t{cell}\n" for i, (word, cell) in enumerate(zip(_words(number), CHAINS, strict=True)))
         (chains / f"text{number}.conll").write_text(f"# begin document \n{''.join(rows)}# end document\n\n")
     # Beside the pairs the release has the scores of models.
     texts = {"blimp/order.jsonl": _pairs(count), "blimp/models_summary.jsonl": '{"model": "gpt2"}\n'}
@@ -44,7 +45,8 @@ def write(folder: Path, count: int = 43) -> Path:
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
     (folder / "wikitext-2").mkdir()
-    paragraphs = "".join(f" {' '.join(WORDS)} {' '.join(WORDS)} , {' '.join(WORDS)}\n" for _ in range(count))
+    lines = [" ".join(_words(number)) for number in range(count)]
+    paragraphs = "".join(f" {line} {line} , {line}\n" for line in lines)
     (folder / "wikitext-2" / "wiki.valid.tokens").write_text(f" = Dogs = \n{paragraphs}")
     (folder / "data_story.json").write_text(json.dumps([_frame(number) for number in range(count)]))
     (folder / "sfu_review_xml").mkdir()
@@ -58,29 +60,43 @@ def write(folder: Path, count: int = 43) -> Path:
     return folder
 
 
+def choose_nouns(number: int) -> tuple[str, str]:
+    """The two nouns of a text."""
+    return NOUNS[number % len(NOUNS)], NOUNS[number // len(NOUNS) % len(NOUNS)]
+
+
+def _words(number: int) -> list[str]:
+    noun, place = choose_nouns(number)
+    return f"the {noun} sees by the {place} of .".split()
+
+
 def _sentences(columns: dict[str, str], count: int) -> str:
-    return "".join(SENTENCE.format(number=number, **columns) for number in range(count))
+    texts = []
+    for number in range(count):
+        noun, place = choose_nouns(number)
+        texts.append(SENTENCE.format(number=number, noun=noun, place=place, **columns))
+    return "".join(texts)
 
 
 def _pairs(count: int) -> str:
     """Minimal pairs, a line each."""
     pairs = (
-        {"sentence_good": f"the dog sees {word} .", "sentence_bad": f"dog the sees {word} .", "field": "syntax",
-         "linguistics_term": "word_order", "UID": "order", "pairID": str(number)}
-        for number, word in zip(range(count), WORDS * count, strict=False)
+        {"sentence_good": f"the {noun} sees {place} .", "sentence_bad": f"{noun} the sees {place} .",
+         "field": "syntax", "linguistics_term": "word_order", "UID": "order", "pairID": str(number)}
+        for number, (noun, place) in enumerate(map(choose_nouns, range(count)))
     )  # fmt: skip
     return "".join(f"{json.dumps(pair)}\n" for pair in pairs)
 
 
 def _novel(count: int) -> str:
     """Paragraphs that end with other words."""
-    words = WORDS * 3
-    return "\n\n".join(" ".join(words[: 20 + number % 3]) for number in range(count)) + "\n"
+    return "\n\n".join(" ".join((_words(number) * 3)[: 20 + number % 3]) for number in range(count)) + "\n"
 
 
 def _frame(number: int) -> dict:
-    words = "the dog was not seen by the house .".split()
-    ids = [f"Tale_ch1.snt_{number}_{place}" for place in range(len(words))]
+    noun, place = choose_nouns(number)
+    words = f"the {noun} was not seen by the {place} .".split()
+    ids = [f"Tale_ch1.snt_{number}_{at}" for at in range(len(words))]
     return {
         "sent": dict(zip(ids, words, strict=True)),
         "pos": dict.fromkeys(ids, "X"),
@@ -90,12 +106,13 @@ def _frame(number: int) -> dict:
 
 
 def _reviews(count: int) -> str:
-    negated = (
-        '<SENTENCE><W>the</W><W>dog</W><cue COMMENTS="" ID="1" type="negation"><W>not</W></cue>'
-        '<xcope ID="2"><ref ID="3" SRC="1"></ref><W>sees</W><W>the</W><W>house</W></xcope></SENTENCE>\n'
-    )
-    other = "<SENTENCE><W>the</W><W>dog</W><W>sees</W></SENTENCE>\n"
-    lines = (negated + other) * count
+    lines = ""
+    for noun, place in map(choose_nouns, range(count)):
+        lines += (
+            f'<SENTENCE><W>the</W><W>{noun}</W><cue COMMENTS="" ID="1" type="negation"><W>not</W></cue>'
+            f'<xcope ID="2"><ref ID="3" SRC="1"></ref><W>sees</W><W>the</W><W>{place}</W></xcope></SENTENCE>\n'
+            f"<SENTENCE><W>the</W><W>{noun}</W><W>sees</W></SENTENCE>\n"
+        )
     return f'<?xml version="1.0" encoding="UTF-8"?>\n<DOCUMENT><DESC></DESC><P>\n{lines}</P></DOCUMENT>'
 
 

@@ -312,7 +312,7 @@ def _add_attribute_sizes(item: h5py.HLObject) -> int:
 
 
 _TEXTS = ("model", "weights_sha256", "corpus", "corpus_sha256", "call", EDITED)
-_COUNTS = ("documents", "tokens")
+_COUNTS = ("documents", "documents_repeated", "tokens")
 _JSON = {
     "skipped": dict, "replication_skipped": dict, "versions": dict, "paths": dict, "where": dict, "runs": list,
     "scores": list, WITHOUT_ATTENTION: dict,

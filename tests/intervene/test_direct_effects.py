@@ -15,7 +15,8 @@ from headscope.errors import HeadscopeError
 from headscope.view.effects import list_effects
 from planted_task import make_task, plant_task
 
-TEXTS = ["the old dog sees a house", "she was there", "a cat likes the dog now", "they see it", "it was old"] * 4
+BEGINNINGS = ("the old dog sees a house", "she was there", "a cat likes the dog now", "they see it", "it was old")
+TEXTS = [f"{text}{end}" for end in ("", " now", " there", " too") for text in BEGINNINGS]
 KINDS = {"llama": hf.LlamaForCausalLM, "gpt2": hf.GPT2LMHeadModel}
 LAYER, HEAD = 1, 2
 

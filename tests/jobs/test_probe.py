@@ -1,6 +1,7 @@
 """`headscope probe` from a model and a treebank to a folder of files."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import headscope
 import planted
 import tiny
 from headscope import heads
+from headscope.corpora import summarize
 from headscope.errors import CorpusError, HeadscopeError, ModelError
 from headscope.jobs import probe as probe_job
 from headscope.learn import probe_training
@@ -233,3 +235,12 @@ def test_the_command_prints_what_attention_adds(run, inputs: Path, tmp_path: Pat
     ):
         assert text in said
     assert "to words and their distance" in said.replace("\n", " ")
+
+
+def test_copies_are_in_the_part_of_their_original() -> None:
+    first = tiny.documents(31)
+    documents = [*first, *(replace(document, id=f"{document.id}b", group="copies") for document in first)]
+    texts = probe_job._Texts.divide(documents, summarize(documents))
+    of_words = [{document.words for document in part} for part in texts.parts]
+    assert sum(map(len, of_words)) == len(set().union(*of_words))
+    assert sum(document.copy_of is not None for document in texts.documents) >= 31

@@ -101,13 +101,14 @@ def test_an_antecedent_without_a_token_is_found_by_no_head() -> None:
 
 
 def sentences(*, noun_first: bool, count: int = 40) -> list[Document]:
-    """*every dog now ... the sees now*, or the other way round: a chain of two, 0 to 6 words apart.
+    """*every dog now ... the sees now*, or the other way round: a chain of two, 0 to 6 words apart; no two are equal.
 
     The head word of a mention is that in its middle.
     """
     documents = []
     for number in range(count):
-        pair = (["every", "dog", "now"], ["the", "sees", "now"])
+        nouns, verbs = planted.KINDS["noun"], planted.KINDS["verb"]
+        pair = (["every", nouns[number % 3], "now"], ["the", verbs[number % 2], "now"])
         first, second = pair if noun_first else pair[::-1]
         between = number % 7
         words = (*first, *["now"] * between, *second, ".")

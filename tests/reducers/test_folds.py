@@ -9,8 +9,12 @@ from headscope.reducers.support.folds import FEWEST_TEXTS, FoldAssignment
 def corpus(texts: int, *, each: int = 3) -> list[Document]:
     """So many texts of three documents each; none is named if there are none."""
     if not texts:
-        return [Document(f"document {number}", ("a",)) for number in range(31)]
-    return [Document(f"{t}-{number}", ("a",), group=f"text {t}") for t in range(texts) for number in range(each)]
+        return [Document(f"document {number}", (f"a{number}",)) for number in range(31)]
+    return [
+        Document(f"{t}-{number}", (f"a{t}-{number}",), group=f"text {t}")
+        for t in range(texts)
+        for number in range(each)
+    ]
 
 
 @pytest.mark.parametrize(("texts", "unit"), [

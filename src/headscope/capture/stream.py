@@ -7,7 +7,7 @@ The batches depend on the documents, the models and the arguments alone, so whoe
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice, tee, zip_longest
 
@@ -23,7 +23,8 @@ from headscope.capture.model import Model
 from headscope.capture.residual import find_unembedding
 from headscope.capture.through import see_through
 from headscope.capture.views import check_view
-from headscope.corpora.document import Document
+from headscope.corpora.document import Document, Origin
+from headscope.corpora.originals import mark_copies
 from headscope.errors import HeadscopeError, ModelError
 
 WINDOW = 2048
@@ -118,6 +119,7 @@ class Stream:
         max_tokens: of a document, if neither the plan's limit nor a model's is lower still.
         held: the models of which the attention of all layers is held at once; their batches are kept small.
         reads_logits: it is also found which tokens the values of the first model raise.
+        originals: of the texts that the corpus has several times; the documents of batches know theirs.
 
     Raises:
         ModelError: two models differ in their shape or device, read a document as other tokens, or their attention
@@ -130,6 +132,7 @@ class Stream:
     max_tokens: int | None = None
     held: tuple[Model, ...] = ()
     reads_logits: bool = False
+    originals: Mapping[bytes, Origin] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         """Refuse models that cannot read side by side."""
@@ -139,8 +142,8 @@ class Stream:
 
     def __iter__(self) -> Iterator[Portion]:
         first, *others = self.models
-        copies = tee(self.documents, len(self.models))
-        sides = [self._batches(model, documents) for model, documents in zip(self.models, copies, strict=True)]
+        streams = tee(mark_copies(self.documents, self.originals), len(self.models))
+        sides = [self._batches(model, documents) for model, documents in zip(self.models, streams, strict=True)]
         captures: tuple[Capture, ...] = ()
         # Where no length is a threshold, the capture was verified on a text with padding already.
         verified = set() if self._thresholds else {0}

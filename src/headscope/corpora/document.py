@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
+from typing import NamedTuple
 
 from headscope.errors import CorpusError
 
@@ -103,6 +104,23 @@ SURE, POSSIBLE = "sure", "possible"
 """The labels of links between a word and a word of the translation."""
 
 
+class Origin(NamedTuple):
+    """The names under which a document counts as evidence.
+
+    Attributes:
+        group: that of the document, or of the original if it is a copy; empty where that is not known.
+        id: likewise.
+    """
+
+    group: str
+    id: str
+
+    @property
+    def cluster(self) -> str:
+        """The group or, where that is not known, the id."""
+        return self.group or self.id
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Document:
     """A text that one forward pass sees: a sentence, a pair of segments, or a longer passage.
@@ -123,6 +141,7 @@ class Document:
         translation: the words of a translation, which the decoder of an encoder-decoder reads; without one it reads the
             words of the text once more.
         alignment: links from words to words of the translation.
+        copy_of: the original, if this is a copy (`headscope.corpora.originals`); None where none is known.
 
     Raises:
         CorpusError: a span, link, rival or boundary points outside the words, a link joins a word to itself, a rival is
@@ -141,6 +160,12 @@ class Document:
     random_tokens: tuple[float, ...] = field(default=(), repr=False)  # the words name them, so hashes need not
     translation: tuple[str, ...] = ()
     alignment: tuple[Link, ...] = ()
+    copy_of: Origin | None = field(default=None, repr=False, compare=False)  # depends on the documents beside it
+
+    @property
+    def origin(self) -> Origin:
+        """The names under which it counts: a copy counts under those of its original."""
+        return self.copy_of or Origin(self.group, self.id)
 
     def __repr__(self) -> str:
         """The fields; the translation only where there is one, so that other corpora keep their hashes."""

@@ -2,13 +2,14 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from headscope.corpora.corpus import Corpus
-from headscope.corpora.document import SURE, Document, Skipped
+from headscope.corpora.document import SURE, Document, Origin, Skipped
+from headscope.corpora.originals import find_originals, hash_text
 from headscope.errors import CorpusError, quote
 from headscope.files import MAX_NAME_BYTES, find_name_fault, has_surrogate
 
@@ -20,13 +21,14 @@ class CorpusSummary:
     Attributes:
         documents: how many there are.
         words: how many words they have together.
-        texts: how many texts they were cut from; 0 where no document says which.
+        texts: how many texts they were cut from, copies aside; 0 where no document says which.
         pairs: how many of them are pairs of segments.
         links: for each kind, how many links of each label, the most frequent first.
         spans: for each kind, how many spans.
         skipped: what was left out of the files, by reason.
         rivals: how many links have rivals.
         aligned: how many words are surely aligned to a word of a translation, a link each.
+        originals: of the texts that are there several times, by their hashes (`headscope.corpora.originals`).
     """
 
     documents: int
@@ -38,6 +40,7 @@ class CorpusSummary:
     skipped: dict[str, int]
     rivals: int = 0
     aligned: int = 0
+    originals: Mapping[bytes, Origin] = field(default_factory=dict, repr=False, compare=False)
 
 
 def summarize(documents: Iterable[Document]) -> CorpusSummary:
@@ -51,7 +54,7 @@ def summarize(documents: Iterable[Document]) -> CorpusSummary:
     documents = list(documents) if isinstance(documents, Iterator) else documents
     words = pairs = rivals = aligned = 0
     # Eight bytes each: the names themselves would fill the memory with those of a large corpus.
-    ids, texts = array("q"), array("q")
+    ids, texts, hashes = array("q"), array("q"), array("q")
     named = False
     # By kind and label; by kind.
     links: Counter[tuple[str, str]] = Counter()
@@ -81,7 +84,8 @@ def summarize(documents: Iterable[Document]) -> CorpusSummary:
         if known != (len(links), len(spans)):
             _check_names(document)
         ids.append(hash(document.id))
-        texts.append(hash(document.group or document.id))
+        texts.append(hash(document.origin.cluster))
+        hashes.append(hash_text(document))
         named |= document.group not in ("", document.id)
         words += len(document.words)
         pairs += document.boundary is not None
@@ -92,8 +96,18 @@ def summarize(documents: Iterable[Document]) -> CorpusSummary:
     frequencies: dict[str, dict[str, int]] = {kind: {} for kind, _ in links}
     for (kind, label), count in links.most_common():
         frequencies[kind][label] = count
-    groups = len(np.unique(texts)) if named else 0
-    return CorpusSummary(len(ids), words, groups, pairs, frequencies, dict(spans), dict(skipped), rivals, aligned)
+    originals = find_originals(documents, hashes)
+    return CorpusSummary(
+        len(ids), words, _count_texts(texts, hashes, originals) if named else 0, pairs, frequencies, dict(spans),
+        dict(skipped), rivals, aligned, originals,
+    )  # fmt: skip
+
+
+def _count_texts(texts: "array[int]", hashes: "array[int]", originals: Mapping[bytes, Origin]) -> int:
+    """Count the texts, by their hashes, that documents were cut from which are no copies."""
+    _, place, counts = np.unique(hashes, return_inverse=True, return_counts=True)
+    alone = np.array(texts)[counts[place] == 1].tolist()
+    return len({*alone, *(hash(origin.cluster) for origin in originals.values())})
 
 
 def _refuse_repeated(documents: Iterable[Document | Skipped], hashes: "array[int]") -> None:

@@ -14,6 +14,8 @@ from headscope.capture.companions import divide, list_thresholds
 from headscope.capture.loss import find_task
 from headscope.capture.model import Model
 from headscope.capture.stream import BATCH_TOKENS
+from headscope.corpora.document import Origin
+from headscope.corpora.originals import name_clusters
 from headscope.errors import HeadscopeError, ModelError
 from headscope.intervene.evaluation import ALL, Evaluation, EvaluationBatch, compute_divergence
 from headscope.learn.encode import IGNORED, Features, encode
@@ -74,7 +76,10 @@ def prepare_task(
         items=len(rows), quantities=quantities, quantify=quantify,
         gather=lambda sums: {name: sums[..., number] for number, name in enumerate(quantities)},
         metrics=tuple(metrics), smooth="loss", examples=tuple(example.name for example in scored),
-        clusters=tuple(example.group or example.name for example in scored),
+        clusters=name_clusters(
+            [Origin(example.group, example.name) for example in scored],
+            [example.texts or example.words for example in scored],
+        ),
         subsets={ALL: np.ones(len(rows), dtype=bool)}, source=dict(task.source),
         skipped={reason: count for reason, count in skipped.items() if count},
     )  # fmt: skip

@@ -15,8 +15,9 @@ from headscope.capture.batch import collate
 from headscope.capture.model import Model
 from headscope.capture.stream import BATCH_TOKENS
 from headscope.corpora.blimp import MinimalPair
-from headscope.corpora.document import Document
+from headscope.corpora.document import Document, Origin
 from headscope.corpora.last_words import end_at_last_word
+from headscope.corpora.originals import name_clusters
 from headscope.errors import CorpusError
 from headscope.intervene.evaluation import ALL, Evaluation, EvaluationBatch, compute_divergence
 from headscope.intervene.prediction import (
@@ -74,7 +75,7 @@ def prepare_texts(
         name=name, content="texts", batches=_collate(model, rows, range(len(rows)), batch_tokens),
         items=len(texts), quantities=QUANTITIES, quantify=_quantify, gather=_name, metrics=(loss, _DIVERGENCE),
         smooth="loss",
-        examples=tuple(text.document.id for text in texts), clusters=tuple(_cluster(text) for text in texts),
+        examples=tuple(text.document.id for text in texts), clusters=_cluster(texts),
         subsets={ALL: np.ones(len(texts), dtype=bool)},
         skipped={reason: count for reason, count in skipped.items() if count},
     )  # fmt: skip
@@ -119,7 +120,9 @@ def prepare_pairs(
             _DIVERGENCE,
         ),
         smooth="margin",
-        examples=tuple(pair.id for pair in pairs), clusters=tuple(pair.id for pair in pairs), subsets=_divide(pairs),
+        examples=tuple(pair.id for pair in pairs),
+        clusters=name_clusters([Origin("", pair.id) for pair in pairs], [*zip(item[::2], item[1::2], strict=True)]),
+        subsets=_divide(pairs),
     )  # fmt: skip
 
 
@@ -170,7 +173,7 @@ def prepare_last_words(
             _DIVERGENCE,
         ),
         smooth="loss",
-        examples=tuple(text.document.id for text in texts), clusters=tuple(_cluster(text) for text in texts),
+        examples=tuple(text.document.id for text in texts), clusters=_cluster(texts),
         subsets={ALL: np.ones(len(texts), dtype=bool)},
         skipped={reason: count for reason, count in skipped.items() if count},
     )  # fmt: skip
@@ -225,8 +228,9 @@ def _name(
     return {name: sums[..., number] for number, name in enumerate(quantities)}
 
 
-def _cluster(text: Aligned) -> str:
-    return text.document.group or text.document.id
+def _cluster(texts: Sequence[Aligned]) -> tuple[str, ...]:
+    """The text that each is from; what the model reads as the same tokens is a copy."""
+    return name_clusters([text.document.origin for text in texts], [tuple(text.ids) for text in texts])
 
 
 def _collate(model: Model, rows: Sequence[Row], items: Iterable[int], batch_tokens: int) -> tuple[EvaluationBatch, ...]:

@@ -21,6 +21,7 @@ from headscope.capture.stream import Plan
 from headscope.corpora import CorpusSummary, read, summarize
 from headscope.corpora.corpus import hash_documents, name_documents
 from headscope.corpora.document import Document
+from headscope.corpora.originals import mark_copies
 from headscope.errors import CorpusError
 from headscope.heads import write_table
 from headscope.identity import MODEL_PARTS
@@ -150,7 +151,9 @@ def probe(
         by_seed, data = probing.run(seeds, parts, decode, rank, identity)
         tests_per_text = seeds if tested is not None else -(-seeds // 5)
         table = tabulate_probes(by_seed, data, vocabulary.labels, tests_per_text=tests_per_text)
-        table = table.assign_attrs(_identify(model, documents, summary, data, vectors, settings, kind))
+        repeated = sum(document.copy_of is not None for document in texts.documents)
+        about = _identify(model, documents, summary, data, vectors, settings, kind)
+        table = table.assign_attrs(about, documents_repeated=repeated)
         folder.write(lambda fresh: _fill(fresh, table), {"model": model.name, "treebank": name_documents(documents)})
         shutil.rmtree(probing.maps, ignore_errors=True)
     return table
@@ -173,7 +176,7 @@ class _Texts:
         """The documents of a corpus by part."""
         assignment = FoldAssignment.for_corpus(summary)
         parts: list[list[Document]] = [[] for _ in range(PARTS)]
-        for document in documents:
+        for document in mark_copies(documents, summary.originals):
             parts[number_part(document, assignment)].append(document)
         return cls(tuple(map(tuple, parts)), assignment)
 

@@ -134,7 +134,7 @@ class HeadDistances:
         rows = real.nonzero()[:, 0]
         if self.rows is None or len(rows) <= self.rows:
             return rows
-        digest = hashlib.sha256(f"{self.seed} {document.id}".encode()).digest()
+        digest = hashlib.sha256(f"{self.seed} {document.origin.id}".encode()).digest()
         chosen = np.random.default_rng(int.from_bytes(digest[:8])).choice(len(rows), self.rows, replace=False)
         return rows[torch.from_numpy(np.sort(chosen)).to(rows.device)]
 

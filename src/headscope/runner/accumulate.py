@@ -79,6 +79,7 @@ def count_portion(portion: Portion) -> dict[Key, Tensor]:
         is_unknown = batch.encoder.ids[batch.encoder.word >= 0] == (-1 if unknown is None else unknown)
         sums |= {
             ("seen", "documents"): torch.tensor(len(batch.documents)),
+            ("seen", "repeated"): torch.tensor(sum(document.copy_of is not None for document in batch.documents)),
             ("seen", "words"): torch.tensor(sum(len(document.words) for document in batch.documents)),
             ("seen", "tokens"): batch.encoder.real.sum(),
             ("seen", "unknown"): is_unknown.sum(),

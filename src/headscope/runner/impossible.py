@@ -92,7 +92,7 @@ def refuse_impossible_values(
     """
     seen = done.select_run("seen")
     limits = {"portions": summary.documents, "documents": summary.documents, "words": summary.words}
-    limits["unknown"] = seen.get("tokens", 0)
+    limits |= {"unknown": seen.get("tokens", 0), "repeated": seen.get("documents", 0)}
     for what, limit in limits.items():
         if seen.get(what, 0) > limit:
             raise HeadscopeError(

@@ -132,6 +132,7 @@ class Run:
         refuse_view(resolved, plan.view)
         refuse_sample(resolved, plan)
         stream = open_stream(model, documents, resolved, plan, before=_load_before(before, model, resolved))
+        stream = replace(stream, originals=summary.originals)
         return cls(stream, resolved, summary, _identify(stream, resolved))
 
     def select(self, shard: Shard) -> "Run":

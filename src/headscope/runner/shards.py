@@ -6,7 +6,7 @@ A file says all that the table needs, so that neither the weights nor the corpus
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import reduce
 from importlib import metadata
 from itertools import islice
@@ -80,7 +80,9 @@ class ShardSums:
             raise HeadscopeError("the run was over a whole corpus and has no shard; open it with one.")
         settings = [(reducer.name, write_settings(reducer)) for reducer in run.reducers]
         identity = {name: value for name, value in run.identity.items() if name != "shard"}
-        return cls(run.shard, done, identity, run.summary, run.model.shape, settings, run.stream.plan.view)
+        # Nobody reads the documents again.
+        summary = replace(run.summary, originals={})
+        return cls(run.shard, done, identity, summary, run.model.shape, settings, run.stream.plan.view)
 
     @property
     def counts(self) -> dict[str, int]:

@@ -101,6 +101,7 @@ def tabulate(done: RunSums, shape: Shape, reducers: Sequence[Reducer]) -> xr.Dat
     scores = [score for reducer in reducers for score in declared_scores(reducer)]
     return _name_rows(table, scores).assign_attrs(
         documents=seen["documents"],
+        documents_repeated=seen["repeated"],
         words=seen["words"],
         tokens=seen["tokens"],
         tokens_unknown=seen["unknown"],

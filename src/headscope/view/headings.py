@@ -50,6 +50,13 @@ def describe_measured(table: xr.Dataset) -> str:
     return " ".join(filter(None, (describe_edits(table), describe_view(table), _describe_sample(table))))
 
 
+def describe_copies(table: xr.Dataset) -> str:
+    """Return a sentence on the documents that have the same text as another; empty where none has."""
+    if not (count := table.attrs.get("documents_repeated", 0)):
+        return ""
+    return f"Copies of other documents: {count:,}. Equal texts share a fold, so copies are no further evidence."
+
+
 def describe_layers(table: xr.Dataset) -> str:
     """A sentence on the layers of a hybrid model that have no attention; empty if all have some."""
     return describe_without_attention(read_without_attention(table))

@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from headscope.analyse.probes import ALL, WITH_ATTENTION, WITHOUT_ATTENTION
-from headscope.view.headings import name_corpus, name_model
+from headscope.view.headings import describe_copies, name_corpus, name_model
 
 RELATIONS = 8
 """Relations that the terminal shows, the most frequent."""
@@ -76,6 +76,8 @@ def print_probes(table: xr.Dataset, console: Console) -> None:
         f"{int(table['probe_count'].sel(relation=ALL)):,} choices, {seeds} {'seed' if seeds == 1 else 'seeds'}\n",
         soft_wrap=True, highlight=False,
     )  # fmt: skip
+    if sentence := describe_copies(table):
+        console.print(f"{sentence}\n", style="yellow", highlight=False)
     lines = _make_lines("probe", "right %", "95 % interval", "seeds")
     for name in map(str, table["probe"].values):
         row = table.sel(probe=name, relation=ALL)

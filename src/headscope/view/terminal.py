@@ -19,7 +19,14 @@ from headscope.analyse.report import UNDECIDED
 from headscope.heads import get_share
 from headscope.layers import list_ranges
 from headscope.score import read_scores
-from headscope.view.headings import describe_causality, describe_layers, describe_measured, name_corpus, name_model
+from headscope.view.headings import (
+    describe_causality,
+    describe_copies,
+    describe_layers,
+    describe_measured,
+    name_corpus,
+    name_model,
+)
 from headscope.view.need import print_need
 from headscope.view.reports import Interval, Report, Reported, describe_regressions, read_reports
 from headscope.view.runs import print_runs
@@ -55,6 +62,8 @@ def print_table(table: xr.Dataset, console: Console) -> None:
     if about["tokens_unknown"]:
         console.print(f"Unknown to the tokenizer: {about['tokens_unknown']:,} tokens", style="yellow")
     console.print(f"Skipped: {reasons or 'nothing'}", style="yellow" if skipped else "")
+    if sentence := describe_copies(table):
+        console.print(sentence, style="yellow", highlight=False)
     if measured := describe_measured(table):
         console.print(escape(measured), style="bold", highlight=False)
     if "run" in table.dims:

@@ -29,6 +29,8 @@ FEWEST_TEXTS = 8
 class FoldAssignment:
     """To which fold a document goes: its text decides, by a hash, so that no order can change it.
 
+    A copy goes where its original goes (`headscope.corpora.originals`).
+
     Attributes:
         unit: what is assigned: a whole ``text``; a single ``document``, where the corpus does not say which text it
             comes from; or a ``document of few texts``, where it names fewer than `FEWEST_TEXTS`.
@@ -52,7 +54,8 @@ class FoldAssignment:
         """The fold of a document."""
         if self.apart:
             return self.apart.index(document.id)
-        name = document.group if self.unit == "text" and document.group else document.id
+        origin = document.origin
+        name = origin.cluster if self.unit == "text" else origin.id
         return int.from_bytes(hashlib.sha256(f"{self.seed} {name}".encode()).digest()[:8]) % FOLDS
 
     def folds(self, documents: tuple[Document, ...], device: torch.device) -> Int[Tensor, " document"]:

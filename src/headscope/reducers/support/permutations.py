@@ -58,6 +58,8 @@ R = TypeVar("R")
 class Permutations:
     """Random places for what is annotated on a document; its name decides, so that no order or batch can change them.
 
+    A copy is permuted as its original is (`headscope.corpora.originals`).
+
     Attributes:
         count: how often everything is permuted; 0 for not at all.
         seed: of the permutations.
@@ -87,7 +89,7 @@ class Permutations:
 
     def choose(self, document: Document, choices: Sequence[int]) -> Int[np.ndarray, "item permutation"]:
         """The place of each item of a document in each permutation, of so many that it can have, all equally likely."""
-        digest = hashlib.sha256(f"{self.seed} {document.id}".encode()).digest()
+        digest = hashlib.sha256(f"{self.seed} {document.origin.id}".encode()).digest()
         uniform = np.random.default_rng(int.from_bytes(digest[:8])).random((len(choices), self.count))
         places: np.ndarray = uniform * np.array(choices, dtype=float).reshape(-1, 1)
         return places.astype(np.int32)

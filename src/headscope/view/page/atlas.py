@@ -22,7 +22,14 @@ from headscope import heads
 from headscope.examples import READS, STEPS
 from headscope.files import atomic_write
 from headscope.score import ATTRIBUTE, read_scores
-from headscope.view.headings import describe_causality, describe_layers, describe_measured, name_corpus, name_model
+from headscope.view.headings import (
+    describe_causality,
+    describe_copies,
+    describe_layers,
+    describe_measured,
+    name_corpus,
+    name_model,
+)
 from headscope.view.need import NeededHead, describe_need, list_needed_heads
 from headscope.view.page.average_maps import find_maps
 from headscope.view.page.needed_heads import render_needed_heads
@@ -146,7 +153,7 @@ def fill_page(
         model=_escape(name_model(attrs["model"])),
         corpus=_escape(name_corpus(attrs["corpus"])),
         counts=f"{counts}; {sizes}. {describe_layers(table)}".rstrip(". "),
-        skipped=_escape(_skipped(attrs["skipped"])),
+        skipped=_escape(f"{_skipped(attrs['skipped'])} {describe_copies(table)}".rstrip()),
         view=f"<p>{_escape(shown)}</p>" if shown else "",
         style=style,
         script=script,
