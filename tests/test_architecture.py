@@ -33,7 +33,7 @@ DRAWERS = {"utils", "util", "helpers", "helper", "misc", "common"}
 
 # Each file or folder of the package imports only from those before it.
 CHAINS = (
-    "errors files layers heads corpora capture reducers runner learn studies jobs cli",
+    "errors files netcdf layers heads corpora capture reducers runner learn studies jobs cli",
     "errors files score runs examples headlists analyse view studies jobs cli",
     "errors files identity heads score capture reducers runner intervene jobs cli",
 )
@@ -49,7 +49,7 @@ OF_ONE_REDUCER = {"jobs/align.py": {"WordAlignment"}}
 
 # What loads no torch; import-linter's contract is about the first.
 WITHOUT_TORCH = ("analyse", "corpora", "examples", "headlists", "heads", "identity", "layers", "runs", "score", "view")
-FURTHER_WITHOUT_TORCH = ("errors", "files", "studies", "view.figures", "view.page")
+FURTHER_WITHOUT_TORCH = ("errors", "files", "netcdf", "studies", "view.figures", "view.page")
 
 # What a command needs beside its job, to print what came of it.
 PRINTERS: dict[str, set[str]] = {

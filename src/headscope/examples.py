@@ -4,7 +4,6 @@ documents, model --runner--> texts with maps --+--> one `xarray.Dataset` --> ``e
 head table, scores of documents --analyse--> which text shows which row of a score well, and which does not
 """
 
-import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -16,6 +15,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import UInt8
 
+from headscope import netcdf
 from headscope.errors import HeadscopeError, TableError
 from headscope.files import atomic_write, check_regular
 
@@ -187,13 +187,11 @@ def write_examples(dataset: xr.Dataset, path: str | Path) -> Path:
     Raises:
         HeadscopeError: the disk refuses the file.
     """
-    content = io.BytesIO()
     stored = dataset.assign_attrs({FORMAT_ATTRIBUTE: FORMAT})
     packed = {"zlib": True, "complevel": 4}
     encoding = {str(name): packed for name in stored.data_vars if str(name).endswith(WEIGHT)}
     with atomic_write(Path(path)) as temporary:
-        stored.to_netcdf(content, engine="h5netcdf", encoding=encoding)
-        temporary.write_bytes(content.getvalue())
+        temporary.write_bytes(netcdf.encode({"/": stored}, {"/": encoding}))
     return Path(path)
 
 
@@ -218,8 +216,7 @@ def read_examples(path: str | Path) -> xr.Dataset:
                 f"{path} has examples of format {version}, and this headscope reads format {FORMAT}; "
                 "run `headscope atlas` again."
             )
-        with xr.open_dataset(path, engine="h5netcdf") as opened:
-            dataset = opened.load()
+        dataset = netcdf.decode(path).to_dataset()
     except HeadscopeError:
         raise
     except Exception as error:

@@ -16,6 +16,7 @@ import h5py
 import numpy as np
 import xarray as xr
 
+from headscope import netcdf
 from headscope.errors import HeadscopeError, TableError, quote
 from headscope.files import atomic_write, check_regular, parse_json
 from headscope.layers import ATTRIBUTE as WITHOUT_ATTENTION
@@ -173,7 +174,8 @@ def check(table: xr.Dataset) -> xr.Dataset:
         labels = table[dim].values
         if not np.array_equal(labels, np.arange(1, table.sizes.get(dim, 0) + 1)):
             raise TableError(f"the coordinate {dim!r} of the head table must count 1, 2, 3 ...; it is {labels}.")
-    for name, values in table.data_vars.items():
+    for name in table.data_vars:
+        values = table.variables[name]
         missing = [key for key in ("units", "source", "long_name") if not values.attrs.get(key)]
         if missing:
             raise TableError(f"the variable {str(name)!r} lacks {' and '.join(missing)}; every number states them.")
@@ -195,9 +197,11 @@ def write_table(table: xr.Dataset, path: str | Path) -> Path:
     """
     path = Path(path)
     check(table)
-    sums = [name for name, values in table.data_vars.items() if {"fold", "permutation"} & {*values.dims}]
+    sums = [name for name in table.data_vars if {"fold", "permutation"} & {*table.variables[name].dims}]
     others = table.drop_vars(sums)
-    others = others.drop_dims(set(others.dims) - {dim for values in others.data_vars.values() for dim in values.dims})
+    others = others.drop_dims(
+        set(others.dims) - {dim for name in others.data_vars for dim in others.variables[name].dims}
+    )
     parts = {
         "/": others.assign_attrs({FORMAT_ATTRIBUTE: FORMAT}),
         f"/{SUMS}": table[sums].assign_coords(table.coords).assign_attrs(variables=json.dumps([*table.data_vars])),
@@ -206,11 +210,8 @@ def write_table(table: xr.Dataset, path: str | Path) -> Path:
         path: {name: _STORED for name, values in part.data_vars.items() if values.dtype.kind in "iuf" and values.ndim}
         for path, part in parts.items()
     }
-    # HDF5 crashes where a disk refuses a write (findings/hdf5-full-disk.sh), so it writes to memory.
-    content = io.BytesIO()
     with atomic_write(path) as temporary:
-        xr.DataTree.from_dict(parts).to_netcdf(content, engine="h5netcdf", encoding=encoding)
-        written = content.getbuffer()
+        written = netcdf.encode(parts, encoding)
         with temporary.open("wb") as file:
             file.write(written)
             file.write(_SEAL + hashlib.sha256(written).digest())
@@ -235,9 +236,7 @@ def read_table(path: str | Path) -> xr.Dataset:
         )
     try:
         _check_stored(path)
-        # Axes without names get some, which the schema refuses.
-        with xr.open_datatree(path, engine="h5netcdf", phony_dims="sort") as opened:
-            tree = opened.load()
+        tree = netcdf.decode(path)
         table = tree.to_dataset()
         del table.attrs[FORMAT_ATTRIBUTE]
         if SUMS in tree.children:  # a user may have left them out to send a smaller file
@@ -248,7 +247,7 @@ def read_table(path: str | Path) -> xr.Dataset:
                 raise ValueError("variables are there that are not listed")
             table = xr.Dataset(ordered, coords=inner.coords, attrs=table.attrs)
         _check_kinds(table)
-        table.encoding["source"] = str(path)  # as xarray has it, for messages
+        table.encoding["source"] = str(path)  # which messages name
     except HeadscopeError:
         raise
     # HDF5, netCDF and xarray each have errors of their own for what is not as they wrote it.
