@@ -144,8 +144,12 @@ def _p_of_chosen(ranks: tuple[int, ...], chosen: int) -> np.ndarray:
     """The p-value of each sum that so many of these ranks can have."""
     ways = np.zeros((chosen + 1, sum(ranks) + 1))
     ways[0, 0] = 1
-    for rank in ranks:
-        ways[1:, rank:] += ways[:-1, :-rank]
+    reached = 0
+    for count, rank in enumerate(ranks, 1):
+        # There is no way yet to a larger sum or to one of more ranks, and from one of fewer ranks none to the last.
+        reached += rank
+        least, most = max(1, chosen - (len(ranks) - count)), min(count, chosen)
+        ways[least : most + 1, rank : reached + 1] += ways[least - 1 : most, : reached + 1 - rank]
     return _two_sided(ways[chosen])
 
 
