@@ -161,7 +161,7 @@ class Score:
 
     def row_dimension(self, table: xr.Dataset) -> str:
         """The dimension of its rows in a table; empty where it has none."""
-        return next((str(dim) for dim in table[self.variable].dims if dim not in _INNER), "")
+        return next((str(dim) for dim in table.variables[self.variable].dims if dim not in _INNER), "")
 
     def places(self, table: xr.Dataset) -> list[dict[str, str]]:
         """The place of each of its rows; one without a name where it has no rows."""

@@ -1,6 +1,7 @@
 """The uncertainty of a ratio of two sums over a corpus, such as an accuracy, and of the lift of one over another."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import xarray as xr
@@ -47,7 +48,8 @@ class Ratio:
 
         They do not carry the labels of what was chosen, which differ between a head and its rivals.
         """
-        chosen = (v.sel({d: i for d, i in place.items() if d in v.dims}) for v in vars(self).values())
+        sums = (self.numerator, self.denominator)
+        chosen = (v.sel({d: i for d, i in place.items() if d in v.dims}) for v in sums)
         return Ratio(*(v.drop_vars(place, errors="ignore") for v in chosen))
 
     def half(self, folds: slice) -> "Ratio":
@@ -64,19 +66,19 @@ class Ratio:
             return self
         return Ratio(self.numerator, self.denominator.sum("direction"))
 
-    @property
+    @cached_property
     def value(self) -> xr.DataArray:
         """The score; NaN where there is nothing to divide by."""
         total = self.denominator.sum("fold")
         # A head that an attention type does not have is NaN, and stays so.
         return self.numerator.sum("fold", skipna=False) / total.where(total > 0)
 
-    @property
+    @cached_property
     def clusters(self) -> xr.DataArray:
         """The number of folds that hold any item (link, mention, word)."""
         return (self.denominator > 0).sum("fold")
 
-    @property
+    @cached_property
     def effective(self) -> xr.DataArray:
         """The number of independent items that would say as much as those that there are; never more than these.
 
@@ -119,17 +121,17 @@ class Lift:
     head: Ratio
     rival: Ratio
 
-    @property
+    @cached_property
     def value(self) -> xr.DataArray:
         """The difference; NaN where either has no score."""
         return self.head.value - self.rival.value
 
-    @property
+    @cached_property
     def clusters(self) -> xr.DataArray:
         """The number of folds that hold any item of the head or of the rival."""
         return ((self.head.denominator > 0) | (self.rival.denominator > 0)).sum("fold")
 
-    @property
+    @cached_property
     def error(self) -> xr.DataArray:
         """The standard error of the difference; NaN where a single fold holds all items.
 
@@ -141,7 +143,7 @@ class Lift:
         m = self.clusters
         return ((residuals**2).sum("fold", skipna=False) * (m / (m - 1).where(m > 1))) ** 0.5
 
-    @property
+    @cached_property
     def effective_clusters(self) -> xr.DataArray:
         """The number of equally large folds that would say as much as those that there are: (sum n)^2 / sum n^2.
 
@@ -177,7 +179,7 @@ class Lift:
         gain: xr.DataArray = self.error * (self._quantile(1 - ALPHA / 2) + self._quantile(POWER))
         return gain
 
-    @property
+    @cached_property
     def freedom(self) -> xr.DataArray:
         """The degrees of freedom of Student's t, g-1 for g effective clusters; NaN where one fold holds all items."""
         return (self.effective_clusters - 1).where(self.clusters > 1)
