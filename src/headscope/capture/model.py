@@ -219,7 +219,7 @@ class Model:
         """Its layers, heads and vocabulary."""
         return replace(self.sizes, vocabulary=self.tokenizer.get_vocab())
 
-    @property
+    @cached_property
     def sizes(self) -> "Shape":
         """Its layers and heads: its shape without the vocabulary, which takes a while to list."""
         return Shape.from_config(self.module.config, causal=self.is_causal)
