@@ -20,6 +20,7 @@ from headscope.jobs import atlas as atlas_job
 pytestmark = pytest.mark.full
 
 LITTLE = ("--permutations", 0, "--map-documents", 0, "--examples", 0, "--figures", "none")
+DRAWN = LITTLE[:-2]
 
 
 @pytest.fixture(scope="module")
@@ -32,14 +33,16 @@ def model(tmp_path_factory) -> Path:
 def made(model, tmp_path_factory) -> Path:
     """An atlas without figures, to be copied."""
     out = tmp_path_factory.mktemp("made") / "atlas"
-    headscope.atlas(str(model), "grammar:101", out, permutations=0, figures="none", progress=False)
+    headscope.atlas(
+        str(model), "grammar:53", out, permutations=0, map_documents=5, examples=3, figures="none", progress=False
+    )
     return out
 
 
 def test_atlas_writes_everything(run, model, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("headscope.view.figures.atlas.FREQUENT", 1)
     out = tmp_path / "atlas"
-    code, said, _ = run("atlas", model, "grammar:307", "-o", out)
+    code, said, _ = run("atlas", model, "grammar:103", "-o", out)
     assert code == 0
     assert f"Open {out / 'atlas.html'}" in said.replace("\n", "")
     assert {path.name for path in out.iterdir()} == {
@@ -59,7 +62,7 @@ def test_atlas_writes_everything(run, model, tmp_path, monkeypatch) -> None:
     assert not list((out / "figures").glob("*.pdf"))
     manifest = json.loads((out / "manifest.json").read_text())
     about = manifest["about"]
-    assert about["documents"] == 307
+    assert about["documents"] == 103
     assert set(manifest["sha256"]) == {
         path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()
     } - {"manifest.json"}
@@ -122,15 +125,15 @@ def test_a_second_atlas_takes_the_place_of_the_first(run, model, made, tmp_path,
     (out / "notes.txt").write_text("mine")
     (out / "figures").mkdir()
     (out / "figures" / "mine.png").write_text("mine too")
-    code, _, _ = run("atlas", model, "grammar:103", "--permutations", 0, "-o", out)
+    code, _, _ = run("atlas", model, "grammar:59", *DRAWN, "-o", out)
     assert code == 0
-    assert heads.read_table(out / "heads.nc").attrs["corpus"] == "grammar:103"
+    assert heads.read_table(out / "heads.nc").attrs["corpus"] == "grammar:59"
     assert (out / "figures" / "entropies.png").exists()
     assert (out / "notes.txt").read_text() == "mine"
     assert (out / "figures" / "mine.png").read_text() == "mine too"
     text = tmp_path / "text.txt"
     text.write_text("\n".join(["the old dog walked by the red house . " * 3] * 5))
-    assert run("atlas", model, text, "-o", out)[0] == 0
+    assert run("atlas", model, text, "--permutations", 19, "-o", out)[0] == 0
     # What only the older atlas had would be taken for the new one's.
     assert {path.name for path in out.iterdir()} == {
         "heads.nc", "head-distances.nc", "examples.nc", "atlas.html", "manifest.json", "figures", "tables", "notes.txt",
@@ -151,7 +154,7 @@ def test_what_killed_runs_left_unfinished_is_removed(run, model, tmp_path) -> No
         tmp_path / ".heads.abcd_123.nc",
     ):
         path.write_text("half")
-    assert run("atlas", model, "grammar:101", *LITTLE, "-o", out)[0] == 0
+    assert run("atlas", model, "grammar:23", *LITTLE, "-o", out)[0] == 0
     assert [path.name for path in out.iterdir() if path.name.startswith(".")] == [".mine.new-abc"]
     assert run("measure", model, "grammar:23", "-r", "surface", "-o", tmp_path / "heads.nc")[0] == 0
     assert {path.name for path in tmp_path.iterdir()} == {"atlas", "heads.nc"}
@@ -169,7 +172,7 @@ def test_a_failure_while_writing_leaves_the_old_atlas_whole(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(atlas_job, stage, full)
-    code, _, complaint = run("atlas", model, "grammar:103", "--permutations", 0, "-o", out)
+    code, _, complaint = run("atlas", model, "grammar:59", *DRAWN, "-o", out)
     assert code == 2
     assert complaint.splitlines()[-1] == (
         f"headscope: the atlas could not be written to {out} (No space left on device); "
@@ -181,7 +184,7 @@ def test_a_failure_while_writing_leaves_the_old_atlas_whole(
 
 def test_a_run_that_was_killed_goes_on_and_ends_in_the_same_table(run, model, tmp_path) -> None:
     """A real process, really killed, between two savings."""
-    command = ["measure", str(model), "grammar:503", "-r", "surface", "-r", "relations", "--batch-tokens", "499"]
+    command = ["measure", str(model), "grammar:211", "-r", "surface", "-r", "relations", "--batch-tokens", "499"]
     script = "import headscope.runner.local as r; r.SAVE_EVERY = 0.0; import headscope.cli; headscope.cli.main()"
 
     killed, whole = tmp_path / "killed.nc", tmp_path / "whole.nc"

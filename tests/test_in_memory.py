@@ -27,7 +27,8 @@ def folder(tmp_path_factory) -> Path:
     return folder
 
 
-def test_each_kind_of_model_and_corpus_is_measured(folder: Path) -> None:
+def test_each_kind_of_model_and_corpus_is_measured(folder: Path, draw_only) -> None:
+    draw_only("entropies")
     names: dict = {}
     with chdir(folder):
         exec(MEASURE, names)

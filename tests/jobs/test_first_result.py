@@ -57,7 +57,7 @@ def test_an_atlas_of_a_part_says_so_takes_the_same_part_of_the_other_corpus_and_
 ) -> None:
     out = tmp_path / "atlas"
     code, said, _ = run("atlas", model, "grammar:97", "--limit", 53, "--replicate", "grammar:97:5", "--permutations", 0,
-                     "--figures", "none", "-o", out)  # fmt: skip
+                     "--map-documents", 7, "--examples", 3, "--figures", "none", "-o", out)  # fmt: skip
     assert code == 0
     assert said.count("2 layers of 5 heads") == 1
     attrs = heads.read_table(out / "heads.nc").attrs
@@ -117,8 +117,8 @@ def test_the_table_is_shown_before_anything_is_drawn_or_written(model, tmp_path,
 
 
 @pytest.mark.full
-def test_figures_are_written_as_pdf_where_one_asks_for_it(run, model, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("headscope.view.figures.atlas.FREQUENT", 1)
+def test_figures_are_written_as_pdf_where_one_asks_for_it(run, model, tmp_path, draw_only) -> None:
+    draw_only("special-tokens", "entropies")
     code, _, _ = run("atlas", model, "grammar:53", *LITTLE, "--pdf", "-o", tmp_path)
     assert code == 0
     figures = {path.suffix: path.read_bytes() for path in (tmp_path / "figures").glob("special-tokens.*")}

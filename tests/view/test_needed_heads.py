@@ -174,14 +174,14 @@ def test_a_page_without_effects_has_none_of_it(atlas: Path) -> None:
 def test_too_few_texts_say_nothing_of_what_heads_mark(folder: Path, tmp_path: Path) -> None:
     result = headscope.atlas(
         str(folder / "model"), folder / "planted.conllu", tmp_path, effects=folder / "effects", limit=97,
-        permutations=0, figures="none", progress=False,
+        permutations=0, map_documents=0, examples=0, figures="none", progress=False,
     )  # fmt: skip
     marks = result.table["marks"]
     assert (marks.sel(layer=2, head=3) >= 1).item()
     assert (marks.sel(layer=1, head=2) == 0).item()
     few = headscope.atlas(
         str(folder / "model"), folder / "planted.conllu", tmp_path, effects=folder / "effects", limit=7,
-        permutations=0, figures="none", progress=False,
+        permutations=0, map_documents=0, examples=0, figures="none", progress=False,
     )  # fmt: skip
     roles = pd.read_csv(tmp_path / "tables" / "need.csv").set_index(["layer", "head"])["role"]
     assert roles[2, 3] == "needed"
@@ -204,7 +204,7 @@ def test_heads_that_were_not_disabled_are_counted_as_such(folder: Path, tmp_path
     )
     code, printed, _ = run(
         "atlas", folder / "model", folder / "planted.conllu", "--effects", tmp_path / "some", "--permutations", 0,
-        "--figures", "none", "-o", tmp_path / "atlas",
+        "--map-documents", 0, "--examples", 0, "--figures", "none", "-o", tmp_path / "atlas",
     )  # fmt: skip
     assert code == 0
     first, other = "on nouns (test): 2 not tested.", "Of the other 13: 1 needed, 1 not needed, 11 not tested."
