@@ -16,7 +16,7 @@ from headscope.capture.align import Alignment
 from headscope.capture.batch import collate
 from headscope.capture.dense import DenseRows
 from headscope.capture.model import Model
-from headscope.corpora import summarize
+from headscope.corpora import Document, summarize
 from headscope.reducers.relations import Relations
 from headscope.reducers.support.permutations import Permutations
 from headscope.runner.checkpoint import RunSums
@@ -30,10 +30,16 @@ PLANTED = (7, 5)
 
 
 @cache
+def worlds() -> tuple[Document, ...]:
+    """The documents of all worlds."""
+    return tuple(tiny.documents(DOCUMENTS * (SEEDS + 1)))
+
+
+@cache
 def table(seed: int, planted: float = 0.0) -> xr.Dataset:
     """Heads that attend at random on a corpus of random trees; one may look at the gold heads, to such a degree."""
     # Other documents in each world: that all heads like long words, where some links of a corpus go, is chance once.
-    documents = tiny.documents(DOCUMENTS * (SEEDS + 1))[DOCUMENTS * seed : DOCUMENTS * (seed + 1)]
+    documents = [*worlds()[DOCUMENTS * seed : DOCUMENTS * (seed + 1)]]
     model = Model.from_module(*tiny.make("bert"), name="bert")
     batch = collate(model, Alignment.for_model(model).align(documents)[0])
     relations = Relations.for_corpus(summarize(documents))
