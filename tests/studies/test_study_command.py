@@ -4,6 +4,7 @@ import copy
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -21,6 +22,7 @@ import tiny
 from headscope import HeadscopeError, heads, load, study
 from headscope.corpora import read
 from headscope.errors import TableError
+from headscope.jobs.study import StudyResult
 from headscope.runner.local import measure
 from headscope.studies import STUDIES, judge
 from headscope.studies.locate import locate, select_documents
@@ -53,6 +55,14 @@ def derived(name: str) -> list[str]:
 def undrawn(monkeypatch) -> None:
     """Figures take most of the time of a small study."""
     monkeypatch.setattr(figures, "save", lambda *arguments: [])
+
+
+@pytest.fixture(scope="module")
+def clark(model, corpora, tmp_path_factory) -> StudyResult:
+    """A study without figures, probes or seeds; who changes its folder takes a copy."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(figures, "save", lambda *arguments: [])
+        return study("clark2019", str(model), corpora, tmp_path_factory.mktemp("clark") / "out")
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -106,7 +116,7 @@ def test_the_sheet_shows_both_figures_and_their_difference(undrawn, model, corpo
     assert written["difference"] == pytest.approx(ours.number - 94.3, rel=1e-4)
 
 
-def test_table_3_is_read_from_the_folder_of_probes(model, corpora, tmp_path, monkeypatch) -> None:
+def test_table_3_is_read_from_the_folder_of_probes(clark, model, corpora, tmp_path, monkeypatch) -> None:
     drawn: list[str] = []
     monkeypatch.setattr(figures, "save", lambda figure, folder, name: drawn.append(name))
     loaded = load(model)
@@ -117,8 +127,7 @@ def test_table_3_is_read_from_the_folder_of_probes(model, corpora, tmp_path, mon
     assert {one.verdict for one in of_probes} == {"holds", "shown"}
     assert "clark2019-table-3" in drawn
     assert (tmp_path / "out" / "probe.nc").is_file()
-    without = study("clark2019", model, corpora, tmp_path / "without")
-    assert {one.why for one in without.findings if one.claim.where == "table 3"} == {
+    assert {one.why for one in clark.findings if one.claim.where == "table 3"} == {
         "there are no probes: train them with `headscope probe` and give --probe"
     }
     heads.write_table(make_probes(weights_sha256="0" * 64), tmp_path / "other.nc")
@@ -157,13 +166,12 @@ def test_gradients_are_those_of_the_masked_language_model(model, corpora, tmp_pa
     assert "figures/clark2019-figure-3.png" in (tmp_path / "out" / "clark2019.md").read_text()
 
 
-def test_without_the_head_of_the_masked_language_model_it_says_so(undrawn, model, corpora, tmp_path) -> None:
+def test_without_the_head_of_the_masked_language_model_it_says_so(undrawn, clark, model, corpora, tmp_path) -> None:
     loaded = (AutoModel.from_pretrained(model), AutoTokenizer.from_pretrained(model))
-    for given, beginning in (
-        (model, "the weights have no head for masked-lm: "),
-        (loaded, "the loaded model has no head for masked-lm, whose loss is needed"),
+    for made, beginning in (
+        (clark, "the weights have no head for masked-lm: "),
+        (study("clark2019", loaded, corpora, tmp_path), "the loaded model has no head for masked-lm, whose loss is"),
     ):
-        made = study("clark2019", given, corpora, tmp_path)
         of_gradients = [one for one in made.findings if one.claim.on == ("text_gradients",)]
         assert len(of_gradients) == 4
         assert all(one.verdict == "not measured" and one.why.startswith(beginning) for one in of_gradients)
@@ -209,26 +217,28 @@ def test_another_corpus_takes_the_place_of_one(undrawn, run, model, corpora, tmp
     assert heads.read_table(tmp_path / "out" / "treebank.nc").attrs["corpus"] == str(other)
 
 
-def test_a_corpus_in_memory_and_a_loaded_model_are_studied_as_their_files(undrawn, model, corpora, tmp_path) -> None:
+def test_a_corpus_in_memory_and_a_loaded_model_are_studied_as_their_files(
+    undrawn, clark, model, corpora, tmp_path
+) -> None:
     ((table, treebank),) = [
         (name, locate(STUDIES["clark2019"], corpora, {})[name])
         for name, measurement in STUDIES["clark2019"].measurements.items()
         if measurement.corpus.endswith(".conllu")
     ]
     loaded = (AutoModel.from_pretrained(model), AutoTokenizer.from_pretrained(model))
-    of_files = study("clark2019", model, corpora, tmp_path / "files").tables[table]
+    of_files = clark.tables[table]
     in_memory = study("clark2019", loaded, corpora, tmp_path / "memory", corpora={table: list(read(treebank))}).tables[
         table
     ]
-    xr.testing.assert_identical(in_memory.drop_attrs(), of_files.drop_attrs())
+    xr.testing.assert_equal(in_memory, of_files)
     assert in_memory.attrs["corpus"] == "documents in memory"
 
 
-def test_a_second_study_leaves_the_first_alone(undrawn, model, corpora, tmp_path) -> None:
-    first = study("zhao2020", model, corpora, tmp_path)
-    before = {name: (tmp_path / name).read_bytes() for name in first.files}
-    study("kovaleva2019", model, corpora, tmp_path)
-    assert {name: (tmp_path / name).read_bytes() for name in first.files} == before
+def test_a_second_study_leaves_the_first_alone(undrawn, clark, model, corpora, tmp_path) -> None:
+    out = shutil.copytree(clark.folder, tmp_path / "out")
+    before = {name: (out / name).read_bytes() for name in clark.files}
+    study("aspects2019", model, corpora, out)
+    assert {name: (out / name).read_bytes() for name in clark.files} == before
 
 
 def test_the_python_of_the_documentation_runs(undrawn, model, corpora, tmp_path) -> None:
@@ -261,7 +271,7 @@ def test_a_study_that_was_killed_goes_on_and_ends_in_the_same_tables(undrawn, mo
     study("zhao2020", str(model), str(corpora), tmp_path / "whole", batch_tokens=23)
     for name in ("story.nc", "review.nc"):
         resumed, whole = (heads.read_table(folder / name) for folder in (killed, tmp_path / "whole"))
-        xr.testing.assert_identical(resumed.drop_attrs(), whole.drop_attrs())
+        xr.testing.assert_equal(resumed, whole)
     # A kill in the middle of a saving may leave half of one, under a name of its own.
     assert not (killed / ".story.partial.npz").exists()
     assert not (killed / ".review.partial.npz").exists()
