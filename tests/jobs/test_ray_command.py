@@ -20,7 +20,7 @@ from headscope.jobs.shard_arguments import check_engine
 
 engine = pytest.importorskip("headscope.runner.ray", reason="Ray is not installed; it comes with the extra `ray`")
 
-CORPUS = "grammar:1201"
+CORPUS = "grammar:503"
 CHOSEN = ("-r", "surface", "-r", "relations", "--permutations", "0", "--batch-tokens", "256")
 WORKERS = 2
 SHARDS = engine.SHARDS_PER_WORKER * WORKERS
