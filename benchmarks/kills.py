@@ -100,7 +100,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     for command in given.commands:
-        import_module(f"headscope.jobs.{command}")
+        import_module(f"headscope.commands.{command}.run")
     with tempfile.TemporaryDirectory() as name:
         commands = list_commands(Path(name), given.model, "compare" in given.commands)
         print(f"{'command':8} {'kills':>6} {'at work':>8} {'resumed':>8} {'seconds':>8}")

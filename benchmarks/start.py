@@ -37,9 +37,7 @@ STAGES = {
     "rest": "all else",
 }
 FUNCTIONS = {
-    # Functions by the names that `jobs/atlas.py` has for them, in this tree or in an older one; their stage.
-    "load": "loading",
-    "load_model": "loading",
+    # Functions by the names that the module of the atlas has for them; their stage.
     "untrained_model": "untrained",
     "assess": "analysis",
     "_draw": "figures",
@@ -112,8 +110,9 @@ def _work(model: str, corpus: str | None, clock: Callable[[], float]) -> None:
     """Measure an atlas as the command does, and print what each stage of it took, as JSON."""
     start = clock()
     import headscope
-    from headscope.jobs import atlas as job
-    from headscope.jobs.folder import OutputFolder
+    from headscope.capture import loading
+    from headscope.commands.atlas import run as job
+    from headscope.commands.folder import OutputFolder
     from headscope.view import terminal
 
     seconds = dict.fromkeys(STAGES, 0.0) | {"imports": clock() - start}
@@ -121,6 +120,7 @@ def _work(model: str, corpus: str | None, clock: Callable[[], float]) -> None:
     for name, stage in FUNCTIONS.items():
         if hasattr(job, name):
             setattr(job, name, timed(getattr(job, name), lambda arguments, stage=stage: stage))
+    loading.load = timed(loading.load, lambda arguments: "loading")
     job.heads.write_table = timed(job.heads.write_table, lambda arguments: "tables")
     OutputFolder.measure = timed(OutputFolder.measure, lambda arguments: arguments[1])
     start = clock()
@@ -134,8 +134,7 @@ def _work(model: str, corpus: str | None, clock: Callable[[], float]) -> None:
 
     with tempfile.TemporaryDirectory() as folder, redirect_stdout(StringIO()), redirect_stderr(StringIO()):
         inputs = {"corpus": corpus} if corpus else {}
-        early = {"show": show} if "show" in job.atlas.__annotations__ else {}
-        result = job.atlas(model, out=folder, **inputs, **early)
+        result = headscope.atlas(model, out=folder, show=show, **inputs)
         if not printed:
             show(result.table)
     total = clock() - start

@@ -120,7 +120,7 @@ def run(monkeypatch, capsys):
 @pytest.fixture
 def draw_only(monkeypatch) -> Callable[..., None]:
     """Let an atlas draw the figures of these names alone, since each takes half a second."""
-    from headscope.jobs import atlas  # not above, as in `run`
+    from headscope.commands.atlas import run as atlas  # not above, as in `run`
 
     def restrict(*names: str) -> None:
         def list_some(table: xr.Dataset, *, every: bool) -> dict:

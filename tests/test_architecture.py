@@ -19,6 +19,7 @@ import pytest
 
 import headscope
 import witnesses
+from headscope.commands.record import Options, Request
 from headscope.reducers import REDUCERS
 from headscope.reducers import names as reducer_names
 from headscope.studies import STUDIES
@@ -33,9 +34,9 @@ DRAWERS = {"utils", "util", "helpers", "helper", "misc", "common"}
 
 # Each file or folder of the package imports only from those before it.
 CHAINS = (
-    "errors files netcdf layers heads corpora capture reducers runner learn studies jobs cli",
-    "errors files score runs examples headlists analyse view studies jobs cli",
-    "errors files identity heads score capture reducers runner intervene jobs cli",
+    "errors files netcdf layers heads corpora capture reducers runner learn studies commands cli",
+    "errors files score runs examples headlists analyse view studies commands cli",
+    "errors files identity heads score capture reducers runner intervene commands cli",
 )
 # Names that say neither what is done nor what it is.
 NO_NAMES = set("found one told made of spoken called counted another more such said asked taken".split())
@@ -44,30 +45,15 @@ SCORES = (
     "class_share|fold_(?:correct|link|antecedent|scope|aspect|role)\\w*"
 )
 
-# A job that is about one statistic and no other.
-OF_ONE_REDUCER = {"jobs/align.py": {"WordAlignment"}}
+# A command that is about one statistic and no other.
+OF_ONE_REDUCER = {"commands/align/run.py": {"WordAlignment", "alignment"}}
 
 # What loads no torch; import-linter's contract is about the first.
 WITHOUT_TORCH = ("analyse", "corpora", "examples", "headlists", "heads", "identity", "layers", "runs", "score", "view")
 FURTHER_WITHOUT_TORCH = ("errors", "files", "netcdf", "studies", "view.figures", "view.page")
 
-# What a command needs beside its job, to print what came of it.
-PRINTERS: dict[str, set[str]] = {
-    "align.py": {"view"},
-    "atlas.py": {"view"},
-    "check.py": {"view"},
-    "compare.py": {"view"},
-    "disable.py": {"view"},
-    "ledger.py": {"view"},
-    "lesions.py": {"view"},
-    "measure.py": {"view"},
-    "merge.py": {"view"},
-    "patterns.py": {"view"},
-    "probe.py": {"view"},
-    "study.py": {"studies"},
-    "terminal.py": {"view"},
-    "tune.py": {"view"},
-}
+# What else the terminal needs.
+PRINTERS: dict[str, set[str]] = {"terminal.py": {"view"}}
 
 
 def in_a_new_process(code: str) -> str:
@@ -152,9 +138,9 @@ def test_the_layers_are_those_of_the_design() -> None:
         assert not [pair for pair in pairwise(names) if height[pair[0]] > height[pair[1]]]
 
 
-def test_the_command_line_uses_jobs_only() -> None:
+def test_the_terminal_uses_commands_only() -> None:
     for path in sorted((PACKAGE / "cli").glob("*.py")):
-        assert modules_of_ours(path) <= {"errors", "jobs", "cli"} | PRINTERS.get(path.name, set()), path.name
+        assert modules_of_ours(path) <= {"errors", "commands", "cli"} | PRINTERS.get(path.name, set()), path.name
 
 
 def modules_of_ours(path: Path) -> set[str]:
@@ -189,7 +175,7 @@ def known_reducers(path: str, text: str) -> set[str]:
 
 
 def test_no_reducer_is_known_by_name_above_the_reducers() -> None:
-    files = sources("runner", "analyse", "view", "jobs")
+    files = sources("runner", "analyse", "view", "commands")
     assert files
     known = {path: names for path, text in files.items() if (names := known_reducers(path, text))}
     assert known == OF_ONE_REDUCER
@@ -263,12 +249,26 @@ def test_classes_are_found_wherever_they_are() -> None:
     assert {"Model", "Document", "Links", "Reducer", "TableError", "Ratio"} <= names
 
 
+def without_requests() -> set[type]:
+    """All classes but requests, which are composed of groups of options by inheritance."""
+    return {kind for kind in classes() if not issubclass(kind, Options)}
+
+
 def test_nothing_inherits_from_what_inherits() -> None:
-    assert not [kind for kind in classes() if depth(kind) > 1]
+    assert not [kind for kind in without_requests() if depth(kind) > 1]
+
+
+def test_requests_inherit_from_groups_of_options_alone() -> None:
+    requests = {kind for kind in classes() if issubclass(kind, Request) and kind is not Request}
+    assert requests
+    for kind in requests:
+        assert not [above for above in kind.__mro__[1:] if is_ours(above) and not issubclass(above, Options)]
+        extended = {above for above in kind.__mro__[1:] if above in requests}
+        assert {above.__name__ for above in extended} <= {kind.__name__.removeprefix("Typed")}  # only on the terminal
 
 
 def test_only_errors_and_protocols_are_inherited_from() -> None:
-    parents = {above for kind in classes() for above in kind.__mro__[1:] if is_ours(above)}
+    parents = {above for kind in without_requests() for above in kind.__mro__[1:] if is_ours(above)}
     concrete = {parent for parent in parents if not getattr(parent, "_is_protocol", False)}
     assert not [parent for parent in concrete if not issubclass(parent, Exception)]
 

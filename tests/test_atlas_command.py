@@ -15,7 +15,7 @@ import xarray as xr
 import headscope
 import tiny
 from headscope import heads
-from headscope.jobs import atlas as atlas_job
+from headscope.commands.atlas import run as atlas_job
 
 pytestmark = pytest.mark.full
 

@@ -166,7 +166,7 @@ REFUSALS = {
     ),
     "an unknown list": (
         ("list", "colours"),
-        "there is no list of 'colours'; there are reducers, corpora, studies and tasks.",
+        "KIND is 'colours'; give reducers, corpora, studies or tasks.",
     ),
 }
 

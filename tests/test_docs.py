@@ -103,13 +103,13 @@ def test_the_index_leads_to_every_page() -> None:
 
 RUN_ELSEWHERE = {  # page: the file that runs its Python
     "own-reducer.md": "test_own_reducer.py",
-    "howto/check.md": "jobs/test_check.py",
+    "howto/check.md": "commands/test_check.py",
     "howto/decoders.md": "reducers/test_induction.py",
-    "howto/explore.md": "jobs/test_explore.py",
+    "howto/explore.md": "commands/test_explore.py",
     "howto/in-memory.md": "test_in_memory.py",
     "howto/own-hypothesis.md": "corpora/test_linktable.py",
     "howto/paper-figures.md": "view/test_bare_figures.py",
-    "howto/replicate.md": "jobs/test_replication.py",
+    "howto/replicate.md": "commands/test_replication.py",
     "howto/reproduce-a-paper.md": "studies/test_study_command.py",
     "howto/saved-attention.md": "capture/test_saved.py",
 }

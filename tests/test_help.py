@@ -6,18 +6,11 @@ import pytest
 import typer.main
 
 from headscope import cli
-from headscope.cli import options
+from headscope.commands.option import ARGUMENTS
+from headscope.commands.option import GROUPS as ALL_GROUPS
 
 COMMANDS = typer.main.get_command(cli.app).commands
-GROUPS = {
-    options.CORPUS,
-    options.MODEL,
-    options.MEASURED,
-    options.TRAINING,
-    options.LABELLING,
-    options.OUTPUT,
-    options.SPEED,
-}
+GROUPS = {*ALL_GROUPS} - {ARGUMENTS}
 WRITTEN = {
     "atlas": ("heads.nc", "untrained.nc", "figures/", "tables/", "manifest.json", "atlas.html", "replication.nc"),
     "align": ("heads.nc", "untrained.nc", "alignment.csv", "generation_config.json"),
@@ -98,11 +91,9 @@ SENTENCES = {
     "atlsa": "there is no command 'atlsa'; there are atlas, explore, tune, measure, merge, compare, disable, lesions, "
     "ledger, align, probe, patterns, check, export, study and list, which `headscope --help` describes.",
     "list": "missing argument 'KIND'; see headscope list --help.",
-    "list reducer": "there is no list of 'reducer'; there are reducers, corpora, studies and tasks.",
-    "atlas --limit 0": "`limit` is 0, and at least one document is needed; give a whole number from 1 on, or leave it "
-    "out for the whole corpus.",
-    "atlas --sample -3": "`sample` is -3, and at least one document is needed; give a whole number from 1 on, or leave "
-    "it out for the whole corpus.",
+    "list reducer": "KIND is 'reducer'; give reducers, corpora, studies or tasks.",
+    "atlas --limit 0": "--limit is 0; give 1 or more.",
+    "atlas --sample -3": "--sample is -3; give 1 or more.",
     "measure minilm grammar:7": "missing option '--reducer' / '-r'; see headscope measure --help.",
 }
 

@@ -62,5 +62,5 @@ def test_names_and_help_are_shown() -> None:
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PAGER": "cat"}
     )
-    assert done.stdout.startswith("Help on function measure in module headscope.jobs.measure:")
-    assert "reducers: a name" in done.stdout
+    assert done.stdout.startswith("Help on function measure in module headscope.commands.measure.request:")
+    assert "reducers: What to measure" in done.stdout

@@ -42,8 +42,8 @@ def test_a_command_that_is_asked_to_end_says_how_to_go_on(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_command_that_is_interrupted_before_any_progress_says_so(number: int, code: int) -> None:
-    kill = f"jobs.list_names = lambda kind: os.kill(os.getpid(), {number})"
-    script = f"{INTERRUPTIBLE}; import os; import headscope.jobs.listing as jobs; {kill}; {MAIN}"
+    kill = f"listing.run = lambda request, progress: os.kill(os.getpid(), {number})"
+    script = f"{INTERRUPTIBLE}; import os; import headscope.commands.list.run as listing; {kill}; {MAIN}"
     process = subprocess.run([sys.executable, "-c", script, "list", "studies"], capture_output=True, timeout=120)
     assert process.returncode == code
     assert process.stderr == b"headscope: interrupted.\n"
@@ -75,13 +75,13 @@ def test_what_else_python_ignores_goes_to_whom_it_went_before(run, monkeypatch) 
     ignored = []
     monkeypatch.setattr(sys, "unraisablehook", lambda fault: ignored.append(fault.exc_type))
 
-    def list_names(kind: str) -> dict[str, str]:
+    def list_names(request, progress) -> dict[str, str]:
         part = type("Part", (), {"__del__": lambda part: 1 / 0})()
         del part
         return {}
 
     before = sys.unraisablehook
-    monkeypatch.setattr("headscope.jobs.listing.list_names", list_names)
+    monkeypatch.setattr("headscope.commands.list.run.run", list_names)
     assert run("list", "studies")[0] == 0
     assert ignored == [ZeroDivisionError]
     assert sys.unraisablehook is before

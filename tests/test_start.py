@@ -178,7 +178,7 @@ def test_a_command_says_that_it_is_loading_before_torch_is_loaded(corpus: Path) 
     commands = {
         f"atlas minilm {corpus}": ["loading PyTorch ..."],
         f"measure minilm {corpus} -r surface": ["loading PyTorch ..."],
-        f"study clark2019 {given}": ["loading PyTorch ..."],
+        f"study clark2019 {given}": ["loading matplotlib ...", "loading PyTorch ..."],
         "tune negation minilm --data grammar:211": ["reading negation ...", "loading PyTorch ..."],
     }
     answers = type_in_a_new_process([*commands], before=NO_TORCH)

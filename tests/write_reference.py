@@ -46,10 +46,10 @@ WIDTH = 100
 
 MODULES: Mapping[str, tuple[str, ...]] = {
     "headscope": (),
-    "headscope.jobs.atlas": ("AtlasResult",),
-    "headscope.jobs.check": ("CheckResult",),
-    "headscope.jobs.compare": ("ComparisonResult",),
-    "headscope.jobs.study": ("StudyResult",),
+    "headscope.commands.atlas.result": ("AtlasResult",),
+    "headscope.commands.check.run": ("CheckResult",),
+    "headscope.commands.compare.run": ("ComparisonResult",),
+    "headscope.commands.study.result": ("RecordedResult", "StudyResult"),
     "headscope.corpora": (),
     "headscope.score": ("Score", "find_score", "main_score", "read_scores"),
     "headscope.reducers": ("Reducer", "CorpusReducer", "Rule", "WordClass"),
@@ -150,7 +150,9 @@ def describe(name: str, value: Any, described: set[int]) -> str:
 
 
 def header(value: Any) -> str:
-    """The signature of a function, or the fields of a class, as they stand in the source."""
+    """The signature of a function, or the fields of a class, as they are in the source."""
+    if hasattr(value, "__signature__"):
+        return render_signature(value)
     source = inspect.cleandoc("\n" + inspect.getsource(value))
     node = ast.parse(source).body[0]
     lines = source.splitlines()
@@ -160,6 +162,18 @@ def header(value: Any) -> str:
         return "\n".join([head, *(f"    {ast.get_source_segment(source, part)}" for part in fields)])
     assert isinstance(node, ast.FunctionDef)
     return "\n".join(lines[node.lineno - 1 : node.body[0].lineno - 1]).rstrip().rstrip(":")
+
+
+def render_signature(function: Any) -> str:
+    """The signature of a function that is made from a request, a parameter a line."""
+    signature = inspect.signature(function)
+    kinds = [parameter.kind for parameter in signature.parameters.values()]
+    lines = [
+        f"    {re.sub(r'[a-z.]+[.](?=[A-Z])', '', str(parameter))}," for parameter in signature.parameters.values()
+    ]
+    if inspect.Parameter.KEYWORD_ONLY in kinds:
+        lines.insert(kinds.index(inspect.Parameter.KEYWORD_ONLY), "    *,")
+    return "\n".join([f"def {function.__name__}(", *lines, f") -> {signature.return_annotation}"])
 
 
 def markdown(docstring: str) -> str:

@@ -13,9 +13,9 @@ import xarray as xr
 import headscope
 import tiny
 from headscope.capture.loading import load
+from headscope.commands.option_groups import check_model
 from headscope.corpora.document import Document
 from headscope.errors import HeadscopeError, ModelError
-from headscope.jobs.arguments import check_model
 
 # PEFT asks transformers for what that has renamed.
 pytestmark = pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
@@ -175,7 +175,7 @@ def test_without_peft_its_name_is_said(adapter: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_model_without_an_adapter_has_nothing_to_compare(base: Path) -> None:
-    with pytest.raises(HeadscopeError, match="add --runs FOLDER, or give the folder of an adapter"):
+    with pytest.raises(HeadscopeError, match="add `runs`, or give the folder of an adapter"):
         headscope.measure(base, DOCUMENTS, "similarity")
 
 

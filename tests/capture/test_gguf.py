@@ -15,8 +15,8 @@ import gguf_files
 import tiny
 from headscope.capture import names
 from headscope.capture.loading import load, source
+from headscope.commands.option_groups import check_model
 from headscope.errors import HeadscopeError, ModelError
-from headscope.jobs.arguments import check_model
 
 TEXT = "the old dog walked by a red house ."
 

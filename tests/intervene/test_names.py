@@ -14,13 +14,13 @@ import headscope
 import tiny
 from headscope.analyse.comparable import check_before_after
 from headscope.capture.model import Model
+from headscope.commands.lesions.request import Lesions
 from headscope.corpora import Shard
 from headscope.errors import HeadscopeError, TableError
 from headscope.heads import read_table, write_table
 from headscope.intervene import edit
 from headscope.intervene.head_names import list_names
 from headscope.intervene.selection import select_heads
-from headscope.jobs.lesion_arguments import name_heads
 from headscope.runner import Run, ShardSums, measure, merge_shards
 from headscope.view.terminal import print_table
 
@@ -59,7 +59,7 @@ def test_what_names_no_head_is_refused_with_the_right_spelling(names) -> None:
     ):
         pass
     with pytest.raises(HeadscopeError, match=r"^heads are named '3-1'"):
-        name_heads({"obj": names}, 5)
+        _ = Lesions("no-model", "no-task", {"obj": names}).heads
 
 
 @pytest.mark.parametrize("names", [0, -1, [0], [1, -1], (1, 0, 2), "0", "0-1", "1-0", "-1", "2.1"])

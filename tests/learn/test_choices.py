@@ -5,7 +5,8 @@ import pytest
 from headscope.corpora import read, summarize
 from headscope.corpora.document import Document, Link, Span
 from headscope.errors import CorpusError
-from headscope.learn.choices import KINDS, ROOT, Choice, find_kind, list_choices
+from headscope.learn.choices import ROOT, Choice, find_kind, list_choices
+from headscope.learn.link_kinds import KINDS
 
 
 def sentence(*links: Link, spans: tuple[Span, ...] = ()) -> Document:

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from headscope import runs
+from headscope.commands.folder import OutputFolder
 from headscope.errors import HeadscopeError
-from headscope.jobs.folder import OutputFolder
 from mutations import check_sentence, damage, within
 
 _VALUES: tuple[Any, ...] = (

@@ -289,6 +289,6 @@ def test_similarity_without_runs_is_refused(run, whole, tmp_path) -> None:
     code, _, said = run("measure", whole.model, CORPUS, "-r", "similarity", "-o", tmp_path / "heads.nc")
     assert code == 2
     assert said.splitlines()[-1] == (
-        "headscope: the reducer `similarity` compares a model with what it was tuned from; add --runs FOLDER, or give "
-        "the folder of an adapter."
+        "headscope: the reducer `similarity` compares a model with what it was tuned from; add --runs, or give the "
+        "folder of an adapter."
     )

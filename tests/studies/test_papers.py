@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from headscope.jobs.study_arguments import PROBE_TABLE
+from headscope.commands.study.request import PROBE_TABLE
 from headscope.studies import STUDIES, Claim
 from headscope.studies.findings import VERDICTS
 from headscope.studies.sheet import format_number

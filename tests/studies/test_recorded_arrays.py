@@ -12,8 +12,8 @@ import pytest
 from rich.console import Console
 from scipy.stats import kendalltau, mannwhitneyu, permutation_test, rankdata, wilcoxon
 
+from headscope import study_recorded
 from headscope.errors import CorpusError, HeadscopeError
-from headscope.jobs.study_recorded import study_recorded
 from headscope.studies import STUDIES
 from headscope.studies.findings import Finding
 from headscope.studies.recorded import judge_recording, render_markdown, show

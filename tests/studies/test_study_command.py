@@ -20,9 +20,9 @@ from transformers import AutoModel, AutoTokenizer, BertForMaskedLM
 import headed
 import tiny
 from headscope import HeadscopeError, heads, load, study
+from headscope.commands.study.result import StudyResult
 from headscope.corpora import read
 from headscope.errors import TableError
-from headscope.jobs.study import StudyResult
 from headscope.runner.local import measure
 from headscope.studies import STUDIES, judge
 from headscope.studies.locate import locate, select_documents
@@ -54,14 +54,14 @@ def derived(name: str) -> list[str]:
 @pytest.fixture
 def undrawn(monkeypatch) -> None:
     """Figures take most of the time of a small study."""
-    monkeypatch.setattr(figures, "save", lambda *arguments: [])
+    monkeypatch.setattr(figures, "save", lambda *arguments, **settings: [])
 
 
 @pytest.fixture(scope="module")
 def clark(model, corpora, tmp_path_factory) -> StudyResult:
     """A study without figures, probes or seeds; who changes its folder takes a copy."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(figures, "save", lambda *arguments: [])
+        patch.setattr(figures, "save", lambda *arguments, **settings: [])
         return study("clark2019", str(model), corpora, tmp_path_factory.mktemp("clark") / "out")
 
 
@@ -118,7 +118,7 @@ def test_the_sheet_shows_both_figures_and_their_difference(undrawn, model, corpo
 
 def test_table_3_is_read_from_the_folder_of_probes(clark, model, corpora, tmp_path, monkeypatch) -> None:
     drawn: list[str] = []
-    monkeypatch.setattr(figures, "save", lambda figure, folder, name: drawn.append(name))
+    monkeypatch.setattr(figures, "save", lambda figure, folder, name, **settings: drawn.append(name))
     loaded = load(model)
     (tmp_path / "probe").mkdir()
     heads.write_table(make_probes(weights_sha256=loaded.weights_sha256), tmp_path / "probe" / "probe.nc")
@@ -143,7 +143,7 @@ def test_table_3_is_read_from_the_folder_of_probes(clark, model, corpora, tmp_pa
 
 def test_gradients_are_those_of_the_masked_language_model(model, corpora, tmp_path, monkeypatch) -> None:
     drawn: list[str] = []
-    monkeypatch.setattr(figures, "save", lambda figure, folder, name: drawn.append(name))
+    monkeypatch.setattr(figures, "save", lambda figure, folder, name, **settings: drawn.append(name))
     what = "gradient of the loss by attention to [SEP], from five twelfths of the depth on"
     tiny_model, tokenizer = headed.make("bert", "masked-lm")
     config = copy.deepcopy(tiny_model.config)

@@ -30,11 +30,11 @@ REFUSALS = {
     ),
     "a corpus without a path": (
         ("study", "clark2019", "--data", "{data}", "--corpus", "treebank", "-o", "{tmp}/out"),
-        "--corpus treebank names no file; write TABLE=PATH, such as treebank=wsj.conllu.",
+        "--corpus is 'treebank'; give TABLE=PATH.",
     ),
     "two corpora for one table": (
         ("study", "clark2019", "--data", "{data}", "--corpus", "text={tmp}/a", "--corpus", "text={tmp}/b"),
-        "--corpus text is given twice, as {tmp}/a and as {tmp}/b; give it once.",
+        "--corpus gives text twice, as {tmp}/a and as {tmp}/b; give it once.",
     ),
     "a corpus that is not there": (
         ("study", "clark2019", "--data", "{data}", "--corpus", "text={tmp}/a", "-o", "{tmp}/out"),

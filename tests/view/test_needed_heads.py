@@ -99,7 +99,9 @@ def test_the_table_has_the_effects_and_says_where_they_came_from(folder: Path, a
     for name in ("corpus", "corpus_sha256", "call"):
         assert table.attrs[f"effects_{name}"] == effects.attrs[name]
     assert (table.attrs["effects_how"], table.attrs["effects_examples"]) == ("uniform", 61)
-    assert effects.attrs["call"] in json.loads((atlas / "manifest.json").read_text())["about"]["call"]
+    about = json.loads((atlas / "manifest.json").read_text())["about"]
+    assert about["effects_call"] == effects.attrs["call"]
+    assert f"effects='{folder / 'effects'}'" in about["call"]
 
 
 @pytest.mark.full

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from headscope.commands.atlas.result import AtlasResult
 from headscope.errors import HeadscopeError
 from headscope.examples import pack
-from headscope.jobs.atlas import AtlasResult
 from headscope.view.notebook import frame_page, make_widget
 from headscope.view.page import Live, describe_text, render_page, write_page
 from view.conftest import settle
@@ -31,7 +31,7 @@ def show(open_page: OpenPage, text: str):
 def test_an_atlas_shows_its_page(tmp_path: Path) -> None:
     table = head_table()
     page = write_page(table, tmp_path / "atlas.html")
-    shown = AtlasResult(table, tmp_path, ("atlas.html",))._repr_html_()
+    shown = AtlasResult(table, {}, None, tmp_path, ("atlas.html",))._repr_html_()
     assert shown.startswith("<iframe title='Head atlas of tiny/bert' sandbox='allow-scripts allow-downloads'")
     (content,) = re.findall(r"srcdoc='([^']*)'", shown)
     assert html.unescape(content) == page.read_text(encoding="utf-8")

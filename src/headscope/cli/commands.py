@@ -13,7 +13,9 @@ from rich.text import Text
 from typer import Exit
 from typer.core import TyperCommand, TyperGroup
 
+from headscope.cli.records import COMMANDS
 from headscope.cli.terminal import report_interruption
+from headscope.commands.record import Request
 from headscope.errors import HeadscopeError
 
 WIDEST = 100
@@ -41,7 +43,7 @@ class Commands(TyperGroup):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help, in which the commands come first."""
-        commands = [(name, (command.help or "").partition("\n")[0]) for name, command in self.commands.items()]
+        commands = [(record.command, _summarize(record)) for record in COMMANDS]
         formatter.write(_render(self, ctx, ["COMMAND"], {"Commands": commands, **_group_parameters(self, ctx)}))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -52,7 +54,7 @@ class Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Typer's choice of the command."""
-        if args[0] not in self.commands and not ctx.resilient_parsing:
+        if args[0] not in [record.command for record in COMMANDS] and not ctx.resilient_parsing:
             raise HeadscopeError(f"there is no command {args[0]!r}; {self._list_commands()}.")
         return super().resolve_command(ctx, args)
 
@@ -64,8 +66,14 @@ class Commands(TyperGroup):
             raise Exit(report_interruption(interruption)) from None
 
     def _list_commands(self) -> str:
-        *names, last = self.commands
+        *names, last = [record.command for record in COMMANDS]
         return f"there are {', '.join(names)} and {last}, which `headscope --help` describes"
+
+
+def _summarize(record: type[Request[Any]]) -> str:
+    """Return the first line of the help of a command."""
+    above = next(cls for cls in reversed(record.__mro__) if issubclass(cls, Request) and cls is not Request)
+    return (above.__doc__ or "").partition("\n")[0]
 
 
 def _is_option(parameter: Any) -> bool:

@@ -6,19 +6,17 @@ import sys
 from _thread import interrupt_main
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from threading import Timer
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 
 from headscope.view.progress import progress_bars
 
 if TYPE_CHECKING:
-    from headscope.jobs.progress import Progress
+    from headscope.commands.progress import Progress
 
 # Names of corpora and relations may hold what rich takes for the name of a picture, such as :100:.
 console = Console(emoji=False)
@@ -86,21 +84,15 @@ def report_interruption(interruption: KeyboardInterrupt, *, resumable: bool = Fa
 
 @contextmanager
 def show_progress_around(
-    print_result: Callable[[Any], None],
+    print_result: Callable[[Any], None], *, resumable: bool
 ) -> Iterator[tuple["Progress", Callable[[Any], None]]]:
     """As `show_progress`, and a function that prints a result in the place of the bars, which then go on below it."""
     with ExitStack() as bars:
-        steps = [bars.enter_context(show_progress())]
+        steps = [bars.enter_context(show_progress(resumable=resumable))]
 
         def show(result: Any) -> None:
             bars.close()
             print_result(result)
-            steps.append(bars.enter_context(show_progress()))
+            steps.append(bars.enter_context(show_progress(resumable=resumable)))
 
         yield (lambda step, done, total: steps[-1](step, done, total)), show
-
-
-def print_written(verb: str, page: Path, files: int) -> None:
-    """Print which page to open, or to read, and how many files are in its folder."""
-    path, folder = escape(str(page)), escape(str(page.parent))
-    console.print(f"\n{verb} [bold]{path}[/]; {files} files in {folder}.", soft_wrap=True)

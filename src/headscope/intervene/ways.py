@@ -14,9 +14,7 @@ from headscope.errors import HeadscopeError
 from headscope.intervene import replacement
 from headscope.intervene.evaluation import Evaluation, EvaluationBatch, compute_logits
 from headscope.intervene.replacement import Mean, Replacement, Resample
-
-WAYS = ("uniform", "zero", "mean", "resample")
-"""What can take the place of a unit's output, as in `headscope.intervene.edit`."""
+from headscope.intervene.way_names import WAYS
 
 OTHERS = 16
 """Texts whose outputs are held, to take the place of those of others."""

@@ -11,14 +11,11 @@ from dataclasses import dataclass
 from headscope.corpora.document import Document
 from headscope.corpora.summary import CorpusSummary
 from headscope.errors import CorpusError
+from headscope.learn.link_kinds import COREFERENCE, DEPENDENCY, KINDS, SCOPE
 from headscope.reducers.support.antecedents import mentions_of, with_earlier
 
 ROOT = -1
 """In place of the head of the word that has none."""
-
-DEPENDENCY, COREFERENCE, SCOPE = "dependency", "coreference", "scope"
-KINDS = (DEPENDENCY, "role", COREFERENCE, SCOPE, "pattern")
-"""The kinds of links of which a probe can be trained, the first of which a corpus has is the default."""
 
 PUNCTUATION = "punct"
 """The relation of words that are not asked about (UAS without punctuation)."""

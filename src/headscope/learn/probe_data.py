@@ -24,7 +24,8 @@ from headscope.capture.stream import Plan, Stream
 from headscope.capture.words import membership, pool_queries
 from headscope.corpora.document import Document
 from headscope.files import atomic_write
-from headscope.learn.choices import DEPENDENCY, ROOT, list_choices
+from headscope.learn.choices import ROOT, list_choices
+from headscope.learn.link_kinds import DEPENDENCY
 from headscope.reducers.support.folds import FOLDS, FoldAssignment
 
 PARTS = 20

@@ -1,6 +1,6 @@
 """The names of the reducers, for whoever asks before there is anything to measure. No torch here."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from headscope.errors import HeadscopeError
 
@@ -64,3 +64,18 @@ def check_name(name: str) -> None:
         raise HeadscopeError(
             f"there is no reducer {name!r}; there are {', '.join(NAMES)}, and your own as module:Reducer."
         )
+
+
+def check_names(reducers: object) -> None:
+    """Raise an error for a name that is none of a reducer.
+
+    Args:
+        reducers: a name, or several names and reducers; a reducer is not looked at.
+
+    Raises:
+        HeadscopeError: a name is neither one of `NAMES` nor of the form ``module:Reducer``.
+    """
+    several = [reducers] if isinstance(reducers, str) or not isinstance(reducers, Iterable) else reducers
+    for reducer in several:
+        if isinstance(reducer, str):
+            check_name(reducer)

@@ -1,0 +1,92 @@
+"""The command of a request: its options, its help, its progress and its errors."""
+
+import dataclasses
+import inspect
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+
+from headscope.cli.commands import Command
+from headscope.cli.terminal import console, show_progress_around
+from headscope.commands.option import ARGUMENTS, GROUPS, Option, describe_default, spell_name
+from headscope.commands.record import Request, order_fields, spell
+from headscope.errors import HeadscopeError
+
+
+def add_command(app: typer.Typer, record: type[Request[Any]]) -> None:
+    """Add the command of a request, whose result is printed by the module ``show``, which may return an exit code.
+
+    A request with a field `show` prints something before it ends, which the function ``preview`` of the module prints.
+    """
+
+    def call(**typed: Any) -> None:
+        show = f"{record.__module__.rpartition('.')[0]}.show"
+        try:
+            with show_progress_around(
+                lambda result: import_module(show).preview(result, console), resumable="resume" in record.options
+            ) as (progress, preview):
+                previewed = {"show": preview} if "show" in record.options else {}
+                request = record.parse(typed | previewed)
+                result = request.run(progress)
+        except HeadscopeError as error:  # in the names that are typed
+            raise type(error)(spell(str(error), record)) from error
+        if code := import_module(show).show(request, result, console):
+            raise typer.Exit(code)
+
+    fields = [each for each in order_fields(record) if record.options[each.name].on_terminal]
+    fields.sort(key=lambda each: GROUPS.index(record.options[each.name].group))
+    fields.sort(key=lambda each: each.default is not dataclasses.MISSING)  # a signature begins with what is required
+    parameters = [_make_parameter(each, record) for each in fields]
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    call.__name__ = record.command
+    call.__doc__ = _describe(record)
+    app.command(record.command, cls=Command, epilog="\n".join(record.usage))(call)
+
+
+def _describe(record: type[Request[Any]]) -> str:
+    """Return the help: the docstring of the request, and behind that of a function what the terminal adds to it."""
+    above = [cls for cls in reversed(record.__mro__) if issubclass(cls, Request) and cls is not Request]
+    prose = [inspect.cleandoc(cls.__doc__ or "").partition("\nReturns:")[0].strip() for cls in above]
+    return spell("\n\n".join(prose), record)
+
+
+def _make_parameter(each: "dataclasses.Field[Any]", record: type[Request[Any]]) -> inspect.Parameter:
+    """Return an option for typer, which hands on what was typed as a text; a request says what is wrong with it."""
+    described = record.options[each.name]
+    default = described.typed_default or each.default
+    instead = describe_default(described, default)
+    if described.envvar:
+        instead = instead.replace("Default: ", f"Default: ${described.envvar}, else ")
+    text = spell(" ".join(filter(None, (described.text, instead))), record)
+    if described.group == ARGUMENTS:
+        settings: Any = typer.Argument(metavar=described.metavar, help=text, show_default=False)
+    else:
+        settings = typer.Option(
+            *(described.names or (spell_name(each.name, described),)),
+            help=text,
+            metavar=described.metavar or described.form or None,
+            rich_help_panel=described.group,
+            show_default=False,
+            envvar=described.envvar,
+            show_envvar=False,
+            autocompletion=_list_choices(described),
+        )
+    required = default is dataclasses.MISSING
+    return inspect.Parameter(
+        each.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=inspect.Parameter.empty if required else described.typed_default,
+        annotation=Annotated[_find_type(described, required=required), settings],
+    )
+
+
+def _find_type(described: Option, *, required: bool) -> Any:
+    if described.several or described.form:
+        return list[str] if required else list[str] | None
+    typed: Any = bool if described.typed is bool else str
+    return typed if required else typed | None
+
+
+def _list_choices(described: Option) -> Any:
+    return (lambda: [*described.choices]) if described.choices else None

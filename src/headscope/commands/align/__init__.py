@@ -1,0 +1,1 @@
+"""`headscope align`: which heads of the cross-attention are the word alignment."""

@@ -1,0 +1,121 @@
+"""The request of `headscope align`."""
+
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headscope.commands.function import make_function
+from headscope.commands.option import CORPUS, MEASURED, MODEL, argument, option, output_folder
+from headscope.commands.option_groups import CorpusPart, ModelOptions
+from headscope.commands.output import Contents, Resumable, check_folder
+from headscope.commands.progress import Progress
+from headscope.commands.record import HeadTable, Request
+from headscope.errors import CorpusError, HeadscopeError
+
+if TYPE_CHECKING:
+    from headscope.corpora import Corpus
+
+FORMAT = "alignments"
+"""The format of pairs in a file."""
+
+SETTINGS = "generation_config.json"
+"""The file that transformers reads."""
+
+
+class Align(ModelOptions, CorpusPart, Resumable, Request[HeadTable], command="align", function="measure_alignment"):
+    """Find the heads of an encoder-decoder that are the word alignment: where a word is translated, they look at it.
+
+    Heads are chosen on one half of the pairs and scored on the other, beside rules that know the places of words alone
+    and the same model untrained. The folder holds heads.nc, a head table; untrained.nc; alignment.csv, with a row for
+    each head and step; and generation_config.json, with the heads that stand out as alignment_heads, as Whisper has
+    them, beside the settings of the model.
+
+    Returns:
+        The head table that is in ``heads.nc``; `headscope.shortlist_heads` says what its verdicts are.
+    """
+
+    contents = Contents("the alignment", "alignment.json", ("heads", "untrained"))
+    usage = (
+        "headscope align ./my-translator pairs.txt -o aligned",
+        "headscope align facebook/nllb-200-distilled-600M pairs.txt --source eng_Latn --target fra_Latn --step reading",
+    )
+    pairs: str | Path | Iterable[Any] = argument(
+        "PAIRS",
+        "Word-aligned pairs, such as pairs.txt: one a line, as 'source words ||| target words ||| 0-0 1-2 3p4', sure "
+        "links with - and possible ones with p, counted from 0; or a folder of them.",
+        kw_only=False,
+        typed=Path,
+        python="Or documents with a ``translation`` and its ``alignment``.",
+    )
+    out: str | Path | None = output_folder("aligned", "headscope-alignment", default=None, kw_only=False)
+    seed: int = option(CORPUS, "Random seed of `sample` and of the untrained model, such as 7.", default=0)
+    source: str | None = option(
+        MODEL,
+        "Language of the source words, for a tokenizer of several languages, such as eng_Latn.",
+        default=None,
+        unset="that of the tokenizer",
+        metavar="LANGUAGE",
+    )
+    target: str | None = option(
+        MODEL,
+        "Language of the target words, such as fra_Latn.",
+        default=None,
+        unset="that of the tokenizer",
+        metavar="LANGUAGE",
+    )
+    step: str = option(
+        MEASURED,
+        "Step of the decoder whose heads generation_config.json gets, such as reading: that which predicts a word, or "
+        "that which reads it. Both are measured.",
+        default="predicting",
+        metavar="STEP",
+        choices=("predicting", "reading"),
+    )
+    top: int | None = option(
+        MEASURED,
+        "Number of heads to write to generation_config.json, such as 4, the best first.",
+        default=None,
+        unset="all that stand out",
+        at_least=1,
+    )
+    permutations: int | None = option(
+        MEASURED,
+        "Number of permutations for the p-values, such as 1999; 0 skips them.",
+        default=None,
+        unset="999",
+        at_least=0,
+    )
+
+    @cached_property
+    def documents(self) -> "Corpus":
+        """The pairs; all are read once, so that what is wrong is said before a model is loaded.
+
+        Raises:
+            CorpusError: there is no such file, a line is malformed, or no word is surely aligned.
+        """
+        from headscope.corpora import read, summarize
+
+        form = FORMAT if isinstance(self.pairs, str | Path) else None
+        corpus = read(self.pairs, format=form, limit=self.limit, sample=self.sample, seed=self.seed)
+        if not summarize(corpus).aligned:
+            raise CorpusError(
+                f"{corpus.name} has no sure link between a word and one of its translation, so there is nothing to "
+                "score heads on; write links such as 0-0 behind each pair."
+            )
+        return corpus
+
+    def check(self, progress: Progress) -> None:
+        """Raise an error for pairs without links, or for a folder with settings that headscope did not write."""
+        self.check_model()
+        check_folder(self)
+        out = Path(self.out or "")
+        if self.out and (out / SETTINGS).exists() and not (out / self.contents.manifest).exists():
+            raise HeadscopeError(
+                f"{out / SETTINGS} is not of headscope, and would be overwritten; choose another folder, and copy the "
+                "alignment heads from there."
+            )
+        _ = self.documents
+
+
+measure_alignment = make_function(Align)

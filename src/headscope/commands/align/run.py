@@ -1,0 +1,68 @@
+"""The word alignment of an encoder-decoder: which heads of its cross-attention it is.
+
+pairs --measure--> head table --assess, shortlist_heads--> verdict on each head --> files, alignment_heads
+"""
+
+from functools import partial
+
+import xarray as xr
+
+from headscope.analyse import assess
+from headscope.analyse.shortlist import shortlist_heads
+from headscope.capture import untrained_model
+from headscope.capture.generation_settings import read_generation_settings
+from headscope.capture.languages import set_languages
+from headscope.capture.model import Model
+from headscope.commands.align.request import SETTINGS, Align
+from headscope.commands.inputs import make_plan
+from headscope.commands.output import open_folder
+from headscope.commands.progress import Progress
+from headscope.commands.recorded import record_request
+from headscope.corpora import summarize
+from headscope.errors import ModelError
+from headscope.headlists.alignment_heads import CROSS, render_settings
+from headscope.reducers import WordAlignment
+from headscope.reducers.support.permutations import with_permutations
+from headscope.view.headings import name_model
+from headscope.view.shortlist import list_shortlist, list_shortlisted
+
+
+def run(request: Align, progress: Progress) -> xr.Dataset:
+    """Measure the heads of the cross-attention, choose those that stand out, and write the folder."""
+    documents = request.documents
+    with open_folder(request, progress) as folder:
+        progress("loading the model", 0, 0)
+        settings = read_generation_settings(request.model)
+        model = request.load()
+        _check_cross_attention(model)
+        model = set_languages(model, source=request.source, target=request.target)
+        summary = summarize(documents)
+        reducer = with_permutations(WordAlignment.for_corpus(summary), request.permutations)
+        measure = partial(folder.measure, plan=make_plan(None, None, None, request.batch_tokens), summary=summary)
+        table = measure("heads", model, documents, [reducer], label=f"measuring {name_model(model.name)}")
+        untrained = measure(
+            "untrained",
+            untrained_model(model, seed=request.seed),
+            documents,
+            [with_permutations(reducer, 0)],
+            label="measuring the untrained model",
+        )
+        table = shortlist_heads(assess(table, untrained), untrained)
+        table = table.assign_attrs(record_request(request, model=model.name, pairs=documents.name), seed=request.seed)
+        heads = list_shortlisted(table, request.step, request.top)
+        folder.finish(
+            {"pairs": documents.name, "model": model.name, "step": request.step},
+            tables={"heads": table, "untrained": untrained},
+            rows={"alignment": list_shortlist(table)},
+            texts={SETTINGS: render_settings(heads, settings)} if heads.entries else {},
+        )
+    return table
+
+
+def _check_cross_attention(model: Model) -> None:
+    """Raise an error for a model whose heads align nothing."""
+    if CROSS not in model.layers:
+        raise ModelError(
+            f"{model.name!r} ({type(model.module).__name__}) has no cross-attention, so no head of it aligns a "
+            "translation with its source; give an encoder-decoder."
+        )

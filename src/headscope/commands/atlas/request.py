@@ -1,0 +1,176 @@
+"""The request of `headscope atlas`."""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headscope.capture.views import VIEWS
+from headscope.commands.atlas.result import AtlasResult
+from headscope.commands.function import make_function
+from headscope.commands.option import CORPUS, MEASURED, OUTPUT, argument, option, output_folder
+from headscope.commands.option_groups import (
+    CORPORA,
+    LOADED_MODEL,
+    MODELS,
+    TEXTS_IN_MEMORY,
+    CorpusOptions,
+    ModelOptions,
+    Replicable,
+)
+from headscope.commands.output import Contents, Resumable, check_folder
+from headscope.commands.progress import Progress
+from headscope.commands.record import HeadTable, Request
+from headscope.errors import HeadscopeError
+
+if TYPE_CHECKING:
+    from headscope.capture.loading import Loadable
+    from headscope.reducers.reducer import Reducer
+
+
+class Atlas(CorpusOptions, ModelOptions, Replicable, Resumable, Request[AtlasResult], command="atlas"):
+    """Measure all that the annotation of a corpus allows, with controls, into a folder with a page to open.
+
+    The folder holds atlas.html (open this), heads.nc (the head table), untrained.nc (the same of the untrained model),
+    head-distances.nc, examples.nc, figures/, tables/ (CSV) and manifest.json; with `replicate` also replication.nc and
+    untrained-replication.nc, with norm as one of `views` also heads-norm.nc. An older atlas in it is replaced once the
+    new one is complete; other files are left alone.
+
+    Without arguments: minilm on 300 generated sentences.
+
+    Returns:
+        The table that is in ``heads.nc``, and what else is on the page.
+    """
+
+    contents = Contents(
+        "the atlas",
+        "manifest.json",
+        (
+            "heads",
+            "untrained",
+            "replication",
+            "untrained-replication",
+            "head-distances",
+            *(f"heads-{view}" for view in VIEWS),
+        ),
+    )
+    usage = (
+        "headscope atlas minilm grammar:300 -o atlas",
+        "headscope atlas minilm grammar:300 --replicate grammar:300:7 -o atlas",
+    )
+    model: "Loadable" = argument("MODEL", MODELS, default="minilm", kw_only=False, typed=str, python=LOADED_MODEL)
+    corpus: str | Path | Iterable[Any] = argument(
+        "CORPUS", CORPORA, default="grammar:300", kw_only=False, typed=str, python=TEXTS_IN_MEMORY
+    )
+    out: str | Path | None = output_folder("ewt", "headscope-atlas", default=None, kw_only=False)
+    seed: int = option(CORPUS, "Random seed of `sample` and of the untrained model, such as 7.", default=0)
+    reducers: "str | Reducer | Sequence[str | Reducer]" = option(
+        MEASURED,
+        "A reducer to measure too, such as map_patterns, or your own, such as repetition:Repetition (module:Reducer); "
+        "may be repeated.",
+        "--reducer",
+        "-r",
+        default=(),
+        metavar="NAME",
+        typed=str,
+        several=True,
+        python="Or a reducer as an object. One of yours with the name of a built-in reducer takes its place.",
+    )
+    permutations: int | None = option(
+        MEASURED,
+        "Number of permutations for the p-values, such as 1999; 0 skips them.",
+        default=None,
+        unset="as many as the number of rows needs, 999 at least",
+        at_least=0,
+        python="On `replicate` there are none, since nothing is chosen there.",
+    )
+    views: str | Sequence[str] = option(
+        MEASURED,
+        "What to measure besides the weights, such as norm (`headscope measure --view`), to which the grid of the page "
+        "can be switched; may be repeated.",
+        "--view",
+        default=(),
+        metavar="NAME",
+        choices=tuple(VIEWS),
+    )
+    effects: "str | Path | HeadTable | None" = option(
+        MEASURED,
+        "Folder that `headscope disable` wrote of this model, such as effects: the page says which heads are needed.",
+        default=None,
+        metavar="FOLDER",
+        typed=Path,
+        python="Or its table. Of runs, the effects of the run that is `model` are taken.",
+    )
+    probe: "str | Path | HeadTable | None" = option(
+        MEASURED,
+        "Folder that `headscope probe` wrote of this model, such as headscope-probe: the page shows what all heads "
+        "together know.",
+        default=None,
+        metavar="FOLDER",
+        typed=Path,
+        python="Or its table.",
+    )
+    map_documents: int = option(
+        MEASURED,
+        "Random documents, cut to 128 tokens, on which all heads are compared with one another for the map of heads, "
+        "such as 300; 0 for no map.",
+        default=100,
+        at_least=0,
+    )
+    examples: int = option(
+        MEASURED,
+        "Texts of the corpus that are on the page with the attention of all heads, such as 20; 0 for none.",
+        default=50,
+        at_least=0,
+    )
+    figures: str = option(
+        OUTPUT,
+        "Rows of which there are heatmaps: reported (the most frequent ones with a reported head), all, or none, which "
+        "draws no figure at all.",
+        default="reported",
+        metavar="ROWS",
+        choices=("reported", "all", "none"),
+    )
+    pdf: bool = option(
+        OUTPUT, "Write the figures as PDF too, for a paper.", default=False, unset="PNG and SVG", recorded=False
+    )
+    show: "Callable[[HeadTable], None] | None" = option(
+        OUTPUT,
+        "Called with the table once it is measured, before the figures are drawn and the files written.",
+        default=None,
+        on_terminal=False,
+        recorded=False,
+    )
+
+    @cached_property
+    def disabled(self) -> "HeadTable | None":
+        """The effects of disabling heads; None if there are none."""
+        if self.effects is None:
+            return None
+        from headscope.commands.tables import open_effects  # it takes time to import
+
+        return open_effects(self.effects)
+
+    @cached_property
+    def probes(self) -> "HeadTable | None":
+        """The table of probes; None if there is none."""
+        if self.probe is None:
+            return None
+        from headscope.commands.tables import open_probes  # it takes time to import
+
+        return open_probes(self.probe)
+
+    def check(self, progress: Progress) -> None:
+        """Raise an error for views, reducers, a model, a folder, corpora or tables that cannot be used."""
+        from headscope.reducers.names import check_names
+
+        if len({*self.views}) < len(self.views):
+            raise HeadscopeError(f"`views` names a view twice: {', '.join(self.views)}; name each once.")
+        check_names(self.reducers)
+        self.check_model()
+        check_folder(self)
+        _ = self.disabled, self.probes
+        self.check_corpora(self.corpus, self.replicate)
+
+
+atlas = make_function(Atlas)

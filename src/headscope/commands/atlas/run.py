@@ -1,0 +1,227 @@
+r"""The atlas: everything that a corpus's annotation allows, measured, tested, drawn and written to a folder.
+
+model, corpus --measure--> head table --analyse--> with intervals and reported heads
+             \-> untrained model --measure--> control --/         \--view--> figures, page, tables
+
+A second corpus is measured in the same way, and the reported heads are scored there (`add_replication`). Through views
+the model is measured once more, each into a table of its own (``heads-norm.nc``).
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from headscope import heads
+from headscope.analyse import add_behaviours, add_head_map, add_replication, assess
+from headscope.analyse.head_map import DISTANCE, FEWEST_HEADS
+from headscope.analyse.need import add_need, match_effects
+from headscope.analyse.probes import add_probe_strengths
+from headscope.capture import untrained_model
+from headscope.capture.model import Model
+from headscope.commands.atlas.examples import make_examples
+from headscope.commands.atlas.request import Atlas
+from headscope.commands.atlas.result import AtlasResult
+from headscope.commands.folder import write_csv
+from headscope.commands.inputs import find_head, make_plan, refuse_other_probes
+from headscope.commands.output import open_folder
+from headscope.commands.progress import Progress
+from headscope.commands.recorded import record_request
+from headscope.commands.replication import Replication, open_replication
+from headscope.corpora import CorpusSummary, summarize
+from headscope.corpora.corpus import name_documents
+from headscope.corpora.document import Document
+from headscope.corpora.selection import Selection
+from headscope.examples import write_examples
+from headscope.reducers import REDUCERS
+from headscope.reducers.reducer import Reducer, needs_sample, reports_heads
+from headscope.reducers.support.permutations import with_permutations
+from headscope.runner import Plan, list_reducers, resolve_reducers, try_views
+from headscope.runner.provenance import identify_model
+from headscope.view.figures import save
+from headscope.view.figures.atlas import Drawing, list_figures
+from headscope.view.figures.probes import list_probe_figures
+from headscope.view.frames import make_frames
+from headscope.view.headings import name_model
+from headscope.view.need import list_needed_heads, make_need_frame
+from headscope.view.page import write_page
+from headscope.view.reports import read_reports
+
+MAP_TOKENS = 128
+"""Documents are cut to this length where all heads are compared with one another (Clark et al. 2019, section 3)."""
+
+
+def run(request: Atlas, progress: Progress) -> AtlasResult:
+    """Measure the model on the corpus, with its controls, and write tables, figures and the page."""
+    seed, permutations, views = request.seed, request.permutations, request.views
+    documents, reducers = request.documents, list_reducers(request.reducers)
+    disabled, probes = request.disabled, request.probes
+    with open_folder(request, progress) as folder:
+        progress("reading the corpus", 0, 0)
+        summary = summarize(documents)
+        own = {reducer.name for reducer in resolve_reducers(reducers, summary)} if reducers else set()
+        supported = [name for name, reducer in REDUCERS.items() if reducer.supports(summary) and name not in own]
+        sampled = [name for name in supported if needs_sample(REDUCERS[name])]
+        named = [*(name for name in supported if name not in sampled), *reducers]
+        resolved = resolve_reducers(named, summary)
+        second = open_replication(
+            request.replicate, documents, named, resolved, reading=request.read, progress=progress
+        )
+        progress("loading the model", 0, 0)
+        head = next((head for view in (None, *views) if (head := find_head(None, resolved, view))), None)
+        model = request.load(task=head)
+        if any(map(reports_heads, resolved)):
+            model.require_weights("the untrained model")
+        if disabled is not None:
+            disabled = match_effects(disabled, identify_model(model))
+        refuse_other_probes(probes, model)
+        plan = make_plan(request.max_tokens, request.cut, request.pair_tokens, request.batch_tokens)
+        reading_attention = [reducer for reducer in resolved if reducer.scope != "gradient"]
+        try_views(model, documents, reading_attention, plan, views)
+        measure = partial(folder.measure, plan=plan)
+        table = measure(
+            "heads",
+            model,
+            documents,
+            [with_permutations(reducer, permutations) for reducer in resolved],
+            label=f"measuring {name_model(model.name)}",
+            summary=summary,
+        )
+        table, tables = _assess(table, model, seed, documents, resolved, measure, second, summary)
+        if disabled is not None:
+            table = add_need(table, disabled)
+        if probes is not None:
+            table, tables["probe.nc"] = add_probe_strengths(table, probes), probes
+        if request.map_documents and sampled:
+            tables["head-distances.nc"] = _compare_heads(
+                partial(folder.measure, "head-distances", model), documents, sampled, plan, request.map_documents, seed
+            )
+        distances = tables.get("head-distances.nc", table)
+        if DISTANCE in distances and table.sizes["layer"] * table.sizes["head"] >= FEWEST_HEADS:
+            table = add_behaviours(add_head_map(table, distances))
+        for view in views:
+            through = folder.measure(
+                f"heads-{view}",
+                model,
+                documents,
+                [with_permutations(reducer, permutations) for reducer in reading_attention],
+                plan=replace(plan, view=view),
+                label=f"measuring the view {view}",
+                summary=summary,
+            )
+            tables[f"heads-{view}.nc"] = assess(through)
+        texts = None
+        if request.examples:
+            progress("choosing examples", 0, 0)
+            scoring = [with_permutations(reducer, 0) for reducer in resolved if reports_heads(reducer)]
+            texts = make_examples(
+                model, documents, table, scoring, plan, size=request.examples, seed=seed, progress=progress
+            )
+        names = {
+            "model": model.name,
+            "corpus": documents.name,
+            "effects": "" if disabled is None else disabled.attrs["call"],
+            "probe": "" if probes is None else probes.attrs["call"],
+            "replicate": "" if second is None else second.documents.name,
+        }
+        attributes = record_request(request, **names)
+        tables["heads.nc"] = table = table.assign_attrs(attributes, seed=seed)
+        if request.show is not None:
+            request.show(table)
+        result = AtlasResult(table, tables, texts, folder.path if folder.kept else None, ())
+        files = folder.write(lambda fresh: _fill(fresh, request, result, progress), _describe_run(table))
+    return replace(result, files=files)
+
+
+def _assess(
+    table: xr.Dataset, model: Model, seed: int, documents: Iterable[Document], reducers: Sequence[Reducer],
+    measure: Callable[..., xr.Dataset], second: Replication | None, summary: CorpusSummary,
+) -> tuple[xr.Dataset, dict[str, xr.Dataset]]:  # fmt: skip
+    """The table with its uncertainty, replicated where there is a second corpus; and what else was measured, by file.
+
+    A corpus without annotation has no scores, so that nothing is to be assessed.
+    """
+    scoring = [with_permutations(reducer, 0) for reducer in reducers if reports_heads(reducer)]
+    if not scoring:
+        return table, {}
+    untrained, tables = untrained_model(model, seed=seed), {}
+    tables["untrained.nc"] = measure(
+        "untrained", untrained, documents, scoring, label="measuring the untrained model", summary=summary
+    )
+    table = assess(table, tables["untrained.nc"])
+    if second is not None:
+        steps = {
+            "replication": (model, f"replicating on {second.name}"),
+            "untrained-replication": (untrained, f"replicating the untrained model on {second.name}"),
+        }
+        replicated = [
+            measure(name, subject, second.documents, second.reducers, label=label, summary=second.summary)
+            for name, (subject, label) in steps.items()
+        ]
+        tables |= {f"{name}.nc": content for name, content in zip(steps, replicated, strict=True)}
+        table = add_replication(table, *replicated)
+    return table, tables
+
+
+def _compare_heads(
+    measure: Callable[..., xr.Dataset], documents: Iterable[Document], reducers: Sequence[str], plan: Plan, size: int,
+    seed: int,
+) -> xr.Dataset:  # fmt: skip
+    """The table of reducers that take long, on random documents of a corpus, cut to `MAP_TOKENS`."""
+    chosen = Selection(sample=size, seed=seed).choose(documents)
+    sample = [document for place, document in enumerate(documents) if chosen is None or place in chosen]
+    table = measure(
+        sample, list(reducers), plan=replace(plan, max_tokens=min(plan.max_tokens or MAP_TOKENS, MAP_TOKENS), cut=True),
+        label="comparing the heads with one another", summary=summarize(sample),
+    )  # fmt: skip
+    return table.assign_attrs(
+        corpus=name_documents(documents), part=f"{len(sample):,} documents at random, seed {seed}"
+    )
+
+
+def _fill(folder: Path, request: Atlas, result: AtlasResult, progress: Progress) -> None:
+    table, probes = result.table, result.tables.get("probe.nc")
+    for name, content in result.tables.items():
+        heads.write_table(content, folder / name)
+    if result.examples is not None:
+        write_examples(result.examples, folder / "examples.nc")
+    for name, frame in make_frames(table).items():
+        write_csv(frame, folder / "tables" / f"{name}.csv")
+    if "need" in table:
+        write_csv(make_need_frame(table, list_needed_heads(table, read_reports(table))), folder / "tables" / "need.csv")
+    listed = {} if request.figures == "none" else list_figures(table, every=request.figures == "all")
+    if probes is not None and listed:
+        listed |= list_probe_figures(probes)
+    pictures = _draw(listed, folder / "figures", request.pdf, progress)
+    write_page(
+        table,
+        folder / "atlas.html",
+        figures=pictures,
+        views=result.views,
+        probes=probes,
+        examples=result.examples,
+        distances=result.tables.get("head-distances.nc"),
+    )
+
+
+def _draw(listed: Mapping[str, tuple[str, Drawing]], folder: Path, pdf: bool, progress: Progress) -> dict[str, str]:
+    """The figures, as files and, for the page, as SVG text by title."""
+    texts: dict[str, str] = {}
+    step = f"drawing {len(listed)} figures"
+    for done, (title, (name, draw)) in enumerate(listed.items()):
+        progress(step, done, len(listed))
+        svg = next(path for path in save(draw(), folder, name, pdf=pdf) if path.suffix == ".svg")
+        texts[title] = svg.read_text(encoding="utf-8")
+    return texts
+
+
+def _describe_run(table: xr.Dataset) -> dict[str, Any]:
+    """The provenance of the table, for the manifest."""
+    attrs = {str(key): value.item() if isinstance(value, np.generic) else value for key, value in table.attrs.items()}
+    parsed = ("skipped", "replication_skipped", "versions", "patterns", "scores")
+    return attrs | {key: json.loads(attrs[key]) for key in parsed if key in attrs}

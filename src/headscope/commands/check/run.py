@@ -1,0 +1,189 @@
+"""Heads of another model, checked against those that an atlas reports: do they still do what they did?
+
+atlas --corpus, reducers, plan--> the new model is measured likewise --> change of each reported head --> verdicts
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from headscope.analyse.check import KEPT, LOST, check_heads, list_checked_scores
+from headscope.analyse.comparable import describe_shape, name_table
+from headscope.analyse.report import UNDECIDED
+from headscope.capture.loading import load
+from headscope.capture.model import Model
+from headscope.commands.check.recorded_call import RecordedCall
+from headscope.commands.check.request import Check
+from headscope.commands.folder import write_csv
+from headscope.commands.inputs import find_head, make_plan
+from headscope.commands.output import open_folder
+from headscope.commands.progress import Progress
+from headscope.commands.recorded import record_request
+from headscope.corpora import Corpus, CorpusSummary, summarize
+from headscope.errors import HeadscopeError, ModelError
+from headscope.heads import EDITED
+from headscope.reducers import REDUCERS
+from headscope.reducers.reducer import Reducer, declared_scores
+from headscope.reducers.support.permutations import with_permutations
+from headscope.runner import Plan, count_read, list_reducers, measure, resolve_reducers
+from headscope.runner.table import NOT_FINITE
+from headscope.score import Score
+from headscope.view.check import make_check_frame
+from headscope.view.headings import name_model
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """What `check` decided.
+
+    Attributes:
+        table: a dataset over the heads that were checked (`headscope.analyse.check.check_heads`).
+        folder: the folder that was written; None if none was asked for.
+        files: all files, relative to the folder.
+    """
+
+    table: xr.Dataset
+    folder: Path | None = None
+    files: tuple[str, ...] = ()
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The heads that still do what they did, as ``obj 3-1``."""
+        return self._list(KEPT)
+
+    @property
+    def lost(self) -> tuple[str, ...]:
+        """The heads that do not, as ``obj 3-1``."""
+        return self._list(LOST)
+
+    @property
+    def undecided(self) -> tuple[str, ...]:
+        """The heads of which the texts do not tell."""
+        return self._list(UNDECIDED)
+
+    def _list(self, verdict: str) -> tuple[str, ...]:
+        frame = make_check_frame(self.table)
+        chosen = frame[frame["verdict"] == verdict]
+        return tuple(f"{label} {name}" for label, name in zip(chosen["row"], chosen["name"], strict=True))
+
+
+def run(request: Check, progress: Progress) -> CheckResult:
+    """Measure the new model as the old one was measured, unless there is a table of it, and judge each head."""
+    old = request.old
+    with open_folder(request, progress) as folder:
+        table = _measure(request, progress) if request.measured is None else request.measured
+        checked = check_heads(old, table, tolerance=request.tolerance, every=request.every)
+        names = {
+            "new": str(table.attrs["model"]),
+            "against": str(old.attrs["model"]),
+            "corpus": str(old.attrs["corpus"]),
+        }
+        checked = checked.assign_attrs(_describe(old, table) | record_request(request, **names))
+        frame = make_check_frame(checked)
+        about = {**checked.attrs, "heads": [_drop_unknown(row) for row in frame.to_dict("records")]}
+        files = folder.write(lambda fresh: write_csv(frame, fresh / "check.csv"), about)
+    return CheckResult(checked, folder.path if folder.kept else None, files)
+
+
+def _measure(request: Check, progress: Progress) -> xr.Dataset:
+    """The head table of the new model, with the scores whose heads are checked."""
+    assert not isinstance(request.new, xr.Dataset)
+    old, (documents, call) = request.old, request.corpus_and_call
+    summary = summarize(documents)
+    wanted = list_checked_scores(old, every=request.every)
+    own = list_reducers(request.reducers)
+    chosen = _choose_reducers(wanted, call, own, summary, name_table(old, "the old table"))
+    progress("loading the model", 0, 0)
+    # A loss is compared with the same one, as recorded, whatever head the new weights would have by themselves.
+    head = find_head(None, chosen, call.view)
+    head = None if head is None else str(old.attrs.get("loss", head))
+    model = load(request.new, device=request.device, trust_remote_code=request.trust_remote_code, task=head)
+    batch_tokens = request.batch_tokens or call.batch_tokens
+    plan = make_plan(call.max_tokens, call.cut, call.pair_tokens, batch_tokens, call.view)
+    _refuse_other_model(model, documents, chosen, plan, old, summary)
+    label = f"measuring {name_model(model.name)}"
+    return measure(
+        model, documents, chosen, plan=plan, summary=summary, progress=lambda done, total: progress(label, done, total)
+    )
+
+
+def _choose_reducers(
+    scores: Sequence[Score], call: RecordedCall, own: Sequence[str | Reducer], summary: CorpusSummary, name: str
+) -> list[Reducer]:
+    """The reducers that have these scores, for this corpus, without permutations; a user's own before built-in ones.
+
+    Raises:
+        HeadscopeError: the call names a reducer of a user's own, and none was given; or no reducer that is known has
+            one of the scores.
+    """
+    named = [reducer for reducer in call.reducers if ":" in reducer and "(" not in reducer]
+    if named and not own:
+        raise HeadscopeError(
+            f"{name} was measured with the reducer {named[0]!r} of your own, and code that a table names is not run "
+            f"unasked; give `reducers` {named[0]}."
+        )
+    wanted = {score.variable for score in scores}
+    chosen: dict[str, Reducer] = {}
+    for reducer in _resolve(own, summary):
+        variables = {score.variable for score in declared_scores(reducer)}
+        if wanted & variables and reducer.name not in chosen:
+            chosen[reducer.name] = with_permutations(reducer, 0)
+            wanted -= variables
+    if wanted:
+        raise HeadscopeError(
+            f"no built-in reducer has the score {min(wanted)} of {name}; name your own as `reducers`, such as "
+            "repetition:Repetition."
+        )
+    return [*chosen.values()]
+
+
+def _resolve(own: Sequence[str | Reducer], summary: CorpusSummary) -> Iterator[Reducer]:
+    yield from resolve_reducers(own, summary) if own else ()
+    for kind in REDUCERS.values():
+        if kind.supports(summary):
+            yield kind.for_corpus(summary)
+
+
+def _refuse_other_model(
+    model: Model, documents: Corpus, reducers: Sequence[Reducer], plan: Plan, old: xr.Dataset, summary: CorpusSummary
+) -> None:
+    """Refuse a model of another shape than that of a table, or one that reads the corpus as other tokens.
+
+    Raises:
+        ModelError: it is one.
+    """
+    name, layers, heads = name_table(old, "the old table"), model.shape.layers, model.shape.heads
+    types = [str(label) for label in old["attention_type"].values] if "attention_type" in old.dims else [*layers][:1]
+    sizes = (max(layers.values()), max(heads.values()))
+    if [*layers] != types or sizes != (old.sizes["layer"], old.sizes["head"]):
+        ours = f"{len(layers)} attention types, " if len(layers) > 1 else ""
+        raise ModelError(
+            f"{model.name!r} has {ours}{sizes[0]} layers and {sizes[1]} heads, and {name} {describe_shape(old)}; heads "
+            "can be checked in models of one architecture only."
+        )
+    if NOT_FINITE in old.attrs["skipped"]:  # how many tokens these had is not known
+        return
+    read = count_read(model, documents, reducers, plan, summary)
+    for what in ("documents", "tokens"):
+        if read[what] != int(old.attrs[what]):
+            raise ModelError(
+                f"{model.name!r} reads the corpus as {read[what]:,} {what}, and the model of {name} as "
+                f"{int(old.attrs[what]):,}; give a model with the same tokenizer."
+            )
+
+
+def _describe(old: xr.Dataset, new: xr.Dataset) -> dict[str, Any]:
+    """Where the two tables came from."""
+    about = {"corpus": str(old.attrs["corpus"]), "corpus_sha256": str(old.attrs["corpus_sha256"])}
+    for side, table in (("old", old), ("new", new)):
+        about |= {f"{side}_{key}": str(table.attrs[key]) for key in ("model", "weights_sha256")}
+        about |= {f"{side}_{EDITED}": str(table.attrs[EDITED])} if EDITED in table.attrs else {}
+    return about
+
+
+def _drop_unknown(row: dict[Any, Any]) -> dict[str, Any]:
+    """A row for JSON, which has no NaN."""
+    return {str(key): None if value != value else value for key, value in row.items()}

@@ -1,0 +1,1 @@
+"""`headscope compare`: head tables before and after fine-tuning."""

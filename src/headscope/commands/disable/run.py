@@ -1,0 +1,83 @@
+"""What disabling each head, layer and key/value head of a model changes on a task, written to a folder.
+
+model, task --prepare--> Evaluation --measure_units--> head table --view--> files
+
+Of runs, each gives a table; these are joined, and their summary is written beside them (`analyse.run_effects`).
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import xarray as xr
+
+from headscope.analyse.run_effects import join_effects, summarize_effects
+from headscope.capture.loading import load
+from headscope.capture.model import Model
+from headscope.capture.stream import BATCH_TOKENS
+from headscope.commands.disable.request import Disable
+from headscope.commands.effects import TABLE, Disabling, measure_units
+from headscope.commands.output import open_folder
+from headscope.commands.progress import Progress
+from headscope.commands.recorded import record_request
+from headscope.errors import ModelError
+from headscope.intervene.ablation import list_units
+from headscope.runner.runs import identify_runs, refuse_other_runs
+from headscope.runs import Run, Runs
+from headscope.view.effects import list_effects
+from headscope.view.figures.effects import draw_effects
+
+SUMMARY = "summary"
+"""The name of the CSV file of the means over runs."""
+
+
+def run(request: Disable, progress: Progress) -> xr.Dataset:
+    """Measure the effects of disabling units of the model, or of each of its runs, and write the folder."""
+    source, runs = request.source, request.tuned
+    settings: dict[str, Any] = {"start": request.start, "batch_tokens": request.batch_tokens or BATCH_TOKENS}
+    settings |= {} if request.max_tokens is None else {"max_tokens": request.max_tokens}
+    disabling = Disabling(request.how, request.placebos, request.top, request.pairs, request.direct)
+    with open_folder(request, progress) as folder:
+
+        def measure(loaded: Model, run: Run | None = None) -> xr.Dataset:
+            units = list_units(loaded, request.names)
+            evaluation = source.prepare(loaded, **settings)
+            if run is None:
+                return measure_units(folder, loaded, evaluation, units, disabling, seed=request.seed)
+            # Placebos of runs with one seed would err alike, and so would their mean.
+            seed = request.seed + run.seed
+            return measure_units(folder, loaded, evaluation, units, disabling, seed=seed, run=run.name)
+
+        progress("loading the model", 0, 0)
+        if runs is None:
+            model = request.load(task=source.head)
+            table = measure(model)
+        else:
+            model = request.load()
+            refuse_other_runs(model, runs, trust_remote_code=request.trust_remote_code)
+            loading = partial(
+                load, device=request.device, trust_remote_code=request.trust_remote_code, task=source.head
+            )
+            table = _join([measure(loading(runs.path(run)), run) for run in runs.runs], model, runs)
+        folder_of_runs = {} if runs is None else {"runs": str(runs.folder)}
+        table = table.assign_attrs(record_request(request, model=model.name, task=source.name, **folder_of_runs))
+        summary = {SUMMARY: list_effects(summarize_effects(table))} if "run" in table.dims else {}
+        folder.finish(
+            {"task": source.name, "model": model.name, "how": request.how},
+            tables={TABLE: table},
+            rows={TABLE: list_effects(table), **summary},
+            figures=draw_effects(table),
+        )
+    return table
+
+
+def _join(tables: Sequence[xr.Dataset], model: Model, runs: Runs) -> xr.Dataset:
+    """The tables of runs as one."""
+    for run, table in zip(runs.runs, tables, strict=True):
+        if table.attrs["corpus_sha256"] != tables[0].attrs["corpus_sha256"]:
+            raise ModelError(
+                f"the run {run.name} of {runs.folder} reads the examples otherwise than {runs.runs[0].name} does, in "
+                "other tokens or labels; give all runs one tokenizer and one order of labels."
+            )
+    together = join_effects(tables, [run.name for run in runs.runs], [run.seed for run in runs.runs])
+    return together.assign_attrs(identify_runs(model, runs))

@@ -1,0 +1,61 @@
+"""The request of `headscope explore`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headscope.commands.atlas.result import AtlasResult
+from headscope.commands.function import make_function
+from headscope.commands.option import MODEL, OUTPUT, argument, option
+from headscope.commands.option_groups import LanguageOptions, RunOptions
+from headscope.commands.record import HeadTable, Request
+
+if TYPE_CHECKING:
+    from headscope.capture.loading import Loadable
+    from headscope.commands.explore.run import Explorer
+else:
+    Explorer = "Explorer"
+
+
+class Explore(RunOptions, LanguageOptions, Request[Explorer], command="explore"):
+    """Serve the page of an atlas, where you can type a text and see the attention of every head on it.
+
+    The page is for a browser on this machine alone; its address has a token that no other page knows. Ctrl-C ends it.
+
+    Returns:
+        The explorer, which serves until it is closed. In a notebook it shows the page itself, without the texts that
+        you type.
+    """
+
+    usage = ("headscope explore minilm", "headscope explore atlas --port 8765")
+    source: "Loadable | str | Path | AtlasResult | HeadTable" = argument(
+        "SOURCE",
+        "Folder that `headscope atlas` wrote, or its heads.nc; or a model such as minilm, of which an atlas is made "
+        "first.",
+        default="minilm",
+        kw_only=False,
+        typed=str,
+        python="Or what `headscope.atlas` returned, a head table, or a loaded model.",
+    )
+    corpus: str | Path = argument(
+        "CORPUS",
+        "For a model: file or folder such as en_ewt-ud-dev.conllu, or grammar:COUNT, on which its heads are measured.",
+        default="grammar:100",
+        kw_only=False,
+        typed=str,
+    )
+    model: "Loadable | None" = option(
+        MODEL,
+        "For an atlas: its model, such as models/bert, where that lies elsewhere now. Its weights must be those of the "
+        "atlas.",
+        default=None,
+        unset="the model that the atlas names",
+        metavar="MODEL",
+        typed=str,
+    )
+    port: int = option(OUTPUT, "Port of the page, such as 8765.", default=0, unset="0, a free one", at_least=0)
+    no_browser: bool = option(
+        OUTPUT, "Print the address of the page and open no browser.", default=False, unset="open it"
+    )
+
+
+explore = make_function(Explore)

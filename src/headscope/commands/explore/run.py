@@ -1,0 +1,249 @@
+"""The page of an atlas served to a browser on this machine, with the model behind it.
+
+atlas, or model --atlas--> tables, examples --render_page--> page --browser--> a text --read_texts--> its attention
+"""
+
+import secrets
+import threading
+import webbrowser
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import SplitResult, parse_qs, urlsplit
+
+import xarray as xr
+
+from headscope import heads
+from headscope.capture.loading import Loadable
+from headscope.capture.model import Model
+from headscope.capture.names import OWN_HEAD
+from headscope.capture.views import VIEWS
+from headscope.commands.atlas.request import atlas
+from headscope.commands.atlas.result import AtlasResult
+from headscope.commands.explore.page_model import PageModel
+from headscope.commands.explore.request import Explore
+from headscope.commands.local_server import HOST, Reply, Request, open_server, refuse, reply_json
+from headscope.commands.progress import Progress
+from headscope.errors import HeadscopeError, ModelError, TableError
+from headscope.examples import read_examples
+from headscope.identity import name_differences
+from headscope.intervene.prediction import find_mask, find_start
+from headscope.runner.provenance import identify_model
+from headscope.view.headings import name_model
+from headscope.view.notebook import frame_page, make_widget
+from headscope.view.page import Live, render_page
+
+
+class Explorer:
+    """The page of an atlas, served until it is closed; a context manager, and a frame in a notebook.
+
+    Attributes:
+        address: where a browser on this machine finds the page.
+        page: the page without the model, as HTML: what a notebook shows and keeps.
+        title: of the page.
+        notes: sentences about what the page cannot do, and why.
+    """
+
+    def __init__(
+        self, atlas: "Atlas", model: Model | None, port: int, notes: tuple[str, ...] = (), start: str | None = None
+    ) -> None:
+        self.notes = notes
+        self.title = f"Head atlas of {name_model(atlas.table.attrs['model'])}"
+        self.page = atlas.render(None)
+        self._model = None if model is None else PageModel(model, start)
+        token = secrets.token_urlsafe(16)
+        self._live_page = self.page if self._model is None else atlas.render(Live(token, self._model.max_tokens))
+        served = self._live_page.encode("utf-8", errors="replace")
+        self._server = open_server(_Answers(served, token, self._model), port)
+        self.address = f"http://{HOST}:{self._server.server_port}/?token={token}"
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the server; the address leads nowhere from then on."""
+        self._server.shutdown()
+        self._server.server_close()
+
+    def wait(self) -> None:
+        """Serve until the process is interrupted (Ctrl-C), and close."""
+        try:
+            while self._thread.is_alive():
+                self._thread.join(1)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            self.close()
+
+    def __enter__(self) -> "Explorer":
+        """The explorer, which is closed at the end of the block."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the server."""
+        self.close()
+
+    def _repr_html_(self) -> str:
+        """Show the page in a notebook, where it needs no server."""
+        return frame_page(self.page, self.title)
+
+    def widget(self) -> Any:
+        """The page with the model behind it, as a widget of a notebook, whose kernel answers in place of the server.
+
+        Raises:
+            HeadscopeError: anywidget is not installed (extra ``notebook``), or the model is not there.
+        """
+        if self._model is None:
+            raise HeadscopeError(f"there is no model behind this page: {' '.join(self.notes) or 'none was loaded.'}")
+        return make_widget(self._live_page, self.title, self._model.answer)
+
+
+def run(request: Explore, progress: Progress) -> Explorer:
+    """Open the atlas, or make one of the model, load its model, and serve the page."""
+    notes: tuple[str, ...] = ()
+    opened = open_atlas(request.source)
+    if opened is not None:
+        loaded, notes = _load_model(opened, request, progress)
+    else:
+        if request.model is not None:
+            raise HeadscopeError("`model` is the model of an atlas, and no atlas was given; give the model first.")
+        progress("loading the model", 0, 0)
+        loaded = _load_with_head(request, cast(Loadable, request.source))
+        opened = open_atlas(atlas(loaded, request.corpus, figures="none", permutations=0, progress=progress))
+        assert opened is not None
+    if loaded is not None and request.start is not None:
+        find_start(loaded, request.start, causal=find_mask(loaded) is None)
+    explorer = Explorer(opened, loaded, request.port, notes, request.start)
+    if not request.no_browser:
+        with suppress(webbrowser.Error):  # the address is printed too
+            webbrowser.open(explorer.address)
+    return explorer
+
+
+@dataclass(frozen=True, eq=False)
+class Atlas:
+    """What an atlas measured, of which its page is made; the figures stay in their folder."""
+
+    table: xr.Dataset
+    views: Mapping[str, xr.Dataset]
+    examples: xr.Dataset | None
+    distances: xr.Dataset | None
+
+    @classmethod
+    def read(cls, source: str | Path) -> "Atlas":
+        """The atlas in a folder; of a file, what lies beside it too.
+
+        Raises:
+            TableError: a file is missing or damaged.
+        """
+        path = Path(source)
+        folder, table = (path.parent, path) if path.suffix == ".nc" else (path, path / "heads.nc")
+        views = {view: folder / f"heads-{view}.nc" for view in VIEWS}
+        examples, distances = folder / "examples.nc", folder / "head-distances.nc"
+        return cls(
+            _refuse_runs(heads.read_table(table)),
+            {view: heads.read_table(file) for view, file in views.items() if file.is_file()},
+            read_examples(examples) if examples.is_file() else None,
+            heads.read_table(distances) if distances.is_file() else None,
+        )
+
+    def render(self, live: Live | None) -> str:
+        """The page, as HTML; with `live`, one that a server answers."""
+        return render_page(
+            self.table, figures={}, views=self.views, examples=self.examples, distances=self.distances, live=live
+        )
+
+
+def _refuse_runs(table: xr.Dataset) -> xr.Dataset:
+    """A head table of one model; one of several runs is refused.
+
+    Raises:
+        TableError: it is of runs.
+    """
+    if "run" in table.dims:
+        names = ", ".join(map(str, table["run"].values.tolist()))
+        raise TableError(
+            f"the table is of {table.sizes['run']} runs ({names}), and a page is of one; select it with "
+            'table.sel(run="..."), or give headscope compare the table before and this one.'
+        )
+    return table
+
+
+def open_atlas(source: object) -> Atlas | None:
+    """The atlas in a folder, of a file or of a table; None of what is no atlas, and so a model.
+
+    Raises:
+        TableError: a file is missing or damaged.
+    """
+    if isinstance(source, xr.Dataset):
+        return Atlas(_refuse_runs(source), {}, None, None)
+    if isinstance(source, AtlasResult):
+        return Atlas(_refuse_runs(source.table), source.views, source.examples, source.tables.get("head-distances.nc"))
+    if isinstance(source, str | Path) and ((path := Path(source)).suffix == ".nc" or (path / "heads.nc").is_file()):
+        return Atlas.read(source)
+    return None
+
+
+def _load_model(opened: Atlas, request: Explore, progress: Progress) -> tuple[Model | None, tuple[str, ...]]:
+    """The model of an atlas or, where it is gone and none was named, none and a sentence about that.
+
+    Raises:
+        ModelError: the model that was named cannot be loaded.
+        TableError: its weights are not those of the atlas.
+    """
+    name = str(opened.table.attrs["model"])
+    progress("loading the model", 0, 0)
+    try:
+        loaded = _load_with_head(request, name if request.model is None else request.model)
+    except ModelError as error:
+        if request.model is not None:
+            raise
+        return None, (f"The page shows no text that you type, because the model is not there: {error}",)
+    if differences := name_differences(opened.table.attrs, identify_model(loaded)):
+        raise TableError(
+            f"the atlas is of {name!r}, which differs from {loaded.name!r} in its {differences}; name the model of the "
+            "atlas as `model`, or make the atlas again."
+        )
+    return loaded, ()
+
+
+def _load_with_head(request: Explore, model: Loadable) -> Model:
+    """A model with the task head of its weights, if they have one."""
+    try:
+        return request.load_model(model, task=OWN_HEAD)
+    except ModelError:
+        return request.load_model(model)
+
+
+class _Answers:
+    """Answers who asks for the page, and the questions that it asks with its token."""
+
+    def __init__(self, page: bytes, token: str, model: PageModel | None) -> None:
+        self.page, self.token, self.model = page, token, model
+
+    def __call__(self, request: Request) -> Reply:
+        """The page, or the answer to a question."""
+        return self._show(urlsplit(request.path)) if request.content is None else self._answer(request)
+
+    def _show(self, address: SplitResult) -> Reply:
+        if address.path != "/":
+            return refuse(HTTPStatus.NOT_FOUND, "there is no such page.")
+        if not self._is_token(parse_qs(address.query).get("token", [""])[0]):
+            return refuse(HTTPStatus.FORBIDDEN, "open the address that headscope explore gives, with its token.")
+        return Reply(self.page, "text/html")
+
+    def _answer(self, request: Request) -> Reply:
+        if not self._is_token(request.headers.get("x-headscope-token", "")):
+            return refuse(HTTPStatus.FORBIDDEN, "only the page of headscope may ask this.")
+        name = request.path.removeprefix("/")
+        if self.model is None or name not in self.model:
+            return refuse(HTTPStatus.NOT_FOUND, "there is no such question.")
+        try:
+            return reply_json(self.model.answer(name, request.read_json()))
+        except HeadscopeError as error:
+            return refuse(HTTPStatus.BAD_REQUEST, str(error))
+
+    def _is_token(self, token: str) -> bool:
+        return secrets.compare_digest(token.encode(), self.token.encode())

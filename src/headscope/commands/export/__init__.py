@@ -1,0 +1,1 @@
+"""`headscope export`: heads in a file to hand on."""

@@ -1,0 +1,48 @@
+"""The heads of a table, or of a list of heads, in a file to hand on: our own format, those of others, a model card."""
+
+import xarray as xr
+
+from headscope.commands.export.request import HEADS, MODEL_CARD, Export
+from headscope.commands.progress import Progress
+from headscope.commands.tables import find_table, name_source
+from headscope.errors import HeadscopeError, TableError
+from headscope.files import expand_home, write_text
+from headscope.headlists import HeadList, alignment_heads, write_head_list
+from headscope.headlists.formats import FOREIGN, read_heads, render_heads
+from headscope.view.head_list import list_all_heads, list_heads
+from headscope.view.model_card import render_model_card
+
+
+def run(request: Export, progress: Progress) -> HeadList:
+    """Return the heads that a source reports, and write them to a file if there is one."""
+    format, out = request.format, request.file
+    heads = _list(request)
+    if request.row is not None or format in FOREIGN:
+        heads = heads.select(request.row)
+    if format in FOREIGN:
+        text = render_heads(heads, format, request.key_value_heads)
+        if out is not None:
+            write_text(text, out)
+    elif out is not None and format == HEADS:
+        write_head_list(heads, out)
+    elif out is not None:
+        write_text(render_model_card(heads), out)
+    return heads
+
+
+def _list(request: Export) -> HeadList:
+    """The heads of a source; of a table, those that a format needs."""
+    source, format = request.source, request.format
+    if isinstance(source, HeadList):
+        return source
+    table = find_table(source)
+    if table is None:
+        assert not isinstance(source, xr.Dataset)
+        return read_heads(expand_home(source))
+    try:
+        if format in FOREIGN and format != alignment_heads.NAME:
+            return list_all_heads(table, request.row)
+        return list_heads(table, 0 if format == MODEL_CARD else request.top)
+    except TableError as error:
+        sentence = str(error).replace("the head table", name_source(table), 1)
+        raise HeadscopeError(sentence) from error

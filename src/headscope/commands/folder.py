@@ -1,0 +1,274 @@
+"""The output of a job, a folder or a file, which one command writes at a time and a killed one can go on with."""
+
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from glob import escape
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from headscope.commands.progress import Progress, ignore_progress
+from headscope.corpora import CorpusSummary
+from headscope.corpora.document import Document
+from headscope.errors import HeadscopeError
+from headscope.files import (
+    LOCK,
+    atomic_write,
+    check_regular,
+    is_plain,
+    parse_json,
+    reading,
+    remove_unfinished,
+    reserve,
+    sha256,
+    writable,
+    write_text,
+)
+from headscope.runs import Runs
+
+if TYPE_CHECKING:  # a folder is checked before anything is imported that takes time
+    import pandas as pd
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+    from headscope.capture.model import Model
+    from headscope.reducers.reducer import Reducer
+    from headscope.runner import Plan
+
+OUTPUT_SUFFIXES = (".nc", ".html", ".csv", ".md", ".png", ".svg", ".pdf", ".json")
+"""The files that commands write, besides their manifests."""
+
+
+@dataclass(frozen=True)
+class OutputFolder:
+    """The folder that a job fills, in a ``with`` block: no other command writes to it meanwhile.
+
+    When the block ends well, the sums that were kept for resuming are removed; after an error they stay for --resume.
+
+    Attributes:
+        content: what is written to it, for messages: ``the atlas``.
+        path: the folder.
+        manifest: name of the file that lists the others, with a hash of each.
+        tables: names of the head tables that are measured for it.
+        resume: continue what a killed job left there.
+        progress: called as the work advances.
+        kept: False for a folder of sums alone, to which no results are written.
+    """
+
+    content: str
+    path: Path
+    manifest: str
+    tables: Sequence[str]
+    resume: bool = False
+    progress: Progress = ignore_progress
+    kept: bool = True
+    _reserved: ExitStack = field(default_factory=ExitStack, init=False, repr=False, compare=False)
+
+    def __enter__(self) -> "OutputFolder":
+        """Check the folder and reserve it.
+
+        Raises:
+            HeadscopeError: it is refused (`check`), or another command is writing to it.
+        """
+        self.check()
+        self._reserved.enter_context(reserve(self.path, self.path / LOCK))
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *details: object) -> None:
+        with self._reserved:
+            for table in self.tables if error is None else ():
+                remove_sums(self.sums(table))
+
+    def check(self) -> None:
+        """Refuse an unusable folder before any work is done.
+
+        Raises:
+            HeadscopeError: the folder is a file, cannot be written to, or has a file of the name of the manifest that
+                headscope did not write.
+        """
+        check_regular(self.path)
+        if self.path.exists() and not self.path.is_dir():
+            wanted = f"a folder for {self.content}, or a place where one can be made"
+            raise HeadscopeError(f"{self.path} is a file; name {wanted}.")
+        writable(self.path / self.manifest)
+        self._read_manifest()
+
+    def measure(
+        self,
+        table: str,
+        model: "Model",
+        documents: Iterable[Document],
+        reducers: "Sequence[str | Reducer]",
+        *,
+        label: str = "",
+        plan: "Plan | None",
+        summary: CorpusSummary,
+        runs: Runs | None = None,
+        trust_remote_code: bool = False,
+    ) -> "xr.Dataset":
+        """The head table of a model, or of all `runs` that were tuned from it, under its name in `tables`.
+
+        Its sums stay in the folder until everything is written. `label` is the step that progress shows.
+        `trust_remote_code` allows the Python code in the folders of the runs.
+        """
+        from headscope.runner import measure, measure_runs
+
+        settings: dict[str, Any] = {
+            "plan": plan, "summary": summary, "checkpoint": self.sums(table), "resume": self.resume,
+            "progress": lambda done, total: self.progress(label or f"measuring {table}", done, total),
+        }  # fmt: skip
+        if runs is None:
+            return measure(model, documents, reducers, **settings)
+        return measure_runs(model, runs, documents, reducers, **settings, trust_remote_code=trust_remote_code)
+
+    def finish(
+        self,
+        about: Mapping[str, Any],
+        *,
+        tables: "Mapping[str, xr.Dataset]",
+        rows: "Mapping[str, pd.DataFrame]",
+        figures: "Mapping[str, Figure] | None" = None,
+        texts: Mapping[str, str] | None = None,
+    ) -> tuple[str, ...]:
+        """Write head tables, data frames as CSV, figures and texts by their names, as `write` does."""
+        from headscope.heads import write_table
+        from headscope.view.figures import save
+
+        def fill(fresh: Path) -> None:
+            for name, table in tables.items():
+                write_table(table, fresh / f"{name}.nc")
+            for name, frame in rows.items():
+                write_csv(frame, fresh / f"{name}.csv")
+            for name, figure in (figures or {}).items():
+                save(figure, fresh / "figures", name, pdf=False)
+            for name, text in (texts or {}).items():
+                write_text(text, fresh / name)
+
+        return self.write(fill, about)
+
+    def write(self, fill: Callable[[Path], None], about: Mapping[str, Any]) -> tuple[str, ...]:
+        """Write all files, and return their names relative to the folder; none to a folder that is not kept.
+
+        They are written to a temporary folder first, so that a failure leaves older results as they were. Files that an
+        older job listed in the same manifest and this one does not write are removed, and so is what a job left that
+        was killed while it wrote; no other files are touched. `fill` writes into the folder that it is given, and the
+        manifest records `about` beside the hashes.
+
+        Raises:
+            HeadscopeError: the disk refuses a file.
+        """
+        if not self.kept:
+            return ()
+        self.progress("writing", 0, 0)
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            for unfinished in self.path.glob(f".{self.manifest}.new-*"):
+                shutil.rmtree(unfinished, ignore_errors=True)
+            fresh = Path(tempfile.mkdtemp(prefix=f".{self.manifest}.new-", dir=self.path))
+        except OSError as error:
+            raise HeadscopeError(
+                f"{self.path} cannot be written to ({error.strerror or error}); choose another folder."
+            ) from error
+        try:
+            fill(fresh)
+            self._write_manifest(fresh, about)
+            written = tuple(sorted(path.relative_to(fresh).as_posix() for path in fresh.rglob("*") if path.is_file()))
+            self._remove_older(keep=written)
+            for name in written:
+                (self.path / name).parent.mkdir(exist_ok=True)
+                (fresh / name).replace(self.path / name)
+        except OSError as error:
+            advice = ", and add --resume to keep what was measured" if self.tables else ""
+            raise HeadscopeError(
+                f"{self.content} could not be written to {self.path} ({error.strerror or error}); "
+                f"free some space or choose another folder{advice}."
+            ) from error
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+        return written
+
+    def sums(self, table: str) -> Path:
+        """The file that keeps what was measured of a table so far, for resuming."""
+        return self.path / f".{table}.partial.npz"
+
+    def _write_manifest(self, fresh: Path, about: Mapping[str, Any]) -> None:
+        paths = sorted(path for path in fresh.rglob("*") if path.is_file())
+        hashes = {path.relative_to(fresh).as_posix(): sha256(path) for path in paths}
+        content = json.dumps({"about": dict(about), "sha256": hashes}, indent=1, sort_keys=True)
+        write_text(f"{content}\n", fresh / self.manifest)
+
+    def _read_manifest(self) -> tuple[str, ...]:
+        """The files that the manifest in the folder lists; none if there is no manifest.
+
+        Raises:
+            HeadscopeError: it is no manifest that `write` wrote, and would be overwritten.
+        """
+        path = self.path / self.manifest
+        if not path.exists():
+            return ()
+        with reading(path) as file:
+            content = file.read()
+        try:
+            stored = parse_json(content)
+            names, about = stored["sha256"], stored["about"]
+            ours = len(stored) == 2 and isinstance(about, dict) and all(map(_is_listed, names.items()))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            ours = False
+        if not ours:
+            raise HeadscopeError(
+                f"{path} is not a manifest that headscope wrote, and would be overwritten; move it elsewhere, or "
+                "choose another folder."
+            )
+        return tuple(names)
+
+    def _remove_older(self, keep: Sequence[str]) -> None:
+        for name in set(self._read_manifest()) - set(keep):
+            path = self.path / name
+            # It is asked for a file first, since a link that leads to itself leads nowhere.
+            if path.suffix in OUTPUT_SUFFIXES and path.is_file() and path.resolve().is_relative_to(self.path.resolve()):
+                path.unlink(missing_ok=True)
+
+
+@contextmanager
+def reserve_file(path: Path) -> Iterator[Path]:
+    """Where the sums of the table in the file `path` are kept for resuming, while no other command writes the file.
+
+    When the block ends well, they are removed, and so is what a killed process left of the file; after an error they
+    stay for --resume.
+
+    Raises:
+        HeadscopeError: the file cannot be written, or another command is writing it.
+    """
+    writable(path)
+    sums = path.with_name(f".{path.name}.partial.npz")
+    with reserve(path, path.with_name(f".{path.name}.lock")):
+        yield sums
+        remove_unfinished(path)
+        remove_sums(sums)
+
+
+def remove_sums(sums: Path) -> None:
+    """Remove the sums of a table, those of its parts beside them, and what a killed process left of any of these."""
+    parts = f"{escape(sums.stem)}.*{escape(sums.suffix)}"
+    for pattern in (escape(sums.name), parts, f".{parts}"):
+        for path in sums.parent.glob(pattern):
+            path.unlink(missing_ok=True)
+
+
+def _is_listed(entry: tuple[str, object]) -> bool:
+    """True for the name of a file in the folder with a SHA-256."""
+    name, digest = entry
+    parts = PurePosixPath(name).parts
+    inside = not PurePosixPath(name).is_absolute() and ".." not in parts and bool(parts)
+    fits = is_plain(name) and all(len(part.encode()) < 256 for part in parts)
+    return inside and fits and isinstance(digest, str) and re.fullmatch("[0-9a-f]{64}", digest) is not None
+
+
+def write_csv(frame: "pd.DataFrame", path: Path) -> None:
+    """Write a data frame, whole or not at all."""
+    with atomic_write(path) as temporary:
+        frame.to_csv(temporary, index=False, float_format="%.6g")

@@ -1,0 +1,66 @@
+"""The function of a request: its signature and its docstring, which type checkers and editors read alike."""
+
+import inspect
+import textwrap
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any, ParamSpec, TypeVar, cast
+
+from rich.console import Console
+
+from headscope.commands.option import describe_default
+from headscope.commands.progress import ignore_progress
+from headscope.commands.record import Request, order_fields
+from headscope.view.progress import progress_bars
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+WIDTH = 116
+"""Columns of a docstring."""
+
+
+def make_function(record: Callable[P, Request[R]]) -> Callable[P, R]:
+    """Return the function that makes a request and runs it."""
+    cls = cast(type[Request[R]], record)
+
+    def call(*arguments: P.args, **named: P.kwargs) -> R:
+        try:
+            signature.bind(*arguments, **named)
+        except TypeError as error:
+            raise TypeError(f"{cls.function}() {error}") from None
+        request = record(*arguments, **named)
+        progress, console = request.progress, Console(stderr=True)
+        if callable(progress):
+            return request.run(progress)
+        shown = console.is_terminal or console.is_jupyter if progress is None else progress
+        with progress_bars(console) if shown else nullcontext(ignore_progress) as bars:
+            return request.run(bars)
+
+    parameters = inspect.signature(cls).parameters
+    signature = inspect.Signature(
+        [parameters[each.name] for each in order_fields(cls)],
+        return_annotation=getattr(cls.result, "__forward_arg__", cls.result),
+    )
+    call.__signature__ = signature  # type: ignore[attr-defined]
+    call.record = cls  # type: ignore[attr-defined]
+    call.__name__ = call.__qualname__ = cls.function
+    call.__module__, call.__doc__ = cls.__module__, describe(cls)
+    return call
+
+
+def describe(record: type[Request[Any]]) -> str:
+    """Return the docstring of the function: that of the request, with a line for each field."""
+    prose, heading, rest = inspect.cleandoc(record.__doc__ or "").partition("\nReturns:\n")
+    wrapper = textwrap.TextWrapper(
+        WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 8, break_long_words=False, break_on_hyphens=False
+    )
+    lines = ["Args:"]
+    for each in order_fields(record):
+        described = record.options[each.name]
+        default = describe_default(described, each.default)
+        text = " ".join(filter(None, (described.text, described.python, default)))
+        lines += wrapper.wrap(f"{each.name}: {text}")
+    returned = [f"Returns:\n{rest}"] if heading else []
+    raises = "Raises:\n    HeadscopeError: in one sentence, what is wrong with an argument, a file or the folder."
+    return "\n\n".join([prose.strip(), "\n".join(lines), *returned, raises])

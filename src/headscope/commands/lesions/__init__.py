@@ -1,0 +1,1 @@
+"""`headscope lesions`: what the heads of each relation are needed for."""

@@ -1,0 +1,125 @@
+"""The request of `headscope lesions`."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headscope.commands.function import make_function
+from headscope.commands.option import CORPUS, MEASURED, argument, option, output_folder
+from headscope.commands.option_groups import EvaluationOptions, ModelOptions
+from headscope.commands.output import Contents, Resumable, check_folder
+from headscope.commands.progress import Progress
+from headscope.commands.record import HeadTable, Request
+from headscope.errors import HeadscopeError
+from headscope.intervene.way_names import WAYS
+
+if TYPE_CHECKING:
+    from headscope.commands.evaluations import EvaluationSource
+
+
+class Lesions(
+    ModelOptions, EvaluationOptions, Resumable, Request[HeadTable], command="lesions", function="measure_lesions"
+):
+    """Evaluate a model with the heads of each relation disabled together: which grammar suffers?
+
+    The folder holds lesions.csv, with a row for each relation, phenomenon and metric; lesions.nc, a head table; and
+    figures/, the lesion maps. A change is shown with those without random heads, as many in each layer.
+
+    Returns:
+        The head table that is in ``lesions.nc``; `headscope.find_dissociations` lists its double dissociations.
+    """
+
+    contents = Contents("the lesions", "lesions.json", ("lesions",))
+    usage = (
+        "headscope lesions smollm2 blimp --atlas smollm2-atlas --data corpora --limit 20 -o lesions",
+        "headscope lesions smollm2 wiki.txt --atlas heads.nc --row obj --row nsubj --size 10 -o lesions",
+    )
+    task: Any = argument(
+        "TASK",
+        "Minimal pairs, as blimp or their file; or another task of `headscope disable`, such as wiki.txt.",
+        kw_only=False,
+        typed=str,
+    )
+    sets: "str | Path | HeadTable | Mapping[str, Iterable[str]]" = option(
+        MEASURED,
+        "Folder of an atlas of `model`, or its head table, such as heads.nc: the heads that lead each of its rows are "
+        "disabled together.",
+        "--atlas",
+        kw_only=False,
+        metavar="ATLAS",
+        typed=Path,
+        python="Or the heads of each set by its name.",
+    )
+    out: str | Path | None = output_folder("lesions", "headscope-lesions", default=None, kw_only=False)
+    rows: Sequence[str] = option(
+        MEASURED,
+        "Row of the table, such as obj; may be repeated.",
+        "--row",
+        default=(),
+        unset="the eight most frequent that have a reported head",
+        metavar="NAME",
+    )
+    size: int = option(MEASURED, "Heads of each set, those with the highest score, such as 10.", default=5, at_least=1)
+    random: int = option(
+        MEASURED,
+        "Random sets that each set is compared with, such as 20; each takes as long as the set.",
+        default=10,
+        at_least=4,
+        why="which does not show how much random sets differ",
+    )
+    match: str = option(
+        MEASURED,
+        "What random sets have in common with the set, such as size: the number of heads in each layer, or in the "
+        "whole model (size).",
+        default="layer",
+        metavar="WHAT",
+        choices=("layer", "size"),
+    )
+    how: str = option(
+        MEASURED,
+        "What takes the place of the heads' output, such as zero: uniform (equal weights), zero, mean (over the texts "
+        "of the task) or resample (of another text).",
+        default="uniform",
+        metavar="WAY",
+        choices=WAYS,
+    )
+    seed: int = option(
+        CORPUS, "Random seed of the random sets, of the sample and of texts for resample, such as 7.", default=0
+    )
+
+    @cached_property
+    def heads(self) -> dict[str, list[str]]:
+        """The names of the heads of each set.
+
+        Raises:
+            HeadscopeError: there is no such table, its rows have no heads, or a set is empty or no names of heads.
+        """
+        from xarray import Dataset
+
+        from headscope.analyse.lesions import choose_sets
+        from headscope.commands.tables import open_table
+        from headscope.intervene.head_names import list_names
+
+        if isinstance(self.sets, str | Path | Dataset):
+            return choose_sets(open_table(self.sets), self.size, rows=self.rows)
+        names = {name: list_names(heads) for name, heads in self.sets.items()}
+        if not names or not all(names.values()):
+            raise HeadscopeError("no set of heads is named, or one has no heads; give heads such as 3-1 for each set.")
+        return names
+
+    @cached_property
+    def source(self) -> "EvaluationSource":
+        """The examples on which the model is evaluated."""
+        return self.find_examples(self.task, seed=self.seed)
+
+    def check(self, progress: Progress) -> None:
+        """Raise an error for a model, sets, a folder or a task with which nothing can be measured."""
+        self.check_model()
+        check_folder(self)
+        _ = self.heads
+        progress("reading the task", 0, 0)
+        _ = self.source
+
+
+measure_lesions = make_function(Lesions)

@@ -1,0 +1,107 @@
+"""The lesion map of a model: what each set of heads harms when it is disabled, beyond random sets.
+
+atlas --choose_sets--> sets --draw_random_sets--> units --evaluate_ablations--> outcomes --tabulate_lesions--> files
+"""
+
+import datetime
+from collections.abc import Mapping, Sequence
+
+import xarray as xr
+
+from headscope.analyse.lesions import MATCH, MeasuredSets, tabulate_lesions
+from headscope.capture.model import Model
+from headscope.capture.stream import BATCH_TOKENS
+from headscope.commands.effects import count_units, evaluate_ablations, find_known_projections, identify_evaluation
+from headscope.commands.evaluations import EvaluationSource
+from headscope.commands.folder import OutputFolder
+from headscope.commands.lesions.request import Lesions
+from headscope.commands.output import open_folder
+from headscope.commands.progress import Progress
+from headscope.commands.recorded import record_request
+from headscope.intervene.ablation import Unit, list_ablations
+from headscope.intervene.edit import capture_model
+from headscope.intervene.head_sets import draw_random_sets, unite_heads
+from headscope.intervene.ways import prepare_ways
+from headscope.view.figures.lesions import draw_lesions
+from headscope.view.lesions import list_lesions
+
+TABLE = "lesions"
+"""The name of the table of the folder."""
+
+
+def run(request: Lesions, progress: Progress) -> xr.Dataset:
+    """Measure what each set of heads harms beyond random sets, and write the folder."""
+    source = request.source
+    with open_folder(request, progress) as folder:
+        progress("loading the model", 0, 0)
+        model = request.load(task=source.head)
+        table = disable_sets(
+            folder,
+            TABLE,
+            model,
+            source,
+            request.heads,
+            random=request.random,
+            match=request.match,
+            how=request.how,
+            seed=request.seed,
+            start=request.start,
+            batch_tokens=request.batch_tokens,
+        )
+        table = table.assign_attrs(record_request(request, model=model.name, task=source.name))
+        folder.finish(
+            {"task": source.name, "model": model.name, "how": request.how},
+            tables={TABLE: table},
+            rows={TABLE: list_lesions(table)},
+            figures=draw_lesions(table),
+        )
+    return table
+
+
+def disable_sets(
+    folder: OutputFolder, name: str, model: Model, source: EvaluationSource, sets: Mapping[str, Sequence[str]],
+    *, random: int, match: str, how: str, seed: int, start: str | None, batch_tokens: int | None,
+) -> xr.Dataset:  # fmt: skip
+    """The table of lesions of a loaded model; what is measured stays in the folder, from which a killed run goes on.
+
+    Args:
+        folder: of the job that writes the table.
+        name: of the table there.
+        model: with the head that the examples need.
+        source: the examples.
+        sets: the heads of each set, by its name.
+        random: random sets of each set.
+        match: what they have in common with it.
+        how: what takes the place of the heads' output.
+        seed: of the random sets, and of texts for ``resample``.
+        start: the token from which a causal model predicts the first one of a text.
+        batch_tokens: tokens in a batch.
+
+    Raises:
+        HeadscopeError: the examples cannot be scored with this model, a set leaves too few heads for random ones, or
+            the model has no such head.
+    """
+    units = [unite_heads(model, label, heads) for label, heads in sets.items()]
+    compared = [[unit, *draw_random_sets(model, unit, random, seed, match)] for unit in units]
+    evaluation = source.prepare(model, start=start, batch_tokens=batch_tokens or BATCH_TOKENS)
+    capture = capture_model(model)
+    folder.progress("preparing what takes the place of heads", 0, 0)
+    ways = prepare_ways(capture, evaluation, [how], seed=seed)
+    ablations = list_ablations([unit for each in compared for unit in each], [how], {})
+    outcomes = evaluate_ablations(
+        folder, capture, evaluation, ablations, ways, find_known_projections(capture, needed=False), name=name,
+        noun="sets of heads", seed=seed,
+    )  # fmt: skip
+    measured = MeasuredSets(
+        metrics=evaluation.metrics, whole=evaluation.gather(outcomes.whole),
+        disabled=evaluation.gather(outcomes.disabled), sets={unit.name: _list_heads(unit) for unit in units},
+        random=random, norms=outcomes.norms.reshape(len(units), -1), clusters=evaluation.clusters,
+        subsets=evaluation.subsets, sizes=count_units(model), attention_types=[*model.layers],
+    )  # fmt: skip
+    created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    about = {"content": evaluation.content, "how": how, MATCH: match, "created": created}
+    return tabulate_lesions(measured).assign_attrs(identify_evaluation(model, evaluation) | about)
+
+
+def _list_heads(unit: Unit) -> list[tuple[str, int, int]]:
+    return [(kind, layer, head + 1) for (kind, layer), heads in unit.selection.items() for head in heads]

@@ -1,0 +1,1 @@
+"""`headscope list`: reducers, corpora, studies and tasks, by name."""

@@ -1,0 +1,33 @@
+"""The names of reducers, corpora, studies and tasks, with their descriptions. Nothing here loads torch."""
+
+from collections.abc import Mapping
+
+from headscope.commands.list.request import List
+from headscope.commands.progress import Progress
+
+
+def run(request: List, progress: Progress) -> Mapping[str, str]:
+    """Return the names of one kind with their descriptions."""
+    # Each list is imported only when it is needed.
+    match request.kind:
+        case "reducers":
+            from headscope.reducers import names as reducers
+
+            return reducers.NAMES
+        case "corpora":
+            from headscope.corpora import FORMATS
+
+            grammar = "generated English with exact dependencies, coreference and negation (grammar:COUNT:SEED)"
+            repeats = "random tokens that are repeated, for induction heads (repeats:COUNT:SEED)"
+            needles = "facts in long texts and questions about them, for retrieval heads (needles:COUNT:SEED)"
+            return {"grammar": grammar, "repeats": repeats, "needles": needles} | {
+                name: format.description for name, format in FORMATS.items()
+            }
+        case "studies":
+            from headscope.studies import names as studies
+
+            return studies.NAMES
+        case _:
+            from headscope.learn.tasks import TASKS
+
+            return {name: task.description for name, task in TASKS.items()}

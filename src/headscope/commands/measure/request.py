@@ -1,0 +1,312 @@
+"""The requests of `headscope measure`: of a whole corpus, of a shard of it, and what is typed for either."""
+
+import dataclasses
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+from headscope.commands.function import make_function
+from headscope.commands.measure.engine import ENGINES, check_engine
+from headscope.commands.option import CORPUS, MEASURED, MODEL, OUTPUT, SPEED, option
+from headscope.commands.option_groups import CorpusOptions, ModelOptions, Replicable
+from headscope.commands.output import Resumable, check_file
+from headscope.commands.progress import Progress, ignore_progress
+from headscope.commands.record import HeadTable, Request
+from headscope.errors import HeadscopeError
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from headscope.corpora import Shard
+    from headscope.reducers.reducer import Reducer
+    from headscope.runner import ShardSums
+    from headscope.runs import Runs
+
+    Measured: TypeAlias = xr.Dataset | ShardSums
+else:
+    ShardSums, Measured = "ShardSums", "xr.Dataset | ShardSums"
+
+
+class Measuring(CorpusOptions, ModelOptions, Resumable):
+    """What is measured of a model on a corpus, or on a shard of it."""
+
+    reducers: "str | Reducer | Sequence[str | Reducer]" = option(
+        MEASURED,
+        "What to measure, such as relations (`headscope list reducers`); may be repeated. Required.",
+        "--reducer",
+        "-r",
+        kw_only=False,
+        metavar="NAME",
+        typed=str,
+        several=True,
+        python="A name (`headscope.reducers.REDUCERS`), a reducer as an object, or several of them.",
+    )
+    seed: int = option(CORPUS, "Random seed of `sample` and `sample_queries`, such as 7.", default=0)
+    permutations: int | None = option(
+        MEASURED,
+        "Number of permutations for the p-values, such as 1999; 0 skips them.",
+        default=None,
+        unset="as many as the number of rows needs, 999 at least, and 0 with `runs`",
+        at_least=0,
+        python="A reducer that is given as an object keeps its own number. On `replicate` there are none, since "
+        "nothing is chosen there.",
+    )
+    view: str | None = option(
+        MEASURED,
+        "What to measure in place of the weights, such as norm (the share of what flows from each token); also "
+        "gradient, gradient-x-attention, rollout, rollout-without-sink and value-zeroing.",
+        default=None,
+        unset="the weights",
+        metavar="NAME",
+        choices=("norm", "gradient", "gradient-x-attention", "rollout", "rollout-without-sink", "value-zeroing"),
+        python="`headscope.capture.views.VIEWS` says what they are.",
+    )
+    sample_queries: int | None = option(
+        MEASURED,
+        "Estimate the statistics of long texts from about N of their tokens as queries, at random, such as 256: nearly "
+        "at the cost of the model alone, and with an interval for each value.",
+        default=None,
+        unset="all tokens",
+        at_least=32,
+        why="which does not show how far off the estimate is",
+        python="The ends of the intervals are the variables ``*_lower`` and ``*_upper`` "
+        "(`headscope.runner.row_sample`).",
+    )
+    task: str | None = option(
+        MODEL,
+        "Task head of whose loss the gradients are (the reducer and the views), such as causal-lm; also masked-lm, "
+        "classification, tagging, and own for the head that the weights have.",
+        default=None,
+        unset="own, where something needs a head",
+        metavar="TASK",
+        choices=("masked-lm", "causal-lm", "classification", "tagging", "own"),
+    )
+
+    def check_measuring(self) -> None:
+        """Raise an error for reducers or a model that there are not.
+
+        Raises:
+            HeadscopeError: one of these.
+        """
+        from headscope.reducers.names import check_names
+
+        check_names(self.reducers)
+        self.check_model()
+
+
+class WholeCorpus(Replicable):
+    """What is measured on a whole corpus alone, and who measures it."""
+
+    runs: "str | Path | Runs | None" = option(
+        MODEL,
+        "Folder of runs that were tuned from `model`, such as headscope-runs: each run is measured instead of the "
+        "model.",
+        default=None,
+        metavar="FOLDER",
+        typed=Path,
+        python="The table has the dimension ``run``. Runs have the head of their task, and are not replicated.",
+    )
+    engine: str = option(
+        SPEED,
+        "Who measures: local, or ray for the workers of a Ray cluster (extra `ray`), the one that RAY_ADDRESS names or "
+        "one that is started on this machine.",
+        default="local",
+        metavar="NAME",
+        choices=ENGINES,
+        recorded=False,
+    )
+    workers: int | None = option(
+        SPEED,
+        "Number of workers on Ray, such as 4; each loads the model.",
+        default=None,
+        unset="one for each core, or for each GPU with `device` cuda",
+        at_least=1,
+        recorded=False,
+    )
+
+    @cached_property
+    def tuned(self) -> "Runs | None":
+        """The runs to measure; None if the model itself is to be measured.
+
+        Raises:
+            HeadscopeError: the folder holds no runs, or there is a corpus to replicate on as well.
+        """
+        from headscope.runs import read
+
+        if self.runs is None:
+            return None
+        if self.replicate is not None:
+            raise HeadscopeError(
+                "the heads of runs are not replicated, only those of one model; measure the runs on each corpus, and "
+                "leave out `replicate`."
+            )
+        return read(self.runs) if isinstance(self.runs, str | Path) else self.runs
+
+
+class Measure(Measuring, WholeCorpus, Request[HeadTable], function="measure"):
+    """Measure every head of a model with one or more reducers.
+
+    Returns:
+        The head table, with intervals, reported heads and p-values.
+    """
+
+    out: str | Path | None = option(
+        OUTPUT, "File to write, such as before.nc.", "--out", "-o", default=None, metavar="FILE", recorded=False
+    )
+
+    def check(self, progress: Progress) -> None:
+        """Raise an error for runs, reducers, a model, an engine, a file or a corpus that cannot be used."""
+        if self.out is None and self.resume:
+            raise HeadscopeError("`resume` continues a file, and none is named; name it as `out`.")
+        if self.tuned is not None and self.task is not None:
+            raise HeadscopeError("runs have the head of the task that they were tuned on; leave out `task`.")
+        self.check_measuring()
+        check_engine(
+            self.engine, self.workers, self.model, self.device, runs=self.runs, replicate=self.replicate is not None
+        )
+        if self.out is not None:
+            check_file(Path(self.out))
+        self.check_corpora(self.corpus, self.replicate)
+
+
+class MeasureShard(Measuring, Request[ShardSums], function="measure_shard", module="shard"):
+    """Measure a shard of a corpus: its sums, in a file that `headscope.merge` joins with those of the other shards.
+
+    Each shard is measured by a process of its own, on any machine that has the model and the whole corpus, which is
+    read to see what it holds. The arguments are the same for all shards, but for the number of the `device`, such as
+    ``cuda:1``.
+
+    Returns:
+        What was written.
+    """
+
+    shard: "str | Shard" = option(
+        CORPUS,
+        "Which shard of how many, such as 2/8 for the second of eight.",
+        kw_only=False,
+        metavar="K/N",
+        typed=str,
+        python="Or a `headscope.corpora.Shard`.",
+    )
+    out: str | Path = option(
+        OUTPUT, "File to write, such as heads.2-of-8.npz.", "--out", "-o", metavar="FILE", recorded=False
+    )
+
+    @cached_property
+    def part(self) -> "Shard":
+        """The shard.
+
+        Raises:
+            HeadscopeError: it is written in another way, or there is no such shard.
+        """
+        from headscope.corpora import Shard
+
+        return Shard.parse(self.shard) if isinstance(self.shard, str) else self.shard
+
+    def check(self, progress: Progress) -> None:
+        """Raise an error for a shard, reducers, a model, a file or a corpus that cannot be used."""
+        _ = self.part
+        self.check_measuring()
+        check_file(Path(self.out))
+        self.check_corpora(self.corpus)
+
+
+class TypedMeasure(Measuring, WholeCorpus, Request[Measured], command="measure"):
+    """Measure every head of a model with one or more reducers, into one file.
+
+    The file is a head table in netCDF (heads.nc), which `headscope compare` and `headscope.read_table` read. With
+    `shard` it holds the sums over a part of the corpus, which `headscope merge` reads.
+    """
+
+    usage = (
+        "headscope measure minilm grammar:300 -r scope -o before.nc",
+        "headscope measure minilm grammar:300 -r relations --replicate grammar:300:7 -o heads.nc",
+        "headscope measure minilm grammar:300 -r scope --runs negation -o after.nc",
+        "headscope measure minilm grammar:300 -r scope --runs negation/control -o control.nc",
+        "headscope measure minilm grammar:300 -r surface --shard 1/2 -o first.npz",
+        "headscope measure minilm grammar:300 -r surface --shard 2/2 -o second.npz",
+    )
+    offset: Sequence[int] = option(
+        MEASURED,
+        "For the reducer surface: another distance to measure, in tokens, such as -2 for two tokens before; may be "
+        "repeated.",
+        default=(),
+    )
+    words: Sequence[str] = option(
+        MEASURED,
+        "For the reducer surface: a class of words, as NAME=WORD,WORD such as no=not,n't,never; may be repeated.",
+        "--class",
+        default=(),
+        metavar="CLASS",
+    )
+    shard: str | None = option(
+        CORPUS,
+        "Measure one shard of the corpus, such as 2/8 for the second of eight; `headscope merge` joins the files of "
+        "all shards.",
+        default=None,
+        unset="the whole corpus",
+        metavar="K/N",
+    )
+    out: str | Path | None = option(
+        OUTPUT,
+        "File to write, such as before.nc.",
+        "--out",
+        "-o",
+        default=None,
+        unset="heads.nc, or heads.2-of-8.npz for a shard",
+        metavar="FILE",
+    )
+    explain: bool = option(
+        OUTPUT, "Print for each layer how its attention was computed, and why.", default=False, unset="no"
+    )
+
+    @cached_property
+    def part(self) -> "Shard | None":
+        """The shard; None for the whole corpus.
+
+        Raises:
+            HeadscopeError: it is written in another way, or there is no such shard.
+        """
+        from headscope.corpora import Shard
+
+        return None if self.shard is None else Shard.parse(self.shard)
+
+    @cached_property
+    def file(self) -> Path:
+        """The file to write."""
+        if self.out is not None:
+            return Path(self.out)
+        return Path("heads.nc" if self.part is None else f"heads.{self.part.number}-of-{self.part.count}.npz")
+
+    def check(self, progress: Progress) -> None:
+        """Raise an error for what a shard, or an engine, cannot do."""
+        whole = {"runs": self.runs, "replicate": self.replicate, "explain": self.explain}
+        if self.part is not None and (given := next((name for name, value in whole.items() if value), None)):
+            raise HeadscopeError(
+                f"`{given}` needs the whole corpus, and a shard is a part of it; leave out `{given}` or `shard`."
+            )
+        check_engine(self.engine, self.workers, self.model, self.device, shard=self.shard, **whole)
+
+    def run(self, progress: Progress = ignore_progress) -> Measured:
+        """Measure the corpus, or the shard.
+
+        Raises:
+            HeadscopeError: in one sentence, what is wrong.
+        """
+        self.check(progress)
+        record = Measure if self.part is None else MeasureShard
+        request = record(**{name: getattr(self, name) for name in record.options} | {"out": self.file})
+        if self.offset or self.words:
+            request.check(progress)
+            progress(self.loading, 0, 0)
+            from headscope.reducers import add_offsets_and_classes
+
+            names = [str(name) for name in cast("Sequence[str]", self.reducers)]
+            chosen = add_offsets_and_classes(names, [*self.offset], [*self.words])
+            request = dataclasses.replace(request, reducers=chosen)
+        return request.run(progress)
+
+
+measure = make_function(Measure)
+measure_shard = make_function(MeasureShard)

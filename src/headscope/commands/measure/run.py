@@ -1,0 +1,152 @@
+"""One head table: any reducers on a model, or on the runs that were tuned from it.
+
+model, corpus --measure--> head table --analyse--> with intervals and reported heads --> file
+
+On a second corpus, the heads that were chosen on the first are scored (`add_replication`).
+"""
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import xarray as xr
+
+from headscope import heads
+from headscope.analyse import add_replication, assess
+from headscope.capture.names import find_base
+from headscope.commands.folder import reserve_file
+from headscope.commands.inputs import find_head, make_plan
+from headscope.commands.measure.engine import RAY
+from headscope.commands.measure.request import Measure, Measuring
+from headscope.commands.progress import Progress
+from headscope.commands.recorded import record_request
+from headscope.commands.replication import open_replication
+from headscope.corpora import CorpusSummary, summarize
+from headscope.errors import HeadscopeError
+from headscope.reducers.reducer import Reducer
+from headscope.reducers.support.permutations import with_permutations
+from headscope.runner import Plan, list_reducers, measure, measure_runs, refuse_sample, refuse_view, resolve_reducers
+from headscope.runs import Runs
+from headscope.view.headings import name_model
+
+
+def run(request: Measure, progress: Progress) -> xr.Dataset:
+    """Measure the heads of a model, or of runs, and write the table if a file is named."""
+    with nullcontext() if request.out is None else reserve_file(Path(request.out)) as sums:
+        progress("reading the corpus", 0, 0)
+        summary = summarize(request.documents)
+        reducers = choose_reducers(request, summary, request.tuned)
+        if request.engine == RAY:
+            table = _measure_on_ray(request, reducers, summary, sums, progress)
+        else:
+            table = _measure_here(request, reducers, summary, sums, progress)
+        names = {"corpus": request.documents.name, "replicate": str(table.attrs.get("replication_corpus", ""))}
+        names |= {"model": str(table.attrs["model"]), "runs": str(request.tuned.folder) if request.tuned else ""}
+        # The call stays as the runner has it: with the plan, from which the same is measured of another model.
+        table = table.assign_attrs(request=record_request(request, **names)["request"])
+        if request.out is not None:
+            heads.write_table(table, request.out)
+    return table
+
+
+def _measure_here(
+    request: Measure, reducers: Sequence[Reducer], summary: CorpusSummary, sums: Path | None, progress: Progress
+) -> xr.Dataset:
+    """The head table that this process measures; without `sums` nothing is kept for resuming."""
+    documents, runs, plan = request.documents, request.tuned, make_plan_of(request)
+    named = list_reducers(request.reducers)
+    second = open_replication(request.replicate, documents, named, reducers, reading=request.read, progress=progress)
+    progress("loading the model", 0, 0)
+    model = request.load(task=find_head(request.task, reducers, request.view) if runs is None else None)
+
+    def make_settings(step: str, summary: CorpusSummary, checkpoint: Path | None) -> dict[str, Any]:
+        shown = partial(progress, step)
+        return {
+            "plan": plan, "summary": summary, "checkpoint": checkpoint, "resume": request.resume, "progress": shown,
+        }  # fmt: skip
+
+    if runs is None:
+        settings = make_settings(f"measuring {name_model(model.name)}", summary, sums)
+        table = assess(measure(model, documents, reducers, **settings))
+    else:
+        step = f"measuring {len(runs.runs)} runs of {'the control of ' if runs.control else ''}{runs.task}"
+        settings = make_settings(step, summary, sums) | {"trust_remote_code": request.trust_remote_code}
+        table = assess(measure_runs(model, runs, documents, reducers, **settings))
+    if second is None:
+        return table
+    checkpoint = sums and sums.with_stem(f"{sums.stem}.replication")
+    settings = make_settings(f"replicating on {second.name}", second.summary, checkpoint)
+    return add_replication(table, measure(model, second.documents, second.reducers, **settings))
+
+
+def _measure_on_ray(
+    request: Measure, reducers: Sequence[Reducer], summary: CorpusSummary, sums: Path | None, progress: Progress
+) -> xr.Dataset:
+    """The head table that the workers of a Ray cluster measure; without `sums` nothing is kept for resuming."""
+    # Ray is an extra, and takes seconds to import.
+    from headscope.runner import ray
+
+    progress("starting the workers", 0, 0)
+    model = str(request.model)
+    work = ray.Work.describe(
+        model,
+        request.documents,
+        reducers,
+        plan=make_plan_of(request),
+        summary=summary,
+        device=request.device,
+        trust_remote_code=request.trust_remote_code,
+        task=find_head(request.task, reducers, request.view),
+    )
+    step = partial(progress, f"measuring {name_model(model)}")
+    with TemporaryDirectory() as folder:
+        sums = sums or Path(folder) / "sums.npz"
+        return assess(ray.measure(work, sums, workers=request.workers, resume=request.resume, progress=step))
+
+
+def make_plan_of(request: Measuring) -> Plan:
+    """Return how the texts are cut and batched."""
+    return make_plan(
+        request.max_tokens,
+        request.cut,
+        request.pair_tokens,
+        request.batch_tokens,
+        request.view,
+        request.sample_queries,
+        request.seed,
+    )
+
+
+def choose_reducers(request: Measuring, summary: CorpusSummary, runs: Runs | None) -> list[Reducer]:
+    """The reducers that were named, for this corpus, with as many permutations as were asked for.
+
+    Raises:
+        HeadscopeError: one compares a model with what it was tuned from, and there is nothing to compare; or one cannot
+            be measured through the view or on a sample of queries.
+    """
+    compares = runs is not None or _is_adapter(request.model)
+    named = list_reducers(request.reducers)
+    chosen = []
+    for name, reducer in zip(named, resolve_reducers(named, summary), strict=True):
+        if not compares and reducer.models == 2:
+            raise HeadscopeError(
+                f"the reducer `{reducer.name}` compares a model with what it was tuned from; add `runs`, or give "
+                "the folder of an adapter."
+            )
+        skipped = request.permutations is None and runs is not None and isinstance(name, str)
+        chosen.append(with_permutations(reducer, 0 if skipped else request.permutations))
+    refuse_view(chosen, request.view)
+    refuse_sample(chosen, make_plan_of(request))
+    return chosen
+
+
+def _is_adapter(model: object) -> bool:
+    """True for a model with an adapter, which can be compared with the model without it.
+
+    Raises:
+        ModelError: the folder of an adapter does not say which model it was trained for.
+    """
+    return bool(find_base(str(model)) if isinstance(model, str | Path) else getattr(model, "adapter_of", ""))

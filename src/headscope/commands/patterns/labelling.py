@@ -1,0 +1,71 @@
+"""Labelling attention maps by eye: a folder of maps, and a local page that shows them one after the other.
+
+model, texts --choose--> folder of maps --page, a key a map--> labels.csv, which `headscope patterns --labels` trains on
+"""
+
+from collections.abc import Callable
+
+import torch
+
+from headscope.commands.patterns.annotate import annotate
+from headscope.commands.patterns.request import LabelMaps
+from headscope.commands.progress import Progress
+from headscope.corpora.corpus import hash_documents, name_documents
+from headscope.learn.map_labels import LABELS, measure_agreement, write_maps
+from headscope.learn.map_sample import choose_maps, read_maps
+from headscope.reducers.support.map_patterns import make_images
+from headscope.view.figures import save
+from headscope.view.figures.contact_sheet import draw_contact_sheets
+
+
+def run(request: LabelMaps, progress: Progress) -> str:
+    """Write the maps, show them until the user is done, and say how many are labelled."""
+    prepare_maps(request, progress)
+    return serve_maps(request, request.ready)
+
+
+def prepare_maps(request: LabelMaps, progress: Progress) -> None:
+    """Write the maps that are to be labelled to a folder, with contact sheets; one that has maps is left as it is.
+
+    Raises:
+        HeadscopeError: the model or the corpus cannot be read, or the corpus has too few documents.
+    """
+    if request.is_prepared:
+        return
+    documents, folder = request.documents, request.place
+    progress("loading the model", 0, 0)
+    model = request.load()
+    attention_type, layers = next(iter(model.attention_layers.items()))
+    names = choose_maps(list(documents), layers, model.shape.heads[attention_type], request.maps, request.seed)
+    by_name = {}
+    for each in read_maps(model, list(documents), names):
+        by_name[each.name] = each
+        progress("reading maps", len(by_name), len(names))
+    chosen = [by_name[name] for name in names if name in by_name]
+    images = [make_images(torch.from_numpy(each.weights)[None])[0, 0].numpy() for each in chosen]
+    ends = [[(separator + 0.5) / len(each.weights) for separator in each.separators] for each in chosen]
+    for number, figure in enumerate(draw_contact_sheets(images, ends), 1):
+        save(figure, folder / "sheets", f"sheet-{number:02}", pdf=False)
+    about = {
+        "model": model.name,
+        "weights_sha256": model.weights_sha256,
+        "corpus": name_documents(documents),
+        "corpus_sha256": hash_documents(documents),
+        "seed": request.seed,
+        "left_out": len(names) - len(chosen),
+    }
+    write_maps(folder, chosen, about)
+
+
+def serve_maps(request: LabelMaps, ready: Callable[[str], None]) -> str:
+    """Show the maps of a folder on a local page until the user is done, and say how many are labelled.
+
+    Raises:
+        HeadscopeError: the folder has no maps, is damaged, or has too few labels for a second pass.
+    """
+    labelled = annotate(request.place, second=request.second, seed=request.seed, ready=ready)
+    says = f"{len(labelled.labels)} of {len(labelled.maps)} maps are labelled in {request.place / LABELS}."
+    twice, share, kappa = measure_agreement(labelled)
+    if twice:
+        says += f" Of {twice} that were labelled twice, {share:.0%} have the same label (Cohen's kappa {kappa:.2f})."
+    return says

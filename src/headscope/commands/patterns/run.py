@@ -1,0 +1,164 @@
+"""The patterns of the attention maps of a model, written to a folder.
+
+model, texts --classify--> head table --view--> files
+
+With labels of the user, the classifier is trained on them first, and validated on maps that it was not trained on.
+"""
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from headscope.analyse import assess
+from headscope.commands.folder import write_csv
+from headscope.commands.inputs import make_plan
+from headscope.commands.output import open_folder
+from headscope.commands.patterns.labelling import prepare_maps
+from headscope.commands.patterns.request import RUNS, TABLE, Patterns, TypedPatterns
+from headscope.commands.progress import Progress
+from headscope.commands.recorded import record_request
+from headscope.corpora import summarize
+from headscope.corpora.corpus import name_documents
+from headscope.errors import CorpusError
+from headscope.heads import write_table
+from headscope.learn.map_labels import read_maps_to_label
+from headscope.learn.patterns import (
+    FOLDS,
+    LabelledImages,
+    Validation,
+    cross_validate,
+    finetune,
+    pretrain,
+    refuse_few,
+    write_classifier,
+)
+from headscope.reducers.map_patterns import list_map_reducers
+from headscope.reducers.support.map_patterns import PATTERNS, MapClassifier
+from headscope.view.figures import save
+from headscope.view.figures.patterns import draw_heads, draw_layers, draw_shares
+from headscope.view.headings import name_model
+from headscope.view.patterns import list_patterns, list_validation
+
+CLASSIFIER = "classifier.safetensors"
+"""The weights of a classifier that was trained on labels of the user."""
+
+VALIDATION = "validation.csv"
+"""The confusion matrix of that classifier on maps that it was not trained on."""
+
+
+def run(request: Patterns, progress: Progress) -> xr.Dataset | None:
+    """Classify the maps of the model, and of runs if there are any, and write the folder.
+
+    Maps that are to be labelled on the terminal are prepared instead: the page is shown when the progress has ended.
+    """
+    if isinstance(request, TypedPatterns) and request.labelling is not None:
+        prepare_maps(request.labelling, progress)
+        return None
+    documents, runs = request.documents, request.tuned
+    with open_folder(request, progress) as folder:
+        summary = summarize(documents)
+        trained, validations = _train(request.labels, request.classifier, request.seed, progress)
+        progress("loading the model", 0, 0)
+        model = request.load()
+        reducers = list_map_reducers(trained, summary, causal="decoder" in model.layers)
+        plan = make_plan(request.max_tokens, None, request.pair_tokens, request.batch_tokens)
+        measure = partial(folder.measure, plan=plan, summary=summary, trust_remote_code=request.trust_remote_code)
+        step = f"classifying the maps of {name_model(model.name)}"
+        tables = {TABLE: assess(measure(TABLE, model, documents, reducers, label=step))}
+        if runs is not None:
+            step = f"classifying the maps of {len(runs.runs)} runs of {runs.task}"
+            tables[RUNS] = assess(measure(RUNS, model, documents, reducers[:1], label=step, runs=runs))
+        names = {"model": model.name, "corpus": name_documents(documents)}
+        recorded = record_request(request, **names, runs=runs.task if runs else "")
+        about = _describe(validations) | recorded
+        tables = {name: table.assign_attrs(about) for name, table in tables.items()}
+        folder.write(lambda fresh: _fill(fresh, tables, trained if request.labels else None, validations), names)
+    return tables[TABLE]
+
+
+def _train(
+    labels: Sequence[str | Path], classifier: str | Path | None, seed: int, progress: Progress
+) -> tuple[MapClassifier, dict[str, Validation]]:
+    """The classifier to use; if it is trained on labels, also what it says of maps that it was not trained on."""
+    if not labels:
+        return MapClassifier.read(classifier), {}
+    labelled = _read_labels(labels)
+    refuse_few(labelled)
+    progress("training on generated maps", 0, 0)
+    start = pretrain(seed)
+    validations = {}
+    for parts, by_head in {"maps": False, "heads": True}.items():
+        if len(set(labelled.heads)) >= FOLDS or not by_head:
+            step = f"validating in {FOLDS} parts of the {parts}"
+            validations[parts] = cross_validate(
+                start, labelled, by_head=by_head, seed=seed, progress=partial(progress, step)
+            )
+    progress("training on all labelled maps", 0, 0)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / CLASSIFIER
+        write_classifier(finetune(start, labelled, seed), path)
+        return MapClassifier.read(path), validations
+
+
+def _read_labels(folders: Sequence[str | Path]) -> LabelledImages:
+    """The labelled maps of all folders.
+
+    Raises:
+        CorpusError: no map is labelled.
+    """
+    maps, labels = [], []
+    for folder in folders:
+        labelled = read_maps_to_label(Path(folder).expanduser())
+        for number, label in sorted(labelled.labels.items()):
+            maps.append(labelled.maps[number - 1])
+            labels.append(label)
+    if not labels:
+        raise CorpusError(
+            f"no map in {', '.join(map(str, folders))} is labelled; label some with `headscope patterns --annotate "
+            "FOLDER`."
+        )
+    return LabelledImages.from_maps(maps, labels)
+
+
+def _describe(validations: Mapping[str, Validation]) -> dict[str, Any]:
+    """The attributes that say how good the classifier is on the labels of the user; none without labels."""
+    return {
+        f"classifier_{name}": value
+        for parts, validation in validations.items()
+        for name, value in {
+            f"f1_by_{parts}": validation.f1,
+            f"f1_by_{parts}_interval": list(validation.interval),
+        }.items()
+    }
+
+
+def _fill(
+    fresh: Path, tables: Mapping[str, xr.Dataset], trained: MapClassifier | None, validations: Mapping[str, Validation]
+) -> None:
+    """Write all files of the folder."""
+    for name, table in tables.items():
+        write_table(table, fresh / f"{name}.nc")
+        write_csv(list_patterns(table), fresh / f"{name}.csv")
+    if trained is not None:
+        write_classifier(trained.network, fresh / CLASSIFIER)
+        write_csv(
+            list_validation({name: _label(each.confusion) for name, each in validations.items()}), fresh / VALIDATION
+        )
+    bars = {name_model(tables[TABLE].attrs["model"]): tables[TABLE]}
+    if RUNS in tables:
+        bars[f"tuned on {tables[RUNS].attrs['task']}"] = tables[RUNS]
+    table = tables[TABLE]
+    figures = {"shares": draw_shares(bars), "layers": draw_layers(table), "heads": draw_heads(table)}
+    for name, figure in figures.items():
+        save(figure, fresh / "figures", name, pdf=False)
+
+
+def _label(confusion: np.ndarray) -> xr.DataArray:
+    """A confusion matrix with the names of the patterns."""
+    names = list(PATTERNS)
+    return xr.DataArray(confusion, {"label": names, "predicted": names}, ("label", "predicted"))

@@ -1,0 +1,251 @@
+"""Probes of what the attention of all heads together says of the links of a corpus, written to a folder.
+
+treebank, model --extract--> maps of all heads --fit, seed by seed--> sums --tabulate--> head table --view--> files
+
+The maps are kept in a folder within the output until all probes are trained, and are then removed.
+"""
+
+import json
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from headscope.capture.model import Model, untrained_model
+from headscope.capture.stream import Plan
+from headscope.commands.folder import OutputFolder
+from headscope.commands.inputs import make_plan
+from headscope.commands.output import open_folder
+from headscope.commands.probe.request import STRUCTURAL, Probe
+from headscope.commands.progress import Progress
+from headscope.commands.recorded import record_request
+from headscope.corpora import Corpus, CorpusSummary, summarize
+from headscope.corpora.corpus import hash_documents, name_documents
+from headscope.corpora.document import Document
+from headscope.corpora.originals import mark_copies
+from headscope.errors import CorpusError
+from headscope.identity import MODEL_PARTS
+from headscope.learn.choices import find_kind, list_choices
+from headscope.learn.link_kinds import DEPENDENCY
+from headscope.learn.probe import PROBES, Fitting, Split, Sums, run_steps, split, split_parts
+from headscope.learn.probe_data import PARTS, ProbeData, Vocabulary, extract, number_part
+from headscope.learn.probe_table import tabulate_probes
+from headscope.learn.word_vectors import WordVectors, embed_words, read_vectors
+from headscope.reducers.support.folds import FoldAssignment
+from headscope.runner.checkpoint import RunSums
+from headscope.runner.checkpoint import resume as resume_sums
+from headscope.runner.checkpoint import save as save_sums
+from headscope.runner.provenance import identify_model, list_versions
+from headscope.view.figures.probes import draw_probes
+from headscope.view.headings import name_model
+from headscope.view.probes import list_lengths, list_probes
+
+TABLE = "probe"
+"""The name of the head table."""
+
+
+def run(request: Probe, progress: Progress) -> xr.Dataset:
+    """Train the probes, seed by seed, and write the folder."""
+    with open_folder(request, progress) as folder:
+        progress("reading the treebank", 0, 0)
+        documents, tested = request.documents, request.tested
+        summary = summarize(documents)
+        kind = find_kind(summary, request.links)
+        request.check_tree(kind)
+        texts = _Texts.divide(documents, summary)
+        others = None if tested is None else _Texts.divide(tested, summarize(tested))
+        _refuse_few(texts, documents, kind, request.seeds, own_test=tested is not None)
+        vocabulary = Vocabulary.from_documents([*texts.documents, *(others.documents if others else [])], kind)
+        progress("loading the model", 0, 0)
+        model, words = request.load(), request.words
+        vectors = embed_words(model, vocabulary.types) if words is None else read_vectors(words, vocabulary.types)
+        names = {"treebank": name_documents(documents), "test": "" if tested is None else name_documents(tested)}
+        settings = {
+            "links": kind, "words": vectors.source, "seeds": request.seeds, "decode": request.decode,
+            "without": sorted(request.without), "rank": request.rank, "max_tokens": request.max_tokens,
+        }  # fmt: skip
+        identity = {
+            "about": {"model": model.name, **names, **settings},
+            "identity": {part: identify_model(model)[part] for part in MODEL_PARTS},
+            "corpus": hash_documents(documents),
+            "other": "" if tested is None else hash_documents(tested),
+        }
+        plan = make_plan(request.max_tokens, None, None, request.batch_tokens)
+        probing = _Probing(folder, model, vocabulary, vectors, texts, others, plan)
+        left_out = {*request.without, *(() if kind == DEPENDENCY else (STRUCTURAL,))}
+        parts = [part for part in request.options["without"].choices if part not in left_out]
+        by_seed, data = probing.run(request.seeds, parts, request.decode, request.rank, identity)
+        tests_per_text = request.seeds if tested is not None else -(-request.seeds // 5)
+        table = tabulate_probes(by_seed, data, vocabulary.labels, tests_per_text=tests_per_text)
+        repeated = sum(document.copy_of is not None for document in texts.documents)
+        about = {"test": names["test"], "links": kind, "decode": request.decode, "documents_repeated": repeated}
+        table = table.assign_attrs(
+            _identify(model, documents, summary, data, vectors) | about,
+            **record_request(request, model=model.name, **names),
+        )
+        folder.finish(
+            {"model": model.name, "treebank": names["treebank"]},
+            tables={TABLE: table},
+            rows={TABLE: list_probes(table), "lengths": list_lengths(table)},
+            figures=draw_probes(table),
+        )
+        shutil.rmtree(probing.maps, ignore_errors=True)
+    return table
+
+
+@dataclass(frozen=True, eq=False)
+class _Texts:
+    """A corpus, divided for probes.
+
+    Attributes:
+        parts: its documents, by part.
+        assignment: of documents to folds.
+    """
+
+    parts: tuple[tuple[Document, ...], ...]
+    assignment: FoldAssignment
+
+    @classmethod
+    def divide(cls, documents: Iterable[Document], summary: CorpusSummary) -> "_Texts":
+        """The documents of a corpus by part."""
+        assignment = FoldAssignment.for_corpus(summary)
+        parts: list[list[Document]] = [[] for _ in range(PARTS)]
+        for document in mark_copies(documents, summary.originals):
+            parts[number_part(document, assignment)].append(document)
+        return cls(tuple(map(tuple, parts)), assignment)
+
+    @property
+    def documents(self) -> list[Document]:
+        """All of them."""
+        return [document for part in self.parts for document in part]
+
+
+@dataclass(frozen=True, eq=False)
+class _Probing:
+    """The probes of one job: extracts attention, trains, and keeps sums on disk."""
+
+    folder: OutputFolder
+    model: Model
+    vocabulary: Vocabulary
+    vectors: WordVectors
+    texts: _Texts
+    others: _Texts | None
+    plan: Plan
+
+    @property
+    def maps(self) -> Path:
+        """The folder of the files of attention."""
+        return self.folder.path / ".maps"
+
+    def run(
+        self, seeds: int, parts: Sequence[str], decode: str, rank: int, identity: dict[str, Any]
+    ) -> tuple[dict[int, dict[str, Sums]], ProbeData]:
+        """The sums of each seed by step, and the data of the treebank."""
+        path = self.folder.sums(TABLE)
+        if self.folder.resume and path.exists():
+            done = resume_sums(path, identity)
+        else:
+            shutil.rmtree(self.maps, ignore_errors=True)
+            done = RunSums({})
+            save_sums(done, path, identity=identity)
+        hidden = STRUCTURAL in parts
+        data = self._extract(self.model, "treebank", self.texts, hidden=hidden)
+        test = None if self.others is None else self._extract(self.model, "test", self.others, hidden=hidden)
+        by_seed: dict[int, dict[str, Sums]] = {}
+        for seed in range(seeds):
+            sums = by_seed[seed] = _collect(done, seed)
+            batches = split(data, seed, test)
+            _refuse_unread(batches, data)
+            fitting = Fitting(batches, None, self.vectors.values, len(self.vocabulary.labels), seed, decode)
+            if "untrained" in parts:
+                fitting = self._add_untrained(fitting, seed)
+            first = seed == 0
+            steps = fitting.steps(
+                control="control" in parts, code_length=first and "code-length" in parts,
+                rank=rank if first and hidden else None, layers=data.layers,
+            )  # fmt: skip
+            label = f"training probes, seed {seed + 1} of {seeds}"
+            self.folder.progress(label, len(sums), len(steps))
+            for name, values in run_steps(steps, sums):
+                sums[name] = values
+                done += RunSums({(f"seed-{seed}", name, key): value for key, value in values.items()})
+                save_sums(done, path, identity=identity)
+                self.folder.progress(label, len(sums), len(steps))
+            shutil.rmtree(self.maps / f"untrained-{seed}", ignore_errors=True)
+            shutil.rmtree(self.maps / f"untrained-test-{seed}", ignore_errors=True)
+        return by_seed, data
+
+    def _add_untrained(self, fitting: Fitting, seed: int) -> Fitting:
+        untrained = untrained_model(self.model, seed=seed, keep_embeddings=True)
+        data = self._extract(untrained, f"untrained-{seed}", self.texts)
+        test = None if self.others is None else self._extract(untrained, f"untrained-test-{seed}", self.others)
+        return Fitting(
+            fitting.split, split(data, seed, test), fitting.vectors, fitting.labels, fitting.seed, fitting.way
+        )
+
+    def _extract(self, model: Model, name: str, texts: _Texts, *, hidden: bool = False) -> ProbeData:
+        total = sum(len(document.words) for document in texts.documents)
+        shown = "the untrained model" if name.startswith("untrained") else name_model(model.name)
+        label = f"reading the attention of {shown}"
+        seen = 0
+        for step in extract(
+            model, texts.parts, self.vocabulary, texts.assignment, self.maps / name, plan=self.plan, hidden=hidden,
+            reuse=self.folder.resume,
+        ):  # fmt: skip
+            if isinstance(step, ProbeData):
+                return step
+            seen += step
+            self.folder.progress(label, seen, total)
+        raise AssertionError("the data comes last")
+
+
+def _refuse_few(texts: _Texts, documents: Iterable[Document], kind: str, seeds: int, *, own_test: bool) -> None:
+    """Refuse a corpus of which some seed would have nothing to train on, to stop by or to test."""
+    choices = [sum(len(list_choices(document, kind)) for document in part) for part in texts.parts]
+    for seed in range(seeds):
+        uses = ("training", "stopping", *([] if own_test else ["testing"]))
+        for use, parts in zip(uses, split_parts(seed, own_test=own_test), strict=False):
+            if not any(choices[part] for part in parts):
+                count = len(texts.documents)
+                raise CorpusError(
+                    f"{name_documents(documents)} has {count} {'document' if count == 1 else 'documents'} with "
+                    f"{sum(choices)} {kind} links; divided by text for training, stopping and testing, with seed "
+                    f"{seed} none are left for {use}: give a larger treebank."
+                )
+
+
+def _refuse_unread(batches: Split, data: ProbeData) -> None:
+    """Refuse a corpus whose documents were left out, all that were to be trained on, to stop by or to test."""
+    if not all(vars(batches).values()):
+        reasons = ", ".join(f"{count} {reason}" for reason, count in data.skipped.items())
+        raise CorpusError(
+            f"too few documents could be read ({data.documents}; left out were {reasons or 'documents of the test'}); "
+            "give shorter ones, or a larger `max_tokens`."
+        )
+
+
+def _collect(done: RunSums, seed: int) -> dict[str, Sums]:
+    """The sums of a seed by step."""
+    sums: dict[str, Sums] = {}
+    for key, value in done.values.items():
+        if key[0] == f"seed-{seed}":
+            sums.setdefault(key[1], {})[key[2]] = value
+    return sums
+
+
+def _identify(
+    model: Model, documents: Corpus, summary: CorpusSummary, data: ProbeData, vectors: WordVectors
+) -> dict[str, Any]:
+    """The attributes of the table that tell what was read."""
+    skipped = {**summary.skipped}
+    for reason, count in data.skipped.items():
+        skipped[reason] = skipped.get(reason, 0) + count
+    return identify_model(model) | {
+        "corpus": name_documents(documents), "corpus_sha256": hash_documents(documents), "documents": data.documents,
+        "tokens": data.tokens, "skipped": json.dumps(skipped, sort_keys=True), "word_vectors": vectors.source,
+        "word_types": len(vectors.places), "word_types_missing": vectors.missing,
+        "versions": json.dumps(list_versions()), "probes": json.dumps(dict(PROBES)),
+    }  # fmt: skip

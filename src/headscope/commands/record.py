@@ -1,0 +1,155 @@
+"""A command as one record: a field is an option on the terminal, a parameter in Python and a part of the request.
+
+    class Align(ModelOptions, Resumable, Request["xr.Dataset"], function="measure_alignment"):
+        top: int | None = option(MEASURED, "Number of heads to write, such as 4.", default=None, at_least=1)
+
+    measure_alignment = make_function(Align)
+
+The command (`headscope.cli.build`), the function and its docstring (`headscope.commands.function`), the checks, which
+use the same sentences in both, the reference page, and what a table records of its own measurement
+(`headscope.commands.recorded`) follow from it. This module imports nothing heavy: a request is checked before torch is
+loaded.
+"""
+
+import dataclasses
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast, dataclass_transform, get_args, get_origin
+
+from headscope.commands.option import OUTPUT, Option, argument, option, output_folder, read_option, spell_name
+from headscope.commands.progress import Progress, ignore_progress
+
+if TYPE_CHECKING:
+    from xarray import Dataset
+
+    HeadTable = Dataset
+else:
+    HeadTable = "xr.Dataset"  # xarray takes half a second to import
+
+R_co = TypeVar("R_co", covariant=True)
+
+_COMPLETE = "_complete"
+"""The attribute of a request that is checked, and is not changed any more."""
+
+LOADING = "loading PyTorch"
+"""The step that is shown while a job is imported, which takes seconds."""
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(option, argument, output_folder))
+class Options:
+    """Fields that several requests share. Requests are composed of them by inheritance, and of nothing else."""
+
+    options: ClassVar[Mapping[str, Option]]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Raise an error for a change; methods that a frozen dataclass has for that are made anew for each class."""
+        if _COMPLETE in self.__dict__:
+            raise dataclasses.FrozenInstanceError(f"{name} of a request cannot be changed")
+        super().__setattr__(name, value)
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        """Make the class a dataclass, and find out the type of each option."""
+        super().__init_subclass__(**keywords)
+        dataclass(eq=False, repr=False, match_args=False)(cls)
+        cls.options = {each.name: read_option(each) for each in dataclasses.fields(cast(Any, cls))}
+
+
+class Request(Options, Generic[R_co]):
+    """What a user asks for, checked. The type in brackets is that of the result.
+
+    A subclass in ``headscope.commands.NAME.request`` is run by ``headscope.commands.NAME.run``, and its result is
+    printed by ``headscope.commands.NAME.show``.
+
+    Attributes:
+        command: its name on the terminal; none if it is for Python alone.
+        function: its name in Python.
+        module: the one beside that of the request whose function ``run`` runs it.
+        loading: the step that is shown while that module is imported; none if it takes no time.
+        usage: examples for the help.
+    """
+
+    command: ClassVar[str] = ""
+    function: ClassVar[str] = ""
+    module: ClassVar[str] = "run"
+    loading: ClassVar[str] = LOADING
+    result: ClassVar[Any] = None
+    usage: ClassVar[tuple[str, ...]] = ()
+
+    progress: Progress | bool | None = option(
+        OUTPUT,
+        "True shows the progress, False does not; a function is called with the step, how much of it is done, and how "
+        "much there is.",
+        default=None,
+        unset="shown on a terminal and in a notebook",
+        on_terminal=False,
+        recorded=False,
+    )
+
+    def __init_subclass__(
+        cls, command: str = "", function: str = "", module: str = "", loading: str | None = None, **keywords: Any
+    ) -> None:
+        """Note the names of the request and the type of its result; the others are inherited."""
+        super().__init_subclass__(**keywords)
+        cls.command = command
+        if function or not cls.function:
+            cls.function = function or command
+        cls.module = module or cls.module
+        cls.loading = cls.loading if loading is None else loading
+        bases = getattr(cls, "__orig_bases__", ())
+        cls.result = next((get_args(base)[0] for base in bases if get_origin(base) is Request), cls.result)
+
+    def __post_init__(self) -> None:
+        """Raise an error for a value that is not possible; a value that is the default is not checked."""
+        for each in dataclasses.fields(self):
+            value = getattr(self, each.name)
+            if value is not each.default:
+                setattr(self, each.name, self.options[each.name].check(each.name, value))
+        self.__dict__[_COMPLETE] = True
+
+    @classmethod
+    def parse(cls, typed: Mapping[str, Any]) -> "Request[R_co]":
+        """Return the request that was typed: texts by field, of which None was not given.
+
+        Raises:
+            HeadscopeError: a value is not possible.
+        """
+        return cls(**{name: cls.options[name].parse(name, text) for name, text in typed.items() if text is not None})
+
+    def check(self, progress: Progress) -> None:
+        """Raise an error for a request that cannot be run, and read what takes no torch to read.
+
+        Raises:
+            HeadscopeError: in one sentence, what is wrong.
+        """
+
+    def run(self, progress: Progress = ignore_progress) -> R_co:
+        """Check the request and run it.
+
+        Raises:
+            HeadscopeError: in one sentence, what is wrong.
+        """
+        self.check(progress)
+        name = f"{self.__module__.rpartition('.')[0]}.{self.module}"
+        if self.loading and not {name, "torch"} & sys.modules.keys():
+            progress(self.loading, 0, 0)
+        return cast(R_co, import_module(name).run(self, progress))
+
+
+def order_fields(record: type[Options]) -> list["dataclasses.Field[Any]"]:
+    """Return the fields as they are shown: positional ones, then those of the request, then those that it shares."""
+    depths: dict[str, int] = {}
+    for depth, cls in enumerate(reversed(record.__mro__)):
+        depths |= dict.fromkeys(vars(cls).get("__annotations__", ()), depth)
+    fields = dataclasses.fields(cast(Any, record))
+    return sorted(fields, key=lambda each: (each.kw_only, each.kw_only and -depths[each.name]))
+
+
+def spell(text: str, record: type[Options]) -> str:
+    """Return a text as the terminal shows it: the fields of the request by the names that one types."""
+    described = record.options
+    return re.sub(
+        r"`(\w+)`", lambda name: spell_name(name[1], described[name[1]]) if name[1] in described else name[0], text
+    )

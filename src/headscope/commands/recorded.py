@@ -1,0 +1,117 @@
+"""The request that a table records, as JSON, and the request that is made from it again.
+
+What was given in memory is recorded by its name, and has to be given again.
+"""
+
+import datetime
+import json
+from pathlib import Path
+from typing import Any, TypeVar
+
+from headscope.commands.record import Request, order_fields
+from headscope.errors import TableError, quote
+
+R = TypeVar("R")
+
+COMMAND, IN_MEMORY, MAPPING = "command", "in_memory", "mapping"
+"""The keys of the name of the function, of the name of an object, and of the entries of a mapping."""
+REQUEST = "request"
+"""The attribute of a table that holds the request."""
+
+
+def record_request(request: Request[Any], **names: str) -> dict[str, str]:
+    """Return attributes of a table: ``request`` as JSON, ``call`` as a call in Python, and when it was ``created``.
+
+    Args:
+        request: that was run.
+        names: of what was given in memory, by field.
+    """
+    fields = [each.name for each in order_fields(type(request)) if request.options[each.name].recorded]
+    values = {name: _record(getattr(request, name), names.get(name)) for name in fields}
+    call = f"{request.function}({', '.join(f'{name}={_show(value)!r}' for name, value in values.items())})"
+    created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    return {REQUEST: json.dumps({COMMAND: request.function, **values}), "call": call, "created": created}
+
+
+def restore_request(record: type[Request[R]], text: str, **given: Any) -> Request[R]:
+    """Return the request that a table records.
+
+    Args:
+        record: its class.
+        text: the attribute ``request``.
+        given: fields that differ, or that were given in memory.
+
+    Raises:
+        TableError: it is no request of this command, has fields that the command does not have, or something that was
+            given in memory is not given again.
+        HeadscopeError: a value is not possible.
+    """
+    recorded = read_request(text)
+    if recorded.pop(COMMAND) != record.function:
+        raise TableError(f"the recorded request is not one of {record.function}.")
+    values = {name: _restore(name, value) for name, value in recorded.items() if name not in given} | given
+    if unknown := sorted(values.keys() - record.options.keys()):
+        raise TableError(
+            f"the recorded request has {quote(unknown[0])}, which {record.function} does not have; it was written by "
+            "another version of headscope."
+        )
+    try:
+        return record(**values)
+    except TypeError as error:
+        raise TableError(f"the recorded request cannot be run: {error}.") from error
+
+
+def read_request(text: str) -> dict[str, Any]:
+    """Return the fields of a recorded request, and under `COMMAND` the name of the function.
+
+    Raises:
+        TableError: it is no such request.
+    """
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError):
+        values = None
+    if not isinstance(values, dict) or not isinstance(values.get(COMMAND), str):
+        raise TableError("the recorded request cannot be read: it is no JSON object that names a command.")
+    return values
+
+
+def _record(value: Any, name: str | None = None) -> Any:
+    """Return a value as JSON has it; what is no data, or has a name, by its name."""
+    if isinstance(value, Path):
+        return str(value)
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if not name and isinstance(value, tuple | list):
+        return [_record(each) for each in value]
+    if not name and isinstance(value, dict):
+        return {MAPPING: {str(key): _record(each) for key, each in value.items()}}
+    return {IN_MEMORY: name or str(getattr(value, "name", type(value).__name__))}
+
+
+def _restore(field: str, value: Any) -> Any:
+    """Return a value that was recorded.
+
+    Raises:
+        TableError: it was given in memory.
+    """
+    if isinstance(value, list):
+        return [_restore(field, each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    entries = value.get(MAPPING)
+    if not isinstance(entries, dict):
+        raise TableError(
+            f"the recorded request was made with {quote(str(value.get(IN_MEMORY)))} in memory as `{field}`; give it "
+            f"again, as {field}=..."
+        )
+    return {key: _restore(field, each) for key, each in entries.items()}
+
+
+def _show(value: Any) -> Any:
+    """Return a recorded value as the call has it."""
+    if isinstance(value, list):
+        return [_show(each) for each in value]
+    if isinstance(value, dict):
+        return value[IN_MEMORY] if IN_MEMORY in value else {key: _show(each) for key, each in value[MAPPING].items()}
+    return value

@@ -1,0 +1,86 @@
+"""The second corpus of a job, on which the heads that are chosen on the first are scored again."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from headscope.analyse.replicate import refuse_same_corpus
+from headscope.commands.progress import Progress
+from headscope.corpora import Corpus, CorpusSummary, summarize
+from headscope.corpora.corpus import hash_documents, name_documents
+from headscope.corpora.document import Document
+from headscope.errors import CorpusError, HeadscopeError
+from headscope.reducers.reducer import Reducer, reports_heads
+from headscope.reducers.support.permutations import with_permutations
+from headscope.runner import resolve_reducers
+
+
+@dataclass(frozen=True)
+class Replication:
+    """A corpus to replicate on, and the reducers that are measured there.
+
+    Attributes:
+        name: the corpus as the user gave it, with the part of it that is taken.
+        documents: of this corpus.
+        summary: of the documents.
+        reducers: those that choose heads and whose annotation the corpus has, without permutations: the heads are
+            fixed in advance, so there is no choice to correct for.
+    """
+
+    name: str
+    documents: Corpus
+    summary: CorpusSummary
+    reducers: tuple[Reducer, ...]
+
+
+def open_replication(
+    replicate: str | Path | Iterable[Any] | None,
+    documents: Iterable[Document],
+    reducers: Sequence[str | Reducer],
+    resolved: Sequence[Reducer],
+    *,
+    reading: Callable[[Any], Corpus],
+    progress: Progress,
+) -> Replication | None:
+    """The corpus to replicate on, checked before any model runs; None where none is asked for.
+
+    Args:
+        replicate: a file or folder, ``grammar``, or texts in memory.
+        documents: on which the heads are chosen.
+        reducers: as they were named.
+        resolved: the same, made for `documents`, in the same order. Those that were named are made anew for this
+            corpus, whose labels may be others; those that were given as objects stay as they are.
+        reading: reads it as the first corpus was read.
+        progress: called as the work advances.
+
+    Raises:
+        HeadscopeError: no reducer chooses heads; or the corpus cannot be read, is the same as `documents`, or lacks the
+            annotation of all reducers that do.
+    """
+    if replicate is None:
+        return None
+    choosing = [(named, reducer) for named, reducer in zip(reducers, resolved, strict=True) if reports_heads(reducer)]
+    if not choosing:
+        raise HeadscopeError(
+            f"none of the reducers {', '.join(reducer.name for reducer in resolved)} chooses heads, so there is "
+            "nothing to replicate; measure one that does, such as those of a treebank, or leave out `replicate`."
+        )
+    second = reading(replicate)
+    name = name_documents(second)
+    progress("reading the corpus to replicate on", 0, 0)
+    refuse_same_corpus(hash_documents(documents), hash_documents(second), name)
+    summary = summarize(second)
+    suited = [named for named, reducer in choosing if _supports(reducer, summary)]
+    if not suited:
+        raise CorpusError(
+            f"the corpus to replicate on, {name}, has no annotation for any of "
+            f"{', '.join(reducer.name for _, reducer in choosing)}; give one that is annotated like the first."
+        )
+    return Replication(name, second, summary, tuple(with_permutations(r, 0) for r in resolve_reducers(suited, summary)))
+
+
+def _supports(reducer: Reducer, summary: CorpusSummary) -> bool:
+    """True if a corpus has what a reducer needs, or the reducer does not say what that is."""
+    supports = getattr(type(reducer), "supports", None)
+    return supports is None or bool(supports(summary))

@@ -1,0 +1,18 @@
+"""What `headscope study` prints."""
+
+from rich.console import Console
+
+from headscope.commands.show import print_written
+from headscope.commands.study.request import Study
+from headscope.commands.study.result import RecordedResult, StudyResult
+from headscope.studies import recorded, sheet
+
+
+def show(request: Study, result: StudyResult | RecordedResult, console: Console) -> None:
+    """Print the verdicts on the claims, and which file to read."""
+    if isinstance(result, RecordedResult):
+        recorded.show(result.study, result.models, console)
+    else:
+        sheet.show(result.study, result.findings, result.tables, console)
+    if result.folder is not None:
+        print_written("Read", result.folder / f"{request.name}.md", len(result.files), console)

@@ -1,0 +1,89 @@
+"""Head tables by what a user names: the folder of an atlas, or the file of a table. No torch here."""
+
+from pathlib import Path
+
+import xarray as xr
+
+from headscope.analyse.comparable import name_table
+from headscope.analyse.need import check_effects
+from headscope.errors import TableError
+from headscope.files import check_regular, expand_home
+from headscope.heads import read_table
+
+TABLE = "heads.nc"
+"""The head table in the folder of an atlas."""
+
+
+def find_table(source: object) -> xr.Dataset | None:
+    """The head table in the folder of an atlas or in a ``.nc`` file; None of anything else, such as a model.
+
+    Raises:
+        HeadscopeError: there is no such file, or it is damaged or no file at all.
+    """
+    if isinstance(source, xr.Dataset):
+        return source
+    if not isinstance(source, str | Path):
+        return None
+    path = expand_home(source)
+    check_regular(path)
+    if path.is_dir() and (path / TABLE).is_file():
+        return read_table(path / TABLE)
+    return read_table(path) if path.suffix == ".nc" else None
+
+
+def open_table(source: str | Path | xr.Dataset) -> xr.Dataset:
+    """The head table in the folder of an atlas or in a file.
+
+    Raises:
+        TableError: there is none, or it is damaged.
+    """
+    table = find_table(source)
+    if table is None:
+        raise TableError(
+            f"{source} is neither the folder of an atlas nor a head table (.nc); give what `headscope atlas` or "
+            "`headscope measure` wrote."
+        )
+    return table
+
+
+def name_source(table: xr.Dataset) -> str:
+    """The file that a table was read from; otherwise, that it is one."""
+    return name_table(table, "the head table")
+
+
+def open_effects(effects: str | Path | xr.Dataset) -> xr.Dataset:
+    """Return the effects of disabling heads.
+
+    Args:
+        effects: the folder that `headscope disable` wrote, its ``effects.nc``, or the table itself.
+
+    Raises:
+        TableError: there is no such table, it is damaged, or it does not tell which heads are needed.
+    """
+    if not isinstance(effects, str | Path):
+        return check_effects(effects, "the table of effects")
+    path = Path(effects).expanduser()
+    path = path / "effects.nc" if path.is_dir() else path
+    if not path.is_file():
+        raise TableError(f"there is no file {path}; effects are written by `headscope disable`, into the folder -o.")
+    return check_effects(read_table(path), str(path))
+
+
+def open_probes(probes: str | Path | xr.Dataset) -> xr.Dataset:
+    """Return the table of probes.
+
+    Args:
+        probes: the folder that `headscope probe` wrote, its ``probe.nc``, or the table itself.
+
+    Raises:
+        TableError: there is no such table, or it is none of probes.
+    """
+    if isinstance(probes, str | Path):
+        path = Path(probes).expanduser()
+        path = path / "probe.nc" if path.is_dir() else path
+        if not path.is_file():
+            raise TableError(f"there is no file {path}; probes are written by `headscope probe`, into the folder -o.")
+        probes = read_table(path)
+    if "probe_accuracy" not in probes:
+        raise TableError("the table given as probes has no accuracies of probes; give one of `headscope probe`.")
+    return probes

@@ -1,0 +1,1 @@
+"""`headscope tune`: a folder of runs."""

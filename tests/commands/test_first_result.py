@@ -1,0 +1,123 @@
+"""A first result soon: parts of a corpus by both commands, the table before the figures, fewer or more figures."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import xarray as xr
+from matplotlib.figure import Figure
+
+import headscope
+import tiny
+from headscope import heads
+from headscope.commands.atlas import run as atlas_job
+from headscope.examples import read_examples
+from headscope.view.page import render_page
+
+LITTLE = ("--permutations", 0, "--map-documents", 0, "--examples", 0)
+"""An atlas of what a test looks at."""
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory) -> Path:
+    """A tiny model on disk."""
+    return tiny.save(tmp_path_factory.mktemp("model"))
+
+
+def assert_same_scores(table: xr.Dataset, other: xr.Dataset) -> None:
+    """The variables are equal; where they came from is another matter."""
+    assert {*table.data_vars} == {*other.data_vars}
+    xr.testing.assert_equal(table.drop_attrs(), other.drop_attrs())
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("options", "part", "title"),
+    [
+        (("--limit", 53), {"limit": 53}, "grammar:97 (first 53 documents)"),
+        (("--sample", 53, "--seed", 5), {"sample": 53, "seed": 5}, "grammar:97 (53 documents at random, seed 5)"),
+        (("--sample", 5000), {}, "grammar:97"),
+    ],
+)
+def test_a_part_of_a_corpus_is_measured_as_if_it_were_all(run, model, tmp_path, options, part, title) -> None:
+    out = tmp_path / "heads.nc"
+    code, said, _ = run("measure", model, "grammar:97", "-r", "relations", "--permutations", 7, *options, "-o", out)
+    assert code == 0
+    table = heads.read_table(out)
+    assert table.attrs["corpus"] == title
+    assert table.attrs["corpus_sha256"] == headscope.read("grammar:97", **part).sha256
+    assert f"{Path(model).name} on {title}" in said
+    documents = list(headscope.read("grammar:97", **part))
+    assert_same_scores(table, headscope.measure(model, documents, "relations", permutations=7))
+
+
+@pytest.mark.full
+def test_an_atlas_of_a_part_says_so_takes_the_same_part_of_the_other_corpus_and_may_have_no_figures(
+    run, model, tmp_path
+) -> None:
+    out = tmp_path / "atlas"
+    code, said, _ = run("atlas", model, "grammar:97", "--limit", 53, "--replicate", "grammar:97:5", "--permutations", 0,
+                     "--map-documents", 7, "--examples", 3, "--figures", "none", "-o", out)  # fmt: skip
+    assert code == 0
+    assert said.count("2 layers of 5 heads") == 1
+    attrs = heads.read_table(out / "heads.nc").attrs
+    assert attrs["corpus"] == "grammar:97 (first 53 documents)"
+    assert attrs["replication_corpus"] == "grammar:97:5 (first 53 documents)"
+    assert "corpus='grammar:97', " in attrs["call"]
+    assert "limit=53, sample=None, " in attrs["call"]
+    assert "replicate='grammar:97:5'" in attrs["call"]
+    page = (out / "atlas.html").read_text()
+    assert "grammar:97 (first 53 documents)" in page
+    examples = read_examples(out / "examples.nc")
+    table, distances = (heads.read_table(out / f"{name}.nc") for name in ("heads", "head-distances"))
+    assert page == render_page(table, figures={}, examples=examples, distances=distances)
+    assert not (out / "figures").exists()
+
+
+def test_a_limit_of_nothing_is_refused_in_a_sentence(run, model, tmp_path) -> None:
+    code, _, complaint = run("atlas", model, "grammar:7", "--limit", 0, "-o", tmp_path / "atlas")
+    assert code == 2
+    assert complaint == "headscope: --limit is 0; give 1 or more.\n"
+
+
+@pytest.mark.full
+def test_the_command_prints_the_table_even_if_the_figures_then_fail(run, model, tmp_path, monkeypatch) -> None:
+    def full(*arguments: object, **more: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(atlas_job, "list_figures", full)
+    code, said, complaint = run("atlas", model, "grammar:53", *LITTLE, "-o", tmp_path / "atlas")
+    assert code == 2
+    assert "2 layers of 5 heads" in said
+    assert "Open" not in said
+    assert "No space left on device" in complaint
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("figures", "every"), [("reported", False), ("all", True)])
+def test_the_table_is_shown_before_anything_is_drawn_or_written(model, tmp_path, monkeypatch, figures, every) -> None:
+    events: list[Any] = []
+
+    def show(table: xr.Dataset) -> None:
+        events.append(("shown", table.attrs["corpus"], (tmp_path / "atlas.html").exists()))
+
+    def list_two(table: xr.Dataset, *, every: bool) -> dict[str, Any]:
+        events.append(every)
+        return {name: (name, lambda name=name: events.append(f"{name} drawn") or Figure()) for name in ("one", "two")}
+
+    monkeypatch.setattr(atlas_job, "list_figures", list_two)
+    headscope.atlas(model, "grammar:53", tmp_path, permutations=0, map_documents=0, examples=0, figures=figures,
+                    show=show, progress=lambda *step: events.append(step))  # fmt: skip
+    drawing = [("drawing 2 figures", 0, 2), "one drawn", ("drawing 2 figures", 1, 2), "two drawn"]
+    assert events[-7:] == [("shown", "grammar:53", False), ("writing", 0, 0), every, *drawing]
+    assert (tmp_path / "atlas.html").exists()
+
+
+@pytest.mark.full
+def test_figures_are_written_as_pdf_where_one_asks_for_it(run, model, tmp_path, draw_only) -> None:
+    draw_only("special-tokens", "entropies")
+    code, _, _ = run("atlas", model, "grammar:53", *LITTLE, "--pdf", "-o", tmp_path)
+    assert code == 0
+    figures = {path.suffix: path.read_bytes() for path in (tmp_path / "figures").glob("special-tokens.*")}
+    assert sorted(figures) == [".pdf", ".png", ".svg"]
+    assert figures[".pdf"].startswith(b"%PDF")

@@ -1,0 +1,141 @@
+"""`headscope lesions` of a planted model that needs one head, from a head table to a folder of files."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+import headscope
+from commands.interrupted import interrupt
+from headscope import cli
+from headscope.errors import HeadscopeError
+from planted_task import save_task
+
+NEEDED = {"nouns": ["2-3"], "others": ["1-2", "3-1"]}
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a planted model that needs 2-3, its task as TSV files, and its head table."""
+    folder = tmp_path_factory.mktemp("inputs")
+    save_task(folder, [(2, 3)])
+    headscope.measure(folder / "model", "grammar:60", "relations", out=folder / "heads.nc", permutations=0)
+    return folder
+
+
+def run(capsys, monkeypatch, *arguments: object) -> tuple[int, str, str]:
+    monkeypatch.setattr("sys.argv", ["headscope", "lesions", *map(str, arguments)])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    printed = capsys.readouterr()
+    return int(ended.value.code or 0), printed.out, printed.err
+
+
+@pytest.fixture(scope="module")
+def lesions(inputs: Path, tmp_path_factory: pytest.TempPathFactory) -> xr.Dataset:
+    task = headscope.read_task(str(inputs / "nouns"))
+    out = tmp_path_factory.mktemp("lesions")
+    return headscope.measure_lesions(inputs / "model", task, NEEDED, out, random=7, progress=False)
+
+
+@pytest.mark.full
+def test_the_set_with_the_needed_head_harms_the_task_and_the_other_does_not(lesions: xr.Dataset) -> None:
+    for metric, sign in (("accuracy", -1), ("loss", 1)):
+        change = lesions[f"lesion_{metric}_excess"].sel(subset="all")
+        q = lesions[f"lesion_{metric}_q"].sel(subset="all")
+        assert sign * float(change.sel(set="nouns")) > 0.2
+        assert float(q.sel(set="nouns")) < 0.01
+        assert float(q.sel(set="others")) > 0.05
+    assert int(lesions["set_member"].sum()) == 3
+    assert int(lesions["set_member"].sel(set="nouns", layer=2, head=3)) == 1
+
+
+@pytest.mark.full
+def test_a_change_is_that_of_disabling_the_heads_by_hand(inputs: Path, lesions: xr.Dataset, tmp_path: Path) -> None:
+    task = headscope.read_task(str(inputs / "nouns"))
+    effects = headscope.measure_effects(inputs / "model", task, tmp_path, heads="2-3", placebos=0, progress=False)
+    for name in ("accuracy", "loss", "kl"):
+        expected = float(effects[f"effect_{name}"].sel(how="uniform", subset="all", layer=2, head=3))
+        assert float(lesions[f"lesion_{name}"].sel(subset="all", set="nouns")) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.full
+def test_the_folder_has_a_table_rows_and_maps(inputs: Path, tmp_path: Path, capsys, monkeypatch) -> None:
+    code, printed, complaint = run(
+        capsys, monkeypatch, inputs / "model", inputs / "nouns", "--atlas", inputs / "heads.nc", "--row", "nsubj",
+        "--row", "det", "--size", 2, "--random", 4, "-o", tmp_path / "out",
+    )  # fmt: skip
+    assert code == 0, complaint
+    assert "beside 4 random sets of as many heads in each layer" in " ".join(printed.split())
+    frame = pd.read_csv(tmp_path / "out" / "lesions.csv")
+    assert frame["set"].unique().tolist() == ["nsubj", "det"]
+    table = headscope.read_table(tmp_path / "out" / "lesions.nc")
+    for name in ("nsubj", "det"):
+        row = frame[(frame["set"] == name) & (frame["metric"] == "accuracy")].iloc[0]
+        assert row["change"] == pytest.approx(float(table["lesion_accuracy"].sel(set=name, subset="all")), abs=1e-5)
+        assert len(row["heads"].split(", ")) == 2
+    assert "random=4" in table.attrs["call"]
+    listed = json.loads((tmp_path / "out" / "lesions.json").read_text())["sha256"]
+    assert {"lesions.nc", "lesions.csv", "figures/lesions-accuracy.png"} <= {*listed}
+
+
+@pytest.mark.full
+def test_random_sets_may_have_as_many_heads_in_any_layer(inputs: Path, tmp_path: Path, capsys, monkeypatch) -> None:
+    code, printed, complaint = run(
+        capsys, monkeypatch, inputs / "model", inputs / "nouns", "--atlas", inputs / "heads.nc", "--row", "nsubj",
+        "--random", 4, "--match", "size", "-o", tmp_path / "out",
+    )  # fmt: skip
+    assert code == 0, complaint
+    assert "beside 4 random sets of as many heads\n" in printed
+    table = headscope.read_table(tmp_path / "out" / "lesions.nc")
+    assert table.attrs["match"] == "size"
+    assert "match='size'" in table.attrs["call"]
+
+
+def test_a_killed_run_goes_on_and_gives_the_same(
+    inputs: Path, lesions: xr.Dataset, tmp_path: Path, monkeypatch
+) -> None:
+    task = headscope.read_task(str(inputs / "nouns"))
+    monkeypatch.setattr("headscope.commands.effects.SAVE_EVERY", 0.0)
+    interrupt(monkeypatch, step=9)
+    settings = {"random": 7, "progress": False}
+    with pytest.raises(KeyboardInterrupt):
+        headscope.measure_lesions(inputs / "model", task, NEEDED, tmp_path / "out", **settings)
+    assert (tmp_path / "out" / ".lesions.partial.npz").is_file()
+    with pytest.raises(HeadscopeError, match="was left by another run"):
+        headscope.measure_lesions(inputs / "model", task, NEEDED, tmp_path / "out", resume=True, **settings, seed=3)
+    resumed = headscope.measure_lesions(inputs / "model", task, NEEDED, tmp_path / "out", resume=True, **settings)
+    for name in lesions.data_vars:
+        np.testing.assert_array_equal(resumed[name], lesions[name], err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--random", "3"], "--random is 3, which does not show how much random sets differ; give 4 or more."),
+        (["--size", "0"], "--size is 0; give 1 or more."),
+        (["--size", "15"], "sets of 15 heads cannot be compared with others: the model has 15; give fewer."),
+        (["--how", "prune"], "--how is 'prune'; give uniform, zero, mean or resample."),
+        (["--match", "norm"], "--match is 'norm'; give layer or size."),
+        (["--row", "subject"], "the table has no row 'subject' with a reported head; it has"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(inputs: Path, tmp_path: Path, capsys, monkeypatch, arguments, sentence) -> None:
+    code, _, complaint = run(
+        capsys, monkeypatch, inputs / "model", inputs / "nouns", "--atlas", inputs / "heads.nc", "-o", tmp_path / "out",
+        *arguments,
+    )  # fmt: skip
+    assert code == 2
+    assert sentence in complaint.replace("\n", " ")
+    assert not [*(tmp_path / "out").glob("lesions*")]
+
+
+def test_sets_without_heads_and_heads_that_are_not_there_are_refused(inputs: Path, tmp_path: Path) -> None:
+    task = headscope.read_task(str(inputs / "nouns"))
+    with pytest.raises(HeadscopeError, match=r"^no set of heads is named, or one has no heads"):
+        headscope.measure_lesions(inputs / "model", task, {"none": []}, tmp_path, progress=False)
+    with pytest.raises(HeadscopeError, match=r"there is no head 2-9"):
+        headscope.measure_lesions(inputs / "model", task, {"wrong": ["2-9"]}, tmp_path, progress=False)
