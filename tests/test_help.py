@@ -87,9 +87,9 @@ def test_the_help_says_what_is_written(helped, name: str) -> None:
 
 SENTENCES = {
     "": "no command was given; there are atlas, explore, tune, measure, merge, compare, disable, lesions, "
-    "ledger, align, probe, patterns, check, export, study and list, which `headscope --help` describes.",
+    "ledger, align, probe, patterns, check, export, rerun, study and list, which `headscope --help` describes.",
     "atlsa": "there is no command 'atlsa'; there are atlas, explore, tune, measure, merge, compare, disable, lesions, "
-    "ledger, align, probe, patterns, check, export, study and list, which `headscope --help` describes.",
+    "ledger, align, probe, patterns, check, export, rerun, study and list, which `headscope --help` describes.",
     "list": "missing argument 'KIND'; see headscope list --help.",
     "list reducer": "KIND is 'reducer'; give reducers, corpora, studies or tasks.",
     "atlas --limit 0": "--limit is 0; give 1 or more.",

@@ -40,7 +40,7 @@ ONLY_IN_PYTHON = {
     "explore": {"progress"}, "disable": {"progress"}, "lesions": {"progress"}, "ledger": {"progress"},
     "probe": {"progress"}, "align": {"progress"},
     "patterns": {"progress"}, "check": {"progress"}, "export": {"progress"},
-    "merge": {"progress"},
+    "merge": {"progress"}, "rerun": {"progress"},
 }  # fmt: skip
 
 
@@ -84,7 +84,7 @@ def typed_defaults(name: str) -> dict[str, Any]:
 def test_every_command_but_list_is_a_function() -> None:
     functions = {FUNCTIONS.get(name, name) for name in set(COMMANDS) - {"list"}}
     names = "atlas tune measure compare study measure_effects measure_lesions measure_ledger probe patterns explore "
-    names += "check export measure_alignment merge"
+    names += "check export measure_alignment merge rerun"
     assert functions == set(names.split()) <= set(headscope.__all__)
 
 

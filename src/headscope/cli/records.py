@@ -14,6 +14,7 @@ from headscope.commands.measure.request import TypedMeasure
 from headscope.commands.merge.request import Merge
 from headscope.commands.patterns.request import TypedPatterns
 from headscope.commands.probe.request import Probe
+from headscope.commands.rerun.request import Rerun
 from headscope.commands.study.request import TypedStudy
 from headscope.commands.tune.request import TypedTune
 
@@ -32,6 +33,7 @@ COMMANDS = (
     TypedPatterns,
     TypedCheck,
     TypedExport,
+    Rerun,
     TypedStudy,
     List,
 )

@@ -1,0 +1,1 @@
+"""`headscope rerun`: a head table measured again, as it records."""

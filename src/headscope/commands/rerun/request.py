@@ -1,0 +1,88 @@
+"""The request of `headscope rerun`."""
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headscope.commands.function import make_function
+from headscope.commands.option import CORPUS, argument, option
+from headscope.commands.option_groups import RunOptions
+from headscope.commands.progress import Progress
+from headscope.commands.record import HeadTable, Request
+from headscope.commands.recorded import COMMAND, REQUEST, read_request, restore_request
+from headscope.commands.rerun.result import RerunResult
+from headscope.errors import TableError, quote
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+class Rerun(RunOptions, Request[RerunResult], command="rerun"):
+    """Measure a head table again, as it records, and compare every number to the last bit.
+
+    Nothing is written. The exit code is 0 if all numbers are the same, 2 for an error, and 3 if one differs.
+
+    Returns:
+        The table that was measured now, and which variables differ.
+    """
+
+    usage = ("headscope rerun heads.nc", "headscope rerun atlas --with corpus=data/en_ewt-ud-dev.conllu")
+    source: "str | Path | HeadTable" = argument(
+        "TABLE",
+        "Head table, such as heads.nc, or the folder of an atlas.",
+        kw_only=False,
+        typed=Path,
+        python="Or a head table in memory.",
+    )
+    given: Mapping[str, Any] | None = option(
+        CORPUS,
+        "An argument that differs now, such as corpus=data/en_ewt-ud-dev.conllu where the corpus has moved; may be "
+        "repeated.",
+        "--with",
+        default=None,
+        form="NAME=VALUE",
+        typed=str,
+        python="Needed for what was given in memory, such as ``{'model': model}``.",
+    )
+
+    @cached_property
+    def table(self) -> "xr.Dataset":
+        """The table as it was measured."""
+        from headscope.commands.tables import open_table
+
+        return open_table(self.source)
+
+    @cached_property
+    def recorded(self) -> Request[Any]:
+        """The request that the table records.
+
+        Raises:
+            TableError: it records none, or one that cannot be run.
+        """
+        import headscope
+
+        if REQUEST not in self.table.attrs:
+            raise TableError(
+                f"{self.source if isinstance(self.source, str | Path) else 'the table'} records no request, since it "
+                "was measured by an older version or within Python; its attribute `call` says how."
+            )
+        text = str(self.table.attrs[REQUEST])
+        name = read_request(text)[COMMAND]
+        record = getattr(getattr(headscope, name, None), "record", None)
+        if record is None:
+            raise TableError(f"the table records the command {quote(name)}, which this version does not have.")
+        loading = {"device": self.device, "trust_remote_code": self.trust_remote_code}
+        return restore_request(
+            record,
+            text,
+            **{field: value for field, value in loading.items() if field in record.options},
+            **(self.given or {}),
+        )
+
+    def check(self, progress: Progress) -> None:
+        """Raise an error for a table without a request, or a request that cannot be run."""
+        _ = self.recorded
+
+
+rerun = make_function(Rerun)

@@ -1,0 +1,31 @@
+"""The result of measuring a table again. No torch here."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+@dataclass(frozen=True)
+class RerunResult:
+    """The result of `headscope.rerun`.
+
+    Attributes:
+        table: the head table that was measured now.
+        command: the function that measured it.
+        compared: the number of variables and coordinates that one of the tables has.
+        differing: those that are not equal to the last bit.
+        versions: packages of other versions than those with which the table was measured, with both versions.
+    """
+
+    table: "xr.Dataset"
+    command: str
+    compared: int
+    differing: tuple[str, ...]
+    versions: tuple[str, ...]
+
+    @property
+    def is_same(self) -> bool:
+        """True if every number is the same to the last bit."""
+        return not self.differing
