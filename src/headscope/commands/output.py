@@ -11,7 +11,6 @@ from headscope.commands.option import OUTPUT, option
 from headscope.commands.progress import Progress, ignore_progress
 from headscope.commands.record import Options
 from headscope.errors import HeadscopeError
-from headscope.files import LOCK, reserve, writable
 
 if TYPE_CHECKING:
     from headscope.commands.folder import OutputFolder
@@ -68,6 +67,8 @@ def check_folder(request: WritesFolder) -> None:
             not write; another command is writing to it; or no folder is named that could be continued.
     """
     if request.out is not None:
+        from headscope.files import LOCK, reserve
+
         folder = _make_folder(request, Path(request.out), ignore_progress)
         folder.check()
         with reserve(folder.path, folder.path / LOCK):
@@ -82,6 +83,8 @@ def check_file(out: Path) -> None:
     Raises:
         HeadscopeError: it is a folder, its folder cannot be written to, or another command is writing it.
     """
+    from headscope.files import reserve, writable
+
     writable(out)
     with reserve(out, out.with_name(f".{out.name}.lock")):
         pass

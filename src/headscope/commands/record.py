@@ -53,7 +53,8 @@ class Options:
     def __init_subclass__(cls, **keywords: Any) -> None:
         """Make the class a dataclass, and find out the type of each option."""
         super().__init_subclass__(**keywords)
-        dataclass(eq=False, repr=False, match_args=False)(cls)
+        # Only requests are made: `__init__` is compiled for each class, which takes most of the time of an import.
+        dataclass(init=hasattr(cls, "__post_init__"), eq=False, repr=False, match_args=False)(cls)
         cls.options = {each.name: read_option(each) for each in dataclasses.fields(cast(Any, cls))}
 
 

@@ -13,10 +13,10 @@ from headscope.commands.progress import Progress
 from headscope.commands.record import HeadTable, Request
 from headscope.errors import HeadscopeError
 from headscope.intervene.way_names import WAYS
-from headscope.runs import Runs
 
 if TYPE_CHECKING:
     from headscope.commands.evaluations import EvaluationSource
+    from headscope.runs import Runs
 
 
 class Disable(
@@ -59,7 +59,7 @@ class Disable(
         at_least=5,
         why="which leaves no room for an example",
     )
-    runs: str | Path | Runs | None = option(
+    runs: "str | Path | Runs | None" = option(
         MODEL,
         "Folder of runs that were tuned on `task` from `model`, such as headscope-runs: heads are disabled in each run "
         "instead of the model, and summarized over the runs.",
@@ -123,7 +123,7 @@ class Disable(
         return [*list_names(self.heads), *list_names(self.layers, of_layers=True)]
 
     @cached_property
-    def tuned(self) -> Runs | None:
+    def tuned(self) -> "Runs | None":
         """The runs to measure; None for the model itself."""
         from headscope.runs import read
 
