@@ -1,5 +1,7 @@
 """The terminal and Python refuse the same values in the same sentence, but for the names of options."""
 
+from collections.abc import Callable
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +10,21 @@ import pytest
 import headscope
 from headscope.commands.align.request import Align
 from headscope.commands.atlas.request import Atlas
+from headscope.commands.check.request import TypedCheck
+from headscope.commands.compare.request import Compare
 from headscope.commands.disable.request import Disable
+from headscope.commands.explore.request import Explore
+from headscope.commands.export.request import TypedExport
 from headscope.commands.ledger.request import Ledger
 from headscope.commands.lesions.request import Lesions
+from headscope.commands.measure.request import TypedMeasure
+from headscope.commands.merge.request import Merge
+from headscope.commands.patterns.request import TypedPatterns
+from headscope.commands.probe.request import Probe
 from headscope.commands.record import Request, spell
+from headscope.commands.rerun.request import Rerun
 from headscope.commands.study.request import TypedStudy
+from headscope.commands.tune.request import TypedTune
 from headscope.corpora import read, summarize
 from headscope.errors import HeadscopeError
 from headscope.runner import resolve_reducers
@@ -27,6 +39,16 @@ PLACES: dict[type[Request[Any]], dict[str, Any]] = {
     Ledger: {"model": "minilm", "prompts": FILE},
     Lesions: {"model": "minilm", "task": "grammar:7", "sets": FILE},
     TypedStudy: {"name": "zhao2020"},
+    TypedMeasure: {"model": "minilm", "corpus": "grammar:7", "reducers": "surface"},
+    Merge: {"shards": FILE},
+    Probe: {"model": "minilm", "treebank": "grammar:7"},
+    TypedPatterns: {"model": "minilm", "corpus": "grammar:7"},
+    TypedTune: {"task": "negation", "model": "minilm"},
+    TypedCheck: {"new": "minilm", "against": FILE},
+    Compare: {"before": FILE, "after": FILE},
+    Explore: {"source": "minilm"},
+    TypedExport: {"source": FILE},
+    Rerun: {"source": FILE},
 }
 """The arguments without which a command cannot be called."""
 
@@ -58,15 +80,45 @@ WRONG: dict[str, tuple[Any, str]] = {
     "map_documents": (-1, "`map_documents` is -1; give 0 or more."),
     "examples": (-1, "`examples` is -1; give 0 or more."),
     "views": ("colour", "`views` is 'colour'; give norm"),
+    "links": ("kinship", "`links` is 'kinship'; give dependency, role, coreference, scope or pattern."),
+    "decode": ("beam", "`decode` is 'beam'; give word or tree."),
+    "without": ("words", "`without` is 'words'; give untrained, control, code-length or structural."),
+    "rank": (0, "`rank` is 0; give 1 or more."),
+    "view": ("colour", "`view` is 'colour'; give norm"),
+    "sample_queries": (3, "`sample_queries` is 3"),
+    "engine": ("spark", "`engine` is 'spark'; give local or ray."),
+    "workers": (0, "`workers` is 0; give 1 or more."),
+    "precision": ("float8", "`precision` is 'float8'; give float32, bfloat16 or float16."),
+    "batch_size": (0, "`batch_size` is 0; give 1 or more."),
+    "tolerance": (2, "`tolerance` is 2"),
+    "port": (-1, "`port` is -1; give 0 or more."),
+    "key_value_heads": (0, "`key_value_heads` is 0; give 1 or more."),
     "hops": ("x", "`hops` is 'x'; give a whole number."),
     "pair_tokens": (4, "`pair_tokens` is 4; give 5 or more."),
 }
 """A value of a field that is refused, and words of the sentence."""
 
 
+OTHERWISE = [
+    (Align, "pairs"),  # of sentences
+    (TypedTune, "seeds"),  # may be the seeds themselves
+    (Explore, "model"),  # the model of an atlas, and none is given here
+    (TypedExport, "top"),  # may be 0
+    (TypedMeasure, "out"),  # a file, as the two below
+    (Merge, "out"),
+    (TypedExport, "out"),
+]
+"""Fields that have another meaning."""
+
+
 def list_cases() -> list[tuple[type[Request[Any]], str]]:
     cases = [(record, name) for record in PLACES for name in record.options if name in WRONG]
-    return [(record, name) for record, name in cases if (record, name) != (Align, "pairs")]
+    shared = [(record, name) for record, name in cases if name in signature(find_function(record)).parameters]
+    return [case for case in shared if case not in OTHERWISE]
+
+
+def find_function(record: type[Request[Any]]) -> Callable[..., Any]:
+    return getattr(headscope, record.function)
 
 
 @pytest.mark.parametrize(("record", "field"), list_cases(), ids=lambda value: getattr(value, "command", value))
@@ -74,7 +126,7 @@ def test_both_say_the_same(run, record: type[Request[Any]], field: str) -> None:
     value, words = WRONG[field]
     values = {**PLACES[record], field: value}
     with pytest.raises(HeadscopeError) as caught:
-        getattr(headscope, record.function)(**values, progress=False)
+        find_function(record)(**values, progress=False)
     assert words in str(caught.value)
     code, printed, complaint = run(*type_command(record, values))
     assert (code, printed) == (2, "")
@@ -144,3 +196,9 @@ def test_a_request_is_refused_in_the_sentence_that_would_come_later(case: str) -
     with pytest.raises(HeadscopeError) as used:
         late()
     assert (type(checked.value), str(checked.value)) == (type(used.value), str(used.value))
+
+
+def test_none_is_a_value_of_a_field_that_takes_it_and_of_no_other() -> None:
+    assert TypedPatterns("minilm", "grammar:7", sample=None).sample is None
+    with pytest.raises(HeadscopeError, match=r"^`seed` is None; give a whole number\.$"):
+        TypedPatterns("minilm", "grammar:7", seed=None)

@@ -47,6 +47,7 @@ class Option:
         several: the option may be repeated, and the field is a tuple; of a field that is a sequence.
         form: how an option is typed that is repeated for a field that is a mapping, such as ``TABLE=PATH``.
         checked: the function takes values of this type alone; of a field whose annotation names no others.
+        optional: the function takes None too.
         python: what the function takes beyond that, as a sentence of the docstring.
         unset: what holds without a value, in words. Default: the default.
         choices: the values that are possible.
@@ -66,6 +67,7 @@ class Option:
     several: bool = False
     form: str = ""
     checked: bool = False
+    optional: bool = False
     python: str = ""
     unset: str | None = None
     choices: Sequence[str] = ()
@@ -82,6 +84,8 @@ class Option:
         Raises:
             HeadscopeError: it has another type, is too small, or is none of the choices.
         """
+        if value is None and (self.optional or not self.checked):
+            return None
         if self.several:
             values = (value,) if isinstance(value, str | bytes) or not isinstance(value, Iterable) else value
             return tuple(self._check(name, each) for each in values)
@@ -183,4 +187,7 @@ def read_option(each: "dataclasses.Field[Any]") -> Option:
     typed = Path if Path in kinds else kinds[0]
     metavar = "N" if typed is int and described.metavar is None else described.metavar
     checked = all(kind in _PLAIN for kind in kinds)
-    return dataclasses.replace(described, typed=typed, metavar=metavar, several=bool(repeated), checked=checked)
+    optional = types.NoneType in get_args(each.type)
+    return dataclasses.replace(
+        described, typed=typed, metavar=metavar, several=bool(repeated), checked=checked, optional=optional
+    )

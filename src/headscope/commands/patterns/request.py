@@ -47,6 +47,7 @@ class TextOptions(CorpusPart, TaskData):
         CORPUS,
         "Take N documents at random, such as 300; all of a corpus that has no more.",
         default=1000,
+        at_least=1,
         python="None takes all.",
     )
     seed: int = option(CORPUS, "Random seed of `sample`, of the choice of maps and of training, such as 7.", default=0)
