@@ -104,12 +104,7 @@ class Validation:
 
     @staticmethod
     def _f1(labels: np.ndarray, predicted: np.ndarray) -> float:
-        """As `f1_score` of scikit-learn, macro, in a hundredth of its time, which a thousand samples take."""
-        size = len(PATTERNS)
-        right = np.bincount(labels[labels == predicted], minlength=size)
-        count = np.bincount(labels, minlength=size)
-        both = count + np.bincount(predicted, minlength=size)
-        return float(np.mean(2 * right[count > 0] / both[count > 0]))
+        return float(f1_score(labels, predicted, labels=np.unique(labels), average="macro", zero_division=0))
 
 
 def pretrain(seed: int = 0) -> MapNetwork:
