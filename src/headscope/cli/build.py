@@ -38,7 +38,7 @@ def add_command(app: typer.Typer, record: type[Request[Any]]) -> None:
     fields.sort(key=lambda each: GROUPS.index(record.options[each.name].group))
     fields.sort(key=lambda each: each.default is not dataclasses.MISSING)  # a signature begins with what is required
     parameters = [_make_parameter(each, record) for each in fields]
-    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    call.__dict__["__signature__"] = inspect.Signature(parameters)
     call.__name__ = record.command
     call.__doc__ = _describe(record)
     app.command(record.command, cls=Command, epilog="\n".join(record.usage))(call)

@@ -41,8 +41,7 @@ def make_function(record: Callable[P, Request[R]]) -> Callable[P, R]:
         [parameters[each.name] for each in order_fields(cls)],
         return_annotation=getattr(cls.result, "__forward_arg__", cls.result),
     )
-    call.__signature__ = signature  # type: ignore[attr-defined]
-    call.record = cls  # type: ignore[attr-defined]
+    call.__dict__.update(__signature__=signature, record=cls)
     call.__name__ = call.__qualname__ = cls.function
     call.__module__, call.__doc__ = cls.__module__, describe(cls)
     return call

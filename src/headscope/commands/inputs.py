@@ -1,6 +1,8 @@
 """Options that several commands have in common, turned into a task head and a plan."""
 
 from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
 
 import xarray as xr
 
@@ -18,28 +20,19 @@ def find_head(task: str | None, reducers: Sequence[Reducer], view: str | None = 
     return task or (OWN_HEAD if needs_head(reducers, view) else None)
 
 
-def make_plan(
-    max_tokens: int | None,
-    cut: bool | None,
-    pair_tokens: int | None,
-    batch_tokens: int | None,
-    view: str | None = None,
-    sample_queries: int | None = None,
-    seed: int = 0,
-) -> Plan:
-    """The plan of these options; a size that is None has the default of `Plan`.
+def make_plan(source: object, **changes: Any) -> Plan:
+    """Return the plan of a request or a recorded call: of the fields of a plan that it has and that are not None.
 
     The seed is that of the sample of query rows; without one it changes nothing, and is left out.
+
+    Args:
+        source: the request or the call.
+        changes: fields that differ.
     """
-    return Plan(
-        max_tokens=max_tokens,
-        cut=cut,
-        pair_tokens=Plan.pair_tokens if pair_tokens is None else pair_tokens,
-        batch_tokens=Plan.batch_tokens if batch_tokens is None else batch_tokens,
-        view=view,
-        sample_queries=sample_queries,
-        seed=Plan.seed if sample_queries is None else seed,
-    )
+    given = {each.name: changes.get(each.name, getattr(source, each.name, None)) for each in fields(Plan)}
+    if given["sample_queries"] is None:
+        given["seed"] = None
+    return Plan(**{name: value for name, value in given.items() if value is not None})
 
 
 def refuse_other_probes(probes: xr.Dataset | None, model: Model) -> None:

@@ -38,7 +38,7 @@ def run(request: Align, progress: Progress) -> xr.Dataset:
         model = set_languages(model, source=request.source, target=request.target)
         summary = summarize(documents)
         reducer = with_permutations(WordAlignment.for_corpus(summary), request.permutations)
-        measure = partial(folder.measure, plan=make_plan(None, None, None, request.batch_tokens), summary=summary)
+        measure = partial(folder.measure, plan=make_plan(request), summary=summary)
         table = measure("heads", model, documents, [reducer], label=f"measuring {name_model(model.name)}")
         untrained = measure(
             "untrained",

@@ -80,7 +80,7 @@ def run(request: Atlas, progress: Progress) -> AtlasResult:
         if disabled is not None:
             disabled = match_effects(disabled, identify_model(model))
         refuse_other_probes(probes, model)
-        plan = make_plan(request.max_tokens, request.cut, request.pair_tokens, request.batch_tokens)
+        plan = make_plan(request)
         reading_attention = [reducer for reducer in resolved if reducer.scope != "gradient"]
         try_views(model, documents, reading_attention, plan, views)
         measure = partial(folder.measure, plan=plan)

@@ -101,8 +101,7 @@ def _measure(request: Check, progress: Progress) -> xr.Dataset:
     head = find_head(None, chosen, call.view)
     head = None if head is None else str(old.attrs.get("loss", head))
     model = load(request.new, device=request.device, trust_remote_code=request.trust_remote_code, task=head)
-    batch_tokens = request.batch_tokens or call.batch_tokens
-    plan = make_plan(call.max_tokens, call.cut, call.pair_tokens, batch_tokens, call.view)
+    plan = make_plan(call, batch_tokens=request.batch_tokens or call.batch_tokens)
     _refuse_other_model(model, documents, chosen, plan, old, summary)
     label = f"measuring {name_model(model.name)}"
     return measure(

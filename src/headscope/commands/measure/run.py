@@ -28,7 +28,7 @@ from headscope.corpora import CorpusSummary, summarize
 from headscope.errors import HeadscopeError
 from headscope.reducers.reducer import Reducer
 from headscope.reducers.support.permutations import with_permutations
-from headscope.runner import Plan, list_reducers, measure, measure_runs, refuse_sample, refuse_view, resolve_reducers
+from headscope.runner import list_reducers, measure, measure_runs, refuse_sample, refuse_view, resolve_reducers
 from headscope.runs import Runs
 from headscope.view.headings import name_model
 
@@ -56,7 +56,7 @@ def _measure_here(
     request: Measure, reducers: Sequence[Reducer], summary: CorpusSummary, sums: Path | None, progress: Progress
 ) -> xr.Dataset:
     """The head table that this process measures; without `sums` nothing is kept for resuming."""
-    documents, runs, plan = request.documents, request.tuned, make_plan_of(request)
+    documents, runs, plan = request.documents, request.tuned, make_plan(request)
     named = list_reducers(request.reducers)
     second = open_replication(request.replicate, documents, named, reducers, reading=request.read, progress=progress)
     progress("loading the model", 0, 0)
@@ -95,7 +95,7 @@ def _measure_on_ray(
         model,
         request.documents,
         reducers,
-        plan=make_plan_of(request),
+        plan=make_plan(request),
         summary=summary,
         device=request.device,
         trust_remote_code=request.trust_remote_code,
@@ -105,19 +105,6 @@ def _measure_on_ray(
     with TemporaryDirectory() as folder:
         sums = sums or Path(folder) / "sums.npz"
         return assess(ray.measure(work, sums, workers=request.workers, resume=request.resume, progress=step))
-
-
-def make_plan_of(request: Measuring) -> Plan:
-    """Return how the texts are cut and batched."""
-    return make_plan(
-        request.max_tokens,
-        request.cut,
-        request.pair_tokens,
-        request.batch_tokens,
-        request.view,
-        request.sample_queries,
-        request.seed,
-    )
 
 
 def choose_reducers(request: Measuring, summary: CorpusSummary, runs: Runs | None) -> list[Reducer]:
@@ -139,7 +126,7 @@ def choose_reducers(request: Measuring, summary: CorpusSummary, runs: Runs | Non
         skipped = request.permutations is None and runs is not None and isinstance(name, str)
         chosen.append(with_permutations(reducer, 0 if skipped else request.permutations))
     refuse_view(chosen, request.view)
-    refuse_sample(chosen, make_plan_of(request))
+    refuse_sample(chosen, make_plan(request))
     return chosen
 
 

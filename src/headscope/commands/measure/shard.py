@@ -4,9 +4,9 @@ from functools import partial
 from pathlib import Path
 
 from headscope.commands.folder import reserve_file
-from headscope.commands.inputs import find_head
+from headscope.commands.inputs import find_head, make_plan
 from headscope.commands.measure.request import MeasureShard
-from headscope.commands.measure.run import choose_reducers, make_plan_of
+from headscope.commands.measure.run import choose_reducers
 from headscope.commands.progress import Progress
 from headscope.corpora import summarize
 from headscope.runner import Run, ShardSums
@@ -22,7 +22,7 @@ def run(request: MeasureShard, progress: Progress) -> ShardSums:
         reducers = choose_reducers(request, summary, None)
         progress("loading the model", 0, 0)
         model = request.load(task=find_head(request.task, reducers, request.view))
-        whole = Run.open(model, request.documents, reducers, plan=make_plan_of(request), summary=summary)
+        whole = Run.open(model, request.documents, reducers, plan=make_plan(request), summary=summary)
         shard = whole.select(request.part)
         step = partial(progress, f"measuring shard {request.part} with {name_model(model.name)}")
         done = shard.add_up(checkpoint=checkpoint, resume=request.resume, progress=step)

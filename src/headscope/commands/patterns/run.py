@@ -66,7 +66,7 @@ def run(request: Patterns, progress: Progress) -> xr.Dataset | None:
         progress("loading the model", 0, 0)
         model = request.load()
         reducers = list_map_reducers(trained, summary, causal="decoder" in model.layers)
-        plan = make_plan(request.max_tokens, None, request.pair_tokens, request.batch_tokens)
+        plan = make_plan(request)
         measure = partial(folder.measure, plan=plan, summary=summary, trust_remote_code=request.trust_remote_code)
         step = f"classifying the maps of {name_model(model.name)}"
         tables = {TABLE: assess(measure(TABLE, model, documents, reducers, label=step))}

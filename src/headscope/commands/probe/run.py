@@ -73,7 +73,7 @@ def run(request: Probe, progress: Progress) -> xr.Dataset:
             "corpus": hash_documents(documents),
             "other": "" if tested is None else hash_documents(tested),
         }
-        plan = make_plan(request.max_tokens, None, None, request.batch_tokens)
+        plan = make_plan(request)
         probing = _Probing(folder, model, vocabulary, vectors, texts, others, plan)
         left_out = {*request.without, *(() if kind == DEPENDENCY else (STRUCTURAL,))}
         parts = [part for part in request.options["without"].choices if part not in left_out]

@@ -59,7 +59,7 @@ def run(request: Study, progress: Progress) -> StudyResult:
         loading = partial(request.load_model, request.model)
         model = loading()
         refuse_other_probes(probes, model)
-        plan = make_plan(None, None, None, request.batch_tokens)
+        plan = make_plan(request)
         measure = partial(_measure, folder, model, plan, request.trust_remote_code)
         texts = _read_texts(request, tuning.task if tuning else None, progress)
         tables = {table: measure(table, chosen.measurements[table], of_table) for table, of_table in texts.items()}
