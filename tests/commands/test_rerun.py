@@ -11,6 +11,7 @@ import headed
 import headscope
 import planted_decoder
 import planted_translator
+import study_corpora
 import tiny
 from headscope.commands.disable.request import Disable
 from headscope.commands.recorded import record_request, restore_request
@@ -33,6 +34,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         for part in parts:
             part.save_pretrained(folder / name)
     tiny.save(folder / "encoder")
+    study_corpora.write(folder / "corpora")
     (folder / "texts.txt").write_text(SENTENCES)
     (folder / "pairs.txt").write_text(planted_translator.write(planted_translator.pairs(60)))
     records = [prompt if isinstance(prompt, dict) else vars(prompt) for prompt in planted_decoder.prompts(2)]
@@ -62,6 +64,7 @@ MEASURE: dict[str, Callable[[dict[str, Path]], xr.Dataset]] = {
         p["decoder"], str(p["texts"]), {"first": ["1-1"], "second": ["2-1", "2-2"]}, random=4, match="size", seed=3
     ),
     "measure": lambda p: headscope.measure(p["encoder"], "grammar:29", ["surface", "relations"], permutations=7),
+    "study": lambda p: headscope.study("clark2019", p["encoder"], p["corpora"]).tables["treebank"],
     "probe": lambda p: headscope.probe(p["encoder"], "grammar:67", seeds=1, without=["control", "code-length"], rank=3),
 }
 

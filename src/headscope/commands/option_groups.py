@@ -204,7 +204,27 @@ TEXTS_IN_MEMORY = (
 """What else a function takes as a corpus."""
 
 
-class CorpusOptions(CorpusFormat, CorpusPart):
+class PairLength(Options):
+    """How much of a pair of segments is read."""
+
+    pair_tokens: int | None = option(
+        CORPUS,
+        "Longest pair of paragraphs in tokens, such as 256; longer ones are cut.",
+        default=None,
+        unset="128",
+        at_least=5,
+    )
+
+
+class ShortTexts(Options):
+    """Texts that are read whole, or not at all."""
+
+    max_tokens: int | None = option(
+        CORPUS, "Longest text in tokens, such as 128; longer ones are left out.", default=None, unset="512", at_least=3
+    )
+
+
+class CorpusOptions(CorpusFormat, CorpusPart, PairLength):
     """A corpus, and how its texts are read."""
 
     corpus: str | Path | Iterable[Any] = argument("CORPUS", CORPORA, kw_only=False, typed=str, python=TEXTS_IN_MEMORY)
@@ -228,13 +248,6 @@ class CorpusOptions(CorpusFormat, CorpusPart):
         "--cut/--skip",
         default=None,
         unset="cut if the corpus has coreference, else skip",
-    )
-    pair_tokens: int | None = option(
-        CORPUS,
-        "Longest pair of paragraphs in tokens, such as 256; longer ones are cut.",
-        default=None,
-        unset="128",
-        at_least=5,
     )
 
     @cached_property
@@ -277,6 +290,13 @@ class CorpusOptions(CorpusFormat, CorpusPart):
                 read(corpus, format=self.format, hops=self.hops, limit=self.limit, sample=self.sample, seed=self.seed)
         if self.patterns is not None:
             patterns.check(self.patterns)
+
+
+PERMUTATIONS = "Number of permutations for the p-values, such as 1999; 0 skips them."
+"""The text of an option that is a number of permutations."""
+
+OWN_REDUCERS = "Reducer of your own that was measured, such as repetition:Repetition (module:Reducer); may be repeated."
+"""The text of an option that names reducers which a table or a file has."""
 
 
 class Replicable(Options):

@@ -67,7 +67,7 @@ class Request(Options, Generic[R_co]):
     Attributes:
         command: its name on the terminal; none if it is for Python alone.
         function: its name in Python.
-        module: the one beside that of the request whose function ``run`` runs it.
+        module: in the folder of the request, whose function ``run`` runs it.
         loading: the step that is shown while that module is imported; none if it takes no time.
         usage: examples for the help.
     """

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from headscope.commands.function import make_function
 from headscope.commands.option import CORPUS, MEASURED, MODEL, argument, option, output_folder
-from headscope.commands.option_groups import CorpusPart, ModelOptions
+from headscope.commands.option_groups import PERMUTATIONS, CorpusPart, ModelOptions
 from headscope.commands.output import Contents, Resumable, check_folder
 from headscope.commands.progress import Progress
 from headscope.commands.record import HeadTable, Request
@@ -26,10 +26,10 @@ SETTINGS = "generation_config.json"
 class Align(ModelOptions, CorpusPart, Resumable, Request[HeadTable], command="align", function="measure_alignment"):
     """Find the heads of an encoder-decoder that are the word alignment: where a word is translated, they look at it.
 
-    Heads are chosen on one half of the pairs and scored on the other, beside rules that know the places of words alone
-    and the same model untrained. The folder holds heads.nc, a head table; untrained.nc; alignment.csv, with a row for
-    each head and step; and generation_config.json, with the heads that stand out as alignment_heads, as Whisper has
-    them, beside the settings of the model.
+    Heads are chosen on one half of the pairs and scored on the other, and compared with rules that know the places of
+    words alone and with the same model untrained. The folder holds heads.nc, a head table; untrained.nc; alignment.csv,
+    with a row for each head and step; and generation_config.json, with the heads that stand out as alignment_heads, as
+    Whisper has them, and the settings of the model.
 
     Returns:
         The head table that is in ``heads.nc``; `headscope.shortlist_heads` says what its verdicts are.
@@ -81,7 +81,7 @@ class Align(ModelOptions, CorpusPart, Resumable, Request[HeadTable], command="al
     )
     permutations: int | None = option(
         MEASURED,
-        "Number of permutations for the p-values, such as 1999; 0 skips them.",
+        PERMUTATIONS,
         default=None,
         unset="999",
         at_least=0,

@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from headscope.commands.align.request import SETTINGS, Align
+from headscope.commands.sentences import print_place
 from headscope.view.shortlist import print_shortlist
 from headscope.view.terminal import print_table
 
@@ -16,7 +17,7 @@ def show(request: Align, table: xr.Dataset, console: Console) -> None:
     print_table(table, console)
     print_shortlist(table, console)
     out = Path(request.out or "")
-    console.print(f"\nAll heads are in {escape(str(out / 'alignment.csv'))}.", soft_wrap=True, highlight=False)
+    print_place("all heads", request.out, "alignment.csv", console)
     if (out / SETTINGS).exists():
         done = "predicted" if request.step == "predicting" else "read"
         sentence = f"The heads that stand out where words are {done} are the alignment_heads in {out / SETTINGS}."

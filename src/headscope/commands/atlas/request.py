@@ -13,6 +13,7 @@ from headscope.commands.option_groups import (
     CORPORA,
     LOADED_MODEL,
     MODELS,
+    PERMUTATIONS,
     TEXTS_IN_MEMORY,
     CorpusOptions,
     ModelOptions,
@@ -78,7 +79,7 @@ class Atlas(CorpusOptions, ModelOptions, Replicable, Resumable, Request[AtlasRes
     )
     permutations: int | None = option(
         MEASURED,
-        "Number of permutations for the p-values, such as 1999; 0 skips them.",
+        PERMUTATIONS,
         default=None,
         unset="as many as the number of rows needs, 999 at least",
         at_least=0,

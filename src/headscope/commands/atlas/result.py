@@ -45,8 +45,8 @@ class AtlasResult:
     @property
     def views(self) -> "Mapping[str, xr.Dataset]":
         """The tables that were measured through views, by the names of these."""
-        named = {name.removeprefix("heads-").removesuffix(".nc"): table for name, table in self.tables.items()}
-        return {view: table for view, table in named.items() if f"heads-{view}.nc" in self.tables}
+        names = {name: name.removesuffix(".nc").removeprefix("heads-") for name in self.tables}
+        return {view: self.tables[name] for name, view in names.items() if name.startswith("heads-")}
 
     def _repr_html_(self) -> str:
         """Show the page in a notebook."""

@@ -5,7 +5,7 @@ from rich.console import Console
 
 from headscope.commands.atlas.request import Atlas
 from headscope.commands.atlas.result import AtlasResult
-from headscope.commands.show import print_written
+from headscope.commands.sentences import print_written
 from headscope.view.terminal import print_table
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from headscope.commands.function import make_function
 from headscope.commands.option import CORPUS, MEASURED, MODEL, OUTPUT, argument, option
-from headscope.commands.option_groups import BatchOptions, RunOptions
+from headscope.commands.option_groups import OWN_REDUCERS, BatchOptions, RunOptions
 from headscope.commands.output import Contents, check_folder
 from headscope.commands.progress import Progress
 from headscope.commands.record import Request
@@ -95,8 +95,7 @@ class Check(RunOptions, BatchOptions, Request[CheckResult], function="check"):
     )
     reducers: "str | Reducer | Sequence[str | Reducer]" = option(
         MEASURED,
-        "Reducer of your own that was measured, such as repetition:Repetition (module:Reducer); may be repeated. Code "
-        "that a table names is never run by itself.",
+        f"{OWN_REDUCERS} Code that a table names is never run by itself.",
         "--reducer",
         "-r",
         default=(),

@@ -6,7 +6,7 @@ from rich.console import Console
 
 from headscope.commands.compare.request import Compare
 from headscope.commands.record import spell
-from headscope.commands.show import print_written
+from headscope.commands.sentences import print_written
 from headscope.view.comparison import print_comparison
 
 if TYPE_CHECKING:

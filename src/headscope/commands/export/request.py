@@ -73,7 +73,7 @@ class Export(Request[HeadList], function="export", loading=""):
     )
     top: int = option(
         MEASURED,
-        "Further heads of each row beside the reported one, such as 11; duo-attention and retrieval-heads get all "
+        "Further heads of each row besides the reported one, such as 11; duo-attention and retrieval-heads get all "
         "heads, each as scored on all documents.",
         default=5,
         at_least=0,

@@ -6,10 +6,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
 
+from headscope.capture.views import VIEWS
 from headscope.commands.function import make_function
 from headscope.commands.measure.engine import ENGINES, check_engine
 from headscope.commands.option import CORPUS, MEASURED, MODEL, OUTPUT, SPEED, option
-from headscope.commands.option_groups import CorpusOptions, ModelOptions, Replicable
+from headscope.commands.option_groups import PERMUTATIONS, CorpusOptions, ModelOptions, Replicable
 from headscope.commands.output import Resumable, check_file
 from headscope.commands.progress import Progress, ignore_progress
 from headscope.commands.record import HeadTable, Request
@@ -45,7 +46,7 @@ class Measuring(CorpusOptions, ModelOptions, Resumable):
     seed: int = option(CORPUS, "Random seed of `sample` and `sample_queries`, such as 7.", default=0)
     permutations: int | None = option(
         MEASURED,
-        "Number of permutations for the p-values, such as 1999; 0 skips them.",
+        PERMUTATIONS,
         default=None,
         unset="as many as the number of rows needs, 999 at least, and 0 with `runs`",
         at_least=0,
@@ -59,7 +60,7 @@ class Measuring(CorpusOptions, ModelOptions, Resumable):
         default=None,
         unset="the weights",
         metavar="NAME",
-        choices=("norm", "gradient", "gradient-x-attention", "rollout", "rollout-without-sink", "value-zeroing"),
+        choices=tuple(VIEWS),
         python="`headscope.capture.views.VIEWS` says what they are.",
     )
     sample_queries: int | None = option(
@@ -84,7 +85,7 @@ class Measuring(CorpusOptions, ModelOptions, Resumable):
     )
 
     def check_measuring(self) -> None:
-        """Raise an error for reducers or a model that there are not.
+        """Raise an error for unknown reducers, or a path at which there is no model.
 
         Raises:
             HeadscopeError: one of these.

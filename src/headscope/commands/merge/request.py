@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from headscope.commands.function import make_function
 from headscope.commands.option import MEASURED, OUTPUT, argument, option
+from headscope.commands.option_groups import OWN_REDUCERS
 from headscope.commands.output import check_file
 from headscope.commands.progress import Progress
 from headscope.commands.record import HeadTable, Request
@@ -37,7 +38,7 @@ class Merge(Request[HeadTable], command="merge", loading=""):
     )
     reducers: "str | Reducer | Sequence[str | Reducer]" = option(
         MEASURED,
-        "A reducer of your own that was measured, such as repetition:Repetition (module:Reducer); may be repeated.",
+        OWN_REDUCERS,
         "--reducer",
         "-r",
         default=(),

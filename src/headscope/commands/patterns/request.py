@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from headscope.commands.function import make_function
 from headscope.commands.option import CORPUS, LABELLING, MEASURED, MODEL, OUTPUT, argument, option, output_folder
-from headscope.commands.option_groups import CorpusPart, LoadOptions, ModelOptions, TaskData
+from headscope.commands.option_groups import (
+    CorpusFormat,
+    CorpusPart,
+    LoadOptions,
+    ModelOptions,
+    PairLength,
+    ShortTexts,
+    TaskData,
+)
 from headscope.commands.output import Contents, Resumable, check_folder
 from headscope.commands.progress import Progress
 from headscope.commands.record import HeadTable, Options, Request
@@ -25,7 +33,7 @@ MAPS = "maps.csv"
 """The file by which one knows a folder of maps to label."""
 
 
-class TextOptions(CorpusPart, TaskData):
+class TextOptions(CorpusFormat, CorpusPart, TaskData):
     """The texts of which the maps are: of a corpus, or the test texts of a task."""
 
     corpus: str | Path | Iterable[Any] = argument(
@@ -35,13 +43,6 @@ class TextOptions(CorpusPart, TaskData):
         kw_only=False,
         typed=str,
         python="Or texts in memory, as `headscope.read` takes them.",
-    )
-    format: str | None = option(
-        CORPUS,
-        "Format of the corpus, such as conllu (`headscope list corpora`).",
-        default=None,
-        unset="detected",
-        metavar="NAME",
     )
     sample: int | None = option(
         CORPUS,
@@ -90,7 +91,7 @@ class LabellingOptions(Options):
     )
 
 
-class Patterns(TextOptions, ModelOptions, Resumable, Request[HeadTable], function="patterns"):
+class Patterns(TextOptions, ShortTexts, PairLength, ModelOptions, Resumable, Request[HeadTable], function="patterns"):
     """Classify the attention maps of each head: vertical, diagonal, both, blocks or none of these.
 
     The folder holds patterns.csv, with the share of each pattern in the maps of each head; patterns.nc, a head table;
@@ -108,16 +109,6 @@ class Patterns(TextOptions, ModelOptions, Resumable, Request[HeadTable], functio
         "headscope patterns minilm mrpc --data corpora --labels my-maps -o patterns",
     )
     out: str | Path | None = output_folder("patterns", "headscope-patterns", default=None, kw_only=False)
-    max_tokens: int | None = option(
-        CORPUS, "Longest text in tokens, such as 128; longer ones are left out.", default=None, unset="512", at_least=3
-    )
-    pair_tokens: int | None = option(
-        CORPUS,
-        "Longest pair of paragraphs in tokens, such as 256; longer ones are cut.",
-        default=None,
-        unset="128",
-        at_least=5,
-    )
     runs: "str | Path | Runs | None" = option(
         MODEL,
         "Folder of runs that were tuned from `model`, such as headscope-runs: their maps are classified too.",

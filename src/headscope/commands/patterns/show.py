@@ -1,13 +1,12 @@
 """What `headscope patterns` prints, and the page on which maps are labelled."""
 
-from pathlib import Path
-
 import xarray as xr
 from rich.console import Console
 from rich.markup import escape
 
 from headscope.commands.patterns.labelling import serve_maps
 from headscope.commands.patterns.request import TypedPatterns
+from headscope.commands.sentences import print_place
 from headscope.view.patterns import print_patterns
 
 
@@ -21,5 +20,4 @@ def show(request: TypedPatterns, table: xr.Dataset | None, console: Console) -> 
         console.print(escape(summary), soft_wrap=True)
     elif table is not None:
         print_patterns(table, console)
-        path = Path(request.out or "") / "patterns.csv"
-        console.print(f"\nAll heads are in {escape(str(path))}.", soft_wrap=True)
+        print_place("all heads", request.out, "patterns.csv", console)

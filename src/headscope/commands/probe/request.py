@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from headscope.commands.function import make_function
 from headscope.commands.option import CORPUS, MEASURED, argument, option, output_folder
-from headscope.commands.option_groups import CorpusFormat, CorpusSize, ModelOptions
+from headscope.commands.option_groups import CorpusFormat, CorpusSize, ModelOptions, ShortTexts
 from headscope.commands.output import Contents, Resumable, check_folder
 from headscope.commands.progress import Progress
 from headscope.commands.record import HeadTable, Request
@@ -21,11 +21,11 @@ STRUCTURAL = "structural"
 """The part that reads hidden states."""
 
 
-class Probe(ModelOptions, CorpusFormat, CorpusSize, Resumable, Request[HeadTable], command="probe"):
+class Probe(ModelOptions, CorpusFormat, CorpusSize, ShortTexts, Resumable, Request[HeadTable], command="probe"):
     """Train probes that find the links between words from the attention of all heads.
 
     The folder holds probe.csv, with a row for each probe and relation; lengths.csv, by the length of links; probe.nc,
-    a head table with the weight of each head; and figures/. Each accuracy stands beside its interval, what
+    a head table with the weight of each head; and figures/. Each accuracy is shown with its interval, what
     right-branching and a probe of words alone reach, and what a control task reaches.
 
     Returns:
@@ -55,9 +55,6 @@ class Probe(ModelOptions, CorpusFormat, CorpusSize, Resumable, Request[HeadTable
         unset="for each seed another fifth of the texts of `treebank`, so that five seeds test on all of them",
         metavar="CORPUS",
         typed=str,
-    )
-    max_tokens: int | None = option(
-        CORPUS, "Longest text in tokens, such as 128; longer ones are left out.", default=None, unset="512", at_least=3
     )
     links: str | None = option(
         MEASURED,

@@ -195,13 +195,13 @@ class Study(
         check_model(self.model)
         check_folder(self)
         progress("loading matplotlib", 0, 0)
+        from headscope.corpora import read
+
         self._check_probes()
         self._check_lesions()
         _ = self.tuning, self.evaluations, self.probes
         for table, corpus in self.paths.items():
             if table not in self.paper.lesions and isinstance(corpus, Path):
-                from headscope.corpora import read
-
                 read(corpus)
 
     def _check_probes(self) -> None:
@@ -247,7 +247,7 @@ class StudyRecorded(
         return Contents("the study", f"{self.name}.json")
 
     def check(self, progress: Progress) -> None:
-        """Raise an error for a study that there is not, or without a layout of recorded scores."""
+        """Raise an error for an unknown study, or for one without a layout of recorded scores."""
         check_name(self.name)
         check_folder(self)
         progress("loading matplotlib", 0, 0)

@@ -10,3 +10,9 @@ def print_written(verb: str, page: Path, files: int, console: Console) -> None:
     """Print which page to open, or to read, and how many files are in its folder."""
     path, folder = escape(str(page)), escape(str(page.parent))
     console.print(f"\n{verb} [bold]{path}[/]; {files} files in {folder}.", soft_wrap=True)
+
+
+def print_place(subject: str, out: str | Path | None, name: str, console: Console) -> None:
+    """Print in which file of the folder `out` something is, such as ``all heads``, of which some were printed."""
+    path = escape(str(Path(out or "") / name))
+    console.print(f"\n{subject.capitalize()} are in {path}.", soft_wrap=True, highlight=False)
