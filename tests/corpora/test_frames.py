@@ -120,10 +120,10 @@ def test_an_event_that_is_not_in_the_sentence_is_skipped_and_the_rest_kept(file)
 @pytest.mark.parametrize(
     ("text", "line", "said"),
     [
-        ('[\n{"sent": ', 2, "Expecting value"),
-        ("", 1, "Expecting value"),
-        ("[]\n\n{}", 3, "Extra data"),
-        ("tale01 0 0 Quiet", 1, "Expecting value"),
+        ('[\n{"sent": ', 2, "Expecting value at character 10"),
+        ("", 1, "Expecting value at character 1"),
+        ("[]\n\n{}", 3, "Extra data at character 1"),
+        ("tale01 0 0 Quiet", 1, "Expecting value at character 1"),
     ],
 )
 def test_what_is_no_json_is_refused_at_its_line(file, text, line, said):
@@ -138,8 +138,8 @@ def test_what_is_no_json_is_refused_at_its_line(file, text, line, said):
 def test_json_that_python_does_not_read_is_refused(file, text):
     path = file(text.encode())
     assert refused(path) == (
-        f"{path} is not JSON that can be read (too long a number, or brackets too deep); check that the file is whole, "
-        f"or name the format that it is in."
+        f"{path} is not JSON that can be read (too long a number, or brackets too deep); negation frames are written "
+        f"in JSON: check that the file is whole, or name the format that it is in."
     )
 
 

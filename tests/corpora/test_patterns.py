@@ -104,7 +104,8 @@ def test_what_is_not_json_is_refused(file):
 def test_json_that_python_does_not_read_is_refused(file, text):
     path = file(text)
     assert refused(path) == (
-        f"{path} is not JSON that can be read (too long a number, or brackets too deep): correct it."
+        f"{path} is not JSON that can be read (too long a number, or brackets too deep); a file of patterns is one "
+        f"object, such as {EXAMPLE}: correct the line."
     )
 
 

@@ -6,15 +6,13 @@ The file is a list of sentences. Each has its words under ``sent``, by id and in
 are unique in a sentence only. As the whole file may be one line, messages name the sentence, counted from 1.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from headscope.corpora.document import Document, Skipped, Span, merge_into_spans
-from headscope.corpora.jsontext import parse_json
-from headscope.corpora.text import read_lines
+from headscope.corpora.jsontext import read_json
 from headscope.errors import CorpusError
 
 _EVENT_ELSEWHERE = "negated events with an id that no word of their sentence has"
@@ -70,24 +68,10 @@ def recognise(beginning: Sequence[str]) -> bool:
 
 
 def _read_sentences(path: Path) -> list[Any]:
-    text = "\n".join(line for _, line in read_lines(path))
-    try:
-        sentences = parse_json(str(path), text)
-    except json.JSONDecodeError as error:
-        raise CorpusError(
-            f"{path}:{error.lineno} is not JSON ({error.msg}); negation frames are written in JSON: check that the "
-            f"file is whole, or name the format that it is in."
-        ) from None
-    except ValueError:
-        raise CorpusError(
-            f"{path} is not JSON that can be read (too long a number, or brackets too deep); check that the file is "
-            f"whole, or name the format that it is in."
-        ) from None
+    advice = "check that the file is whole, or name the format that it is in."
+    sentences = read_json(path, f"negation frames are written in JSON: {advice}")
     if not isinstance(sentences, list) or not sentences:
-        raise CorpusError(
-            f"{path} has no list of sentences; expected one object for each sentence: "
-            f"check that the file is whole, or name the format that it is in."
-        )
+        raise CorpusError(f"{path} has no list of sentences; expected one object for each sentence: {advice}")
     return sentences
 
 

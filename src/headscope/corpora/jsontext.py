@@ -3,26 +3,27 @@
 import json
 from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from headscope import files
+from headscope.corpora.text import read_lines
 from headscope.errors import CorpusError
 
 _LONGEST_SHOWN = 60
 
 
-def parse_json(where: str, text: str, *, drop_null: bool = False) -> Any:
-    """The value that a text in JSON stands for.
-
-    Args:
-        where: file and perhaps line, for messages.
-        text: all of it.
-        drop_null: a key whose value is null is one that is not there, as in tables written as JSON.
+def read_json(path: Path, expected: str) -> Any:
+    """The value in a file of JSON in UTF-8; errors end with what is expected and what to do.
 
     Raises:
-        CorpusError: an object has a key twice.
-        ValueError: the text is not JSON, has too long a number, or has brackets that are too deep.
+        CorpusError: the file is not JSON in UTF-8, or an object has a key twice.
     """
+    return _parse(str(path), "\n".join(line for _, line in read_lines(path)), expected, of_file=True)
+
+
+def _parse(where: str, text: str, expected: str, *, of_file: bool) -> Any:
+    """The value of a whole file; or that of a line, in which a key whose value is null is one that is not there."""
 
     def build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         record = dict(pairs)
@@ -32,9 +33,17 @@ def parse_json(where: str, text: str, *, drop_null: bool = False) -> Any:
                 f"{where} has the key {show(repeated)} twice in one object, of which one would be lost; "
                 f"expected each key once: join the two, or leave one out."
             )
-        return {key: value for key, value in pairs if value is not None} if drop_null else record
+        return record if of_file else {key: value for key, value in pairs if value is not None}
 
-    return files.parse_json(text, build_object)
+    try:
+        return files.parse_json(text, build_object)
+    except json.JSONDecodeError as error:
+        line = f":{error.lineno}" if of_file else ""
+        raise CorpusError(f"{where}{line} is not JSON ({error.msg} at character {error.colno}); {expected}") from None
+    except ValueError:
+        raise CorpusError(
+            f"{where} is not JSON that can be read (too long a number, or brackets too deep); {expected}"
+        ) from None
 
 
 def parse_object(where: str, line: str, example: str) -> dict[str, Any]:
@@ -51,14 +60,7 @@ def parse_object(where: str, line: str, example: str) -> dict[str, Any]:
     expected = (
         f"each line needs one JSON object, such as {example}: correct the line, or name the format that the file is in."
     )
-    try:
-        record = parse_json(where, line, drop_null=True)
-    except json.JSONDecodeError as error:
-        raise CorpusError(f"{where} is not JSON ({error.msg} at character {error.colno}); {expected}") from None
-    except ValueError:
-        raise CorpusError(
-            f"{where} is not JSON that can be read (too long a number, or brackets too deep); {expected}"
-        ) from None
+    record = _parse(where, line, expected, of_file=False)
     if not isinstance(record, dict):
         raise CorpusError(f"{where} has {show(record)}, which is not an object; {expected}")
     return record

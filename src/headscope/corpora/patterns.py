@@ -24,9 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from headscope.corpora.document import Document, Link, Skipped
-from headscope.corpora.jsontext import is_text, parse_json, show
+from headscope.corpora.jsontext import is_text, read_json, show
 from headscope.corpora.matches import Pattern, Search
-from headscope.corpora.text import read_lines
 from headscope.errors import CorpusError
 from headscope.files import check_regular, expand_home
 
@@ -151,22 +150,12 @@ def _parse(path: str | Path) -> tuple[Path, dict[str, Any], tuple[Pattern, ...]]
     check_regular(file)
     if not file.is_file():
         raise CorpusError(f"there is no file of patterns {str(path)!r}; name one in JSON, such as {_EXAMPLE}.")
-    record = _parse_file(file, "\n".join(line for _, line in read_lines(file)))
+    record = _read_file(file)
     return file, record, tuple(_parse_pattern(file, name, entry) for name, entry in record["patterns"].items())
 
 
-def _parse_file(file: Path, text: str) -> dict[str, Any]:
-    try:
-        record = parse_json(str(file), text)
-    except json.JSONDecodeError as error:
-        raise CorpusError(
-            f"{file}:{error.lineno} is not JSON ({error.msg} at character {error.colno}); a file of patterns is one "
-            f"object, such as {_EXAMPLE}: correct the line."
-        ) from None
-    except ValueError:
-        raise CorpusError(
-            f"{file} is not JSON that can be read (too long a number, or brackets too deep): correct it."
-        ) from None
+def _read_file(file: Path) -> dict[str, Any]:
+    record: dict[str, Any] = read_json(file, f"a file of patterns is one object, such as {_EXAMPLE}: correct the line.")
     expected = f'a file of patterns is one object, such as {_EXAMPLE}, perhaps with a "pipeline": correct it.'
     if not isinstance(record, dict) or not {"patterns"} <= set(record) <= {"patterns", "pipeline"}:
         raise CorpusError(f"{file} has {show(record)}; {expected}")
