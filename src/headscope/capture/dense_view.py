@@ -1,8 +1,8 @@
 """Views whose rows are made from those of attention, with their matrix."""
 
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Protocol, cast, runtime_checkable
+from dataclasses import dataclass, replace
+from typing import cast
 
 from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
@@ -14,21 +14,18 @@ Turn = Callable[[DenseRows], DenseRows]
 """What turns rows of attention into those of a view, which have the same queries and keys."""
 
 
-@runtime_checkable
-class DenseView(Protocol):
-    """What is shown in place of the weights."""
+@dataclass(frozen=True, eq=False)
+class DenseView:
+    """What is shown in place of the weights.
 
-    @property
-    def whole(self) -> bool:
-        """True if it needs all rows of a layer at once."""
+    Attributes:
+        begin: of a batch and its loss, which only views of gradients need, gives what is then called with the rows of
+            each layer, in the order of the forward pass.
+        whole: True if it needs all rows of a layer at once.
+    """
 
-    def begin(self, batch: Batch, loss: Loss | None) -> Turn:
-        """What is then called with the rows of each layer, in the order of the forward pass.
-
-        Args:
-            batch: what the model is run on.
-            loss: that of the batch; views that are not of gradients do without.
-        """
+    begin: Callable[[Batch, Loss | None], Turn]
+    whole: bool
 
 
 def turn_rows(turn: Turn, observe: Observer) -> Observer:

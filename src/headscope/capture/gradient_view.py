@@ -4,45 +4,30 @@ One backward pass gives ``g = dL/dz`` and the values v of each layer; the gradie
 rows are then shown by a second forward pass, a block at a time, so that nothing of the size of a matrix is kept.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 
 from headscope.capture.batch import Batch
 from headscope.capture.dense import DenseRows
-from headscope.capture.dense_view import Turn
+from headscope.capture.dense_view import DenseView, Turn
 from headscope.capture.interface import Capture
 from headscope.capture.outputs import Loss
 from headscope.capture.shares import share_rows
 
 
-@dataclass(frozen=True, eq=False)
-class GradientView:
-    """``|dL/dA[i, j]|``, or ``|A[i, j] dL/dA[i, j]|``, as a share of its row.
+def view_gradients(capture: Capture, *, times_attention: bool) -> DenseView:
+    """``|dL/dA[i, j]|``, or ``|A[i, j] dL/dA[i, j]|``, as a share of its row, in a model that is captured."""
 
-    Attributes:
-        capture: the verified way to the model's attention itself.
-        times_attention: the gradient of each weight is multiplied with the weight.
-    """
-
-    capture: Capture
-    times_attention: bool
-
-    @property
-    def whole(self) -> bool:
-        """A block of rows will do."""
-        return False
-
-    def begin(self, batch: Batch, loss: Loss | None) -> Turn:
-        """The rows of the view, after a backward pass."""
-        gradients = self.capture.run(batch, gradients=True, loss=loss).gradients
+    def begin(batch: Batch, loss: Loss | None) -> Turn:
+        gradients = capture.run(batch, gradients=True, loss=loss).gradients
 
         def turn(attention: DenseRows) -> DenseRows:
             gradient = gradients[attention.attention_type, attention.layer]
             rows, columns = attention.rows, attention.columns
             with torch.inference_mode():
                 sizes = gradient.by_weight(rows)[..., columns].abs_()
-                if self.times_attention:
+                if times_attention:
                     sizes = sizes * attention.matrix
                 # Padding may hold anything, NaN included.
                 seen = gradient.visible(rows)[..., columns] & attention.queries.real[:, rows, None]
@@ -50,3 +35,5 @@ class GradientView:
             return replace(attention, matrix=shares.float())
 
         return turn
+
+    return DenseView(begin, whole=False)

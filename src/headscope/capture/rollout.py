@@ -9,7 +9,7 @@ layer l takes. The paper has the map R[l] of a whole layer; here each head has a
 itself that is not mixed with the residual stream.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 from jaxtyping import Bool, Float
@@ -17,37 +17,29 @@ from torch import Tensor
 
 from headscope.capture.batch import Batch, Tokens
 from headscope.capture.dense import DenseRows
-from headscope.capture.dense_view import Turn
+from headscope.capture.dense_view import DenseView, Turn
 from headscope.capture.outputs import Loss
 from headscope.capture.shares import share_rows
 from headscope.capture.views import RESIDUAL
 
 
-@dataclass(frozen=True)
-class Rollout:
+def view_rollout(*, sink: bool) -> DenseView:
     """``A[l, h] R[l - 1]``, in which a sink may be left out: its column is 0, and the rest of the row sums to 1.
 
     A decoder's own attention is carried down to what the decoder reads, and cross attention to what the encoder reads.
 
-    Attributes:
+    Args:
         sink: attention to the sink of a text counts: to special tokens in an encoder, to the first token in a decoder.
     """
 
-    sink: bool
-
-    @property
-    def whole(self) -> bool:
-        """All rows of a layer are carried on."""
-        return True
-
-    def begin(self, batch: Batch, loss: Loss | None) -> Turn:
-        """The rows of the view; it holds the map of the layers so far of each attention type."""
+    def begin(batch: Batch, loss: Loss | None) -> Turn:
+        # The map of the layers so far of each attention type.
         carried: dict[str, Float[Tensor, "batch query key"]] = {}
 
         def turn(attention: DenseRows) -> DenseRows:
             own = attention.attention_type
             with torch.inference_mode():
-                weights = self._read_weights(attention)
+                weights = _read_weights(attention, sink)
                 below = carried.get("encoder" if own == "cross" else own)
                 if below is None:
                     below = torch.eye(weights.shape[-1], device=weights.device).expand(len(weights), -1, -1)
@@ -59,14 +51,17 @@ class Rollout:
 
         return turn
 
-    def _read_weights(self, attention: DenseRows) -> Float[Tensor, "batch head query key"]:
-        """The weights, 0 for padding, which may hold anything and would be carried on; without the sink if so asked."""
-        queries, keys = attention.queries, attention.keys
-        left_out = ~(queries.real[:, :, None] & keys.real[:, None])
-        if self.sink:
-            return attention.matrix.masked_fill(left_out[:, None], 0.0)
-        is_sink = _is_first(keys) if attention.attention_type == "decoder" else keys.real & (keys.word < 0)
-        return share_rows(attention.matrix.masked_fill((left_out | is_sink[:, None])[:, None], 0.0))
+    return DenseView(begin, whole=True)
+
+
+def _read_weights(attention: DenseRows, sink: bool) -> Float[Tensor, "batch head query key"]:
+    """The weights, 0 for padding, which may hold anything and be carried on; without the sink unless it counts."""
+    queries, keys = attention.queries, attention.keys
+    left_out = ~(queries.real[:, :, None] & keys.real[:, None])
+    if sink:
+        return attention.matrix.masked_fill(left_out[:, None], 0.0)
+    is_sink = _is_first(keys) if attention.attention_type == "decoder" else keys.real & (keys.word < 0)
+    return share_rows(attention.matrix.masked_fill((left_out | is_sink[:, None])[:, None], 0.0))
 
 
 def _is_first(tokens: Tokens) -> Bool[Tensor, "batch token"]:

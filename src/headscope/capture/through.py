@@ -4,20 +4,15 @@ from dataclasses import replace
 
 from headscope.capture.batch import Batch
 from headscope.capture.edit import refuse_changes
-from headscope.capture.gradient_view import GradientView
+from headscope.capture.gradient_view import view_gradients
 from headscope.capture.interface import Capture
 from headscope.capture.projection import find_norms
-from headscope.capture.rollout import Rollout
+from headscope.capture.rollout import view_rollout
 from headscope.capture.value_zeroing import prepare_value_zeroing
 
 
 def see_through(view: str | None, capture: Capture, sample: Batch) -> Capture:
-    """The same capture, which shows what a view shows in place of the weights.
-
-    Args:
-        view: a name from `headscope.capture.views.VIEWS`; None for the weights.
-        capture: the verified way to the model's attention itself.
-        sample: some text, on which it is tried whether the model can be seen so.
+    """The same capture, which shows what a view of `VIEWS` shows in place of the weights; it is tried on a sample.
 
     Raises:
         ModelError: the model cannot be seen through this view.
@@ -28,9 +23,9 @@ def see_through(view: str | None, capture: Capture, sample: Batch) -> Capture:
         case "gradient" | "gradient-x-attention":
             if capture.route == "outputs":
                 raise refuse_changes(capture.model)
-            return replace(capture, view=GradientView(capture, times_attention=view == "gradient-x-attention"))
+            return replace(capture, view=view_gradients(capture, times_attention=view == "gradient-x-attention"))
         case "rollout" | "rollout-without-sink":
-            return replace(capture, view=Rollout(sink=view == "rollout"))
+            return replace(capture, view=view_rollout(sink=view == "rollout"))
         case "value-zeroing":
             return replace(capture, view=prepare_value_zeroing(capture, sample))
     return capture

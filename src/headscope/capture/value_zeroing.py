@@ -7,7 +7,8 @@ and have one map for each layer; here each head has its own.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 
 import torch
 from jaxtyping import Float, Int
@@ -17,8 +18,8 @@ from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch
 from headscope.capture.blocks import Layer, Recorded, get_first, record_pass
 from headscope.capture.dense import DenseRows
-from headscope.capture.dense_view import Turn
-from headscope.capture.edit import EditedLayer
+from headscope.capture.dense_view import DenseView, Turn
+from headscope.capture.edit import Edit, EditedLayer
 from headscope.capture.interface import Capture
 from headscope.capture.model import Model
 from headscope.capture.outputs import Loss
@@ -28,116 +29,86 @@ from headscope.capture.verify import is_same
 from headscope.errors import ModelError
 
 
-@dataclass(frozen=True, eq=False)
-class ValueZeroing:
+def prepare_value_zeroing(capture: Capture, batch: Batch) -> DenseView:
     """The cosine distance of what a block returns with and without a value in a head, as a share of its row.
 
-    Attributes:
-        capture: the verified way to the model's attention itself.
-        projections: the output projection of each layer.
-    """
-
-    capture: Capture
-    projections: Mapping[Layer, Projection]
-
-    @property
-    def whole(self) -> bool:
-        """All rows of a layer change together."""
-        return True
-
-    def begin(self, batch: Batch, loss: Loss | None) -> Turn:
-        """The rows of the view, after passes of each block without each value."""
-        recorded, seen = record_pass(self.capture, batch.inputs), list[DenseRows]()
-
-        def see(attention: Attention) -> None:
-            assert isinstance(attention, DenseRows)
-            seen.append(attention)
-
-        # Blocks are run behind this pass, since they would pass for further layers within it.
-        self.capture.run(batch, see, whole=True)
-        shares = {}
-        for attention in seen:
-            layer = attention.attention_type, attention.layer
-            shares[layer] = self._measure_shares(recorded, layer, attention)
-        return lambda attention: replace(attention, matrix=shares[attention.attention_type, attention.layer])
-
-    @torch.inference_mode()
-    def _measure_shares(
-        self, recorded: Recorded, layer: Layer, attention: DenseRows
-    ) -> Float[Tensor, "batch head query held"]:
-        """The cosine distances as shares of their rows; 0 where nothing is attended to, and for padding."""
-        weights, keys = attention.matrix, torch.arange(attention.keys.length)[attention.columns]
-        real = attention.queries.real[:, :, None] & attention.keys.real[:, None, attention.columns]
-        distances = torch.zeros_like(weights)
-        expected = get_first(recorded.outputs[recorded.starts[layer]]).double()
-        for head in range(weights.shape[1]):
-            for place, key in enumerate(keys.tolist()):
-                without = _WithoutValue(head, key, weights[:, head, :, place])
-                actual = recorded.run_block(layer, without, self.projections).double()
-                distances[:, head, :, place] = 1 - torch.cosine_similarity(expected, actual, dim=-1)
-        # Rounding may leave a little less than 0.
-        return share_rows(distances.clamp_min_(0).masked_fill_(~real[:, None] | (weights == 0), 0.0))
-
-
-def prepare_value_zeroing(capture: Capture, batch: Batch) -> ValueZeroing:
-    """The view of a model.
-
-    Args:
-        capture: the verified way to the model's attention itself.
-        batch: some text, on which it is verified that a block with changed heads is what the model itself computes.
+    It is verified on a batch that a block with changed heads is what the model itself computes.
 
     Raises:
         ModelError: the model has no blocks, or does more than to project the output of its heads.
     """
-    view = ValueZeroing(capture, find_projections(capture, batch))
+    projections = find_projections(capture, batch)
     recorded = record_pass(capture, batch.inputs)
     for layer in capture.modules:
-        edit = _ZeroFirst(layer)
+        edit = _zero_first(layer)
         with capture.editing(edit):
             edited = record_pass(capture, batch.inputs)
         expected = get_first(edited.outputs[edited.starts[layer]])
         with torch.inference_mode():
-            if not is_same(capture.model, expected, recorded.run_block(layer, edit, view.projections)):
+            if not is_same(capture.model, expected, recorded.run_block(layer, edit, projections)):
                 raise _refuse(capture.model, layer)
-    return view
+    return DenseView(partial(_begin, capture, projections), whole=True)
 
 
-@dataclass(frozen=True, eq=False)
-class _WithoutValue:
-    """An `Edit` that takes a value out of the output of a head.
+def _begin(capture: Capture, projections: Mapping[Layer, Projection], batch: Batch, loss: Loss | None) -> Turn:
+    """The rows of the view, after passes of each block without each value."""
+    recorded, seen = record_pass(capture, batch.inputs), list[DenseRows]()
 
-    Attributes:
-        head: of the layer, counted from 0.
-        key: the token whose value it is.
-        weights: the attention of the head to it.
-    """
+    def see(attention: Attention) -> None:
+        assert isinstance(attention, DenseRows)
+        seen.append(attention)
 
-    head: int
-    key: int
-    weights: Float[Tensor, "batch query"]
+    # Blocks are run behind this pass, since they would pass for further layers within it.
+    capture.run(batch, see, whole=True)
+    shares = {}
+    for attention in seen:
+        layer = attention.attention_type, attention.layer
+        shares[layer] = _measure_shares(recorded, layer, attention, projections)
+    return lambda attention: replace(attention, matrix=shares[attention.attention_type, attention.layer])
 
-    def __call__(self, z: Tensor, layer: EditedLayer) -> Tensor:
-        """Z without the value."""
+
+@torch.inference_mode()
+def _measure_shares(
+    recorded: Recorded, layer: Layer, attention: DenseRows, projections: Mapping[Layer, Projection]
+) -> Float[Tensor, "batch head query held"]:
+    """The cosine distances as shares of their rows; 0 where nothing is attended to, and for padding."""
+    weights, keys = attention.matrix, torch.arange(attention.keys.length)[attention.columns]
+    real = attention.queries.real[:, :, None] & attention.keys.real[:, None, attention.columns]
+    distances = torch.zeros_like(weights)
+    expected = get_first(recorded.outputs[recorded.starts[layer]]).double()
+    for head in range(weights.shape[1]):
+        for place, key in enumerate(keys.tolist()):
+            without = _take_value(head, key, weights[:, head, :, place])
+            actual = recorded.run_block(layer, without, projections).double()
+            distances[:, head, :, place] = 1 - torch.cosine_similarity(expected, actual, dim=-1)
+    # Rounding may leave a little less than 0.
+    return share_rows(distances.clamp_min_(0).masked_fill_(~real[:, None] | (weights == 0), 0.0))
+
+
+def _take_value(head: int, key: int, weights: Float[Tensor, "batch query"]) -> Edit:
+    """An edit that takes the value of a token out of the output of a head, given the attention of the head to it."""
+
+    def edit(z: Tensor, layer: EditedLayer) -> Tensor:
         edited = z.clone()
-        heads: Int[Tensor, " head"] = torch.tensor([self.head], device=z.device)
-        value = layer.values_of(heads)[:, 0, self.key].to(z.dtype)
-        edited[:, self.head] -= self.weights[..., None].to(z.dtype) * value[:, None]
+        heads: Int[Tensor, " head"] = torch.tensor([head], device=z.device)
+        value = layer.values_of(heads)[:, 0, key].to(z.dtype)
+        edited[:, head] -= weights[..., None].to(z.dtype) * value[:, None]
         return edited
 
+    return edit
 
-@dataclass(frozen=True)
-class _ZeroFirst:
-    """An `Edit` that sets the first head of a layer to 0."""
 
-    layer: Layer
+def _zero_first(chosen: Layer) -> Edit:
+    """An edit that sets the first head of a layer to 0."""
 
-    def __call__(self, z: Tensor, layer: EditedLayer) -> Tensor:
-        """Z without the head."""
-        if (layer.attention_type, layer.layer) != self.layer:
+    def edit(z: Tensor, layer: EditedLayer) -> Tensor:
+        if (layer.attention_type, layer.layer) != chosen:
             return z
         edited = z.clone()
         edited[:, 0] = 0
         return edited
+
+    return edit
 
 
 def _refuse(model: Model, layer: Layer) -> ModelError:
