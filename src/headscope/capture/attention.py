@@ -5,6 +5,7 @@ or single weights. How the answer is found is the business of the implementation
 `headscope.capture.interface` chooses.
 """
 
+from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 from jaxtyping import Float, Int
@@ -28,12 +29,16 @@ class Attention(Protocol):
         attention_type: ``encoder``, ``decoder`` (also of a model that is a decoder alone) or ``cross``.
         rows: the query positions held: those that follow each other, or every so manieth from the first on.
         batch: the documents, their tokens and words.
+        raised_tokens: the answer to `raised`; None where nobody reads logits.
+        value: the answer to `values`; None of a view, and where only the weights can be seen.
     """
 
     layer: int
     attention_type: str
     rows: slice
     batch: Batch
+    raised_tokens: Int[Tensor, "batch head key"] | None
+    value: Float[Tensor, "batch key_head key width"] | None
 
     @property
     def queries(self) -> Tokens:
@@ -68,6 +73,12 @@ class Attention(Protocol):
         Raises:
             HeadscopeError: no reducer has declared that it reads logits.
         """
+        if self.raised_tokens is None:
+            raise HeadscopeError(
+                "which tokens the values raise was asked of attention, and nobody reads logits here; declare "
+                "reads_logits = True in the reducer."
+            )
+        return self.raised_tokens
 
     def values(self) -> Float[Tensor, "batch key_head key width"]:
         """The values of each key/value head, of which the output of a head before the output projection is the average.
@@ -77,6 +88,7 @@ class Attention(Protocol):
         Raises:
             HeadscopeError: a view is shown in place of attention, or the model shows no values.
         """
+        return read_values(self.value)
 
     def output(self) -> Float[Tensor, "batch head query width"]:
         """What each head gives to each row that is held, before the output projection: the average of its values.
@@ -119,20 +131,17 @@ class Attention(Protocol):
         Raises:
             HeadscopeError: a block of rows is held and not a layer.
         """
+        return self._words
 
-
-def read_raised(tokens: Int[Tensor, "batch head key"] | None) -> Int[Tensor, "batch head key"]:
-    """The answer to `Attention.raised`, if there is one.
-
-    Raises:
-        HeadscopeError: there is none.
-    """
-    if tokens is None:
-        raise HeadscopeError(
-            "which tokens the values raise was asked of attention, and nobody reads logits here; declare reads_logits "
-            "= True in the reducer."
-        )
-    return tokens
+    @cached_property
+    def _words(self) -> Words:
+        """The same, worked out once for all who ask."""
+        if self.rows != slice(0, self.queries.length):
+            raise HeadscopeError(
+                "attention between words was asked of a block of rows, and the tokens of a word may lie in two blocks; "
+                'declare scope = "layer" in the reducer.'
+            )
+        return Words.from_average(self.average, self.queries.word[:, self.rows], self.keys.word, self.batch.words)
 
 
 def read_values(values: Float[Tensor, "batch head token width"] | None) -> Float[Tensor, "batch head token width"]:

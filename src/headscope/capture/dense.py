@@ -1,18 +1,15 @@
 """Attention as blocks of rows of its matrix, made by the model's own attention function."""
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from headscope.capture.attention import Attention, read_raised, read_values
+from headscope.capture.attention import Attention, read_values
 from headscope.capture.batch import Batch
 from headscope.capture.kernel import average_values
 from headscope.capture.norms import make_shares
-from headscope.capture.words import Words
-from headscope.errors import HeadscopeError
 
 FEW_COLUMNS = 16
 """Up to so many columns are averaged in another layout, which is several times faster."""
@@ -26,9 +23,7 @@ class DenseRows(Attention):
         matrix: the weights as the model's own attention function made them, in float32.
         columns: the keys they are on; the mask hides all others from every row of the block.
         allowed: how many keys the mask leaves to each query.
-        raised_tokens: the answer to `raised`; None where nobody reads logits.
-        value: the answer to `values`; None of a view, and where only the weights can be seen.
-        averaged: the answer to `output`, likewise.
+        averaged: the answer to `output`; None where `value` is.
     """
 
     layer: int
@@ -64,14 +59,6 @@ class DenseRows(Attention):
     ) -> Float[Tensor, "batch head query feature"]:
         """The average of columns of which each head, or each key/value head, has its own."""
         return average_values(self.matrix, _lay_out(columns[:, :, self.columns].float()))[..., : columns.shape[-1]]
-
-    def raised(self) -> Int[Tensor, "batch head key"]:
-        """The token of the text whose logit the value of each key raises most."""
-        return read_raised(self.raised_tokens)
-
-    def values(self) -> Float[Tensor, "batch key_head key width"]:
-        """The values of each key/value head."""
-        return read_values(self.value)
 
     def output(self) -> Float[Tensor, "batch head query width"]:
         """The average of its values that each head gives to each row."""
@@ -116,19 +103,6 @@ class DenseRows(Attention):
         """The matrix itself."""
         around = (self.columns.start, self.keys.length - self.columns.stop)
         return torch.nn.functional.pad(self.matrix, around) if any(around) else self.matrix
-
-    def words(self) -> Words:
-        """The attention between words, worked out once for all who ask."""
-        return self._words
-
-    @cached_property
-    def _words(self) -> Words:
-        if self.rows != slice(0, self.queries.length):
-            raise HeadscopeError(
-                "attention between words was asked of a block of rows, and the tokens of a word may lie in two blocks; "
-                'declare scope = "layer" in the reducer.'
-            )
-        return Words.from_average(self.average, self.queries.word[:, self.rows], self.keys.word, self.batch.words)
 
 
 def _lay_out(columns: Float[Tensor, "*batch key feature"]) -> Float[Tensor, "*batch key laid"]:

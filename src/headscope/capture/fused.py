@@ -22,14 +22,13 @@ from jaxtyping import Float, Float64, Int
 from torch import Tensor
 
 from headscope.capture import distance
-from headscope.capture.attention import Attention, read_raised, read_values
+from headscope.capture.attention import Attention, read_values
 from headscope.capture.batch import Batch
 from headscope.capture.gpu import Kernels
 from headscope.capture.kernel import ALIGNED, Attended, attend, products
 from headscope.capture.mask import Reach, as_mask
 from headscope.capture.questions import Asked
 from headscope.capture.sweep import Swept, sweep
-from headscope.capture.words import Words
 
 WINDOW_ROWS = 512
 """Rows of a block where attention has a window, at most; each has a mask of its own length and the window's."""
@@ -49,8 +48,6 @@ class FusedRows(Attention):
         query, key: what the model hands to attention, in float32; several query heads may share a key head.
         scale: what the dot products are multiplied with.
         reach: which keys a query sees.
-        raised_tokens: the answer to `raised`; None where nobody reads logits.
-        value: the answer to `values`, the average of which is that to `output`; None of a view.
         kernels: which GPUs have the kernel.
     """
 
@@ -139,14 +136,6 @@ class FusedRows(Attention):
         values = (torch.nn.functional.pad(block, (0, size - block.shape[-1])) for block in blocks)
         averages = torch.cat([apart.attend(each)[0] for each in values], dim=-1)
         return averages[..., : columns.shape[-1]]
-
-    def raised(self) -> Int[Tensor, "batch head key"]:
-        """The token of the text whose logit the value of each key raises most."""
-        return read_raised(self.raised_tokens)
-
-    def values(self) -> Float[Tensor, "batch key_head key width"]:
-        """The values of each key/value head."""
-        return read_values(self.value)
 
     def output(self) -> Float[Tensor, "batch head query width"]:
         """The average of its values that each head gives to each row."""
@@ -243,14 +232,6 @@ class FusedRows(Attention):
     def weights(self) -> Float[Tensor, "batch head query key"]:
         """The matrix itself, made for this question: query x key."""
         return self._weights(self.rows, _range(slice(0, self.key.shape[2]), self.key))
-
-    def words(self) -> Words:
-        """The attention between words, worked out once for all who ask."""
-        return self._words
-
-    @cached_property
-    def _words(self) -> Words:
-        return Words.from_average(self.average, self.queries.word, self.keys.word, self.batch.words)
 
     def _weights(
         self, rows: slice, keys: Int[Tensor, " key"] | Int[Tensor, "batch key"]
