@@ -182,12 +182,11 @@ def record_blocks(capture: Capture) -> Iterator[Recorded]:
     hooks += [module.register_forward_hook(end) for module in attention]
     hooks += [block.register_forward_pre_hook(begin, with_kwargs=True) for block in recorded.blocks]
     hooks += [block.register_forward_hook(keep) for block in recorded.blocks]
-    try:
-        with capture.editing(look):
-            yield recorded
-    finally:
+    with ExitStack() as hooked:
         for hook in hooks:
-            hook.remove()
+            hooked.enter_context(hook)
+        hooked.enter_context(capture.editing(look))
+        yield recorded
 
 
 def record_pass(capture: Capture, inputs: Mapping[str, Tensor]) -> Recorded:

@@ -8,7 +8,7 @@ The noise is not measured by another attention kernel: were that kernel wrong, t
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -26,9 +26,7 @@ model with almost uniform attention.
 def measure_noise(module: nn.Module, run: Callable[[], Tensor]) -> float:
     """Return the largest change of a model's outputs if what each module returns is off by a unit in its last place.
 
-    Args:
-        module: the model.
-        run: runs the model on one batch, and returns the outputs to compare, without padding.
+    `run` runs the model on one batch, and returns the outputs to compare, without padding.
     """
     expected = run()
     with _shift_last_places(module):
@@ -49,9 +47,8 @@ def _shift_last_places(module: nn.Module) -> Iterator[None]:
         steps = torch.randint(-1, 2, returned.shape, generator=generator, device=device)
         return returned * (1 + steps.to(returned.dtype) * torch.finfo(returned.dtype).eps)
 
-    hooks = [part.register_forward_hook(shift) for part in module.modules() if not any(part.children())]
-    try:
+    with ExitStack() as hooked:
+        for part in module.modules():
+            if not any(part.children()):
+                hooked.enter_context(part.register_forward_hook(shift))
         yield
-    finally:
-        for hook in hooks:
-            hook.remove()

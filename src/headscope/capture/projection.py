@@ -1,5 +1,6 @@
 """The part of each head in the output projection of its layer, found by what flows into it and not by its name."""
 
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,9 +50,7 @@ def find_norms(capture: Capture, batch: Batch) -> Norms:
 def find_projections(capture: Capture, batch: Batch) -> dict[tuple[str, int], Projection]:
     """The output projection of each layer, by attention type and number.
 
-    Args:
-        capture: the verified way to the model's attention.
-        batch: some text, on which it is verified that the projection adds up what its heads give it.
+    It is verified on a batch that the projection adds up what its heads give it.
 
     Raises:
         ModelError: the model does not use the attention interface, or does something else to the output of its heads
@@ -65,12 +64,10 @@ def find_projections(capture: Capture, batch: Batch) -> dict[tuple[str, int], Pr
             "leave out --view to measure its weights."
         )
     watch = _Watch(batch)
-    handles = [part.register_forward_pre_hook(watch.see) for part in model.module.modules()]
-    try:
+    with ExitStack() as hooked:
+        for part in model.module.modules():
+            hooked.enter_context(part.register_forward_pre_hook(watch.see))
         layers = [*capture.run(batch, edit=watch.start).modules]
-    finally:
-        for handle in handles:
-            handle.remove()
     projections = {}
     for layer in layers:
         with torch.no_grad():

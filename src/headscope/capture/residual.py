@@ -6,7 +6,7 @@ that last sum, so what it does there *directly* is found without the layers abov
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -66,12 +66,7 @@ def freeze_norm(norm: Callable[[Tensor], Tensor], stream: Stream, *, centers: bo
 
 
 def find_residual_stream(capture: Capture, batch: Batch, projections: Mapping[Layer, Projection]) -> ResidualStream:
-    """The residual stream of a model.
-
-    Args:
-        capture: the verified way to the model's attention.
-        batch: some text, on which it is verified that the stream is a sum.
-        projections: the output projection of each layer.
+    """The residual stream of a model; it is verified on a batch that it is a sum.
 
     Raises:
         ModelError: the model has no such stream.
@@ -80,12 +75,10 @@ def find_residual_stream(capture: Capture, batch: Batch, projections: Mapping[La
     if len(model.layers) > 1 or not has_blocks(capture):
         raise _refuse(model, "it has not one sequence of blocks")
     watch = _Watch()
-    handles = [module.register_forward_hook(watch.see, with_kwargs=True) for module in model.module.modules()]
-    try:
+    with ExitStack() as hooked:
+        for module in model.module.modules():
+            hooked.enter_context(module.register_forward_hook(watch.see, with_kwargs=True))
         recorded = record_pass(capture, batch.inputs)
-    finally:
-        for handle in handles:
-            handle.remove()
     if len(recorded.blocks) < len(capture.modules):
         raise _refuse(model, "its layers are one block that is called again and again")
     with torch.inference_mode():
@@ -96,9 +89,7 @@ def find_residual_stream(capture: Capture, batch: Batch, projections: Mapping[La
 def find_unembedding(capture: Capture, batch: Batch) -> Unembedding:
     """The way from the values of each head of a causal language model to its logits.
 
-    Args:
-        capture: the verified way to the model's attention.
-        batch: some text, on which it is verified that heads add to a sum that the output embeddings read.
+    It is verified on a batch that heads add to a sum that the output embeddings read.
 
     Raises:
         ModelError: the model gives no logits of tokens, has no residual stream, or does more than to read it.
@@ -132,12 +123,8 @@ def _reads_norm(capture: Capture, batch: Batch, norm: nn.Module, embeddings: nn.
     def keep_returned(module: nn.Module, arguments: tuple[Any, ...], returned: Tensor) -> None:
         given.append(returned)
 
-    hooks = [norm.register_forward_hook(keep_returned), embeddings.register_forward_pre_hook(keep)]
-    try:
+    with norm.register_forward_hook(keep_returned), embeddings.register_forward_pre_hook(keep):
         run_model(capture.model, batch.inputs)
-    finally:
-        for hook in hooks:
-            hook.remove()
     return len(given) == 2 and given[0].shape == given[1].shape and is_same(capture.model, *given)
 
 
