@@ -22,6 +22,7 @@ from headscope.capture.interface import Capture, is_finite
 from headscope.capture.model import Model
 from headscope.capture.residual import find_unembedding
 from headscope.capture.through import see_through
+from headscope.capture.verify import refuse_not_finite
 from headscope.capture.views import check_view
 from headscope.corpora.document import Document, Origin
 from headscope.corpora.originals import mark_copies
@@ -207,11 +208,8 @@ def _capture(model: Model, batch: Batch, plan: Plan, *, reads_logits: bool) -> C
             capture = Capture.verified(model, sample)
             unembedding = find_unembedding(capture, sample) if reads_logits else None
             return replace(see_through(plan.view, capture, sample), unembedding=unembedding)
-    raise ModelError(
-        f"the outputs of {model.name!r} are not finite (NaN or infinite) for {batch.documents[0].id!r} and "
-        f"{len(batch.documents) - 1} documents beside it; its weights are damaged, or too large for half precision: "
-        "give whole weights, or load it in float32."
-    )
+    beside = f"{len(batch.documents) - 1} documents beside it"
+    raise refuse_not_finite(model.name, f"for {batch.documents[0].id!r} and {beside}")
 
 
 def _sample(model: Model, document: Document, pair_tokens: int, *, padded: bool) -> Batch:

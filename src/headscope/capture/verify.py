@@ -114,14 +114,9 @@ def verify_same(
     observed: Float[Tensor, "batch ..."],
     measure_noise: Callable[[], float],
 ) -> None:
-    """Raise if the model's outputs under observation are not those of the untouched model.
+    """Raise if the model's outputs under observation are not those of the untouched model, padding left out.
 
-    Args:
-        model: of which the outputs are.
-        batch: the texts, to leave out their padding.
-        untouched: the outputs of the untouched model.
-        observed: the outputs under observation.
-        measure_noise: measures the model's rounding noise; called only if the outputs differ by more than one rounding.
+    The model's rounding noise is measured only if the outputs differ by more than one rounding.
     """
     before, after = (select_real(batch, output).float() for output in (untouched, observed))
     _verify_close(model, before, after, "the outputs", before.abs().max(), measure_noise)
@@ -144,6 +139,14 @@ def are_finite(batch: Batch, output: Float[Tensor, "batch ..."]) -> Bool[Tensor,
         tokens = batch.encoder if batch.decoder is None else batch.decoder
         finite = finite | ~tokens.real
     return finite.reshape(len(finite), -1).all(1)
+
+
+def refuse_not_finite(model: str, where: str, what: str = "outputs") -> ModelError:
+    """The error for a model whose outputs are not finite."""
+    return ModelError(
+        f"the {what} of {model!r} are not finite (NaN or infinite) {where}; its weights are damaged, or too large for "
+        "half precision: give whole weights, or load it in float32."
+    )
 
 
 def by_token(batch: Batch, output: Float[Tensor, "batch ..."]) -> bool:

@@ -15,9 +15,8 @@ from headscope.capture.attention import Attention
 from headscope.capture.batch import Batch, collate
 from headscope.capture.interface import Capture
 from headscope.capture.prompts import PromptTokens, make_text
-from headscope.capture.verify import are_finite
+from headscope.capture.verify import are_finite, refuse_not_finite
 from headscope.corpora.prompts import OWN
-from headscope.errors import ModelError
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,16 +73,7 @@ def _observe_batch(
     capture: Capture, batch: Batch, numbers: Sequence[Sequence[int]], queries: Int[Tensor, "order token"], parts: int,
     fused: bool | None,
 ) -> Float32[np.ndarray, "order token layer head part"]:  # fmt: skip
-    """The shares of the texts of a batch.
-
-    Args:
-        capture: of the model.
-        batch: the texts.
-        numbers: the part of each token of each text.
-        queries: the tokens that predict those of the model's own text.
-        parts: the number of parts.
-        fused: as of `Capture.run`.
-    """
+    """The shares of the texts of a batch, given the part of each token, and the tokens that predict the model's own."""
     columns = torch.zeros(len(numbers), batch.encoder.length, parts, device=queries.device)
     for row, of_text in enumerate(numbers):
         columns[row, range(len(of_text)), of_text] = 1
@@ -102,11 +92,7 @@ def _observe_batch(
 
     outputs = capture.run(batch, observe, fused=fused)
     if not bool(are_finite(batch, outputs.verified).all()):
-        raise ModelError(
-            f"the outputs of {capture.model.name!r} are not finite (NaN or infinite) for the prompt "
-            f"{batch.documents[0].id!r}; its weights are damaged, or too large for half precision: give whole weights, "
-            "or load it in float32."
-        )
+        raise refuse_not_finite(capture.model.name, f"for the prompt {batch.documents[0].id!r}")
     by_layer = torch.stack([layers[layer] for layer in sorted(layers)], dim=1)  # batch layer head token part
     result: Float32[np.ndarray, "order token layer head part"] = by_layer.movedim(3, 1).float().cpu().numpy()
     return result

@@ -9,9 +9,10 @@ import numpy as np
 import xarray as xr
 
 from headscope.capture.model import Shape
+from headscope.capture.verify import refuse_not_finite
 from headscope.capture.views import VIEWS
 from headscope.corpora.summary import CorpusSummary
-from headscope.errors import CorpusError, HeadscopeError, ModelError, first_line
+from headscope.errors import CorpusError, HeadscopeError, first_line
 from headscope.heads import SHARE
 from headscope.layers import place_layers
 from headscope.reducers.reducer import Reducer, declared_scores
@@ -35,14 +36,6 @@ def complete_table(
     view: str | None,
 ) -> xr.Dataset:
     """The head table of the sums over a whole corpus, which says what it is of and when it was made.
-
-    Args:
-        done: the sums.
-        summary: of the corpus.
-        shape: of the model.
-        reducers: those that added them up.
-        identity: of the run.
-        view: what was measured in place of the weights.
 
     Raises:
         CorpusError: no document could be measured.
@@ -68,11 +61,7 @@ def complete_table(
 def _refuse_not_finite(model: str, done: RunSums) -> None:
     left_out, measured = done.select_run("skipped").get(NOT_FINITE, 0), done.select_run("seen").get("documents", 0)
     if left_out > MOST_NOT_FINITE * (left_out + measured):
-        raise ModelError(
-            f"the outputs of {model!r} are not finite (NaN or infinite) for {left_out} of "
-            f"{left_out + measured} documents; its weights are damaged, or too large for half precision: give whole "
-            "weights, or load it in float32."
-        )
+        raise refuse_not_finite(model, f"for {left_out} of {left_out + measured} documents")
 
 
 def tabulate(done: RunSums, shape: Shape, reducers: Sequence[Reducer]) -> xr.Dataset:
