@@ -1,9 +1,9 @@
 """Words <-> tokens, for any fast tokenizer."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 
 from transformers import PreTrainedTokenizerFast
@@ -132,7 +132,9 @@ class Alignment:
             encoded = self.tokenizer(words, is_split_into_words=True, verbose=False)
         for document, ids, encoding in zip(documents, encoded["input_ids"], encoded.encodings, strict=True):
             if not pairs and self.max_tokens is not None and len(ids) > self.max_tokens:
-                yield self._shorten(document, encoding.word_ids, self.max_tokens)
+                yield self._shorten(
+                    document, encoding.word_ids, self.max_tokens, lambda short: next(self._align([short], pairs=False))
+                )
                 continue
             boundary = document.boundary or 0
             word = [
@@ -203,13 +205,8 @@ class Alignment:
         if not any(number >= 0 for number in word):
             return None, Counter({"documents without a token": 1})
         if self.max_tokens is not None and len(own) > self.max_tokens:
-            fit = words_that_fit([None if number < 0 else number for number in word], self.max_tokens)
-            if not self.cut or fit == 0:
-                return None, Counter({f"{TOO_LONG} {self.max_tokens} tokens": 1})
-            losses = Counter({f"{CUT_DOCUMENTS} {self.max_tokens} tokens (the rest is used)": 1})
-            losses["words behind the cut"] = len(document.words) - fit
-            aligned, losses_inside = self._take_saved(saved, document.truncate(fit))
-            return aligned, losses + losses_inside
+            of_text = [None if number < 0 else number for number in word]
+            return self._shorten(document, of_text, self.max_tokens, partial(self._take_saved, saved))
         ids, first = [saved.spellings[text.tokens[place]] for place in own], saved.first_tokens[document.id]
         places = [first + place for place in own]
         return Aligned(document, ids, word, [0] * len(ids), places=places), _count_lost_words(document, word)
@@ -227,15 +224,19 @@ class Alignment:
         return before, after, [token for token in range(self.tokenizer.vocab_size) if token not in special]
 
     def _shorten(
-        self, document: Document, word: Sequence[int | None], max_tokens: int
+        self,
+        document: Document,
+        word: Sequence[int | None],
+        max_tokens: int,
+        read: Callable[[Document], tuple[Aligned | None, Counter[str]]],
     ) -> tuple[Aligned | None, Counter[str]]:
-        """The beginning of a document that is too long, if it may be cut, and what is left out of it."""
+        """The beginning of a document that is too long, if it may be cut, as it is read, and what is left out of it."""
         fit = words_that_fit(word, max_tokens) if self.cut else 0
         if fit == 0:
             return None, Counter({f"{TOO_LONG} {max_tokens} tokens": 1})
         losses = Counter({f"{CUT_DOCUMENTS} {max_tokens} tokens (the rest is used)": 1})
         losses["words behind the cut"] = len(document.words) - fit
-        ((aligned, losses_inside),) = self._align([document.truncate(fit)], pairs=False)
+        aligned, losses_inside = read(document.truncate(fit))
         return aligned, losses + losses_inside
 
 

@@ -156,14 +156,13 @@ class Call:
         """By which the products of queries and keys are multiplied."""
         return find_scale(self.terms, self.query.shape[-1])
 
-    def attend(self, run: Pass, rows: slice, columns: slice) -> tuple[Tensor, Tensor, Tensor]:
-        """The output and weights of the model's own function for some rows and keys; how many keys each row sees."""
-        return self.attend_in_blocks(run, [rows], columns)[0]
-
     def attend_in_blocks(
         self, run: Pass, blocks: Sequence[slice], columns: slice
     ) -> list[tuple[Tensor, Tensor, Tensor]]:
-        """The same for several small blocks of rows, all in one call: each call reads all keys and values."""
+        """The output and weights of the model's own function for some rows and keys; how many keys each row sees.
+
+        Small blocks of rows go together in one call: each call reads all keys and values.
+        """
         key, value, sizes = self.key[:, :, columns], self.value[:, :, columns], [*map(count_rows, blocks)]
         query = self.query[:, :, _join(blocks, self.query)]
         output, weights, allowed = self._eager(run, query, key, value, blocks, columns)

@@ -123,7 +123,8 @@ def attend_with_chosen_rows(run: Pass, call: Call, chosen: Sequence[slice]) -> t
         way += f"with the matrix: {fused}"
         (batch, heads, queries, _), keys = call.query.shape, call.key.shape[2]
         blocks = run.blocks(batch, heads, queries, keys)
-        output = _join_rows([call.attend(run, rows, _find_columns(run, call, [rows]))[0] for rows in blocks])
+        parts = (call.attend_in_blocks(run, [rows], _find_columns(run, call, [rows])) for rows in blocks)
+        output = _join_rows([output for ((output, _, _),) in parts])
     for _, attention in _make_rows(run, call, _group_blocks(run, call, chosen)):
         run.show(attention)
     return output, way
