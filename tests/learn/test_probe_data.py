@@ -148,7 +148,7 @@ def test_choices_become_tensors(tmp_path) -> None:
     assert questions.candidates[0, :, -1].all()
     assert not questions.candidates[0].diagonal().any()
     assert set(questions.fold[questions.chosen_for].tolist()) == {ASSIGNMENT.fold(document)}
-    assert questions.select([0]).count == 3
+    assert questions[[0]].count == 3
 
 
 def test_a_choice_of_a_word_without_a_token_is_counted(tmp_path) -> None:

@@ -75,7 +75,7 @@ class Questions:
         """The number of choices."""
         return int(self.chosen_for.sum())
 
-    def select(self, documents: Sequence[int]) -> "Questions":
+    def __getitem__(self, documents: Sequence[int]) -> "Questions":
         """Those of some documents."""
         tensors = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "skipped"}
         return replace(self, **{name: value[documents] for name, value in tensors.items()})
@@ -218,15 +218,8 @@ def extract(
     The files are those of the heads of all attention types. Files of 16-bit numbers hold a weight to about three
     digits.
 
-    Args:
-        model: whose heads they are.
-        parts: the documents of each part of the corpus.
-        vocabulary: numbers their words and labels.
-        assignment: of documents to folds.
-        folder: for the files.
-        plan: how to batch.
-        hidden: also keep the hidden states.
-        reuse: keep the files that a run with the same arguments has left there; otherwise they are written anew.
+    The documents come part by part of the corpus. With `hidden`, hidden states are kept too; with `reuse`, the files
+    that a run with the same arguments has left in the folder.
 
     Yields:
         The number of words of each batch; at last the data.

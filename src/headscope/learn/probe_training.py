@@ -40,10 +40,7 @@ class Examples(Protocol):
         """The number of batches."""
 
     def load(self, place: int) -> Any:
-        """A batch."""
-
-    def split(self, batch: Any, documents: Sequence[int]) -> Any:
-        """Some documents of a batch."""
+        """A batch, as several things of which each can be indexed by documents."""
 
     def sum_losses(self, probe: nn.Module, batch: Any) -> tuple[Tensor, int]:
         """The sum of the losses of a batch, and of how many choices."""
@@ -78,13 +75,6 @@ class Reader:
         questions = self.change(block.questions)
         maps = block.load_maps() if self.attention == "model" else spread_evenly(questions)
         return questions, maps, self.vectors[questions.words]
-
-    def split(
-        self, batch: tuple[Questions, Tensor, Tensor], documents: Sequence[int]
-    ) -> tuple[Questions, Tensor, Tensor]:
-        """Some documents of a batch."""
-        questions, maps, vectors = batch
-        return questions.select(documents), maps[documents], vectors[documents]
 
     def sum_losses(self, probe: nn.Module, batch: tuple[Questions, Tensor, Tensor]) -> tuple[Tensor, int]:
         """The sum over the choices of a batch of -ln p(right candidate), and their number."""
@@ -201,7 +191,7 @@ def fit_until_worse(probe: nn.Module, train: Examples, held_out: Examples, learn
     optimizer = torch.optim.Adam(probe.parameters(), learning_rate)
     for epoch in range(1, MAX_EPOCHS + 1):
         for batch, documents in _shuffle(train, STEP_WORDS, random):
-            _step(probe, optimizer, train, train.split(batch, documents))
+            _step(probe, optimizer, train, [part[documents] for part in batch])
         loss = measure_loss(probe, held_out)
         if loss < best_loss:
             best, best_loss, best_epoch = copy.deepcopy(probe.state_dict()), loss, epoch
@@ -219,7 +209,7 @@ def fit_single_pass(probe: nn.Module, train: Examples, *, seed: int) -> None:
     """Fit a probe in one pass of Adam over the texts, one text a step, as the paper does."""
     optimizer = torch.optim.Adam(probe.parameters(), PAPER_LEARNING_RATE)
     for batch, documents in _shuffle(train, 1, torch.Generator().manual_seed(seed)):
-        _step(probe, optimizer, train, train.split(batch, documents))
+        _step(probe, optimizer, train, [part[documents] for part in batch])
 
 
 def _shuffle(train: Examples, words: int, random: torch.Generator) -> Iterator[tuple[Any, list[int]]]:

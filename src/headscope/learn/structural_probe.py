@@ -63,11 +63,6 @@ class TreeReader:
         """The distances and hidden states of a batch."""
         return self.distances[place], self.blocks[place].load_hidden(self.layer)
 
-    def split(self, batch: tuple[Tensor, Tensor], documents: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """Those of some documents."""
-        distances, states = batch
-        return distances[documents], states[documents]
-
     def sum_losses(self, probe: nn.Module, batch: tuple[Tensor, Tensor]) -> tuple[Tensor, int]:
         """The sum over texts of the mean absolute error over pairs of words, and the number of texts."""
         distances, states = batch
