@@ -24,9 +24,9 @@ from headscope.capture.stream import Plan, Portion, Stream
 from headscope.capture.verify import are_finite
 from headscope.errors import HeadscopeError
 from headscope.reducers.reducer import Reducer, Sums
-from headscope.runner.checkpoint import ADVICE, ALL_LAYERS, COUNTED, Key, RunSums, describe_key
+from headscope.runner.checkpoint import ADVICE, ALL_LAYERS, COUNTED, Key, RunSums, add_sums, describe_key
 from headscope.runner.resolve import needs_head
-from headscope.runner.row_sample import DEVIATION, RowSample, add_no_deviations
+from headscope.runner.row_sample import RowSample, add_no_deviations, find_other_kind
 from headscope.runner.table import NOT_FINITE
 
 
@@ -49,25 +49,14 @@ def accumulate(
             if bool(finite.all()):
                 break
             portion, observed = portion.leave_out(~finite, NOT_FINITE), {}
-        _refuse_other_kinds(sums, observed, done)
-        _add(sums, count_portion(portion))
-        _add(sums, observed)
-        yield sums
-
-
-def _refuse_other_kinds(sums: Mapping[Key, Tensor], observed: Mapping[Key, Tensor], done: RunSums) -> None:
-    """Refuse sums of an interrupted run to which those of a portion cannot be added, such as a count with a fraction.
-
-    Estimates of a sample of rows have fractions where the sums of a short text have none.
-    """
-    for key in done.values.keys() & observed.keys():
-        before, now = sums[key], observed[key]
-        sampled = key[-1].endswith(DEVIATION) or (*key[:-1], f"{key[-1]}{DEVIATION}") in done.values
-        if before.shape != now.shape or (before.dtype != now.dtype and not sampled):
+        if key := find_other_kind({key: sums[key] for key in done.values}, observed):
             raise HeadscopeError(
                 f"the sums of an interrupted run do not hold numbers of the kind that {describe_key(key)} adds up; "
                 f"{ADVICE}."
             )
+        add_sums(sums, count_portion(portion))
+        add_sums(sums, observed)
+        yield sums
 
 
 def count_portion(portion: Portion) -> dict[Key, Tensor]:
@@ -101,7 +90,7 @@ def _observe_portion(
     facts: dict[tuple[str, str], Any] = {}
 
     def add(reducer: Reducer, attention_type: str, layer: str, values: Sums) -> None:
-        _add(sums, {(reducer.name, attention_type, layer, name): value for name, value in values.items()})
+        add_sums(sums, {(reducer.name, attention_type, layer, name): value for name, value in values.items()})
 
     for reducer in reducers:
         for attention_type in capture.model.layers:
@@ -144,7 +133,7 @@ def _observe_portion(
     for place, observed in by_place.items():
         _, attention_type, _ = place
         estimates = samples[attention_type].estimate(observed)
-        _add(sums, {(*place, name): value for name, value in estimates.items()})
+        add_sums(sums, {(*place, name): value for name, value in estimates.items()})
     differentiated = seen
     if not together:
         differentiated = capture.run(posed, gradients=True, loss=loss, rows=plan.rows, fused=plan.fused)
@@ -182,8 +171,3 @@ def _hold_layers(capture: Capture, batch: Batch, plan: Plan) -> tuple[dict[tuple
 
     outputs = capture.run(batch, hold, rows=plan.rows, whole=True)
     return held, outputs
-
-
-def _add(sums: dict[Key, Tensor], values: Mapping[Key, Tensor]) -> None:
-    for key, value in values.items():
-        sums[key] = sums[key] + value if key in sums else value

@@ -36,6 +36,12 @@ def describe_key(key: Key) -> str:
     return f"{reducer} {name} of {attention_type}{'' if layer in (COUNTED, ALL_LAYERS) else f' layer {layer}'}"
 
 
+def add_sums(total: dict[Any, Any], values: Mapping[Any, Any]) -> None:
+    """Add sums to those with the same keys, and put the others beside them."""
+    for key, value in values.items():
+        total[key] = total[key] + value if key in total else value
+
+
 @dataclass(frozen=True)
 class RunSums:
     """Everything a run has added up so far.
@@ -57,9 +63,8 @@ class RunSums:
 
     def __add__(self, other: "RunSums") -> "RunSums":
         merged = dict(self.values)
-        for key, value in other.values.items():
-            merged[key] = np.asarray(merged[key] + value) if key in merged else value
-        return RunSums(merged)
+        add_sums(merged, other.values)
+        return RunSums({key: np.asarray(value) for key, value in merged.items()})
 
     def collect_layers(self, reducer: str, attention_type: str, layers: Sequence[int]) -> dict[str, np.ndarray]:
         """The sums of one reducer, with these layers as the first axis."""
@@ -108,12 +113,7 @@ def load(
     content: str = "the sums of an interrupted run",
     advice: str = ADVICE,
 ) -> tuple[RunSums, dict[str, Any]]:
-    """The sums that `save` wrote, and of which run they are.
-
-    Args:
-        path: the file.
-        content: what is wanted of it, for messages.
-        advice: what to do if it holds something else.
+    """The sums that `save` wrote, and of which run they are; messages say what was wanted, and what to do.
 
     Raises:
         HeadscopeError: the file is not one of those, was written by another version, or was changed since.

@@ -12,6 +12,7 @@ those of special tokens, are measured in any case.
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,6 +24,7 @@ from torch import Tensor
 from headscope import heads
 from headscope.capture.batch import Batch
 from headscope.reducers.reducer import Reducer, Sums
+from headscope.runner.checkpoint import Key, add_sums
 
 SAMPLES = 16
 """Samples of each batch."""
@@ -100,11 +102,11 @@ class RowSample:
         for rows, sums in observed:
             sample = samples.get(rows.start % self.step, {})
             if rows.step is not None:
-                _add(sample, sums, self.step)
+                add_sums(sample, _weigh(sums, self.step))
                 continue
-            _add(certain, sums, 1)
+            add_sums(certain, _weigh(sums, 1))
             if rows.start >= FIRST_ROWS:
-                _add(sample, sums, -self.step)  # a sample that has this special row too
+                add_sums(sample, _weigh(sums, -self.step))  # a sample that has this special row too
         shrink = (1 - len(self.starts) / self.step) ** 0.5
         estimates: Sums = {}
         for name, total in certain.items():
@@ -117,6 +119,19 @@ class RowSample:
 def add_no_deviations(sums: Sums) -> Sums:
     """The sums over all rows of a batch, from which no sample deviates."""
     return sums | {f"{name}{DEVIATION}": value.new_zeros((*value.shape, SAMPLES)) for name, value in sums.items()}
+
+
+def find_other_kind(first: Mapping[Key, Any], other: Mapping[Key, Any]) -> Key | None:
+    """The first sum that has another shape or type in two runs; where rows are sampled, types may differ.
+
+    Estimates of a sample of rows have fractions where the sums of a short text have none.
+    """
+    for key, ours in first.items():
+        theirs = other.get(key, ours)
+        sampled = (*key[:-1], f"{key[-1]}{DEVIATION}") in first or key[-1].endswith(DEVIATION)
+        if ours.shape != theirs.shape or (ours.dtype != theirs.dtype and not sampled):
+            return key
+    return None
 
 
 def find_result(reducer: Reducer, sums: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> xr.Dataset:
@@ -165,7 +180,5 @@ def find_interval(
     return np.asarray(low), np.asarray(high)
 
 
-def _add(total: Sums, sums: Mapping[str, Tensor], weight: int) -> None:
-    for name, value in sums.items():
-        weighted = weight * value.double()
-        total[name] = total[name] + weighted if name in total else weighted
+def _weigh(sums: Mapping[str, Tensor], weight: int) -> Sums:
+    return {name: weight * value.double() for name, value in sums.items()}

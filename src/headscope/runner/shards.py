@@ -24,11 +24,11 @@ from headscope.files import parse_json
 from headscope.reducers import REDUCERS
 from headscope.reducers.reducer import Reducer
 from headscope.reducers.settings import apply_settings, write_settings
-from headscope.runner.checkpoint import Key, RunSums, describe_key, load, save
+from headscope.runner.checkpoint import RunSums, describe_key, load, save
 from headscope.runner.impossible import refuse_impossible_numbers, refuse_impossible_values
 from headscope.runner.local import Run
 from headscope.runner.resolve import list_reducers, resolve_reducers
-from headscope.runner.row_sample import DEVIATION
+from headscope.runner.row_sample import find_other_kind
 from headscope.runner.table import complete_table
 
 DEVICE = "device"
@@ -185,7 +185,7 @@ def _refuse_other_shards(paths: Sequence[Path], shards: Mapping[Path, ShardSums]
                 f"{path} and {other} are shards of different runs (they differ in {difference}); give the shards of "
                 "one run."
             )
-        if key := _find_other_array(first.done, sums.done):
+        if key := find_other_kind(first.done.values, sums.done.values):
             raise HeadscopeError(
                 f"{path} and {other} do not hold numbers of one kind for {describe_key(key)}; measure both shards "
                 "again."
@@ -232,16 +232,6 @@ def _find_difference(first: ShardSums, other: ShardSums) -> str:
         return f"the number of shards, {first.shard.count} and {other.shard.count}"
     different = find_difference(first.identity, other.identity)
     return different or ("what was read of the corpus" if first.summary != other.summary else "")
-
-
-def _find_other_array(first: RunSums, other: RunSums) -> Key | None:
-    """Return the first sum that has another shape or type in two shards; if rows are sampled, types may differ."""
-    for key, ours in first.values.items():
-        theirs = other.values.get(key, ours)
-        sampled = (*key[:-1], f"{key[-1]}{DEVIATION}") in first.values or key[-1].endswith(DEVIATION)
-        if ours.shape != theirs.shape or (ours.dtype != theirs.dtype and not sampled):
-            return key
-    return None
 
 
 def _make_reducers(sums: ShardSums, own: str | Reducer | Sequence[str | Reducer]) -> list[Reducer]:
