@@ -156,6 +156,19 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def hash_texts(texts: Iterable[str]) -> str:
+    """The SHA-256 of texts, one behind the other."""
+    digest = hashlib.sha256()
+    for text in texts:
+        digest.update(text.encode())
+    return digest.hexdigest()
+
+
+def hash_lines(lines: Iterable[str]) -> str:
+    """The SHA-256 of lines, each with an end behind it."""
+    return hash_texts(f"{line}\n" for line in lines)
+
+
 def tell_apart(names: Iterable[str]) -> list[str]:
     """The names, with a number behind each that stands before it already, since of two such files one would be lost.
 

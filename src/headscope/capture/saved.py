@@ -1,6 +1,5 @@
 """A folder of texts whose queries, keys and values another engine saved (`headscope.capture.saved_text`)."""
 
-import hashlib
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from pathlib import Path
 from headscope.capture.saved_text import SavedText, Settings, open_text
 from headscope.corpora.document import Document
 from headscope.errors import ModelError
-from headscope.files import sha256
+from headscope.files import hash_lines, sha256
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,10 +68,7 @@ class SavedTexts:
     @cached_property
     def sha256(self) -> str:
         """Of all files, by their names."""
-        digest = hashlib.sha256()
-        for text in self.texts.values():
-            digest.update(f"{text.file.name} {sha256(text.file)}\n".encode())
-        return digest.hexdigest()
+        return hash_lines(f"{text.file.name} {sha256(text.file)}" for text in self.texts.values())
 
     def check(self, documents: Iterable[Document]) -> None:
         """Compare documents with the texts that were saved for them.

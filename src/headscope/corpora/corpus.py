@@ -1,7 +1,6 @@
 """A corpus: the files that the user named, read anew as documents each time one asks, or texts in memory."""
 
 import errno
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,7 +19,7 @@ from headscope.corpora.patterns import Patterns
 from headscope.corpora.patterns import read as read_patterns
 from headscope.corpora.selection import Selection
 from headscope.errors import CorpusError, quote
-from headscope.files import check_regular, expand_home, reading, sha256
+from headscope.files import check_regular, expand_home, hash_lines, hash_texts, reading, sha256
 
 GRAMMAR = "grammar"
 GENERATED = {
@@ -136,26 +135,26 @@ class Corpus:
         and their hops.
         """
         if self.hops > 1:
-            return _hash_lines((replace(self, hops=1).sha256, self._describe_hops))
+            return hash_lines((replace(self, hops=1).sha256, self._describe_hops))
         if self.patterns is not None:
-            return _hash_lines((replace(self, patterns=None).sha256, self.patterns.sha256))
+            return hash_lines((replace(self, patterns=None).sha256, self.patterns.sha256))
         if self._chosen is not None:
-            return _hash_lines((self._hash_before_selection(), str(self.selection)))
+            return hash_lines((self._hash_before_selection(), str(self.selection)))
         if self.format in GENERATED:
-            return _hash_lines(repr(document) for document in self)
+            return hash_lines(repr(document) for document in self)
         if self.format == MEMORY:
-            return self.held.sha256 if isinstance(self.held, StreamedDataset) else _hash_in_memory(self.held)
+            return self.held.sha256 if isinstance(self.held, StreamedDataset) else hash_texts(map(repr, self.held))
         paths = [file for path in self.files for file in (path, *FORMATS[self.format].companions(path))]
         digests = [sha256(path) for path in paths]
         if len(digests) == 1:
             return digests[0]
         names = [self._name_file(path) for path in paths]
-        return _hash_lines(f"{digest}  {name}" for digest, name in zip(digests, names, strict=True))
+        return hash_lines(f"{digest}  {name}" for digest, name in zip(digests, names, strict=True))
 
     def _hash_before_selection(self) -> str:
         whole = replace(self, selection=None)
         if isinstance(self.held, StreamedDataset) and self.selection is not None and self.selection.limit is not None:
-            return _hash_in_memory(islice(whole, self.selection.limit))
+            return hash_texts(map(repr, islice(whole, self.selection.limit)))
         return whole.sha256
 
     @cached_property
@@ -256,7 +255,7 @@ def read(
 
 def hash_documents(documents: Iterable[Document]) -> str:
     """The SHA-256 of a corpus; of documents in memory that of how Python writes them."""
-    return documents.sha256 if isinstance(documents, Corpus) else _hash_in_memory(documents)
+    return documents.sha256 if isinstance(documents, Corpus) else hash_texts(map(repr, documents))
 
 
 def name_documents(documents: Iterable[Document]) -> str:
@@ -366,17 +365,3 @@ def _parse_generated_name(name: str) -> dict[str, int]:
             f"'{kind}:COUNT' or '{kind}:COUNT:SEED', such as '{kind}:5000:7'."
         )
     return dict(zip(("count", "seed"), map(int, name.split(":")[1:]), strict=False))
-
-
-def _hash_in_memory(documents: Iterable[Document]) -> str:
-    digest = hashlib.sha256()
-    for document in documents:
-        digest.update(repr(document).encode())
-    return digest.hexdigest()
-
-
-def _hash_lines(lines: Iterable[str]) -> str:
-    digest = hashlib.sha256()
-    for line in lines:
-        digest.update(f"{line}\n".encode())
-    return digest.hexdigest()

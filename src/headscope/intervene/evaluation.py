@@ -6,9 +6,8 @@ An example is what an effect is averaged over (a labelled text, a text, a minima
 run on (the two sentences of the pair), and a row of a batch adds to the quantities of one item.
 """
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from headscope.analyse.metrics import Metric
+from headscope.analyse.metrics import Metric, ratio_metric
 from headscope.capture.forward import run_model
 from headscope.capture.model import Model
+from headscope.files import hash_texts
 
 ALL = "all"
 """The subset of all examples."""
@@ -42,6 +42,10 @@ class EvaluationBatch:
     def real(self) -> Bool[Tensor, "row token"]:
         """False where padding."""
         return self.inputs["attention_mask"].bool()
+
+    def add_to(self, values: Float[np.ndarray, "item quantity"], by_row: Float[Tensor, "row quantity"]) -> None:
+        """Add the quantities of each row to those of its item."""
+        np.add.at(values, self.items.numpy(), by_row.double().cpu().numpy())
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,16 +89,29 @@ class Evaluation:
     @property
     def sha256(self) -> str:
         """The SHA-256 of the tokens of all inputs and of what is counted with what."""
-        digest = hashlib.sha256(repr((self.examples, self.clusters, [*self.subsets])).encode())
+        parts: list[tuple[Any, ...]] = [(self.examples, self.clusters, [*self.subsets])]
         for batch in self.batches:
             targets = batch.targets.tolist() if isinstance(batch.targets, Tensor) else batch.targets
-            digest.update(repr((batch.items.tolist(), batch.inputs["input_ids"].tolist(), targets)).encode())
-        return digest.hexdigest()
+            parts.append((batch.items.tolist(), batch.inputs["input_ids"].tolist(), targets))
+        return hash_texts(map(repr, parts))
 
     @property
     def tokens(self) -> int:
         """The tokens of all inputs, without padding."""
         return int(sum(batch.real.sum() for batch in self.batches))
+
+
+def name_sums(
+    sums: Float[np.ndarray, "... item quantity"], quantities: Sequence[str]
+) -> dict[str, Float[np.ndarray, "... item"]]:
+    """Sums of quantities, each by its name."""
+    return {name: sums[..., number] for number, name in enumerate(quantities)}
+
+
+def loss_metric(title: str, units: str, denominator: str, numerator: str = "log_probability") -> Metric:
+    """The loss: minus the mean of a quantity that is the better the higher."""
+    ratio = ratio_metric("loss", title, units, -1, numerator, denominator)
+    return replace(ratio, compute=lambda sums: -ratio.compute(sums))
 
 
 def compute_logits(model: Model, batch: EvaluationBatch) -> Tensor:

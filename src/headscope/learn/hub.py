@@ -1,6 +1,5 @@
 """Any set that the library `datasets` loads: from the hub, or a folder of parquet, JSON Lines or CSV files."""
 
-import hashlib
 import json
 import math
 from collections import Counter
@@ -9,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headscope.errors import CorpusError, first_line
-from headscope.files import check_regular, expand_home
+from headscope.files import check_regular, expand_home, hash_lines
 from headscope.learn.table import TEXTS, build_task
 from headscope.learn.task import TEST, TRAIN, VALIDATION, Example, Kind, Task
 
@@ -213,9 +212,8 @@ def _label_name(value: Any, columns: _Columns) -> str | None:
 
 
 def _hash_examples(splits: Mapping[str, Sequence[Example]]) -> str:
-    digest = hashlib.sha256()
-    for split, examples in splits.items():
-        for example in examples:
-            line = json.dumps([split, example.texts, example.label, example.words, example.tags], ensure_ascii=False)
-            digest.update(f"{line}\n".encode())
-    return digest.hexdigest()
+    return hash_lines(
+        json.dumps([split, example.texts, example.label, example.words, example.tags], ensure_ascii=False)
+        for split, examples in splits.items()
+        for example in examples
+    )
