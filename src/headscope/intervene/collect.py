@@ -22,13 +22,7 @@ from headscope.intervene.selection import Selection
 def average_outputs(
     model: Model, selection: Selection, documents: Iterable[Document], *, by_position: bool = False
 ) -> Mean:
-    """The mean output of each head of the selected layers over all tokens of a corpus.
-
-    Args:
-        model: whose heads they are.
-        selection: layers, of which all heads are averaged.
-        documents: longer ones than the model takes are cut.
-        by_position: also have the mean at each place of a text.
+    """The mean output of all heads of the selected layers over all tokens of a corpus, and at each place if so asked.
 
     Raises:
         HeadscopeError: no document can be read by the model.
@@ -48,17 +42,9 @@ def average_outputs(
 
 
 def record_outputs(model: Model, selection: Selection, documents: Iterable[Document], *, seed: int = 0) -> Resample:
-    """The outputs of the heads of the selected layers on each document, the documents in random order.
+    """The outputs of all heads of the selected layers on each document, which are held in memory, in random order.
 
-    Args:
-        model: whose heads they are.
-        selection: layers, of which all heads are recorded.
-        documents: longer ones than the model takes are cut. All outputs are held in memory.
-        seed: random seed of the order.
-
-    Raises:
-        HeadscopeError: no document can be read by the model.
-        ModelError: the attention of the model cannot be captured.
+    The errors are those of `average_outputs`.
     """
     texts: dict[Layer, list[Tensor]] = {}
     for outputs in _collect(model, selection, documents):
@@ -73,7 +59,7 @@ def record_outputs(model: Model, selection: Selection, documents: Iterable[Docum
 def _collect(
     model: Model, selection: Selection, documents: Iterable[Document]
 ) -> Iterator[dict[Layer, tuple[Tensor, Bool[Tensor, "batch query"]]]]:
-    """Z of the selected layers for one batch after the other, and which of its rows are tokens."""
+    """Z of the selected layers for one batch after the other, and which of its rows are tokens; long texts are cut."""
     for portion in Stream(documents, (model,), Plan(cut=True)):
         for batch, capture in zip(portion.batches, portion.captures, strict=True):
             outputs: dict[Layer, Tensor] = {}

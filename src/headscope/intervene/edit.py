@@ -14,6 +14,7 @@ They can be nested; each acts on what those around it leave. A head is its outpu
 of what comes after the projection is no head. Heads are named as `select_heads` says, and a model is what
 `headscope.load` gave or a loaded model of transformers, alone or as ``(model, tokenizer)``: whatever runs it within the
 block, training or generating too, runs it without the heads. Afterwards the model is as it was, also after an error.
+All take the model and the heads as `disable` does, and raise what it raises.
 """
 
 import inspect
@@ -39,45 +40,19 @@ from headscope.intervene.selection import Selection, name_selection, select_head
 
 
 def zero(model: Loadable, heads: HeadNames) -> AbstractContextManager[Model]:
-    """Without the output of the heads.
-
-    Args:
-        model: whose heads they are.
-        heads: such as ``3-1``.
-
-    Raises:
-        HeadscopeError: there is no such head.
-        ModelError: the heads of the model cannot be edited.
-    """
+    """Without the output of the heads."""
     return _replace(model, heads, lambda *_: replacement.zero, lambda: "zero")
 
 
 def uniform(model: Loadable, heads: HeadNames) -> AbstractContextManager[Model]:
-    """With attention of equal weights to all that a token may see (Kovaleva et al. 2019, section 4.6).
-
-    Args:
-        model: whose heads they are.
-        heads: such as ``3-1``.
-
-    Raises:
-        HeadscopeError: there is no such head.
-        ModelError: the heads of the model cannot be edited.
-    """
+    """With attention of equal weights to all that a token may see (Kovaleva et al. 2019, section 4.6)."""
     return _replace(model, heads, lambda *_: replacement.uniform, lambda: "uniform")
 
 
 def mean(model: Loadable, heads: HeadNames, corpus: Any, *, by_position: bool = False) -> AbstractContextManager[Model]:
-    """With the mean output of each head over a corpus.
+    """With the mean output of each head over a corpus, which is what `headscope.read` takes.
 
-    Args:
-        model: whose heads they are.
-        heads: such as ``3-1``.
-        corpus: what `headscope.read` takes.
-        by_position: take the mean at each place of a text, padding before it counted.
-
-    Raises:
-        HeadscopeError: there is no such head, or no text in the corpus.
-        ModelError: the heads of the model cannot be edited.
+    With `by_position` it is the mean at each place of a text, padding before it counted.
     """
     documents, places = read(corpus), " by position" if by_position else ""
     return _replace(
@@ -89,15 +64,7 @@ def mean(model: Loadable, heads: HeadNames, corpus: Any, *, by_position: bool = 
 def resample(model: Loadable, heads: HeadNames, corpus: Any, *, seed: int = 0) -> AbstractContextManager[Model]:
     """With the output that each head has on a text of a corpus, at the same place.
 
-    Args:
-        model: whose heads they are.
-        heads: such as ``3-1``.
-        corpus: what `headscope.read` takes.
-        seed: which text of the corpus takes the place of which text of a batch.
-
-    Raises:
-        HeadscopeError: there is no such head, or no text in the corpus.
-        ModelError: the heads of the model cannot be edited.
+    The `seed` decides which text of the corpus takes the place of which text of a batch.
     """
     documents = read(corpus)
     return _replace(
@@ -107,16 +74,9 @@ def resample(model: Loadable, heads: HeadNames, corpus: Any, *, seed: int = 0) -
 
 
 def shuffle(model: Loadable, heads: HeadNames, *, step: int = 1) -> AbstractContextManager[Model]:
-    """With the output that each head has on another example of the batch, at the same place.
+    """With the output that each head has on the example `step` before it in the batch, at the same place.
 
-    Args:
-        model: whose heads they are.
-        heads: such as ``3-1``.
-        step: each example gets the output of the one so many before it.
-
-    Raises:
-        HeadscopeError: there is no such head; while the model runs, a batch has no other example.
-        ModelError: the heads of the model cannot be edited.
+    While the model runs, a batch without another example is a `HeadscopeError`.
     """
     return _replace(model, heads, lambda *_: Shuffle(step), lambda: f"shuffle by {step}")
 
@@ -124,14 +84,7 @@ def shuffle(model: Loadable, heads: HeadNames, *, step: int = 1) -> AbstractCont
 def cut(model: Loadable, heads: HeadNames, edges: Iterable[tuple[int, int]]) -> AbstractContextManager[Model]:
     """With some tokens out of sight of some others in the heads; the weight goes to the tokens still in sight.
 
-    Args:
-        model: whose heads they are.
-        heads: such as ``3-1``.
-        edges: pairs of places in a text, from the token that attends to the one it shall not see, counted from 0.
-
-    Raises:
-        HeadscopeError: there is no such head, or an edge is not a pair of places.
-        ModelError: the heads of the model cannot be edited.
+    An edge is a pair of places in a text, from the token that attends to the one it shall not see, counted from 0.
     """
     listed = list_edges(edges)
     return _replace(model, heads, lambda *_: CutEdges(listed), lambda: f"attention without the edges {[*listed]}")

@@ -18,8 +18,7 @@ from headscope.capture.blocks import Layer, Recorded, get_first, has_blocks, rec
 from headscope.capture.interface import Capture
 from headscope.capture.projection import Projection
 from headscope.capture.residual import ResidualStream
-from headscope.capture.verify import is_same
-from headscope.errors import ModelError
+from headscope.capture.verify import is_same, refuse_not_finite
 from headscope.intervene.ablation import Ablation
 from headscope.intervene.evaluation import Evaluation, EvaluationBatch, compute_logits
 from headscope.intervene.placebo import DisabledUnit, prepare_norm
@@ -86,15 +85,9 @@ def measure_outcomes(
 ) -> Iterator[None]:
     """Add to the outcomes of an evaluation, and yield after each step, until they are complete.
 
-    Args:
-        capture: of the model.
-        evaluation: what it is evaluated on.
-        ablations: what is disabled, one after the other.
-        ways: what takes the place of the outputs.
-        projections: the output projection of each layer; none where no placebo needs them.
-        outcomes: empty ones, or what a run that was killed has left, whose steps are not run again; they are updated.
-        stream: the model's residual stream; needed for direct paths alone.
-        seed: of the directions of placebos.
+    The outcomes are empty ones, or what a run that was killed has left, whose steps are not run again. There are no
+    projections where no placebo needs them, and direct paths alone need the residual stream. The seed is that of the
+    directions of placebos.
 
     Raises:
         ModelError: the heads of the model cannot be edited, or its outputs are not finite.
@@ -111,14 +104,15 @@ def measure_outcomes(
             ends = [find(ablations, key=_find_highest_layer) for find in (min, max)]
             run = _choose_run(passes, [make_edit(ablation, batch) for ablation in ends])
         if not past:
-            _refuse_not_finite(capture, whole)
-            _add(outcomes.whole, batch, evaluation.quantify(batch, whole, whole))
+            if not bool(torch.isfinite(whole).all()):
+                raise refuse_not_finite(capture.model.name, "on this task", what="logits")
+            batch.add_to(outcomes.whole, evaluation.quantify(batch, whole, whole))
             outcomes.tokens += int(batch.real.sum())
             outcomes.steps += 1
         for number in range(max(0, past - 1), len(ablations)):
             edit = make_edit(ablations[number], batch)
             logits = run(passes, edit) if edit.ablation.path == TOTAL else passes.run_directly(edit)
-            _add(outcomes.disabled[number], batch, evaluation.quantify(batch, logits, whole))
+            batch.add_to(outcomes.disabled[number], evaluation.quantify(batch, logits, whole))
             outcomes.squared_norms[number] += sum(float(_sum_real(norm**2, batch)) for norm in edit.norms)
             outcomes.steps += 1
             yield
@@ -219,18 +213,6 @@ def _find_highest_layer(ablation: Ablation) -> int:
     return max(layer for _, layer in ablation.unit.selection)
 
 
-def _add(values: Float[np.ndarray, "item quantity"], batch: EvaluationBatch, by_row: Tensor) -> None:
-    np.add.at(values, batch.items.numpy(), by_row.double().cpu().numpy())
-
-
 def _sum_real(squares: Float[Tensor, "row token"], batch: EvaluationBatch) -> Tensor:
     """The sum over tokens, padding left out."""
     return (squares * batch.real if squares.shape == batch.real.shape else squares).double().sum()
-
-
-def _refuse_not_finite(capture: Capture, logits: Tensor) -> None:
-    if not bool(torch.isfinite(logits).all()):
-        raise ModelError(
-            f"the logits of {capture.model.name!r} are not finite (NaN or infinite) on this task; its weights are "
-            "damaged, or too large for half precision: give whole weights, or load it in float32."
-        )

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from headscope.capture.blocks import Layer
 from headscope.capture.edit import EditedLayer
 from headscope.capture.interface import Capture
-from headscope.intervene.evaluation import Evaluation, EvaluationBatch, compute_logits
+from headscope.intervene.evaluation import Evaluation, compute_logits
 from headscope.intervene.replacement import Replacement
 from headscope.intervene.ways import Ways
 
@@ -32,15 +32,8 @@ def estimate_changes(
 
     The whole model runs once forward and once backward on each batch, without gradients of its weights.
 
-    Args:
-        capture: of the model.
-        evaluation: what it is evaluated on.
-        how: the ways to disable heads.
-        ways: what takes the place of their outputs.
-        progress: is called with the number of batches done and of all batches.
-
-    Raises:
-        ModelError: the heads of the model cannot be edited.
+    It raises a `ModelError` if the heads of the model cannot be edited. `progress` is called with the number of batches
+    done and of all batches.
     """
     changes: dict[tuple[str, Layer], np.ndarray] = {}
     for done, batch in enumerate(evaluation.batches, start=1):
@@ -54,7 +47,7 @@ def estimate_changes(
             for name in how:
                 by_row = (gradient * watch.changes[name, layer]).sum((2, 3)).double()
                 total = changes.setdefault((name, layer), np.zeros((by_row.shape[1], evaluation.items)))
-                _add(total, batch, by_row)
+                batch.add_to(total.T, by_row)
         progress(done, len(evaluation.batches))
     return changes
 
@@ -95,7 +88,3 @@ def _without_gradients(module: nn.Module) -> Iterator[None]:
     finally:
         for weights in trainable:
             weights.requires_grad_(True)
-
-
-def _add(total: Float[np.ndarray, "head item"], batch: EvaluationBatch, by_row: Float[Tensor, "row head"]) -> None:
-    np.add.at(total.T, batch.items.numpy(), by_row.cpu().numpy())

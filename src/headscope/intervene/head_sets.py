@@ -22,13 +22,8 @@ def unite_heads(model: Model, name: str, heads: Iterable[str]) -> Unit:
 def draw_random_sets(model: Model, unit: Unit, count: int, seed: int = 0, match: str = BY_LAYER) -> list[Unit]:
     """So many random sets with as many heads as a set, none of which is in the set.
 
-    Args:
-        model: a loaded model.
-        unit: the set.
-        count: of the random sets.
-        seed: random seed.
-        match: ``layer``: as many heads in each layer, and where a layer has too few others, the rest comes from the
-            nearest layers that have some; or ``size``: as many heads in whatever layers.
+    They match the set by ``layer``, with as many heads in each layer (where a layer has too few others, the rest comes
+    from the nearest layers that have some), or by ``size``, with as many heads in whatever layers.
 
     Raises:
         HeadscopeError: the model has too few heads that are not in the set.

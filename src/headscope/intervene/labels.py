@@ -2,14 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from headscope.analyse.metrics import Metric, classification_metrics, name_cell, pearson_metric, ratio_metric
+from headscope.analyse.metrics import classification_metrics, name_cell, pearson_metric, ratio_metric
 from headscope.capture.companions import divide, list_thresholds
 from headscope.capture.loss import find_task
 from headscope.capture.model import Model
@@ -17,7 +16,14 @@ from headscope.capture.stream import BATCH_TOKENS
 from headscope.corpora.document import Origin
 from headscope.corpora.originals import name_clusters
 from headscope.errors import HeadscopeError, ModelError
-from headscope.intervene.evaluation import ALL, Evaluation, EvaluationBatch, compute_divergence
+from headscope.intervene.evaluation import (
+    ALL,
+    Evaluation,
+    EvaluationBatch,
+    compute_divergence,
+    loss_metric,
+    name_sums,
+)
 from headscope.learn.encode import IGNORED, Features, encode
 from headscope.learn.splits import find_labels
 from headscope.learn.task import TEST, Example, Task
@@ -54,8 +60,8 @@ def prepare_task(
         raise HeadscopeError(f"no example of the {split} split of {task.name} has a token that is scored; allow more.")
     if task.kind == "regression":
         quantities: tuple[str, ...] = ("minus_squared_error", *_MOMENTS)
-        metrics = [pearson_metric()]
-        metrics.append(_loss("mean squared error", "squared units of the label", "minus_squared_error", "examples"))
+        units = "squared units of the label"
+        metrics = [pearson_metric(), loss_metric("mean squared error", units, "examples", "minus_squared_error")]
     else:
         cells = [name_cell(gold, predicted) for gold in range(len(labels)) for predicted in range(len(labels))]
         quantities = ("log_probability", "scored", "divergence", *cells)
@@ -63,7 +69,7 @@ def prepare_task(
         known = classification_metrics(len(labels), positive)
         first = next(name for name in (task.metric, "f1", "accuracy") if name in known)
         metrics = [known.pop(first), *known.values()]
-        metrics.append(_loss("loss of the task", "nats", "log_probability", "scored"))
+        metrics.append(loss_metric("loss of the task", "nats", "scored"))
         metrics.append(ratio_metric("kl", "divergence from the whole model", "nats", 0, "divergence", "scored"))
 
     def quantify(batch: EvaluationBatch, logits: Tensor, whole: Tensor | None) -> Float[Tensor, "row quantity"]:
@@ -74,24 +80,18 @@ def prepare_task(
     return Evaluation(
         name=f"{task.name} ({split})", content="examples", batches=tuple(_collate(task, model, rows, batch_tokens)),
         items=len(rows), quantities=quantities, quantify=quantify,
-        gather=lambda sums: {name: sums[..., number] for number, name in enumerate(quantities)},
+        gather=lambda sums: name_sums(sums, quantities),
         metrics=tuple(metrics), smooth="loss", examples=tuple(example.name for example in scored),
         clusters=name_clusters(
             [Origin(example.group, example.name) for example in scored],
             [example.texts or example.words for example in scored],
         ),
         subsets={ALL: np.ones(len(rows), dtype=bool)}, source=dict(task.source),
-        skipped={reason: count for reason, count in skipped.items() if count},
+        skipped=+skipped,
     )  # fmt: skip
 
 
 _MOMENTS = ("examples", "predicted", "gold", "predicted_squared", "gold_squared", "predicted_gold")
-
-
-def _loss(title: str, units: str, numerator: str, denominator: str) -> Metric:
-    """The loss: minus a sum that is the better the higher."""
-    ratio = ratio_metric("loss", title, units, -1, numerator, denominator)
-    return replace(ratio, compute=lambda sums: -ratio.compute(sums))
 
 
 def _quantify_numbers(predicted: Float[Tensor, " row"], gold: Float[Tensor, " row"]) -> Float[Tensor, "row quantity"]:
@@ -136,11 +136,7 @@ def _collate(task: Task, model: Model, rows: Sequence[Features], batch_tokens: i
 
 
 def _match_labels(model: Model, task: Task) -> list[int]:
-    """The model's number of each label of the task.
-
-    Raises:
-        ModelError: it has other labels.
-    """
+    """The model's number of each label of the task."""
     config, name = model.module.config, f"the model {model.name!r}"
     if (head := find_task(type(model.module).__name__)) != HEADS[task.kind]:
         raise ModelError(

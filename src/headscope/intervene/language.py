@@ -2,14 +2,15 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from headscope.analyse.metrics import Metric, ratio_metric
+from headscope.analyse.metrics import ratio_metric
 from headscope.capture.align import Aligned, Alignment
 from headscope.capture.batch import collate
 from headscope.capture.model import Model
@@ -19,7 +20,14 @@ from headscope.corpora.document import Document, Origin
 from headscope.corpora.last_words import end_at_last_word
 from headscope.corpora.originals import name_clusters
 from headscope.errors import CorpusError
-from headscope.intervene.evaluation import ALL, Evaluation, EvaluationBatch, compute_divergence
+from headscope.intervene.evaluation import (
+    ALL,
+    Evaluation,
+    EvaluationBatch,
+    compute_divergence,
+    loss_metric,
+    name_sums,
+)
 from headscope.intervene.prediction import (
     Row,
     batch_rows,
@@ -53,10 +61,10 @@ def prepare_texts(
 
     Args:
         model: loaded with the task ``causal-lm`` or ``masked-lm``.
-        documents: the texts; a longer one than the model takes is cut, and counted.
+        documents: the texts.
         name: of the corpus.
         start: the token from which a causal model predicts the first one (`headscope.intervene.likelihood`).
-        max_tokens: cut longer texts to this many tokens. Default: the limit of the model.
+        max_tokens: longer texts are cut, and counted. Default: the limit of the model.
         batch_tokens: tokens of a batch, padding included.
 
     Raises:
@@ -70,15 +78,15 @@ def prepare_texts(
     if not texts:
         raise CorpusError(f"{name} has no text with a token that {model.name!r} could predict; give longer texts.")
     rows = [next(make_rows(text, None)) if mask is None else mask_some(text, mask) for text in texts]
-    loss = _loss("loss of the language model", "nats per token", "tokens")
     return Evaluation(
-        name=name, content="texts", batches=_collate(model, rows, range(len(rows)), batch_tokens),
-        items=len(texts), quantities=QUANTITIES, quantify=_quantify, gather=_name, metrics=(loss, _DIVERGENCE),
-        smooth="loss",
-        examples=tuple(text.document.id for text in texts), clusters=_cluster(texts),
-        subsets={ALL: np.ones(len(texts), dtype=bool)},
-        skipped={reason: count for reason, count in skipped.items() if count},
-    )  # fmt: skip
+        name=name,
+        batches=_collate(model, rows, range(len(rows)), batch_tokens),
+        quantities=QUANTITIES,
+        quantify=_quantify,
+        gather=partial(name_sums, quantities=QUANTITIES),
+        metrics=(loss_metric("loss of the language model", "nats per token", "tokens"), _DIVERGENCE),
+        **_describe_texts(texts, skipped),
+    )
 
 
 def prepare_pairs(
@@ -105,7 +113,7 @@ def prepare_pairs(
     rows = [row for text in distinct.values() for row in make_rows(text, mask)]
 
     def gather(sums: Float[np.ndarray, "... item quantity"]) -> Mapping[str, Float[np.ndarray, "... example"]]:
-        good, bad = _name(sums[..., item[::2], :]), _name(sums[..., item[1::2], :])
+        good, bad = (name_sums(sums[..., item[side::2], :], QUANTITIES) for side in (0, 1))
         margin = good["log_probability"] - bad["log_probability"]
         both = {quantity: good[quantity] + bad[quantity] for quantity in QUANTITIES}
         return {**both, "margin": margin, "right": (margin > 0).astype(float), "pairs": np.ones_like(margin)}
@@ -158,25 +166,26 @@ def prepare_last_words(
         for row in make_rows(text, mask, places)
     ]
 
+    quantities = (*QUANTITIES, "correct")
+
     def gather(sums: Float[np.ndarray, "... item quantity"]) -> Mapping[str, Float[np.ndarray, "... example"]]:
-        of_words = _name(sums, (*QUANTITIES, "correct"))
+        of_words = name_sums(sums, quantities)
         right = (of_words["correct"] == of_words["tokens"]).astype(float)
         return {**of_words, "right": right, "words": np.ones_like(right)}
 
     return Evaluation(
-        name=name, content="texts",
-        batches=_collate(model, [row for row, _ in rows], [number for _, number in rows], batch_tokens),
-        items=len(texts), quantities=(*QUANTITIES, "correct"), quantify=_quantify_with_correct, gather=gather,
+        name=name,
+        batches=_collate(model, *zip(*rows, strict=True), batch_tokens),
+        quantities=quantities,
+        quantify=_quantify_with_correct,
+        gather=gather,
         metrics=(
             ratio_metric("accuracy", "accuracy", "share of last words", 1, "right", "words"),
-            _loss("loss of the last word", "nats per word", "words"),
+            loss_metric("loss of the last word", "nats per word", "words"),
             _DIVERGENCE,
         ),
-        smooth="loss",
-        examples=tuple(text.document.id for text in texts), clusters=_cluster(texts),
-        subsets={ALL: np.ones(len(texts), dtype=bool)},
-        skipped={reason: count for reason, count in skipped.items() if count},
-    )  # fmt: skip
+        **_describe_texts(texts, skipped),
+    )
 
 
 def _align(
@@ -204,12 +213,6 @@ def _find_last(text: Aligned, *, causal: bool) -> list[int]:
     return [place for place in find_scored(text, causal=causal) if text.word[place] == last]
 
 
-def _loss(title: str, units: str, denominator: str) -> Metric:
-    """The loss: minus the log-probability of what is right."""
-    ratio = ratio_metric("loss", title, units, -1, "log_probability", denominator)
-    return replace(ratio, compute=lambda sums: -ratio.compute(sums))
-
-
 _DIVERGENCE = ratio_metric("kl", "divergence from the whole model", "nats per token", 0, "divergence", "tokens")
 
 
@@ -222,15 +225,17 @@ def _divide(pairs: Sequence[MinimalPair]) -> dict[str, np.ndarray]:
     return subsets
 
 
-def _name(
-    sums: Float[np.ndarray, "... item quantity"], quantities: Sequence[str] = QUANTITIES
-) -> dict[str, Float[np.ndarray, "... item"]]:
-    return {name: sums[..., number] for number, name in enumerate(quantities)}
-
-
-def _cluster(texts: Sequence[Aligned]) -> tuple[str, ...]:
-    """The text that each is from; what the model reads as the same tokens is a copy."""
-    return name_clusters([text.document.origin for text in texts], [tuple(text.ids) for text in texts])
+def _describe_texts(texts: Sequence[Aligned], skipped: Counter[str]) -> dict[str, Any]:
+    """What evaluations of texts have in common; what the model reads as the same tokens is a copy."""
+    return {
+        "content": "texts",
+        "items": len(texts),
+        "smooth": "loss",
+        "examples": tuple(text.document.id for text in texts),
+        "clusters": name_clusters([text.document.origin for text in texts], [tuple(text.ids) for text in texts]),
+        "subsets": {ALL: np.ones(len(texts), dtype=bool)},
+        "skipped": +skipped,
+    }
 
 
 def _collate(model: Model, rows: Sequence[Row], items: Iterable[int], batch_tokens: int) -> tuple[EvaluationBatch, ...]:

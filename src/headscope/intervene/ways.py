@@ -53,11 +53,7 @@ class Ways:
 def prepare_ways(capture: Capture, evaluation: Evaluation, ways: Sequence[str], *, seed: int = 0) -> Ways:
     """The ways to disable heads that are named, with what they need of the evaluation's texts.
 
-    Args:
-        capture: of the model.
-        evaluation: its texts; they are run once if `mean` or `resample` is named.
-        ways: some of `WAYS`.
-        seed: which texts are held for `resample`.
+    The texts are run once if `mean` or `resample` is named; the seed decides which are held for `resample`.
 
     Raises:
         HeadscopeError: there is no such way, or there are too few texts for it.
