@@ -106,13 +106,7 @@ def quantize(weights: np.ndarray) -> np.ndarray:
 
 
 def pack(texts: Sequence[Text], examples: Sequence[Example], about: Mapping[str, Any]) -> xr.Dataset:
-    """Texts of one model, and what they are examples of, as a dataset.
-
-    Args:
-        texts: at least one.
-        examples: of these texts.
-        about: attributes: model, corpus.
-    """
+    """Texts of one model, at least one, and what they are examples of, as a dataset with attributes about them."""
     variables: dict[str, Any] = {
         "content": (
             ("text",), np.array([json.dumps(_read_content(text)) for text in texts], dtype=object),

@@ -372,11 +372,6 @@ def parse_head(name: str, table: xr.Dataset) -> tuple[int, int]:
 def find_head(name: str, layers: int, heads: int) -> tuple[int, int]:
     """Layer and head of a name such as ``8-10``, both counted from 1, of a model with so many layers and heads in each.
 
-    Args:
-        name: as a user writes it.
-        layers: of the model.
-        heads: of each layer.
-
     Raises:
         HeadscopeError: the name is not of that form, or the model has no such head.
     """

@@ -13,12 +13,9 @@ ATTRIBUTE = "layers_without_attention"
 
 
 def place_layers(table: xr.Dataset, numbers: Sequence[int], layers: int) -> xr.Dataset:
-    """The table of the layers that have attention as one of all layers, with NaN in the others.
+    """The table of the layers with these numbers, which have attention, as one of all layers, with NaN in the others.
 
-    Args:
-        table: its dimensions ``layer``, ``layer_other`` and ``layer_before`` have an entry for each of `numbers`.
-        numbers: of the layers that have attention.
-        layers: of the model.
+    Its dimensions ``layer``, ``layer_other`` and ``layer_before`` have an entry for each of the numbers.
     """
     every, own = np.arange(1, layers + 1), np.asarray(numbers)
     dims = [dim for dim in ("layer", "layer_other", "layer_before") if dim in table.dims]

@@ -15,12 +15,7 @@ WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
 
 
 def attach_adapter(module: PreTrainedModel, folder: Path, base: str) -> frozenset[str]:
-    """Put the adapter in a folder into the model that it was trained for.
-
-    Args:
-        module: the model.
-        folder: where PEFT saved the adapter.
-        base: the name of the model, for messages.
+    """Put the adapter in a folder into the model that it was trained for, whose name is `base`.
 
     Returns:
         The names of modules that the adapter replaces as a whole, such as a classifier.

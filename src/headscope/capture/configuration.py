@@ -14,11 +14,8 @@ USUAL = {
 def read_config(source: str, **settings: Any) -> Any:
     """Return the configuration of a model, with the usual implementations of attention and experts in place of others.
 
-    A configuration may name a kernel of the hub, which transformers would download and run.
-
-    Args:
-        source: a folder or a hub id.
-        settings: those of ``AutoConfig.from_pretrained``.
+    A configuration may name a kernel of the hub, which transformers would download and run. The settings are those of
+    ``AutoConfig.from_pretrained``.
     """
     config = AutoConfig.from_pretrained(source, **settings)
     _choose_usual(config)

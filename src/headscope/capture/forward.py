@@ -28,11 +28,6 @@ def run_model(model: Model, inputs: Mapping[str, Any], **options: Any) -> Any:
     Nothing is generated, so keys and values are not kept. A classifier that finds the end of a text by its padding, and
     whose configuration names none, is told for the pass what it is.
 
-    Args:
-        model: the model.
-        inputs: those of a batch.
-        options: other arguments of the model.
-
     Raises:
         ModelError: the pass fails for a reason that is known. Other errors are raised as they are.
     """

@@ -31,16 +31,7 @@ def check_decoder(model: Model) -> None:
 
 
 def generate(model: Model, ids: Sequence[int], tokens: int) -> list[int]:
-    """The most probable continuation of a text, of at most so many tokens, up to the token that ends it.
-
-    Args:
-        model: a decoder with its task head.
-        ids: of the text.
-        tokens: the most that are generated.
-
-    Returns:
-        The ids of the tokens, without the one that ends the text.
-    """
+    """The ids of the most probable continuation of a text, of at most so many tokens, without the one that ends it."""
     return [*islice(_generate(model, ids), tokens)]
 
 

@@ -27,11 +27,8 @@ _VERSION = 2
 def convert(file: Path, sha256: str) -> Path:
     """The folder with the weights of a GGUF file, in float32 and with the language-model head, and its tokenizer.
 
-    It is written the first time, whole or not at all, also if several processes ask for it at once.
-
-    Args:
-        file: a GGUF file.
-        sha256: of its bytes, by which the folder is found again.
+    It is written the first time, whole or not at all, also if several processes ask for it at once. By the SHA-256 of
+    the file it is found again.
 
     Raises:
         ModelError: the file is damaged or incomplete, holds no language model that transformers converts, or declares

@@ -169,11 +169,7 @@ def refuse_layers(metadata: Metadata) -> None:
 
 
 def configure(metadata: Metadata, config: Any) -> Any:
-    """Return the configuration of a decoder that follows everything that its GGUF file declares.
-
-    Args:
-        metadata: of the file.
-        config: what transformers makes of it.
+    """Return the configuration of a decoder, of what transformers makes of it, that follows all that its file declares.
 
     Raises:
         ModelError: a key cannot be followed.

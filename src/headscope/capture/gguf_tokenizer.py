@@ -88,11 +88,7 @@ _OLDER = {"gpt2": "gpt-2", "falcon": "falcon", "starcoder2": "starcoder", "bloom
 
 
 def read_tokenizer(metadata: Metadata, empty: Path) -> Any:
-    """Return the tokenizer of a GGUF file.
-
-    Args:
-        metadata: of the file.
-        empty: a folder without anything that transformers could take for a part of the model.
+    """Return the tokenizer of a GGUF file, given an empty folder: transformers takes what lies there for the model's.
 
     Raises:
         ModelError: how it splits a text is not known.

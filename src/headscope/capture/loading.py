@@ -222,11 +222,7 @@ def _folder(where: str) -> Path:
 
 
 def _find_own_task(name: str, where: str, trust_remote_code: bool) -> str:
-    """The task of the head that the configuration of a model names.
-
-    Raises:
-        ModelError: it names none, and the model is no decoder.
-    """
+    """The task of the head that the configuration of a model names."""
     config = AutoConfig.from_pretrained(where, trust_remote_code=trust_remote_code)
     kinds = config.architectures or [config.model_type]
     if task := next(filter(None, map(find_task, kinds)), None):

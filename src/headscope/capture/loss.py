@@ -114,12 +114,7 @@ def make_loss(model: Model, batch: Batch) -> tuple[Batch, Loss]:
 
 
 def choose_masked(ids: Sequence[int], words: Sequence[int]) -> list[int]:
-    """The places of the tokens of a text that are masked, chosen at random by the text alone.
-
-    Args:
-        ids: the tokens of the text.
-        words: the places of those that are of words.
-    """
+    """The places of the tokens of a text that are masked, chosen at random by the text alone among those of words."""
     count = min(len(words), max(1, round(MASKED * len(words))))
     return sorted(random.Random(" ".join(map(str, ids))).sample(words, count))
 

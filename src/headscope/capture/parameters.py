@@ -16,11 +16,7 @@ PLAIN = (bool, int, float, complex, str, type(None), torch.dtype, torch.device, 
 
 
 def hash_parameters(module: nn.Module, name: str) -> str:
-    """Return the SHA-256 of all that a model keeps as its state.
-
-    Args:
-        module: the model.
-        name: of the model, for messages.
+    """Return the SHA-256 of all that a model keeps as its state; messages name the model.
 
     Raises:
         ModelError: a part of the state is of a kind that cannot be written down.

@@ -98,11 +98,7 @@ class ReplayedAttention(nn.Module):
         )  # fmt: skip
 
     def _compare(self, located: Located, output: Float[Tensor, "batch token head width"]) -> None:
-        """Compare the output with what the engine made of the values, where that was saved.
-
-        Raises:
-            ModelError: they differ by more than rounding.
-        """
+        """Compare the output with what the engine made of the values, where that was saved."""
         for (text, own), ours in zip(located, output, strict=True):
             # The beginning of a text, before any gap, has the same outputs only where no token sees a later one.
             same = next((place for place, saved in enumerate(own) if place != saved), len(own))

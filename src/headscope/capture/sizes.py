@@ -1,6 +1,7 @@
 """The numbers of heads and the longest text that a configuration states, under whatever names it has for them.
 
 Hybrids of one family state them once, as a list, or block by block; transformers calls the last heterogeneous.
+A configuration is that of a model, or of its encoder or decoder.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,11 +27,7 @@ SIDES = (
 
 
 def count_heads(config: Any, *names: str) -> int:
-    """Return the number of query heads of each layer that has attention.
-
-    Args:
-        config: of a model, or of its encoder or decoder.
-        names: of the number, where it has others than `HEADS`.
+    """Return the number of query heads of each layer that has attention, under these names or those in `HEADS`.
 
     Raises:
         ModelError: the configuration states none, or layers have different numbers.
@@ -55,9 +52,7 @@ def count_heads(config: Any, *names: str) -> int:
 def count_key_value_heads(config: Any, heads: int) -> tuple[int, ...]:
     """Return the number of key/value heads of each layer in turn; a single one where all layers have as many.
 
-    Args:
-        config: of a model, or of its encoder or decoder.
-        heads: the number of query heads, which is theirs where the configuration states no other.
+    It is that of the query heads where the configuration states no other.
     """
     if getattr(config, "multi_query", False) and not getattr(config, "new_decoder_architecture", False):
         return (1,)
@@ -72,11 +67,7 @@ def count_key_value_heads(config: Any, heads: int) -> tuple[int, ...]:
 
 
 def list_skipped(config: Any) -> Mapping[int, str]:
-    """Return the layers that have no attention where a configuration says so block by block, and what each is instead.
-
-    Args:
-        config: of a model that is no encoder-decoder.
-    """
+    """Return the layers that have no attention where a configuration says so block by block, and what each is."""
     kinds = {"no_op": "no_op", "replace_with_linear": "linear"}
     return {
         layer: kind
@@ -87,11 +78,7 @@ def list_skipped(config: Any) -> Mapping[int, str]:
 
 
 def find_limit(config: Any) -> int | None:
-    """Return the number of tokens of the longest text that a configuration allows; None if it states no limit.
-
-    Args:
-        config: of a model, or of its encoder or decoder.
-    """
+    """Return the number of tokens of the longest text that a configuration allows; None if it states no limit."""
     stated = [_read(config, name) for name in POSITIONS]
     sides = [_read(config, name) for name in SIDES]
     # XLNet says -1: no limit.

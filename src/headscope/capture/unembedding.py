@@ -32,12 +32,7 @@ class Unembedding:
     embeddings: Float[Tensor, "vocabulary model"]
 
     def read(self, ids: Int[Tensor, "batch key"], of_words: Bool[Tensor, "batch key"]) -> "list[Vocabulary]":
-        """The different tokens of each text, special tokens left out, and how the logit of each is read.
-
-        Args:
-            ids: of the keys.
-            of_words: True for the tokens of words.
-        """
+        """The different tokens of words of each text, and how the logit of each is read."""
         different = [tokens[shown].unique() for tokens, shown in zip(ids, of_words, strict=True)]
         return [
             Vocabulary(types, (self.embeddings[types].to(self.norm.dtype) @ self.norm).mT, shown)
@@ -54,12 +49,6 @@ class Unembedding:
         """The token of the text whose logit the value of each key raises most, by query head; -1 for other keys.
 
         Special tokens are neither asked about nor among those that may be raised.
-
-        Args:
-            attention_type: of the layer.
-            layer: whose values they are, counted from 1.
-            values: as attention takes them; query heads may share a key head.
-            vocabularies: of the texts.
         """
         parts = self.projections[attention_type, layer].to(values.dtype)
         raised = torch.full((len(values), len(parts), values.shape[2]), -1, device=values.device)

@@ -29,11 +29,6 @@ def refuse_unread_fields(name: str, where: str, config: PreTrainedConfig) -> Non
 
     Such a field is kept and never read, as are heads that transformers 4 pruned and BERT's relative positions.
 
-    Args:
-        name: of the model, for the message.
-        where: the folder or hub id that transformers loads.
-        config: what transformers reads there.
-
     Raises:
         ModelError: a field that bears on attention is set and never read.
     """

@@ -60,12 +60,7 @@ def refuse_other_weights(
 ) -> None:
     """Raise an error if the weights on disk are not those that the model computes with.
 
-    Args:
-        name: of the model, for the message.
-        module: the loaded model.
-        loading: the report of the library (``output_loading_info``).
-        task: for which the model was loaded, if for one.
-        replaced: modules that an adapter brings.
+    That is known from the report of the library (``output_loading_info``). Modules that an adapter brings are replaced.
 
     Raises:
         ModelError: a weight is missing or has another size, or nothing takes one that bears on attention.
@@ -95,11 +90,6 @@ def refuse_other_weights(
 def refuse_missing_weights(name: str, missing: set[str], task: str | None) -> None:
     """Raise an error if some weights of a model are not on the disk.
 
-    Args:
-        name: of the model, for the message.
-        missing: the names of the weights.
-        task: for which the model was loaded, if for one.
-
     Raises:
         ModelError: a weight is missing that something reads.
     """
@@ -122,11 +112,7 @@ def list_unused(module: PreTrainedModel, unexpected: Iterable[str]) -> list[str]
     """Return the weights on disk that belong into a model and that no module of it takes, sorted.
 
     Heads for other tasks than the one at hand are no part of the model, and layers that predict further tokens than the
-    next are none that its configuration counts.
-
-    Args:
-        module: the loaded model.
-        unexpected: the names of weights that the library did not use.
+    next are none that its configuration counts. Weights that the library did not use are `unexpected`.
     """
     base, modules = module.base_model, {name for name, _ in module.named_modules() if name}
     parts, prefix = {name for name, _ in base.named_children()}, f"{module.base_model_prefix}."

@@ -384,12 +384,7 @@ def annotate_spans(nodes: list[Node], heads: dict[int, int], reach: dict[int, ra
 
 
 def generate_sentences(count: int = 2000, seed: int = 0) -> Iterator[Document]:
-    """Different sentences of 3 to 40 words, always the same ones for a seed.
-
-    Args:
-        count: how many; of two counts, the fewer are the first of the more.
-        seed: where chance starts.
-    """
+    """Different sentences of 3 to 40 words, always the same for a seed; a lower count gives the first of them."""
     random = Random(seed)
     hashes: set[int] = set()  # of the words, which are far larger
     while len(hashes) < count:

@@ -47,12 +47,7 @@ def _parse(where: str, text: str, expected: str, *, of_file: bool) -> Any:
 
 
 def parse_object(where: str, line: str, example: str) -> dict[str, Any]:
-    """The object on a line of JSON Lines; wherever it has a null, there is nothing.
-
-    Args:
-        where: file and line, for messages.
-        line: all of it.
-        example: the object of such a line, for messages.
+    """The object on a line of JSON Lines; wherever it has a null, there is nothing. Messages show an example.
 
     Raises:
         CorpusError: the line is not JSON, is no object, or has a key twice.

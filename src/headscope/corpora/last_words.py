@@ -15,12 +15,6 @@ def end_at_last_word(document: Document) -> Document | None:
     A word begins with a letter: punctuation, numbers, ``<unk>`` and ``'s`` are none. Punctuation that is written
     together with it is cut off. Of two segments the second is taken alone, since the first need not lead to it.
     Annotation is left out.
-
-    Args:
-        document: the text.
-
-    Returns:
-        A document whose last word is the one to be predicted.
     """
     words = document.words[document.boundary or 0 :]
     last = next((place for place in range(len(words) - 1, 0, -1) if words[place][0].isalpha()), None)

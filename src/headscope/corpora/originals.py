@@ -24,11 +24,8 @@ def hash_text(document: Document) -> int:
 def find_originals(documents: Iterable[Document | Skipped], hashes: "array[int]") -> dict[bytes, Origin]:
     """Return the names of the original of each text whose hash is there twice, by the SHA-256 of the text.
 
-    The documents are read again only if there is such a hash.
-
-    Args:
-        documents: all of a corpus, in order.
-        hashes: of each document, by `hash_text`.
+    The hashes are those of all documents of a corpus, by `hash_text`. The documents are read again only if there is
+    such a hash.
     """
     values, counts = np.unique(hashes, return_counts=True)
     doubtful, originals = {*values[counts > 1].tolist()}, dict[bytes, Origin]()
@@ -40,12 +37,7 @@ def find_originals(documents: Iterable[Document | Skipped], hashes: "array[int]"
 
 
 def mark_copies(documents: Iterable[Document], originals: Mapping[bytes, Origin]) -> Iterator[Document]:
-    """Yield the documents; those that are copies know their originals.
-
-    Args:
-        documents: of a corpus, or of a part of it.
-        originals: of the whole corpus (`headscope.corpora.summary.CorpusSummary`).
-    """
+    """Yield the documents of a corpus or of a part of it; copies know their originals, which are those of all of it."""
     for document in documents:
         origin = originals.get(_digest_text(document)) if originals else None
         yield document if origin in (None, document.origin) else replace(document, copy_of=origin)

@@ -66,10 +66,6 @@ class Patterns:
         do not overlap (spaCy's ``greedy="LONGEST"``). A link that is found twice or was there before is there once. A
         match on both sides of the boundary of a pair is none.
 
-        Args:
-            parts: what the corpus gives.
-            corpus: its name, for messages.
-
         Raises:
             CorpusError: a pattern joins a word to itself, or matches nothing in the whole corpus; or a document has
                 parts of speech or dependencies that are not those of Universal Dependencies.

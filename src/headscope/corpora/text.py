@@ -123,14 +123,8 @@ def read_wikitext(path: Path, *, name: str | None = None, min_words: int = MIN_W
 def read_sentences(path: Path, *, name: str | None = None) -> Iterator[Document]:
     """Each line of a file as a document; its words are what white space parts.
 
-    Empty lines, if there are any, part the texts that the sentences come from; without them these are not known.
-
-    Args:
-        path: the file.
-        name: what the file is called in ids and groups; its file name if not given.
-
-    Raises:
-        CorpusError: the file is empty, or not UTF-8.
+    Empty lines, if there are any, part the texts that the sentences come from; without them these are not known. The
+    arguments and errors are those of `read_text_lines`.
     """
     prefix, blocks = name or path.name, read_blocks(path, blank=None)
     opening = list(islice(blocks, 2))

@@ -260,11 +260,7 @@ _ENTRY = {
 def _take(
     stored: Mapping[str, Any], kinds: Mapping[str, _Kind], where: str, *, optional: bool = False
 ) -> dict[str, Any]:
-    """The fields of an object that have a kind; others are left alone.
-
-    Raises:
-        TableError: one is missing and not optional, or is of another kind.
-    """
+    """The fields of an object that have a kind; others are left alone."""
     if missing := [name for name in kinds if name not in stored and not optional]:
         raise TableError(f"{where} lacks the field {missing[0]!r}; add it, or export the list again.")
     for name, kind in kinds.items():

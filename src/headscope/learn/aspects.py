@@ -26,9 +26,7 @@ def read_aspects(data: str | Path, name: str = "aspects") -> Task:
     The five questions about a sentence stay together. The texts are the words of the corpus with spaces between
     them. The score is accuracy over all pairs; in the majority of them the review does not mention the aspect.
 
-    Args:
-        data: the folder of the files, which may be in ``absa/semeval2014`` below it.
-        name: of the task.
+    The files are in the folder, or in ``absa/semeval2014`` below it.
 
     Raises:
         CorpusError: a file is missing or cannot be read.

@@ -17,11 +17,9 @@ def decode(
 ) -> Int[Tensor, "document word"]:
     """The candidate that is chosen for each word; for words that are not chosen for, any.
 
-    Args:
-        scores: of each candidate; the last is that there is no head.
-        questions: the choices of the batch.
-        way: ``word`` for the best candidate of each word, ``tree`` for the tree over the words that are chosen for
-            whose scores have the largest sum (Edmonds' algorithm), with one root.
+    The way is ``word``, for the best candidate of each word, or ``tree``, for the tree over the words that are chosen
+    for whose scores have the largest sum (Edmonds' algorithm), with one root. The last candidate is that there is no
+    head.
     """
     choices = scores.argmax(-1)
     if way == "tree":

@@ -26,14 +26,7 @@ def encode(
     """The examples as tokens.
 
     All pieces of a word have its tag. An example that is too long is cut, and counted: the words behind the last one
-    that fits, or the end of the longer text of a pair.
-
-    Args:
-        task: gives the labels.
-        examples: of one split.
-        tokenizer: a fast one.
-        max_tokens: the longest example, special tokens included.
-        skipped: counts what was cut or left out, by reason; it is updated.
+    that fits, or the end of the longer text of a pair. What is cut or left out is added to `skipped`, by reason.
     """
     if task.kind == "tagging":
         tagged = [_encode_tagged(task, example, tokenizer, max_tokens, skipped) for example in examples]

@@ -71,9 +71,7 @@ def read_glue(data: str | Path, name: str) -> Task:
     out may be part of one that is trained on: its validation is easier than its test. GLUE's own development sets share
     first texts with training too: 20 of 277 pairs in RTE, 53 of 71 in WNLI, on purpose with other labels.
 
-    Args:
-        data: the folder that holds ``glue/CoLA``, ``CoLA`` or the files themselves.
-        name: one of `GLUE`.
+    The folder holds ``glue/CoLA``, ``CoLA`` or the files themselves.
 
     Raises:
         CorpusError: the files are missing, or a row is not in GLUE's format.

@@ -55,9 +55,7 @@ def read_negation(data: str | Path, name: str = "negation") -> Task:
     that the braces hold cue words only. A negation without a scope has words with tag 0 only. Cues that are part of a
     word (as in the paper) and scopes without a cue are left out and counted.
 
-    Args:
-        data: a file or folder, or ``grammar:COUNT``. In a folder, `CORPUS` is looked for first.
-        name: of the task.
+    The corpus is a file or folder, or ``grammar:COUNT``. In a folder, `CORPUS` is looked for first.
 
     Raises:
         CorpusError: the corpus cannot be read, has no cues, or is too small to be split.

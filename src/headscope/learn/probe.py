@@ -69,10 +69,6 @@ def split_parts(seed: int, *, own_test: bool) -> tuple[list[int], list[int], lis
 
     Without texts of their own for the test, each seed tests on another fifth of the texts, so that five seeds test on
     all of them. A tenth of the texts decides when training stops.
-
-    Args:
-        seed: with which probes are trained.
-        own_test: there are other texts for the test, and so no part is kept for it.
     """
     parts = [(seed % 5 * 4 + part) % PARTS for part in range(PARTS)]
     test, rest = ([], parts) if own_test else (parts[:4], parts[4:])

@@ -16,12 +16,8 @@ def compute_scores(
 
     Tagging: precision, recall and F1 of the positive label and accuracy, each word piece an example. Classification:
     accuracy, Matthews' correlation, and those of the positive label where there is one. Regression: Pearson's
-    correlation. A score that is not defined, because nothing was predicted or all predictions are equal, is 0.
-
-    Args:
-        task: its kind decides which scores there are.
-        predicted: numbers of labels, or the numbers of a regression.
-        gold: likewise.
+    correlation. A score that is not defined, because nothing was predicted or all predictions are equal, is 0. What is
+    predicted, and the gold, are numbers of labels, or those of a regression.
     """
     from sklearn import metrics
 

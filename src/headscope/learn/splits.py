@@ -31,12 +31,7 @@ def hold_out(
     Whole groups are held out; groups whose names differ only in case and punctuation are one, since the name of a
     group is often its text. Groups are taken in the order of a hash of their names, which is the same for all seeds
     and does not depend on the order of the file. A group is held out if that brings the number of examples closer to
-    the share; if no group does, the smallest is held out.
-
-    Args:
-        examples: all examples.
-        share: of the examples, to be held out.
-        max_examples: hold out about this many at the most.
+    the share, or `max_examples`; if no group does, the smallest is held out.
 
     Raises:
         CorpusError: the examples are one group or none.
@@ -115,9 +110,7 @@ def merge_validation(task: Task) -> Task:
 def sample_training(task: Task, max_examples: int) -> Task:
     """The task with a random sample of its training examples, the same each time; the rest is counted as skipped.
 
-    Args:
-        task: any task; a task with fewer examples is returned as it is.
-        max_examples: the number of training examples, 1 or more.
+    A task with fewer examples is returned as it is.
     """
     examples = task.splits.get(TRAIN, ())
     if len(examples) <= max_examples:

@@ -129,12 +129,9 @@ def find_columns(path: Path) -> Columns:
 
 
 def read_labelled(path: Path, columns: Columns, labels: Sequence[str] = ()) -> Iterator[Example]:
-    """The rows of a table as examples.
+    """The rows of a table as examples; all labels are allowed if none are given.
 
-    Args:
-        path: the table.
-        columns: its columns. The label is a number if its column is called `SCORE`.
-        labels: the allowed labels; all if not given.
+    The label is a number if its column is called `SCORE`.
 
     Raises:
         CorpusError: a row does not fit the columns, a text or a label is empty, or a score is not a number.

@@ -170,11 +170,7 @@ class _RunSet:
         return cls(task, judged, folder, pretrained, settings, trained, encoded, words, stored_settings)
 
     def load_runs(self, seeds: Sequence[int]) -> Runs:
-        """The finished runs of the folder, none if it is new.
-
-        Raises:
-            HeadscopeError: they have another task, model or settings, or a folder has the name of a run to train.
-        """
+        """The finished runs of the folder, none if it is new."""
         wanted = Runs(
             self.folder, self.task.name, self.task.control, self.pretrained.name, self.pretrained.weights_sha256,
             self.settings.select, self.task.metric, self.stored_settings, (),

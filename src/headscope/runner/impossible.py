@@ -34,12 +34,7 @@ def refuse_impossible_numbers(done: RunSums, name: str, advice: str) -> None:
     """Raise an error if a sum is no number, is not finite, or is a count below 0.
 
     A reducer may have no value for a head: then all sums of the head are NaN. The whole numbers that a reducer of a
-    user's own makes of attention may be below 0.
-
-    Args:
-        done: the sums of a run.
-        name: of the file that holds them.
-        advice: what to do.
+    user's own makes of attention may be below 0. The error names the file that holds the sums.
 
     Raises:
         HeadscopeError: a sum is so; it is named.
@@ -77,15 +72,8 @@ def refuse_impossible_values(
 ) -> None:
     """Raise an error if sums say more than their corpus has, or give a value that its unit rules out.
 
-    Of estimates from a sample of rows, which may miss a bound, nothing more is asked than that they are numbers.
-
-    Args:
-        done: the sums of a run, over all of a corpus or a part of it.
-        shape: of the model.
-        reducers: those that added them up.
-        summary: of the whole corpus.
-        name: of the file that holds the sums.
-        advice: what to do.
+    Of estimates from a sample of rows, which may miss a bound, nothing more is asked than that they are numbers. The
+    sums may be of a part of the corpus; the summary is of the whole.
 
     Raises:
         HeadscopeError: a sum or a value is so, and is named; or the sums are not those of the reducers.

@@ -242,11 +242,7 @@ def _load_before(before: Loadable | None, model: Model, reducers: Sequence[Reduc
 
 
 def _identify(stream: Stream, reducers: Sequence[Reducer]) -> dict[str, Any]:
-    """The identity of a run, checked when it is resumed, and kept in the table.
-
-    Raises:
-        ModelError: gradients are asked for, and the model has no loss.
-    """
+    """The identity of a run, checked when it is resumed, and kept in the table."""
     documents, (model, *beside) = stream.documents, stream.models
     about = {
         **identify_model(model),

@@ -271,11 +271,7 @@ def _take_all(reports: Queue) -> list[Mapping[str, Any]]:
 def _map_shards(
     shards: Sequence[Shard], work: Work, reports: Queue, workers: int, cores: int
 ) -> Iterator[Mapping[str, Any]]:
-    """A row for each shard, when it is measured; Ray starts a dead worker anew and gives it the shard again.
-
-    Raises:
-        HeadscopeError: workers cannot be started.
-    """
+    """A row for each shard, when it is measured; Ray starts a dead worker anew and gives it the shard again."""
     rows = [{"number": shard.number, "count": shard.count} for shard in shards]
     # One block for each shard, and one shard at a time for each worker, so that none waits while another has several.
     pool = ray.data.ActorPoolStrategy(size=workers, max_tasks_in_flight_per_actor=1)
