@@ -46,11 +46,7 @@ def describe_without_attention(kinds: Mapping[int, str]) -> str:
 
 
 def refuse_layer(kinds: Mapping[int, str], layer: int) -> None:
-    """Refuse a layer that has no attention.
-
-    Raises:
-        HeadscopeError: it has none.
-    """
+    """Refuse a layer that has no attention."""
     if layer in kinds:
         raise HeadscopeError(
             f"layer {layer} has no attention ({kinds[layer].replace('_', ' ')}); name a head of another layer than "

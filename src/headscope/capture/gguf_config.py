@@ -158,11 +158,7 @@ SETTINGS: Mapping[str, Setting] = {
 
 
 def refuse_layers(metadata: Metadata) -> None:
-    """Refuse a GGUF file whose layers differ in what transformers has one number for.
-
-    Raises:
-        ModelError: they do.
-    """
+    """Refuse a GGUF file whose layers differ in what transformers has one number for."""
     for key in ("attention.head_count", "attention.head_count_kv", "feed_forward_length"):
         if isinstance(metadata.settings.get(key), list) and metadata.architecture != "lfm2":
             raise metadata.refuse(key)
@@ -204,11 +200,7 @@ def configure(metadata: Metadata, config: Any) -> Any:
 
 
 def check_tensors(metadata: Metadata, module: nn.Module) -> None:
-    """Refuse a GGUF file with tensors that no parameter of its model takes.
-
-    Raises:
-        ModelError: it has some.
-    """
+    """Refuse a GGUF file with tensors that no parameter of its model takes."""
     config: Any = module.config
     layers, ahead = config.num_hidden_layers, metadata.settings.get("nextn_predict_layers", 0)
     unrelated = tuple(f"blk.{layer}." for layer in range(layers, layers + ahead))

@@ -143,11 +143,7 @@ def set_rope(metadata: Metadata, config: Any) -> None:
 
 
 def check_rope(metadata: Metadata, module: nn.Module) -> None:
-    """Refuse a model that does not turn its queries and keys as its GGUF file declares.
-
-    Raises:
-        ModelError: it turns them by other frequencies, or not at all.
-    """
+    """Refuse a model that does not turn its queries and keys, or by other frequencies than its GGUF file declares."""
     config: Any = module.config
     parameters = getattr(config, "rope_parameters", None) or {}
     declared = [*metadata.divisors, *(key for key in ROPE_KEYS if key in metadata.settings)]

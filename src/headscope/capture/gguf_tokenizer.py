@@ -112,11 +112,7 @@ def read_tokenizer(metadata: Metadata, empty: Path) -> Any:
 
 
 def check_saved_tokenizer(metadata: Metadata, tokenizer: Any, folder: Path) -> None:
-    """Refuse a tokenizer that splits texts in another way when it is loaded from where it was saved.
-
-    Raises:
-        ModelError: it does, since transformers has a tokenizer of its own for the architecture.
-    """
+    """Refuse a tokenizer that transformers loads as another, which splits texts otherwise, from where it was saved."""
     saved = AutoTokenizer.from_pretrained(folder, add_prefix_space=True)
     if metadata.tokenizer.get("model") == "gpt2":
         if _describe(saved) != _describe(tokenizer):

@@ -136,11 +136,7 @@ class Capture:
         return replace(capture, modules=outputs.modules)
 
     def verify_companions(self, batch: Batch) -> None:
-        """Verify that the shortest text of a batch does not depend on the longer ones beside it.
-
-        Raises:
-            ModelError: it does.
-        """
+        """Verify that the shortest text of a batch does not depend on the longer ones beside it."""
         with suspend_edits():
             untouched = _run_untouched(self.model, batch)
             _verify_without_padding(self.model, batch, untouched, _measure_noise_once(self.model, batch))

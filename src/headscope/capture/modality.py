@@ -24,11 +24,7 @@ KINDS = {
 
 
 def refuse_other_inputs(module: PreTrainedModel, name: str) -> None:
-    """Raise an error if a model cannot read the tokens of a text.
-
-    Raises:
-        ModelError: it has no input for tokens, or no embeddings of tokens: it reads images, sound or characters.
-    """
+    """Refuse a model that has no input for tokens, or no embeddings of tokens: it reads images, sound or characters."""
     wanted = getattr(module, "main_input_name", "input_ids")
     if wanted != "input_ids" and "input_ids" not in inspect.signature(type(module).forward).parameters:
         raise ModelError(

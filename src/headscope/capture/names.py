@@ -73,11 +73,7 @@ def has_saved_attention(name: str) -> bool:
 
 
 def check_task(task: str) -> None:
-    """Refuse a task for which no model can be loaded.
-
-    Raises:
-        HeadscopeError: it is neither one of `TASKS` nor `OWN_HEAD`.
-    """
+    """Refuse a task that is neither one of `TASKS` nor `OWN_HEAD`."""
     if task not in (*TASKS, OWN_HEAD):
         raise HeadscopeError(
             f"there is no task {task!r}; there are {', '.join(TASKS)}, and {OWN_HEAD} for the head that the weights "

@@ -25,12 +25,9 @@ BEARING: Mapping[str, Callable[[Mapping[str, Any]], bool]] = {
 
 
 def refuse_unread_fields(name: str, where: str, config: PreTrainedConfig) -> None:
-    """Raise an error if the configuration of a model sets a field that its class in transformers does not have.
+    """Raise an error if a configuration sets a field that bears on attention and that its class in transformers lacks.
 
     Such a field is kept and never read, as are heads that transformers 4 pruned and BERT's relative positions.
-
-    Raises:
-        ModelError: a field that bears on attention is set and never read.
     """
     settings, _ = PreTrainedConfig.get_config_dict(where)
     read = {field.name for field in dataclasses.fields(config)} if dataclasses.is_dataclass(config) else {*vars(config)}

@@ -58,12 +58,9 @@ def quiet() -> Iterator[None]:
 def refuse_other_weights(
     name: str, module: PreTrainedModel, loading: Mapping[str, Any], task: str | None, replaced: frozenset[str]
 ) -> None:
-    """Raise an error if the weights on disk are not those that the model computes with.
+    """Raise an error if a weight is missing or has another size, or nothing takes one that bears on attention.
 
     That is known from the report of the library (``output_loading_info``). Modules that an adapter brings are replaced.
-
-    Raises:
-        ModelError: a weight is missing or has another size, or nothing takes one that bears on attention.
     """
     sizes = {key: sizes for key, *sizes in loading["mismatched_keys"] if replaced.isdisjoint(key.split("."))}
     if sizes:
@@ -88,11 +85,7 @@ def refuse_other_weights(
 
 
 def refuse_missing_weights(name: str, missing: set[str], task: str | None) -> None:
-    """Raise an error if some weights of a model are not on the disk.
-
-    Raises:
-        ModelError: a weight is missing that something reads.
-    """
+    """Raise an error if some weights of a model, which something reads, are not on the disk."""
     # A pooler stands above the last attention; sentence encoders are often saved without it, and classifiers read it.
     lost = sorted(key for key in missing if task is not None or "pooler" not in key)
     if not lost:

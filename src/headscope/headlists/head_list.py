@@ -202,11 +202,7 @@ def parse_head_list(stored: Any, path: Path) -> HeadList:
 
 
 def check_head(entry: HeadEntry, model: ListedModel, unit: str, where: str) -> None:
-    """Refuse a head that the model does not have, as far as its sizes are known.
-
-    Raises:
-        TableError: the layer or the head has too large a number.
-    """
+    """Refuse a head that the model does not have, as far as its sizes are known."""
     heads, what = (model.heads, "heads") if unit == HEAD else (model.key_value_heads, "key/value heads")
     for name, number, most, kind in (("layer", entry.layer, model.layers, "layers"), ("head", entry.head, heads, what)):
         if most is not None and number > most:

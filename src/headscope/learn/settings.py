@@ -68,11 +68,7 @@ class Settings:
 
 
 def check_seeds(seeds: Sequence[int]) -> None:
-    """Refuse seeds of which there cannot be a run each.
-
-    Raises:
-        HeadscopeError: there is none, one is given twice, or one is no number of 32 bits.
-    """
+    """Refuse seeds of which there cannot be a run each: none, one that is given twice, or one not of 32 bits."""
     if not seeds:
         raise HeadscopeError("there is no seed, and so no run; give at least one.")
     if repeated := [seed for seed, count in Counter(seeds).items() if count > 1]:

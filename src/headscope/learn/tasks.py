@@ -70,11 +70,7 @@ def read_task(name: str, data: str | Path = "") -> Task:
 
 
 def check_name(name: str) -> None:
-    """Refuse what names no task.
-
-    Raises:
-        HeadscopeError: it is none of `TASKS`, no set of the library `datasets`, and no file or folder.
-    """
+    """Refuse a name that is none of `TASKS`, no set of the library `datasets`, and no file or folder."""
     if not name.startswith(PREFIX) and name not in TASKS and not Path(name).expanduser().exists():
         raise HeadscopeError(
             f"there is no task {name!r}; there are {', '.join(TASKS)}, {PREFIX}NAME for a set that the library "

@@ -31,13 +31,10 @@ BOUNDS: Mapping[str, tuple[float, float]] = {
 
 
 def refuse_impossible_numbers(done: RunSums, name: str, advice: str) -> None:
-    """Raise an error if a sum is no number, is not finite, or is a count below 0.
+    """Raise an error if a sum is no number, is not finite, or is a count below 0; it names the sum and its file.
 
     A reducer may have no value for a head: then all sums of the head are NaN. The whole numbers that a reducer of a
-    user's own makes of attention may be below 0. The error names the file that holds the sums.
-
-    Raises:
-        HeadscopeError: a sum is so; it is named.
+    user's own makes of attention may be below 0.
     """
     for key, values in done.values.items():
         if fault := _find_fault(key, values):
@@ -73,10 +70,7 @@ def refuse_impossible_values(
     """Raise an error if sums say more than their corpus has, or give a value that its unit rules out.
 
     Of estimates from a sample of rows, which may miss a bound, nothing more is asked than that they are numbers. The
-    sums may be of a part of the corpus; the summary is of the whole.
-
-    Raises:
-        HeadscopeError: a sum or a value is so, and is named; or the sums are not those of the reducers.
+    sums may be of a part of the corpus; the summary is of the whole. Sums of other reducers are refused too.
     """
     seen = done.select_run("seen")
     limits = {"portions": summary.documents, "documents": summary.documents, "words": summary.words}
