@@ -26,8 +26,8 @@ from headscope.studies import STUDIES
 from headscope.studies import names as study_names
 
 TESTS = Path(__file__).parent
-SOURCE = TESTS.parent / "src"
-FILES = sorted(path for folder in (SOURCE, TESTS) for path in folder.rglob("*.py"))
+SOURCE, TOOLS = TESTS.parent / "src", TESTS.parent / "tools"
+FILES = sorted(path for folder in (SOURCE, TESTS, TOOLS) for path in folder.rglob("*.py"))
 PACKAGE = SOURCE / "headscope"
 LINES = 400
 DRAWERS = {"utils", "util", "helpers", "helper", "misc", "common"}

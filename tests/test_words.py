@@ -15,9 +15,9 @@ ROOT = Path(__file__).parents[1]
 SUFFIXES = {".py", ".js", ".css", ".html", ".md", ".ipynb"}
 FILES = sorted(
     path
-    for root in (ROOT / "src", ROOT / "docs", ROOT / "README.md", ROOT / "CONTRIBUTING.md")
+    for root in (ROOT / "src", ROOT / "docs", ROOT / "tools", ROOT / "README.md", ROOT / "CONTRIBUTING.md")
     for path in (root.rglob("*") if root.is_dir() else [root])
-    if path.suffix in SUFFIXES
+    if path.suffix in SUFFIXES and not path.is_relative_to(ROOT / "docs" / "reference")
 )
 
 # Wherever they stand: in a sentence, or as a part of a name.

@@ -1,8 +1,7 @@
-"""Write the pages of ``docs/reference`` from the code: ``python tests/write_reference.py``.
+"""Write the pages of the reference from the code: ``python tools/make_reference.py``.
 
-The page of variables measures the tests' tiny models, for which it needs no network.
-
-A test runs it with ``--check``, which writes nothing and exits with 1 if a page is not what the code says.
+They are written to ``docs/reference``, which is not in the repository. The page of variables measures the tests' tiny
+models, for which it needs no network.
 """
 
 import argparse
@@ -22,12 +21,7 @@ import numpy as np
 import typer.main
 import xarray as xr
 
-import headed
 import headscope
-import rivals
-import tiny
-import tiny_pairs
-from analyse.run_tables import simulate
 from headscope import cli, heads
 from headscope.corpora import FORMATS, summarize
 from headscope.learn.tasks import TASKS
@@ -37,9 +31,16 @@ from headscope.reducers.support.permutations import with_permutations
 from headscope.runner import measure
 from headscope.score import read_scores
 from headscope.studies import STUDIES
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+import headed
+import rivals
+import tiny
+import tiny_pairs
+from analyse.run_tables import simulate
 from plain_reducers import OF_TRANSLATIONS
 
-ROOT = Path(__file__).parents[1]
+FOLDER = Path(__file__).parents[1] / "docs" / "reference"
 
 WIDTH = 100
 """Columns of a help text."""
@@ -86,9 +87,6 @@ MODULES: Mapping[str, tuple[str, ...]] = {
     "headscope.studies": (),
 }
 """Modules and the names that are listed of each: all public ones, if none is given here."""
-
-NOTE = "<!-- Written by tests/write_reference.py. Do not edit: run it again. -->\n\n"
-
 
 # ---------------------------------------------------------------- commands
 
@@ -338,20 +336,14 @@ PAGES = {"commands": commands, "python": python, "variables": variables, "reduce
 
 
 def main() -> None:
-    """Write the pages, or check that they are as they would be written."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="Write nothing; exit with 1 if a page is stale.")
-    parser.add_argument("pages", nargs="*", choices=[[], *PAGES], help="Pages to write or check. Default: all.")
+    """Write the pages."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("-o", "--out", type=Path, default=FOLDER, help="folder of the pages")
+    parser.add_argument("pages", nargs="*", choices=[[], *PAGES], help="pages to write; default: all")
     arguments = parser.parse_args()
-    check, stale = arguments.check, []
+    arguments.out.mkdir(parents=True, exist_ok=True)
     for name in arguments.pages or PAGES:
-        path, text = ROOT / "docs" / "reference" / f"{name}.md", NOTE + PAGES[name]()
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
-            stale.append(str(path.relative_to(ROOT)))
-            if not check:
-                path.write_text(text, encoding="utf-8")
-    if check and stale:
-        sys.exit(f"{', '.join(stale)}: not what the code says; run python tests/write_reference.py.")
+        (arguments.out / f"{name}.md").write_text(PAGES[name](), encoding="utf-8")
 
 
 if __name__ == "__main__":
