@@ -19,14 +19,21 @@ def complaints() -> list[str]:
 
 @pytest.fixture
 def open_page(browser: playwright.Browser, complaints: list[str], tmp_path: Path) -> Iterator[OpenPage]:
-    """Opens a page; an error, a refusal of its policy, or a request that leaves the machine fails the test."""
+    """Opens a page; an error, a refusal of its policy, or a request that leaves the machine fails the test.
+
+    The script `first` runs before those of the page.
+    """
     contexts: list[playwright.BrowserContext] = []
 
-    def opened(text: str, *, address: str = "", width: int = 1280, dark: bool = False) -> playwright.Page:
+    def opened(
+        text: str, *, address: str = "", width: int = 1280, dark: bool = False, first: str = ""
+    ) -> playwright.Page:
         scheme = "dark" if dark else "light"
         context = browser.new_context(offline=True, viewport={"width": width, "height": 900}, color_scheme=scheme)
         contexts.append(context)
         page = context.new_page()
+        if first:
+            page.add_init_script(first)
         page.set_default_timeout(10_000)
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("console", lambda line: complaints.append(line.text) if line.type in ("error", "warning") else None)

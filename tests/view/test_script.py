@@ -1,15 +1,16 @@
 """The modules of the page in one script: each once, behind what it imports, and nothing that only a module may say."""
 
-import base64
 import re
-import zlib
 from functools import reduce
 from importlib import resources
 
 import numpy as np
+import pytest
 
+from headscope.view.page import render_page
 from headscope.view.page.packed import pack_bytes
 from headscope.view.page.script import EXPORT, IMPORT, join_modules
+from view.tables import head_table
 
 MODULES = {
     path.name.removesuffix(".js"): path.read_text(encoding="utf-8")
@@ -32,47 +33,46 @@ def test_no_import_or_export_is_left() -> None:
     assert join_modules("main").startswith('"use strict";')
 
 
-def pack_raw(content: bytes, **options: int) -> str:
-    """As gzip with a header of ten bytes in base64, deflated in a given way."""
-    packer = zlib.compressobj(wbits=31, **options)
-    return base64.b64encode(packer.compress(content) + packer.flush()).decode()
-
-
-def test_a_browser_without_decompression_unpacks_the_same_bytes(open_page) -> None:
-    """All kinds of blocks (stored, fixed and own codes), all lengths and distances; zlib is the witness."""
+@pytest.mark.parametrize("quick", [False, True])
+def test_the_page_unpacks_the_same_bytes(open_page, quick: bool) -> None:
     random = np.random.default_rng(3)
-    contents = [
-        b"", b"a", b"abc" * 300, bytes(1000), random.bytes(70_001), (random.bytes(4_000) + bytes(300)) * 12,
-        bytes(random.integers(0, 5, 50_000, dtype=np.uint8)), "Gr\u00fc\u00dfe \U0001f600 ".encode() * 97,
-    ]  # fmt: skip
-    ways = [{"level": 0}, {"level": 1}, {"level": 9}, {"level": 9, "strategy": zlib.Z_FIXED}]
-    packed = [pack_raw(content, **way) for content in contents for way in ways] + [*map(pack_bytes, contents)]
-    wanted = [content for content in contents for _ in ways] + contents
-    modules = join_modules("packed").removesuffix("})();\n")
+    plain, mixed = [b"", b"a", b"abc" * 300, bytes(1000)], (random.bytes(4_000) + bytes(300)) * 12
+    few, text = bytes(random.integers(0, 5, 50_000, dtype=np.uint8)), "Gr\u00fc\u00dfe \U0001f600 ".encode() * 97
+    contents = [*plain, random.bytes(70_001), mixed, few, text]
+    modules = join_modules("packed").removesuffix("})();\n").replace("(async () => {", "return (async () => {", 1)
     page = open_page("<!doctype html><title>bytes</title><p>bytes")
     read = page.evaluate(
         f"""async (packed) => {{
-            delete window.DecompressionStream;
-            {modules.replace("(async () => {", "return (async () => {", 1)}
+            {modules}
             const all = await Promise.all(packed.map(packedModule.unpackBytes));
             return all.map((bytes) => [bytes.length, [...bytes].reduce((sum, byte) => (31 * sum + byte) % 1000003, 7)]);
             }})();
         }}""",
-        packed,
+        [pack_bytes(content, quick=quick) for content in contents],
     )
     assert read == [
-        [len(content), reduce(lambda total, byte: (31 * total + byte) % 1000003, content, 7)] for content in wanted
+        [len(content), reduce(lambda total, byte: (31 * total + byte) % 1000003, content, 7)] for content in contents
     ]
 
 
-def test_packed_data_that_end_too_early_are_an_error(open_page) -> None:
-    page = open_page("<!doctype html><title>bytes</title><p>bytes")
-    text = (
-        join_modules("inflate").removesuffix("})();\n").replace("(async () => {", "return (async () => {", 1)
-        + "try { inflateModule.inflate(new Uint8Array(bytes)); } catch (error) { return error.message; } })();"
+def test_a_browser_that_cannot_unpack_says_so_and_shows_what_needs_no_numbers(open_page, complaints) -> None:
+    text = render_page(head_table(), figures={"One": "<svg xmlns='http://www.w3.org/2000/svg'/>"})
+    page = open_page(text, first="delete window.DecompressionStream")
+    sentence = (
+        "This browser is too old to unpack the numbers of this page, which the grid of heads is drawn from. Open the "
+        "page in a browser of June 2023 or later; what stands below can be read in any."
     )
-    cut = list(zlib.compress(bytes(range(256)) * 4, wbits=-15)[:-9])
-    assert page.evaluate(f"async (bytes) => {{ {text} }}", cut) == "the packed data end too early"
+    assert complaints == [sentence]
+    complaints.clear()
+    assert page.get_by_text(sentence).is_visible()
+    seen = {heading.inner_text() for heading in page.locator("h2").all() if heading.is_visible()}
+    assert seen == {"Reported heads", "Figures", "Where this comes from"}
+    assert page.locator("#search, form, button").locator("visible=true").count() == 0
+    assert page.locator("#reported-rows tbody tr").first.is_visible()
+
+
+def test_other_browsers_do_not_see_that_sentence(open_page) -> None:
+    assert open_page(render_page(head_table(), figures={})).locator("#too-old").is_hidden()
 
 
 def test_what_is_imported_is_exported_and_used() -> None:

@@ -10,6 +10,7 @@ import { buildHeadMap, drawHeadMap } from "./headmap.js";
 import { buildLive } from "./live.js";
 import { drawMovers } from "./movers.js";
 import { buildNeurons, drawNeurons } from "./neurons.js";
+import { hideParts } from "./numbers.js";
 import { drawProfile } from "./profile.js";
 import { buildSearch, drawSearch } from "./search.js";
 import { buildSentences, drawSentences } from "./sentences.js";
@@ -76,7 +77,7 @@ function build() {
   buildTables();
   followLinks();
   if (!hasVariables) {
-    for (const name of ["search", "answer", "heads"]) find(name).parentElement.hidden = true;
+    hideParts();
     return;
   }
   buildControls();

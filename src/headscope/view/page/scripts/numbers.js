@@ -1,6 +1,17 @@
 // The numbers of the page, packed in #atlas-data, and what the grid shows of them.
 import { find, number, signed, words } from "./dom.js";
-import { unpackJson } from "./packed.js";
+import { canUnpack, unpackJson } from "./packed.js";
+
+// Hides the parts that every page has and that show numbers.
+export function hideParts() {
+  for (const name of ["search", "answer", "heads"]) find(name).parentElement.hidden = true;
+}
+
+if (!canUnpack) {
+  hideParts();
+  find("too-old").hidden = false;
+  throw new Error(find("too-old").textContent);
+}
 
 document.body.setAttribute("aria-busy", "true"); // until main.js has built the page
 

@@ -1,10 +1,8 @@
 // What stands packed in the page: gzip in base64.
-import { inflate } from "./inflate.js";
 
-const HEADER = 10, TRAILER = 8; // bytes of gzip before and behind the deflated data; Python writes no optional fields
+export const canUnpack = typeof DecompressionStream !== "undefined"; // browsers of before May 2023 may have none
 
 async function decompress(bytes) {
-  if (typeof DecompressionStream === "undefined") return inflate(bytes.subarray(HEADER, -TRAILER));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
