@@ -191,7 +191,7 @@ def test_the_pictures_of_the_page_are_taken_of_real_results(followed, tmp_path) 
         "m.take_pictures([picture for picture in m.PICTURES if not picture.decoder], atlas, atlas, folder)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", take, atlas, tmp_path], cwd=DOCS, capture_output=True, text=True, timeout=300
+        [sys.executable, "-c", take, atlas, tmp_path], cwd=ROOT / "tools", capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr
     assert len([*tmp_path.glob("*.png")]) > 9

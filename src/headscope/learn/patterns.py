@@ -91,13 +91,6 @@ class Validation:
         return float(low), float(high)
 
     @property
-    def f1_by_pattern(self) -> dict[str, float]:
-        """The F1 of each pattern; NaN of those that do not occur."""
-        numbers = range(len(PATTERNS))
-        values = f1_score(self.labels, self.predicted, labels=numbers, average=None, zero_division=np.nan)
-        return dict(zip(PATTERNS, map(float, values), strict=True))
-
-    @property
     def confusion(self) -> Int64[np.ndarray, "label predicted"]:
         """The number of maps by the pattern that they were labelled with, and the one that was predicted."""
         return np.asarray(confusion_matrix(self.labels, self.predicted, labels=range(len(PATTERNS))))

@@ -1,10 +1,10 @@
 """Train the classifier of attention maps that comes with headscope, and say how good it is.
 
-    python docs/make_pattern_classifier.py FOLDER_OF_GLUE
+    python tools/make_pattern_classifier.py FOLDER_OF_GLUE
 
-The labels and the choice of maps come with headscope (`headscope.learn.minilm_maps`); the texts are read from GLUE and
-the maps are made by MiniLM. Writes the weights where headscope reads them, and prints the cross-validation, whose
-figures `docs/howto/patterns.md` quotes.
+The labels and the choice of maps are those of `minilm_maps`; the texts are read from GLUE and the maps are made by
+MiniLM. Writes the weights where headscope reads them, and prints the cross-validation, whose figures
+`docs/howto/patterns.md` quotes.
 """
 
 import argparse
@@ -14,9 +14,9 @@ from pathlib import Path
 from sklearn.metrics import cohen_kappa_score, f1_score
 
 import headscope
-from headscope.learn.minilm_maps import make_maps, read_labels
 from headscope.learn.patterns import LabelledImages, cross_validate, finetune, pretrain, write_classifier
 from headscope.reducers.support.map_patterns import PATTERNS, SHIPPED
+from minilm_maps import make_maps, read_labels
 
 
 def main() -> None:
@@ -39,7 +39,8 @@ def main() -> None:
         validation = cross_validate(network, labelled, by_head=by_head)
         low, high = validation.interval
         print(f"\nparts of the {'heads' if by_head else 'maps'}: macro F1 {validation.f1:.3f} [{low:.3f}, {high:.3f}]")
-        for name, value, row in zip(PATTERNS, validation.f1_by_pattern.values(), validation.confusion, strict=True):
+        values = f1_score(validation.labels, validation.predicted, average=None)  # all patterns occur
+        for name, value, row in zip(PATTERNS, values, validation.confusion, strict=True):
             print(f"  {name:18} F1 {value:.2f}  labelled so and predicted as each: {row.tolist()}")
 
 

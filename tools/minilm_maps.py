@@ -1,6 +1,6 @@
 """The maps of MiniLM that were labelled by eye, on sentence pairs of GLUE: their labels, and how to make them again.
 
-The labels come with headscope (``minilm_maps.csv``), the texts do not: they are read from the folder of GLUE.
+The labels are in ``minilm_maps.csv``; the texts are read from the folder of GLUE.
 
 Columns: ``task`` and ``line`` of its ``dev.tsv``, ``layer`` and ``head`` from 1, ``tokens`` of the text, ``sample``
 (``random``: as many maps of each head; ``chosen``: of heads whose maps had shown a rare pattern), ``label``, and
@@ -10,7 +10,6 @@ Columns: ``task`` and ``line`` of its ``dev.tsv``, ``layer`` and ``head`` from 1
 import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 
 from headscope.capture.model import Model
@@ -19,6 +18,11 @@ from headscope.errors import CorpusError
 from headscope.learn.glue import read_glue
 from headscope.learn.map_sample import HeadMap, MapName, read_maps
 from headscope.learn.task import TEST
+
+LABELS = Path(__file__).with_suffix(".csv")
+
+NUMBERS = ("line", "layer", "head", "tokens")
+"""The columns that are whole numbers."""
 
 RULE = """\
 1. Block: the two squares that the separators mark (each sentence with itself, on the diagonal) stand out from the other
@@ -63,15 +67,12 @@ class LabelledMap:
 
 
 def read_labels() -> list[LabelledMap]:
-    """The labels that come with headscope."""
-    lines = (files(__package__) / "minilm_maps.csv").read_text(encoding="utf-8").splitlines()
-    return [
-        LabelledMap(
-            row["task"], int(row["line"]), int(row["layer"]), int(row["head"]), int(row["tokens"]), row["sample"],
-            row["label"], row["second"],
-        )
-        for row in csv.DictReader(lines)
-    ]  # fmt: skip
+    """Return all labels."""
+    with LABELS.open(encoding="utf-8", newline="") as lines:
+        return [
+            LabelledMap(**{name: int(value) if name in NUMBERS else value for name, value in row.items()})
+            for row in csv.DictReader(lines)
+        ]
 
 
 def make_maps(model: Model, data: str | Path, labels: list[LabelledMap]) -> list[HeadMap]:

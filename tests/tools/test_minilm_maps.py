@@ -1,4 +1,4 @@
-"""The labels that come with headscope: complete, of the maps that they say, and learnt by the network beside them."""
+"""The labels of MiniLM's maps: complete, of the maps that they say, and learnt by the network that headscope brings."""
 
 from collections import Counter
 from dataclasses import replace
@@ -10,9 +10,9 @@ from sklearn.metrics import cohen_kappa_score, f1_score
 
 import headscope
 from headscope.errors import CorpusError
-from headscope.learn.minilm_maps import make_maps, read_labels
 from headscope.learn.patterns import LabelledImages
 from headscope.reducers.support.map_patterns import PATTERNS, MapClassifier
+from minilm_maps import make_maps, read_labels
 
 PAGE = (Path(__file__).parents[2] / "docs" / "howto" / "patterns.md").read_text(encoding="utf-8")
 LABELS = read_labels()

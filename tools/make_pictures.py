@@ -1,4 +1,4 @@
-"""Take the pictures of the documentation: ``python docs/make_pictures.py ATLAS DECODER``.
+"""Take the pictures of the documentation: ``python tools/make_pictures.py ATLAS DECODER``.
 
 ATLAS is the folder that the tutorial's first command writes with ``--figures all``, DECODER an atlas of a causal
 model. Chromium opens their pages, clicks where a picture says so, and takes the pictures.
@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 import headscope
 
-IMAGES = Path(__file__).parent / "images"
+IMAGES = Path(__file__).parents[1] / "docs" / "images"
 HEIGHT = 900
 """Of the window."""
 MARGIN = 8
