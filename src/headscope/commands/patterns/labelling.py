@@ -5,17 +5,12 @@ model, texts --choose--> folder of maps --page, a key a map--> labels.csv, which
 
 from collections.abc import Callable
 
-import torch
-
 from headscope.commands.patterns.annotate import annotate
 from headscope.commands.patterns.request import LabelMaps
 from headscope.commands.progress import Progress
 from headscope.corpora.corpus import hash_documents, name_documents
 from headscope.learn.map_labels import LABELS, measure_agreement, write_maps
 from headscope.learn.map_sample import choose_maps, read_maps
-from headscope.reducers.support.map_patterns import make_images
-from headscope.view.figures import save
-from headscope.view.figures.contact_sheet import draw_contact_sheets
 
 
 def run(request: LabelMaps, progress: Progress) -> str:
@@ -25,7 +20,7 @@ def run(request: LabelMaps, progress: Progress) -> str:
 
 
 def prepare_maps(request: LabelMaps, progress: Progress) -> None:
-    """Write the maps that are to be labelled to a folder, with contact sheets; one that has maps is left as it is.
+    """Write the maps that are to be labelled to a folder; one that has maps is left as it is.
 
     Raises:
         HeadscopeError: the model or the corpus cannot be read, or the corpus has too few documents.
@@ -42,10 +37,6 @@ def prepare_maps(request: LabelMaps, progress: Progress) -> None:
         by_name[each.name] = each
         progress("reading maps", len(by_name), len(names))
     chosen = [by_name[name] for name in names if name in by_name]
-    images = [make_images(torch.from_numpy(each.weights)[None])[0, 0].numpy() for each in chosen]
-    ends = [[(separator + 0.5) / len(each.weights) for separator in each.separators] for each in chosen]
-    for number, figure in enumerate(draw_contact_sheets(images, ends), 1):
-        save(figure, folder / "sheets", f"sheet-{number:02}", pdf=False)
     about = {
         "model": model.name,
         "weights_sha256": model.weights_sha256,

@@ -182,7 +182,7 @@ class LabelMaps(LabellingOptions, TextOptions, LoadOptions, Request[str], functi
 
     folder: str | Path = option(
         OUTPUT,
-        "Folder for the maps (maps.npz, maps.csv), contact sheets (sheets/) and labels.csv, such as my-maps.",
+        "Folder for the maps (maps.npz, maps.csv) and labels.csv, such as my-maps.",
         kw_only=False,
         recorded=False,
     )
