@@ -255,7 +255,7 @@ def test_the_ledger_of_a_hybrid_model_has_its_layers(tmp_path: Path) -> None:
         {"id": str(number), "documents": ["the old dog", "a red cat"], "question": "the dog", "answer": "the cat"}
         for number in range(3)
     ]
-    table = headscope.measure_ledger((full, tokenizer), prompts, tmp_path, tokens=3, progress=False)
+    table = headscope.ledger((full, tokenizer), prompts, tmp_path, tokens=3, progress=False)
     mass: xr.DataArray = table["ledger_mass"]
     assert mass.sel(layer=[2, 5]).notnull().all()
     assert mass.sel(layer=[1, 3, 4]).isnull().all()

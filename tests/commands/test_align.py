@@ -76,12 +76,12 @@ def test_the_folder_has_a_table_rows_and_the_settings_of_the_model(
 def test_the_step_says_whose_heads_are_handed_on(model: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     documents = planted_translator.pairs()
-    table = headscope.measure_alignment(model, documents, out, step="reading", permutations=19, progress=False)
+    table = headscope.align(model, documents, out, step="reading", permutations=19, progress=False)
     stands_out = table["alignment_shortlist_stands_out"].sel(attention_type="cross", layer=2, head=3)
     # With 19 permutations no p-value is below .05.
     assert stands_out.values.tolist() == [0, 0]
     assert not (out / "generation_config.json").exists()
-    headscope.measure_alignment(model, documents, out, step="reading", top=1, permutations=0, progress=False)
+    headscope.align(model, documents, out, step="reading", top=1, permutations=0, progress=False)
     assert json.loads((out / "generation_config.json").read_text())["alignment_heads"] == [[1, 2]]
 
 
@@ -110,18 +110,18 @@ def test_of_few_pairs_it_says_that_nothing_can_be_decided(run, model: Path, pair
 def test_a_loaded_model_with_its_head_and_one_without_settings(tmp_path: Path) -> None:
     documents = planted_translator.pairs(300)
     module, words = planted_translator.plant()
-    headscope.measure_alignment((module, words), documents, tmp_path / "a", permutations=0, progress=False)
+    headscope.align((module, words), documents, tmp_path / "a", permutations=0, progress=False)
     settings = json.loads((tmp_path / "a" / "generation_config.json").read_text())
     assert settings["alignment_heads"] == [[0, 1]]
     assert settings["forced_eos_token_id"] == 1
     (module.model.save_pretrained(tmp_path / "bare"), words.save_pretrained(tmp_path / "bare"))
-    headscope.measure_alignment(tmp_path / "bare", documents, tmp_path / "b", permutations=0, progress=False)
+    headscope.align(tmp_path / "bare", documents, tmp_path / "b", permutations=0, progress=False)
     assert json.loads((tmp_path / "b" / "generation_config.json").read_text()) == {"alignment_heads": [[0, 1]]}
 
 
 def test_a_t5_with_its_head_is_measured(tmp_path: Path) -> None:
     model = headed.make("t5", "causal-lm")
-    table = headscope.measure_alignment(model, tiny_pairs.pairs(41), tmp_path, permutations=9, progress=False)
+    table = headscope.align(model, tiny_pairs.pairs(41), tmp_path, permutations=9, progress=False)
     assert not (table["alignment_shortlist_stands_out"] == 1).any()
 
 
@@ -134,7 +134,7 @@ def test_a_killed_run_goes_on_and_gives_the_same(model: Path, tmp_path: Path, mo
     monkeypatch.setattr(local, "SAVE_EVERY", 0.0)
     settings = {"permutations": 19, "batch_tokens": 500}
     documents = planted_translator.pairs(100)
-    whole = headscope.measure_alignment(model, documents, tmp_path / "whole", **settings, progress=False)
+    whole = headscope.align(model, documents, tmp_path / "whole", **settings, progress=False)
     steps = []
 
     def kill(step: str, done: int, total: int) -> None:
@@ -143,13 +143,13 @@ def test_a_killed_run_goes_on_and_gives_the_same(model: Path, tmp_path: Path, mo
             raise KilledError
 
     with pytest.raises(KilledError):
-        headscope.measure_alignment(model, documents, tmp_path / "out", **settings, progress=kill)
+        headscope.align(model, documents, tmp_path / "out", **settings, progress=kill)
     with pytest.raises(HeadscopeError, match=r"was left by another run \(its reducers differ"):
-        headscope.measure_alignment(
+        headscope.align(
             model, documents, tmp_path / "out", permutations=9, batch_tokens=500, resume=True, progress=False
         )
     before, steps = [step for step in steps if step[0].startswith("measuring")], []
-    resumed = headscope.measure_alignment(
+    resumed = headscope.align(
         model, documents, tmp_path / "out", **settings, resume=True,
         progress=lambda step, done, total: steps.append((step, done)),
     )  # fmt: skip
@@ -213,7 +213,7 @@ def test_a_model_without_cross_attention_is_refused(run, pairs: Path, tmp_path: 
         "translation with its source; give an encoder-decoder."
     )
     with pytest.raises(ModelError, match="has no cross-attention"):
-        headscope.measure_alignment(headed.make("gpt2", "causal-lm"), pairs, tmp_path / "out", progress=False)
+        headscope.align(headed.make("gpt2", "causal-lm"), pairs, tmp_path / "out", progress=False)
 
 
 def test_the_settings_of_a_model_are_not_overwritten(run, model: Path, pairs: Path) -> None:
@@ -233,4 +233,4 @@ def test_settings_that_are_no_json_are_refused(model: Path, pairs: Path, tmp_pat
     for content, sentence in (("{", "is not JSON"), ("[]", "does not hold an object of settings")):
         (tmp_path / "damaged" / "generation_config.json").write_text(content)
         with pytest.raises(HeadscopeError, match=sentence):
-            headscope.measure_alignment(tmp_path / "damaged", pairs, tmp_path / "out", progress=False)
+            headscope.align(tmp_path / "damaged", pairs, tmp_path / "out", progress=False)

@@ -37,7 +37,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def ledger(model: Path, tmp_path_factory: pytest.TempPathFactory) -> xr.Dataset:
     out = tmp_path_factory.mktemp("ledger")
-    return headscope.measure_ledger(model, planted_decoder.prompts(), out, tokens=5, progress=False)
+    return headscope.ledger(model, planted_decoder.prompts(), out, tokens=5, progress=False)
 
 
 @pytest.mark.full
@@ -71,7 +71,7 @@ def test_where_the_answer_always_stands_in_a_longer_document_uniform_heads_are_n
     model: Path, tmp_path: Path
 ) -> None:
     prompts = planted_decoder.prompts(longer=7)
-    table = headscope.measure_ledger(model, prompts, tmp_path, tokens=3, progress=False)
+    table = headscope.ledger(model, prompts, tmp_path, tokens=3, progress=False)
     assert float(table["ledger_content_lower"].sel(EVEN)) > 0.05
     assert float(table["ledger_content_p"].sel(EVEN)) > 0.5
     assert float(table["ledger_content_q"].sel(READER)) < 1e-6
@@ -82,7 +82,7 @@ def test_the_shares_of_a_model_are_those_that_it_returns_while_it_generates(tmp_
     module, words = headed.make("llama", "causal-lm")
     record = {"system": "the dog", "documents": ["a cat sees", "by the old house", "walking"], "question": "was red"}
     records = [{**record, "gold": 2}, {**record, "documents": ["readers", "the red dog", "in a"], "gold": 1}]
-    table = headscope.measure_ledger((module, words), records, tmp_path, tokens=5, progress=False)
+    table = headscope.ledger((module, words), records, tmp_path, tokens=5, progress=False)
     names, masses, effects = [str(part) for part in table["part"].values], [], []
     for each in records:
         orders = [(0, 1, 2), (1, 2, 0), (2, 0, 1)]
@@ -110,7 +110,7 @@ def test_the_content_effect_is_the_same_whichever_document_comes_first_in_the_fi
             {**each, "documents": each["documents"][shift:] + each["documents"][:shift], "gold": 1 + (3 - shift) % 5}
             for each in records
         ]
-        tables.append(headscope.measure_ledger(model, turned, tmp_path / str(shift), progress=False))
+        tables.append(headscope.ledger(model, turned, tmp_path / str(shift), progress=False))
     for name in ("ledger_content", "ledger_content_p", "ledger_by_slot", "ledger_gold"):
         np.testing.assert_allclose(tables[0][name], tables[1][name], atol=1e-5, err_msg=name)
     assert float(abs(tables[0]["ledger_mass"] - tables[1]["ledger_mass"]).max()) > 0.01
@@ -176,14 +176,12 @@ def test_a_killed_run_goes_on_and_gives_the_same(model: Path, ledger: xr.Dataset
     monkeypatch.setattr(ledger_job, "observe_ledger", fail_at_the_eighth)
     settings = {"tokens": 5, "progress": False}
     with pytest.raises(KeyboardInterrupt):
-        headscope.measure_ledger(model, planted_decoder.prompts(), tmp_path / "out", **settings)
+        headscope.ledger(model, planted_decoder.prompts(), tmp_path / "out", **settings)
     assert (tmp_path / "out" / ".ledger.partial.npz").is_file()
     with pytest.raises(HeadscopeError, match=r"was left by another run \(its generated_tokens differ"):
-        headscope.measure_ledger(
-            model, planted_decoder.prompts(), tmp_path / "out", tokens=7, progress=False, resume=True
-        )
+        headscope.ledger(model, planted_decoder.prompts(), tmp_path / "out", tokens=7, progress=False, resume=True)
     steps = []
-    resumed = headscope.measure_ledger(
+    resumed = headscope.ledger(
         model, planted_decoder.prompts(), tmp_path / "out", tokens=5, resume=True,
         progress=lambda step, done, total: steps.append((done, total)) if step.startswith("reading") else None,
     )  # fmt: skip
@@ -210,7 +208,7 @@ def test_prompts_that_are_too_long_are_left_out_and_counted(run, model: Path, tm
     assert "l.jsonl has no prompt that" in complaint
     assert "can read: they have up to" in complaint
     with pytest.raises(CorpusError, match="and it reads 61; give shorter documents"):
-        headscope.measure_ledger(model, short, tmp_path / "tokens", tokens=61, progress=False)
+        headscope.ledger(model, short, tmp_path / "tokens", tokens=61, progress=False)
 
 
 def test_prompts_behind_which_nothing_is_written_are_counted(tmp_path: Path) -> None:
@@ -218,9 +216,9 @@ def test_prompts_behind_which_nothing_is_written_are_counted(tmp_path: Path) -> 
     module.generation_config.eos_token_id = planted_decoder.WORDS.index("Answer:")
     records = planted_decoder.prompts(3)
     with pytest.raises(CorpusError, match=r"^'GPT2LMHeadModel' writes nothing behind any prompt; give the texts"):
-        headscope.measure_ledger((module, words), records, tmp_path / "none", progress=False)
+        headscope.ledger((module, words), records, tmp_path / "none", progress=False)
     records[1:] = [{**record, "answer": "river door"} for record in records[1:]]
-    table = headscope.measure_ledger((module, words), records, tmp_path / "some", progress=False)
+    table = headscope.ledger((module, words), records, tmp_path / "some", progress=False)
     assert json.loads(table.attrs["skipped"]) == {"prompts behind which the model writes nothing": 1}
     assert (table.attrs["documents"], table.attrs["own_tokens"]) == (2, 4)
 
@@ -251,4 +249,4 @@ def test_a_file_and_a_model_that_do_not_do_are_one_sentence(run, model: Path, tm
     code, _, complaint = run("ledger", tmp_path / "encoder", prompts, "-o", tmp_path / "out")
     assert (code, complaint.count("headscope: ")) == (2, 1)
     with pytest.raises(ModelError, match="is no decoder-only language model, so it generates no text"):
-        headscope.measure_ledger(headed.make("t5", "causal-lm"), prompts, tmp_path / "out", progress=False)
+        headscope.ledger(headed.make("t5", "causal-lm"), prompts, tmp_path / "out", progress=False)

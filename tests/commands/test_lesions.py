@@ -38,7 +38,7 @@ def run(capsys, monkeypatch, *arguments: object) -> tuple[int, str, str]:
 def lesions(inputs: Path, tmp_path_factory: pytest.TempPathFactory) -> xr.Dataset:
     task = headscope.read_task(str(inputs / "nouns"))
     out = tmp_path_factory.mktemp("lesions")
-    return headscope.measure_lesions(inputs / "model", task, NEEDED, out, random=7, progress=False)
+    return headscope.lesions(inputs / "model", task, NEEDED, out, random=7, progress=False)
 
 
 @pytest.mark.full
@@ -103,11 +103,11 @@ def test_a_killed_run_goes_on_and_gives_the_same(
     interrupt(monkeypatch, step=9)
     settings = {"random": 7, "progress": False}
     with pytest.raises(KeyboardInterrupt):
-        headscope.measure_lesions(inputs / "model", task, NEEDED, tmp_path / "out", **settings)
+        headscope.lesions(inputs / "model", task, NEEDED, tmp_path / "out", **settings)
     assert (tmp_path / "out" / ".lesions.partial.npz").is_file()
     with pytest.raises(HeadscopeError, match="was left by another run"):
-        headscope.measure_lesions(inputs / "model", task, NEEDED, tmp_path / "out", resume=True, **settings, seed=3)
-    resumed = headscope.measure_lesions(inputs / "model", task, NEEDED, tmp_path / "out", resume=True, **settings)
+        headscope.lesions(inputs / "model", task, NEEDED, tmp_path / "out", resume=True, **settings, seed=3)
+    resumed = headscope.lesions(inputs / "model", task, NEEDED, tmp_path / "out", resume=True, **settings)
     for name in lesions.data_vars:
         np.testing.assert_array_equal(resumed[name], lesions[name], err_msg=name)
 
@@ -136,6 +136,6 @@ def test_what_is_wrong_is_one_sentence(inputs: Path, tmp_path: Path, capsys, mon
 def test_sets_without_heads_and_heads_that_are_not_there_are_refused(inputs: Path, tmp_path: Path) -> None:
     task = headscope.read_task(str(inputs / "nouns"))
     with pytest.raises(HeadscopeError, match=r"^no set of heads is named, or one has no heads"):
-        headscope.measure_lesions(inputs / "model", task, {"none": []}, tmp_path, progress=False)
+        headscope.lesions(inputs / "model", task, {"none": []}, tmp_path, progress=False)
     with pytest.raises(HeadscopeError, match=r"there is no head 2-9"):
-        headscope.measure_lesions(inputs / "model", task, {"wrong": ["2-9"]}, tmp_path, progress=False)
+        headscope.lesions(inputs / "model", task, {"wrong": ["2-9"]}, tmp_path, progress=False)

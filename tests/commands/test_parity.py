@@ -15,12 +15,7 @@ from headscope.learn.settings import Settings
 
 COMMANDS = {command.callback.__name__: command.callback for command in cli.app.registered_commands if command.callback}
 
-FUNCTIONS = {
-    "align": "measure_alignment",
-    "disable": "measure_effects",
-    "ledger": "measure_ledger",
-    "lesions": "measure_lesions",
-}  # `headscope.disable` disables heads while a block of Python runs
+FUNCTIONS = {"disable": "measure_effects"}  # `headscope.disable` disables heads while a block of Python runs
 
 ONLY_ON_THE_TERMINAL = {
     "measure": {
@@ -54,6 +49,10 @@ def find_records(above: type[Request[Any]] = Request) -> Iterator[type[Request[A
 
 RECORDS = {record.command: record for record in find_records()}
 
+FUNCTIONS_WITH_RECORDS = {
+    name: function.record for name in headscope.__all__ if hasattr(function := getattr(headscope, name), "record")
+}
+
 
 def defaults(function: Any) -> dict[str, Any]:
     """The default of each parameter, paths as text and empty lists as None."""
@@ -74,18 +73,41 @@ def typed_defaults(name: str) -> dict[str, Any]:
         for option, value in typed.items()
         if value is inspect.Parameter.empty
     }
-    request = RECORDS[name].parse(required)
+    request = RECORDS[name].parse(typed | required)  # what is given on the terminal alone, such as a folder, too
     values = {option: getattr(request, option) for option in typed if option not in required}
     return dict.fromkeys(required, inspect.Parameter.empty) | {
         option: None if value == () else value for option, value in values.items()
     }
 
 
-def test_every_command_but_list_is_a_function() -> None:
-    functions = {FUNCTIONS.get(name, name) for name in set(COMMANDS) - {"list"}}
-    names = "atlas tune measure compare study measure_effects measure_lesions measure_ledger probe patterns explore "
-    names += "check export measure_alignment merge rerun"
-    assert functions == set(names.split()) <= set(headscope.__all__)
+def test_every_command_but_list_is_the_function_of_its_name() -> None:
+    commands = "align atlas check compare disable explore export ledger lesions measure merge patterns probe rerun "
+    assert {*COMMANDS} - {"list"} == {*commands.split(), "study", "tune"}
+    for name in {*COMMANDS} - {"list"}:
+        function = getattr(headscope, FUNCTIONS.get(name, name))
+        assert function.record.function == RECORDS[name].function == FUNCTIONS.get(name, name)
+        assert function.__name__ in headscope.__all__
+    # What the terminal does by an option of one of these commands.
+    others = {"label_maps": "patterns", "measure_shard": "measure", "study_recorded": "study"}
+    assert {*FUNCTIONS_WITH_RECORDS} == {FUNCTIONS.get(name, name) for name in {*COMMANDS} - {"list"}} | {*others}
+
+
+@pytest.mark.parametrize("name", [*FUNCTIONS_WITH_RECORDS])
+def test_own_parameters_come_first_and_shared_ones_last(name: str) -> None:
+    record = FUNCTIONS_WITH_RECORDS[name]
+    owners = {field: cls for cls in reversed(record.__mro__) for field in vars(cls).get("__annotations__", ())}
+    parameters = inspect.signature(getattr(headscope, name)).parameters.values()
+    named = [each.name for each in parameters if each.kind is inspect.Parameter.KEYWORD_ONLY]
+    are_own = [owners[field].__module__ == record.__module__ for field in named]
+    assert are_own == sorted(are_own, reverse=True)
+    assert named[-1] == "progress"
+
+
+@pytest.mark.parametrize("name", [*FUNCTIONS_WITH_RECORDS])
+def test_an_output_is_written_where_it_is_named_and_nowhere_else(name: str) -> None:
+    out = inspect.signature(getattr(headscope, name)).parameters.get("out")
+    # What `tune` and `measure_shard` give lies in files, which have to be named.
+    assert out is None or out.default is (inspect.Parameter.empty if name in ("tune", "measure_shard") else None)
 
 
 @pytest.mark.parametrize("name", sorted(set(COMMANDS) - {"list"}))

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import xarray as xr
 
@@ -13,6 +14,8 @@ import planted_decoder
 import planted_translator
 import study_corpora
 import tiny
+from analyse.run_tables import simulate
+from headscope.cli.records import COMMANDS
 from headscope.commands.disable.request import Disable
 from headscope.commands.recorded import record_request, restore_request
 from headscope.errors import HeadscopeError, TableError
@@ -43,7 +46,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 MEASURE: dict[str, Callable[[dict[str, Path]], xr.Dataset]] = {
-    "align": lambda p: headscope.measure_alignment(p["translator"], p["pairs"], permutations=9, seed=3, top=1),
+    "align": lambda p: headscope.align(p["translator"], p["pairs"], permutations=9, seed=3, top=1),
     "atlas": lambda p: (
         headscope.atlas(
             p["encoder"],
@@ -59,8 +62,8 @@ MEASURE: dict[str, Callable[[dict[str, Path]], xr.Dataset]] = {
     "disable": lambda p: headscope.measure_effects(
         p["decoder"], str(p["texts"]), heads="1-1,2-2", layers=2, how="mean", placebos=2, seed=7
     ),
-    "ledger": lambda p: headscope.measure_ledger(p["reader"], p["prompts"], tokens=3),
-    "lesions": lambda p: headscope.measure_lesions(
+    "ledger": lambda p: headscope.ledger(p["reader"], p["prompts"], tokens=3),
+    "lesions": lambda p: headscope.lesions(
         p["decoder"], str(p["texts"]), {"first": ["1-1"], "second": ["2-1", "2-2"]}, random=4, match="size", seed=3
     ),
     "measure": lambda p: headscope.measure(p["encoder"], "grammar:29", ["surface", "relations"], permutations=7),
@@ -71,8 +74,13 @@ MEASURE: dict[str, Callable[[dict[str, Path]], xr.Dataset]] = {
 
 @pytest.mark.full
 @pytest.mark.parametrize("command", MEASURE)
-def test_a_table_is_measured_again_to_the_last_bit(places: dict[str, Path], tmp_path: Path, command: str) -> None:
-    headscope.write_table(MEASURE[command](places), tmp_path / "table.nc")
+def test_a_table_is_measured_again_to_the_last_bit(
+    places: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table = MEASURE[command](places)
+    assert [*tmp_path.iterdir()] == []  # no folder is named, so that none is written
+    headscope.write_table(table, tmp_path / "table.nc")
     result = headscope.rerun(tmp_path / "table.nc", progress=False)
     assert (result.differing, result.versions) == ((), ())
     assert result.compared > 5
@@ -153,3 +161,31 @@ def test_a_request_is_restored_as_it_was() -> None:
     assert restored.names == request.names == ["1-2"]
     with pytest.raises(TableError, match="is not one of"):
         restore_request(headscope.atlas.record, text)
+
+
+def simulate_runs() -> tuple[xr.Dataset, xr.Dataset]:
+    """Tables before and after fine-tuning."""
+    draw = np.random.default_rng(5)
+    return simulate(draw, np.full((2, 3), 0.4)), simulate(draw, np.full((5, 2, 3), 0.6), seeds=[1, 2, 3, 4, 5])
+
+
+OTHERS: dict[str, Callable[[dict[str, Path], Path], object]] = {
+    "check": lambda p, table: headscope.check(table, table, every=True),
+    "compare": lambda p, table: headscope.compare(*simulate_runs()),
+    "explore": lambda p, table: headscope.explore(table, no_browser=True).close(),
+    "export": lambda p, table: headscope.export(table),
+    "patterns": lambda p, table: headscope.patterns(p["encoder"], p["texts"]),
+    "rerun": lambda p, table: headscope.rerun(table),
+}
+
+
+@pytest.mark.parametrize("command", OTHERS)
+def test_nothing_is_written_that_is_not_named(
+    places: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    reported = headscope.measure(places["encoder"], "grammar:29", "relations", permutations=0)
+    monkeypatch.chdir(tmp_path)
+    OTHERS[command](places, reported)
+    assert [*tmp_path.iterdir()] == []
+    # `merge` reads the files of `measure_shard`; `tune` and `measure_shard` give nothing but files.
+    assert {*MEASURE, *OTHERS, "merge", "tune"} == {record.command for record in COMMANDS} - {"list"}

@@ -1,9 +1,9 @@
 """A command as one record: a field is an option on the terminal, a parameter in Python and a part of the request.
 
-    class Align(ModelOptions, Resumable, Request["xr.Dataset"], function="measure_alignment"):
+    class Align(ModelOptions, Resumable, Request["xr.Dataset"], command="align"):
         top: int | None = option(MEASURED, "Number of heads to write, such as 4.", default=None, at_least=1)
 
-    measure_alignment = make_function(Align)
+    align = make_function(Align)
 
 The command (`headscope.cli.build`), the function and its docstring (`headscope.commands.function`), the checks, which
 use the same sentences in both, the reference page, and what a table records of its own measurement
@@ -140,12 +140,14 @@ class Request(Options, Generic[R_co]):
 
 
 def order_fields(record: type[Options]) -> list["dataclasses.Field[Any]"]:
-    """Return the fields as they are shown: positional ones, then those of the request, then those that it shares."""
-    depths: dict[str, int] = {}
+    """Return the fields as they are shown: positional ones, then those of the command, then those that it shares."""
+    ranks: dict[str, tuple[bool, int]] = {}
     for depth, cls in enumerate(reversed(record.__mro__)):
-        depths |= dict.fromkeys(vars(cls).get("__annotations__", ()), depth)
-    fields = dataclasses.fields(cast(Any, record))
-    return sorted(fields, key=lambda each: (each.kw_only, each.kw_only and -depths[each.name]))
+        rank = cls.__module__ != record.__module__, -depth
+        ranks |= dict.fromkeys(vars(cls).get("__annotations__", ()), rank)
+    return sorted(
+        dataclasses.fields(cast(Any, record)), key=lambda each: (each.kw_only, each.kw_only and ranks[each.name])
+    )
 
 
 def spell(text: str, record: type[Options]) -> str:

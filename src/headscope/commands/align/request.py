@@ -23,7 +23,7 @@ SETTINGS = "generation_config.json"
 """The file that transformers reads."""
 
 
-class Align(ModelOptions, CorpusPart, Resumable, Request[HeadTable], command="align", function="measure_alignment"):
+class Align(ModelOptions, CorpusPart, Resumable, Request[HeadTable], command="align"):
     """Find the heads of an encoder-decoder that are the word alignment: where a word is translated, they look at it.
 
     Heads are chosen on one half of the pairs and scored on the other, and compared with rules that know the places of
@@ -118,4 +118,4 @@ class Align(ModelOptions, CorpusPart, Resumable, Request[HeadTable], command="al
         _ = self.documents
 
 
-measure_alignment = make_function(Align)
+align = make_function(Align)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from headscope.corpora.prompts import Prompts
 
 
-class Ledger(ModelOptions, LanguageOptions, Resumable, Request[HeadTable], command="ledger", function="measure_ledger"):
+class Ledger(ModelOptions, LanguageOptions, Resumable, Request[HeadTable], command="ledger"):
     """Measure what each head reads while the model writes: system text, each document, question and its own text.
 
     The model writes a text behind each prompt, greedily. The same text is then read with the documents in other orders,
@@ -75,4 +75,4 @@ class Ledger(ModelOptions, LanguageOptions, Resumable, Request[HeadTable], comma
         _ = self.source
 
 
-measure_ledger = make_function(Ledger)
+ledger = make_function(Ledger)

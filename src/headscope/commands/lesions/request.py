@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from headscope.commands.evaluations import EvaluationSource
 
 
-class Lesions(
-    ModelOptions, EvaluationOptions, Resumable, Request[HeadTable], command="lesions", function="measure_lesions"
-):
+class Lesions(ModelOptions, EvaluationOptions, Resumable, Request[HeadTable], command="lesions"):
     """Evaluate a model with the heads of each relation disabled together: which grammar suffers?
 
     The folder holds lesions.csv, with a row for each relation, phenomenon and metric; lesions.nc, a head table; and
@@ -122,4 +120,4 @@ class Lesions(
         _ = self.source
 
 
-measure_lesions = make_function(Lesions)
+lesions = make_function(Lesions)

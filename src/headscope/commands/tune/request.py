@@ -1,6 +1,7 @@
 """The request of `headscope tune`."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,8 +49,8 @@ class Tune(LoadOptions, TrainingOptions, TaskOptions, TaskData, Resumable, Reque
         "Folder to write, such as negation.",
         "--out",
         "-o",
-        default="headscope-runs",
         kw_only=False,
+        typed_default="headscope-runs",
         metavar="FOLDER",
         recorded=False,
     )
@@ -113,16 +114,7 @@ class Tune(LoadOptions, TrainingOptions, TaskOptions, TaskData, Resumable, Reque
         """
         from headscope.learn.settings import Settings
 
-        return Settings(
-            self.epochs,
-            self.learning_rate,
-            self.batch_size,
-            self.precision,
-            self.device,
-            self.max_tokens,
-            self.select,
-            self.max_examples,
-        )
+        return Settings(**{each.name: getattr(self, each.name) for each in fields(Settings)})
 
     @cached_property
     def learnt(self) -> "Task":
