@@ -36,8 +36,8 @@ def add_command(app: typer.Typer, record: type[Request[Any]]) -> None:
 
     fields = [each for each in order_fields(record) if record.options[each.name].on_terminal]
     fields.sort(key=lambda each: GROUPS.index(record.options[each.name].group))
-    fields.sort(key=lambda each: each.default is not dataclasses.MISSING)  # a signature begins with what is required
     parameters = [_make_parameter(each, record) for each in fields]
+    parameters.sort(key=lambda each: each.default is not each.empty)  # a signature begins with what is required
     call.__dict__["__signature__"] = inspect.Signature(parameters)
     call.__name__ = record.command
     call.__doc__ = _describe(record)
