@@ -40,10 +40,8 @@ FUNCTIONS = {
     # Functions by the names that the module of the atlas has for them; their stage.
     "untrained_model": "untrained",
     "assess": "analysis",
-    "_draw": "figures",
     "write_page": "page",
     "make_frames": "tables",
-    "write_csv": "tables",
 }
 COMMANDS = ("--help", "list reducers", "list studies", "study clark2018", "measure minilm grammar:300 -r gaze")
 
@@ -111,6 +109,7 @@ def _work(model: str, corpus: str | None, clock: Callable[[], float]) -> None:
     start = clock()
     import headscope
     from headscope.capture import loading
+    from headscope.commands import folder
     from headscope.commands.atlas import run as job
     from headscope.commands.folder import OutputFolder
     from headscope.view import terminal
@@ -121,7 +120,8 @@ def _work(model: str, corpus: str | None, clock: Callable[[], float]) -> None:
         if hasattr(job, name):
             setattr(job, name, timed(getattr(job, name), lambda arguments, stage=stage: stage))
     loading.load = timed(loading.load, lambda arguments: "loading")
-    job.heads.write_table = timed(job.heads.write_table, lambda arguments: "tables")
+    folder.write_content = timed(folder.write_content, lambda arguments: "tables")
+    OutputFolder._draw = timed(OutputFolder._draw, lambda arguments: "figures")
     OutputFolder.measure = timed(OutputFolder.measure, lambda arguments: arguments[1])
     start = clock()
     printed: list[float] = []

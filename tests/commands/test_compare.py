@@ -21,7 +21,7 @@ from headscope.errors import HeadscopeError
 from headscope.files import LOCK, reserve
 from headscope.reducers import NegationScope, TokenClasses
 from headscope.score import write_scores
-from headscope.view import figures
+from headscope.view.figures import style
 
 LAYERS, HEADS = 3, 5
 SEEDS = [2, 3, 5, 7]
@@ -58,16 +58,16 @@ def family(corpus: int, folder: Path, seeds: list[int] = SEEDS) -> dict[str, Pat
 def _few_figures(monkeypatch) -> None:
     """Those of the F1 are drawn; of the others there are empty files, since drawing takes its time."""
 
-    def save(figure: Figure, folder: Path, name: str) -> list[Path]:
+    def save(figure: Figure, folder: Path, name: str, *, pdf: bool) -> list[Path]:
         if name.startswith("scope_f1"):
-            return figures.save(figure, folder, name)
+            return style.save(figure, folder, name, pdf=pdf)
         folder.mkdir(exist_ok=True)
         paths = [folder / f"{name}.{suffix}" for suffix in ("png", "svg")]
         for path in paths:
             path.touch()
         return paths
 
-    monkeypatch.setattr("headscope.commands.compare.run.save", save)
+    monkeypatch.setattr("headscope.view.figures.save", save)
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ import tiny
 from headscope import heads
 from headscope.commands.atlas import run as atlas_job
 from headscope.examples import read_examples
+from headscope.view import figures
 from headscope.view.page import render_page
 
 LITTLE = ("--permutations", 0, "--map-documents", 0, "--examples", 0)
@@ -85,7 +86,7 @@ def test_the_command_prints_the_table_even_if_the_figures_then_fail(run, model, 
     def full(*arguments: object, **more: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(atlas_job, "list_figures", full)
+    monkeypatch.setattr(figures, "save", full)
     code, said, complaint = run("atlas", model, "grammar:53", *LITTLE, "-o", tmp_path / "atlas")
     assert code == 2
     assert "2 layers of 5 heads" in said
@@ -109,7 +110,7 @@ def test_the_table_is_shown_before_anything_is_drawn_or_written(model, tmp_path,
     headscope.atlas(model, "grammar:53", tmp_path, permutations=0, map_documents=0, examples=0, figures=figures,
                     show=show, progress=lambda *step: events.append(step))  # fmt: skip
     drawing = [("drawing 2 figures", 0, 2), "one drawn", ("drawing 2 figures", 1, 2), "two drawn"]
-    assert events[-7:] == [("shown", "grammar:53", False), ("writing", 0, 0), every, *drawing]
+    assert events[-7:] == [("shown", "grammar:53", False), every, ("writing", 0, 0), *drawing]
     assert (tmp_path / "atlas.html").exists()
 
 

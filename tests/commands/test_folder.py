@@ -11,10 +11,13 @@ import pytest
 import headscope
 from headscope import study_recorded
 from headscope.commands.folder import OutputFolder, reserve_file
+from headscope.commands.output import Contents
 from headscope.errors import HeadscopeError
 from headscope.files import LOCK, reserve
 
 OURS = {"about": {"seed": 1}, "sha256": {"old.nc": "a" * 64, "figures/old.png": "b" * 64}}
+
+ATLAS = Contents("the atlas", "manifest.json", ("heads",))
 
 
 @pytest.fixture
@@ -22,13 +25,13 @@ def folder(tmp_path: Path) -> OutputFolder:
     (tmp_path / "figures").mkdir()
     for name in ("old.nc", "figures/old.png", "mine.nc"):
         (tmp_path / name).write_text("old")
-    return OutputFolder("the atlas", tmp_path, "manifest.json", ())
+    return OutputFolder(Contents("the atlas", "manifest.json"), tmp_path)
 
 
 def test_files_of_an_older_job_are_removed_and_others_are_left(folder: OutputFolder) -> None:
     (folder.path / "manifest.json").write_text(json.dumps(OURS))
     folder.check()
-    assert folder.write(lambda fresh: (fresh / "new.nc").write_text("new"), {}) == ("manifest.json", "new.nc")
+    assert folder.write({"new.nc": lambda path: path.write_text("new")}, {}) == ("manifest.json", "new.nc")
     files = {path.relative_to(folder.path).as_posix() for path in folder.path.rglob("*") if path.is_file()}
     assert files == {"manifest.json", "new.nc", "mine.nc"}
     folder.check()  # what it wrote is its own
@@ -70,7 +73,7 @@ def test_nothing_outside_of_the_folder_is_removed(folder: OutputFolder, tmp_path
     names = ("link/mine.png", "loop.png", "some.png")
     (folder.path / "manifest.json").write_text(json.dumps({**OURS, "sha256": dict.fromkeys(names, "a" * 64)}))
     folder.check()
-    folder.write(lambda fresh: (fresh / "new.nc").write_text("new"), {})
+    folder.write({"new.nc": lambda path: path.write_text("new")}, {})
     assert (elsewhere / "mine.png").read_text() == "mine"
     assert (folder.path / "some.png").is_dir()
 
@@ -80,11 +83,11 @@ def test_sums_stay_after_an_error_and_go_when_all_is_written(tmp_path: Path) -> 
     mine = [".other.partial.npz", "heads.partial.npz"]
     for name in (*left, *mine):
         (tmp_path / name).touch()
-    with pytest.raises(KeyboardInterrupt), OutputFolder("the atlas", tmp_path, "manifest.json", ("heads",)):
+    with pytest.raises(KeyboardInterrupt), OutputFolder(ATLAS, tmp_path):
         raise KeyboardInterrupt
     assert {path.name for path in tmp_path.iterdir()} == {*left, *mine}
-    with OutputFolder("the atlas", tmp_path, "manifest.json", ("heads",)) as folder:
-        folder.write(lambda fresh: (fresh / "new.nc").write_text("new"), {})
+    with OutputFolder(ATLAS, tmp_path) as folder:
+        folder.write({"new.nc": lambda path: path.write_text("new")}, {})
     assert {path.name for path in tmp_path.iterdir()} == {*mine, "new.nc", "manifest.json"}
 
 

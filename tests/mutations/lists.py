@@ -7,6 +7,7 @@ from typing import Any
 
 from headscope import runs
 from headscope.commands.folder import OutputFolder
+from headscope.commands.output import Contents
 from headscope.errors import HeadscopeError
 from mutations import check_sentence, damage, within
 
@@ -78,7 +79,7 @@ def try_manifest(folder: Path, chance: random.Random) -> str:
     others = [folder / "x.nc", folder / "heads.nc", out / "mine.txt"]
     for other in others:
         other.write_text("mine")
-    job = OutputFolder("the atlas", out, manifest.name, ())
+    job = OutputFolder(Contents("the atlas", manifest.name), out)
     try:
         with within():
             job.check()
@@ -87,6 +88,6 @@ def try_manifest(folder: Path, chance: random.Random) -> str:
         assert manifest.read_bytes() == crafted
         return "refused"
     with within():
-        job.write(lambda fresh: (fresh / "atlas.html").write_text("page"), {})
+        job.write({"atlas.html": "page"}, {})
     assert all(other.read_text() == "mine" for other in others)
     return "read"

@@ -9,9 +9,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from glob import escape
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from headscope.commands.output import Contents
 from headscope.commands.progress import Progress, ignore_progress
+from headscope.commands.record import Request
+from headscope.commands.recorded import record_request
 from headscope.corpora import CorpusSummary
 from headscope.corpora.document import Document
 from headscope.errors import HeadscopeError
@@ -39,6 +42,9 @@ if TYPE_CHECKING:  # a folder is checked before anything is imported that takes 
     from headscope.reducers.reducer import Reducer
     from headscope.runner import Plan
 
+    Content: TypeAlias = xr.Dataset | pd.DataFrame | str | Callable[[Path], object]
+    """The content of a file, or a function that writes it to a path."""
+
 OUTPUT_SUFFIXES = (".nc", ".html", ".csv", ".md", ".png", ".svg", ".pdf", ".json")
 """The files that commands write, besides their manifests."""
 
@@ -50,19 +56,15 @@ class OutputFolder:
     When the block ends well, the sums that were kept for resuming are removed; after an error they stay for --resume.
 
     Attributes:
-        content: what is written to it, for messages: ``the atlas``.
+        contents: what is written to it.
         path: the folder.
-        manifest: name of the file that lists the others, with a hash of each.
-        tables: names of the head tables that are measured for it.
         resume: continue what a killed job left there.
         progress: called as the work advances.
         kept: False for a folder of sums alone, to which no results are written.
     """
 
-    content: str
+    contents: Contents
     path: Path
-    manifest: str
-    tables: Sequence[str]
     resume: bool = False
     progress: Progress = ignore_progress
     kept: bool = True
@@ -80,7 +82,7 @@ class OutputFolder:
 
     def __exit__(self, error: type[BaseException] | None, *details: object) -> None:
         with self._reserved:
-            for table in self.tables if error is None else ():
+            for table in self.contents.tables if error is None else ():
                 remove_sums(self.sums(table))
 
     def check(self) -> None:
@@ -92,9 +94,9 @@ class OutputFolder:
         """
         check_regular(self.path)
         if self.path.exists() and not self.path.is_dir():
-            wanted = f"a folder for {self.content}, or a place where one can be made"
+            wanted = f"a folder for {self.contents.name}, or a place where one can be made"
             raise HeadscopeError(f"{self.path} is a file; name {wanted}.")
-        writable(self.path / self.manifest)
+        writable(self.path / self.contents.manifest)
         self._read_manifest()
 
     def measure(
@@ -110,7 +112,7 @@ class OutputFolder:
         runs: Runs | None = None,
         trust_remote_code: bool = False,
     ) -> "xr.Dataset":
-        """The head table of a model, or of all `runs` that were tuned from it, under its name in `tables`.
+        """The head table of a model, or of all `runs` that were tuned from it, under its name in `Contents.tables`.
 
         Its sums stay in the folder until everything is written. `label` is the step that progress shows.
         `trust_remote_code` allows the Python code in the folders of the runs.
@@ -125,38 +127,55 @@ class OutputFolder:
             return measure(model, documents, reducers, **settings)
         return measure_runs(model, runs, documents, reducers, **settings, trust_remote_code=trust_remote_code)
 
+    @property
+    def out(self) -> Path | None:
+        """The folder; None for one that is not kept."""
+        return self.path if self.kept else None
+
     def finish(
         self,
+        request: Request[Any],
+        names: Mapping[str, str],
+        tables: "Mapping[str, xr.Dataset]",
+        files: "Mapping[str, Content] | None" = None,
+        figures: "Mapping[str, Figure] | None" = None,
+    ) -> "xr.Dataset":
+        """Write head tables with the request that gave them, and what else there is; return the first of the tables.
+
+        Args:
+            request: that was run.
+            names: of the inputs that it was run on, by field.
+            tables: without the request, by name.
+            files: by name, as `write` takes them.
+            figures: by name.
+        """
+        recorded = record_request(request, **names)
+        tables = {name: table.assign_attrs(recorded) for name, table in tables.items()}
+        of_tables: dict[str, Content] = {f"{name}.nc": table for name, table in tables.items()}
+        drawn = {f"figures/{name}": figure for name, figure in (figures or {}).items()}
+        about = {**names, **{key: recorded[key] for key in ("call", "created")}}
+        self.write({**of_tables, **(files or {})}, about, figures=drawn, pdf=False)
+        return next(iter(tables.values()))
+
+    def write(
+        self,
+        files: "Mapping[str, Content]",
         about: Mapping[str, Any],
         *,
-        tables: "Mapping[str, xr.Dataset]",
-        rows: "Mapping[str, pd.DataFrame]",
-        figures: "Mapping[str, Figure] | None" = None,
-        texts: Mapping[str, str] | None = None,
+        figures: "Mapping[str, Figure | Callable[[], Figure]] | None" = None,
+        pdf: bool = True,
     ) -> tuple[str, ...]:
-        """Write head tables, data frames as CSV, figures and texts by their names, as `write` does."""
-        from headscope.heads import write_table
-        from headscope.view.figures import save
-
-        def fill(fresh: Path) -> None:
-            for name, table in tables.items():
-                write_table(table, fresh / f"{name}.nc")
-            for name, frame in rows.items():
-                write_csv(frame, fresh / f"{name}.csv")
-            for name, figure in (figures or {}).items():
-                save(figure, fresh / "figures", name, pdf=False)
-            for name, text in (texts or {}).items():
-                write_text(text, fresh / name)
-
-        return self.write(fill, about)
-
-    def write(self, fill: Callable[[Path], None], about: Mapping[str, Any]) -> tuple[str, ...]:
         """Write all files, and return their names relative to the folder; none to a folder that is not kept.
 
         They are written to a temporary folder first, so that a failure leaves older results as they were. Files that an
         older job listed in the same manifest and this one does not write are removed, and so is what a job left that
-        was killed while it wrote; no other files are touched. `fill` writes into the folder that it is given, and the
-        manifest records `about` beside the hashes.
+        was killed while it wrote; no other files are touched.
+
+        Args:
+            files: by their names in the folder, written in this order once there are the figures.
+            about: what the manifest records beside the hashes.
+            figures: by their names without suffix, or functions that draw them.
+            pdf: write figures as PDF too.
 
         Raises:
             HeadscopeError: the disk refuses a file.
@@ -164,17 +183,11 @@ class OutputFolder:
         if not self.kept:
             return ()
         self.progress("writing", 0, 0)
+        fresh = self._make_fresh()
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            for unfinished in self.path.glob(f".{self.manifest}.new-*"):
-                shutil.rmtree(unfinished, ignore_errors=True)
-            fresh = Path(tempfile.mkdtemp(prefix=f".{self.manifest}.new-", dir=self.path))
-        except OSError as error:
-            raise HeadscopeError(
-                f"{self.path} cannot be written to ({error.strerror or error}); choose another folder."
-            ) from error
-        try:
-            fill(fresh)
+            self._draw(figures or {}, fresh, pdf=pdf)
+            for name, content in files.items():
+                write_content(content, fresh / name)
             self._write_manifest(fresh, about)
             written = tuple(sorted(path.relative_to(fresh).as_posix() for path in fresh.rglob("*") if path.is_file()))
             self._remove_older(keep=written)
@@ -182,14 +195,34 @@ class OutputFolder:
                 (self.path / name).parent.mkdir(exist_ok=True)
                 (fresh / name).replace(self.path / name)
         except OSError as error:
-            advice = ", and add --resume to keep what was measured" if self.tables else ""
+            advice = ", and add --resume to keep what was measured" if self.contents.tables else ""
             raise HeadscopeError(
-                f"{self.content} could not be written to {self.path} ({error.strerror or error}); "
+                f"{self.contents.name} could not be written to {self.path} ({error.strerror or error}); "
                 f"free some space or choose another folder{advice}."
             ) from error
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
         return written
+
+    def _make_fresh(self) -> Path:
+        """The temporary folder."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            for unfinished in self.path.glob(f".{self.contents.manifest}.new-*"):
+                shutil.rmtree(unfinished, ignore_errors=True)
+            return Path(tempfile.mkdtemp(prefix=f".{self.contents.manifest}.new-", dir=self.path))
+        except OSError as error:
+            raise HeadscopeError(
+                f"{self.path} cannot be written to ({error.strerror or error}); choose another folder."
+            ) from error
+
+    def _draw(self, figures: "Mapping[str, Figure | Callable[[], Figure]]", fresh: Path, *, pdf: bool) -> None:
+        if figures:
+            from headscope.view.figures import save
+        for done, (name, figure) in enumerate(figures.items()):
+            self.progress(f"drawing {len(figures)} figures", done, len(figures))
+            folder, _, stem = name.rpartition("/")
+            save(figure() if callable(figure) else figure, fresh / folder, stem, pdf=pdf)
 
     def sums(self, table: str) -> Path:
         """The file that keeps what was measured of a table so far, for resuming."""
@@ -199,7 +232,7 @@ class OutputFolder:
         paths = sorted(path for path in fresh.rglob("*") if path.is_file())
         hashes = {path.relative_to(fresh).as_posix(): sha256(path) for path in paths}
         content = json.dumps({"about": dict(about), "sha256": hashes}, indent=1, sort_keys=True)
-        write_text(f"{content}\n", fresh / self.manifest)
+        write_text(f"{content}\n", fresh / self.contents.manifest)
 
     def _read_manifest(self) -> tuple[str, ...]:
         """The files that the manifest in the folder lists; none if there is no manifest.
@@ -207,7 +240,7 @@ class OutputFolder:
         Raises:
             HeadscopeError: it is no manifest that `write` wrote, and would be overwritten.
         """
-        path = self.path / self.manifest
+        path = self.path / self.contents.manifest
         if not path.exists():
             return ()
         with reading(path) as file:
@@ -268,7 +301,18 @@ def _is_listed(entry: tuple[str, object]) -> bool:
     return inside and fits and isinstance(digest, str) and re.fullmatch("[0-9a-f]{64}", digest) is not None
 
 
-def write_csv(frame: "pd.DataFrame", path: Path) -> None:
-    """Write a data frame, whole or not at all."""
-    with atomic_write(path) as temporary:
-        frame.to_csv(temporary, index=False, float_format="%.6g")
+def write_content(content: "Content", path: Path) -> None:
+    """Write a head table, a data frame as CSV or a text, whole or not at all; or call a function that writes."""
+    from xarray import Dataset
+
+    from headscope.heads import write_table
+
+    if isinstance(content, str):
+        write_text(content, path)
+    elif isinstance(content, Dataset):
+        write_table(content, path)
+    elif callable(content):
+        content(path)
+    else:
+        with atomic_write(path) as temporary:
+            content.to_csv(temporary, index=False, float_format="%.6g")

@@ -93,10 +93,7 @@ def check_file(out: Path) -> None:
 def _make_folder(request: WritesFolder, path: Path, progress: Progress) -> "OutputFolder":
     from headscope.commands.folder import OutputFolder
 
-    contents, kept, resume = request.contents, request.out is not None, _is_resumed(request)
-    return OutputFolder(
-        contents.name, path, contents.manifest, contents.tables, resume=resume, progress=progress, kept=kept
-    )
+    return OutputFolder(request.contents, path, _is_resumed(request), progress, kept=request.out is not None)
 
 
 def _is_resumed(request: WritesFolder) -> bool:

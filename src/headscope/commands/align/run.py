@@ -17,7 +17,6 @@ from headscope.commands.align.request import SETTINGS, Align
 from headscope.commands.inputs import make_plan
 from headscope.commands.output import open_folder
 from headscope.commands.progress import Progress
-from headscope.commands.recorded import record_request
 from headscope.corpora import summarize
 from headscope.errors import ModelError
 from headscope.headlists.alignment_heads import CROSS, render_settings
@@ -47,16 +46,15 @@ def run(request: Align, progress: Progress) -> xr.Dataset:
             [with_permutations(reducer, 0)],
             label="measuring the untrained model",
         )
-        table = shortlist_heads(assess(table, untrained), untrained)
-        table = table.assign_attrs(record_request(request, model=model.name, pairs=documents.name), seed=request.seed)
+        table = shortlist_heads(assess(table, untrained), untrained).assign_attrs(seed=request.seed)
         heads = list_shortlisted(table, request.step, request.top)
-        folder.finish(
-            {"pairs": documents.name, "model": model.name, "step": request.step},
-            tables={"heads": table, "untrained": untrained},
-            rows={"alignment": list_shortlist(table)},
-            texts={SETTINGS: render_settings(heads, settings)} if heads.entries else {},
+        return folder.finish(
+            request,
+            {"model": model.name, "pairs": documents.name},
+            {"heads": table},
+            {"untrained.nc": untrained, "alignment.csv": list_shortlist(table)}
+            | ({SETTINGS: render_settings(heads, settings)} if heads.entries else {}),
         )
-    return table
 
 
 def _check_cross_attention(model: Model) -> None:

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from headscope import heads
 from headscope.analyse import add_behaviours, add_head_map, add_replication, assess
 from headscope.analyse.head_map import DISTANCE, FEWEST_HEADS
 from headscope.analyse.need import add_need, match_effects
@@ -27,7 +26,6 @@ from headscope.capture.model import Model
 from headscope.commands.atlas.examples import make_examples
 from headscope.commands.atlas.request import Atlas
 from headscope.commands.atlas.result import AtlasResult
-from headscope.commands.folder import write_csv
 from headscope.commands.inputs import find_head, make_plan, refuse_other_probes
 from headscope.commands.output import open_folder
 from headscope.commands.progress import Progress
@@ -43,9 +41,9 @@ from headscope.reducers.reducer import Reducer, needs_sample, reports_heads
 from headscope.reducers.support.permutations import with_permutations
 from headscope.runner import Plan, list_reducers, resolve_reducers, try_views
 from headscope.runner.provenance import identify_model
-from headscope.view.figures import save
-from headscope.view.figures.atlas import Drawing, list_figures
+from headscope.view.figures.atlas import list_figures
 from headscope.view.figures.probes import list_probe_figures
+from headscope.view.figures.style import file_stem
 from headscope.view.frames import make_frames
 from headscope.view.headings import name_model
 from headscope.view.need import list_needed_heads, make_need_frame
@@ -122,20 +120,24 @@ def run(request: Atlas, progress: Progress) -> AtlasResult:
             texts = make_examples(
                 model, documents, table, scoring, plan, size=request.examples, seed=seed, progress=progress
             )
-        names = {
+        inputs = {
             "model": model.name,
             "corpus": documents.name,
             "effects": "" if disabled is None else disabled.attrs["call"],
             "probe": "" if probes is None else probes.attrs["call"],
             "replicate": "" if second is None else second.documents.name,
         }
-        attributes = record_request(request, **names)
+        attributes = record_request(request, **inputs)
         tables["heads.nc"] = table = table.assign_attrs(attributes, seed=seed)
         if request.show is not None:
             request.show(table)
-        result = AtlasResult(table, tables, texts, folder.path if folder.kept else None, ())
-        files = folder.write(lambda fresh: _fill(fresh, request, result, progress), _describe_run(table))
-    return replace(result, files=files)
+        result = AtlasResult(table, tables, texts, folder.out, ())
+        listed = {} if request.figures == "none" else list_figures(table, every=request.figures == "all")
+        listed |= list_probe_figures(probes) if probes is not None and listed else {}
+        names = {title: f"figures/{file_stem(name)}" for title, (name, _) in listed.items()}
+        figures = {names[title]: draw for title, (_, draw) in listed.items()}
+        written = folder.write(_list_files(result, names), _describe_run(table), figures=figures, pdf=request.pdf)
+    return replace(result, files=written)
 
 
 def _assess(
@@ -184,40 +186,21 @@ def _compare_heads(
     )
 
 
-def _fill(folder: Path, request: Atlas, result: AtlasResult, progress: Progress) -> None:
-    table, probes = result.table, result.tables.get("probe.nc")
-    for name, content in result.tables.items():
-        heads.write_table(content, folder / name)
+def _list_files(result: AtlasResult, figures: Mapping[str, str]) -> dict[str, Any]:
+    """The files of the folder besides the figures, which the page shows by their titles."""
+    table = result.table
+    files: dict[str, Any] = {**result.tables}
     if result.examples is not None:
-        write_examples(result.examples, folder / "examples.nc")
-    for name, frame in make_frames(table).items():
-        write_csv(frame, folder / "tables" / f"{name}.csv")
+        files["examples.nc"] = partial(write_examples, result.examples)
+    files |= {f"tables/{name}.csv": frame for name, frame in make_frames(table).items()}
     if "need" in table:
-        write_csv(make_need_frame(table, list_needed_heads(table, read_reports(table))), folder / "tables" / "need.csv")
-    listed = {} if request.figures == "none" else list_figures(table, every=request.figures == "all")
-    if probes is not None and listed:
-        listed |= list_probe_figures(probes)
-    pictures = _draw(listed, folder / "figures", request.pdf, progress)
-    write_page(
-        table,
-        folder / "atlas.html",
-        figures=pictures,
-        views=result.views,
-        probes=probes,
-        examples=result.examples,
-        distances=result.tables.get("head-distances.nc"),
-    )
+        files["tables/need.csv"] = make_need_frame(table, list_needed_heads(table, read_reports(table)))
 
+    def write(path: Path) -> None:
+        pictures = {title: (path.parent / f"{name}.svg").read_text(encoding="utf-8") for title, name in figures.items()}
+        write_page(table, path, figures=pictures, **result.parts)
 
-def _draw(listed: Mapping[str, tuple[str, Drawing]], folder: Path, pdf: bool, progress: Progress) -> dict[str, str]:
-    """The figures, as files and, for the page, as SVG text by title."""
-    texts: dict[str, str] = {}
-    step = f"drawing {len(listed)} figures"
-    for done, (title, (name, draw)) in enumerate(listed.items()):
-        progress(step, done, len(listed))
-        svg = next(path for path in save(draw(), folder, name, pdf=pdf) if path.suffix == ".svg")
-        texts[title] = svg.read_text(encoding="utf-8")
-    return texts
+    return files | {"atlas.html": write}
 
 
 def _describe_run(table: xr.Dataset) -> dict[str, Any]:

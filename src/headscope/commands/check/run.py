@@ -17,7 +17,6 @@ from headscope.capture.loading import load
 from headscope.capture.model import Model
 from headscope.commands.check.recorded_call import RecordedCall
 from headscope.commands.check.request import Check
-from headscope.commands.folder import write_csv
 from headscope.commands.inputs import find_head, make_plan
 from headscope.commands.output import open_folder
 from headscope.commands.progress import Progress
@@ -84,8 +83,8 @@ def run(request: Check, progress: Progress) -> CheckResult:
         checked = checked.assign_attrs(_describe(old, table) | record_request(request, **names))
         frame = make_check_frame(checked)
         about = {**checked.attrs, "heads": [_drop_unknown(row) for row in frame.to_dict("records")]}
-        files = folder.write(lambda fresh: write_csv(frame, fresh / "check.csv"), about)
-    return CheckResult(checked, folder.path if folder.kept else None, files)
+        files = folder.write({"check.csv": frame}, about)
+    return CheckResult(checked, folder.out, files)
 
 
 def _measure(request: Check, progress: Progress) -> xr.Dataset:

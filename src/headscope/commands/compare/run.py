@@ -3,26 +3,25 @@
 before, after (runs), control (runs) --compare each variable--> comparisons --view--> figures, tables, page
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import xarray as xr
 from matplotlib.figure import Figure
 
-from headscope import heads
 from headscope.analyse import Consistencies, compare_variable, consistencies
 from headscope.analyse.comparable import name_table
 from headscope.commands.compare.entries import Entry, Tables, choose_entries
 from headscope.commands.compare.request import Compare
-from headscope.commands.folder import write_csv
 from headscope.commands.output import open_folder
 from headscope.commands.progress import Progress
 from headscope.commands.recorded import REQUEST, record_request
-from headscope.files import tell_apart, write_text
+from headscope.files import tell_apart
 from headscope.view.comparison import render_markdown
 from headscope.view.comparison_frames import make_frames
-from headscope.view.figures import save
 from headscope.view.figures.changes import draw_baseline_scatter, draw_change_heatmaps, draw_layer_boxes
 from headscope.view.figures.runs import draw_pairs, pair_comparisons
 from headscope.view.page import write_comparison_page
@@ -72,11 +71,16 @@ def run(request: Compare, progress: Progress) -> ComparisonResult:
             left_out += missing
         labels = [entry.label for entry in entries]
         facts = {"variables": labels, "left_out": left_out, "task": comparisons[0].attrs["task"]}
-        files = folder.write(
-            lambda fresh: _fill(fresh, tables, entries, comparisons, agreements, other, progress), facts
-        )
-    path = folder.path if folder.kept else None
-    return ComparisonResult(tuple(comparisons), agreements, other, tuple(left_out), path, files)
+        stems = dict(zip(tell_apart(entry.name for entry in entries), comparisons, strict=True))
+        figures = _list_figures(stems)
+        files = _list_files(stems) | {
+            "comparison.md": render_markdown(
+                comparisons, agreements, {title: f"figures/{name}.png" for title, (name, _) in figures.items()}, other
+            ),
+            "comparison.html": partial(write_comparison_page, tables.before, tables.after, tables.control),
+        }
+        written = folder.write(files, facts, figures={f"figures/{name}": draw for name, draw in figures.values()})
+    return ComparisonResult(tuple(comparisons), agreements, other, tuple(left_out), folder.out, written)
 
 
 def _record(request: Compare) -> dict[str, str]:
@@ -107,22 +111,18 @@ def _compare_corpora(
     return (agreements if shared else {}), sentences
 
 
-def _fill(
-    folder: Path,
-    tables: Tables,
-    entries: Sequence[Entry],
-    comparisons: Sequence[xr.Dataset],
-    agreements: Mapping[str, Sequence[Consistencies]],
-    other: str,
-    progress: Progress,
-) -> None:
-    figures: dict[str, str] = {}
-    stems = tell_apart(entry.name for entry in entries)
-    for done, (stem, comparison) in enumerate(zip(stems, comparisons, strict=True)):
-        progress("drawing", done, len(stems))
-        heads.write_table(comparison, folder / "comparisons" / f"{stem}.nc")
-        for name, frame in make_frames(comparison).items():
-            write_csv(frame, folder / "tables" / f"{stem}-{name}.csv")
+def _list_files(comparisons: Mapping[str, xr.Dataset]) -> dict[str, Any]:
+    """The files of each comparison."""
+    files: dict[str, Any] = {f"comparisons/{stem}.nc": comparison for stem, comparison in comparisons.items()}
+    for stem, comparison in comparisons.items():
+        files |= {f"tables/{stem}-{name}.csv": frame for name, frame in make_frames(comparison).items()}
+    return files
+
+
+def _list_figures(comparisons: Mapping[str, xr.Dataset]) -> dict[str, tuple[str, Callable[[], Figure]]]:
+    """The name of each figure by its title, and what draws it."""
+    figures: dict[str, tuple[str, Callable[[], Figure]]] = {}
+    for stem, comparison in comparisons.items():
         plots = [
             ("changes", "change of every head", draw_change_heatmaps),
             ("layers", "change of layers", draw_layer_boxes),
@@ -130,17 +130,10 @@ def _fill(
         if is_of_score(comparison):
             plots.append(("baseline", "before, and change", draw_baseline_scatter))
         for name, title, draw in plots:
-            figure = draw(comparison)
-            figures[f"{describe_comparison(comparison)}: {title}"] = _save(figure, folder, f"{stem}-{name}")
-    by_title = {describe_comparison(comparison): comparison for comparison in comparisons}
-    for which, title in (("average", "mean of all heads"), ("best", "the head that is best before")):
-        figure = draw_pairs(pair_comparisons(by_title, which), comparisons[0], f"{title}, before and after")
-        figures[f"{title}, before and after"] = _save(figure, folder, f"pairs-{which}")
-    write_text(render_markdown(comparisons, agreements, figures, other), folder / "comparison.md")
-    write_comparison_page(tables.before, tables.after, tables.control, folder / "comparison.html")
-
-
-def _save(figure: Figure, folder: Path, name: str) -> str:
-    """Save a figure, and return the path of its picture relative to the page."""
-    png = next(path for path in save(figure, folder / "figures", name) if path.suffix == ".png")
-    return png.relative_to(folder).as_posix()
+            figures[f"{describe_comparison(comparison)}: {title}"] = f"{stem}-{name}", partial(draw, comparison)
+    by_title = {describe_comparison(comparison): comparison for comparison in comparisons.values()}
+    first = next(iter(comparisons.values()))
+    for which, heads in (("average", "mean of all heads"), ("best", "the head that is best before")):
+        title = f"{heads}, before and after"
+        figures[title] = f"pairs-{which}", partial(draw_pairs, pair_comparisons(by_title, which), first, title)
+    return figures

@@ -19,16 +19,12 @@ from headscope.commands.disable.request import Disable
 from headscope.commands.effects import TABLE, Disabling, measure_units
 from headscope.commands.output import open_folder
 from headscope.commands.progress import Progress
-from headscope.commands.recorded import record_request
 from headscope.errors import ModelError
 from headscope.intervene.ablation import list_units
 from headscope.runner.runs import identify_runs, refuse_other_runs
 from headscope.runs import Run, Runs
 from headscope.view.effects import list_effects
 from headscope.view.figures.effects import draw_effects
-
-SUMMARY = "summary"
-"""The name of the CSV file of the means over runs."""
 
 
 def run(request: Disable, progress: Progress) -> xr.Dataset:
@@ -59,16 +55,10 @@ def run(request: Disable, progress: Progress) -> xr.Dataset:
                 load, device=request.device, trust_remote_code=request.trust_remote_code, task=source.head
             )
             table = _join([measure(loading(runs.path(run)), run) for run in runs.runs], model, runs)
-        folder_of_runs = {} if runs is None else {"runs": str(runs.folder)}
-        table = table.assign_attrs(record_request(request, model=model.name, task=source.name, **folder_of_runs))
-        summary = {SUMMARY: list_effects(summarize_effects(table))} if "run" in table.dims else {}
-        folder.finish(
-            {"task": source.name, "model": model.name, "how": request.how},
-            tables={TABLE: table},
-            rows={TABLE: list_effects(table), **summary},
-            figures=draw_effects(table),
-        )
-    return table
+        summary = {} if runs is None else {"summary.csv": list_effects(summarize_effects(table))}
+        names = {"model": model.name, "task": source.name, "runs": str(runs.folder) if runs else ""}
+        rows = {f"{TABLE}.csv": list_effects(table), **summary}
+        return folder.finish(request, names, {TABLE: table}, rows, draw_effects(table))
 
 
 def _join(tables: Sequence[xr.Dataset], model: Model, runs: Runs) -> xr.Dataset:

@@ -6,9 +6,8 @@ atlas, or model --atlas--> tables, examples --render_page--> page --browser--> a
 import secrets
 import threading
 import webbrowser
-from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, cast
@@ -16,25 +15,22 @@ from urllib.parse import SplitResult, parse_qs, urlsplit
 
 import xarray as xr
 
-from headscope import heads
 from headscope.capture.loading import Loadable
 from headscope.capture.model import Model
 from headscope.capture.names import OWN_HEAD
-from headscope.capture.views import VIEWS
 from headscope.commands.atlas.request import atlas
-from headscope.commands.atlas.result import AtlasResult
+from headscope.commands.atlas.result import TABLE, AtlasResult
 from headscope.commands.explore.page_model import PageModel
 from headscope.commands.explore.request import Explore
 from headscope.commands.local_server import HOST, Reply, Request, open_server, refuse, reply_json
 from headscope.commands.progress import Progress
 from headscope.errors import HeadscopeError, ModelError, TableError
-from headscope.examples import read_examples
 from headscope.identity import name_differences
 from headscope.intervene.prediction import find_mask, find_start
 from headscope.runner.provenance import identify_model
 from headscope.view.headings import name_model
 from headscope.view.notebook import frame_page, make_widget
-from headscope.view.page import Live, render_page
+from headscope.view.page import Live
 
 
 class Explorer:
@@ -48,11 +44,11 @@ class Explorer:
     """
 
     def __init__(
-        self, atlas: "Atlas", model: Model | None, port: int, notes: tuple[str, ...] = (), start: str | None = None
+        self, atlas: AtlasResult, model: Model | None, port: int, notes: tuple[str, ...] = (), start: str | None = None
     ) -> None:
         self.notes = notes
         self.title = f"Head atlas of {name_model(atlas.table.attrs['model'])}"
-        self.page = atlas.render(None)
+        self.page = replace(atlas, folder=None).render()  # the figures stay in their folder
         self._model = None if model is None else PageModel(model, start)
         token = secrets.token_urlsafe(16)
         self._live_page = self.page if self._model is None else atlas.render(Live(token, self._model.max_tokens))
@@ -111,8 +107,7 @@ def run(request: Explore, progress: Progress) -> Explorer:
             raise HeadscopeError("`model` is the model of an atlas, and no atlas was given; give the model first.")
         progress("loading the model", 0, 0)
         loaded = _load_with_head(request, cast(Loadable, request.source))
-        opened = open_atlas(atlas(loaded, request.corpus, figures="none", permutations=0, progress=progress))
-        assert opened is not None
+        opened = atlas(loaded, request.corpus, figures="none", permutations=0, progress=progress)
     if loaded is not None and request.start is not None:
         find_start(loaded, request.start, causal=find_mask(loaded) is None)
     explorer = Explorer(opened, loaded, request.port, notes, request.start)
@@ -122,71 +117,36 @@ def run(request: Explore, progress: Progress) -> Explorer:
     return explorer
 
 
-@dataclass(frozen=True, eq=False)
-class Atlas:
-    """What an atlas measured, of which its page is made; the figures stay in their folder."""
-
-    table: xr.Dataset
-    views: Mapping[str, xr.Dataset]
-    examples: xr.Dataset | None
-    distances: xr.Dataset | None
-
-    @classmethod
-    def read(cls, source: str | Path) -> "Atlas":
-        """The atlas in a folder; of a file, what lies beside it too.
-
-        Raises:
-            TableError: a file is missing or damaged.
-        """
-        path = Path(source)
-        folder, table = (path.parent, path) if path.suffix == ".nc" else (path, path / "heads.nc")
-        views = {view: folder / f"heads-{view}.nc" for view in VIEWS}
-        examples, distances = folder / "examples.nc", folder / "head-distances.nc"
-        return cls(
-            _refuse_runs(heads.read_table(table)),
-            {view: heads.read_table(file) for view, file in views.items() if file.is_file()},
-            read_examples(examples) if examples.is_file() else None,
-            heads.read_table(distances) if distances.is_file() else None,
-        )
-
-    def render(self, live: Live | None) -> str:
-        """The page, as HTML; with `live`, one that a server answers."""
-        return render_page(
-            self.table, figures={}, views=self.views, examples=self.examples, distances=self.distances, live=live
-        )
-
-
-def _refuse_runs(table: xr.Dataset) -> xr.Dataset:
-    """A head table of one model; one of several runs is refused.
+def _refuse_runs(opened: AtlasResult) -> AtlasResult:
+    """An atlas of one model; one of several runs is refused.
 
     Raises:
         TableError: it is of runs.
     """
+    table = opened.table
     if "run" in table.dims:
         names = ", ".join(map(str, table["run"].values.tolist()))
         raise TableError(
             f"the table is of {table.sizes['run']} runs ({names}), and a page is of one; select it with "
             'table.sel(run="..."), or give headscope compare the table before and this one.'
         )
-    return table
+    return opened
 
 
-def open_atlas(source: object) -> Atlas | None:
+def open_atlas(source: object) -> AtlasResult | None:
     """The atlas in a folder, of a file or of a table; None of what is no atlas, and so a model.
 
     Raises:
         TableError: a file is missing or damaged.
     """
     if isinstance(source, xr.Dataset):
-        return Atlas(_refuse_runs(source), {}, None, None)
-    if isinstance(source, AtlasResult):
-        return Atlas(_refuse_runs(source.table), source.views, source.examples, source.tables.get("head-distances.nc"))
-    if isinstance(source, str | Path) and ((path := Path(source)).suffix == ".nc" or (path / "heads.nc").is_file()):
-        return Atlas.read(source)
-    return None
+        source = AtlasResult(source, {}, None, None, ())
+    elif isinstance(source, str | Path) and ((path := Path(source)).suffix == ".nc" or (path / TABLE).is_file()):
+        source = AtlasResult.read(source)
+    return _refuse_runs(source) if isinstance(source, AtlasResult) else None
 
 
-def _load_model(opened: Atlas, request: Explore, progress: Progress) -> tuple[Model | None, tuple[str, ...]]:
+def _load_model(opened: AtlasResult, request: Explore, progress: Progress) -> tuple[Model | None, tuple[str, ...]]:
     """The model of an atlas or, where it is gone and none was named, none and a sentence about that.
 
     Raises:

@@ -26,7 +26,6 @@ from headscope.commands.folder import OutputFolder
 from headscope.commands.ledger.request import Ledger
 from headscope.commands.output import open_folder
 from headscope.commands.progress import Progress
-from headscope.commands.recorded import record_request
 from headscope.corpora.prompts import Prompt, Prompts, name_parts
 from headscope.errors import CorpusError
 from headscope.intervene.prediction import find_start
@@ -66,15 +65,11 @@ def run(request: Ledger, progress: Progress) -> xr.Dataset:
         }  # fmt: skip
         measuring = _Measuring(folder, layout, laid_out, tokens, request.batch_tokens or BATCH_TOKENS, about)
         table, own = measuring.tabulate(skipped)
-        table = table.assign_attrs(about | record_request(request, model=model.name, prompts=source.name))
-        rows = {TABLE: list_parts(table), "tokens": own}
-        folder.finish(
-            {"prompts": source.name, "model": model.name},
-            tables={TABLE: table},
-            rows=rows | ({"content": list_content(table)} if "ledger_content" in table else {}),
-            figures=draw_ledger(table, own),
-        )
-    return table
+        table = table.assign_attrs(about)
+        rows = {f"{TABLE}.csv": list_parts(table), "tokens.csv": own}
+        rows |= {"content.csv": list_content(table)} if "ledger_content" in table else {}
+        names = {"model": model.name, "prompts": source.name}
+        return folder.finish(request, names, {TABLE: table}, rows, draw_ledger(table, own))
 
 
 LaidOut = Mapping[Prompt, Sequence[PromptTokens]]

@@ -17,7 +17,6 @@ from headscope.commands.folder import OutputFolder
 from headscope.commands.lesions.request import Lesions
 from headscope.commands.output import open_folder
 from headscope.commands.progress import Progress
-from headscope.commands.recorded import record_request
 from headscope.intervene.ablation import Unit, list_ablations
 from headscope.intervene.edit import capture_model
 from headscope.intervene.head_sets import draw_random_sets, unite_heads
@@ -48,14 +47,9 @@ def run(request: Lesions, progress: Progress) -> xr.Dataset:
             start=request.start,
             batch_tokens=request.batch_tokens,
         )
-        table = table.assign_attrs(record_request(request, model=model.name, task=source.name))
-        folder.finish(
-            {"task": source.name, "model": model.name, "how": request.how},
-            tables={TABLE: table},
-            rows={TABLE: list_lesions(table)},
-            figures=draw_lesions(table),
-        )
-    return table
+        names = {"model": model.name, "task": source.name}
+        rows = {f"{TABLE}.csv": list_lesions(table)}
+        return folder.finish(request, names, {TABLE: table}, rows, draw_lesions(table))
 
 
 def disable_sets(

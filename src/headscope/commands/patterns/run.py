@@ -13,19 +13,17 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 from headscope.analyse import assess
-from headscope.commands.folder import write_csv
 from headscope.commands.inputs import make_plan
 from headscope.commands.output import open_folder
 from headscope.commands.patterns.labelling import prepare_maps
 from headscope.commands.patterns.request import RUNS, TABLE, Patterns, TypedPatterns
 from headscope.commands.progress import Progress
-from headscope.commands.recorded import record_request
 from headscope.corpora import summarize
 from headscope.corpora.corpus import name_documents
 from headscope.errors import CorpusError
-from headscope.heads import write_table
 from headscope.learn.map_labels import read_maps_to_label
 from headscope.learn.patterns import (
     FOLDS,
@@ -39,7 +37,6 @@ from headscope.learn.patterns import (
 )
 from headscope.reducers.map_patterns import list_map_reducers
 from headscope.reducers.support.map_patterns import PATTERNS, MapClassifier
-from headscope.view.figures import save
 from headscope.view.figures.patterns import draw_heads, draw_layers, draw_shares
 from headscope.view.headings import name_model
 from headscope.view.patterns import list_patterns, list_validation
@@ -73,12 +70,10 @@ def run(request: Patterns, progress: Progress) -> xr.Dataset | None:
         if runs is not None:
             step = f"classifying the maps of {len(runs.runs)} runs of {runs.task}"
             tables[RUNS] = assess(measure(RUNS, model, documents, reducers[:1], label=step, runs=runs))
-        names = {"model": model.name, "corpus": name_documents(documents)}
-        recorded = record_request(request, **names, runs=runs.task if runs else "")
-        about = _describe(validations) | recorded
-        tables = {name: table.assign_attrs(about) for name, table in tables.items()}
-        folder.write(lambda fresh: _fill(fresh, tables, trained if request.labels else None, validations), names)
-    return tables[TABLE]
+        names = {"model": model.name, "corpus": name_documents(documents), "runs": runs.task if runs else ""}
+        tables = {name: table.assign_attrs(_describe(validations)) for name, table in tables.items()}
+        files = _list_files(tables, trained if request.labels else None, validations)
+        return folder.finish(request, names, tables, files, _draw(tables))
 
 
 def _train(
@@ -137,25 +132,24 @@ def _describe(validations: Mapping[str, Validation]) -> dict[str, Any]:
     }
 
 
-def _fill(
-    fresh: Path, tables: Mapping[str, xr.Dataset], trained: MapClassifier | None, validations: Mapping[str, Validation]
-) -> None:
-    """Write all files of the folder."""
-    for name, table in tables.items():
-        write_table(table, fresh / f"{name}.nc")
-        write_csv(list_patterns(table), fresh / f"{name}.csv")
+def _list_files(
+    tables: Mapping[str, xr.Dataset], trained: MapClassifier | None, validations: Mapping[str, Validation]
+) -> dict[str, Any]:
+    """The files of the folder besides the tables."""
+    files: dict[str, Any] = {f"{name}.csv": list_patterns(table) for name, table in tables.items()}
     if trained is not None:
-        write_classifier(trained.network, fresh / CLASSIFIER)
-        write_csv(
-            list_validation({name: _label(each.confusion) for name, each in validations.items()}), fresh / VALIDATION
-        )
-    bars = {name_model(tables[TABLE].attrs["model"]): tables[TABLE]}
+        confusions = {name: _label(each.confusion) for name, each in validations.items()}
+        files |= {CLASSIFIER: partial(write_classifier, trained.network), VALIDATION: list_validation(confusions)}
+    return files
+
+
+def _draw(tables: Mapping[str, xr.Dataset]) -> dict[str, Figure]:
+    """The figures of the folder."""
+    table = tables[TABLE]
+    bars = {name_model(table.attrs["model"]): table}
     if RUNS in tables:
         bars[f"tuned on {tables[RUNS].attrs['task']}"] = tables[RUNS]
-    table = tables[TABLE]
-    figures = {"shares": draw_shares(bars), "layers": draw_layers(table), "heads": draw_heads(table)}
-    for name, figure in figures.items():
-        save(figure, fresh / "figures", name, pdf=False)
+    return {"shares": draw_shares(bars), "layers": draw_layers(table), "heads": draw_heads(table)}
 
 
 def _label(confusion: np.ndarray) -> xr.DataArray:

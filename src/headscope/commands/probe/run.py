@@ -21,7 +21,6 @@ from headscope.commands.inputs import make_plan
 from headscope.commands.output import open_folder
 from headscope.commands.probe.request import STRUCTURAL, Probe
 from headscope.commands.progress import Progress
-from headscope.commands.recorded import record_request
 from headscope.corpora import Corpus, CorpusSummary, summarize
 from headscope.corpora.corpus import hash_documents, name_documents
 from headscope.corpora.document import Document
@@ -82,16 +81,9 @@ def run(request: Probe, progress: Progress) -> xr.Dataset:
         table = tabulate_probes(by_seed, data, vocabulary.labels, tests_per_text=tests_per_text)
         repeated = sum(document.copy_of is not None for document in texts.documents)
         about = {"test": names["test"], "links": kind, "decode": request.decode, "documents_repeated": repeated}
-        table = table.assign_attrs(
-            _identify(model, documents, summary, data, vectors) | about,
-            **record_request(request, model=model.name, **names),
-        )
-        folder.finish(
-            {"model": model.name, "treebank": names["treebank"]},
-            tables={TABLE: table},
-            rows={TABLE: list_probes(table), "lengths": list_lengths(table)},
-            figures=draw_probes(table),
-        )
+        table = table.assign_attrs(_identify(model, documents, summary, data, vectors) | about)
+        rows = {f"{TABLE}.csv": list_probes(table), "lengths.csv": list_lengths(table)}
+        table = folder.finish(request, {"model": model.name, **names}, {TABLE: table}, rows, draw_probes(table))
         shutil.rmtree(probing.maps, ignore_errors=True)
     return table
 

@@ -6,17 +6,15 @@ from typing import Any
 
 import pandas as pd
 import xarray as xr
+from matplotlib.figure import Figure
 
-from headscope.commands.folder import write_csv
 from headscope.commands.output import open_folder
 from headscope.commands.progress import Progress
 from headscope.commands.study.request import StudyRecorded
 from headscope.commands.study.result import RecordedResult
-from headscope.files import write_text
 from headscope.studies import STUDIES, sheet
 from headscope.studies.recorded import Recorded, judge_recording, list_figures, list_recordings, render_markdown
 from headscope.studies.study import RECORDED, Study
-from headscope.view import figures
 
 
 def run(request: StudyRecorded, progress: Progress) -> RecordedResult:
@@ -30,23 +28,28 @@ def run(request: StudyRecorded, progress: Progress) -> RecordedResult:
             models.append(judge_recording(study, study.recording, path))
         call = f"study_recorded({name!r}, {str(request.recorded)!r})"
         about = {"call": call, "recorded": {model.name: _describe_model(model) for model in models}}
-        files = folder.write(lambda fresh: _fill(fresh, name, study, models), about)
-    return RecordedResult(study, tuple(models), folder.path if folder.kept else None, files)
+        written = folder.write(_list_files(name, study, models), about, figures=_draw(study, models))
+    return RecordedResult(study, tuple(models), folder.out, written)
 
 
-def _fill(folder: Path, name: str, study: Study, models: Sequence[Recorded]) -> None:
-    findings = []
+def _list_files(name: str, study: Study, models: Sequence[Recorded]) -> dict[str, Any]:
+    findings, files = [], {}
     for model in models:
         for table, (_, frame) in sheet.make_printed_tables(study, model.tables).items():
-            write_csv(frame, folder / model.name / f"{table}.csv")
-        for figure in list_figures(study, model):
-            needed, draw = study.figures[figure]
-            figures.save(draw(*(_drop_documents(model.tables[table]) for table in needed)), folder / model.name, figure)
+            files[f"{model.name}/{table}.csv"] = frame
         of_model = sheet.tabulate_findings(model.findings)
         of_model.insert(0, "model", model.name)
         findings.append(of_model)
-    write_csv(pd.concat(findings), folder / f"{name}.csv")
-    write_text(render_markdown(name, study, models), folder / f"{name}.md")
+    return files | {f"{name}.csv": pd.concat(findings), f"{name}.md": render_markdown(name, study, models)}
+
+
+def _draw(study: Study, models: Sequence[Recorded]) -> dict[str, Figure]:
+    figures = {}
+    for model in models:
+        for figure in list_figures(study, model):
+            needed, draw = study.figures[figure]
+            figures[f"{model.name}/{figure}"] = draw(*(_drop_documents(model.tables[table]) for table in needed))
+    return figures
 
 
 def _drop_documents(table: xr.Dataset) -> xr.Dataset:

@@ -11,18 +11,17 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import xarray as xr
+from matplotlib.figure import Figure
 
-from headscope import heads
 from headscope.analyse import assess
 from headscope.analyse.lesions import MATCHES
 from headscope.capture.loss import find_task
 from headscope.capture.model import Model
 from headscope.commands.disable.request import measure_effects
-from headscope.commands.folder import OutputFolder, write_csv
+from headscope.commands.folder import OutputFolder
 from headscope.commands.inputs import make_plan, refuse_other_probes
 from headscope.commands.lesions.run import disable_sets
 from headscope.commands.output import open_folder
@@ -31,7 +30,6 @@ from headscope.commands.recorded import record_request
 from headscope.commands.study.request import PROBE_TABLE, Study
 from headscope.commands.study.result import StudyResult
 from headscope.errors import ModelError, TableError
-from headscope.files import write_text
 from headscope.learn.folder import check_folder
 from headscope.learn.task import Task
 from headscope.learn.tune import tune
@@ -44,7 +42,6 @@ from headscope.studies.locate import Texts, sample_texts, select_documents
 from headscope.studies.study import Measurement, NotMeasuredError
 from headscope.studies.study import Study as Paper
 from headscope.studies.tuning import tabulate_scores
-from headscope.view import figures
 
 
 def run(request: Study, progress: Progress) -> StudyResult:
@@ -109,10 +106,17 @@ def run(request: Study, progress: Progress) -> StudyResult:
             tables[PROBE_TABLE] = probes
         tables, _ = derive(chosen, tables)
         findings = judge(chosen, tables, absent)
-        result = StudyResult(chosen, findings, tables, folder.path if folder.kept else None, ())
+        figures = _draw(chosen, tables)
+        printed = sheet.make_printed_tables(chosen, tables) if runs else {}
+        name, printed_tables = request.name, list(printed.values())
+        # The scores of the models, which have no layers, are in the folders of runs.
+        files: dict[str, Any] = {f"{table}.nc": values for table, values in tables.items() if "layer" in values.dims}
+        files |= {f"{name}-{table}.csv": frame for table, (_, frame) in printed.items()}
+        files[f"{name}.csv"] = sheet.tabulate_findings(findings)
+        files[f"{name}.md"] = sheet.render_markdown(name, chosen, findings, tables, runs, printed_tables, [*figures])
         about = _describe_run(chosen, tables, runs, attributes["call"])
-        files = folder.write(lambda fresh: _fill(fresh, request.name, result, runs), about)
-    return replace(result, files=files)
+        drawn = {f"figures/{name}-{figure}": picture for figure, picture in figures.items()}
+        return StudyResult(chosen, findings, tables, folder.out, folder.write(files, about, figures=drawn))
 
 
 def _read_texts(request: Study, task: Task | None, progress: Progress) -> dict[str, Texts]:
@@ -219,24 +223,14 @@ def _select_encoder(table: xr.Dataset, model: Model) -> xr.Dataset:
     return table.sel(attention_type="encoder", drop=True).isel(layer=slice(0, model.layers["encoder"]))
 
 
-def _fill(folder: Path, name: str, result: StudyResult, runs: Mapping[str, Runs]) -> None:
-    study, tables = result.study, result.tables
-    for table, values in tables.items():
-        if "layer" in values.dims:  # the scores of the models are in the folders of runs
-            heads.write_table(values, folder / f"{table}.nc")
-    shown = []
+def _draw(study: Paper, tables: Mapping[str, xr.Dataset]) -> dict[str, Figure]:
+    """The figures of the paper whose tables were measured; the sheet says why others were not."""
+    figures = {}
     for figure, (needed, draw) in study.figures.items():
-        if any(table not in tables for table in needed):
-            continue
-        with suppress(TableError):  # what cannot be drawn was not measured, and the sheet says why
-            figures.save(draw(*(tables[table] for table in needed)), folder / "figures", f"{name}-{figure}")
-            shown.append(figure)
-    printed = sheet.make_printed_tables(study, tables) if runs else {}
-    for table, (_, frame) in printed.items():
-        write_csv(frame, folder / f"{name}-{table}.csv")
-    write_csv(sheet.tabulate_findings(result.findings), folder / f"{name}.csv")
-    page = sheet.render_markdown(name, study, result.findings, tables, runs, list(printed.values()), shown)
-    write_text(page, folder / f"{name}.md")
+        if all(table in tables for table in needed):
+            with suppress(TableError):
+                figures[figure] = draw(*(tables[table] for table in needed))
+    return figures
 
 
 def _describe_run(
