@@ -90,7 +90,7 @@ def test_layers_by_their_depth() -> None:
 
 
 def test_the_mean_over_heads_of_a_class() -> None:
-    value = run_extractors.average_head_at("y", token_class="noun")(TASK)
+    value = run_extractors.average_head("y", token_class="noun")(TASK)
     assert value == pytest.approx([100 * run[..., 0].mean() for run in TASK["y"].values])
 
 
@@ -164,7 +164,7 @@ def test_selectivity() -> None:
         (run_extractors.average_head("x"), (BEFORE,), "the table has no x of several runs"),
         (run_extractors.model_score("task_f1"), (TASK,), "the runs have no task f1"),
         (run_extractors.best_head_after("y", token_class="verb"), (TASK,), "the corpus has no token_class verb"),
-        (run_extractors.best_head_after("z"), (TASK,), "the table has no z"),
+        (run_extractors.best_head_after("z"), (TASK,), "the table has no z of several runs"),
         (run_extractors.best_head_before("x", "z"), (BEFORE, TASK), "the table has no z"),
     ],
 )

@@ -9,84 +9,71 @@ from dataclasses import replace
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Float
 
 from headscope.analyse.effect_table import NOUNS, PREFIXES
 from headscope.analyse.metrics import read_metrics
 from headscope.analyse.run_effects import summarize_effects
 from headscope.heads import head_name
-from headscope.studies.extractors import PERCENT
-from headscope.studies.run_extractors import RunExtractor, average_runs
-from headscope.studies.study import Extractor, NotMeasuredError, Value
+from headscope.studies.extractors import PERCENT, make_extractor
+from headscope.studies.run_extractors import PerRun, average_runs
+from headscope.studies.study import NotMeasuredError, Value
 from headscope.view.effects import list_effects
 
 PLACEBO = "_placebo"
 
 
-def mean_gain(kind: str, *, placebos: bool = False, tasks: Collection[str] = ()) -> RunExtractor:
+@make_extractor
+def mean_gain(effects: xr.Dataset, kind: str, *, placebos: bool = False, tasks: Collection[str] = ()) -> PerRun:
     """The mean gain over all heads or layers, or over their placebos, in each run.
 
     With `tasks`, of these alone: the paper speaks of no others.
     """
-
-    def read(effects: xr.Dataset) -> Float[np.ndarray, " run"]:
-        _refuse_other_tasks(effects, tasks)
-        return np.asarray(_get_gains(effects, kind, PLACEBO if placebos else "").mean("unit").values)
-
-    return read
+    _refuse_other_tasks(effects, tasks)
+    return np.asarray(_get_gains(effects, kind, PLACEBO if placebos else "").mean("unit").values)
 
 
-def layer_gain(layer: int, *, tasks: Collection[str] = ()) -> RunExtractor:
+@make_extractor
+def layer_gain(effects: xr.Dataset, layer: int, *, tasks: Collection[str] = ()) -> PerRun:
     """The gain from disabling a given layer, in each run; see `mean_gain`."""
-
-    def read(effects: xr.Dataset) -> Float[np.ndarray, " run"]:
-        _refuse_other_tasks(effects, tasks)
-        return np.asarray(_get_gains(effects, "layer").isel(unit=layer - 1).values)
-
-    return read
+    _refuse_other_tasks(effects, tasks)
+    return np.asarray(_get_gains(effects, "layer").isel(unit=layer - 1).values)
 
 
-def best_gain(kind: str, *, beyond_placebos: bool = False) -> Extractor:
+@make_extractor
+def best_gain(effects: xr.Dataset, kind: str, *, beyond_placebos: bool = False) -> Value:
     """The largest gain from disabling one head or layer, by its mean over runs.
 
     The held-out value is the mean over runs of the gain from the head that is best on the average of the other runs:
     the best of many is above 0 by chance.
     """
-
-    def read(effects: xr.Dataset) -> Value:
-        gains = _get_gains(effects, kind)
-        if beyond_placebos:
-            gains = gains - _get_gains(effects, kind, PLACEBO)
-        values, names = gains.transpose("run", "unit").values, [str(name) for name in gains["unit"].values]
-        if len(values) < 2:
-            raise NotMeasuredError(f"the best {NOUNS[kind]} is chosen on other runs than it is scored on; take 2 seeds")
-        best = int(values.mean(0).argmax())
-        chosen = [int(np.delete(values, run, axis=0).mean(0).argmax()) for run in range(len(values))]
-        held_out = average_runs(values[np.arange(len(values)), chosen])
-        return replace(
-            average_runs(values[:, best]), detail=names[best],
-            held_out=replace(held_out, detail=_list_names([names[place] for place in chosen])),
-        )  # fmt: skip
-
-    return read
+    gains = _get_gains(effects, kind)
+    if beyond_placebos:
+        gains = gains - _get_gains(effects, kind, PLACEBO)
+    values, names = gains.transpose("run", "unit").values, [str(name) for name in gains["unit"].values]
+    if len(values) < 2:
+        raise NotMeasuredError(f"the best {NOUNS[kind]} is chosen on other runs than it is scored on; take 2 seeds")
+    best = int(values.mean(0).argmax())
+    chosen = [int(np.delete(values, run, axis=0).mean(0).argmax()) for run in range(len(values))]
+    held_out = average_runs(values[np.arange(len(values)), chosen])
+    return replace(
+        average_runs(values[:, best]), detail=names[best],
+        held_out=replace(held_out, detail=_list_names([names[place] for place in chosen])),
+    )  # fmt: skip
 
 
-def count_better_without(kind: str) -> Extractor:
+@make_extractor
+def count_better_without(effects: xr.Dataset, kind: str) -> Value:
     """The number of heads or layers that are `better without`, on the average of the runs or in one of them.
 
     The lower end of its interval is that number, the upper one that of all whose interval reaches above 0.
     """
-
-    def read(effects: xr.Dataset) -> Value:
-        metric = read_metrics(effects)[0]["name"]
-        frame = list_effects(summarize_effects(effects))
-        frame = frame[(frame["kind"] == kind) & (frame["metric"] == metric) & (frame["subset"] == "all")]
-        better = frame[frame["verdict"].str.contains("better without")]
-        possible = int((~(frame["upper"] <= 0)).sum())
-        count = float(len(better))
-        return Value(count, _list_names(better["unit"].tolist()), count, float(max(possible, len(better))))
-
-    return read
+    metric = read_metrics(effects)[0]["name"]
+    frame = list_effects(summarize_effects(effects))
+    frame = frame[(frame["kind"] == kind) & (frame["metric"] == metric) & (frame["subset"] == "all")]
+    better = frame[frame["verdict"].str.contains("better without")]
+    possible = int((~(frame["upper"] <= 0)).sum())
+    count = float(len(better))
+    return Value(count, _list_names(better["unit"].tolist()), count, float(max(possible, len(better))))
 
 
 def _get_gains(effects: xr.Dataset, kind: str, end: str = "") -> xr.DataArray:

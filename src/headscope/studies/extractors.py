@@ -1,4 +1,4 @@
-"""Extractors: functions that return functions head table -> `Value`, which claims are made of.
+"""Extractors: functions that return functions head table -> `Value`, which claims are made of (`make_extractor`).
 
 Shares are in percent, as the papers print them. The head is chosen as the papers choose it: the best head on the whole
 corpus. The held-out value beside it, where the table has a report (`headscope.analyse.add_report`), is that of the
@@ -6,9 +6,11 @@ head chosen on one half of the texts.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 import xarray as xr
@@ -20,138 +22,131 @@ from headscope.studies.study import Extractor, NotMeasuredError, Value
 
 PERCENT = 100.0
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
-def best_head(variable: str, *, prefix: str = "", score: str = "accuracy", **place: str) -> Extractor:
+
+def make_extractor(read: Callable[Concatenate[xr.Dataset, P], R]) -> Callable[P, Callable[[xr.Dataset], R]]:
+    """Make of a function of a table and settings one of the settings, which returns a function of the table."""
+
+    def make(*arguments: P.args, **settings: P.kwargs) -> Callable[[xr.Dataset], R]:
+        return lambda table: read(table, *arguments, **settings)
+
+    return wraps(read)(make)
+
+
+@make_extractor
+def best_head(table: xr.Dataset, /, variable: str, *, prefix: str = "", score: str = "accuracy", **place: str) -> Value:
     """The best of all heads by a score, with its interval, and the held-out score of the reported head.
 
     The table's report of it has names that begin with `prefix`, and calls it `score`.
     """
-    return lambda table: _read_best_head(_select(table, variable, place), variable, prefix, score)
+    return _read_best_head(select(table, variable, place), variable, prefix, score)
 
 
-def best_head_value(variable: str, by: str, scale: float = PERCENT, p: str = "", **place: str) -> Extractor:
+@make_extractor
+def best_head_value(
+    table: xr.Dataset, /, variable: str, by: str, scale: float = PERCENT, p: str = "", **place: str
+) -> Value:
     """The value, at these coordinates, of the head that is best by a variable, at ``all`` along the same dimensions.
 
     `p` names the variable of the value's p-values, if it is tested.
     """
-
-    def read(table: xr.Dataset) -> Value:
-        where = _find_best(_select(table, by, dict.fromkeys(place, "all"))[by])
-        row = _select(table, variable, place)
-        value = _read_head(row, variable, where, scale)
-        return replace(value, p=float(_select(row, p, {})[p].sel(where))) if p else value
-
-    return read
+    where = find_best(select(table, by, dict.fromkeys(place, "all"))[by])
+    row = select(table, variable, place)
+    value = _read_head(row, variable, where, scale)
+    return replace(value, p=float(select(row, p, {})[p].sel(where))) if p else value
 
 
-def best_relation_head(*labels: str, swapped: bool = False) -> Extractor:
+@make_extractor
+def best_relation_head(table: xr.Dataset, *labels: str, swapped: bool = False) -> Value:
     """The best head, in either direction, for the first of these relations that the corpus has.
 
     The first label is in the scheme of the paper, the others are in schemes that may swap dependent and head.
     """
-
-    def read(table: xr.Dataset) -> Value:
-        label = _find_relation(table, labels)
-        row = _select(table, "relation_accuracy", {"relation": label})
-        return _read_best_head(row, "relation_accuracy", "", "accuracy", swapped=swapped and label != labels[0])
-
-    return read
+    label = _find_relation(table, labels)
+    row = select(table, "relation_accuracy", {"relation": label})
+    return _read_best_head(row, "relation_accuracy", "", "accuracy", swapped=swapped and label != labels[0])
 
 
-def best_relation_offset(*labels: str, swapped: bool = False) -> Extractor:
+@make_extractor
+def best_relation_offset(table: xr.Dataset, *labels: str, swapped: bool = False) -> Value:
     """The best fixed offset for the first of these relations that the corpus has; see `best_relation_head`."""
-
-    def read(table: xr.Dataset) -> Value:
-        label = _find_relation(table, labels)
-        row = _select(table, "offset_accuracy", {"relation": label})
-        sign = -1 if swapped and label != labels[0] else 1
-        return _read_best_offset(row, row["offset_accuracy"], "heldout_offset", "accuracy", sign)
-
-    return read
+    label = _find_relation(table, labels)
+    row = select(table, "offset_accuracy", {"relation": label})
+    sign = -1 if swapped and label != labels[0] else 1
+    return _read_best_offset(row, row["offset_accuracy"], "heldout_offset", "accuracy", sign)
 
 
-def best_offset(variable: str, by: str, *, report: str = "", score: str = "") -> Extractor:
+@make_extractor
+def best_offset(table: xr.Dataset, variable: str, by: str, *, report: str = "", score: str = "") -> Value:
     """The value at the offset that is best by a variable; `report` and `score` name the held-out one in the table."""
-
-    def read(table: xr.Dataset) -> Value:
-        row = _select(table, variable, {})
-        best = _read_best_offset(row, row[by], report, score)
-        return replace(best, number=PERCENT * float(row[variable].sel(offset=int(best.detail))))
-
-    return read
+    row = select(table, variable, {})
+    best = _read_best_offset(row, row[by], report, score)
+    return replace(best, number=PERCENT * float(row[variable].sel(offset=int(best.detail))))
 
 
-def single_value(variable: str, scale: float = PERCENT, **place: str | int) -> Extractor:
+@make_extractor
+def single_value(table: xr.Dataset, /, variable: str, scale: float = PERCENT, **place: str | int) -> Value:
     """A single number of the table."""
-    return lambda table: Value(scale * float(_select(table, variable, place)[variable]))
+    return Value(scale * float(select(table, variable, place)[variable]))
 
 
-def mean_of_offsets(variable: str, farthest: int) -> Extractor:
+@make_extractor
+def mean_of_offsets(table: xr.Dataset, variable: str, farthest: int) -> Value:
     """The mean over the offsets up to this distance, in both directions."""
-
-    def read(table: xr.Dataset) -> Value:
-        scores = _select(table, variable, {})[variable]
-        return Value(PERCENT * float(scores.where(abs(scores["offset"]) <= farthest).mean()))
-
-    return read
+    scores = select(table, variable, {})[variable]
+    return Value(PERCENT * float(scores.where(abs(scores["offset"]) <= farthest).mean()))
 
 
-def mean_of_heads(variable: str, **place: str) -> Extractor:
+@make_extractor
+def mean_of_heads(table: xr.Dataset, /, variable: str, **place: str) -> Value:
     """The mean over all heads."""
-    return lambda table: Value(PERCENT * float(_select(table, variable, place)[variable].mean()))
+    return Value(PERCENT * float(select(table, variable, place)[variable].mean()))
 
 
-def mean_of_layers(variable: str, first: float, last: float, scale: float = PERCENT, **place: str) -> Extractor:
+@make_extractor
+def mean_of_layers(
+    table: xr.Dataset, /, variable: str, first: float, last: float, scale: float = PERCENT, **place: str
+) -> Value:
     """The mean over the heads of the layers from one depth to another, as shares: layer 6 of 12 is at 0.5."""
-
-    def read(table: xr.Dataset) -> Value:
-        values = _select(table, variable, place)[variable]
-        chosen = values.isel(layer=find_between(values, first, last))
-        layers = chosen["layer"].values.tolist()
-        if not layers:
-            raise NotMeasuredError(f"none of the {values.sizes['layer']} layers is that deep")
-        return Value(scale * float(chosen.mean()), _describe_layers(layers, values.sizes["layer"]))
-
-    return read
+    values = select(table, variable, place)[variable]
+    chosen = values.isel(layer=find_between(values, first, last))
+    layers = chosen["layer"].values.tolist()
+    if not layers:
+        raise NotMeasuredError(f"none of the {values.sizes['layer']} layers is that deep")
+    return Value(scale * float(chosen.mean()), _describe_layers(layers, values.sizes["layer"]))
 
 
-def top_layer(variable: str) -> Extractor:
+@make_extractor
+def top_layer(table: xr.Dataset, variable: str) -> Value:
     """The layer in which the mean over the heads is greatest."""
-
-    def read(table: xr.Dataset) -> Value:
-        means = _select(table, variable, {})[variable].mean("head")
-        layer = int(means["layer"].values[int(means.argmax("layer"))])
-        return Value(float(layer), f"of {means.sizes['layer']}")
-
-    return read
+    means = select(table, variable, {})[variable].mean("head")
+    layer = int(means["layer"].values[int(means.argmax("layer"))])
+    return Value(float(layer), f"of {means.sizes['layer']}")
 
 
-def layer_of_top_head(variable: str) -> Extractor:
+@make_extractor
+def layer_of_top_head(table: xr.Dataset, variable: str) -> Value:
     """The layer of the head with the greatest value."""
-
-    def read(table: xr.Dataset) -> Value:
-        values = _select(table, variable, {})[variable]
-        where = _find_best(values)
-        return Value(float(where["layer"]), f"head {_describe_head(where)} of {values.sizes['layer']} layers")
-
-    return read
+    values = select(table, variable, {})[variable]
+    where = find_best(values)
+    return Value(float(where["layer"]), f"head {_describe_head(where)} of {values.sizes['layer']} layers")
 
 
-def count_heads_above(variable: str, threshold: float) -> Extractor:
+@make_extractor
+def count_heads_above(table: xr.Dataset, variable: str, threshold: float) -> Value:
     """The number of heads with a value above a threshold, and their layers."""
-
-    def read(table: xr.Dataset) -> Value:
-        values = _select(table, variable, {})[variable]
-        counts = (values > threshold).sum("head")
-        layers = np.repeat(counts["layer"].values, counts.values).tolist()
-        return Value(float(len(layers)), _describe_layers(layers, values.sizes["layer"]) if layers else "")
-
-    return read
+    values = select(table, variable, {})[variable]
+    counts = (values > threshold).sum("head")
+    layers = np.repeat(counts["layer"].values, counts.values).tolist()
+    return Value(float(len(layers)), _describe_layers(layers, values.sizes["layer"]) if layers else "")
 
 
-def share_of_heads_below(variable: str, threshold: float) -> Extractor:
+@make_extractor
+def share_of_heads_below(table: xr.Dataset, variable: str, threshold: float) -> Value:
     """The share of the heads with a value below a threshold."""
-    return lambda table: Value(PERCENT * float((_select(table, variable, {})[variable] < threshold).mean()))
+    return Value(PERCENT * float((select(table, variable, {})[variable] < threshold).mean()))
 
 
 def largest(*extractors: Extractor) -> Extractor:
@@ -171,14 +166,10 @@ def largest(*extractors: Extractor) -> Extractor:
     return read
 
 
-def _select(table: xr.Dataset, variable: str, place: Mapping[str, str | int]) -> xr.Dataset:
+def select(table: xr.Dataset, variable: str, place: Mapping[str, str | int]) -> xr.Dataset:
+    """The table at these coordinates; `NotMeasuredError` if it has no such variable, or nothing of that kind."""
     if variable not in table or not bool(table[variable].notnull().any()):
         raise NotMeasuredError(f"the table has no {variable}")
-    return select_place(table, place)
-
-
-def select_place(table: xr.Dataset, place: Mapping[str, str | int]) -> xr.Dataset:
-    """The table at these coordinates; `NotMeasuredError` if the corpus has none of that kind."""
     for dim, label in place.items():
         if label not in table[dim].values:
             raise NotMeasuredError(f"the corpus has no {dim} {label}")
@@ -199,7 +190,7 @@ def _find_relation(table: xr.Dataset, labels: tuple[str, ...]) -> str:
     raise NotMeasuredError(f"the corpus has no relation {' or '.join(labels)}")
 
 
-def _find_best(values: xr.DataArray) -> dict[str, int | str]:
+def find_best(values: xr.DataArray) -> dict[str, Any]:
     """The coordinates of the head with the greatest value; the first of equals."""
     dims = [dim for dim in HEAD if dim in values.dims]
     if not bool(values.notnull().any()):
@@ -216,7 +207,7 @@ def _describe_head(where: Mapping[str, int | str], swapped: bool = False) -> str
 
 
 def _read_best_head(row: xr.Dataset, variable: str, prefix: str, score: str, *, swapped: bool = False) -> Value:
-    where = _find_best(over_directions(row, variable))
+    where = find_best(over_directions(row, variable))
     best = replace(_read_head(row, variable, where), detail=_describe_head(where, swapped))
     if f"{prefix}reported_layer" not in row or row[f"{prefix}reported_layer"].isnull():
         return best

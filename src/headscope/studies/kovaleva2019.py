@@ -27,7 +27,6 @@ from headscope.studies.extractors import (
 )
 from headscope.studies.run_extractors import (
     average_head,
-    average_head_at,
     deep_layers,
     lowest_other_layer,
     mean_over_runs,
@@ -90,7 +89,7 @@ def _from_cls_after(name: str) -> Extractor:
 
 
 def _attention_to_after(name: str) -> Extractor:
-    return mean_over_runs(average_head_at("token_class_attention", token_class=name))
+    return mean_over_runs(average_head("token_class_attention", token_class=name))
 
 
 def _change_to(variable: str) -> Extractor:
@@ -136,7 +135,7 @@ def _mean_share(pattern: str) -> Extractor:
 
 
 def _mean_share_after(pattern: str) -> Extractor:
-    return mean_over_runs(average_head_at("pattern_share", pattern=pattern))
+    return mean_over_runs(average_head("pattern_share", pattern=pattern))
 
 
 MAPS = tuple(

@@ -6,58 +6,49 @@ A drop is above 0 where the model is worse without the heads.
 import xarray as xr
 
 from headscope.corpora.text import format_count
-from headscope.studies.extractors import PERCENT
-from headscope.studies.study import Extractor, NotMeasuredError, Value
+from headscope.studies.extractors import PERCENT, make_extractor
+from headscope.studies.study import NotMeasuredError, Value
 
 ACCURACY = "lesion_accuracy"
 
 
-def drop(name: str) -> Extractor:
+@make_extractor
+def drop(lesions: xr.Dataset, name: str) -> Value:
     """The drop without a set, with its interval by text."""
-
-    def read(lesions: xr.Dataset) -> Value:
-        row = _select(lesions, name)
-        return Value(
-            -PERCENT * float(row[ACCURACY]), format_count(int(row["set_member"].sum()), "head"),
-            -PERCENT * float(row[f"{ACCURACY}_upper"]), -PERCENT * float(row[f"{ACCURACY}_lower"]),
-        )  # fmt: skip
-
-    return read
+    row = _select(lesions, name)
+    return Value(
+        -PERCENT * float(row[ACCURACY]), format_count(int(row["set_member"].sum()), "head"),
+        -PERCENT * float(row[f"{ACCURACY}_upper"]), -PERCENT * float(row[f"{ACCURACY}_lower"]),
+    )  # fmt: skip
 
 
-def drop_beyond_random(name: str) -> Extractor:
+@make_extractor
+def drop_beyond_random(lesions: xr.Dataset, name: str) -> Value:
     """The drop without a set less the mean drop without its random sets, with its interval by how much these differ."""
-
-    def read(lesions: xr.Dataset) -> Value:
-        row = _select(lesions, name)
-        random = -PERCENT * float(row[f"{ACCURACY}_random"]) + 0.0  # so that none is "-0.00"
-        return Value(
-            -PERCENT * float(row[f"{ACCURACY}_excess"]), f"random sets {random:.2f}",
-            -PERCENT * float(row[f"{ACCURACY}_excess_upper"]), -PERCENT * float(row[f"{ACCURACY}_excess_lower"]),
-        )  # fmt: skip
-
-    return read
+    row = _select(lesions, name)
+    random = -PERCENT * float(row[f"{ACCURACY}_random"]) + 0.0  # so that none is "-0.00"
+    return Value(
+        -PERCENT * float(row[f"{ACCURACY}_excess"]), f"random sets {random:.2f}",
+        -PERCENT * float(row[f"{ACCURACY}_excess_upper"]), -PERCENT * float(row[f"{ACCURACY}_excess_lower"]),
+    )  # fmt: skip
 
 
-def drop_beyond_set(name: str, *others: str) -> Extractor:
+@make_extractor
+def drop_beyond_set(lesions: xr.Dataset, name: str, *others: str) -> Value:
     """The drop without a set less the largest drop without some others, with its interval by text.
 
     Both drops are of the same examples, and so the interval is paired. It reaches at least as far as it would if no
     example had changed: what happens in none of n examples may happen in 3 of n (the rule of three, Hanley and
     Lippman-Hand 1983).
     """
-
-    def read(lesions: xr.Dataset) -> Value:
-        own, drops = _select(lesions, name), {other: drop(other)(lesions).number for other in others}
-        if f"{ACCURACY}_less" not in own:
-            raise NotMeasuredError("the table does not compare sets of heads with each other")
-        less = own.sel(set_other=max(drops, key=lambda other: drops[other]))
-        difference = -PERCENT * float(less[f"{ACCURACY}_less"]) + 0.0  # so that none is "-0.00"
-        upper, lower = (-PERCENT * float(less[f"{ACCURACY}_less_{end}"]) for end in ("lower", "upper"))
-        least = PERCENT * 3 / int(own["examples"])
-        return Value(difference, "", min(lower, difference - least), max(upper, difference + least))
-
-    return read
+    own, drops = _select(lesions, name), {other: drop(other)(lesions).number for other in others}
+    if f"{ACCURACY}_less" not in own:
+        raise NotMeasuredError("the table does not compare sets of heads with each other")
+    less = own.sel(set_other=max(drops, key=lambda other: drops[other]))
+    difference = -PERCENT * float(less[f"{ACCURACY}_less"]) + 0.0  # so that none is "-0.00"
+    upper, lower = (-PERCENT * float(less[f"{ACCURACY}_less_{end}"]) for end in ("lower", "upper"))
+    least = PERCENT * 3 / int(own["examples"])
+    return Value(difference, "", min(lower, difference - least), max(upper, difference + least))
 
 
 def _select(lesions: xr.Dataset, name: str) -> xr.Dataset:

@@ -2,44 +2,35 @@
 
 import xarray as xr
 
-from headscope.studies.extractors import PERCENT
-from headscope.studies.study import Extractor, NotMeasuredError, Value
+from headscope.studies.extractors import PERCENT, make_extractor
+from headscope.studies.study import NotMeasuredError, Value
 
 ALL = "all"
 TREEBANK_LINKS = "dependency"
 
 
-def probe_accuracy(name: str) -> Extractor:
+@make_extractor
+def probe_accuracy(probes: xr.Dataset, name: str) -> Value:
     """The share of words for which a probe finds the syntactic head (UAS without punctuation)."""
-
-    def read(probes: xr.Dataset) -> Value:
-        _refuse_missing(probes, name)
-        return _read(probes.sel(probe=name, relation=ALL), "probe_accuracy", f"seeds: {probes.sizes['seed']}")
-
-    return read
+    _refuse_missing(probes, name)
+    return _read(probes.sel(probe=name, relation=ALL), "probe_accuracy", f"seeds: {probes.sizes['seed']}")
 
 
-def probe_gain(name: str, baseline: str) -> Extractor:
+@make_extractor
+def probe_gain(probes: xr.Dataset, name: str, baseline: str) -> Value:
     """What a probe finds beyond a baseline, with a paired interval."""
-
-    def read(probes: xr.Dataset) -> Value:
-        _refuse_missing(probes, name, baseline)
-        return _read(probes.sel(probe=name, baseline=baseline, relation=ALL), "probe_gain")
-
-    return read
+    _refuse_missing(probes, name, baseline)
+    return _read(probes.sel(probe=name, baseline=baseline, relation=ALL), "probe_gain")
 
 
-def best_structural_probe() -> Extractor:
+@make_extractor
+def best_structural_probe(probes: xr.Dataset) -> Value:
     """The share of links that the structural probe finds, on the layer where it finds most."""
-
-    def read(probes: xr.Dataset) -> Value:
-        _refuse_missing(probes)
-        if "structural_uuas" not in probes:
-            raise NotMeasuredError("the probes were trained without the structural probe")
-        best = int(probes["structural_uuas"].values.argmax())
-        return _read(probes.isel(hidden_layer=best), "structural_uuas", f"layer {best}" if best else "embeddings")
-
-    return read
+    _refuse_missing(probes)
+    if "structural_uuas" not in probes:
+        raise NotMeasuredError("the probes were trained without the structural probe")
+    best = int(probes["structural_uuas"].values.argmax())
+    return _read(probes.isel(hidden_layer=best), "structural_uuas", f"layer {best}" if best else "embeddings")
 
 
 def _refuse_missing(probes: xr.Dataset, *names: str) -> None:

@@ -17,15 +17,16 @@ from jaxtyping import Bool, Float
 
 from headscope.analyse import student
 from headscope.analyse.agreement import consistencies
-from headscope.analyse.rank import top_heads
 from headscope.analyse.ranktests import dominance, least_rank_sum, rank_sum
 from headscope.analyse.uncertainty import LEVEL
 from headscope.corpora.text import format_count
-from headscope.heads import head_name, parse_head
-from headscope.studies.extractors import PERCENT, find_between, select_place
+from headscope.heads import head_name
+from headscope.studies.extractors import PERCENT, find_best, find_between, make_extractor, select
 from headscope.studies.study import RECORDED, SIGNIFICANT, Extractor, NotMeasuredError, Value
 
-RunExtractor = Callable[..., Float[np.ndarray, " run"]]
+PerRun = Float[np.ndarray, " run"]
+
+RunExtractor = Callable[..., PerRun]
 """Takes the tables that a claim is about and returns one number for each run."""
 
 AnyExtractor = TypeVar("AnyExtractor", bound=Callable[..., Any])
@@ -53,7 +54,7 @@ def deviation_over_runs(extractor: RunExtractor) -> Extractor:
     return read
 
 
-def average_runs(values: Float[np.ndarray, " run"]) -> Value:
+def average_runs(values: PerRun) -> Value:
     """The mean of some runs, with its 95 % t interval; none for a single run."""
     average, count = float(np.mean(values)), len(values)
     if count < 2:
@@ -62,73 +63,55 @@ def average_runs(values: Float[np.ndarray, " run"]) -> Value:
     return Value(average, _describe_runs(values), average - half, average + half)
 
 
-def average_head(variable: str) -> RunExtractor:
-    """The mean over all heads, in each run."""
-    return lambda runs: PERCENT * _get_runs(runs, variable).mean(("layer", "head")).values
+@make_extractor
+def average_head(runs: xr.Dataset, /, variable: str, **place: str) -> PerRun:
+    """The mean over all heads, at these coordinates of the other dimensions, in each run."""
+    return PERCENT * _get_runs(runs, variable, place).mean(("layer", "head")).values
 
 
-def average_head_at(variable: str, **place: str) -> RunExtractor:
-    """The mean over all heads at given coordinates of the other dimensions, in each run."""
-    return lambda runs: average_head(variable)(_select(runs, variable, place))
-
-
-def deep_layers(variable: str, depth: float, *, scale: float = PERCENT, **place: str) -> RunExtractor:
+@make_extractor
+def deep_layers(runs: xr.Dataset, /, variable: str, depth: float, *, scale: float = PERCENT, **place: str) -> PerRun:
     """The mean over the heads of the layers deeper than a share of all layers, in each run."""
-
-    def read(runs: xr.Dataset) -> Float[np.ndarray, " run"]:
-        values = _get_runs(_select(runs, variable, place), variable)
-        return np.asarray(scale * values.isel(layer=_find_deeper(values, depth)).mean(("layer", "head")).values)
-
-    return read
+    values = _get_runs(runs, variable, place)
+    return np.asarray(scale * values.isel(layer=_find_deeper(values, depth)).mean(("layer", "head")).values)
 
 
-def lowest_other_layer(variable: str, depth: float, *, scale: float = PERCENT) -> RunExtractor:
+@make_extractor
+def lowest_other_layer(runs: xr.Dataset, variable: str, depth: float, *, scale: float = PERCENT) -> PerRun:
     """The lowest mean over the heads of a layer that is not deeper than a share of all layers, in each run."""
-
-    def read(runs: xr.Dataset) -> Float[np.ndarray, " run"]:
-        values = _get_runs(runs, variable)
-        layers = values.isel(layer=~_find_deeper(values, depth)).mean("head")
-        if not layers.sizes["layer"]:
-            raise NotMeasuredError("the model has no other layers")
-        return np.asarray(scale * layers.min("layer").values)
-
-    return read
+    values = _get_runs(runs, variable)
+    layers = values.isel(layer=~_find_deeper(values, depth)).mean("head")
+    if not layers.sizes["layer"]:
+        raise NotMeasuredError("the model has no other layers")
+    return np.asarray(scale * layers.min("layer").values)
 
 
 def _find_deeper(values: xr.DataArray, depth: float) -> Bool[np.ndarray, " layer"]:
     return np.asarray(values["layer"].values / values.sizes["layer"] > depth + 1e-9)
 
 
-def best_head_after(variable: str, **place: str) -> Extractor:
+@make_extractor
+def best_head_after(runs: xr.Dataset, /, variable: str, **place: str) -> Value:
     """The head that is best after fine-tuning, by its mean over runs."""
-
-    def read(runs: xr.Dataset) -> Value:
-        values = _get_runs(_select(runs, variable, place), variable)
-        best = find_best_before(values.mean("run").to_dataset(name=variable), variable)
-        return replace(average_runs(PERCENT * values.sel(best).values), detail=head_name(**best))
-
-    return read
+    values = _get_runs(runs, variable, place)
+    best = find_best(values.mean("run"))
+    return replace(average_runs(PERCENT * values.sel(best).values), detail=head_name(**best))
 
 
-def head_value(layer: int, head: int, variable: str, **place: str) -> Extractor:
+@make_extractor
+def head_value(table: xr.Dataset, /, layer: int, head: int, variable: str, **place: str) -> Value:
     """The value of a given head, after fine-tuning or before."""
-
-    def read(table: xr.Dataset) -> Value:
-        if layer > table.sizes["layer"] or head > table.sizes["head"]:
-            raise NotMeasuredError(f"the model has no head {head_name(layer, head)}")
-        values = _select(table, variable, place)[variable].sel(layer=layer, head=head)
-        return replace(average_runs(np.atleast_1d(PERCENT * values.values)), detail=head_name(layer, head))
-
-    return read
+    if layer > table.sizes["layer"] or head > table.sizes["head"]:
+        raise NotMeasuredError(f"the model has no head {head_name(layer, head)}")
+    values = _select_known(table, variable, place).sel(layer=layer, head=head)
+    return replace(average_runs(np.atleast_1d(PERCENT * values.values)), detail=head_name(layer, head))
 
 
-def _select(table: xr.Dataset, variable: str, place: Mapping[str, str]) -> xr.Dataset:
-    if variable not in table:
-        raise NotMeasuredError(f"the table has no {variable}")
-    selected = select_place(table, place)
-    if not bool(selected[variable].notnull().any()):
+def _select_known(table: xr.Dataset, variable: str, place: Mapping[str, str]) -> xr.DataArray:
+    values = select(table, variable, place)[variable]
+    if not bool(values.notnull().any()):
         raise NotMeasuredError("there is nothing of this kind in the corpus or the model")
-    return selected
+    return values
 
 
 def best_head_before(variable: str, by: str) -> RunExtractor:
@@ -136,15 +119,9 @@ def best_head_before(variable: str, by: str) -> RunExtractor:
     return lambda before, runs: PERCENT * _get_runs(runs, variable).sel(find_best_before(before, by)).values
 
 
-def find_best_before(before: xr.Dataset, by: str) -> dict[str, int]:
+def find_best_before(before: xr.Dataset, by: str) -> dict[str, Any]:
     """The coordinates of the head with the greatest value; the first of equals."""
-    if by not in before:
-        raise NotMeasuredError(f"the table has no {by}")
-    top = top_heads(before, by, 1)
-    if not top:
-        raise NotMeasuredError("no head has a value")
-    layer, head = parse_head(top[0][0], before)
-    return {"layer": layer, "head": head}
+    return find_best(select(before, by, {})[by])
 
 
 def consistency_per_run(variable: str) -> RunExtractor:
@@ -186,46 +163,37 @@ def rank_sum_p(task: RunExtractor, control: RunExtractor) -> Extractor:
     return read
 
 
-def model_score(name: str) -> RunExtractor:
+@make_extractor
+def model_score(tuned: xr.Dataset, name: str) -> PerRun:
     """A score of the fine-tuned models on their task, after their best epoch."""
-
-    def read(tuned: xr.Dataset) -> Float[np.ndarray, " run"]:
-        if name not in tuned:
-            raise NotMeasuredError(f"the runs have no {name.replace('_', ' ')}")
-        return np.asarray(PERCENT * tuned[name].values)
-
-    return read
+    if name not in tuned:
+        raise NotMeasuredError(f"the runs have no {name.replace('_', ' ')}")
+    return np.asarray(PERCENT * tuned[name].values)
 
 
-def change_statistic(variable: str, group: str = "task") -> RunExtractor:
+@make_extractor
+def change_statistic(comparison: xr.Dataset, variable: str, group: str = "task") -> PerRun:
     """A variable of a comparison that has one number for each run of a group."""
-
-    def read(comparison: xr.Dataset) -> Float[np.ndarray, " run"]:
-        values = _select_group(comparison, group)[variable].values
-        if not (known := np.isfinite(values)).any():
-            recorded = variable == "baseline_tau_corrected" and RECORDED in comparison.attrs
-            raise NotMeasuredError(NO_FOLDS if recorded else ALIKE)
-        return np.asarray(values[known])
-
-    return read
+    values = _select_group(comparison, group)[variable].values
+    if not (known := np.isfinite(values)).any():
+        recorded = variable == "baseline_tau_corrected" and RECORDED in comparison.attrs
+        raise NotMeasuredError(NO_FOLDS if recorded else ALIKE)
+    return np.asarray(values[known])
 
 
 NO_FOLDS = "it needs the counts of each part of the corpus, which recorded scores do not have"
 ALIKE = "all heads have the same score before, or the same change"
 
 
-def significant_changes(sign: int = 0, group: str = "task") -> Extractor:
+@make_extractor
+def significant_changes(comparison: xr.Dataset, sign: int = 0, group: str = "task") -> Value:
     """The number of runs in which the change of heads correlates with their score before, with this sign (0: any)."""
-
-    def read(comparison: xr.Dataset) -> Value:
-        statistics = comparison.sel(group=group)
-        known = statistics["baseline_tau"].notnull().values
-        if not known.any():
-            raise NotMeasuredError(ALIKE)
-        tau, p = (statistics[name].values[known] for name in ("baseline_tau", "baseline_p"))
-        return _count_significant(np.where(tau * sign >= 0, p, 1.0) if sign else p)
-
-    return read
+    statistics = comparison.sel(group=group)
+    known = statistics["baseline_tau"].notnull().values
+    if not known.any():
+        raise NotMeasuredError(ALIKE)
+    tau, p = (statistics[name].values[known] for name in ("baseline_tau", "baseline_p"))
+    return _count_significant(np.where(tau * sign >= 0, p, 1.0) if sign else p)
 
 
 def share_of_runs_where_best_gain(comparison: xr.Dataset) -> Value:
@@ -241,17 +209,16 @@ def share_of_runs_where_best_gain(comparison: xr.Dataset) -> Value:
     return Value(PERCENT * share.statistic, most.detail, PERCENT * lower, PERCENT * upper)
 
 
-def layer_change(first: float, last: float, *, group: str = "task", others: bool = False) -> RunExtractor:
+@make_extractor
+def layer_change(
+    comparison: xr.Dataset, first: float, last: float, *, group: str = "task", others: bool = False
+) -> PerRun:
     """The mean change of the heads from one depth to another, as shares of all layers, or of all `others`."""
-
-    def read(comparison: xr.Dataset) -> Float[np.ndarray, " run"]:
-        changes = _select_group(comparison, group)["layer_change"].dropna("run", how="all")
-        chosen = find_between(changes, first, last) != others
-        if not chosen.any():
-            raise NotMeasuredError(f"none of the {changes.sizes['layer']} layers is that deep")
-        return PERCENT * changes.isel(layer=chosen).mean("layer").values
-
-    return read
+    changes = _select_group(comparison, group)["layer_change"].dropna("run", how="all")
+    chosen = find_between(changes, first, last) != others
+    if not chosen.any():
+        raise NotMeasuredError(f"none of the {changes.sizes['layer']} layers is that deep")
+    return PERCENT * changes.isel(layer=chosen).mean("layer").values
 
 
 def _select_group(comparison: xr.Dataset, group: str) -> xr.Dataset:
@@ -266,15 +233,15 @@ def selectivity(task: xr.Dataset, control: xr.Dataset) -> Value:
     return Value(at_task - at_control, f"{at_task:.1f} less {at_control:.1f}")
 
 
-def _get_runs(table: xr.Dataset, variable: str) -> xr.DataArray:
+def _get_runs(table: xr.Dataset, variable: str, place: Mapping[str, str] | None = None) -> xr.DataArray:
     if variable not in table or "run" not in table[variable].dims:
         raise NotMeasuredError(f"the table has no {variable} of several runs")
-    return table[variable]
+    return _select_known(table, variable, place or {})
 
 
-def _count_significant(p: Float[np.ndarray, " run"]) -> Value:
+def _count_significant(p: PerRun) -> Value:
     return Value(float((p < SIGNIFICANT).sum()), f"of {_describe_runs(p)}")
 
 
-def _describe_runs(values: Float[np.ndarray, " run"]) -> str:
+def _describe_runs(values: PerRun) -> str:
     return format_count(len(values), "run")

@@ -4,6 +4,7 @@ pairs --measure--> head table --assess, shortlist_heads--> verdict on each head 
 """
 
 from functools import partial
+from typing import Any
 
 import xarray as xr
 
@@ -47,14 +48,10 @@ def run(request: Align, progress: Progress) -> xr.Dataset:
             label="measuring the untrained model",
         )
         table = shortlist_heads(assess(table, untrained), untrained).assign_attrs(seed=request.seed)
-        heads = list_shortlisted(table, request.step, request.top)
-        return folder.finish(
-            request,
-            {"model": model.name, "pairs": documents.name},
-            {"heads": table},
-            {"untrained.nc": untrained, "alignment.csv": list_shortlist(table)}
-            | ({SETTINGS: render_settings(heads, settings)} if heads.entries else {}),
-        )
+        files: dict[str, Any] = {"untrained.nc": untrained, "alignment.csv": list_shortlist(table)}
+        if (heads := list_shortlisted(table, request.step, request.top)).entries:
+            files[SETTINGS] = render_settings(heads, settings)
+        return folder.finish(request, {"model": model.name, "pairs": documents.name}, {"heads": table}, files)
 
 
 def _check_cross_attention(model: Model) -> None:
