@@ -299,7 +299,7 @@ def test_bad_input_is_one_sentence_and_code_2(run, made, tmp_path, case: str) ->
 
 def test_what_is_wrong_is_said_before_torch_is_loaded(made) -> None:
     script = (
-        "import sys, headscope.commands.export.run, headscope.commands.export.show\n"
+        "import sys, headscope.commands.export.run\n"
         "from headscope.commands.check.request import Check\n"
         f"Check(new={str(made / 'old')!r}, against={str(made / 'heads.nc')!r}).check(lambda *step: None)\n"
         "print('torch' in sys.modules)"

@@ -15,23 +15,23 @@ from headscope.errors import HeadscopeError
 
 
 def add_command(app: typer.Typer, record: type[Request[Any]]) -> None:
-    """Add the command of a request, whose result is printed by the module ``show``, which may return an exit code.
+    """Add the command of a request, whose result is printed by its function ``show``, which may return an exit code.
 
-    A request with a field `show` prints something before it ends, which the function ``preview`` of the module prints.
+    A request with a field `show` prints something before it ends, which the function ``preview`` prints.
     """
 
     def call(**typed: Any) -> None:
-        show = f"{record.__module__.rpartition('.')[0]}.show"
+        printer = record.locate(record.printer)
         try:
             with show_progress_around(
-                lambda result: import_module(show).preview(result, console), resumable="resume" in record.options
+                lambda result: import_module(printer).preview(result, console), resumable="resume" in record.options
             ) as (progress, preview):
                 previewed = {"show": preview} if "show" in record.options else {}
                 request = record.parse(typed | previewed)
                 result = request.run(progress)
         except HeadscopeError as error:  # in the names that are typed
             raise type(error)(spell(str(error), record)) from error
-        if code := import_module(show).show(request, result, console):
+        if code := import_module(printer).show(request, result, console):
             raise typer.Exit(code)
 
     fields = [each for each in order_fields(record) if record.options[each.name].on_terminal]

@@ -61,13 +61,14 @@ class Options:
 class Request(Options, Generic[R_co]):
     """What a user asks for, checked. The type in brackets is that of the result.
 
-    A subclass in ``headscope.commands.NAME.request`` is run by ``headscope.commands.NAME.run``, and its result is
-    printed by ``headscope.commands.NAME.show``.
+    A subclass in ``headscope.commands.NAME.request`` is run by ``headscope.commands.NAME.run``, which also prints its
+    result.
 
     Attributes:
         command: its name on the terminal; none if it is for Python alone.
         function: its name in Python.
         module: in the folder of the request, whose function ``run`` runs it.
+        printer: in the folder of the request, whose function ``show`` prints its result.
         loading: the step that is shown while that module is imported; none if it takes no time.
         usage: examples for the help.
     """
@@ -75,6 +76,7 @@ class Request(Options, Generic[R_co]):
     command: ClassVar[str] = ""
     function: ClassVar[str] = ""
     module: ClassVar[str] = "run"
+    printer: ClassVar[str] = "run"
     loading: ClassVar[str] = LOADING
     result: ClassVar[Any] = None
     usage: ClassVar[tuple[str, ...]] = ()
@@ -90,14 +92,20 @@ class Request(Options, Generic[R_co]):
     )
 
     def __init_subclass__(
-        cls, command: str = "", function: str = "", module: str = "", loading: str | None = None, **keywords: Any
+        cls,
+        command: str = "",
+        function: str = "",
+        module: str = "",
+        printer: str = "",
+        loading: str | None = None,
+        **keywords: Any,
     ) -> None:
         """Note the names of the request and the type of its result; the others are inherited."""
         super().__init_subclass__(**keywords)
         cls.command = command
         if function or not cls.function:
             cls.function = function or command
-        cls.module = module or cls.module
+        cls.module, cls.printer = module or cls.module, printer or cls.printer
         cls.loading = cls.loading if loading is None else loading
         bases = getattr(cls, "__orig_bases__", ())
         cls.result = next((get_args(base)[0] for base in bases if get_origin(base) is Request), cls.result)
@@ -109,6 +117,11 @@ class Request(Options, Generic[R_co]):
             if value is not each.default:
                 setattr(self, each.name, self.options[each.name].check(each.name, value))
         self.__dict__[_COMPLETE] = True
+
+    @classmethod
+    def locate(cls, module: str) -> str:
+        """Return the whole name of a module in the folder of the request."""
+        return f"{cls.__module__.rpartition('.')[0]}.{module}"
 
     @classmethod
     def parse(cls, typed: Mapping[str, Any]) -> "Request[R_co]":
@@ -133,7 +146,7 @@ class Request(Options, Generic[R_co]):
             HeadscopeError: in one sentence, what is wrong.
         """
         self.check(progress)
-        name = f"{self.__module__.rpartition('.')[0]}.{self.module}"
+        name = self.locate(self.module)
         if self.loading and not {name, "torch"} & sys.modules.keys():
             progress(self.loading, 0, 0)
         return cast(R_co, import_module(name).run(self, progress))

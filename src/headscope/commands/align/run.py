@@ -4,9 +4,12 @@ pairs --measure--> head table --assess, shortlist_heads--> verdict on each head 
 """
 
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import xarray as xr
+from rich.console import Console
+from rich.markup import escape
 
 from headscope.analyse import assess
 from headscope.analyse.shortlist import shortlist_heads
@@ -18,13 +21,15 @@ from headscope.commands.align.request import SETTINGS, Align
 from headscope.commands.inputs import make_plan
 from headscope.commands.output import open_folder
 from headscope.commands.progress import Progress
+from headscope.commands.sentences import print_place
 from headscope.corpora import summarize
 from headscope.errors import ModelError
 from headscope.headlists.alignment_heads import CROSS, render_settings
 from headscope.reducers import WordAlignment
 from headscope.reducers.support.permutations import with_permutations
 from headscope.view.headings import name_model
-from headscope.view.shortlist import list_shortlist, list_shortlisted
+from headscope.view.shortlist import list_shortlist, list_shortlisted, print_shortlist
+from headscope.view.terminal import print_table
 
 
 def run(request: Align, progress: Progress) -> xr.Dataset:
@@ -61,3 +66,17 @@ def _check_cross_attention(model: Model) -> None:
             f"{model.name!r} ({type(model.module).__name__}) has no cross-attention, so no head of it aligns a "
             "translation with its source; give an encoder-decoder."
         )
+
+
+def show(request: Align, table: xr.Dataset, console: Console) -> None:
+    """Print the table, which heads stand out, and where they are written."""
+    print_table(table, console)
+    print_shortlist(table, console)
+    out = Path(request.out or "")
+    print_place("all heads", request.out, "alignment.csv", console)
+    if (out / SETTINGS).exists():
+        done = "predicted" if request.step == "predicting" else "read"
+        sentence = f"The heads that stand out where words are {done} are the alignment_heads in {out / SETTINGS}."
+    else:
+        sentence = f"No head stands out at the step {request.step}, so {SETTINGS} is not written."
+    console.print(escape(sentence), soft_wrap=True, highlight=False)

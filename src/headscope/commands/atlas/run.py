@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from rich.console import Console
 
 from headscope.analyse import add_behaviours, add_head_map, add_replication, assess
 from headscope.analyse.head_map import DISTANCE, FEWEST_HEADS
@@ -31,6 +32,7 @@ from headscope.commands.output import open_folder
 from headscope.commands.progress import Progress
 from headscope.commands.recorded import record_request
 from headscope.commands.replication import Replication, open_replication
+from headscope.commands.sentences import print_written
 from headscope.corpora import CorpusSummary, summarize
 from headscope.corpora.corpus import name_documents
 from headscope.corpora.document import Document
@@ -49,6 +51,7 @@ from headscope.view.headings import name_model
 from headscope.view.need import list_needed_heads, make_need_frame
 from headscope.view.page import write_page
 from headscope.view.reports import read_reports
+from headscope.view.terminal import print_table
 
 MAP_TOKENS = 128
 """Documents are cut to this length where all heads are compared with one another (Clark et al. 2019, section 3)."""
@@ -208,3 +211,14 @@ def _describe_run(table: xr.Dataset) -> dict[str, Any]:
     attrs = {str(key): value.item() if isinstance(value, np.generic) else value for key, value in table.attrs.items()}
     parsed = ("skipped", "replication_skipped", "versions", "patterns", "scores")
     return attrs | {key: json.loads(attrs[key]) for key in parsed if key in attrs}
+
+
+def preview(table: xr.Dataset, console: Console) -> None:
+    """Print the table, before the figures are drawn."""
+    print_table(table, console)
+
+
+def show(request: Atlas, result: AtlasResult, console: Console) -> None:
+    """Print which page to open."""
+    assert result.folder is not None  # the terminal always names one
+    print_written("Open", result.folder / "atlas.html", len(result.files), console)

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import xarray as xr
+from rich.console import Console
+from rich.markup import escape
 
 from headscope.analyse.check import KEPT, LOST, check_heads, list_checked_scores
 from headscope.analyse.comparable import describe_shape, name_table
@@ -16,7 +18,7 @@ from headscope.analyse.report import UNDECIDED
 from headscope.capture.loading import load
 from headscope.capture.model import Model
 from headscope.commands.check.recorded_call import RecordedCall
-from headscope.commands.check.request import Check
+from headscope.commands.check.request import Check, TypedCheck
 from headscope.commands.inputs import find_head, make_plan
 from headscope.commands.output import open_folder
 from headscope.commands.progress import Progress
@@ -30,8 +32,11 @@ from headscope.reducers.support.permutations import with_permutations
 from headscope.runner import Plan, count_read, list_reducers, measure, resolve_reducers
 from headscope.runner.table import NOT_FINITE
 from headscope.score import Score
-from headscope.view.check import make_check_frame
+from headscope.view.check import make_check_frame, print_check
 from headscope.view.headings import name_model
+
+HEADS_LOST, NOT_DECIDED = 3, 4
+"""Exit codes; 2 is that of an error."""
 
 
 @dataclass(frozen=True)
@@ -185,3 +190,19 @@ def _describe(old: xr.Dataset, new: xr.Dataset) -> dict[str, Any]:
 def _drop_unknown(row: dict[Any, Any]) -> dict[str, Any]:
     """A row for JSON, which has no NaN."""
     return {str(key): None if value != value else value for key, value in row.items()}
+
+
+def show(request: TypedCheck, result: CheckResult, console: Console) -> int | None:
+    """Print the verdict on each head, and warn of those that cannot be decided."""
+    print_check(result.table, console)
+    if result.folder is not None:
+        console.print(f"\nWrote {escape(str(result.folder / 'check.json'))} and check.csv.", soft_wrap=True)
+    if result.lost:
+        return HEADS_LOST
+    if result.undecided:
+        count = len(result.undecided)
+        sentence = f"{count} head{'' if count == 1 else 's'} cannot be decided; more texts decide more."
+        warnings = Console(stderr=True, emoji=False)
+        warnings.print(f"headscope: {sentence}", style="yellow", soft_wrap=True, highlight=False)
+        return NOT_DECIDED if request.strict else None
+    return None

@@ -11,6 +11,7 @@ from typing import Any
 
 import xarray as xr
 from matplotlib.figure import Figure
+from rich.console import Console
 
 from headscope.analyse import Consistencies, compare_variable, consistencies
 from headscope.analyse.comparable import name_table
@@ -18,9 +19,11 @@ from headscope.commands.compare.entries import Entry, Tables, choose_entries
 from headscope.commands.compare.request import Compare
 from headscope.commands.output import open_folder
 from headscope.commands.progress import Progress
+from headscope.commands.record import spell
 from headscope.commands.recorded import REQUEST, record_request
+from headscope.commands.sentences import print_written
 from headscope.files import tell_apart
-from headscope.view.comparison import render_markdown
+from headscope.view.comparison import print_comparison, render_markdown
 from headscope.view.comparison_frames import make_frames
 from headscope.view.figures.changes import draw_baseline_scatter, draw_change_heatmaps, draw_layer_boxes
 from headscope.view.figures.runs import draw_pairs, pair_comparisons
@@ -137,3 +140,17 @@ def _list_figures(comparisons: Mapping[str, xr.Dataset]) -> dict[str, tuple[str,
         title = f"{heads}, before and after"
         figures[title] = f"pairs-{which}", partial(draw_pairs, pair_comparisons(by_title, which), first, title)
     return figures
+
+
+def show(request: Compare, result: ComparisonResult, console: Console) -> None:
+    """Print each comparison, the agreement between corpora, what was left out, and what to read."""
+    for comparison in result.comparisons:
+        print_comparison(comparison, console)
+    for name, agreements in result.agreements.items():
+        for agreement in agreements:
+            console.print(f"On {result.other}, {name}: {agreement}", soft_wrap=True, markup=False, highlight=False)
+    for sentence in result.left_out:
+        line = spell(sentence, type(request))
+        console.print(line, soft_wrap=True, markup=False, highlight=False, style="yellow")
+    if result.folder is not None:
+        print_written("Read", result.folder / "comparison.md", len(result.files), console)

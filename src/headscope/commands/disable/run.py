@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 import xarray as xr
+from rich.console import Console
 
 from headscope.analyse.run_effects import join_effects, summarize_effects
 from headscope.capture.loading import load
@@ -19,11 +20,12 @@ from headscope.commands.disable.request import Disable
 from headscope.commands.effects import TABLE, Disabling, measure_units
 from headscope.commands.output import open_folder
 from headscope.commands.progress import Progress
+from headscope.commands.sentences import print_place
 from headscope.errors import ModelError
 from headscope.intervene.ablation import list_units
 from headscope.runner.runs import identify_runs, refuse_other_runs
 from headscope.runs import Run, Runs
-from headscope.view.effects import list_effects
+from headscope.view.effects import list_effects, print_effects
 from headscope.view.figures.effects import draw_effects
 
 
@@ -71,3 +73,9 @@ def _join(tables: Sequence[xr.Dataset], model: Model, runs: Runs) -> xr.Dataset:
             )
     together = join_effects(tables, [run.name for run in runs.runs], [run.seed for run in runs.runs])
     return together.assign_attrs(identify_runs(model, runs))
+
+
+def show(request: Disable, table: xr.Dataset, console: Console) -> None:
+    """Print the largest effects, and where all are written."""
+    print_effects(table, console)
+    print_place("all effects", request.out, "effects.csv", console)

@@ -14,6 +14,7 @@ from typing import Any, cast
 from urllib.parse import SplitResult, parse_qs, urlsplit
 
 import xarray as xr
+from rich.console import Console
 
 from headscope.capture.loading import Loadable
 from headscope.capture.model import Model
@@ -207,3 +208,11 @@ class _Answers:
 
     def _is_token(self, token: str) -> bool:
         return secrets.compare_digest(token.encode(), self.token.encode())
+
+
+def show(request: Explore, explorer: Explorer, console: Console) -> None:
+    """Print the address of the page, and serve it."""
+    for note in explorer.notes:
+        console.print(note, soft_wrap=True, markup=False, highlight=False, style="yellow")
+    console.print(f"Open {explorer.address} (Ctrl-C ends).", soft_wrap=True, markup=False, highlight=False)
+    explorer.wait()

@@ -1,6 +1,8 @@
 """The heads of a table, or of a list of heads, in a file to hand on: our own format, those of others, a model card."""
 
 import xarray as xr
+from rich.console import Console
+from rich.markup import escape
 
 from headscope.commands.export.request import HEADS, MODEL_CARD, Export
 from headscope.commands.progress import Progress
@@ -46,3 +48,10 @@ def _list(request: Export) -> HeadList:
     except TableError as error:
         sentence = str(error).replace("the head table", name_source(table), 1)
         raise HeadscopeError(sentence) from error
+
+
+def show(request: Export, heads: HeadList, console: Console) -> None:
+    """Print which file was written, and how many heads it holds."""
+    rows, count = len(heads.keys), len(heads.entries)
+    written = f"{count} heads of {rows} row{'' if rows == 1 else 's'}"
+    console.print(f"Wrote {escape(str(request.file))}: {written}.", soft_wrap=True, highlight=False)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import xarray as xr
+from rich.console import Console
 
 from headscope.analyse.ledger import FIRST_SLOT, MeasuredPrompts, rank_readers, tabulate_ledger, tabulate_tokens
 from headscope.capture.align import spell_token
@@ -26,6 +27,7 @@ from headscope.commands.folder import OutputFolder
 from headscope.commands.ledger.request import Ledger
 from headscope.commands.output import open_folder
 from headscope.commands.progress import Progress
+from headscope.commands.sentences import print_place
 from headscope.corpora.prompts import Prompt, Prompts, name_parts
 from headscope.errors import CorpusError
 from headscope.intervene.prediction import find_start
@@ -38,7 +40,7 @@ from headscope.runner.local import SAVE_EVERY
 from headscope.runner.provenance import identify_model, list_versions
 from headscope.view.figures.ledger import draw_ledger
 from headscope.view.headings import name_model
-from headscope.view.ledger import list_content, list_parts
+from headscope.view.ledger import list_content, list_parts, print_ledger
 
 TABLE = "ledger"
 """The name of the head table."""
@@ -211,3 +213,9 @@ def _verify(model: Model, prompt: PromptTokens) -> Capture:
         PromptTokens(prompt.ids[:length], prompt.parts[:length]) for length in (VERIFIED_WORDS, VERIFIED_WORDS // 2)
     ]
     return Capture.verified(model, collate(model, [make_text("sample", part, []) for part in parts]))
+
+
+def show(request: Ledger, table: xr.Dataset, console: Console) -> None:
+    """Print the heads that read most, and where all are written."""
+    print_ledger(table, console)
+    print_place("all shares", request.out, "ledger.csv", console)

@@ -7,6 +7,7 @@ import datetime
 from collections.abc import Mapping, Sequence
 
 import xarray as xr
+from rich.console import Console
 
 from headscope.analyse.lesions import MATCH, MeasuredSets, tabulate_lesions
 from headscope.capture.model import Model
@@ -17,12 +18,13 @@ from headscope.commands.folder import OutputFolder
 from headscope.commands.lesions.request import Lesions
 from headscope.commands.output import open_folder
 from headscope.commands.progress import Progress
+from headscope.commands.sentences import print_place
 from headscope.intervene.ablation import Unit, list_ablations
 from headscope.intervene.edit import capture_model
 from headscope.intervene.head_sets import draw_random_sets, unite_heads
 from headscope.intervene.ways import prepare_ways
 from headscope.view.figures.lesions import draw_lesions
-from headscope.view.lesions import list_lesions
+from headscope.view.lesions import list_lesions, print_lesions
 
 TABLE = "lesions"
 """The name of the table of the folder."""
@@ -99,3 +101,9 @@ def disable_sets(
 
 def _list_heads(unit: Unit) -> list[tuple[str, int, int]]:
     return [(kind, layer, head + 1) for (kind, layer), heads in unit.selection.items() for head in heads]
+
+
+def show(request: Lesions, table: xr.Dataset, console: Console) -> None:
+    """Print what suffers without the heads of each relation, and where all is written."""
+    print_lesions(table, console)
+    print_place("all lesions", request.out, "lesions.csv", console)

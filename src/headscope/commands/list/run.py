@@ -2,6 +2,10 @@
 
 from collections.abc import Mapping
 
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
 from headscope.commands.list.request import List
 from headscope.commands.progress import Progress
 
@@ -31,3 +35,11 @@ def run(request: List, progress: Progress) -> Mapping[str, str]:
             from headscope.learn.tasks import TASKS
 
             return {name: task.description for name, task in TASKS.items()}
+
+
+def show(request: List, names: Mapping[str, str], console: Console) -> None:
+    """Print a table of names and descriptions."""
+    table = Table(box=None, show_header=False)
+    for name, description in names.items():
+        table.add_row(f"[bold]{escape(name)}[/]", escape(description))
+    console.print(table)

@@ -13,6 +13,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import xarray as xr
+from rich.console import Console
+from rich.markup import escape
 
 from headscope import heads
 from headscope.analyse import add_replication, assess
@@ -20,7 +22,7 @@ from headscope.capture.names import find_base
 from headscope.commands.folder import reserve_file
 from headscope.commands.inputs import find_head, make_plan
 from headscope.commands.measure.engine import RAY
-from headscope.commands.measure.request import Measure, Measuring
+from headscope.commands.measure.request import Measure, Measured, Measuring, TypedMeasure
 from headscope.commands.progress import Progress
 from headscope.commands.recorded import record_request
 from headscope.commands.replication import open_replication
@@ -28,9 +30,18 @@ from headscope.corpora import CorpusSummary, summarize
 from headscope.errors import HeadscopeError
 from headscope.reducers.reducer import Reducer
 from headscope.reducers.support.permutations import with_permutations
-from headscope.runner import list_reducers, measure, measure_runs, refuse_sample, refuse_view, resolve_reducers
+from headscope.runner import (
+    ShardSums,
+    list_reducers,
+    measure,
+    measure_runs,
+    refuse_sample,
+    refuse_view,
+    resolve_reducers,
+)
 from headscope.runs import Runs
 from headscope.view.headings import name_model
+from headscope.view.terminal import print_paths, print_table
 
 
 def run(request: Measure, progress: Progress) -> xr.Dataset:
@@ -137,3 +148,20 @@ def _is_adapter(model: object) -> bool:
         ModelError: the folder of an adapter does not say which model it was trained for.
     """
     return bool(find_base(str(model)) if isinstance(model, str | Path) else getattr(model, "adapter_of", ""))
+
+
+def show(request: TypedMeasure, result: Measured, console: Console) -> None:
+    """Print the table, or what was read of a shard, and which file was written."""
+    path = escape(str(request.file))
+    if isinstance(result, ShardSums):
+        counts, shard = result.counts, result.shard
+        console.print(
+            f"Shard {shard}: {counts['documents']:,} documents, {counts['words']:,} words, {counts['tokens']:,} "
+            f"tokens.\n\nWrote {path}. When all {shard.count} are written, join them with `headscope merge`.",
+            soft_wrap=True,
+        )
+        return
+    print_table(result, console)
+    if request.explain:
+        print_paths(result, console)
+    console.print(f"\nWrote {path}.", soft_wrap=True)

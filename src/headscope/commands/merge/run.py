@@ -4,6 +4,8 @@ files of sums --merge_shards--> head table --analyse--> with intervals and repor
 """
 
 import xarray as xr
+from rich.console import Console
+from rich.markup import escape
 
 from headscope.analyse import assess
 from headscope.commands.merge.request import Merge
@@ -11,6 +13,7 @@ from headscope.commands.progress import Progress
 from headscope.commands.recorded import record_request
 from headscope.heads import write_table
 from headscope.runner import merge_shards
+from headscope.view.terminal import print_table
 
 
 def run(request: Merge, progress: Progress) -> xr.Dataset:
@@ -21,3 +24,9 @@ def run(request: Merge, progress: Progress) -> xr.Dataset:
     if request.out is not None:
         write_table(table, request.out)
     return table
+
+
+def show(request: Merge, table: xr.Dataset, console: Console) -> None:
+    """Print the table, and which file was written."""
+    print_table(table, console)
+    console.print(f"\nWrote {escape(str(request.out))}.", soft_wrap=True)

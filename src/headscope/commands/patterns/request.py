@@ -213,7 +213,7 @@ class LabelMaps(LabellingOptions, TextOptions, LoadOptions, Request[str], functi
             _ = self.documents
 
 
-class TypedPatterns(Patterns, LabellingOptions, command="patterns"):
+class TypedPatterns(Patterns, LabellingOptions, command="patterns", printer="show"):
     """With `annotate`, a local page is opened instead, on which maps are labelled by eye."""
 
     annotate: Path | None = option(

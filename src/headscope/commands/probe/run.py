@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import xarray as xr
+from rich.console import Console
 
 from headscope.capture.model import Model, untrained_model
 from headscope.capture.stream import Plan
@@ -21,6 +22,7 @@ from headscope.commands.inputs import make_plan
 from headscope.commands.output import open_folder
 from headscope.commands.probe.request import STRUCTURAL, Probe
 from headscope.commands.progress import Progress
+from headscope.commands.sentences import print_place
 from headscope.corpora import Corpus, CorpusSummary, summarize
 from headscope.corpora.corpus import hash_documents, name_documents
 from headscope.corpora.document import Document
@@ -40,7 +42,7 @@ from headscope.runner.checkpoint import save as save_sums
 from headscope.runner.provenance import identify_model, list_versions
 from headscope.view.figures.probes import draw_probes
 from headscope.view.headings import name_model
-from headscope.view.probes import list_lengths, list_probes
+from headscope.view.probes import list_lengths, list_probes, print_probes
 
 TABLE = "probe"
 """The name of the head table."""
@@ -241,3 +243,9 @@ def _identify(
         "word_types": len(vectors.places), "word_types_missing": vectors.missing,
         "versions": json.dumps(list_versions()), "probes": json.dumps(dict(PROBES)),
     }  # fmt: skip
+
+
+def show(request: Probe, table: xr.Dataset, console: Console) -> None:
+    """Print what attention adds, and where all relations are written."""
+    print_probes(table, console)
+    print_place("all relations", request.out, "probe.csv", console)

@@ -260,7 +260,7 @@ class StudyRecorded(
             )
 
 
-class TypedStudy(Study, command="study"):
+class TypedStudy(Study, command="study", printer="show"):
     """With `recorded`, the results are those of scores that were recorded elsewhere, and no weights are needed."""
 
     recorded: str | Path | None = option(

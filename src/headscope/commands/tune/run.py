@@ -3,9 +3,15 @@
 task --read--> examples --tune--> a folder of runs, and of the runs on the control
 """
 
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+
 from headscope.commands.progress import Progress
-from headscope.commands.tune.request import Tune
+from headscope.commands.tune.request import Tune, TypedTune
 from headscope.learn.tune import Tuned, tune
+from headscope.view.tuned import print_tuned
 
 
 def run(request: Tune, progress: Progress) -> Tuned:
@@ -21,3 +27,9 @@ def run(request: Tune, progress: Progress) -> Tuned:
         resume=request.resume,
         progress=progress,
     )
+
+
+def show(request: TypedTune, result: Tuned, console: Console) -> None:
+    """Print how well the runs learnt, and where they are listed."""
+    print_tuned(result.task, result.control, console)
+    console.print(f"\nThe runs are listed in {escape(str(Path(request.out) / 'runs.json'))}.", soft_wrap=True)
