@@ -152,11 +152,24 @@ def argument(metavar: str, text: str, *, kw_only: bool, default: Any = dataclass
     return option(ARGUMENTS, text, default=default, kw_only=kw_only, metavar=metavar, **settings)
 
 
-def output_folder(example: str, typed_default: str, *, default: None, kw_only: bool) -> Any:
-    """Return the field of a folder of results, which the terminal always writes, and the function if it is named."""
-    text = f"Folder to write, such as {example}."
-    settings = {"metavar": "FOLDER", "typed_default": typed_default, "recorded": False}
+def output_folder(
+    example: str,
+    typed_default: str | None = None,
+    *,
+    kw_only: bool,
+    default: Any = dataclasses.MISSING,
+    **settings: Any,
+) -> Any:
+    """Return the field of a folder of results, with its default on the terminal; the function writes it if named."""
+    text, settings = f"Folder to write, such as {example}.", {"typed_default": typed_default or None, **settings}
+    settings |= {"metavar": "FOLDER", "recorded": False}
     return option(OUTPUT, text, "--out", "-o", default=default, kw_only=kw_only, **settings)
+
+
+def output_file(example: str, *, default: Any = dataclasses.MISSING, **settings: Any) -> Any:
+    """Return the field of a file of results; the settings are the attributes of `Option`."""
+    text, settings = f"File to write, such as {example}.", {"metavar": "FILE", "recorded": False, **settings}
+    return option(OUTPUT, text, "--out", "-o", default=default, **settings)
 
 
 def describe_default(described: Option, default: Any) -> str:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # a request is cheap to import; what checks it is imported wh
     from headscope.capture.model import Model
     from headscope.commands.evaluations import EvaluationSource
     from headscope.corpora import Corpus
+    from headscope.runs import Runs
 
 
 MODELS = (
@@ -87,6 +88,31 @@ def check_model(model: object) -> None:
 
     if isinstance(model, str | Path):
         check_name(str(model))
+
+
+class RunsOptions(Options):
+    """Runs that are measured instead of a model."""
+
+    runs: "str | Path | Runs | None" = option(
+        MODEL,
+        "Folder of runs that were tuned from `model`, such as headscope-runs: each run is measured instead of the "
+        "model.",
+        default=None,
+        metavar="FOLDER",
+        typed=Path,
+        python="The table has the dimension ``run``, and runs have the head of their task.",
+    )
+
+    @cached_property
+    def tuned(self) -> "Runs | None":
+        """The runs; None for the model itself.
+
+        Raises:
+            HeadscopeError: the folder holds no runs.
+        """
+        from headscope.runs import read
+
+        return read(self.runs) if isinstance(self.runs, str | Path) else self.runs
 
 
 class LanguageOptions(Options):
@@ -190,6 +216,11 @@ class CorpusPart(CorpusSize):
 
     seed: int = option(CORPUS, "Random seed of `sample`, such as 7.", default=0)
 
+    @property
+    def selection(self) -> dict[str, Any]:
+        """The arguments of `headscope.read` that say which part it is."""
+        return {"limit": self.limit, "sample": self.sample, "seed": self.seed}
+
 
 CORPORA = (
     "File or folder such as en_ewt-ud-dev.conllu (`headscope list corpora`), or grammar[:COUNT[:SEED]] for generated "
@@ -267,15 +298,7 @@ class CorpusOptions(CorpusFormat, CorpusPart, PairLength):
         """
         from headscope.corpora import read
 
-        return read(
-            corpus,
-            format=self.format,
-            patterns=self.patterns,
-            hops=self.hops,
-            limit=self.limit,
-            sample=self.sample,
-            seed=self.seed,
-        )
+        return read(corpus, format=self.format, patterns=self.patterns, hops=self.hops, **self.selection)
 
     def check_corpora(self, *corpora: str | Path | Iterable[Any] | None) -> None:
         """Raise an error for corpora on disk and patterns that cannot be read, before spaCy is loaded.
@@ -287,7 +310,7 @@ class CorpusOptions(CorpusFormat, CorpusPart, PairLength):
 
         for corpus in corpora:
             if isinstance(corpus, str | Path):
-                read(corpus, format=self.format, hops=self.hops, limit=self.limit, sample=self.sample, seed=self.seed)
+                read(corpus, format=self.format, hops=self.hops, **self.selection)
         if self.patterns is not None:
             patterns.check(self.patterns)
 

@@ -19,7 +19,16 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast, dataclass_transform, get_args, get_origin
 
-from headscope.commands.option import OUTPUT, Option, argument, option, output_folder, read_option, spell_name
+from headscope.commands.option import (
+    OUTPUT,
+    Option,
+    argument,
+    option,
+    output_file,
+    output_folder,
+    read_option,
+    spell_name,
+)
 from headscope.commands.progress import Progress, ignore_progress
 
 if TYPE_CHECKING:
@@ -38,7 +47,9 @@ LOADING = "loading PyTorch"
 """The step that is shown while a job is imported, which takes seconds."""
 
 
-@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(option, argument, output_folder))
+@dataclass_transform(
+    frozen_default=True, kw_only_default=True, field_specifiers=(option, argument, output_file, output_folder)
+)
 class Options:
     """Fields that several requests share. Requests are composed of them by inheritance, and of nothing else."""
 

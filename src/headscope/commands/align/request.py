@@ -97,7 +97,7 @@ class Align(ModelOptions, CorpusPart, Resumable, Request[HeadTable], command="al
         from headscope.corpora import read, summarize
 
         form = FORMAT if isinstance(self.pairs, str | Path) else None
-        corpus = read(self.pairs, format=form, limit=self.limit, sample=self.sample, seed=self.seed)
+        corpus = read(self.pairs, format=form, **self.selection)
         if not summarize(corpus).aligned:
             raise CorpusError(
                 f"{corpus.name} has no sure link between a word and one of its translation, so there is nothing to "

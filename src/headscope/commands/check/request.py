@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headscope.commands.function import make_function
-from headscope.commands.option import CORPUS, MEASURED, MODEL, OUTPUT, argument, option
+from headscope.commands.option import CORPUS, MEASURED, MODEL, OUTPUT, argument, option, output_folder
 from headscope.commands.option_groups import OWN_REDUCERS, BatchOptions, RunOptions
 from headscope.commands.output import Contents, check_folder
 from headscope.commands.progress import Progress
@@ -56,16 +56,7 @@ class Check(RunOptions, BatchOptions, Request[CheckResult], function="check"):
         typed=Path,
         python="Or a head table in memory.",
     )
-    out: str | Path | None = option(
-        OUTPUT,
-        "Folder for check.json and check.csv, such as checked.",
-        "--out",
-        "-o",
-        default=None,
-        unset="none is written",
-        metavar="FOLDER",
-        recorded=False,
-    )
+    out: str | Path | None = output_folder("checked", default=None, kw_only=True, unset="none is written")
     tolerance: float = option(
         MEASURED, "Loss of a score that still counts as none, such as 0.02.", default=0.05, metavar="SHARE"
     )

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headscope.commands.function import make_function
-from headscope.commands.option import CORPUS, MEASURED, MODEL, argument, option, output_folder
-from headscope.commands.option_groups import EvaluationOptions, ModelOptions
+from headscope.commands.option import CORPUS, MEASURED, argument, option, output_folder
+from headscope.commands.option_groups import EvaluationOptions, ModelOptions, RunsOptions
 from headscope.commands.output import Contents, Resumable, check_folder
 from headscope.commands.progress import Progress
 from headscope.commands.record import HeadTable, Request
@@ -16,11 +16,16 @@ from headscope.intervene.way_names import WAYS
 
 if TYPE_CHECKING:
     from headscope.commands.evaluations import EvaluationSource
-    from headscope.runs import Runs
 
 
 class Disable(
-    ModelOptions, EvaluationOptions, Resumable, Request[HeadTable], command="disable", function="measure_effects"
+    ModelOptions,
+    EvaluationOptions,
+    RunsOptions,
+    Resumable,
+    Request[HeadTable],
+    command="disable",
+    function="measure_effects",
 ):
     """Evaluate a model on a task with each head, each layer and each key/value head disabled.
 
@@ -58,14 +63,6 @@ class Disable(
         unset="the limit of the model",
         at_least=5,
         why="which leaves no room for an example",
-    )
-    runs: "str | Path | Runs | None" = option(
-        MODEL,
-        "Folder of runs that were tuned on `task` from `model`, such as headscope-runs: heads are disabled in each run "
-        "instead of the model, and summarized over the runs.",
-        default=None,
-        metavar="FOLDER",
-        typed=Path,
     )
     heads: str | Sequence[str] = option(
         MEASURED,
@@ -121,13 +118,6 @@ class Disable(
         from headscope.intervene.head_names import list_names
 
         return [*list_names(self.heads), *list_names(self.layers, of_layers=True)]
-
-    @cached_property
-    def tuned(self) -> "Runs | None":
-        """The runs to measure; None for the model itself."""
-        from headscope.runs import read
-
-        return read(self.runs) if isinstance(self.runs, str | Path) else self.runs
 
     @cached_property
     def source(self) -> "EvaluationSource":

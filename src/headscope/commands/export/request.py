@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headscope.commands.function import make_function
-from headscope.commands.option import MEASURED, OUTPUT, argument, option
+from headscope.commands.option import MEASURED, OUTPUT, argument, option, output_file
 from headscope.commands.progress import Progress
 from headscope.commands.record import Request
 from headscope.errors import HeadscopeError
@@ -51,9 +51,7 @@ class Export(Request[HeadList], function="export", loading=""):
         typed=Path,
         python="Or a head table or a list of heads in memory.",
     )
-    out: str | Path | None = option(
-        OUTPUT, "File to write, such as heads.json.", "--out", "-o", default=None, metavar="FILE", recorded=False
-    )
+    out: str | Path | None = output_file("heads.json", default=None)
     format: str = option(
         OUTPUT,
         "Format to write, such as model-card (Markdown); also heads (JSON of headscope), duo-attention (TSV), "
@@ -116,16 +114,11 @@ class Export(Request[HeadList], function="export", loading=""):
 class TypedExport(Export, command="export", loading=""):
     """The file is written even if it is not named."""
 
-    out: str | Path | None = option(
-        OUTPUT,
-        "File to write, such as heads.json.",
-        "--out",
-        "-o",
+    out: str | Path | None = output_file(
+        "heads.json",
         default=None,
         unset="heads.json, full_attention_heads.tsv, retrieval_heads.json, alignment_heads.json or heads.md, as the "
         "format has it",
-        metavar="FILE",
-        recorded=False,
     )
 
     @property

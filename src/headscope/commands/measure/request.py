@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 from headscope.capture.views import VIEWS
 from headscope.commands.function import make_function
 from headscope.commands.measure.engine import ENGINES, check_engine
-from headscope.commands.option import CORPUS, MEASURED, MODEL, OUTPUT, SPEED, option
-from headscope.commands.option_groups import PERMUTATIONS, CorpusOptions, ModelOptions, Replicable
+from headscope.commands.option import CORPUS, MEASURED, MODEL, OUTPUT, SPEED, option, output_file
+from headscope.commands.option_groups import PERMUTATIONS, CorpusOptions, ModelOptions, Replicable, RunsOptions
 from headscope.commands.output import Resumable, check_file
 from headscope.commands.progress import Progress, ignore_progress
 from headscope.commands.record import HeadTable, Request
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from headscope.corpora import Shard
     from headscope.reducers.reducer import Reducer
     from headscope.runner import ShardSums
-    from headscope.runs import Runs
 
     Measured: TypeAlias = xr.Dataset | ShardSums
 else:
@@ -96,18 +95,9 @@ class Measuring(CorpusOptions, ModelOptions, Resumable):
         self.check_model()
 
 
-class WholeCorpus(Replicable):
+class WholeCorpus(Replicable, RunsOptions):
     """What is measured on a whole corpus alone, and who measures it."""
 
-    runs: "str | Path | Runs | None" = option(
-        MODEL,
-        "Folder of runs that were tuned from `model`, such as headscope-runs: each run is measured instead of the "
-        "model.",
-        default=None,
-        metavar="FOLDER",
-        typed=Path,
-        python="The table has the dimension ``run``. Runs have the head of their task, and are not replicated.",
-    )
     engine: str = option(
         SPEED,
         "Who measures: local, or ray for the workers of a Ray cluster (extra `ray`), the one that RAY_ADDRESS names or "
@@ -126,24 +116,6 @@ class WholeCorpus(Replicable):
         recorded=False,
     )
 
-    @cached_property
-    def tuned(self) -> "Runs | None":
-        """The runs to measure; None if the model itself is to be measured.
-
-        Raises:
-            HeadscopeError: the folder holds no runs, or there is a corpus to replicate on as well.
-        """
-        from headscope.runs import read
-
-        if self.runs is None:
-            return None
-        if self.replicate is not None:
-            raise HeadscopeError(
-                "the heads of runs are not replicated, only those of one model; measure the runs on each corpus, and "
-                "leave out `replicate`."
-            )
-        return read(self.runs) if isinstance(self.runs, str | Path) else self.runs
-
 
 class Measure(Measuring, WholeCorpus, Request[HeadTable], function="measure"):
     """Measure every head of a model with one or more reducers.
@@ -152,14 +124,17 @@ class Measure(Measuring, WholeCorpus, Request[HeadTable], function="measure"):
         The head table, with intervals, reported heads and p-values.
     """
 
-    out: str | Path | None = option(
-        OUTPUT, "File to write, such as before.nc.", "--out", "-o", default=None, metavar="FILE", recorded=False
-    )
+    out: str | Path | None = output_file("before.nc", default=None)
 
     def check(self, progress: Progress) -> None:
         """Raise an error for runs, reducers, a model, an engine, a file or a corpus that cannot be used."""
         if self.out is None and self.resume:
             raise HeadscopeError("`resume` continues a file, and none is named; name it as `out`.")
+        if self.runs is not None and self.replicate is not None:
+            raise HeadscopeError(
+                "the heads of runs are not replicated, only those of one model; measure the runs on each corpus, and "
+                "leave out `replicate`."
+            )
         if self.tuned is not None and self.task is not None:
             raise HeadscopeError("runs have the head of the task that they were tuned on; leave out `task`.")
         self.check_measuring()
@@ -190,9 +165,7 @@ class MeasureShard(Measuring, Request[ShardSums], function="measure_shard", modu
         typed=str,
         python="Or a `headscope.corpora.Shard`.",
     )
-    out: str | Path = option(
-        OUTPUT, "File to write, such as heads.2-of-8.npz.", "--out", "-o", metavar="FILE", recorded=False
-    )
+    out: str | Path = output_file("heads.2-of-8.npz")
 
     @cached_property
     def part(self) -> "Shard":
@@ -249,15 +222,7 @@ class TypedMeasure(Measuring, WholeCorpus, Request[Measured], command="measure")
         unset="the whole corpus",
         metavar="K/N",
     )
-    out: str | Path | None = option(
-        OUTPUT,
-        "File to write, such as before.nc.",
-        "--out",
-        "-o",
-        default=None,
-        unset="heads.nc, or heads.2-of-8.npz for a shard",
-        metavar="FILE",
-    )
+    out: str | Path | None = output_file("before.nc", default=None, unset="heads.nc, or heads.2-of-8.npz for a shard")
     explain: bool = option(
         OUTPUT, "Print for each layer how its attention was computed, and why.", default=False, unset="no"
     )

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headscope.commands.function import make_function
-from headscope.commands.option import MEASURED, OUTPUT, argument, option
+from headscope.commands.option import MEASURED, argument, option, output_file
 from headscope.commands.option_groups import OWN_REDUCERS
 from headscope.commands.output import check_file
 from headscope.commands.progress import Progress
@@ -49,16 +49,7 @@ class Merge(Request[HeadTable], command="merge", loading=""):
         several=True,
         python="Or the objects.",
     )
-    out: str | Path | None = option(
-        OUTPUT,
-        "File to write, such as before.nc.",
-        "--out",
-        "-o",
-        default=None,
-        typed_default="heads.nc",
-        metavar="FILE",
-        recorded=False,
-    )
+    out: str | Path | None = output_file("before.nc", default=None, typed_default="heads.nc")
 
     @property
     def paths(self) -> list[Path]:

@@ -64,16 +64,15 @@ class TextOptions(CorpusFormat, CorpusPart, TaskData):
         from headscope.learn.task import TEST
         from headscope.learn.tasks import TASKS, read_task
 
-        part: dict[str, Any] = {"limit": self.limit, "sample": self.sample, "seed": self.seed}
         if not (isinstance(self.corpus, str) and self.corpus in TASKS):
-            return read(self.corpus, format=self.format, **part)
+            return read(self.corpus, format=self.format, **self.selection)
         examples = read_task(self.corpus, self.data).splits[TEST]
         documents = [each.to_document() for each in examples if each.texts and all(map(str.split, each.texts))]
         if not documents:
             raise CorpusError(
                 f"the task {self.corpus} has words with tags and no texts; give its corpus and not its name."
             )
-        return replace(read(documents, **part), name=self.corpus)
+        return replace(read(documents, **self.selection), name=self.corpus)
 
 
 class LabellingOptions(Options):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headscope.commands.function import make_function
-from headscope.commands.option import CORPUS, OUTPUT, SPEED, TRAINING, argument, option
+from headscope.commands.option import CORPUS, SPEED, TRAINING, argument, option, output_folder
 from headscope.commands.option_groups import LoadOptions, TaskData, TrainingOptions
 from headscope.commands.output import Resumable
 from headscope.commands.progress import Progress
@@ -44,16 +44,7 @@ class Tune(LoadOptions, TrainingOptions, TaskOptions, TaskData, Resumable, Reque
     """
 
     usage = ("headscope tune negation minilm --data grammar:300 -o negation --seeds 4 --control",)
-    out: str | Path = option(
-        OUTPUT,
-        "Folder to write, such as negation.",
-        "--out",
-        "-o",
-        kw_only=False,
-        typed_default="headscope-runs",
-        metavar="FOLDER",
-        recorded=False,
-    )
+    out: str | Path = output_folder("negation", "headscope-runs", kw_only=False)
     data: str | Path = option(
         CORPUS,
         "File or folder that holds the corpus of the task, such as corpora; for negation also grammar:300.",
