@@ -318,7 +318,7 @@ def test_nobody_is_sent_to_resume_what_keeps_nothing(run, files, tmp_path, monke
         def fail(*_: object, fault: BaseException = fault) -> None:
             raise fault
 
-        monkeypatch.setattr("headscope.commands.compare.run.make_frames", fail)
+        monkeypatch.setattr("headscope.commands.folder.write_content", fail)
         code, _, complained = run("compare", *words(files), "--variable", "scope_f1", "-o", tmp_path)
         assert code in (2, 130)
         assert complained.strip().splitlines()[-1] == f"headscope: {sentence}"

@@ -22,6 +22,7 @@ from headscope.capture.interface import Capture
 from headscope.capture.model import Model
 from headscope.capture.projection import Projection, find_projections
 from headscope.capture.residual import ResidualStream, find_residual_stream
+from headscope.commands.disable.request import Disable
 from headscope.commands.folder import OutputFolder
 from headscope.errors import HeadscopeError, ModelError
 from headscope.intervene.ablation import (
@@ -50,31 +51,12 @@ TABLE, PAIRS = "effects", "pairs"
 """The names under which what was measured of units, and of pairs of heads, is kept for resuming."""
 
 
-@dataclass(frozen=True)
-class Disabling:
-    """How units are disabled; `headscope.measure_effects` describes each argument.
-
-    Attributes:
-        how: what takes the place of their output; placebos are those of the first.
-        placebos: of each head; a layer has twice as many.
-        top: the number of heads with the largest estimates that are run, with as many at random; None for all.
-        pairs: the number of heads of which each two are disabled together.
-        direct: direct effects are measured too.
-    """
-
-    how: Sequence[str]
-    placebos: int
-    top: int | None
-    pairs: int
-    direct: bool
-
-
 def measure_units(
     folder: OutputFolder,
     model: Model,
     evaluation: Evaluation,
     units: Sequence[Unit],
-    disabling: Disabling,
+    request: Disable,
     *,
     seed: int,
     run: str = "",
@@ -86,19 +68,19 @@ def measure_units(
         model: a loaded model.
         evaluation: of that model.
         units: heads, layers and key/value heads, disabled one by one.
-        disabling: how.
+        request: how they are disabled.
         seed: of placebos, samples and texts for ``resample``.
         run: the name of the model among several that are measured into one folder.
 
     Raises:
         HeadscopeError: the units make no pair; or the model has no direct effects, no placebos, or cannot be changed.
     """
-    if disabling.pairs and sum(unit.kind == HEAD for unit in units) < 2:
+    if request.pairs and sum(unit.kind == HEAD for unit in units) < 2:
         raise HeadscopeError("pairs are made of two heads, and fewer are disabled; name more heads, or no pairs.")
     capture = capture_model(model)
-    projections = find_known_projections(capture, needed=bool(disabling.placebos or disabling.direct))
-    stream = find_residual_stream(capture, collate_sample(model), projections) if disabling.direct else None
-    measuring = _Measuring(folder, capture, evaluation, disabling, seed, projections, stream, run)
+    projections = find_known_projections(capture, needed=bool(request.placebos or request.direct))
+    stream = find_residual_stream(capture, collate_sample(model), projections) if request.direct else None
+    measuring = _Measuring(folder, capture, evaluation, request, seed, projections, stream, run)
     return measuring.measure(units).assign_attrs(
         identify_evaluation(model, evaluation) | {"content": evaluation.content}
     )
@@ -116,7 +98,7 @@ class _Measuring:
     folder: OutputFolder
     capture: Capture
     evaluation: Evaluation
-    disabling: Disabling
+    request: Disable
     seed: int
     projections: Mapping[Layer, Projection]
     stream: ResidualStream | None
@@ -124,14 +106,14 @@ class _Measuring:
 
     def measure(self, units: Sequence[Unit]) -> xr.Dataset:
         """The table, without the attributes that say where it comes from."""
-        how, pairs, evaluation = self.disabling.how, self.disabling.pairs, self.evaluation
+        how, pairs, evaluation = self.request.how, self.request.pairs, self.evaluation
         self.folder.progress("preparing what takes the place of heads", 0, 0)
         ways = prepare_ways(self.capture, evaluation, how, seed=self.seed)
         every_head = list_heads(self.capture.model)
         estimates = self._estimate(every_head, ways)
         units, sample = self._choose(units, estimates[how[0]])
         paths = PATHS if self.stream else (TOTAL,)
-        ablations = list_ablations(units, how, {how[0]: self.disabling.placebos}, paths)
+        ablations = list_ablations(units, how, {how[0]: self.request.placebos}, paths)
         outcomes = self._evaluate(TABLE, ablations, ways)
         if pairs:
             largest = self._rank(ablations, outcomes)[:pairs]
@@ -154,14 +136,14 @@ class _Measuring:
     def _estimate(self, units: Sequence[Unit], ways: Ways) -> dict[str, Float[np.ndarray, "head item"]]:
         """The first-order estimates of all heads, by way."""
         step = "estimating the effects of heads"
-        how, report = self.disabling.how, lambda done, total: self.folder.progress(step, done, total)
+        how, report = self.request.how, lambda done, total: self.folder.progress(step, done, total)
         changes = estimate_changes(self.capture, self.evaluation, how, ways, report)
         places = [(layer, head) for unit in units for layer, (head,) in unit.selection.items()]
         return {way: np.stack([changes[way, layer][head] for layer, head in places]) for way in how}
 
     def _choose(self, units: Sequence[Unit], estimates: Float[np.ndarray, "head item"]) -> tuple[list[Unit], list[str]]:
         """The units that are run, and the names of heads among them that were not chosen for their estimates."""
-        names, top = [unit.name for unit in units if unit.kind == HEAD], self.disabling.top
+        names, top = [unit.name for unit in units if unit.kind == HEAD], self.request.top
         if top is None or 2 * top >= len(names):
             return [*units], names if len(names) == len(estimates) else []
         nothing = np.zeros((self.evaluation.items, len(self.evaluation.quantities)))
@@ -186,7 +168,7 @@ class _Measuring:
         chosen = [
             number
             for number, each in enumerate(ablations)
-            if (each.unit.kind, each.how, each.placebo, each.path) == (HEAD, self.disabling.how[0], 0, TOTAL)
+            if (each.unit.kind, each.how, each.placebo, each.path) == (HEAD, self.request.how[0], 0, TOTAL)
         ]
         gather, evaluation = self.evaluation.gather, self.evaluation
         effects = compute_effects(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headscope.commands.option import CORPUS, MEASURED, MODEL, SPEED, TRAINING, argument, option
+from headscope.commands.progress import Progress, ignore_progress
 from headscope.commands.record import Options
 
 if TYPE_CHECKING:  # a request is cheap to import; what checks it is imported when it is checked
@@ -69,8 +70,9 @@ class LoadOptions(RunOptions):
         """Raise an error for a path at which there is no model."""
         check_model(self.model)
 
-    def load(self, *, task: str | None = None) -> "Model":
+    def load(self, progress: Progress = ignore_progress, *, task: str | None = None) -> "Model":
         """Return the model, with the head of a task if one is named."""
+        progress("loading the model", 0, 0)
         return self.load_model(self.model, task=task)
 
 

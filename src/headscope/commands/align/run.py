@@ -36,9 +36,8 @@ def run(request: Align, progress: Progress) -> xr.Dataset:
     """Measure the heads of the cross-attention, choose those that stand out, and write the folder."""
     documents = request.documents
     with open_folder(request, progress) as folder:
-        progress("loading the model", 0, 0)
         settings = read_generation_settings(request.model)
-        model = request.load()
+        model = request.load(progress)
         _check_cross_attention(model)
         model = set_languages(model, source=request.source, target=request.target)
         summary = summarize(documents)

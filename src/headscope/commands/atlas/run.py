@@ -73,9 +73,8 @@ def run(request: Atlas, progress: Progress) -> AtlasResult:
         second = open_replication(
             request.replicate, documents, named, resolved, reading=request.read, progress=progress
         )
-        progress("loading the model", 0, 0)
         head = next((head for view in (None, *views) if (head := find_head(None, resolved, view))), None)
-        model = request.load(task=head)
+        model = request.load(progress, task=head)
         if any(map(reports_heads, resolved)):
             model.require_weights("the untrained model")
         if disabled is not None:

@@ -13,11 +13,10 @@ import xarray as xr
 from rich.console import Console
 
 from headscope.analyse.run_effects import join_effects, summarize_effects
-from headscope.capture.loading import load
 from headscope.capture.model import Model
 from headscope.capture.stream import BATCH_TOKENS
 from headscope.commands.disable.request import Disable
-from headscope.commands.effects import TABLE, Disabling, measure_units
+from headscope.commands.effects import TABLE, measure_units
 from headscope.commands.output import open_folder
 from headscope.commands.progress import Progress
 from headscope.commands.sentences import print_place
@@ -34,28 +33,22 @@ def run(request: Disable, progress: Progress) -> xr.Dataset:
     source, runs = request.source, request.tuned
     settings: dict[str, Any] = {"start": request.start, "batch_tokens": request.batch_tokens or BATCH_TOKENS}
     settings |= {} if request.max_tokens is None else {"max_tokens": request.max_tokens}
-    disabling = Disabling(request.how, request.placebos, request.top, request.pairs, request.direct)
     with open_folder(request, progress) as folder:
 
         def measure(loaded: Model, run: Run | None = None) -> xr.Dataset:
             units = list_units(loaded, request.names)
             evaluation = source.prepare(loaded, **settings)
-            if run is None:
-                return measure_units(folder, loaded, evaluation, units, disabling, seed=request.seed)
             # Placebos of runs with one seed would err alike, and so would their mean.
-            seed = request.seed + run.seed
-            return measure_units(folder, loaded, evaluation, units, disabling, seed=seed, run=run.name)
+            seed, name = (request.seed + run.seed, run.name) if run else (request.seed, "")
+            return measure_units(folder, loaded, evaluation, units, request, seed=seed, run=name)
 
-        progress("loading the model", 0, 0)
         if runs is None:
-            model = request.load(task=source.head)
+            model = request.load(progress, task=source.head)
             table = measure(model)
         else:
-            model = request.load()
+            model = request.load(progress)
             refuse_other_runs(model, runs, trust_remote_code=request.trust_remote_code)
-            loading = partial(
-                load, device=request.device, trust_remote_code=request.trust_remote_code, task=source.head
-            )
+            loading = partial(request.load_model, task=source.head)
             table = _join([measure(loading(runs.path(run)), run) for run in runs.runs], model, runs)
         summary = {} if runs is None else {"summary.csv": list_effects(summarize_effects(table))}
         names = {"model": model.name, "task": source.name, "runs": str(runs.folder) if runs else ""}

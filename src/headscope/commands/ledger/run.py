@@ -56,8 +56,7 @@ def run(request: Ledger, progress: Progress) -> xr.Dataset:
     """Measure what each head reads of each part of the prompts, and write the folder."""
     source, tokens = request.source, request.tokens
     with open_folder(request, progress) as folder:
-        progress("loading the model", 0, 0)
-        model = request.load(task="causal-lm")
+        model = request.load(progress, task="causal-lm")
         check_decoder(model)
         layout = PromptLayout(model, find_start(model, request.start, causal=True), request.chat)
         laid_out, skipped = _lay_out(layout, source, tokens)

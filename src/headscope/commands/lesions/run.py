@@ -3,7 +3,6 @@
 atlas --choose_sets--> sets --draw_random_sets--> units --evaluate_ablations--> outcomes --tabulate_lesions--> files
 """
 
-import datetime
 from collections.abc import Mapping, Sequence
 
 import xarray as xr
@@ -34,8 +33,7 @@ def run(request: Lesions, progress: Progress) -> xr.Dataset:
     """Measure what each set of heads harms beyond random sets, and write the folder."""
     source = request.source
     with open_folder(request, progress) as folder:
-        progress("loading the model", 0, 0)
-        model = request.load(task=source.head)
+        model = request.load(progress, task=source.head)
         table = disable_sets(
             folder,
             TABLE,
@@ -94,8 +92,7 @@ def disable_sets(
         random=random, norms=outcomes.norms.reshape(len(units), -1), clusters=evaluation.clusters,
         subsets=evaluation.subsets, sizes=count_units(model), attention_types=[*model.layers],
     )  # fmt: skip
-    created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    about = {"content": evaluation.content, "how": how, MATCH: match, "created": created}
+    about = {"content": evaluation.content, "how": how, MATCH: match}
     return tabulate_lesions(measured).assign_attrs(identify_evaluation(model, evaluation) | about)
 
 

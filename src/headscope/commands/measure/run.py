@@ -70,8 +70,7 @@ def _measure_here(
     documents, runs, plan = request.documents, request.tuned, make_plan(request)
     named = list_reducers(request.reducers)
     second = open_replication(request.replicate, documents, named, reducers, reading=request.read, progress=progress)
-    progress("loading the model", 0, 0)
-    model = request.load(task=find_head(request.task, reducers, request.view) if runs is None else None)
+    model = request.load(progress, task=find_head(request.task, reducers, request.view) if runs is None else None)
 
     def make_settings(step: str, summary: CorpusSummary, checkpoint: Path | None) -> dict[str, Any]:
         shown = partial(progress, step)

@@ -60,8 +60,7 @@ def run(request: Probe, progress: Progress) -> xr.Dataset:
         others = None if tested is None else _Texts.divide(tested, summarize(tested))
         _refuse_few(texts, documents, kind, request.seeds, own_test=tested is not None)
         vocabulary = Vocabulary.from_documents([*texts.documents, *(others.documents if others else [])], kind)
-        progress("loading the model", 0, 0)
-        model, words = request.load(), request.words
+        model, words = request.load(progress), request.words
         vectors = embed_words(model, vocabulary.types) if words is None else read_vectors(words, vocabulary.types)
         names = {"treebank": name_documents(documents), "test": "" if tested is None else name_documents(tested)}
         settings = {
