@@ -378,7 +378,7 @@ def test_folders_and_studies_without_recorded_scores_are_refused(tmp_path) -> No
 def test_no_torch_is_loaded(tmp_path) -> None:
     save(tmp_path)
     code = (
-        "import sys; from headscope import cli; from headscope.view import figures; figures.save = lambda *a: []; "
+        "import sys; from headscope import cli; from headscope.view import figures; figures.save = lambda *a, **b: []; "
         f"sys.argv = ['headscope', 'study', 'zhao2020', '--recorded', {str(tmp_path)!r}, '-o', {str(tmp_path)!r}]\n"
         "try:\n    cli.main()\nexcept SystemExit as end:\n    print(end.code, 'torch' in sys.modules)"
     )

@@ -152,6 +152,18 @@ def argument(metavar: str, text: str, *, kw_only: bool, default: Any = dataclass
     return option(ARGUMENTS, text, default=default, kw_only=kw_only, metavar=metavar, **settings)
 
 
+def reducer_option(text: str, *, default: Any = dataclasses.MISSING, kw_only: bool = True, **settings: Any) -> Any:
+    """Return the field of reducers, by name or as objects; the settings are the attributes of `Option`."""
+    settings = {"metavar": "NAME", "typed": str, "several": True, "python": "Or the objects.", **settings}
+    return option(MEASURED, text, "--reducer", "-r", default=default, kw_only=kw_only, **settings)
+
+
+def table_option(group: str, text: str, *names: str, default: None, kw_only: bool = True, **settings: Any) -> Any:
+    """Return the field of a head table: of its file or folder, or in Python of the table itself."""
+    settings = {"metavar": "FILE", "typed": Path, "python": "Or the table.", **settings}
+    return option(group, text, *names, default=default, kw_only=kw_only, **settings)
+
+
 def output_folder(
     example: str,
     typed_default: str | None = None,

@@ -27,7 +27,9 @@ from headscope.commands.option import (
     output_file,
     output_folder,
     read_option,
+    reducer_option,
     spell_name,
+    table_option,
 )
 from headscope.commands.progress import Progress, ignore_progress
 
@@ -48,7 +50,9 @@ LOADING = "loading PyTorch"
 
 
 @dataclass_transform(
-    frozen_default=True, kw_only_default=True, field_specifiers=(option, argument, output_file, output_folder)
+    frozen_default=True,
+    kw_only_default=True,
+    field_specifiers=(option, argument, reducer_option, table_option, output_file, output_folder),
 )
 class Options:
     """Fields that several requests share. Requests are composed of them by inheritance, and of nothing else."""

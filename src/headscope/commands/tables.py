@@ -58,13 +58,8 @@ def open_effects(effects: str | Path | xr.Dataset) -> xr.Dataset:
     Raises:
         TableError: there is no such table, it is damaged, or it does not tell which heads are needed.
     """
-    if not isinstance(effects, str | Path):
-        return check_effects(effects, "the table of effects")
-    path = Path(effects).expanduser()
-    path = path / "effects.nc" if path.is_dir() else path
-    if not path.is_file():
-        raise TableError(f"there is no file {path}; effects are written by `headscope disable`, into the folder -o.")
-    return check_effects(read_table(path), str(path))
+    table, name = _open_written(effects, "effects.nc", "effects are written by `headscope disable`")
+    return check_effects(table, name or "the table of effects")
 
 
 def open_probes(probes: str | Path | xr.Dataset) -> xr.Dataset:
@@ -76,12 +71,18 @@ def open_probes(probes: str | Path | xr.Dataset) -> xr.Dataset:
     Raises:
         TableError: there is no such table, or it is none of probes.
     """
-    if isinstance(probes, str | Path):
-        path = Path(probes).expanduser()
-        path = path / "probe.nc" if path.is_dir() else path
-        if not path.is_file():
-            raise TableError(f"there is no file {path}; probes are written by `headscope probe`, into the folder -o.")
-        probes = read_table(path)
-    if "probe_accuracy" not in probes:
+    table, _ = _open_written(probes, "probe.nc", "probes are written by `headscope probe`")
+    if "probe_accuracy" not in table:
         raise TableError("the table given as probes has no accuracies of probes; give one of `headscope probe`.")
-    return probes
+    return table
+
+
+def _open_written(source: str | Path | xr.Dataset, file: str, advice: str) -> tuple[xr.Dataset, str]:
+    """Return a table that a command wrote to its folder, and where it is; one that is given, as it is."""
+    if not isinstance(source, str | Path):
+        return source, ""
+    path = Path(source).expanduser()
+    path = path / file if path.is_dir() else path
+    if not path.is_file():
+        raise TableError(f"there is no file {path}; {advice}, into the folder -o.")
+    return read_table(path), str(path)

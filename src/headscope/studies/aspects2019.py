@@ -17,6 +17,7 @@ from headscope.analyse.compare import compare_variable
 from headscope.errors import TableError
 from headscope.heads import head_name
 from headscope.studies.extractors import PERCENT, best_head_value, largest
+from headscope.studies.names import NAMES
 from headscope.studies.run_extractors import best_head_after, find_best_before, head_value, on_tables
 from headscope.studies.study import (
     Claim,
@@ -141,7 +142,7 @@ def _plot_best_heads(before: xr.Dataset, task: xr.Dataset, control: xr.Dataset) 
 
 
 ASPECTS2019 = Study(
-    title="What does a fine-tuned BERT model look at? (essay, 2019), measured head by head",
+    title=NAMES["aspects2019"],
     models={BERT: ("bert-base-uncased", "google-bert/bert-base-uncased")},
     measurements={
         "pairs": Measurement(

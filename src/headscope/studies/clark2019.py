@@ -19,6 +19,7 @@ from headscope.studies.extractors import (
     single_value,
     top_layer,
 )
+from headscope.studies.names import NAMES
 from headscope.studies.probe_extractors import best_structural_probe, probe_accuracy, probe_gain
 from headscope.studies.study import Claim, Derived, Extractor, Measurement, NotMeasuredError, Pattern, Study, Value
 from headscope.view.figures import layers
@@ -235,7 +236,7 @@ TEXTUAL = (
 """Sections 3, 4.2 and 6, and figures 2 to 4 and 6, of which the paper prints no numbers but these."""
 
 CLARK2019 = Study(
-    title="Clark, Khandelwal, Levy and Manning 2019, What Does BERT Look At? An Analysis of BERT's Attention",
+    title=NAMES["clark2019"],
     # The paper speaks of "the uncased BERT model" as another than its own; the commands released with it use that one.
     models={
         BERT: ("bert-base-cased", "google-bert/bert-base-cased", "bert-base-uncased", "google-bert/bert-base-uncased")

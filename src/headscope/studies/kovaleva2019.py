@@ -25,6 +25,7 @@ from headscope.studies.extractors import (
     mean_of_heads,
     mean_of_layers,
 )
+from headscope.studies.names import NAMES
 from headscope.studies.run_extractors import (
     average_head,
     deep_layers,
@@ -201,7 +202,7 @@ DISABLED = (
 """Section 4.6; disabled heads attend to all tokens alike."""
 
 KOVALEVA2019 = Study(
-    title="Kovaleva, Romanov, Rogers and Rumshisky 2019, Revealing the Dark Secrets of BERT",
+    title=NAMES["kovaleva2019"],
     models={BERT: ("bert-base-uncased", "google-bert/bert-base-uncased")},
     measurements={
         "classes": Measurement(*EWT, ("classes",), "development sets of GLUE"),

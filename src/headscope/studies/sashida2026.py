@@ -13,6 +13,7 @@ from headscope.analyse.lesions import BY_LAYER, BY_SIZE
 from headscope.analyse.rank import rank_heads
 from headscope.corpora.paths import FEWEST, KIND
 from headscope.studies.lesion_extractors import drop, drop_beyond_random, drop_beyond_set
+from headscope.studies.names import NAMES
 from headscope.studies.study import Claim, Lesions, Measurement, NotMeasuredError, Pattern, Study, Value
 from headscope.view.figures.head_sets import draw_drops, draw_two_scores
 
@@ -109,8 +110,7 @@ def _draw_drops(*tables: xr.Dataset) -> Figure:
 
 
 SASHIDA2026 = Study(
-    title="Sashida, Kojima, Iwasawa and Matsuo 2026, Revealing Redundant Syntax in Large Language Models through "
-    "Multi-Hop Dependency Paths",
+    title=NAMES["sashida2026"],
     models={GPT: ("gpt2-xl", "openai-community/gpt2-xl")},
     measurements={
         "treebank": Measurement(

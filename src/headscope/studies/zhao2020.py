@@ -19,6 +19,7 @@ from headscope.studies.extractors import (
     mean_of_offsets,
     single_value,
 )
+from headscope.studies.names import NAMES
 from headscope.studies.study import Claim, Extractor, Measurement, Pattern, Printed, Study, Value
 from headscope.studies.zhao2020_tables import (
     SCORES,
@@ -164,7 +165,7 @@ SAME_HEAD = Claim(
 )  # fmt: skip
 
 ZHAO2020 = Study(
-    title="Zhao and Bethard 2020, How does BERT's attention change when you fine-tune?",
+    title=NAMES["zhao2020"],
     models={
         BASE: ("bert-base-uncased", "google-bert/bert-base-uncased"),
         LARGE: ("bert-large-uncased", "google-bert/bert-large-uncased"),

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 from headscope.capture.views import VIEWS
 from headscope.commands.atlas.result import AtlasResult
 from headscope.commands.function import make_function
-from headscope.commands.option import CORPUS, MEASURED, OUTPUT, argument, option, output_folder
+from headscope.commands.option import (
+    CORPUS,
+    MEASURED,
+    OUTPUT,
+    argument,
+    option,
+    output_folder,
+    reducer_option,
+    table_option,
+)
 from headscope.commands.option_groups import (
     CORPORA,
     LOADED_MODEL,
@@ -65,16 +74,10 @@ class Atlas(CorpusOptions, ModelOptions, Replicable, Resumable, Request[AtlasRes
     )
     out: str | Path | None = output_folder("ewt", "headscope-atlas", default=None, kw_only=False)
     seed: int = option(CORPUS, "Random seed of `sample` and of the untrained model, such as 7.", default=0)
-    reducers: "str | Reducer | Sequence[str | Reducer]" = option(
-        MEASURED,
+    reducers: "str | Reducer | Sequence[str | Reducer]" = reducer_option(
         "A reducer to measure too, such as map_patterns, or your own, such as repetition:Repetition (module:Reducer); "
         "may be repeated.",
-        "--reducer",
-        "-r",
         default=(),
-        metavar="NAME",
-        typed=str,
-        several=True,
         python="Or a reducer as an object. One of yours with the name of a built-in reducer takes its place.",
     )
     permutations: int | None = option(
@@ -94,22 +97,19 @@ class Atlas(CorpusOptions, ModelOptions, Replicable, Resumable, Request[AtlasRes
         metavar="NAME",
         choices=tuple(VIEWS),
     )
-    effects: "str | Path | HeadTable | None" = option(
+    effects: "str | Path | HeadTable | None" = table_option(
         MEASURED,
         "Folder that `headscope disable` wrote of this model, such as effects: the page says which heads are needed.",
         default=None,
         metavar="FOLDER",
-        typed=Path,
-        python="Or its table. Of runs, the effects of the run that is `model` are taken.",
+        python="Or the table. Of runs, the effects of the run that is `model` are taken.",
     )
-    probe: "str | Path | HeadTable | None" = option(
+    probe: "str | Path | HeadTable | None" = table_option(
         MEASURED,
         "Folder that `headscope probe` wrote of this model, such as headscope-probe: the page shows what all heads "
         "together know.",
         default=None,
         metavar="FOLDER",
-        typed=Path,
-        python="Or its table.",
     )
     map_documents: int = option(
         MEASURED,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headscope.commands.function import make_function
-from headscope.commands.option import CORPUS, MEASURED, MODEL, OUTPUT, argument, option, output_folder
+from headscope.commands.option import CORPUS, MEASURED, MODEL, OUTPUT, argument, option, output_folder, reducer_option
 from headscope.commands.option_groups import OWN_REDUCERS, BatchOptions, RunOptions
 from headscope.commands.output import Contents, check_folder
 from headscope.commands.progress import Progress
@@ -84,17 +84,10 @@ class Check(RunOptions, BatchOptions, Request[CheckResult], function="check"):
         unset="where it was",
         metavar="FILE",
     )
-    reducers: "str | Reducer | Sequence[str | Reducer]" = option(
-        MEASURED,
+    reducers: "str | Reducer | Sequence[str | Reducer]" = reducer_option(
         f"{OWN_REDUCERS} Code that a table names is never run by itself.",
-        "--reducer",
-        "-r",
         default=(),
         unset="built-in ones alone",
-        metavar="NAME",
-        typed=str,
-        several=True,
-        python="Or the objects.",
     )
 
     @cached_property

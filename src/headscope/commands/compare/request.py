@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headscope.commands.function import make_function
-from headscope.commands.option import CORPUS, MEASURED, argument, option, output_folder
+from headscope.commands.option import CORPUS, MEASURED, argument, option, output_folder, table_option
 from headscope.commands.output import Contents, check_folder
 from headscope.commands.progress import Progress
 from headscope.commands.record import Request
@@ -50,38 +50,19 @@ class Compare(Request[ComparisonResult], command="compare", loading="loading mat
         typed=Path,
         python=IN_MEMORY,
     )
-    control: "str | Path | xr.Dataset | None" = option(
-        MEASURED,
-        "Head table of the runs on the task's control, such as control.nc.",
-        default=None,
-        kw_only=False,
-        metavar="FILE",
-        typed=Path,
-        python=IN_MEMORY,
+    control: "str | Path | xr.Dataset | None" = table_option(
+        MEASURED, "Head table of the runs on the task's control, such as control.nc.", default=None, kw_only=False
     )
-    other_before: "str | Path | xr.Dataset | None" = option(
+    other_before: "str | Path | xr.Dataset | None" = table_option(
         CORPUS,
         "Head table before tuning on another corpus, such as sfu-before.nc, to compare the corpora.",
         default=None,
-        metavar="FILE",
-        typed=Path,
-        python=IN_MEMORY,
     )
-    other_after: "str | Path | xr.Dataset | None" = option(
-        CORPUS,
-        "Head table of the runs on the other corpus, such as sfu-after.nc.",
-        default=None,
-        metavar="FILE",
-        typed=Path,
-        python=IN_MEMORY,
+    other_after: "str | Path | xr.Dataset | None" = table_option(
+        CORPUS, "Head table of the runs on the other corpus, such as sfu-after.nc.", default=None
     )
-    other_control: "str | Path | xr.Dataset | None" = option(
-        CORPUS,
-        "Head table of the runs on the control, on the other corpus, such as sfu-control.nc.",
-        default=None,
-        metavar="FILE",
-        typed=Path,
-        python=IN_MEMORY,
+    other_control: "str | Path | xr.Dataset | None" = table_option(
+        CORPUS, "Head table of the runs on the control, on the other corpus, such as sfu-control.nc.", default=None
     )
     variables: Sequence[str] = option(
         MEASURED,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 from headscope.capture.views import VIEWS
 from headscope.commands.function import make_function
 from headscope.commands.measure.engine import ENGINES, check_engine
-from headscope.commands.option import CORPUS, MEASURED, MODEL, OUTPUT, SPEED, option, output_file
+from headscope.commands.option import CORPUS, MEASURED, MODEL, OUTPUT, SPEED, option, output_file, reducer_option
 from headscope.commands.option_groups import PERMUTATIONS, CorpusOptions, ModelOptions, Replicable, RunsOptions
 from headscope.commands.output import Resumable, check_file
 from headscope.commands.progress import Progress, ignore_progress
@@ -31,15 +31,9 @@ else:
 class Measuring(CorpusOptions, ModelOptions, Resumable):
     """What is measured of a model on a corpus, or on a shard of it."""
 
-    reducers: "str | Reducer | Sequence[str | Reducer]" = option(
-        MEASURED,
+    reducers: "str | Reducer | Sequence[str | Reducer]" = reducer_option(
         "What to measure, such as relations (`headscope list reducers`); may be repeated. Required.",
-        "--reducer",
-        "-r",
         kw_only=False,
-        metavar="NAME",
-        typed=str,
-        several=True,
         python="A name (`headscope.reducers.REDUCERS`), a reducer as an object, or several of them.",
     )
     seed: int = option(CORPUS, "Random seed of `sample` and `sample_queries`, such as 7.", default=0)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headscope.commands.function import make_function
-from headscope.commands.option import MEASURED, argument, option, output_file
+from headscope.commands.option import argument, output_file, reducer_option
 from headscope.commands.option_groups import OWN_REDUCERS
 from headscope.commands.output import check_file
 from headscope.commands.progress import Progress
@@ -36,18 +36,11 @@ class Merge(Request[HeadTable], command="merge", loading=""):
         several=True,
         python="`headscope.measure_shard` writes such files too.",
     )
-    reducers: "str | Reducer | Sequence[str | Reducer]" = option(
-        MEASURED,
+    reducers: "str | Reducer | Sequence[str | Reducer]" = reducer_option(
         OWN_REDUCERS,
-        "--reducer",
-        "-r",
         default=(),
         unset="built-in ones only",
         kw_only=False,
-        metavar="NAME",
-        typed=str,
-        several=True,
-        python="Or the objects.",
     )
     out: str | Path | None = output_file("before.nc", default=None, typed_default="heads.nc")
 

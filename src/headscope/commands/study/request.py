@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headscope.commands.function import make_function
-from headscope.commands.option import CORPUS, MEASURED, MODEL, TRAINING, argument, option, output_folder
+from headscope.commands.option import CORPUS, MEASURED, MODEL, TRAINING, argument, option, output_folder, table_option
 from headscope.commands.option_groups import (
     LOADED_MODEL,
     MODELS,
@@ -97,12 +97,11 @@ class Study(
         default=None,
         metavar="FOLDER",
     )
-    probe: "str | Path | HeadTable | None" = option(
+    probe: "str | Path | HeadTable | None" = table_option(
         MEASURED,
         "Folder that `headscope probe` wrote of `model`, such as headscope-probe, for claims about probes.",
         default=None,
         metavar="FOLDER",
-        typed=Path,
     )
     limits: Mapping[str, int] | None = option(
         CORPUS,
