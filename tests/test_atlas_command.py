@@ -15,7 +15,6 @@ import xarray as xr
 import headscope
 import tiny
 from headscope import heads
-from headscope.commands.atlas import run as atlas_job
 
 pytestmark = pytest.mark.full
 
@@ -160,7 +159,7 @@ def test_what_killed_runs_left_unfinished_is_removed(run, model, tmp_path) -> No
     assert {path.name for path in tmp_path.iterdir()} == {"atlas", "heads.nc"}
 
 
-@pytest.mark.parametrize("stage", ["save", "write_page"])
+@pytest.mark.parametrize("stage", ["headscope.view.figures.save", "headscope.commands.atlas.run.write_page"])
 def test_a_failure_while_writing_leaves_the_old_atlas_whole(
     run, model, made, tmp_path, monkeypatch, draw_only, stage
 ) -> None:
@@ -171,7 +170,7 @@ def test_a_failure_while_writing_leaves_the_old_atlas_whole(
     def full(*arguments: object, **more: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(atlas_job, stage, full)
+    monkeypatch.setattr(stage, full)
     code, _, complaint = run("atlas", model, "grammar:59", *DRAWN, "-o", out)
     assert code == 2
     assert complaint.splitlines()[-1] == (

@@ -41,5 +41,5 @@ def test_a_request_has_the_least_values_and_the_defaults_of_what_it_runs() -> No
     assert Tune.options["max_tokens"].at_least == Disable.options["max_tokens"].at_least == LEAST_TOKENS
     assert Atlas.options["batch_tokens"].unset == str(Plan.batch_tokens)
     assert Atlas.options["pair_tokens"].unset == Patterns.options["pair_tokens"].unset == str(Plan.pair_tokens)
-    request = Tune("negation", "minilm")
+    request = Tune("negation", "minilm", "runs")
     assert request.settings == Settings()

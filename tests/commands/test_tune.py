@@ -130,13 +130,13 @@ def test_the_shortest_example_and_the_choices_are_those_of_training() -> None:
 
 def test_seeds_are_a_number_or_the_seeds_themselves() -> None:
     task = toys.classification()
-    assert Tune(task, "minilm", seeds=3).each_seed == (1, 2, 3)
-    assert Tune(task, "minilm", seeds=iter([5, 2])).each_seed == (5, 2)
-    typed = {"task": "negation", "model": "minilm"}
+    assert Tune(task, "minilm", "runs", seeds=3).each_seed == (1, 2, 3)
+    assert Tune(task, "minilm", "runs", seeds=iter([5, 2])).each_seed == (5, 2)
+    typed = {"task": "negation", "model": "minilm", "out": "runs"}
     assert TypedTune.parse(typed | {"seeds": "2"}).each_seed == (1, 2)
     assert TypedTune.parse(typed | {"seed": ["7", "3"]}).each_seed == (7, 3)
     with pytest.raises(HeadscopeError, match=r"^the seed 3 is given more than once; runs differ in their seeds\.$"):
-        headscope.tune(task, "minilm", seeds=[3, 3])
+        headscope.tune(task, "minilm", "runs", seeds=[3, 3])
 
 
 def test_what_is_wrong_is_refused_before_torch_is_loaded(table, model) -> None:

@@ -181,7 +181,11 @@ def test_the_misprints_are_named(models) -> None:
 
 @pytest.mark.full
 def test_the_command_writes_everything_and_needs_no_weights(run, data, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("headscope.view.figures.save", lambda figure, folder, name: (folder / name).write_text("drawn"))
+    def save(figure: object, folder: Path, name: str, *, pdf: bool) -> None:
+        folder.mkdir(exist_ok=True)
+        (folder / name).write_text("drawn")
+
+    monkeypatch.setattr("headscope.view.figures.save", save)
     code, said, _ = run("study", "zhao2020", "--recorded", scores(data, "x").parent, "-o", tmp_path)
     assert code == 0
     written = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
