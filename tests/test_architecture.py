@@ -46,7 +46,7 @@ SCORES = (
 )
 
 # A command that is about one statistic and no other.
-OF_ONE_REDUCER = {"commands/align/run.py": {"WordAlignment", "alignment"}}
+OF_ONE_REDUCER = {"commands/align/run.py": {"WordAlignment"}}
 
 # What loads no torch; import-linter's contract is about the first.
 WITHOUT_TORCH = ("analyse", "corpora", "examples", "headlists", "heads", "identity", "layers", "runs", "score", "view")

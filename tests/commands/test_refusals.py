@@ -43,7 +43,7 @@ PLACES: dict[type[Request[Any]], dict[str, Any]] = {
     Merge: {"shards": FILE},
     Probe: {"model": "minilm", "treebank": "grammar:7"},
     TypedPatterns: {"model": "minilm", "corpus": "grammar:7"},
-    TypedTune: {"task": "negation", "model": "minilm"},
+    TypedTune: {"task": "negation", "model": "minilm", "out": "runs"},
     TypedCheck: {"new": "minilm", "against": FILE},
     Compare: {"before": FILE, "after": FILE},
     Explore: {"source": "minilm"},

@@ -152,9 +152,9 @@ class OutputFolder:
         recorded = record_request(request, **names)
         tables = {name: table.assign_attrs(recorded) for name, table in tables.items()}
         of_tables: dict[str, Content] = {f"{name}.nc": table for name, table in tables.items()}
-        drawn = {f"figures/{name}": figure for name, figure in (figures or {}).items()}
+        pictures = {f"figures/{name}": figure for name, figure in (figures or {}).items()}
         about = {**names, **{key: recorded[key] for key in ("call", "created")}}
-        self.write({**of_tables, **(files or {})}, about, figures=drawn, pdf=False)
+        self.write({**of_tables, **(files or {})}, about, figures=pictures, pdf=False)
         return next(iter(tables.values()))
 
     def write(

@@ -115,8 +115,8 @@ def run(request: Study, progress: Progress) -> StudyResult:
         files[f"{name}.csv"] = sheet.tabulate_findings(findings)
         files[f"{name}.md"] = sheet.render_markdown(name, chosen, findings, tables, runs, printed_tables, [*figures])
         about = _describe_run(chosen, tables, runs, attributes["call"])
-        drawn = {f"figures/{name}-{figure}": picture for figure, picture in figures.items()}
-        return StudyResult(chosen, findings, tables, folder.out, folder.write(files, about, figures=drawn))
+        pictures = {f"figures/{name}-{figure}": picture for figure, picture in figures.items()}
+        return StudyResult(chosen, findings, tables, folder.out, folder.write(files, about, figures=pictures))
 
 
 def _read_texts(request: Study, task: Task | None, progress: Progress) -> dict[str, Texts]:
