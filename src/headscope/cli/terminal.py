@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 console = Console(emoji=False)
 errors = Console(stderr=True, emoji=False)
 
-LOADING = "loading PyTorch"
-"""The step that a command shows before it imports its job, which takes seconds."""
-
 
 class Terminated(KeyboardInterrupt):
     """The system asks the process to end (SIGTERM), as when a batch job has used up its time."""

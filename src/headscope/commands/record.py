@@ -45,9 +45,6 @@ R_co = TypeVar("R_co", covariant=True)
 _COMPLETE = "_complete"
 """The attribute of a request that is checked, and is not changed any more."""
 
-LOADING = "loading PyTorch"
-"""The step that is shown while a job is imported, which takes seconds."""
-
 
 @dataclass_transform(
     frozen_default=True,
@@ -92,7 +89,7 @@ class Request(Options, Generic[R_co]):
     function: ClassVar[str] = ""
     module: ClassVar[str] = "run"
     printer: ClassVar[str] = "run"
-    loading: ClassVar[str] = LOADING
+    loading: ClassVar[str] = "loading PyTorch"
     result: ClassVar[Any] = None
     usage: ClassVar[tuple[str, ...]] = ()
 

@@ -3,8 +3,6 @@
 atlas --choose_sets--> sets --draw_random_sets--> units --evaluate_ablations--> outcomes --tabulate_lesions--> files
 """
 
-from collections.abc import Mapping, Sequence
-
 import xarray as xr
 from rich.console import Console
 
@@ -34,28 +32,15 @@ def run(request: Lesions, progress: Progress) -> xr.Dataset:
     source = request.source
     with open_folder(request, progress) as folder:
         model = request.load(progress, task=source.head)
-        table = disable_sets(
-            folder,
-            TABLE,
-            model,
-            source,
-            request.heads,
-            random=request.random,
-            match=request.match,
-            how=request.how,
-            seed=request.seed,
-            start=request.start,
-            batch_tokens=request.batch_tokens,
-        )
+        table = disable_sets(folder, TABLE, model, source, request)
         names = {"model": model.name, "task": source.name}
         rows = {f"{TABLE}.csv": list_lesions(table)}
         return folder.finish(request, names, {TABLE: table}, rows, draw_lesions(table))
 
 
 def disable_sets(
-    folder: OutputFolder, name: str, model: Model, source: EvaluationSource, sets: Mapping[str, Sequence[str]],
-    *, random: int, match: str, how: str, seed: int, start: str | None, batch_tokens: int | None,
-) -> xr.Dataset:  # fmt: skip
+    folder: OutputFolder, name: str, model: Model, source: EvaluationSource, request: Lesions
+) -> xr.Dataset:
     """The table of lesions of a loaded model; what is measured stays in the folder, from which a killed run goes on.
 
     Args:
@@ -63,21 +48,16 @@ def disable_sets(
         name: of the table there.
         model: with the head that the examples need.
         source: the examples.
-        sets: the heads of each set, by its name.
-        random: random sets of each set.
-        match: what they have in common with it.
-        how: what takes the place of the heads' output.
-        seed: of the random sets, and of texts for ``resample``.
-        start: the token from which a causal model predicts the first one of a text.
-        batch_tokens: tokens in a batch.
+        request: which heads are disabled, and how.
 
     Raises:
         HeadscopeError: the examples cannot be scored with this model, a set leaves too few heads for random ones, or
             the model has no such head.
     """
-    units = [unite_heads(model, label, heads) for label, heads in sets.items()]
+    how, random, match, seed = request.how, request.random, request.match, request.seed
+    units = [unite_heads(model, label, heads) for label, heads in request.heads.items()]
     compared = [[unit, *draw_random_sets(model, unit, random, seed, match)] for unit in units]
-    evaluation = source.prepare(model, start=start, batch_tokens=batch_tokens or BATCH_TOKENS)
+    evaluation = source.prepare(model, start=request.start, batch_tokens=request.batch_tokens or BATCH_TOKENS)
     capture = capture_model(model)
     folder.progress("preparing what takes the place of heads", 0, 0)
     ways = prepare_ways(capture, evaluation, [how], seed=seed)

@@ -23,6 +23,7 @@ from headscope.capture.model import Model
 from headscope.commands.disable.request import measure_effects
 from headscope.commands.folder import OutputFolder
 from headscope.commands.inputs import make_plan, refuse_other_probes
+from headscope.commands.lesions.request import Lesions
 from headscope.commands.lesions.run import disable_sets
 from headscope.commands.output import open_folder
 from headscope.commands.progress import Progress
@@ -164,20 +165,17 @@ def _measure_lesions(
         examples = request.evaluations[name]
         for table, match in {f"{name}_{match}": match for match in MATCHES}.items():
             try:
-                sets, model = lesions.choose(tables[lesions.on]), loading(task=examples.head)
-                measured[table] = disable_sets(
-                    folder,
-                    table,
-                    model,
+                disabling = Lesions(
+                    request.model,
                     examples,
-                    sets,
+                    lesions.choose(tables[lesions.on]),
                     random=lesions.random,
                     match=match,
-                    how="uniform",
                     seed=request.seed,
                     start=request.start,
                     batch_tokens=request.batch_tokens,
                 )
+                measured[table] = disable_sets(folder, table, loading(task=examples.head), examples, disabling)
             except (ModelError, NotMeasuredError) as error:
                 absent[table] = str(error).rstrip(".")
     return measured, absent
