@@ -81,7 +81,7 @@ def test_runs_that_do_not_differ_have_no_spread() -> None:
         both_flat = compare_means(flat, other)
         assert np.isnan(both_flat.p).all()
         assert np.isnan(both_flat.spread_ratio).all()
-        np.testing.assert_array_equal(both_flat.half_width, 0)
+        np.testing.assert_array_equal(both_flat.upper, both_flat.lower)
 
 
 def test_a_head_without_a_value_has_no_welchs_p_and_is_not_corrected_for() -> None:

@@ -10,7 +10,8 @@ from jaxtyping import Float
 
 from headscope.analyse.comparable import describe_shape, name_table, runs_of
 from headscope.analyse.rank import values_of_heads
-from headscope.analyse.uncertainty import ALPHA, LEVEL, sums_of_heads
+from headscope.analyse.student import LEVEL
+from headscope.analyse.uncertainty import ALPHA, sums_of_heads
 from headscope.errors import TableError
 from headscope.score import main_score
 

@@ -13,7 +13,7 @@ from headscope.analyse.folding import find_folded
 from headscope.analyse.report import CLUSTERS, SCORED, STANDS_OUT, UNDECIDED, has_few_texts, locate_reported
 from headscope.analyse.rivals import SOURCE
 from headscope.analyse.significance import BENJAMINI, false_discoveries
-from headscope.analyse.uncertainty import ALPHA, LEVEL, Lift, Ratio
+from headscope.analyse.uncertainty import ALPHA, Lift, Ratio
 from headscope.errors import TableError
 from headscope.score import HEAD, Score, read_scores
 
@@ -152,13 +152,13 @@ def _compare(
     lift = Lift(*(Ratio.of_heads(table, score).half(SCORED).at(**place) for table in (aligned, old)))
     change, freedom = lift.value, lift.freedom
     count = np.minimum(lift.head.denominator.sum("fold"), lift.rival.denominator.sum("fold"))
-    quantile = xr.apply_ufunc(student.ppf, (1 + LEVEL) / 2, freedom)
+    quantile = student.half_width(1, freedom)
     half = quantile * lift.error
     if not same:
         half = np.maximum(half, quantile**2 / (count + quantile**2))
     margin = change + tolerance
     with np.errstate(divide="ignore", invalid="ignore"):
-        p = xr.apply_ufunc(student.cdf, margin * quantile / half, freedom)
+        p = student.cdf(margin * quantile / half, freedom)
     p = p.where(half > 0, (margin >= 0).astype(float)).where(half.notnull() & change.notnull())
     few = has_few_texts(old, score) or has_few_texts(new, score)
     clusters = xr.zeros_like(lift.clusters) if few else lift.clusters

@@ -13,13 +13,13 @@ import numpy as np
 import xarray as xr
 
 from headscope import heads
-from headscope.analyse import student
 from headscope.analyse.change_against_baseline import correlate_change
 from headscope.analyse.comparable import check_before_after, name_table, runs_of, seeds_of
 from headscope.analyse.rank import top_heads, values_of_heads
 from headscope.analyse.ranktests import WILCOXON, least_rank_sum, least_signed_rank, rank_sums, signed_ranks
 from headscope.analyse.significance import BENJAMINI, count_needed, false_discoveries
-from headscope.analyse.uncertainty import ALPHA, LEVEL
+from headscope.analyse.student import t_interval
+from headscope.analyse.uncertainty import ALPHA
 from headscope.analyse.welch import WELCH, compare_means
 from headscope.errors import TableError
 from headscope.score import main_score
@@ -201,11 +201,11 @@ def _ends(name: str, change: xr.DataArray, what: str, units: str) -> dict[str, x
     mean, n = change.mean("run"), change.notnull().sum("run")
     n = n.where(n > 1)
     error = np.sqrt(((change - mean) ** 2).sum("run") / (n - 1) / n)
-    half = error * xr.apply_ufunc(student.ppf, (1 + LEVEL) / 2, n - 1)
+    lower, upper = t_interval(mean, error, n - 1)
     end = f"end of the 95 % interval of the mean change: {what}"
     return {
-        f"{name}_lower": _variable(mean - half, f"lower {end}", units, STUDENT),
-        f"{name}_upper": _variable(mean + half, f"upper {end}", units, STUDENT),
+        f"{name}_lower": _variable(lower, f"lower {end}", units, STUDENT),
+        f"{name}_upper": _variable(upper, f"upper {end}", units, STUDENT),
     }
 
 
@@ -224,8 +224,8 @@ def _contrast(prefix: str, runs: _Runs, what: str, units: str, which: str) -> di
     ratio = f"ratio of standard deviations over runs, task to control{which}"
     columns = {
         "contrast": (means.difference, contrast, units, WELCH),
-        "contrast_lower": (means.difference - means.half_width, f"lower {end}", units, WELCH),
-        "contrast_upper": (means.difference + means.half_width, f"upper {end}", units, WELCH),
+        "contrast_lower": (means.lower, f"lower {end}", units, WELCH),
+        "contrast_upper": (means.upper, f"upper {end}", units, WELCH),
         "spread_ratio": (means.spread_ratio, ratio, "1", SPREAD),
         "welch_p": (means.p, p, "probability", WELCH),
     }

@@ -12,9 +12,9 @@ import numpy as np
 import scipy
 from jaxtyping import Bool, Float, Int
 
-from headscope.analyse import student
 from headscope.analyse.metrics import Metric
-from headscope.analyse.uncertainty import ALPHA, LEVEL
+from headscope.analyse.student import LEVEL, standard_error, t_interval, two_sided_p
+from headscope.analyse.uncertainty import ALPHA
 
 Quantities = Mapping[str, Float[np.ndarray, "... example"]]
 """Quantities of examples, by name."""
@@ -51,13 +51,11 @@ class Effects:
     @property
     def error(self) -> Float[np.ndarray, " unit"]:
         """The standard error of each effect; NaN with a single text."""
-        texts = self.parts.shape[1]
-        return self.parts.std(1, ddof=1) / np.sqrt(texts) if texts > 1 else np.full(len(self.parts), np.nan)
+        return standard_error(self.parts, axis=1)
 
     def interval(self, level: float = LEVEL) -> tuple[Float[np.ndarray, " unit"], Float[np.ndarray, " unit"]]:
         """A confidence interval for each effect, by Student's t."""
-        half = self.error * student.ppf((1 + level) / 2, self.freedom)
-        return self.values - half, self.values + half
+        return t_interval(self.values, self.error, self.freedom, level)
 
     def less(self, other: "Effects") -> "Effects":
         """The effects less others on the same texts, which are paired again."""
@@ -223,7 +221,7 @@ def compare_with_placebos(
         pooled[members] = (spread * weights).sum() / max(1, weights.sum())
         freedom[members] = max(1, weights.sum())
     variance = pooled * scale**2 * (1 + 1 / count)
-    half = np.sqrt(variance) * student.ppf((1 + level) / 2, freedom)
+    lower, upper = t_interval(mean, np.sqrt(variance), freedom, level)
     excess = effects.less(placebos.average(groups))
     of_examples = np.nan_to_num(excess.error) ** 2
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -232,8 +230,8 @@ def compare_with_placebos(
         # Of the two parts the one that is larger says how sure the sum of them is (Welch 1947, Satterthwaite 1946).
         parts = variance**2 / freedom + of_examples**2 / max(1.0, effects.freedom)
         of_both = np.where(parts > 0, error**4 / parts, 1.0)
-    p = correct_by_holm(2 * student.sf(np.abs(statistic), of_both))
-    return PlaceboComparison(mean, mean - half, mean + half, excess.values, p)
+    p = correct_by_holm(two_sided_p(statistic, of_both))
+    return PlaceboComparison(mean, lower, upper, excess.values, p)
 
 
 def correct_by_holm(p: Float[np.ndarray, " test"]) -> Float[np.ndarray, " test"]:

@@ -13,9 +13,9 @@ import pandas as pd
 import xarray as xr
 from jaxtyping import Float, Int
 
-from headscope.analyse import student
 from headscope.analyse.significance import BENJAMINI, false_discoveries
-from headscope.analyse.uncertainty import ALPHA, LEVEL
+from headscope.analyse.student import sf, standard_error, t_interval
+from headscope.analyse.uncertainty import ALPHA
 from headscope.corpora.prompts import name_parts
 from headscope.heads import SHARE, head_name, variable
 
@@ -150,29 +150,20 @@ def _part_gold(
     return own, (values.sum(1) - own) / (values.shape[1] - 1)
 
 
-def _find_error(values: Float[np.ndarray, "prompt ..."]) -> Float[np.ndarray, "..."]:
-    """The standard error of a mean over prompts; NaN for one prompt."""
-    count = len(values)
-    if count < 2:
-        return np.full(values.shape[1:], np.nan)
-    return np.asarray(values.std(0, ddof=1) / np.sqrt(count))
-
-
 def _find_interval(
     values: Float[np.ndarray, "prompt ..."],
 ) -> tuple[Float[np.ndarray, "..."], Float[np.ndarray, "..."]]:
-    mean, half = values.mean(0), _find_error(values) * student.ppf((1 + LEVEL) / 2, max(1, len(values) - 1))
-    return mean - half, mean + half
+    return t_interval(values.mean(0), standard_error(values), len(values) - 1)
 
 
 def _test_above_zero(values: Float[np.ndarray, "prompt ..."]) -> Float[np.ndarray, "..."]:
     """The one-sided p-value of a mean of 0 or less."""
     exact = np.where(np.abs(values) < ROUNDING, 0.0, values)
-    mean, error = exact.mean(0), _find_error(exact)
+    mean, error = exact.mean(0), standard_error(exact)
     # Where every prompt has the same value, its sign is certain.
     certain = np.where(mean > 0, np.inf, -np.inf)
     statistic = np.where(error > ROUNDING, mean / np.where(error > ROUNDING, error, 1), certain)
-    return np.asarray(student.sf(statistic, len(values) - 1))
+    return np.asarray(sf(statistic, len(values) - 1))
 
 
 def rank_readers(table: xr.Dataset) -> list[tuple[int, int]]:

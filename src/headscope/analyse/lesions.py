@@ -20,7 +20,7 @@ from headscope.analyse.folding import is_pooled
 from headscope.analyse.metrics import ATTRIBUTE, Metric, describe_metrics, read_metrics
 from headscope.analyse.rank import rank_heads
 from headscope.analyse.significance import false_discoveries
-from headscope.analyse.uncertainty import ALPHA, LEVEL
+from headscope.analyse.uncertainty import ALPHA
 from headscope.corpora.paths import KIND as PATH
 from headscope.errors import TableError
 from headscope.heads import variable
@@ -178,12 +178,9 @@ def compare_with_random(
     spread = np.maximum(random.std(1, ddof=1), 0.5 / max(examples, 1))
     error = spread * np.sqrt(1 + 1 / count)
     excess = own - random.mean(1)
-    half = error * student.ppf((1 + LEVEL) / 2, count - 1)
+    lower, upper = student.t_interval(excess, error, count - 1)
     p = student.cdf(excess * (1 if better > 0 else -1) / error, count - 1)
-    return {
-        "_random": random.mean(1), "_excess": excess, "_excess_lower": excess - half, "_excess_upper": excess + half,
-        "_p": p,
-    }  # fmt: skip
+    return {"_random": random.mean(1), "_excess": excess, "_excess_lower": lower, "_excess_upper": upper, "_p": p}
 
 
 def find_dissociations(table: xr.Dataset, metric: str, level: str = "phenomenon") -> pd.DataFrame:
@@ -206,7 +203,7 @@ def find_dissociations(table: xr.Dataset, metric: str, level: str = "phenomenon"
     chosen = table.sel(subset=subsets)
     harm = -sign * chosen[f"lesion_{metric}_excess"].transpose("set", "subset").values
     width = chosen[f"lesion_{metric}_excess_upper"] - chosen[f"lesion_{metric}_excess"]
-    error = width.transpose("set", "subset").values / student.ppf((1 + LEVEL) / 2, count - 1)
+    error = width.transpose("set", "subset").values / student.half_width(1, count - 1)
     names, rows = [str(name) for name in table["set"].values], []
     for first, second in combinations(range(len(names)), 2):
         difference = harm[first] - harm[second]

@@ -8,8 +8,8 @@ import xarray as xr
 from jaxtyping import Float
 
 from headscope import heads
-from headscope.analyse import student
 from headscope.analyse.significance import BENJAMINI, false_discoveries
+from headscope.analyse.student import two_sided_p
 from headscope.errors import TableError
 from headscope.score import Score, read_scores
 
@@ -132,7 +132,7 @@ def _fit(
             "error": np.sqrt(variance * inverse.diagonal()),
             "p": scipy.stats.f.sf(f, 1, degrees),
             "error_clustered": clustered,
-            "p_clustered": 2 * student.sf(np.abs(slopes / clustered), folds - 1),
+            "p_clustered": two_sided_p(slopes / clustered, folds - 1),
             "f": f,
             "squares": squares,
         }

@@ -14,12 +14,11 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from headscope.analyse import student
 from headscope.analyse.effect_table import NOUNS, PREFIXES
 from headscope.analyse.effects import correct_by_holm, judge
 from headscope.analyse.metrics import read_metrics
 from headscope.analyse.ranktests import TIED
-from headscope.analyse.uncertainty import LEVEL
+from headscope.analyse.student import standard_error, t_interval, two_sided_p
 from headscope.heads import variable
 
 SOURCE = "Student's t over runs; docs/howto/disable-heads.md says which runs count"
@@ -131,13 +130,12 @@ def _average(
     unknown = np.full(mean.shape, np.nan)
     if count < 2:
         return mean, unknown, unknown, unknown
-    spread = values.std(0, ddof=1)
-    error = np.where(spread > TIED * np.abs(values).max(0), spread / np.sqrt(count), np.nan)
-    half = error * student.ppf((1 + LEVEL) / 2, count - 1)
-    p = np.where(np.isnan(error) & (mean == 0), 1.0, 2 * student.sf(np.abs(mean / error), count - 1))
+    error = standard_error(values)
+    error = np.where(error * np.sqrt(count) > TIED * np.abs(values).max(0), error, np.nan)
+    p = np.where(np.isnan(error) & (mean == 0), 1.0, two_sided_p(mean / error, count - 1))
     for place in np.ndindex(p.shape[:2]):
         p[place] = _correct(p[place], ~np.isnan(mean[place]))
-    return mean, mean - half, mean + half, p
+    return mean, *t_interval(mean, error, count - 1), p
 
 
 def _correct(p: Float[np.ndarray, "*unit"], measured: np.ndarray) -> Float[np.ndarray, "*unit"]:

@@ -1,6 +1,8 @@
-"""Student's t distribution without `scipy.stats`, which takes longer to load than pandas and xarray together.
+"""Student's t: intervals and p-values of a value with a standard error, and the standard error of a mean.
 
-`scipy.stats.t` calls the same functions, so the results are the same to the last bit.
+`scipy.stats` takes longer to load than pandas and xarray together. `scipy.stats.t` calls the same functions as this
+file, so the results are the same to the last bit. Numbers may be those of numpy or of xarray, of any shape. Without
+degrees of freedom, and where the error is NaN, everything is NaN; where the error is 0, an interval is empty.
 """
 
 from typing import Any
@@ -8,9 +10,12 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
+LEVEL = 0.95
+"""Of all intervals."""
+
 
 def ppf(probability: Any, freedom: Any) -> Any:
-    """Return the quantile of each probability; NaN where there are no degrees of freedom."""
+    """Return the quantile of each probability."""
     return stdtrit(freedom, probability)
 
 
@@ -22,3 +27,25 @@ def cdf(statistic: Any, freedom: Any) -> Any:
 def sf(statistic: Any, freedom: Any) -> Any:
     """Return the probability of more than each statistic."""
     return stdtr(freedom, np.negative(statistic))
+
+
+def two_sided_p(statistic: Any, freedom: Any) -> Any:
+    """Return the probability of a statistic that is as far from 0, on either side."""
+    return 2 * sf(np.abs(statistic), freedom)
+
+
+def half_width(error: Any, freedom: Any, level: float = LEVEL) -> Any:
+    """Return how far the interval of a value with this error reaches to either side."""
+    return error * ppf((1 + level) / 2, freedom)
+
+
+def t_interval(value: Any, error: Any, freedom: Any, level: float = LEVEL) -> tuple[Any, Any]:
+    """Return the ends of the interval of each value."""
+    half = half_width(error, freedom, level)
+    return value - half, value + half
+
+
+def standard_error(values: np.ndarray, axis: int = 0) -> np.ndarray:
+    """Return the standard error of the mean along an axis; NaN of a single value."""
+    count = values.shape[axis]
+    return np.asarray(values.std(axis, ddof=1) / np.sqrt(count) if count > 1 else np.nan * values.mean(axis))

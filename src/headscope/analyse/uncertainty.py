@@ -7,12 +7,9 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from headscope.analyse import student
 from headscope.analyse.rank import values_of_heads
+from headscope.analyse.student import LEVEL, half_width, ppf, sf, t_interval
 from headscope.score import Rival, Score, add_up, find_score
-
-LEVEL = 0.95
-"""Of all intervals."""
 
 POWER, ALPHA = 0.8, 0.05
 """Of the test whose smallest detectable effect is reported."""
@@ -108,7 +105,7 @@ class Ratio:
         in less (0.98 with 50 clusters: 88 %).
         """
         p, effective, m = self.value, self.effective, self.clusters
-        z2 = xr.apply_ufunc(student.ppf, (1 + level) / 2, (m - 1).where(m > 1)) ** 2
+        z2 = half_width(1, (m - 1).where(m > 1), level) ** 2
         centre = (p + z2 / (2 * effective)) / (1 + z2 / effective)
         half = np.sqrt(z2 * (p * (1 - p) + z2 / (4 * effective)) / effective) / (1 + z2 / effective)
         return (centre - half).clip(min=0), (centre + half).clip(max=1)
@@ -162,8 +159,8 @@ class Lift:
         (correlation 0.2 within texts), intervals of 95 % cover the truth in 93 to 98 % with the one, and in 60 to 96 %
         with the other (`tests/test_verdicts.py`).
         """
-        half = self.error * self._quantile((1 + level) / 2)
-        return (self.value - half).clip(min=-1), (self.value + half).clip(max=1)
+        lower, upper = t_interval(self.value, self.error, self.freedom, level)
+        return lower.clip(min=-1), upper.clip(max=1)
 
     def p_value(self) -> xr.DataArray:
         """The one-sided p-value of a difference of 0 or less, by the t-test that the interval inverts."""
@@ -171,22 +168,18 @@ class Lift:
         # Where every fold has the same difference, the sign of the difference is certain.
         certain = np.inf * (2 * (self.value > 0) - 1)
         statistic = (self.value / error.where(error > 0)).where(error > 0, certain)
-        p: xr.DataArray = xr.apply_ufunc(student.sf, statistic, self.freedom).where(error.notnull())
+        p: xr.DataArray = sf(statistic, self.freedom).where(error.notnull())
         return p
 
     def detectable(self) -> xr.DataArray:
         """The smallest true difference whose interval would lie above 0 in four of five samples like this one."""
-        gain: xr.DataArray = self.error * (self._quantile(1 - ALPHA / 2) + self._quantile(POWER))
+        gain: xr.DataArray = self.error * (ppf(1 - ALPHA / 2, self.freedom) + ppf(POWER, self.freedom))
         return gain
 
     @cached_property
     def freedom(self) -> xr.DataArray:
         """The degrees of freedom of Student's t, g-1 for g effective clusters; NaN where one fold holds all items."""
         return (self.effective_clusters - 1).where(self.clusters > 1)
-
-    def _quantile(self, probability: float) -> xr.DataArray:
-        quantile: xr.DataArray = xr.apply_ufunc(student.ppf, probability, self.freedom)
-        return quantile
 
 
 def _residuals(ratio: Ratio) -> xr.DataArray:

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from headscope.analyse import student
 from headscope.analyse.ranktests import TIED
-from headscope.analyse.uncertainty import LEVEL
+from headscope.analyse.student import t_interval, two_sided_p
 
 WELCH = "Welch's t over runs"
 
@@ -18,7 +17,8 @@ class MeanDifference:
 
     Attributes:
         difference: the mean of the first group less that of the second.
-        half_width: half the width of its 95 % interval; 0 where the runs of neither group differ.
+        lower: end of its 95 % interval, which is empty where the runs of neither group differ.
+        upper: the other end.
         p: the two-sided p-value that the means are equal; NaN where the runs of neither group differ.
         spread_ratio: the standard deviation over runs (ddof 1) of the first group to that of the second; infinite
             where only the second's runs do not differ, NaN where those of neither do.
@@ -27,7 +27,8 @@ class MeanDifference:
     """
 
     difference: np.ndarray
-    half_width: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
     p: np.ndarray
     spread_ratio: np.ndarray
 
@@ -45,17 +46,18 @@ def compare_means(first: Float[np.ndarray, "..."], second: Float[np.ndarray, "..
     difference = np.asarray(first.mean(0) - second.mean(0))
     if min(len(first), len(second)) < 2:
         unknown = np.full(difference.shape, np.nan)
-        return MeanDifference(difference, unknown, unknown, unknown)
+        return MeanDifference(difference, unknown, unknown, unknown, unknown)
     rounding = np.asarray(TIED * np.maximum(np.abs(first).max(0), np.abs(second).max(0)))
     spreads = [_measure_spread(values, rounding) for values in (first, second)]
     squares = [spread**2 / len(values) for spread, values in zip(spreads, (first, second), strict=True)]
     error = np.sqrt(sum(squares))
     freedoms = [square**2 / (len(values) - 1) for square, values in zip(squares, (first, second), strict=True)]
     with np.errstate(divide="ignore", invalid="ignore"):
-        freedom = error**4 / sum(freedoms)
-        p = np.where(error == 0, np.nan, 2 * student.sf(np.abs(difference) / error, freedom))
-        half_width = np.where(error == 0, 0, error * student.ppf((1 + LEVEL) / 2, freedom))
-        return MeanDifference(difference, half_width, p, np.asarray(spreads[0] / spreads[1]))
+        # Without any error the interval is empty, whatever the degrees of freedom.
+        freedom = np.where(error == 0, 1.0, error**4 / sum(freedoms))
+        p = np.where(error == 0, np.nan, two_sided_p(difference / error, freedom))
+        ends = t_interval(difference, error, freedom)
+        return MeanDifference(difference, *ends, p, np.asarray(spreads[0] / spreads[1]))
 
 
 def _measure_spread(values: Float[np.ndarray, "..."], rounding: np.ndarray) -> np.ndarray:

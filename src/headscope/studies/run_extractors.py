@@ -5,7 +5,6 @@ interval, or the standard deviation. Shares are in percent. The best head is the
 (in Zhao and Bethard 2020: by F1), whatever is read of it.
 """
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar, cast
@@ -15,10 +14,9 @@ import scipy
 import xarray as xr
 from jaxtyping import Bool, Float
 
-from headscope.analyse import student
 from headscope.analyse.agreement import consistencies
 from headscope.analyse.ranktests import dominance, least_rank_sum, rank_sum
-from headscope.analyse.uncertainty import LEVEL
+from headscope.analyse.student import LEVEL, standard_error, t_interval
 from headscope.corpora.text import format_count
 from headscope.heads import head_name
 from headscope.studies.extractors import PERCENT, find_best, find_between, make_extractor, select
@@ -59,8 +57,7 @@ def average_runs(values: PerRun) -> Value:
     average, count = float(np.mean(values)), len(values)
     if count < 2:
         return Value(average, _describe_runs(values))
-    half = float(student.ppf((1 + LEVEL) / 2, count - 1) * np.std(values, ddof=1) / math.sqrt(count))
-    return Value(average, _describe_runs(values), average - half, average + half)
+    return Value(average, _describe_runs(values), *map(float, t_interval(average, standard_error(values), count - 1)))
 
 
 @make_extractor
