@@ -23,12 +23,12 @@ from headscope.view.figures.heatmaps import draw_cells
 from headscope.view.figures.style import (
     ABOVE,
     DIVERGING,
-    STYLE,
-    add_body,
     add_colour_bar,
     annotate,
     height_of_cells,
+    make_figure,
     set_integer_ticks,
+    styled,
 )
 from headscope.view.reports import LEVEL
 from headscope.view.wording import (
@@ -51,6 +51,7 @@ FEW = 5
 """Fewer runs are shown as dots and not as a box: quartiles of three points are the points."""
 
 
+@styled
 def draw_change_heatmaps(comparison: xr.Dataset) -> Figure:
     """The mean change of every head, task and control side by side on one scale (Zhao and Bethard 2020, figure 4).
 
@@ -64,25 +65,24 @@ def draw_change_heatmaps(comparison: xr.Dataset) -> Figure:
     scale = CenteredNorm(0, most if most > 0 else 1.0)
     marked = select_outcome(comparison, "q").transpose("layer", "head") <= LEVEL
     height = height_of_cells(comparison)
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(1.4 + 3.1 * len(groups), 0.9 + height))
-        panels = figure.subplots(1, len(groups), squeeze=False)[0]
-        for axes, group in zip(panels, groups, strict=True):
-            draw_cells(axes, change.sel(group=group), scale, DIVERGING)
-            outline_best(axes, comparison)
-            if group == "task":
-                _dots(axes, marked, height)
-            axes.set_title(describe_group(comparison, group))
-        label = f"mean change ({comparison['change'].attrs['units']})"
-        set_signed_ticks(add_colour_bar(figure, panels, scale, DIVERGING, label).ax.yaxis, most)
-        what = f"change of {describe_comparison(comparison)} by fine-tuning on {name_group(comparison, 'task')}"
-        keys = [_key(comparison, marked), f"□ {comparison.attrs['best_head']}, the best head before"]
-        keys += ["▨ no value"] if change.isnull().any() else []
-        note = f"{sizes['layer']} layers of {sizes['head']} heads, mean over runs of each"
-        annotate(figure, comparison, what, note, *keys)
-    return figure
+    figure = Figure(figsize=(1.4 + 3.1 * len(groups), 0.9 + height))
+    panels = figure.subplots(1, len(groups), squeeze=False)[0]
+    for axes, group in zip(panels, groups, strict=True):
+        draw_cells(axes, change.sel(group=group), scale, DIVERGING)
+        outline_best(axes, comparison)
+        if group == "task":
+            _dots(axes, marked, height)
+        axes.set_title(describe_group(comparison, group))
+    label = f"mean change ({comparison['change'].attrs['units']})"
+    set_signed_ticks(add_colour_bar(figure, panels, scale, DIVERGING, label).ax.yaxis, most)
+    what = f"change of {describe_comparison(comparison)} by fine-tuning on {name_group(comparison, 'task')}"
+    keys = [_key(comparison, marked), f"□ {comparison.attrs['best_head']}, the best head before"]
+    keys += ["▨ no value"] if change.isnull().any() else []
+    note = f"{sizes['layer']} layers of {sizes['head']} heads, mean over runs of each"
+    return annotate(figure, comparison, what, note, *keys)
 
 
+@styled
 def draw_layer_boxes(comparison: xr.Dataset) -> Figure:
     """The mean change of the heads of each layer in every run, task beside control (Zhao and Bethard 2020, figure 5).
 
@@ -91,51 +91,47 @@ def draw_layer_boxes(comparison: xr.Dataset) -> Figure:
     """
     groups, layers = list_groups(check_comparison(comparison)), comparison["layer"].values
     apart = 0.8 / len(groups)
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(max(6.5, 1.0 + (0.2 + 0.12 * len(groups)) * len(layers)), 3.3))
-        body = add_body(figure)
-        axes = body.subplots()
-        for layer in layers[1::2]:
-            axes.axvspan(layer - 0.5, layer + 0.5, color="0.96", linewidth=0, zorder=0)
-        axes.axhline(0, color="0.4", linewidth=0.8, zorder=1)
-        handles: list[Any] = []
-        for place, group in enumerate(groups):
-            colour, shift = COLOURS[group], apart * (place - (len(groups) - 1) / 2)
-            for layer, values in list_layer_values(comparison, group):
-                if len(values) >= FEW:
-                    _box(axes, values, layer + shift, apart, colour)
-                spread = 0.22 * apart * np.linspace(-1, 1, len(values)) if len(values) > 1 else np.zeros(len(values))
-                size = 9 if len(values) >= FEW else 16
-                look: dict[str, Any] = {
-                    "color": colour,
-                    "marker": MARKERS[group],
-                    "edgecolor": "white",
-                    "linewidth": 0.3,
-                }
-                axes.scatter(layer + shift + spread, values, s=size, zorder=3, gid=f"{group}-{layer}", **look)
-            label = describe_group(comparison, group)
-            handles.append(Line2D([], [], color=colour, marker=MARKERS[group], linestyle="", markersize=5, label=label))
-        if any(len(values) >= FEW for group in groups for _, values in list_layer_values(comparison, group)):
-            handles.append(Patch(facecolor="0.9", edgecolor="0.3", label="quartiles and median"))
-        starred = layers[select_outcome(comparison, "q", "layer_").values <= LEVEL]
-        if len(starred):
-            above: dict[str, Any] = {"transform": axes.get_xaxis_transform(), "clip_on": False, "gid": "starred"}
-            axes.scatter(starred, [1.03] * len(starred), s=36, color="0.1", marker="*", linewidth=0, **above)
-            label = f"q ≤ {LEVEL}, " + describe_test(comparison)[1]
-            handles.append(Line2D([], [], color="0.1", marker="*", linestyle="", markersize=7, label=label))
-        axes.set(xlabel="layer", ylabel=f"mean change of its heads\n({comparison['change'].attrs['units']})")
-        axes.set_xlim(layers[0] - 0.5, layers[-1] + 0.5)
-        set_signed_ticks(axes.yaxis, float(np.abs(comparison["layer_change"]).max()))
-        set_integer_ticks(axes, "x", layers)
-        body.legend(handles=handles, **ABOVE, ncols=2)
-        what = (
-            f"change of {describe_comparison(comparison)} by fine-tuning on {name_group(comparison, 'task')}, by layer"
-        )
-        unstarred = "" if len(starred) else f"; no layer has q ≤ {LEVEL} ({describe_test(comparison)[1]})"
-        annotate(figure, comparison, what, f"each dot is a run{unstarred}")
-    return figure
+    figure, body = make_figure(max(6.5, 1.0 + (0.2 + 0.12 * len(groups)) * len(layers)), 3.3)
+    axes = body.subplots()
+    for layer in layers[1::2]:
+        axes.axvspan(layer - 0.5, layer + 0.5, color="0.96", linewidth=0, zorder=0)
+    axes.axhline(0, color="0.4", linewidth=0.8, zorder=1)
+    handles: list[Any] = []
+    for place, group in enumerate(groups):
+        colour, shift = COLOURS[group], apart * (place - (len(groups) - 1) / 2)
+        for layer, values in list_layer_values(comparison, group):
+            if len(values) >= FEW:
+                _box(axes, values, layer + shift, apart, colour)
+            spread = 0.22 * apart * np.linspace(-1, 1, len(values)) if len(values) > 1 else np.zeros(len(values))
+            size = 9 if len(values) >= FEW else 16
+            look: dict[str, Any] = {
+                "color": colour,
+                "marker": MARKERS[group],
+                "edgecolor": "white",
+                "linewidth": 0.3,
+            }
+            axes.scatter(layer + shift + spread, values, s=size, zorder=3, gid=f"{group}-{layer}", **look)
+        label = describe_group(comparison, group)
+        handles.append(Line2D([], [], color=colour, marker=MARKERS[group], linestyle="", markersize=5, label=label))
+    if any(len(values) >= FEW for group in groups for _, values in list_layer_values(comparison, group)):
+        handles.append(Patch(facecolor="0.9", edgecolor="0.3", label="quartiles and median"))
+    starred = layers[select_outcome(comparison, "q", "layer_").values <= LEVEL]
+    if len(starred):
+        above: dict[str, Any] = {"transform": axes.get_xaxis_transform(), "clip_on": False, "gid": "starred"}
+        axes.scatter(starred, [1.03] * len(starred), s=36, color="0.1", marker="*", linewidth=0, **above)
+        label = f"q ≤ {LEVEL}, " + describe_test(comparison)[1]
+        handles.append(Line2D([], [], color="0.1", marker="*", linestyle="", markersize=7, label=label))
+    axes.set(xlabel="layer", ylabel=f"mean change of its heads\n({comparison['change'].attrs['units']})")
+    axes.set_xlim(layers[0] - 0.5, layers[-1] + 0.5)
+    set_signed_ticks(axes.yaxis, float(np.abs(comparison["layer_change"]).max()))
+    set_integer_ticks(axes, "x", layers)
+    body.legend(handles=handles, **ABOVE, ncols=2)
+    what = f"change of {describe_comparison(comparison)} by fine-tuning on {name_group(comparison, 'task')}, by layer"
+    unstarred = "" if len(starred) else f"; no layer has q ≤ {LEVEL} ({describe_test(comparison)[1]})"
+    return annotate(figure, comparison, what, f"each dot is a run{unstarred}")
 
 
+@styled
 def draw_baseline_scatter(comparison: xr.Dataset) -> Figure:
     """The score of each head before against its mean change (Zhao and Bethard 2020: do the rich get richer?).
 
@@ -143,22 +139,20 @@ def draw_baseline_scatter(comparison: xr.Dataset) -> Figure:
     """
     groups = list_groups(check_comparison(comparison))
     before = comparison["before"].transpose("layer", "head").values.ravel()
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(0.8 + 3.3 * len(groups), 3.9))
-        panels = figure.subplots(1, len(groups), squeeze=False, sharey=True)[0]
-        for axes, group in zip(panels, groups, strict=True):
-            values = comparison.sel(group=group)
-            axes.axhline(0, color="0.4", linewidth=0.8, zorder=1)
-            changes = values["change"].transpose("layer", "head").values.ravel()
-            axes.scatter(before, changes, s=14, color=COLOURS[group], alpha=0.6, linewidth=0, zorder=2, gid=group)
-            axes.set_title(f"{describe_group(comparison, group)}\n{_describe_taus(values)}", fontsize="small")
-            axes.set_xlabel(f"before ({comparison['before'].attrs['units']})")
-        set_signed_ticks(panels[0].yaxis, float(np.abs(comparison["change"]).max()))
-        panels[0].set_ylabel(f"mean change ({comparison['change'].attrs['units']})")
-        variable, task = describe_comparison(comparison), name_group(comparison, "task")
-        note = "each dot is a head; τ as published ranks a score and its own change, which pulls it below 0"
-        annotate(figure, comparison, f"{variable} before, and its change by fine-tuning on {task}", note)
-    return figure
+    figure = Figure(figsize=(0.8 + 3.3 * len(groups), 3.9))
+    panels = figure.subplots(1, len(groups), squeeze=False, sharey=True)[0]
+    for axes, group in zip(panels, groups, strict=True):
+        values = comparison.sel(group=group)
+        axes.axhline(0, color="0.4", linewidth=0.8, zorder=1)
+        changes = values["change"].transpose("layer", "head").values.ravel()
+        axes.scatter(before, changes, s=14, color=COLOURS[group], alpha=0.6, linewidth=0, zorder=2, gid=group)
+        axes.set_title(f"{describe_group(comparison, group)}\n{_describe_taus(values)}", fontsize="small")
+        axes.set_xlabel(f"before ({comparison['before'].attrs['units']})")
+    set_signed_ticks(panels[0].yaxis, float(np.abs(comparison["change"]).max()))
+    panels[0].set_ylabel(f"mean change ({comparison['change'].attrs['units']})")
+    variable, task = describe_comparison(comparison), name_group(comparison, "task")
+    note = "each dot is a head; τ as published ranks a score and its own change, which pulls it below 0"
+    return annotate(figure, comparison, f"{variable} before, and its change by fine-tuning on {task}", note)
 
 
 def set_signed_ticks(axis: Axis, most: float) -> None:

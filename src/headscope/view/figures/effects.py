@@ -4,12 +4,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
@@ -20,15 +18,16 @@ from headscope.view.figures.heatmaps import draw_cells
 from headscope.view.figures.style import (
     ABOVE,
     DIVERGING,
-    STYLE,
-    add_body,
-    add_caption,
     add_colour_bar,
-    add_title,
+    centre,
+    finish,
     height_of_cells,
+    hide_rest,
     list_attention_types,
+    make_figure,
     select_type,
     set_integer_ticks,
+    styled,
 )
 
 SURE = ("needed", "better without", "matters")
@@ -50,6 +49,7 @@ def draw_effects(table: xr.Dataset) -> dict[str, Figure]:
     return figures
 
 
+@styled
 def draw_head_effects(table: xr.Dataset, metric: Mapping[str, Any]) -> Figure:
     """The change of a metric with each head disabled, a panel for each way (Kovaleva et al. 2019, figure 8).
 
@@ -61,33 +61,30 @@ def draw_head_effects(table: xr.Dataset, metric: Mapping[str, Any]) -> Figure:
     effects = table[f"effect_{metric['name']}"].isel(subset=0)
     heads = list_effects(table).query("kind == 'head' and subset == 'all' and metric == @metric['name']")
     sure = heads[heads["verdict"].isin(_list_sure(table))]
-    most = float(np.nanmax(np.abs(effects.values))) or 1.0
     types, ways = list_attention_types(table), [str(how) for how in table["how"].values]
     sign = -1 if metric["better"] < 0 else 1
-    with mpl.rc_context(STYLE):
-        wide = 3.1
-        columns = len(ways) * len(types) if len(ways) * len(types) < 3 else 2
-        rows = math.ceil(len(ways) * len(types) / columns)
-        figure = Figure(figsize=(1.2 + wide * columns, 0.5 + (height_of_cells(table, 0.94 * wide) + 0.5) * rows))
-        grid = figure.subplots(rows, columns, squeeze=False)
-        scale = Normalize(-most, most)
-        colours = DIVERGING if sign < 0 or not metric["better"] else DIVERGING.removesuffix("_r")
-        panels = [(how, kind) for how in ways for kind in types]
-        for axes, (how, attention_type) in zip(grid.flat, panels, strict=False):
-            draw_cells(axes, select_type(effects.sel(how=how), attention_type), scale, colours)
-            axes.set_title(" · ".join(filter(None, (attention_type, how))), fontsize="small")
-            _outline(axes, sure[sure["how"] == how], attention_type)
-        for axes in grid.flat[len(panels) :]:
-            axes.set_axis_off()
-        label = f"change ({metric['units']})"
-        add_colour_bar(figure, grid, scale, colours, label, aspect=18 * rows)
-        add_title(figure, f"Each head disabled: change of the {metric['title']}{_state_whole(table, metric)}")
-        by_runs = f", on the average of {runs} runs or in each of them" if (runs := count_runs(table)) else ""
-        beyond = ", and beyond its placebos" if f"effect_{metric['name']}_placebo" in table else ""
-        add_caption(figure, table, f"outlined: sure{beyond}{by_runs}" if len(sure) else "")
-    return figure
+    wide = 3.1
+    columns = len(ways) * len(types) if len(ways) * len(types) < 3 else 2
+    rows = math.ceil(len(ways) * len(types) / columns)
+    figure = Figure(figsize=(1.2 + wide * columns, 0.5 + (height_of_cells(table, 0.94 * wide) + 0.5) * rows))
+    grid = figure.subplots(rows, columns, squeeze=False)
+    scale = centre(effects)
+    colours = DIVERGING if sign < 0 or not metric["better"] else DIVERGING.removesuffix("_r")
+    panels = [(how, kind) for how in ways for kind in types]
+    for axes, (how, attention_type) in zip(grid.flat, panels, strict=False):
+        draw_cells(axes, select_type(effects.sel(how=how), attention_type), scale, colours)
+        axes.set_title(" · ".join(filter(None, (attention_type, how))), fontsize="small")
+        _outline(axes, sure[sure["how"] == how], attention_type)
+    hide_rest(grid, len(panels))
+    label = f"change ({metric['units']})"
+    add_colour_bar(figure, grid, scale, colours, label, aspect=18 * rows)
+    by_runs = f", on the average of {runs} runs or in each of them" if (runs := count_runs(table)) else ""
+    beyond = ", and beyond its placebos" if f"effect_{metric['name']}_placebo" in table else ""
+    title = f"Each head disabled: change of the {metric['title']}{_state_whole(table, metric)}"
+    return finish(figure, table, title, f"outlined: sure{beyond}{by_runs}" if len(sure) else "")
 
 
+@styled
 def draw_layer_effects(table: xr.Dataset, metric: Mapping[str, Any]) -> Figure:
     """The change of a metric with each whole layer disabled, with intervals (Kovaleva et al. 2019, figure 9).
 
@@ -96,24 +93,21 @@ def draw_layer_effects(table: xr.Dataset, metric: Mapping[str, Any]) -> Figure:
     table = summarize_effects(table) if "run" in table.dims else table
     frame = list_effects(table).query("kind == 'layer' and subset == 'all' and metric == @metric['name']")
     types, ways = list_attention_types(table), [str(how) for how in table["how"].values]
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(6.4, 2.6 * len(types) + 0.8))
-        body = add_body(figure)
-        grid = body.subplots(len(types), 1, squeeze=False)
-        for axes, attention_type in zip(grid.flat, types, strict=True):
-            for place, how in enumerate(ways):
-                rows = frame[(frame["how"] == how) & frame["unit"].str.startswith(attention_type)]
-                _draw_layers(axes, rows, (place - (len(ways) - 1) / 2) * 0.18, f"C{place}", how)
-            axes.axhline(0, color="0.4", linewidth=0.8)
-            axes.set(xlabel="layer", ylabel=f"change of {metric['title']}", title=attention_type)
-            set_integer_ticks(axes, "x", np.arange(1, table.sizes["layer"] + 1))
-        body.legend(*grid[0, 0].get_legend_handles_labels(), ncols=len(ways) + 1, **ABOVE)
-        add_title(figure, f"Each layer disabled: change of the {metric['title']}{_state_whole(table, metric)}")
-        note = "bars: 95 % intervals, clustered by text; grey: where 95 % of placebos lie"
-        if runs := count_runs(table):
-            note = f"bars: 95 % intervals of the mean over {runs} runs; grey: those of placebos"
-        add_caption(figure, table, note)
-    return figure
+    figure, body = make_figure(6.4, 2.6 * len(types) + 0.8)
+    grid = body.subplots(len(types), 1, squeeze=False)
+    for axes, attention_type in zip(grid.flat, types, strict=True):
+        for place, how in enumerate(ways):
+            rows = frame[(frame["how"] == how) & frame["unit"].str.startswith(attention_type)]
+            _draw_layers(axes, rows, (place - (len(ways) - 1) / 2) * 0.18, f"C{place}", how)
+        axes.axhline(0, color="0.4", linewidth=0.8)
+        axes.set(xlabel="layer", ylabel=f"change of {metric['title']}", title=attention_type)
+        set_integer_ticks(axes, "x", np.arange(1, table.sizes["layer"] + 1))
+    body.legend(*grid[0, 0].get_legend_handles_labels(), ncols=len(ways) + 1, **ABOVE)
+    note = "bars: 95 % intervals, clustered by text; grey: where 95 % of placebos lie"
+    if runs := count_runs(table):
+        note = f"bars: 95 % intervals of the mean over {runs} runs; grey: those of placebos"
+    title = f"Each layer disabled: change of the {metric['title']}{_state_whole(table, metric)}"
+    return finish(figure, table, title, note)
 
 
 def _draw_layers(axes: Axes, rows: pd.DataFrame, shift: float, colour: str, how: str) -> None:

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import scipy
 import xarray as xr
@@ -19,12 +18,11 @@ from headscope.heads import head_name
 from headscope.view.figures.style import (
     ABOVE,
     COLOURS,
-    STYLE,
-    add_body,
-    add_caption,
     add_colour_bar,
-    add_title,
+    finish,
     list_attention_types,
+    make_figure,
+    styled,
 )
 
 MARKS = tuple(zip(
@@ -40,6 +38,7 @@ MOST_LEAVES = 150
 """Heads that a tree has at most; of a model with more, the lowest merges are drawn as one leaf."""
 
 
+@styled
 def draw_head_map(table: xr.Dataset) -> Figure:
     """The heads of a model as points, near one another where they attend alike (Clark et al. 2019, figure 6).
 
@@ -54,32 +53,30 @@ def draw_head_map(table: xr.Dataset) -> Figure:
     """
     _require(table, "head_map_x")
     types = list_attention_types(table)
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(9.6, 0.9 + 4.2 * len(types)))
-        body = add_body(figure)
-        grid = body.subplots(len(types), 2, squeeze=False)
-        scale = Normalize(1, table.sizes["layer"])
-        counts = Counter(name_behaviours(table).values.ravel().tolist())
-        marks = dict(zip((name for name, _ in counts.most_common() if name), MARKS, strict=False))
-        for (left, right), attention_type in zip(grid, types, strict=True):
-            heads = _list_heads(table, attention_type)
-            _draw_behaviours(left, heads, marks)
-            points = np.array([place for _, place, _ in heads])
-            layers = [layer for (layer, _), _, _ in heads]
-            right.scatter(
-                points[:, 0], points[:, 1], c=layers, norm=scale, cmap=COLOURS, s=22, linewidths=0, gid="heads by layer"
-            )
-            for axes in (left, right):
-                axes.set_aspect("equal", adjustable="datalim")
-                axes.set_title(attention_type, fontsize="small")
-                axes.set(xlabel="nats", ylabel="nats")
-        add_colour_bar(body, grid, scale, COLOURS, "layer", aspect=24 * len(types))
-        body.legend(*grid[0, 0].get_legend_handles_labels(), **ABOVE, ncols=4, fontsize="small")
-        add_title(figure, "Heads that attend alike lie near one another: by what they do, and by layer")
-        add_caption(figure, table, _describe(table))
-    return figure
+    figure, body = make_figure(9.6, 0.9 + 4.2 * len(types))
+    grid = body.subplots(len(types), 2, squeeze=False)
+    scale = Normalize(1, table.sizes["layer"])
+    counts = Counter(name_behaviours(table).values.ravel().tolist())
+    marks = dict(zip((name for name, _ in counts.most_common() if name), MARKS, strict=False))
+    for (left, right), attention_type in zip(grid, types, strict=True):
+        heads = _list_heads(table, attention_type)
+        _draw_behaviours(left, heads, marks)
+        points = np.array([place for _, place, _ in heads])
+        layers = [layer for (layer, _), _, _ in heads]
+        right.scatter(
+            points[:, 0], points[:, 1], c=layers, norm=scale, cmap=COLOURS, s=22, linewidths=0, gid="heads by layer"
+        )
+        for axes in (left, right):
+            axes.set_aspect("equal", adjustable="datalim")
+            axes.set_title(attention_type, fontsize="small")
+            axes.set(xlabel="nats", ylabel="nats")
+    add_colour_bar(body, grid, scale, COLOURS, "layer", aspect=24 * len(types))
+    body.legend(*grid[0, 0].get_legend_handles_labels(), **ABOVE, ncols=4, fontsize="small")
+    title = "Heads that attend alike lie near one another: by what they do, and by layer"
+    return finish(figure, table, title, _describe(table))
 
 
+@styled
 def draw_head_tree(table: xr.Dataset) -> Figure:
     """The tree in which the heads of a model join by average linkage, those that attend alike first.
 
@@ -92,15 +89,12 @@ def draw_head_tree(table: xr.Dataset) -> Figure:
     _require(table, "cluster_merge")
     types = list_attention_types(table)
     leaves = [min(len(_list_heads(table, attention_type)), MOST_LEAVES) for attention_type in types]
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(6.4, 0.9 + 0.115 * sum(leaves) + 0.4 * len(types)))
-        grid = figure.subplots(len(types), 1, squeeze=False, height_ratios=leaves)
-        for axes, attention_type in zip(grid[:, 0], types, strict=True):
-            _draw_tree(axes, table, attention_type)
-            axes.set_title(attention_type, fontsize="small")
-        add_title(figure, "Heads joined by how far apart their attention is (average linkage)")
-        add_caption(figure, table, _describe(table))
-    return figure
+    figure = Figure(figsize=(6.4, 0.9 + 0.115 * sum(leaves) + 0.4 * len(types)))
+    grid = figure.subplots(len(types), 1, squeeze=False, height_ratios=leaves)
+    for axes, attention_type in zip(grid[:, 0], types, strict=True):
+        _draw_tree(axes, table, attention_type)
+        axes.set_title(attention_type, fontsize="small")
+    return finish(figure, table, "Heads joined by how far apart their attention is (average linkage)", _describe(table))
 
 
 Head = tuple[tuple[int, int], np.ndarray, str]

@@ -3,7 +3,6 @@
 from collections.abc import Collection, Mapping
 from typing import Any
 
-import matplotlib as mpl
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -11,7 +10,7 @@ from matplotlib.lines import Line2D
 
 from headscope.corpora.text import format_count
 from headscope.view.figures.intervals import lay_out_rows
-from headscope.view.figures.style import ABOVE, STYLE, add_body, add_caption, add_title
+from headscope.view.figures.style import ABOVE, finish, make_figure, styled
 from headscope.view.headings import name_corpus
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73")
@@ -24,6 +23,7 @@ RANDOM: Mapping[str, dict[str, Any]] = {
 """The marks of random sets, in the order of the tables of `draw_drops`."""
 
 
+@styled
 def draw_two_scores(
     table: xr.Dataset,
     across: Mapping[str, float],
@@ -50,23 +50,20 @@ def draw_two_scores(
         second: others - heads,
         "both": heads & others,
     }
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(5.6, 4.6))
-        body = add_body(figure)
-        axes = body.subplots()
-        for (group, names), colour in zip(groups.items(), ("0.75", *COLOURS), strict=True):
-            shown = sorted(names & {*across} & {*up})
-            axes.plot(
-                [across[head] for head in shown], [up[head] for head in shown], linestyle="none", marker="o",
-                markersize=4.5, color=colour, label=f"{group} ({len(names)})", gid=group,
-            )  # fmt: skip
-        axes.set(xlabel=labels[0], ylabel=labels[1], xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
-        body.legend(**ABOVE, ncols=4, fontsize="small", columnspacing=1.2, handletextpad=0.2)
-        add_title(figure, title)
-        add_caption(figure, table)
-    return figure
+    figure, body = make_figure(5.6, 4.6)
+    axes = body.subplots()
+    for (group, names), colour in zip(groups.items(), ("0.75", *COLOURS), strict=True):
+        shown = sorted(names & {*across} & {*up})
+        axes.plot(
+            [across[head] for head in shown], [up[head] for head in shown], linestyle="none", marker="o",
+            markersize=4.5, color=colour, label=f"{group} ({len(names)})", gid=group,
+        )  # fmt: skip
+    axes.set(xlabel=labels[0], ylabel=labels[1], xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
+    body.legend(**ABOVE, ncols=4, fontsize="small", columnspacing=1.2, handletextpad=0.2)
+    return finish(figure, table, title)
 
 
+@styled
 def draw_drops(lesions: Mapping[str, tuple[xr.Dataset, xr.Dataset]]) -> Figure:
     """The drop of the accuracy without each set of heads, in points, beside the mean drop without random sets.
 
@@ -77,32 +74,27 @@ def draw_drops(lesions: Mapping[str, tuple[xr.Dataset, xr.Dataset]]) -> Figure:
         lesions: by the title of a panel, a table whose random sets have as many heads, and one whose random sets have
             as many in each layer.
     """
-    with mpl.rc_context(STYLE):
-        first = next(iter(lesions.values()))[0]
-        names = [str(name) for name in first["set"].values]
-        figure = Figure(figsize=(7.2, 1.6 + 0.42 * len(names)))
-        body = add_body(figure)
-        panels = body.subplots(1, len(lesions), sharey=True, squeeze=False)[0]
-        for axes, (title, tables) in zip(panels, lesions.items(), strict=True):
-            _draw_panel(axes, names, tables)
-            whole = 100 * float(tables[0]["whole_accuracy"].isel(subset=0))
-            axes.set(title=f"{title} (whole model: {whole:.1f} %)", xlabel="drop of the accuracy in points")
-        sizes = [int(first["set_member"].sel(set=name).sum()) for name in names]
-        labels = [f"{name} ({format_count(size, 'head')})" for name, size in zip(names, sizes, strict=True)]
-        lay_out_rows(panels[0], labels)
-        handles = [Line2D([], [], color=COLOURS[0], marker="o", label="the set")]
-        handles += [Line2D([], [], label=label, **look) for label, look in RANDOM.items()]
-        body.legend(handles=handles, **ABOVE, ncols=3)
-        add_title(figure, "What the model loses without sets of heads, and without random heads")
-        examples = [
-            f"{int(table['examples'].isel(subset=0)):,} {table.attrs['content']} ({name_corpus(table.attrs['corpus'])})"
-            for table, _ in lesions.values()
-        ]
-        model = xr.Dataset(attrs={"model": first.attrs["model"]})
-        add_caption(
-            figure, model, " · ".join([*examples, f"{int(first.attrs['random_sets'])} random sets of each kind"])
-        )
-    return figure
+    first = next(iter(lesions.values()))[0]
+    names = [str(name) for name in first["set"].values]
+    figure, body = make_figure(7.2, 1.6 + 0.42 * len(names))
+    panels = body.subplots(1, len(lesions), sharey=True, squeeze=False)[0]
+    for axes, (title, tables) in zip(panels, lesions.items(), strict=True):
+        _draw_panel(axes, names, tables)
+        whole = 100 * float(tables[0]["whole_accuracy"].isel(subset=0))
+        axes.set(title=f"{title} (whole model: {whole:.1f} %)", xlabel="drop of the accuracy in points")
+    sizes = [int(first["set_member"].sel(set=name).sum()) for name in names]
+    labels = [f"{name} ({format_count(size, 'head')})" for name, size in zip(names, sizes, strict=True)]
+    lay_out_rows(panels[0], labels)
+    handles = [Line2D([], [], color=COLOURS[0], marker="o", label="the set")]
+    handles += [Line2D([], [], label=label, **look) for label, look in RANDOM.items()]
+    body.legend(handles=handles, **ABOVE, ncols=3)
+    examples = [
+        f"{int(table['examples'].isel(subset=0)):,} {table.attrs['content']} ({name_corpus(table.attrs['corpus'])})"
+        for table, _ in lesions.values()
+    ]
+    note = " · ".join([*examples, f"{int(first.attrs['random_sets'])} random sets of each kind"])
+    model = xr.Dataset(attrs={"model": first.attrs["model"]})
+    return finish(figure, model, "What the model loses without sets of heads, and without random heads", note)
 
 
 def _draw_panel(axes: Axes, names: list[str], tables: tuple[xr.Dataset, xr.Dataset]) -> None:

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import matplotlib as mpl
 import numpy as np
 import xarray as xr
 from matplotlib import patheffects
@@ -26,14 +25,14 @@ from headscope.score import Score, find_score, main_score, read_scores
 from headscope.view.figures.style import (
     COLOURS,
     DIVERGING,
-    STYLE,
-    add_caption,
     add_colour_bar,
-    add_title,
+    finish,
     height_of_cells,
+    hide_rest,
     list_attention_types,
     select_type,
     set_integer_ticks,
+    styled,
     wrap,
 )
 from headscope.view.offsets import Offset, best_offset, format_offset
@@ -211,6 +210,7 @@ def _describe_held_out(row: Reported) -> str:
     return f"{line} · {row.verdict}" if row.verdict else line
 
 
+@styled
 def _draw_panels(
     table: xr.Dataset,
     panels: Sequence[Panel],
@@ -229,30 +229,26 @@ def _draw_panels(
     places = [(attention_type, panel) for panel in panels for attention_type in of_model]
     titles = [wrap(" · ".join(filter(None, (name, panel.title))), int(15.5 * wide)) for name, panel in places]
     rows = math.ceil(len(places) / columns)
-    with mpl.rc_context(STYLE):
-        above = 0.14 * max(title.count("\n") + 2 for title in titles)
-        figure = Figure(figsize=(1.2 + wide * columns, 0.3 + (height + above + 0.25) * rows))
-        grid = figure.subplots(rows, columns, squeeze=False)
-        for axes, above_it, (attention_type, panel) in zip(grid.flat, titles, places, strict=False):
-            _draw_heatmap(axes, panel, attention_type, above_it, scale, colours)
-        for axes in grid.flat[len(places) :]:
-            axes.set_axis_off()
-        bar = add_colour_bar(figure, grid, scale, colours, label, aspect=18 * rows)
-        if isinstance(scale, LogNorm):
-            most = int(math.log2(scale.vmax or 1))
-            powers = range(-most, most + 1)
-            bar.set_ticks([2.0**n for n in powers], labels=[str(2**n) if n >= 0 else f"1/{2**-n}" for n in powers])
-            bar.minorticks_off()
-        if baseline is not None:
-            bar.ax.axhline(baseline.value, color="white", linewidth=3.2)
-            bar.ax.axhline(baseline.value, color="black", linewidth=1.4, gid="baseline")
-            place: dict[str, Any] = {"xy": (0, baseline.value), "xytext": (-4, 0), "textcoords": "offset points"}
-            text = f"offset\n{format_offset(baseline.offset)}"
-            bar.ax.annotate(text, **place, ha="right", va="center", fontsize="small")
-        add_title(figure, title)
-        outlines = any(panel.reported for panel in panels)
-        add_caption(figure, table, "outlined: the reported head, where it stands out" if outlines else "")
-    return figure
+    above = 0.14 * max(title.count("\n") + 2 for title in titles)
+    figure = Figure(figsize=(1.2 + wide * columns, 0.3 + (height + above + 0.25) * rows))
+    grid = figure.subplots(rows, columns, squeeze=False)
+    for axes, above_it, (attention_type, panel) in zip(grid.flat, titles, places, strict=False):
+        _draw_heatmap(axes, panel, attention_type, above_it, scale, colours)
+    hide_rest(grid, len(places))
+    bar = add_colour_bar(figure, grid, scale, colours, label, aspect=18 * rows)
+    if isinstance(scale, LogNorm):
+        most = int(math.log2(scale.vmax or 1))
+        powers = range(-most, most + 1)
+        bar.set_ticks([2.0**n for n in powers], labels=[str(2**n) if n >= 0 else f"1/{2**-n}" for n in powers])
+        bar.minorticks_off()
+    if baseline is not None:
+        bar.ax.axhline(baseline.value, color="white", linewidth=3.2)
+        bar.ax.axhline(baseline.value, color="black", linewidth=1.4, gid="baseline")
+        place: dict[str, Any] = {"xy": (0, baseline.value), "xytext": (-4, 0), "textcoords": "offset points"}
+        text = f"offset\n{format_offset(baseline.offset)}"
+        bar.ax.annotate(text, **place, ha="right", va="center", fontsize="small")
+    outlines = any(panel.reported for panel in panels)
+    return finish(figure, table, title, "outlined: the reported head, where it stands out" if outlines else "")
 
 
 def _draw_heatmap(axes: Axes, panel: Panel, attention_type: str, title: str, scale: Normalize, colours: str) -> None:

@@ -6,7 +6,6 @@ Heads that stand far out of their layer carry their name (`headscope.view.figure
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
-import matplotlib as mpl
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
@@ -18,13 +17,12 @@ from headscope.heads import get_share
 from headscope.view.figures.outliers import Points, name_outliers
 from headscope.view.figures.style import (
     ABOVE,
-    STYLE,
     add_body,
-    add_caption,
-    add_title,
+    finish,
     list_attention_types,
     select_type,
     set_integer_ticks,
+    styled,
 )
 
 
@@ -141,6 +139,7 @@ def draw_gradients(table: xr.Dataset) -> Figure:
     return _draw_by_layer(table, title, panel, measured="the gradients of the loss")
 
 
+@styled
 def _draw_by_layer(
     table: xr.Dataset, title: str, *panels: Panel, measured: str = "the surface statistics of the model"
 ) -> Figure:
@@ -150,34 +149,32 @@ def _draw_by_layer(
         wanted = ", ".join(series.variable for panel in panels for series in panel.series)
         raise TableError(f"the head table has none of {wanted}; measure {measured} first.")
     attention_types = list_attention_types(table)
-    with mpl.rc_context(STYLE):
-        width = max(6.5, 2.4 * len(attention_types)) + 0.12 * max(0, table.sizes["layer"] - 16)
-        figure = Figure(figsize=(width, 0.3 + 2.7 * len(rows)))
-        add_title(figure, title)
-        points: dict[Axes, list[Points]] = {}
-        for part, panel in zip(figure.subfigures(len(rows), 1, squeeze=False)[:, 0], rows, strict=True):
-            if panel.title:
-                part.suptitle(panel.title, x=0.01, ha="left", fontsize="medium")
-            body = add_body(part)
-            columns = body.subplots(1, len(attention_types), squeeze=False, sharey=True)[0]
-            labelled: dict[str, Any] = {}
-            for axes, attention_type in zip(columns, attention_types, strict=True):
-                handles, points[axes] = _draw_panel(axes, table, panel, attention_type)
-                labelled |= handles
-                axes.set_title(attention_type)
-                axes.set_xlabel("layer" if panel is rows[-1] else "")
-            columns[0].set_ylabel(panel.ylabel)
-            body.legend(labelled.values(), labelled.keys(), **ABOVE, ncols=len(labelled))
-        # The panels have the same unit, and so one scale.
-        highest = max(axes.get_ylim()[1] for axes in points)
-        for axes in points:
-            axes.set_ylim(0, highest)
-            axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
-        note = "small points are heads, lines their mean in a layer"
-        add_caption(figure, table, f"{note}; names, where there is room: far out of its layer (Tukey 1977)")
-        figure.draw_without_rendering()  # so that everything is in its place before names are put beside it
-        for axes, of_axes in points.items():
-            name_outliers(axes, of_axes)
+    width = max(6.5, 2.4 * len(attention_types)) + 0.12 * max(0, table.sizes["layer"] - 16)
+    figure = Figure(figsize=(width, 0.3 + 2.7 * len(rows)))
+    points: dict[Axes, list[Points]] = {}
+    for part, panel in zip(figure.subfigures(len(rows), 1, squeeze=False)[:, 0], rows, strict=True):
+        if panel.title:
+            part.suptitle(panel.title, x=0.01, ha="left", fontsize="medium")
+        body = add_body(part)
+        columns = body.subplots(1, len(attention_types), squeeze=False, sharey=True)[0]
+        labelled: dict[str, Any] = {}
+        for axes, attention_type in zip(columns, attention_types, strict=True):
+            handles, points[axes] = _draw_panel(axes, table, panel, attention_type)
+            labelled |= handles
+            axes.set_title(attention_type)
+            axes.set_xlabel("layer" if panel is rows[-1] else "")
+        columns[0].set_ylabel(panel.ylabel)
+        body.legend(labelled.values(), labelled.keys(), **ABOVE, ncols=len(labelled))
+    # The panels have the same unit, and so one scale.
+    highest = max(axes.get_ylim()[1] for axes in points)
+    for axes in points:
+        axes.set_ylim(0, highest)
+        axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
+    note = "small points are heads, lines their mean in a layer"
+    finish(figure, table, title, f"{note}; names, where there is room: far out of its layer (Tukey 1977)")
+    figure.draw_without_rendering()  # so that everything is in its place before names are put beside it
+    for axes, of_axes in points.items():
+        name_outliers(axes, of_axes)
     return figure
 
 

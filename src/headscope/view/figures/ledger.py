@@ -1,6 +1,5 @@
 """The context ledger: what heads read from each part of a prompt, and what is read at each token that is written."""
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import seaborn as sns
@@ -10,7 +9,7 @@ from matplotlib.figure import Figure
 
 from headscope.analyse.ledger import FIRST_SLOT, find_selected, rank_readers
 from headscope.heads import head_name
-from headscope.view.figures.style import ABOVE, STYLE, add_body, add_caption, add_title
+from headscope.view.figures.style import ABOVE, finish, make_figure, styled
 
 HEADS = 20
 """Heads that have a bar."""
@@ -36,6 +35,7 @@ def draw_ledger(table: xr.Dataset, tokens: pd.DataFrame) -> dict[str, Figure]:
     return {"ledger-heads": draw_heads(table), "ledger-tokens": draw_tokens(table, tokens)}
 
 
+@styled
 def draw_heads(table: xr.Dataset) -> Figure:
     """The share of each part, a bar for each of the heads that read most, above them uniform attention.
 
@@ -48,29 +48,27 @@ def draw_heads(table: xr.Dataset) -> Figure:
     masses = table["ledger_mass"]
     rows |= {head_name(layer, head): masses.sel(layer=layer, head=head).values for layer, head in ranked}
     has_content = "ledger_content" in table
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(7.2 if has_content else 5.2, 1.4 + 0.19 * len(rows)))
-        body = add_body(figure)
-        ratios = [3, 2] if has_content else [1]
-        panels = body.subplots(1, len(ratios), sharey=True, squeeze=False, width_ratios=ratios)[0]
-        places = np.arange(len(rows)) + (np.arange(len(rows)) > 1) * 0.5
-        left = np.zeros(len(rows))
-        for part, colour in _choose_colours(parts).items():
-            widths = np.array([values[parts.index(part)] for values in rows.values()])
-            panels[0].barh(places, widths, left=left, color=colour, height=0.82, label=part, linewidth=0)
-            left += widths
-        panels[0].set_yticks(places, [*rows])
-        panels[0].invert_yaxis()
-        panels[0].set(xlim=(0, 1), xlabel="share of attention, documents in the given order")
-        panels[0].tick_params(axis="y", length=0)
-        if has_content:
-            _draw_content(panels[1], table, ranked, places[-len(ranked) :])
-        handles, labels = panels[0].get_legend_handles_labels()
-        body.legend(handles, labels, **ABOVE, ncols=4 if has_content else 3, fontsize=7)
-        what = "of the document with the answer, beyond its place" if has_content else "of the documents"
-        add_title(figure, f"What heads read while the model writes: the {len(ranked)} that read most {what}")
-        _add_caption(figure, table, "filled dot: above 0 and above what lengths explain, q below 0.05" * has_content)
-    return figure
+    figure, body = make_figure(7.2 if has_content else 5.2, 1.4 + 0.19 * len(rows))
+    ratios = [3, 2] if has_content else [1]
+    panels = body.subplots(1, len(ratios), sharey=True, squeeze=False, width_ratios=ratios)[0]
+    places = np.arange(len(rows)) + (np.arange(len(rows)) > 1) * 0.5
+    left = np.zeros(len(rows))
+    for part, colour in _choose_colours(parts).items():
+        widths = np.array([values[parts.index(part)] for values in rows.values()])
+        panels[0].barh(places, widths, left=left, color=colour, height=0.82, label=part, linewidth=0)
+        left += widths
+    panels[0].set_yticks(places, [*rows])
+    panels[0].invert_yaxis()
+    panels[0].set(xlim=(0, 1), xlabel="share of attention, documents in the given order")
+    panels[0].tick_params(axis="y", length=0)
+    if has_content:
+        _draw_content(panels[1], table, ranked, places[-len(ranked) :])
+    handles, labels = panels[0].get_legend_handles_labels()
+    body.legend(handles, labels, **ABOVE, ncols=4 if has_content else 3, fontsize=7)
+    what = "of the document with the answer, beyond its place" if has_content else "of the documents"
+    title = f"What heads read while the model writes: the {len(ranked)} that read most {what}"
+    key = "filled dot: above 0 and above what lengths explain, q below 0.05" * has_content
+    return _finish(figure, table, title, key)
 
 
 def _draw_content(axes: Axes, table: xr.Dataset, ranked: list[tuple[int, int]], places: np.ndarray) -> None:
@@ -91,37 +89,33 @@ def _draw_content(axes: Axes, table: xr.Dataset, ranked: list[tuple[int, int]], 
     axes.set(xlabel="content effect (tick: by lengths)")
 
 
+@styled
 def draw_tokens(table: xr.Dataset, tokens: pd.DataFrame) -> Figure:
     """The share of each part at the prediction of each token of the model's own text, for the first prompt."""
     parts, first = [str(part) for part in table["part"].values], tokens["prompt"].iloc[0]
     of_prompt = tokens[tokens["prompt"] == first]
     names = list(dict.fromkeys(of_prompt["head"]))[:PANELS]
-    with mpl.rc_context(STYLE):
-        count = int(of_prompt["number"].max())
-        figure = Figure(figsize=(max(4.4, 1.6 + 0.2 * count), 1.3 + 1.35 * len(names)))
-        body = add_body(figure)
-        panels = body.subplots(len(names), sharex=True, squeeze=False)[:, 0]
-        for axes, name in zip(panels, names, strict=True):
-            _draw_panel(axes, of_prompt[of_prompt["head"] == name], parts)
-            axes.set(title="all heads" if name == "all" else f"head {name}", ylabel="share")
-        words = of_prompt[of_prompt["head"] == names[0]]["token"]
-        step = 1 + count // LABELLED
-        labels = [_shorten(str(word)) for word in words][::step]
-        panels[-1].set_xticks(range(0, count, step), labels, rotation=60, ha="right", rotation_mode="anchor")
-        handles, labels = panels[0].get_legend_handles_labels()
-        body.legend(handles, labels, **ABOVE, ncols=4, fontsize=7)
-        add_title(figure, f"What is read at each token that the model writes, prompt {first}")
-        _add_caption(figure, table)
-    return figure
+    count = int(of_prompt["number"].max())
+    figure, body = make_figure(max(4.4, 1.6 + 0.2 * count), 1.3 + 1.35 * len(names))
+    panels = body.subplots(len(names), sharex=True, squeeze=False)[:, 0]
+    for axes, name in zip(panels, names, strict=True):
+        _draw_panel(axes, of_prompt[of_prompt["head"] == name], parts)
+        axes.set(title="all heads" if name == "all" else f"head {name}", ylabel="share")
+    words = of_prompt[of_prompt["head"] == names[0]]["token"]
+    step = 1 + count // LABELLED
+    labels = [_shorten(str(word)) for word in words][::step]
+    panels[-1].set_xticks(range(0, count, step), labels, rotation=60, ha="right", rotation_mode="anchor")
+    handles, labels = panels[0].get_legend_handles_labels()
+    body.legend(handles, labels, **ABOVE, ncols=4, fontsize=7)
+    return _finish(figure, table, f"What is read at each token that the model writes, prompt {first}")
 
 
-def _add_caption(figure: Figure, table: xr.Dataset, note: str = "") -> None:
-    """Where the figure came from, with the number of prompts."""
+def _finish(figure: Figure, table: xr.Dataset, title: str, note: str = "") -> Figure:
+    """A figure with its title and where it came from, with the number of prompts."""
     # A document is a part of a prompt here.
     about = {name: value for name, value in table.attrs.items() if name != "documents"}
-    add_caption(
-        figure, xr.Dataset(attrs=about), " · ".join(filter(None, [f"{int(table.attrs['documents']):,} prompts", note]))
-    )
+    prompts = f"{int(table.attrs['documents']):,} prompts"
+    return finish(figure, xr.Dataset(attrs=about), title, " · ".join(filter(None, [prompts, note])))
 
 
 def _draw_panel(axes: Axes, frame: pd.DataFrame, parts: list[str]) -> None:

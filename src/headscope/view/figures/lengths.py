@@ -3,7 +3,6 @@
 import math
 from typing import Any
 
-import matplotlib as mpl
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -11,7 +10,7 @@ from matplotlib.patches import Patch
 
 from headscope.analyse.report import MINIMUM
 from headscope.errors import TableError
-from headscope.view.figures.style import ABOVE, STYLE, add_body, add_caption, add_title
+from headscope.view.figures.style import ABOVE, finish, hide_rest, make_figure, styled
 from headscope.view.offsets import format_offset
 from headscope.view.reports import Reported, format_measure, read_reports
 
@@ -25,6 +24,7 @@ FEW = 0.35
 """The opacity of what so few links say that nobody should lean on it."""
 
 
+@styled
 def draw_score_by_length(table: xr.Dataset) -> Figure:
     """A panel for each of the most frequent rows: the head's score on links of each length, all documents.
 
@@ -47,33 +47,29 @@ def draw_score_by_length(table: xr.Dataset) -> Figure:
         )
     columns = min(len(rows), ABREAST)
     deep = math.ceil(len(rows) / columns)
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(0.8 + 2.2 * max(columns, 2), 1.0 + 1.9 * deep))
-        body = add_body(figure)
-        grid = body.subplots(deep, columns, squeeze=False, sharey=True, sharex=True)
-        # Above the share of 1 there is room for the longest number of links.
-        top = 1.12 + 0.075 * max(len(f"{part.items:,}") for row in rows for part in row.parts)
-        for axes, row in zip(grid.flat, rows, strict=False):
-            _draw_panel(axes, row, top)
-        for axes in grid.flat[len(rows) :]:
-            axes.set_axis_off()
-        for axes in grid.flat[max(0, len(rows) - columns) : len(rows)]:
-            axes.tick_params(labelbottom=True)
-            axes.set_xlabel("length of link (words)")
-        for axes in grid[:, 0]:
-            axes.set_ylabel(format_measure(reports[0].score))
-        handles = [
-            Patch(facecolor="#0072B2", label="reported head"),
-            Patch(facecolor="#0072B2", alpha=FEW, label=f"fewer than {MINIMUM} {reports[0].score.items}"),
-            Patch(facecolor="0.93", label=f"{reports[0].score.items} of this length"),
-            Patch(facecolor="none", edgecolor="0.25", label="best fixed offset"),
-        ]
-        body.legend(handles=handles, **ABOVE, ncols=2 if columns < 3 else 4)
-        score = reports[0].score
-        add_title(figure, f"{score.title}: {format_measure(score)} of the reported heads by {score.breakdown}")
-        note = "minus: the head of the link stands before; the outermost lengths are that and longer"
-        add_caption(figure, table, f"{note}; above each bar, the number of {score.items}")
-    return figure
+    figure, body = make_figure(0.8 + 2.2 * max(columns, 2), 1.0 + 1.9 * deep)
+    grid = body.subplots(deep, columns, squeeze=False, sharey=True, sharex=True)
+    # Above the share of 1 there is room for the longest number of links.
+    top = 1.12 + 0.075 * max(len(f"{part.items:,}") for row in rows for part in row.parts)
+    for axes, row in zip(grid.flat, rows, strict=False):
+        _draw_panel(axes, row, top)
+    hide_rest(grid, len(rows))
+    for axes in grid.flat[max(0, len(rows) - columns) : len(rows)]:
+        axes.tick_params(labelbottom=True)
+        axes.set_xlabel("length of link (words)")
+    for axes in grid[:, 0]:
+        axes.set_ylabel(format_measure(reports[0].score))
+    handles = [
+        Patch(facecolor="#0072B2", label="reported head"),
+        Patch(facecolor="#0072B2", alpha=FEW, label=f"fewer than {MINIMUM} {reports[0].score.items}"),
+        Patch(facecolor="0.93", label=f"{reports[0].score.items} of this length"),
+        Patch(facecolor="none", edgecolor="0.25", label="best fixed offset"),
+    ]
+    body.legend(handles=handles, **ABOVE, ncols=2 if columns < 3 else 4)
+    score = reports[0].score
+    title = f"{score.title}: {format_measure(score)} of the reported heads by {score.breakdown}"
+    note = "minus: the head of the link stands before; the outermost lengths are that and longer"
+    return finish(figure, table, title, f"{note}; above each bar, the number of {score.items}")
 
 
 def _draw_panel(axes: Axes, row: Reported, top: float) -> None:

@@ -3,16 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import xarray as xr
-from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from headscope.analyse.lesions import BY_LAYER, MATCH, SUFFERS
 from headscope.analyse.metrics import read_metrics
-from headscope.view.figures.style import DIVERGING, STYLE, add_caption, add_colour_bar, add_title
+from headscope.view.figures.style import DIVERGING, add_colour_bar, centre, finish, styled
 from headscope.view.lesions import list_lesions
 
 LEVELS = ("phenomenon", "paradigm")
@@ -32,6 +30,7 @@ def draw_lesions(table: xr.Dataset) -> dict[str, Figure]:
     return figures
 
 
+@styled
 def draw_lesion_map(table: xr.Dataset, metric: Mapping[str, Any], level: str = "phenomenon") -> Figure:
     """How much each set of heads changes a metric more than random sets do, a row for each subset of a level.
 
@@ -45,30 +44,26 @@ def draw_lesion_map(table: xr.Dataset, metric: Mapping[str, Any], level: str = "
     excess, verdict = (
         frame.pivot(index="subset", columns="set", values=column).loc[parts, names] for column in ("excess", "verdict")
     )
-    most = float(np.nanmax(np.abs(excess.to_numpy()))) or 1.0
-    scale = Normalize(-most, most)
+    scale = centre(excess)
     colours = DIVERGING.removesuffix("_r") if metric["better"] > 0 else DIVERGING
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(4.2 + 0.42 * len(names), 1.9 + 0.2 * len(parts)))
-        axes = figure.subplots()
-        axes.pcolormesh(
-            np.arange(len(names) + 1) - 0.5, np.arange(len(parts) + 1) - 0.5, excess, cmap=colours, norm=scale,
-            edgecolors="white", linewidth=0.6,
-        )  # fmt: skip
-        down, across = np.nonzero(verdict.to_numpy() == SUFFERS)
-        axes.plot(across, down, linestyle="none", marker="o", markersize=3.5, color="black", clip_on=False)
-        axes.set_xticks(range(len(names)), names, rotation=45, ha="right", rotation_mode="anchor")
-        axes.set_yticks(range(len(parts)), [_label(part, frame) for part in parts])
-        axes.invert_yaxis()
-        axes.spines[:].set_visible(False)
-        axes.tick_params(length=0)
-        add_colour_bar(figure, axes, scale, colours, f"beyond random sets ({metric['units']})")
-        where = " of the same layers" if table.attrs.get(MATCH, BY_LAYER) == BY_LAYER else ""
-        add_title(figure, f"Heads disabled together: change of the {metric['title']} beyond random heads{where}")
-        random = int(table.attrs["random_sets"])
-        add_caption(figure, table, f"{random} random sets each; dot: worse than these, q below 0.05" if len(down) else
-                    f"{random} random sets each; none is surely worse than these")  # fmt: skip
-    return figure
+    figure = Figure(figsize=(4.2 + 0.42 * len(names), 1.9 + 0.2 * len(parts)))
+    axes = figure.subplots()
+    axes.pcolormesh(
+        np.arange(len(names) + 1) - 0.5, np.arange(len(parts) + 1) - 0.5, excess, cmap=colours, norm=scale,
+        edgecolors="white", linewidth=0.6,
+    )  # fmt: skip
+    down, across = np.nonzero(verdict.to_numpy() == SUFFERS)
+    axes.plot(across, down, linestyle="none", marker="o", markersize=3.5, color="black", clip_on=False)
+    axes.set_xticks(range(len(names)), names, rotation=45, ha="right", rotation_mode="anchor")
+    axes.set_yticks(range(len(parts)), [_label(part, frame) for part in parts])
+    axes.invert_yaxis()
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0)
+    add_colour_bar(figure, axes, scale, colours, f"beyond random sets ({metric['units']})")
+    where = " of the same layers" if table.attrs.get(MATCH, BY_LAYER) == BY_LAYER else ""
+    title = f"Heads disabled together: change of the {metric['title']} beyond random heads{where}"
+    result = "dot: worse than these, q below 0.05" if len(down) else "none is surely worse than these"
+    return finish(figure, table, title, f"{int(table.attrs['random_sets'])} random sets each; {result}")
 
 
 def _label(part: str, frame: pd.DataFrame) -> str:

@@ -3,11 +3,9 @@
 from collections.abc import Callable
 from functools import partial
 
-import matplotlib as mpl
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from headscope.analyse.probes import ALL, WITH_ATTENTION, WITHOUT_ATTENTION
@@ -15,15 +13,15 @@ from headscope.view.figures.heatmaps import draw_cells
 from headscope.view.figures.style import (
     ABOVE,
     DIVERGING,
-    STYLE,
-    add_body,
-    add_caption,
     add_colour_bar,
-    add_title,
+    centre,
+    finish,
     height_of_cells,
     list_attention_types,
+    make_figure,
     select_type,
     set_integer_ticks,
+    styled,
 )
 from headscope.view.headings import name_corpus
 
@@ -59,131 +57,117 @@ def list_probe_figures(table: xr.Dataset) -> dict[str, tuple[str, Callable[[], F
     }
 
 
+@styled
 def draw_accuracies(table: xr.Dataset) -> Figure:
     """What each probe gets right of all choices, and with dots what it gets right with each seed."""
     names = [str(name) for name in table["probe"].values]
     row = table.sel(relation=ALL)
     places = np.arange(len(names))[::-1]
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(6.2, 0.6 + 0.34 * len(names)))
-        axes: Axes = add_body(figure).subplots()
-        value, lower, upper = (100 * row[f"probe_accuracy{end}"].values for end in ("", "_lower", "_upper"))
-        colours = [COLOURS.get(name, "0.75") for name in names]
-        axes.barh(places, value, 0.62, color=colours)
-        axes.errorbar(value, places, xerr=_measure_errors(value, lower, upper), fmt="none", ecolor="0.2", linewidth=1)
-        by_seed = 100 * row["probe_accuracy_by_seed"].transpose("probe", "seed").values
-        if by_seed.shape[1] > 1:
-            axes.plot(by_seed, places, ".", color="black", markersize=3)
-        for place, share, end in zip(places, value, upper, strict=True):
-            axes.text(np.nanmax([share, end]) + 1, place, f"{share:.1f}", va="center", fontsize="small")
-        axes.set_yticks(places, names)
-        axes.set(xlabel=f"{_name_score(table)} (%)", xlim=(0, 100))
-        add_title(figure, "What probes of all heads get right")
-        _add_caption(figure, table, f"{NOTE}; dots: seeds")
-    return figure
+    figure, body = make_figure(6.2, 0.6 + 0.34 * len(names))
+    axes: Axes = body.subplots()
+    value, lower, upper = (100 * row[f"probe_accuracy{end}"].values for end in ("", "_lower", "_upper"))
+    colours = [COLOURS.get(name, "0.75") for name in names]
+    axes.barh(places, value, 0.62, color=colours)
+    axes.errorbar(value, places, xerr=_measure_errors(value, lower, upper), fmt="none", ecolor="0.2", linewidth=1)
+    by_seed = 100 * row["probe_accuracy_by_seed"].transpose("probe", "seed").values
+    if by_seed.shape[1] > 1:
+        axes.plot(by_seed, places, ".", color="black", markersize=3)
+    for place, share, end in zip(places, value, upper, strict=True):
+        axes.text(np.nanmax([share, end]) + 1, place, f"{share:.1f}", va="center", fontsize="small")
+    axes.set_yticks(places, names)
+    axes.set(xlabel=f"{_name_score(table)} (%)", xlim=(0, 100))
+    return _finish(figure, table, "What probes of all heads get right", f"{NOTE}; dots: seeds")
 
 
+@styled
 def draw_relations(table: xr.Dataset) -> Figure:
     """What probes get right of the most frequent relations."""
     relations = [str(name) for name in table["relation"].values if name != ALL][:RELATIONS]
     places = np.arange(len(relations))[::-1]
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(6.2, 1.0 + 0.3 * len(relations)))
-        body = add_body(figure)
-        axes: Axes = body.subplots()
-        shown = [name for name in COLOURS if name in table["probe"].values]
-        for number, name in enumerate(shown):
-            row = table.sel(probe=name, relation=relations)
-            value, lower, upper = (100 * row[f"probe_accuracy{end}"].values for end in ("", "_lower", "_upper"))
-            shift = 0.16 * ((len(shown) - 1) / 2 - number)
-            axes.errorbar(
-                value, places + shift, xerr=_measure_errors(value, lower, upper), fmt="o", markersize=4, linewidth=1,
-                color=COLOURS[name], label=name,
-            )  # fmt: skip
-        counts = [f"{relation} ({int(table['probe_count'].sel(relation=relation)):,})" for relation in relations]
-        axes.set_yticks(places, counts)
-        axes.set(xlabel="right (%)", xlim=(-2, 102))
-        axes.grid(axis="y", color="0.92")
-        body.legend(*axes.get_legend_handles_labels(), ncols=len(shown), **ABOVE)
-        add_title(figure, "What probes of all heads get right, by relation")
-        _add_caption(figure, table, NOTE)
-    return figure
+    figure, body = make_figure(6.2, 1.0 + 0.3 * len(relations))
+    axes: Axes = body.subplots()
+    shown = [name for name in COLOURS if name in table["probe"].values]
+    for number, name in enumerate(shown):
+        row = table.sel(probe=name, relation=relations)
+        value, lower, upper = (100 * row[f"probe_accuracy{end}"].values for end in ("", "_lower", "_upper"))
+        shift = 0.16 * ((len(shown) - 1) / 2 - number)
+        axes.errorbar(
+            value, places + shift, xerr=_measure_errors(value, lower, upper), fmt="o", markersize=4, linewidth=1,
+            color=COLOURS[name], label=name,
+        )  # fmt: skip
+    counts = [f"{relation} ({int(table['probe_count'].sel(relation=relation)):,})" for relation in relations]
+    axes.set_yticks(places, counts)
+    axes.set(xlabel="right (%)", xlim=(-2, 102))
+    axes.grid(axis="y", color="0.92")
+    body.legend(*axes.get_legend_handles_labels(), ncols=len(shown), **ABOVE)
+    return _finish(figure, table, "What probes of all heads get right, by relation", NOTE)
 
 
+@styled
 def draw_lengths(table: xr.Dataset) -> Figure:
     """What probes get right of links of each length."""
     lengths = table["length"].values
     places = np.arange(len(lengths))
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(6.2, 3.2))
-        body = add_body(figure)
-        axes: Axes = body.subplots()
-        for name in (name for name in COLOURS if name in table["probe"].values):
-            axes.plot(
-                places, 100 * table["probe_length_accuracy"].sel(probe=name), "o-", markersize=3, color=COLOURS[name],
-                label=name,
-            )  # fmt: skip
-        counts = table["probe_length_count"].values
-        last = len(lengths) - 1
-        labels = [
-            f"{'≤' if place == 0 else '≥' if place == last else ''}{length}" for place, length in enumerate(lengths)
-        ]
-        axes.set_xticks(
-            places, [f"{label}\n{100 * n / counts.sum():.0f} %" for label, n in zip(labels, counts, strict=True)]
-        )
-        axes.set(xlabel="length of the link in words, and its share of all links", ylabel="right (%)", ylim=(-3, 103))
-        body.legend(*axes.get_legend_handles_labels(), ncols=len(COLOURS), **ABOVE)
-        add_title(figure, "What probes of all heads get right, by the length of the link")
-        _add_caption(figure, table)
-    return figure
+    figure, body = make_figure(6.2, 3.2)
+    axes: Axes = body.subplots()
+    for name in (name for name in COLOURS if name in table["probe"].values):
+        axes.plot(
+            places, 100 * table["probe_length_accuracy"].sel(probe=name), "o-", markersize=3, color=COLOURS[name],
+            label=name,
+        )  # fmt: skip
+    counts = table["probe_length_count"].values
+    last = len(lengths) - 1
+    labels = [f"{'≤' if place == 0 else '≥' if place == last else ''}{length}" for place, length in enumerate(lengths)]
+    axes.set_xticks(
+        places, [f"{label}\n{100 * n / counts.sum():.0f} %" for label, n in zip(labels, counts, strict=True)]
+    )
+    axes.set(xlabel="length of the link in words, and its share of all links", ylabel="right (%)", ylim=(-3, 103))
+    body.legend(*axes.get_legend_handles_labels(), ncols=len(COLOURS), **ABOVE)
+    return _finish(figure, table, "What probes of all heads get right, by the length of the link")
 
 
+@styled
 def draw_weights(table: xr.Dataset) -> Figure:
     """The weight of each head in the probe without words, times the size of its attention, for both directions."""
     types = list_attention_types(table)
     strength = table["probe_weight"] * table["probe_attention_size"]
-    most = float(np.nanmax(np.abs(strength.values))) or 1.0
     directions = {
         "dependent_to_head": "a word attends to its head",
         "head_to_dependent": "a head attends to its dependent",
     }
     titles = directions if table.attrs["links"] == "dependency" else dict.fromkeys(directions)
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(7.4, 0.7 + (height_of_cells(table) + 0.4) * len(types)))
-        grid = figure.subplots(len(types), len(directions), squeeze=False)
-        scale = Normalize(-most, most)
-        for row, attention_type in zip(grid, types, strict=True):
-            for axes, direction in zip(row, directions, strict=True):
-                cells = select_type(strength.sel(direction=direction), attention_type)
-                draw_cells(axes, cells, scale, DIVERGING)
-                title = titles[direction] or direction.replace("_", " ")
-                axes.set_title(f"{attention_type} {title}".strip())
-                set_integer_ticks(axes, "y", cells["layer"].values)
-        add_colour_bar(figure, grid, scale, DIVERGING, "weight times attention (nats)")
-        add_title(figure, "The weight of each head in the probe of attention alone")
-        add_caption(figure, table, "weight times the root mean square of the attention between words")
-    return figure
+    figure = Figure(figsize=(7.4, 0.7 + (height_of_cells(table) + 0.4) * len(types)))
+    grid = figure.subplots(len(types), len(directions), squeeze=False)
+    scale = centre(strength)
+    for row, attention_type in zip(grid, types, strict=True):
+        for axes, direction in zip(row, directions, strict=True):
+            cells = select_type(strength.sel(direction=direction), attention_type)
+            draw_cells(axes, cells, scale, DIVERGING)
+            title = titles[direction] or direction.replace("_", " ")
+            axes.set_title(f"{attention_type} {title}".strip())
+            set_integer_ticks(axes, "y", cells["layer"].values)
+    add_colour_bar(figure, grid, scale, DIVERGING, "weight times attention (nats)")
+    note = "weight times the root mean square of the attention between words"
+    return finish(figure, table, "The weight of each head in the probe of attention alone", note)
 
 
+@styled
 def draw_structural(table: xr.Dataset) -> Figure:
     """What the structural probe finds in the hidden states of each layer."""
     layers = table["hidden_layer"].values
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(5, 2.8))
-        axes: Axes = add_body(figure).subplots()
-        value, lower, upper = (100 * table[f"structural_uuas{end}"].values for end in ("", "_lower", "_upper"))
-        axes.errorbar(layers, value, _measure_errors(value, lower, upper), fmt="o-", markersize=4, linewidth=1)
-        axes.set(xlabel="layer (0: embeddings)", ylabel="UUAS (%)")
-        set_integer_ticks(axes, "x", layers)
-        add_title(figure, "Links of trees that the structural probe finds in hidden states")
-        _add_caption(figure, table, NOTE)
-    return figure
+    figure, body = make_figure(5, 2.8)
+    axes: Axes = body.subplots()
+    value, lower, upper = (100 * table[f"structural_uuas{end}"].values for end in ("", "_lower", "_upper"))
+    axes.errorbar(layers, value, _measure_errors(value, lower, upper), fmt="o-", markersize=4, linewidth=1)
+    axes.set(xlabel="layer (0: embeddings)", ylabel="UUAS (%)")
+    set_integer_ticks(axes, "x", layers)
+    return _finish(figure, table, "Links of trees that the structural probe finds in hidden states", NOTE)
 
 
-def _add_caption(figure: Figure, table: xr.Dataset, note: str = "") -> None:
-    """Where the numbers come from; the texts of the test too, if they are others than those of training."""
+def _finish(figure: Figure, table: xr.Dataset, title: str, note: str = "") -> Figure:
+    """A figure with its title and where its numbers come from; of other texts of a test than of training, these too."""
     tested = f"tested on {name_corpus(table.attrs['test'])}" if table.attrs.get("test") else ""
-    add_caption(figure, table, " · ".join(filter(None, (tested, note))))
+    return finish(figure, table, title, " · ".join(filter(None, (tested, note))))
 
 
 def _name_score(table: xr.Dataset) -> str:

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 
-import matplotlib as mpl
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
@@ -13,7 +12,7 @@ from matplotlib.lines import Line2D
 from headscope.analyse.report import DOES_NOT, STANDS_OUT, UNDECIDED
 from headscope.errors import TableError
 from headscope.view.figures.intervals import draw_interval, lay_out_rows, look_like
-from headscope.view.figures.style import ABOVE, STYLE, add_body, add_caption, add_title
+from headscope.view.figures.style import ABOVE, finish, make_figure, styled
 from headscope.view.headings import name_replication
 from headscope.view.reports import Interval, Reported, read_reports
 from headscope.view.verdicts import describe_replication
@@ -33,6 +32,7 @@ def has_replication(table: xr.Dataset) -> bool:
     return bool(_list_rows(table))
 
 
+@styled
 def draw_replication(table: xr.Dataset) -> Figure:
     """Two intervals for each reported head: its lift over the strongest rival here and on the other corpus.
 
@@ -53,21 +53,18 @@ def draw_replication(table: xr.Dataset) -> Figure:
             "add_replication first."
         )
     shown = rows[:FREQUENT]
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(7.2, 1.3 + 0.3 * len(shown)))
-        body = add_body(figure)
-        axes = body.subplots()
-        for place, row in enumerate(shown):
-            _draw_row(axes, place, row)
-        axes.axvline(0, color="0.25", linewidth=1, linestyle=(0, (4, 3)), zorder=1)
-        lay_out_rows(axes, [f"{row.label} · {row.where}" for row in shown])
-        axes.set_xlim(*_find_limits(shown))
-        axes.set_xlabel("lift over the strongest rival, with 95 % interval")
-        add_title(figure, describe_replication(table, read_reports(table)))
-        body.legend(handles=_make_handles(table), **ABOVE, ncols=2)
-        hidden = len(rows) - len(shown)
-        add_caption(figure, table, f"{hidden} more rows in the table" if hidden else "")
-    return figure
+    figure, body = make_figure(7.2, 1.3 + 0.3 * len(shown))
+    axes = body.subplots()
+    for place, row in enumerate(shown):
+        _draw_row(axes, place, row)
+    axes.axvline(0, color="0.25", linewidth=1, linestyle=(0, (4, 3)), zorder=1)
+    lay_out_rows(axes, [f"{row.label} · {row.where}" for row in shown])
+    axes.set_xlim(*_find_limits(shown))
+    axes.set_xlabel("lift over the strongest rival, with 95 % interval")
+    body.legend(handles=_make_handles(table), **ABOVE, ncols=2)
+    hidden = len(rows) - len(shown)
+    title = describe_replication(table, read_reports(table))
+    return finish(figure, table, title, f"{hidden} more rows in the table" if hidden else "")
 
 
 def _list_rows(table: xr.Dataset) -> list[Reported]:

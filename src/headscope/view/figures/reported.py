@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib as mpl
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -15,7 +14,7 @@ from headscope.analyse.rivals import UNTRAINED
 from headscope.errors import TableError
 from headscope.score import main_score
 from headscope.view.figures.intervals import draw_interval, lay_out_rows, look_like
-from headscope.view.figures.style import ABOVE, STYLE, add_body, add_caption, add_title
+from headscope.view.figures.style import ABOVE, finish, make_figure, styled
 from headscope.view.reports import Reported, format_measure, read_reports
 from headscope.view.verdicts import describe_verdicts
 
@@ -37,6 +36,7 @@ OTHERS: dict[str, dict[str, Any]] = {
 """The marks beside the dot of a head, in the order in which they are drawn."""
 
 
+@styled
 def draw_reported_heads(table: xr.Dataset, variable: str = "") -> Figure:
     """The score of each reported head on the half of the texts on which it was not chosen, beside its rivals.
 
@@ -58,24 +58,21 @@ def draw_reported_heads(table: xr.Dataset, variable: str = "") -> Figure:
     if report is None or not rows:
         raise TableError(f"the head table has no reported head for {variable}; choose heads by add_report first.")
     shown = rows[:FREQUENT]
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(7.2, 1.5 + 0.24 * len(shown)))
-        body = add_body(figure)
-        axes = body.subplots()
-        for place, row in enumerate(shown):
-            _draw_row(axes, place, row)
-        lay_out_rows(axes, [f"{row.label} · {row.where}{row.mark}" for row in shown])
-        low, high = axes.dataLim.intervalx
-        axes.set_xlim(min(0, low) - 0.01, max(1, high) + 0.01)
-        axes.spines["left"].set_visible(False)
-        axes.tick_params(axis="y", length=0)
-        axes.set_xlabel(f"{format_measure(report.score)} on the held-out half, with 95 % interval")
-        axes.text(1.08, 1, report.score.items, transform=axes.transAxes, ha="right", fontsize="small", color="0.35")
-        body.legend(handles=_make_handles(shown), **ABOVE, ncols=4)
-        add_title(figure, f"{report.score.title}: {describe_verdicts([report])}")
-        hidden = len(rows) - len(shown)
-        add_caption(figure, table, f"{hidden} more rows in the table" if hidden else "")
-    return figure
+    figure, body = make_figure(7.2, 1.5 + 0.24 * len(shown))
+    axes = body.subplots()
+    for place, row in enumerate(shown):
+        _draw_row(axes, place, row)
+    lay_out_rows(axes, [f"{row.label} · {row.where}{row.mark}" for row in shown])
+    low, high = axes.dataLim.intervalx
+    axes.set_xlim(min(0, low) - 0.01, max(1, high) + 0.01)
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    axes.set_xlabel(f"{format_measure(report.score)} on the held-out half, with 95 % interval")
+    axes.text(1.08, 1, report.score.items, transform=axes.transAxes, ha="right", fontsize="small", color="0.35")
+    body.legend(handles=_make_handles(shown), **ABOVE, ncols=4)
+    hidden = len(rows) - len(shown)
+    title = f"{report.score.title}: {describe_verdicts([report])}"
+    return finish(figure, table, title, f"{hidden} more rows in the table" if hidden else "")
 
 
 def _draw_row(axes: Axes, place: int, row: Reported) -> None:

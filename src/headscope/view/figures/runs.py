@@ -9,7 +9,6 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -25,7 +24,16 @@ from headscope.heads import parse_head
 from headscope.score import read_scores
 from headscope.view.figures.changes import COLOURS, MARKERS, set_signed_ticks
 from headscope.view.figures.heatmaps import draw_cells
-from headscope.view.figures.style import ABOVE, DIVERGING, STYLE, add_body, add_colour_bar, annotate, height_of_cells
+from headscope.view.figures.style import (
+    ABOVE,
+    DIVERGING,
+    add_colour_bar,
+    annotate,
+    height_of_cells,
+    hide_rest,
+    make_figure,
+    styled,
+)
 from headscope.view.figures.style import COLOURS as SEQUENTIAL
 from headscope.view.wording import check_comparison, format_runs, list_groups, name_group
 
@@ -33,6 +41,7 @@ ABREAST = 4
 """Panels side by side; more stand below."""
 
 
+@styled
 def draw_similarity_heatmap(table: xr.Dataset, control: xr.Dataset | None = None) -> Figure:
     """The similarity of the maps of each head before and after fine-tuning (Kovaleva et al. 2019, figure 5).
 
@@ -56,20 +65,19 @@ def draw_similarity_heatmap(table: xr.Dataset, control: xr.Dataset | None = None
     lowest = min(math.floor(least * 10) / 10, 0.9)
     scale = Normalize(lowest, 1.0)
     height = height_of_cells(table)
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(5.8, 0.8 + height * len(similarity)))
-        grid = figure.subplots(len(similarity), 2, squeeze=False, width_ratios=[3, 1.1])
-        for (heat, side), (group, values) in zip(grid, similarity.items(), strict=True):
-            draw_cells(heat, values.mean("run"), scale, SEQUENTIAL)
-            heat.set_title(f"{name_group(tables[group], group)}, {format_runs(values.sizes['run'])}")
-            _layer_means(side, values, group, lowest)
-        add_colour_bar(figure, grid, scale, SEQUENTIAL, "cosine of the maps", aspect=18 * len(similarity), pad=0.03)
-        missing = ["▨ no value"] if any(bool(values.isnull().any()) for values in similarity.values()) else []
-        what = "similarity of each head's maps before and after fine-tuning"
-        annotate(figure, table, what, "right: mean of each layer; thin lines are runs", *missing)
-    return figure
+    figure = Figure(figsize=(5.8, 0.8 + height * len(similarity)))
+    grid = figure.subplots(len(similarity), 2, squeeze=False, width_ratios=[3, 1.1])
+    for (heat, side), (group, values) in zip(grid, similarity.items(), strict=True):
+        draw_cells(heat, values.mean("run"), scale, SEQUENTIAL)
+        heat.set_title(f"{name_group(tables[group], group)}, {format_runs(values.sizes['run'])}")
+        _layer_means(side, values, group, lowest)
+    add_colour_bar(figure, grid, scale, SEQUENTIAL, "cosine of the maps", aspect=18 * len(similarity), pad=0.03)
+    missing = ["▨ no value"] if any(bool(values.isnull().any()) for values in similarity.values()) else []
+    what = "similarity of each head's maps before and after fine-tuning"
+    return annotate(figure, table, what, "right: mean of each layer; thin lines are runs", *missing)
 
 
+@styled
 def draw_class_heatmaps(
     before: xr.Dataset,
     after: xr.Dataset,
@@ -101,23 +109,21 @@ def draw_class_heatmaps(
     change = max(float(np.abs(end - begin).max()) for begin, end in zip(start, runs, strict=True))
     scales = Normalize(0, most if most > 0 else 1), CenteredNorm(0, change if change > 0 else 1)
     height = height_of_cells(before, 2.7)
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(10.6, 0.8 + height * len(present)))
-        grid = figure.subplots(len(present), 3, squeeze=False)
-        for panels, name, begin, end in zip(grid, present, start, runs, strict=True):
-            shown = {"before": begin, "after": end, "change": end - begin}
-            for axes, (when, values) in zip(panels, shown.items(), strict=True):
-                draw_cells(axes, values, scales[when == "change"], DIVERGING if when == "change" else SEQUENTIAL)
-                axes.set_title(f"to {_class(name)}: {when}")
-        units = str(before[variable].attrs["units"])
-        long = 18 * len(present)
-        add_colour_bar(figure, grid[:, :2], scales[0], SEQUENTIAL, units, aspect=long)
-        bar = add_colour_bar(figure, grid[:, 2], scales[1], DIVERGING, f"change ({units})", aspect=long)
-        set_signed_ticks(bar.ax.yaxis, change)
-        missing = ["▨ no value"] if any(bool(values.isnull().any()) for values in (*start, *runs)) else []
-        what = f"{variable.replace('_', ' ')} before and after fine-tuning on {name_group(after, 'task')}"
-        annotate(figure, before, what, f"after: mean of {format_runs(after.sizes.get('run', 1))}", *missing)
-    return figure
+    figure = Figure(figsize=(10.6, 0.8 + height * len(present)))
+    grid = figure.subplots(len(present), 3, squeeze=False)
+    for panels, name, begin, end in zip(grid, present, start, runs, strict=True):
+        shown = {"before": begin, "after": end, "change": end - begin}
+        for axes, (when, values) in zip(panels, shown.items(), strict=True):
+            draw_cells(axes, values, scales[when == "change"], DIVERGING if when == "change" else SEQUENTIAL)
+            axes.set_title(f"to {_class(name)}: {when}")
+    units = str(before[variable].attrs["units"])
+    long = 18 * len(present)
+    add_colour_bar(figure, grid[:, :2], scales[0], SEQUENTIAL, units, aspect=long)
+    bar = add_colour_bar(figure, grid[:, 2], scales[1], DIVERGING, f"change ({units})", aspect=long)
+    set_signed_ticks(bar.ax.yaxis, change)
+    missing = ["▨ no value"] if any(bool(values.isnull().any()) for values in (*start, *runs)) else []
+    what = f"{variable.replace('_', ' ')} before and after fine-tuning on {name_group(after, 'task')}"
+    return annotate(figure, before, what, f"after: mean of {format_runs(after.sizes.get('run', 1))}", *missing)
 
 
 def pair_comparisons(comparisons: Mapping[str, xr.Dataset], which: str = "best") -> pd.DataFrame:
@@ -183,6 +189,7 @@ def pair_classes(
     return pd.DataFrame(rows, columns=["entry", "group", "run", "before", "after"])
 
 
+@styled
 def draw_pairs(
     frame: pd.DataFrame, about: xr.Dataset, what: str, *, units: str = "", one_scale: bool = False
 ) -> Figure:
@@ -204,31 +211,27 @@ def draw_pairs(
     groups = [group for group in COLOURS if group in set(frame["group"])]
     columns = min(len(entries), ABREAST)
     deep = math.ceil(len(entries) / columns)
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(0.4 + 1.9 * max(columns, 2), 0.7 + 2.4 * deep))
-        body = add_body(figure)
-        grid = body.subplots(deep, columns, squeeze=False, sharey=one_scale)
-        for axes, entry in zip(grid.flat, entries, strict=False):
-            rows = frame[frame["entry"] == entry]
-            for group in groups:
-                _slopes(axes, rows[rows["group"] == group], group)
-            axes.set(xlim=(-0.2, 1.2), xticks=[0, 1], xticklabels=["before", "after"])
-            axes.yaxis.set_major_locator(MaxNLocator(5))
-            axes.set_title(textwrap.fill(entry, 24), fontsize="small")
-        for axes in grid.flat[len(entries) :]:
-            axes.set_axis_off()
-        for axes in grid[:, 0]:
-            axes.set_ylabel(units)
-        handles = []
+    figure, body = make_figure(0.4 + 1.9 * max(columns, 2), 0.7 + 2.4 * deep)
+    grid = body.subplots(deep, columns, squeeze=False, sharey=one_scale)
+    for axes, entry in zip(grid.flat, entries, strict=False):
+        rows = frame[frame["entry"] == entry]
         for group in groups:
-            count = frame[frame["group"] == group].groupby("entry").size().max()
-            label = f"{name_group(about, group)}, {format_runs(int(count))}"
-            line = Line2D([], [], color=COLOURS[group], marker=MARKERS[group], linewidth=2, markersize=5, label=label)
-            handles.append(line)
-        body.legend(handles=handles, **ABOVE, ncols=len(handles))
-        scale = "" if one_scale or len(entries) == 1 else "; each panel has its own scale"
-        annotate(figure, about, what, f"thin lines are runs, thick ones their mean{scale}")
-    return figure
+            _slopes(axes, rows[rows["group"] == group], group)
+        axes.set(xlim=(-0.2, 1.2), xticks=[0, 1], xticklabels=["before", "after"])
+        axes.yaxis.set_major_locator(MaxNLocator(5))
+        axes.set_title(textwrap.fill(entry, 24), fontsize="small")
+    hide_rest(grid, len(entries))
+    for axes in grid[:, 0]:
+        axes.set_ylabel(units)
+    handles = []
+    for group in groups:
+        count = frame[frame["group"] == group].groupby("entry").size().max()
+        label = f"{name_group(about, group)}, {format_runs(int(count))}"
+        line = Line2D([], [], color=COLOURS[group], marker=MARKERS[group], linewidth=2, markersize=5, label=label)
+        handles.append(line)
+    body.legend(handles=handles, **ABOVE, ncols=len(handles))
+    scale = "" if one_scale or len(entries) == 1 else "; each panel has its own scale"
+    return annotate(figure, about, what, f"thin lines are runs, thick ones their mean{scale}")
 
 
 def _slopes(axes: Axes, rows: pd.DataFrame, group: str) -> None:

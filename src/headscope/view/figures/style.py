@@ -6,13 +6,15 @@ No global state of pyplot is used, and nothing is shown.
 import math
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import seaborn as sns
 import xarray as xr
 from matplotlib.axes import Axes
@@ -46,6 +48,8 @@ ABOVE: dict[str, Any] = {"loc": "outside upper left", "frameon": False}
 
 TITLE, CAPTION = "title", "caption"
 """The ids of the words around the panels."""
+
+Arguments = ParamSpec("Arguments")
 
 FORMATS: dict[str, dict[str, None]] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
 """The files of a figure, and the dates that are left out of them."""
@@ -118,6 +122,17 @@ def file_stem(name: str) -> str:
     return re.sub(r"[^\w.-]", "_", name).lstrip(".") or "figure"
 
 
+def styled(draw: Callable[Arguments, Figure]) -> Callable[Arguments, Figure]:
+    """Return the same function of a figure, which draws in the style of all figures."""
+
+    @wraps(draw)
+    def draw_styled(*arguments: Arguments.args, **settings: Arguments.kwargs) -> Figure:
+        with mpl.rc_context(STYLE):
+            return draw(*arguments, **settings)
+
+    return draw_styled
+
+
 def list_attention_types(table: xr.Dataset) -> list[str]:
     """The attention types of the model; one without a name where the table has no such dim."""
     return [str(name) for name in table["attention_type"].values] if "attention_type" in table.dims else [""]
@@ -155,10 +170,35 @@ def add_colour_bar(
     return bar
 
 
-def annotate(figure: Figure, table: xr.Dataset, what: str, note: str, *keys: str) -> None:
-    """Add a caption, and above the title, the model and the key of the marks."""
-    add_title(figure, "\n".join([what, name_model(table.attrs["model"]), *keys]))
-    add_caption(figure, table.assign_attrs(model=""), note)
+def annotate(figure: Figure, table: xr.Dataset, what: str, note: str, *keys: str) -> Figure:
+    """Return a figure with a caption, and above the title, the model and the key of the marks."""
+    title = "\n".join([what, name_model(table.attrs["model"]), *keys])
+    return finish(figure, table.assign_attrs(model=""), title, note)
+
+
+def make_figure(width: float, height: float) -> tuple[Figure, SubFigure]:
+    """Return a figure of so many inches, to which its title adds some, and its body for panels and a legend."""
+    figure = Figure(figsize=(width, height))
+    return figure, add_body(figure)
+
+
+def finish(figure: Figure, table: xr.Dataset, title: str, note: str = "") -> Figure:
+    """Return a figure with its title, and its caption, which says where it came from."""
+    add_title(figure, title)
+    add_caption(figure, table, note)
+    return figure
+
+
+def centre(values: xr.DataArray | pd.DataFrame) -> Normalize:
+    """Return the scale that reaches as far below 0 as above, to the value that is farthest from it."""
+    most = float(np.nanmax(np.abs(values.to_numpy()))) or 1.0
+    return Normalize(-most, most)
+
+
+def hide_rest(grid: np.ndarray, used: int) -> None:
+    """Hide the panels of a grid behind those that are used."""
+    for axes in grid.flat[used:]:
+        axes.set_axis_off()
 
 
 def add_body(figure: FigureBase) -> SubFigure:
